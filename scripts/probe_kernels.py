@@ -1,0 +1,119 @@
+"""Measure which operators a runtime implements for which dtype and opset, and write the table.
+
+    python scripts/probe_kernels.py                      # the installed onnxruntime
+    python scripts/probe_kernels.py --web NODE_MODULES   # onnxruntime-web, run by node
+
+A dtype counts where the model loads and runs and gives the type that the standard asks for, be it
+by a kernel, by the operator's function body or by a cast that the runtime inserts.
+"""
+
+import argparse
+import base64
+import json
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import onnx_ir as ir
+from probe_models import DTYPES, Trial, trials
+
+OPSETS = range(18, 27)
+TABLES = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "targets"
+WORKER = Path(__file__).with_name("probe_worker.py")
+WEB_WORKER = Path(__file__).with_name("probe_worker.mjs")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--web", metavar="NODE_MODULES", help="probe onnxruntime-web found there")
+    parser.add_argument("--output", type=Path, help="file to write instead of the project's table")
+    parser.add_argument("--explain", metavar="OP", help="print why calls of this operator fail")
+    arguments = parser.parse_args()
+    name = "web" if arguments.web else "onnxruntime"
+    command = (
+        ["node", str(WEB_WORKER), arguments.web] if arguments.web else [sys.executable, str(WORKER)]
+    )
+    chosen = [
+        t for t in trials(OPSETS) if not arguments.explain or t.key.startswith(arguments.explain)
+    ]
+    version, failures = run(command, chosen)
+    if arguments.explain:
+        for trial, failure in zip(chosen, failures, strict=True):
+            print(trial.key, trial.dtype.name, trial.opset, failure or "runs")
+        return
+    path = arguments.output or TABLES / f"kernels_{name}.json"
+    path.write_text(render(name, version, tabulate(chosen, failures)))
+
+
+def run(command: list[str], chosen: list[Trial]) -> tuple[str, list[str]]:
+    """Run trials in worker processes; a worker that dies fails the trial it was at.
+
+    Returns the runtime's version and, for each trial, why it failed (empty where it did not).
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        requests = Path(folder, "requests.jsonl")
+        requests.write_text("".join(json.dumps(_request(trial)) + "\n" for trial in chosen))
+        version = ""
+        failures: list[str] = []
+        while len(failures) < len(chosen):
+            call = [*command, str(requests), str(len(failures))]
+            result = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=False)
+            version, *answers = result.stdout.splitlines()
+            failures += [json.loads(answer) for answer in answers]
+            if result.returncode:
+                failures.append(f"process ended with {result.returncode}")
+    return version, failures
+
+
+def _request(trial: Trial) -> dict[str, object]:
+    """Write a trial in plain JSON, which both kinds of worker can read."""
+    return {
+        "model": base64.b64encode(trial.model).decode(),
+        "inputs": {
+            name: [array.dtype.name, list(array.shape), base64.b64encode(array.tobytes()).decode()]
+            for name, array in trial.inputs.items()
+        },
+    }
+
+
+def tabulate(chosen: Iterable[Trial], failures: Iterable[str]) -> dict[str, dict[int, list[str]]]:
+    """Collect, by row and opset, the dtypes in which every trial ran.
+
+    An operator with variants has a row for each, and one of its own for what all of them share;
+    only variants that differ from it are kept. Of equal successive opsets only the first is kept.
+    """
+    results: dict[tuple[str, int, ir.DataType], bool] = {}
+    for trial, failure in zip(chosen, failures, strict=True):
+        for key in {trial.key, trial.key.split("[")[0]}:
+            place = (key, trial.opset, trial.dtype)
+            results[place] = results.get(place, True) and not failure
+    table: dict[str, dict[int, list[str]]] = defaultdict(dict)
+    for key in sorted({key for key, _, _ in results}):
+        for opset in OPSETS:
+            running = [d.numpy().name for d in DTYPES if results.get((key, opset, d))]
+            if running != next(reversed(table[key].values()), []):
+                table[key][opset] = running
+    return {k: row for k, row in table.items() if "[" not in k or row != table[k.split("[")[0]]}
+
+
+def render(runtime: str, version: str, table: dict[str, dict[int, list[str]]]) -> str:
+    """Lay the table out with one operator on a line."""
+    head = {
+        "runtime": runtime,
+        "version": version,
+        "opsets": [OPSETS.start, OPSETS.stop - 1],
+        "dtypes": " ".join(d.numpy().name for d in DTYPES),
+    }
+    rows = (
+        f"  {json.dumps(key)}: {json.dumps({o: ' '.join(row[o]) for o in row})}"
+        for key, row in table.items()
+    )
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+    return "{\n" + ",\n".join([*lines, '"kernels": {\n' + ",\n".join(rows) + "\n}"]) + "\n}\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Kernel tables: in which dtypes a runtime implements each operator of each opset."""
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.targets.schema import default_attribute
+
+Attributes = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The dtypes in which one operator, or one variant of it, runs, from which opset on."""
+
+    opsets: tuple[int, ...]
+    dtypes: tuple[frozenset[ir.DataType], ...]
+
+    def at(self, opset_version: int) -> frozenset[ir.DataType]:
+        """Look up the dtypes of one opset."""
+        index = bisect_right(self.opsets, opset_version)
+        return self.dtypes[index - 1] if index else frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTable:
+    """What was measured of one version of a runtime.
+
+    A row is named after its operator and speaks for every variant of it; a variant that runs in
+    more dtypes than all of them do has a row of its own, such as ``Mod[fmod=1]``.
+
+    Attributes
+    ----------
+    runtime, version
+        The runtime that was measured.
+    min_opset, max_opset
+        The opsets that were measured.
+    probed
+        The dtypes that were tried; nothing is known of the others.
+    rows
+        The rows by name.
+    variants
+        The attributes that make variants of an operator.
+    """
+
+    runtime: str
+    version: str
+    min_opset: int
+    max_opset: int
+    probed: frozenset[ir.DataType]
+    rows: Mapping[str, Row]
+    variants: Mapping[str, str]
+
+    def supports(
+        self,
+        op_type: str,
+        dtype: ir.DataType,
+        opset_version: int,
+        attributes: Attributes | None = None,
+    ) -> bool:
+        """Tell whether an operator runs; true where it was not probed. See `Profile.supports`."""
+        row = self.rows.get(op_type)
+        if row is None or dtype not in self.probed:
+            return True
+        if attributes is not None and op_type in self.variants:
+            name = self.variants[op_type]
+            value = _plain(attributes.get(name, default_attribute(op_type, name, opset_version)))
+            row = self.rows.get(f"{op_type}[{name}={value}]", row)
+        return dtype in row.at(opset_version)
+
+
+@cache
+def load_kernels(file_name: str) -> KernelTable:
+    """Read a kernel table that comes with the package.
+
+    Examples
+    --------
+    >>> load_kernels("kernels_onnxruntime.json").rows["Erf"].at(21) == {
+    ...     ir.DataType.FLOAT16, ir.DataType.FLOAT
+    ... }
+    True
+    """
+    text = resources.files(__package__).joinpath(file_name).read_text(encoding="utf-8")
+    data = json.loads(text)
+    return KernelTable(
+        runtime=data["runtime"],
+        version=data["version"],
+        min_opset=data["opsets"][0],
+        max_opset=data["opsets"][1],
+        probed=_dtypes(data["dtypes"]),
+        rows={key: _row(row) for key, row in data["kernels"].items()},
+        variants=dict(_variant(key) for key in data["kernels"] if "[" in key),
+    )
+
+
+def _row(row: dict[str, str]) -> Row:
+    return Row(tuple(int(opset) for opset in row), tuple(_dtypes(names) for names in row.values()))
+
+
+@cache
+def _dtypes(names: str) -> frozenset[ir.DataType]:
+    return frozenset(ir.DataType.from_numpy(np.dtype(name)) for name in names.split())
+
+
+def _variant(key: str) -> tuple[str, str]:
+    op_type, condition = key.rstrip("]").split("[")
+    return op_type, condition.split("=")[0]
+
+
+def _plain(attribute: object) -> object:
+    value = attribute.value if isinstance(attribute, ir.Attr) else attribute
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,127 @@
+"""What is known of a runtime, as far as a model has to be changed for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+
+from pytensor_onnx.targets.kernels import load_kernels
+from pytensor_onnx.targets.schema import allowed_dtypes
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """A runtime as the legaliser sees it: a table of kernels and a list of traps.
+
+    Each flag is off, or empty, where the runtime computes what NumPy computes. Those of the
+    profiles that come with the package are proved against the runtime by tests.
+    """
+
+    name: str
+    """What users call it."""
+
+    kernels: str | None = None
+    """File of the kernel table; without one, whatever the standard allows is taken to run."""
+
+    max_opset: int = 26
+    """Newest opset that the runtime loads."""
+
+    max_ir_version: int = 13
+    """Newest version of the file format that the runtime loads."""
+
+    inaccurate: Mapping[str, frozenset[ir.DataType]] = field(default_factory=dict)
+    """Operators to be replaced by a definition of ours, since the kernel is not accurate enough."""
+
+    integer_reductions_through_double: frozenset[str] = frozenset()
+    """Reductions that lose integers above 2**53 and saturate where integers wrap around."""
+
+    integer_pow_through_double: bool = False
+    """Pow loses integers above 2**53 and saturates where integers wrap around."""
+
+    integer_fmod_through_double: bool = False
+    """Mod with fmod=1 is wrong for integers above 2**53; with fmod=0 it is exact."""
+
+    integer_range_through_double: bool = False
+    """Range counts its elements in double, so that bounds above 2**53 give too many or few."""
+
+    integer_division_by_zero_fails: bool = False
+    """Div and Mod of integers by zero end the run with an error, for all elements."""
+
+    integer_division_overflow_kills: bool = False
+    """Div and Mod of the smallest int32 or int64 by -1 end the process."""
+
+    reductions_ignore_nan: frozenset[str] = frozenset()
+    """Reductions that skip NaN unless it comes first in what is reduced."""
+
+    loses_nan: frozenset[str] = frozenset()
+    """Other operators whose result is wrong where an element is NaN: unsorted, or NaN dropped."""
+
+    clip_ignores_nan_bounds: bool = False
+    """Clip takes a bound that is NaN for no bound."""
+
+    refuses_zero_dim: frozenset[str] = frozenset()
+    """Operators that refuse a main operand without dimensions, by the standard or on their own."""
+
+    refuses_empty: frozenset[str] = frozenset()
+    """Operators that fail where the dimension they work along has length 0."""
+
+    empty_mean_is_zero: bool = False
+    """ReduceMean over no elements gives 0 and not NaN."""
+
+    empty_loop_forgets_shape: bool = False
+    """A Loop of no steps gives scan outputs of shape (0, 0, ...) unless the body fixes them."""
+
+    float_to_integer_saturates: bool = False
+    """Cast of floats outside the integer type's range saturates, and NaN gives 0."""
+
+    def supports(
+        self,
+        op_type: str,
+        dtype: ir.DataType,
+        opset_version: int,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Tell whether an operator of the standard runs in a dtype.
+
+        What was never probed (operators on strings, bfloat16 and the like) counts as running: a
+        model must not be changed or refused on no knowledge, and the runtime has the last word.
+
+        Parameters
+        ----------
+        op_type
+            Name of a standard operator.
+        dtype
+            Dtype of its main type variable, see `pytensor_onnx.targets.main_type`.
+        opset_version
+            Opset of the model, from 18 on; function bodies depend on it and not on the
+            operator's own version alone.
+        attributes
+            Attributes of the node, plain or as `onnx_ir.Attr`. Without them the answer is whether
+            all variants of the operator run.
+
+        Raises
+        ------
+        ValueError
+            Nothing is known about the opset.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.targets import get_profile
+        >>> profile = get_profile("onnxruntime")
+        >>> profile.supports("Erf", ir.DataType.FLOAT, 21)
+        True
+        >>> profile.supports("Erf", ir.DataType.DOUBLE, 21)
+        False
+        >>> profile.supports("Mod", ir.DataType.DOUBLE, 21, {"fmod": 1})
+        True
+        """
+        if self.kernels is None:
+            return dtype in allowed_dtypes(op_type, opset_version)
+        table = load_kernels(self.kernels)
+        if not table.min_opset <= opset_version <= table.max_opset:
+            raise ValueError(
+                f"profile {self.name!r} knows opsets {table.min_opset} to {table.max_opset}, "
+                f"not {opset_version}"
+            )
+        return table.supports(op_type, dtype, opset_version, attributes)

@@ -1,0 +1,86 @@
+"""The runtimes that models can be made for, and what was measured of them."""
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from pytensor_onnx.targets.profile import Profile
+
+_SINGLE_AND_DOUBLE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+
+_STANDARD = Profile(
+    name="standard",
+    refuses_zero_dim=frozenset(
+        {
+            "ArgMax",
+            "ArgMin",
+            "Compress",
+            "Concat",
+            "CumSum",
+            "Gather",
+            "GatherElements",
+            "GatherND",
+            "LogSoftmax",
+            "MatMul",
+            "OneHot",
+            "Pad",
+            "ScatterElements",
+            "ScatterND",
+            "Slice",
+            "Softmax",
+            "Split",
+            "TopK",
+        }
+    ),
+)
+
+_ONNXRUNTIME = replace(
+    _STANDARD,
+    name="onnxruntime",
+    kernels="kernels_onnxruntime.json",
+    inaccurate={"Sigmoid": _SINGLE_AND_DOUBLE, "Tanh": frozenset({ir.DataType.DOUBLE})},
+    integer_reductions_through_double=frozenset(
+        {"Einsum", "ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"}
+    ),
+    integer_pow_through_double=True,
+    integer_fmod_through_double=True,
+    integer_range_through_double=True,
+    integer_division_by_zero_fails=True,
+    integer_division_overflow_kills=True,
+    reductions_ignore_nan=frozenset({"ArgMax", "ArgMin", "ReduceMax", "ReduceMin"}),
+    loses_nan=frozenset({"MaxPool", "TopK", "Unique"}),
+    clip_ignores_nan_bounds=True,
+    refuses_empty=frozenset({"ArgMax", "ArgMin", "Scan"}),
+    empty_mean_is_zero=True,
+    empty_loop_forgets_shape=True,
+)
+
+_WEB = replace(_ONNXRUNTIME, name="web", float_to_integer_saturates=True)
+
+_PROFILES = {profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _STANDARD)}
+
+
+def get_profile(name: str) -> Profile:
+    """Return the profile of a runtime.
+
+    Parameters
+    ----------
+    name
+        ``"onnxruntime"`` (CPU), ``"web"`` (ONNX Runtime in WebAssembly) or ``"standard"``
+        (whatever the ONNX standard allows).
+
+    Raises
+    ------
+    ValueError
+        There is no profile of that name.
+
+    Examples
+    --------
+    >>> get_profile("standard").supports("Erf", ir.DataType.DOUBLE, 21)
+    True
+    """
+    try:
+        return _PROFILES[name]
+    except KeyError:
+        names = ", ".join(repr(known) for known in _PROFILES)
+        raise ValueError(f"no target is called {name!r}; there are {names}") from None

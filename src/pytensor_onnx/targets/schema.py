@@ -1,0 +1,139 @@
+"""What the ONNX standard itself says of an operator's types."""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+
+if TYPE_CHECKING:
+    from onnx.defs import OpSchema
+
+MAIN_TYPES: dict[str, str] = {
+    # Inputs that choose or count stand first; the type that matters is that of what is computed.
+    "BlackmanWindow": "T2",
+    "ConstantOfShape": "T2",
+    "EyeLike": "T2",
+    "HammingWindow": "T2",
+    "HannWindow": "T2",
+    "If": "V",
+    "Loop": "V",
+    "MelWeightMatrix": "T3",
+    "OneHot": "T3",
+    "RandomNormalLike": "T2",
+    "RandomUniformLike": "T2",
+    "Where": "T",
+}
+
+_NAMES: dict[str, ir.DataType] = {
+    "float": ir.DataType.FLOAT,
+    "double": ir.DataType.DOUBLE,
+}
+
+
+def main_type(op_type: str, opset_version: int) -> str:
+    """Name the type variable by which an operator is looked up in a kernel table.
+
+    It is the type of the first input, except where that input only chooses or counts (the
+    condition of Where, the shape given to ConstantOfShape): there it is the type of the values.
+
+    Parameters
+    ----------
+    op_type
+        Name of a standard operator.
+    opset_version
+        Version of the standard operator set.
+
+    Returns
+    -------
+    str
+        A type variable of the schema, or a plain type such as ``"tensor(float)"`` where the
+        schema leaves no choice.
+
+    Raises
+    ------
+    ValueError
+        The operator set has no such operator.
+
+    Examples
+    --------
+    >>> main_type("Add", 21), main_type("Where", 21), main_type("OneHot", 21)
+    ('T', 'T', 'T3')
+    """
+    schema = _schema(op_type, opset_version)
+    if op_type in MAIN_TYPES:
+        return MAIN_TYPES[op_type]
+    operands = schema.inputs or schema.outputs
+    return operands[0].type_str
+
+
+@cache
+def allowed_dtypes(
+    op_type: str, opset_version: int, variable: str | None = None
+) -> frozenset[ir.DataType]:
+    """List the dtypes that the standard allows for a type variable of an operator.
+
+    For sequences and optionals the dtype is that of the tensors in them.
+
+    Parameters
+    ----------
+    op_type
+        Name of a standard operator.
+    opset_version
+        Version of the standard operator set.
+    variable
+        Type variable or plain type of the schema; the main one unless given.
+
+    Returns
+    -------
+    frozenset of DataType
+        Empty when the operator set has no such operator.
+
+    Examples
+    --------
+    >>> sorted(dtype.name for dtype in allowed_dtypes("BitShift", 21))
+    ['UINT16', 'UINT32', 'UINT64', 'UINT8']
+    >>> allowed_dtypes("BitCast", 21)
+    frozenset()
+    """
+    try:
+        name = variable or main_type(op_type, opset_version)
+        schema = _schema(op_type, opset_version)
+    except ValueError:
+        return frozenset()
+    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    return frozenset(_dtype(text) for text in constraints.get(name, [name]))
+
+
+@cache
+def default_attribute(op_type: str, name: str, opset_version: int) -> int | float | str | None:
+    """Return the value that an attribute has where a node leaves it out.
+
+    Examples
+    --------
+    >>> default_attribute("ScatterND", "reduction", 21)
+    'none'
+    """
+    attribute = _schema(op_type, opset_version).attributes.get(name)
+    if attribute is None or not attribute.default_value.type:
+        return None
+    value = ir.from_proto(attribute.default_value).value
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@cache
+def _schema(op_type: str, opset_version: int) -> "OpSchema":
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(op_type, max_inclusive_version=opset_version)
+    except defs.SchemaError:
+        schema = None
+    if schema is None or schema.deprecated:
+        raise ValueError(f"opset {opset_version} has no operator {op_type!r}")
+    return schema
+
+
+def _dtype(type_text: str) -> ir.DataType:
+    """Read the dtype out of a schema's type such as ``seq(tensor(float))``."""
+    name = type_text.rsplit("(", maxsplit=1)[-1].rstrip(")")
+    return _NAMES.get(name) or ir.DataType[name.upper()]
