@@ -1,4 +1,4 @@
-"""Small valid calls of every numeric ONNX operator, and of variants that have kernels of their own."""
+"""Small valid calls of every numeric ONNX operator, and of variants with kernels of their own."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

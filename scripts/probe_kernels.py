@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="file to write instead of the project's table")
     parser.add_argument("--explain", metavar="OP", help="print why calls of this operator fail")
     arguments = parser.parse_args()
-    name = "web" if arguments.web else "onnxruntime"
+    name = "onnxruntime-web" if arguments.web else "onnxruntime"
     command = (
         ["node", str(WEB_WORKER), arguments.web] if arguments.web else [sys.executable, str(WORKER)]
     )
@@ -44,7 +44,9 @@ def main() -> None:
         for trial, failure in zip(chosen, failures, strict=True):
             print(trial.key, trial.dtype.name, trial.opset, failure or "runs")
         return
-    path = arguments.output or TABLES / f"kernels_{name}.json"
+    path = arguments.output or TABLES / (
+        "kernels_web.json" if arguments.web else "kernels_onnxruntime.json"
+    )
     path.write_text(render(name, version, tabulate(chosen, failures)))
 
 
@@ -60,7 +62,9 @@ def run(command: list[str], chosen: list[Trial]) -> tuple[str, list[str]]:
         failures: list[str] = []
         while len(failures) < len(chosen):
             call = [*command, str(requests), str(len(failures))]
-            result = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=False)
+            result = subprocess.run(call, capture_output=True, text=True, check=False)
+            if not result.stdout:
+                raise RuntimeError(f"the worker did not start: {result.stderr}")
             version, *answers = result.stdout.splitlines()
             failures += [json.loads(answer) for answer in answers]
             if result.returncode:

@@ -55,7 +55,9 @@ _ONNXRUNTIME = replace(
     empty_loop_forgets_shape=True,
 )
 
-_WEB = replace(_ONNXRUNTIME, name="web", float_to_integer_saturates=True)
+_WEB = replace(
+    _ONNXRUNTIME, name="web", kernels="kernels_web.json", float_to_integer_saturates=True
+)
 
 _PROFILES = {profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _STANDARD)}
 

@@ -1,0 +1,62 @@
+// Run probe requests from a file in onnxruntime-web and print one answer a line.
+// node probe_worker.mjs NODE_MODULES REQUESTS START
+
+import { readFileSync, writeSync } from "node:fs";
+import { createRequire } from "node:module";
+import { resolve } from "node:path";
+
+const [folder, requests, start] = process.argv.slice(2);
+const require = createRequire(resolve(folder, "probe.js"));
+const ort = require("onnxruntime-web");
+
+const ARRAYS = {
+  float16: Uint16Array,
+  float32: Float32Array,
+  float64: Float64Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  bool: Uint8Array,
+};
+
+function tensor([dtype, shape, data]) {
+  const bytes = new Uint8Array(Buffer.from(data, "base64"));
+  return new ort.Tensor(dtype, new ARRAYS[dtype](bytes.buffer), shape);
+}
+
+async function failure(request) {
+  let session;
+  try {
+    const model = new Uint8Array(Buffer.from(request.model, "base64"));
+    session = await ort.InferenceSession.create(model, { executionProviders: ["wasm"], logSeverityLevel: 4 });
+    const inputs = Object.entries(request.inputs).map(([name, value]) => [name, tensor(value)]);
+    const results = await session.run(Object.fromEntries(inputs));
+    for (const { name, type } of session.outputMetadata) {
+      if (results[name].type !== type) return `${name} is ${results[name].type} where ${type} is declared`;
+    }
+    return "";
+  } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError) process.exit(1);
+    return String(error.message ?? error).split("\n")[0] || "failed";
+  } finally {
+    await session?.release();
+  }
+}
+
+function print(text) {
+  writeSync(1, text + "\n");
+}
+
+ort.env.wasm.numThreads = 1;
+ort.env.logLevel = "fatal";
+console.log = console.warn = console.error = () => {};
+print(ort.env.versions.web);
+for (const line of readFileSync(requests, "utf8").split("\n").slice(Number(start))) {
+  if (line) print(JSON.stringify(await failure(JSON.parse(line))));
+}
+process.exit(0);
