@@ -31,49 +31,52 @@ class Profile:
     """Newest version of the file format that the runtime loads."""
 
     inaccurate: Mapping[str, frozenset[ir.DataType]] = field(default_factory=dict)
-    """Operators to be replaced by a definition of ours, since the kernel is not accurate enough."""
+    """Operators to be replaced by our definition: Sigmoid is off by 1e-3 at -30, Tanh by 5 ulp."""
 
     integer_reductions_through_double: frozenset[str] = frozenset()
-    """Reductions that lose integers above 2**53 and saturate where integers wrap around."""
+    """Reductions that round integers above 2**53 and saturate where integers wrap around."""
 
     integer_pow_through_double: bool = False
-    """Pow loses integers above 2**53 and saturates where integers wrap around."""
+    """Pow rounds integers above 2**53 and does not wrap around."""
 
     integer_fmod_through_double: bool = False
-    """Mod with fmod=1 is wrong for integers above 2**53; with fmod=0 it is exact."""
+    """Mod with fmod=1 rounds integers above 2**53; with fmod=0 it is exact."""
 
     integer_range_through_double: bool = False
-    """Range counts its elements in double, so that bounds above 2**53 give too many or few."""
+    """Range counts its elements in double: from 2**53 + 1 to 2**53 + 3 it gives four."""
 
     integer_division_by_zero_fails: bool = False
-    """Div and Mod of integers by zero end the run with an error, for all elements."""
+    """A single integer divided by zero in Div or Mod ends the whole run with an error."""
 
     integer_division_overflow_kills: bool = False
-    """Div and Mod of the smallest int32 or int64 by -1 end the process."""
+    """Div and Mod of the smallest int32 or int64 by -1 end the process (WebAssembly: Div only)."""
 
     reductions_ignore_nan: frozenset[str] = frozenset()
-    """Reductions that skip NaN unless it comes first in what is reduced."""
+    """Reductions that skip NaN, in most places."""
 
     loses_nan: frozenset[str] = frozenset()
-    """Other operators whose result is wrong where an element is NaN: unsorted, or NaN dropped."""
+    """Other operators that go wrong where an element is NaN: TopK sorts badly, Unique drops it."""
 
     clip_ignores_nan_bounds: bool = False
-    """Clip takes a bound that is NaN for no bound."""
+    """Clip with a bound that is NaN leaves the elements as they are and not NaN."""
 
     refuses_zero_dim: frozenset[str] = frozenset()
-    """Operators that refuse a main operand without dimensions, by the standard or on their own."""
+    """Operators that refuse a first operand without dimensions, by the standard or on their own."""
 
     refuses_empty: frozenset[str] = frozenset()
     """Operators that fail where the dimension they work along has length 0."""
+
+    refuses_empty_booleans: frozenset[str] = frozenset()
+    """Operators that do so for bool only; for numbers they give the smallest or largest one."""
 
     empty_mean_is_zero: bool = False
     """ReduceMean over no elements gives 0 and not NaN."""
 
     empty_loop_forgets_shape: bool = False
-    """A Loop of no steps gives scan outputs of shape (0, 0, ...) unless the body fixes them."""
+    """A Loop of no steps gives scan outputs of shape (0, 0), not (0, n), if its body says no n."""
 
     float_to_integer_saturates: bool = False
-    """Cast of floats outside the integer type's range saturates, and NaN gives 0."""
+    """Cast of a float outside the range of int32 or int64 saturates, and of NaN gives 0."""
 
     def supports(
         self,

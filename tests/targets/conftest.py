@@ -1,0 +1,53 @@
+"""Bare calls of single operators in the installed runtime."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+Run = Callable[..., Any]
+
+
+def typed(name: str, array: np.ndarray, shape: tuple[str | int, ...] | None = None):
+    dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
+    return helper.make_tensor_value_info(name, dtype, array.shape if shape is None else shape)
+
+
+def run_nodes(nodes, inputs, outputs, *, opset=21, ir_version=10, types=None):
+    types = types or [typed(name, array) for name, array in inputs.items()]
+    results = [onnx.ValueInfoProto(name=name) for name in outputs]
+    model = helper.make_model(
+        helper.make_graph(nodes, "bare", types, results),
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=ir_version,
+    )
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(outputs, inputs)
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run one operator on arrays, as nobody but the runtime computes it."""
+
+    def run_one(op_type, *operands, outputs=1, opset=21, ir_version=10, **attributes):
+        inputs = {f"x{index}": np.asarray(operand) for index, operand in enumerate(operands)}
+        names = [f"y{index}" for index in range(outputs)]
+        node = helper.make_node(op_type, list(inputs), names, **attributes)
+        results = run_nodes([node], inputs, names, opset=opset, ir_version=ir_version)
+        return results[0] if outputs == 1 else results
+
+    return run_one
+
+
+@pytest.fixture
+def run_graph() -> Run:
+    """Run several nodes, where one operator on arrays is not enough."""
+    return run_nodes

@@ -1,0 +1,275 @@
+"""Each trap that the profile of ONNX Runtime names is real in the installed version.
+
+A failure means that a newer runtime does better, and that the flag can go.
+"""
+
+import platform
+import subprocess
+import sys
+
+import mpmath
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx import TensorProto, helper
+
+from pytensor_onnx.targets import get_profile
+
+PROFILE = get_profile("onnxruntime")
+FAILED = "ONNXRuntimeError"
+LARGE = 2**53
+NAN = np.nan
+
+
+def test_an_unknown_target_is_refused_with_the_known_names():
+    with pytest.raises(ValueError, match=r"'abacus'.*'onnxruntime', 'web', 'standard'"):
+        get_profile("abacus")
+
+
+REFERENCES = {"Sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)), "Tanh": mpmath.tanh}
+
+
+@pytest.mark.parametrize(
+    ("op_type", "dtype"),
+    [(op_type, dtype) for op_type, dtypes in PROFILE.inaccurate.items() for dtype in dtypes],
+)
+def test_inaccurate_kernels_are_several_ulp_off(run, op_type, dtype):
+    x = np.linspace(-10, 0, 2001).astype(dtype.numpy())
+    with mpmath.workprec(120):
+        expected = [REFERENCES[op_type](mpmath.mpf(float(value))) for value in x]
+        exact = np.array([float(value) for value in expected])
+        errors = [
+            abs(mpmath.mpf(float(a)) - b) for a, b in zip(run(op_type, x), expected, strict=True)
+        ]
+    assert np.max(np.array(errors, float) / np.spacing(np.abs(exact.astype(x.dtype)))) > 3
+
+
+def test_sigmoid_of_minus_thirty_has_three_digits(run):
+    assert abs(run("Sigmoid", np.array([-30.0]))[0] / np.exp(-30.0) - 1) > 1e-4
+
+
+REDUCED = {
+    "Einsum": ([LARGE, 1], LARGE + 1, {"equation": "i->"}),
+    "ReduceL1": ([LARGE, 1], LARGE + 1, {"keepdims": 0}),
+    "ReduceProd": ([LARGE + 1, 3], 3 * LARGE + 3, {"keepdims": 0}),
+    "ReduceSum": ([LARGE, 1], LARGE + 1, {"keepdims": 0}),
+    "ReduceSumSquare": ([3 * 10**8 + 1, 1], (3 * 10**8 + 1) ** 2 + 1, {"keepdims": 0}),
+}
+
+
+@pytest.mark.parametrize("op_type", sorted(PROFILE.integer_reductions_through_double))
+def test_integer_reductions_round_above_2_53(run, op_type):
+    values, exact, attributes = REDUCED[op_type]
+    assert run(op_type, np.array(values), **attributes) != exact
+
+
+@pytest.mark.parametrize("op_type", ["ReduceSum", "ReduceProd"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integer_reductions_saturate(run, op_type, dtype):
+    largest = np.iinfo(dtype).max
+    assert run(op_type, np.array([largest, 2], dtype), keepdims=0) == largest
+
+
+def test_integer_matmul_and_cumsum_are_exact_and_wrap_around(run):
+    x = np.array([np.iinfo(np.int64).max, 1])
+    assert run("MatMul", x, np.ones(2, int)) == np.iinfo(np.int64).min
+    assert run("CumSum", x, np.int64(0))[-1] == np.iinfo(np.int64).min
+    assert run("MatMul", np.array([LARGE, 1]), np.ones(2, int)) == LARGE + 1
+
+
+def test_integer_pow_rounds_above_2_53(run):
+    assert PROFILE.integer_pow_through_double
+    assert run("Pow", np.array([3, 3]), np.array([39, 39]))[0] != 3**39
+
+
+def test_integer_pow_does_not_wrap_around(run):
+    x = np.array([2**31 - 1, 3], np.int32)
+    assert run("Pow", x, np.array([2, 2], np.int32))[0] != 1
+
+
+def test_integer_fmod_rounds_above_2_53(run):
+    assert PROFILE.integer_fmod_through_double
+    assert run("Mod", np.array([LARGE + 1]), np.array([2]), fmod=1) != 1
+    assert run("Mod", np.array([LARGE + 1]), np.array([2]), fmod=0) == 1
+
+
+def test_integer_range_miscounts_above_2_53(run):
+    assert PROFILE.integer_range_through_double
+    assert run("Range", np.int64(LARGE + 1), np.int64(LARGE + 3), np.int64(1)).size != 2
+
+
+@pytest.mark.parametrize("op_type", ["Div", "Mod"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint64"])
+def test_integer_division_by_zero_fails(run, op_type, dtype):
+    assert PROFILE.integer_division_by_zero_fails
+    with pytest.raises(Exception, match=r"(?i)onnxruntimeerror.*zero"):
+        run(op_type, np.array([1, 2], dtype), np.array([0, 1], dtype))
+
+
+KILLER = """
+import sys
+import numpy, onnx.helper as h, onnxruntime
+op_type, dtype = sys.argv[1:]
+x = numpy.array([numpy.iinfo(dtype).min], dtype)
+info = [h.make_tensor_value_info(n, h.np_dtype_to_tensor_dtype(x.dtype), (1,)) for n in "xyz"]
+graph = h.make_graph([h.make_node(op_type, ["x", "y"], ["z"])], "g", info[:2], info[2:])
+model = h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10)
+session = onnxruntime.InferenceSession(model.SerializeToString())
+session.run(None, {"x": x, "y": -numpy.ones_like(x)})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    platform.machine().lower() not in {"x86_64", "amd64"}, reason="only x86 traps on this division"
+)
+@pytest.mark.parametrize("op_type", ["Div", "Mod"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integer_division_that_overflows_ends_the_process(op_type, dtype):
+    assert PROFILE.integer_division_overflow_kills
+    command = [sys.executable, "-c", KILLER, op_type, dtype]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("op_type", sorted(PROFILE.reductions_ignore_nan))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_reductions_ignore_nan(run, op_type, dtype):
+    x = np.array([[1, NAN, 3], [4, NAN, 2]], dtype)
+    if op_type.startswith("Arg"):
+        assert np.any(run(op_type, x, axis=1, keepdims=0) != 1)
+    else:
+        assert not np.all(np.isnan(run(op_type, x, np.array([1]), keepdims=0)))
+
+
+def test_topk_does_not_sort_around_nan(run):
+    assert "TopK" in PROFILE.loses_nan
+    values, _ = run("TopK", np.array([1, NAN, 3, 2, NAN, 5, 4, 0]), np.array([8]), outputs=2)
+    numbers = values[~np.isnan(values)]
+    assert np.any(np.diff(numbers) > 0)
+
+
+def test_unique_drops_nan(run):
+    assert "Unique" in PROFILE.loses_nan
+    assert not np.any(np.isnan(run("Unique", np.array([1, NAN, 2]))))
+
+
+def test_maxpool_ignores_nan(run):
+    assert "MaxPool" in PROFILE.loses_nan
+    x = np.array([[[1, NAN, 3]]])
+    assert run("MaxPool", x, kernel_shape=[3]) == 3
+
+
+def test_clip_ignores_bounds_that_are_nan(run):
+    assert PROFILE.clip_ignores_nan_bounds
+    assert list(run("Clip", np.array([1.0, 5.0]), np.array(NAN), np.array(2.0))) == [1, 2]
+
+
+SCALAR = np.array(2.0)
+ZERO = np.array(0)
+ZERO_DIM_CALLS = {
+    "ArgMax": (SCALAR,),
+    "ArgMin": (SCALAR,),
+    "Compress": (SCALAR, np.array([True])),
+    "Concat": (SCALAR, SCALAR),
+    "CumProd": (SCALAR, ZERO),
+    "CumSum": (SCALAR, ZERO),
+    "Gather": (SCALAR, ZERO),
+    "GatherElements": (SCALAR, ZERO),
+    "GatherND": (SCALAR, np.array([0])),
+    "Hardmax": (np.float32(2),),
+    "LogSoftmax": (SCALAR,),
+    "LpNormalization": (SCALAR,),
+    "MatMul": (SCALAR, np.ones(1)),
+    "OneHot": (ZERO, np.array(3), np.array([0, 1])),
+    "Pad": (SCALAR, np.zeros(0, int)),
+    "ScatterElements": (SCALAR, ZERO, SCALAR),
+    "ScatterND": (SCALAR, np.array([0]), SCALAR),
+    "Slice": (SCALAR, np.array([0]), np.array([1])),
+    "Softmax": (SCALAR,),
+    "Split": (SCALAR, np.array([1])),
+    "TopK": (SCALAR, np.array([1])),
+}
+
+
+@pytest.mark.parametrize("op_type", sorted(PROFILE.refuses_zero_dim))
+def test_operators_along_a_dimension_refuse_to_have_none(run, op_type):
+    attributes = {"axis": 0} if op_type == "Concat" else {}
+    outputs = 2 if op_type == "TopK" else 1
+    with pytest.raises(Exception, match=FAILED):
+        run(op_type, *ZERO_DIM_CALLS[op_type], outputs=outputs, opset=26, **attributes)
+
+
+@pytest.mark.parametrize("op_type", sorted(PROFILE.refuses_empty - {"Scan"}))
+def test_operators_refuse_an_empty_dimension(run, op_type):
+    x = np.zeros((2, 0))
+    operands = (x, np.zeros(0)) if op_type == "LayerNormalization" else (x.T,)
+    with pytest.raises(Exception, match=FAILED):
+        run(op_type, *operands)
+
+
+@pytest.mark.parametrize("op_type", sorted(PROFILE.refuses_empty_booleans))
+def test_reductions_refuse_to_reduce_no_booleans(run, op_type):
+    with pytest.raises(Exception, match="empty set with bool"):
+        run(op_type, np.zeros(0, bool))
+    assert np.isinf(run(op_type, np.zeros(0), keepdims=0))
+
+
+def test_scan_refuses_length_zero(run_graph):
+    assert "Scan" in PROFILE.refuses_empty
+    names = ("state", "element", "next", "row")
+    infos = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, (3,)) for name in names]
+    steps = [("element", "next"), ("state", "row")]
+    nodes = [helper.make_node("Identity", [a], [b]) for a, b in steps]
+    body = helper.make_graph(nodes, "body", infos[:2], infos[2:])
+    scan = helper.make_node("Scan", ["i", "x"], ["y", "z"], body=body, num_scan_inputs=1)
+    with pytest.raises(Exception, match="Scan"):
+        run_graph([scan], {"i": np.ones(3), "x": np.ones((0, 3))}, ["y", "z"])
+
+
+def test_mean_of_nothing_is_zero(run):
+    assert PROFILE.empty_mean_is_zero
+    assert run("ReduceMean", np.zeros(0), keepdims=0) == 0
+
+
+def test_loop_of_no_steps_forgets_the_shape_of_its_rows(run_graph):
+    assert PROFILE.empty_loop_forgets_shape
+    step = helper.make_tensor_value_info("step", TensorProto.INT64, ())
+    going, goes_on = (helper.make_tensor_value_info(n, TensorProto.BOOL, ()) for n in ("c", "d"))
+    names = ("state", "next", "row", "x")
+    state, following, row, x = (
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, ("n",)) for name in names
+    )
+    copies = [("c", "d"), ("state", "next"), ("state", "row")]
+    nodes = [helper.make_node("Identity", [a], [b]) for a, b in copies]
+    body = helper.make_graph(nodes, "body", [step, going, state], [goes_on, following, row])
+    loop = helper.make_node("Loop", ["m", "c0", "x"], ["y", "rows"], body=body)
+    inputs = {"m": np.array(0), "c0": np.array(True), "x": np.ones(3)}
+    types = [
+        helper.make_tensor_value_info("m", TensorProto.INT64, ()),
+        helper.make_tensor_value_info("c0", TensorProto.BOOL, ()),
+        x,
+    ]
+    _, rows = run_graph([loop], inputs, ["y", "rows"], types=types)
+    assert rows.shape == (0, 0)
+
+
+@pytest.mark.skipif(
+    platform.machine().lower() not in {"x86_64", "amd64"}, reason="conversions differ by processor"
+)
+def test_casts_to_integers_do_not_saturate(run):
+    assert not PROFILE.float_to_integer_saturates
+    assert run("Cast", np.array([1e20]), to=ir.DataType.INT32)[0] == np.iinfo(np.int32).min
+
+
+def test_the_runtime_refuses_a_newer_opset(run):
+    run("Neg", np.ones(1), opset=PROFILE.max_opset)
+    with pytest.raises(Exception, match="opset"):
+        run("Neg", np.ones(1), opset=PROFILE.max_opset + 1)
+
+
+def test_the_runtime_refuses_a_newer_file_format(run):
+    run("Neg", np.ones(1), ir_version=PROFILE.max_ir_version)
+    with pytest.raises(Exception, match="IR version"):
+        run("Neg", np.ones(1), ir_version=PROFILE.max_ir_version + 1)
