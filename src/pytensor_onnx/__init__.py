@@ -1,0 +1,60 @@
+"""ONNX backend for PyTensor: export any graph, or run it on ONNX Runtime with ``mode="ONNX"``."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pytensor_onnx._version import __version__
+from pytensor_onnx.linker import ONNXLinker
+
+if TYPE_CHECKING:
+    from pytensor_onnx.dispatch import onnx_funcify
+    from pytensor_onnx.errors import (
+        InputError,
+        PyTensorONNXError,
+        UnsupportedOpError,
+        UnsupportedTypeError,
+        VerificationError,
+    )
+    from pytensor_onnx.export import compile_onnx, export_function_onnx, export_onnx
+    from pytensor_onnx.program import ONNXProgram
+    from pytensor_onnx.session import SessionOptions
+
+_MODULES = {
+    "onnx_funcify": "dispatch",
+    "InputError": "errors",
+    "PyTensorONNXError": "errors",
+    "UnsupportedOpError": "errors",
+    "UnsupportedTypeError": "errors",
+    "VerificationError": "errors",
+    "compile_onnx": "export",
+    "export_function_onnx": "export",
+    "export_onnx": "export",
+    "ONNXProgram": "program",
+    "SessionOptions": "session",
+}
+
+__all__ = [
+    "InputError",
+    "ONNXLinker",
+    "ONNXProgram",
+    "PyTensorONNXError",
+    "SessionOptions",
+    "UnsupportedOpError",
+    "UnsupportedTypeError",
+    "VerificationError",
+    "__version__",
+    "compile_onnx",
+    "export_function_onnx",
+    "export_onnx",
+    "onnx_funcify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Definitions of the operations that ONNX lacks, as PyTensor expressions."""

@@ -1,0 +1,6 @@
+"""Passes over onnx_ir models; they know nothing of PyTensor."""
+
+from pytensor_onnx.passes.fuse_gemm import fuse_gemm
+from pytensor_onnx.passes.legalise import legalise
+
+__all__ = ["fuse_gemm", "legalise"]

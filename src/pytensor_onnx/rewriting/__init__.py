@@ -1,0 +1,5 @@
+"""The PyTensor rewrites that prepare a graph for conversion, and those of our own."""
+
+from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx
+
+__all__ = ["ONNX_QUERY", "register_onnx", "rewrite_for_onnx"]

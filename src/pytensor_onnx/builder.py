@@ -1,0 +1,511 @@
+"""A typed builder over onnx_ir's Tape: operator calls, constants, subgraphs, functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.tape import Tape
+
+from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.inference import (
+    Dim,
+    Dims,
+    bind_dtypes,
+    dims_of,
+    dtype_of,
+    output_dims,
+    output_dtypes,
+    signature,
+)
+
+FUNCTION_DOMAIN = "pytensor"
+
+Operand = ir.Value | np.ndarray | np.generic | int | float | bool | Sequence[int] | None
+Body = Callable[..., ir.Value | Sequence[ir.Value]]
+
+
+class Names:
+    """Hands out names that are unique in a model.
+
+    Examples
+    --------
+    >>> names = Names()
+    >>> names.unique("x"), names.unique("x"), names.unique("a b")
+    ('x', 'x_1', 'a_b')
+    """
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def unique(self, wanted: str) -> str:
+        """Return the wanted name, made an identifier, with a number if it is taken."""
+        base = re.sub(r"[^0-9A-Za-z_.:/\-]+", "_", wanted).strip("_") or "value"
+        name = base
+        while name in self._taken:
+            self._next[base] = self._next.get(base, 0) + 1
+            name = f"{base}_{self._next[base]}"
+        self._taken.add(name)
+        return name
+
+
+@dataclass(frozen=True)
+class LocalFunction:
+    """A model-local function and whether its body returned one value or a list."""
+
+    function: ir.Function
+    returns_list: bool
+
+
+class ModelScope:
+    """What all graphs of one model share: opset, names, constants, functions, dimensions.
+
+    Parameters
+    ----------
+    opset_version
+        Version of the standard operator set.
+    """
+
+    def __init__(self, opset_version: int) -> None:
+        self.opset_version = opset_version
+        self.names = Names()
+        self.dim_names = Names()
+        self.initializers: dict[Hashable, ir.Value] = {}
+        self.functions: dict[Hashable, LocalFunction] = {}
+        self.constant_names: dict[Hashable, str] = {}
+        self.failures: dict[str, Exception] = {}
+        self._equal_dims: dict[str, str | int] = {}
+        self._named_by_user: set[str] = set()
+
+    def name_dim(self, name: str) -> None:
+        """Note a dimension that the user named: it wins over names made here."""
+        self._named_by_user.add(name)
+
+    def canonical_dim(self, dim: Dim) -> Dim:
+        """Return the size or name that stands for all dimensions known to be equal to this one."""
+        root = dim
+        while isinstance(root, str) and root in self._equal_dims:
+            root = self._equal_dims[root]
+        while isinstance(dim, str) and dim != root and root is not None:
+            self._equal_dims[dim], dim = root, self._equal_dims[dim]
+        return root
+
+    def equate_dims(self, first: Dim, second: Dim) -> None:
+        """Note that two dimensions must have the same size for the graph to be valid.
+
+        Examples
+        --------
+        >>> scope = ModelScope(21)
+        >>> scope.equate_dims("n", "m")
+        >>> scope.equate_dims("m", 3)
+        >>> scope.canonical_dim("m"), scope.canonical_dim("n")
+        (3, 3)
+        """
+        first, second = self.canonical_dim(first), self.canonical_dim(second)
+        if first == second or first is None or second is None:
+            return
+        if isinstance(second, int) or (
+            second in self._named_by_user and first not in self._named_by_user
+        ):
+            first, second = second, first
+        if isinstance(second, str) and second not in self._named_by_user:
+            self._equal_dims[second] = first
+
+
+class Builder:
+    """Emits the nodes of one graph, subgraph or function body.
+
+    Every standard operator is a method: ``onnx.Gather(x, index, axis=0)``. Python numbers become
+    constants in the dtype of the operand they meet. The values returned know their dtype and, where
+    it can be told, their shape. Operators of several outputs take ``outputs=``.
+
+    Examples
+    --------
+    >>> import onnx_ir as ir
+    >>> onnx = Builder(ModelScope(opset_version=21))
+    >>> x = ir.val("x", dtype=ir.DataType.DOUBLE, shape=("n", 3))
+    >>> y = onnx.Mul(onnx.Add(x, 1), 0.5)
+    >>> y.dtype, onnx.Less(y, x).dtype
+    (DOUBLE, BOOL)
+    >>> [node.op_type for node in onnx.nodes]
+    ['Add', 'Mul', 'Less']
+    """
+
+    def __init__(
+        self,
+        scope: ModelScope,
+        parent: Builder | None = None,
+        *,
+        in_function: bool = False,
+        shaped: bool = True,
+    ) -> None:
+        self.scope = scope
+        self.in_function: bool = in_function or (parent is not None and parent.in_function)
+        self.shaped: bool = shaped and (parent is None or parent.shaped)
+        self.in_branch = parent is not None
+        self.provenance: dict[str, str] = {}
+        self._tape = Tape()
+        self._constants_owner: Builder = parent._constants_owner if parent is not None else self
+        self._local_constants: dict[Hashable, ir.Value] = {}
+
+    @property
+    def nodes(self) -> Sequence[ir.Node]:
+        """The nodes emitted so far, in order."""
+        constants = [v.producer() for v in self._local_constants.values()]
+        return [*(node for node in constants if node is not None), *self._tape.nodes]
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if not op_type[0].isupper():
+            raise AttributeError(op_type)
+        return partial(self.op, op_type)
+
+    def op(self, op_type: str, *operands: Operand, outputs: int = 1, **attributes: Any) -> Any:
+        """Emit a standard operator.
+
+        Parameters
+        ----------
+        op_type
+            Name of the operator.
+        operands
+            Values, or numbers and arrays to make constants of; None where an input is left out.
+        outputs
+            Number of outputs; with more than one a list is returned.
+        attributes
+            Attributes of the operator; a Builder is a subgraph.
+
+        Raises
+        ------
+        TypeError
+            If the dtype of a Python number cannot be told from the other operands.
+        """
+        types = signature(op_type, self.scope.opset_version)
+        bound = bind_dtypes(types, operands)
+        inputs = [
+            value
+            if value is None or isinstance(value, ir.Value)
+            else self._operand(op_type, value, bound.get(t) or t)
+            for value, t in zip(operands, map(types.input_type, range(len(operands))), strict=True)
+        ]
+        if not bound:
+            bound = bind_dtypes(types, inputs)
+        attributes = {name: _attribute(value) for name, value in attributes.items()}
+        dtypes = output_dtypes(op_type, types, bound, attributes)
+        dtypes += [dtypes[-1] if dtypes else None] * (outputs - len(dtypes))
+        values = [ir.Value(type=_tensor_type(dtype)) for dtype in dtypes[:outputs]]
+        if self.shaped:
+            dims = output_dims(op_type, inputs, attributes)
+            if dims is not None:
+                values[0].shape = ir.Shape(dims)
+        self._tape.op_multi_out(
+            op_type,
+            inputs,
+            attributes,
+            outputs=values,
+            metadata_props=dict(self.provenance),
+        )
+        return values[0] if outputs == 1 else values
+
+    def _operand(self, op_type: str, value: Any, dtype: str | ir.DataType) -> ir.Value:
+        if isinstance(value, np.ndarray | np.generic):
+            return self.constant(value)
+        if isinstance(dtype, str):
+            if op_type in ("Gather", "GatherND", "GatherElements", "Slice", "CumSum"):
+                dtype = ir.DataType.INT64
+            else:
+                raise TypeError(
+                    f"{op_type}: no operand tells the dtype of the constant {value!r}; "
+                    "pass a NumPy value"
+                )
+        return self.constant(np.asarray(value, dtype=dtype.numpy()))
+
+    def constant(self, value: Any, name: str | None = None) -> ir.Value:
+        """Return a constant; equal ones (dtype, shape and bits) are stored once.
+
+        Parameters
+        ----------
+        value
+            NumPy array or scalar; its dtype is kept.
+        name
+            Name wanted for it.
+        """
+        array = np.asarray(value)
+        content = content_key(array)
+        key = (array.shape, content)
+        if self.in_function:
+            return self._constants_owner._local_constant(key, array)
+        known = self.scope.initializers.get(key)
+        if known is None:
+            name = name or self.scope.constant_names.get(content) or _constant_name(array)
+            name = self.scope.names.unique(name)
+            tensor = ir.tensor(np.ascontiguousarray(array).reshape(array.shape), name=name)
+            known = ir.Value(
+                name=name,
+                shape=ir.Shape(array.shape),
+                type=ir.TensorType(tensor.dtype),
+                const_value=tensor,
+            )
+            self.scope.initializers[key] = known
+        return known
+
+    def _local_constant(self, key: Hashable, array: np.ndarray) -> ir.Value:
+        if key not in self._local_constants:
+            tensor = ir.tensor(np.array(array))
+            value = ir.Value(type=ir.TensorType(tensor.dtype), const_value=tensor)
+            ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)], outputs=[value])
+            self._local_constants[key] = value
+        return self._local_constants[key]
+
+    def number_like(self, value: ir.Value, number: float) -> ir.Value:
+        """Return a 0-d constant in the dtype of a value."""
+        return self.constant(np.asarray(number, dtype=dtype_of(value).numpy()))
+
+    def ints(self, values: Sequence[int]) -> ir.Value:
+        """Return a 1-d int64 constant: axes, shapes, indices."""
+        return self.constant(np.array(values, dtype="int64").reshape(len(values)))
+
+    def cast(self, value: ir.Value, dtype: ir.DataType | str | np.dtype) -> ir.Value:
+        """Return the value in another dtype, itself where it has it already.
+
+        Examples
+        --------
+        >>> onnx = Builder(ModelScope(21))
+        >>> x = onnx.constant(np.float32(1.5))
+        >>> onnx.cast(x, "float32") is x, onnx.cast(x, "float64").dtype
+        (True, DOUBLE)
+        """
+        target = (
+            dtype if isinstance(dtype, ir.DataType) else ir.DataType.from_numpy(np.dtype(dtype))
+        )
+        if value.dtype == target:
+            return value
+        if value.const_value is not None and value.const_value.size <= 1:
+            return self.constant(value.const_value.numpy().astype(target.numpy()))
+        return self.Cast(value, to=int(target))
+
+    def dims(self, value: ir.Value) -> Dims:
+        """Return the dimensions of a value, which must be of known rank."""
+        dims = dims_of(value)
+        if dims is None:
+            raise TypeError(f"the rank of {value} is not known")
+        return dims
+
+    def shape(self, value: ir.Value) -> ir.Value:
+        """Return the shape as a 1-d int64 value, a constant where it is static."""
+        dims = dims_of(value)
+        if dims is not None and all(isinstance(d, int) for d in dims):
+            return self.ints([d for d in dims if isinstance(d, int)])
+        return self.Shape(value)
+
+    def size(self, value: ir.Value, axis: int) -> ir.Value:
+        """Return the size of one axis as a 0-d int64 value, a constant where it is static."""
+        dims = dims_of(value)
+        size = None if dims is None else dims[axis]
+        if isinstance(size, int):
+            return self.constant(np.int64(size))
+        return self.Squeeze(self.Shape(value, start=axis, end=axis + 1), self.ints([0]))
+
+    def subgraph(self) -> Builder:
+        """Return a builder for the body of an If or a loop: it sees the values of this graph."""
+        inner = Builder(self.scope, parent=self)
+        inner.provenance = self.provenance
+        return inner
+
+    def graph(self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> ir.Graph:
+        """Close this builder as a subgraph with the given inputs and outputs."""
+        results = self.own_results(outputs)
+        return ir.Graph(list(inputs), results, nodes=self._tape.nodes, name="body")
+
+    def own_results(self, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return the values as distinct results of this graph's nodes, copied where needed."""
+        own = {id(v) for node in self._tape.nodes for v in node.outputs}
+        results: list[ir.Value] = []
+        for value in values:
+            taken = id(value) not in own or any(value is other for other in results)
+            results.append(self.Identity(value) if taken else value)
+        return results
+
+    def if_else(
+        self, condition: ir.Value, then_branch: ir.Graph, else_branch: ir.Graph
+    ) -> list[ir.Value]:
+        """Emit an If; the outputs take the types that both branches agree on."""
+        values = []
+        for a, b in zip(then_branch.outputs, else_branch.outputs, strict=True):
+            value = ir.Value(type=a.type)
+            first, second = dims_of(a), dims_of(b)
+            if first is not None and second is not None and len(first) == len(second):
+                value.shape = ir.Shape(
+                    [x if x == y else None for x, y in zip(first, second, strict=True)]
+                )
+            values.append(value)
+        self._tape.op_multi_out(
+            "If",
+            [condition],
+            {"then_branch": then_branch, "else_branch": else_branch},
+            outputs=values,
+            metadata_props=dict(self.provenance),
+        )
+        return values
+
+    def loop(
+        self,
+        trip_count: ir.Value | None,
+        condition: ir.Value | None,
+        state: Sequence[ir.Value],
+        body: ir.Graph,
+    ) -> list[ir.Value]:
+        """Emit a Loop; the body takes step, condition and state and returns condition and state.
+
+        Outputs of the body beyond the state are stacked along a new first axis.
+        """
+        n_state = len(state)
+        values = [ir.Value(type=x.type) for x in state]
+        values += [ir.Value(type=x.type) for x in body.outputs[1 + n_state :]]
+        self._tape.op_multi_out(
+            "Loop",
+            [trip_count, condition, *state],
+            {"body": body},
+            outputs=values,
+            metadata_props=dict(self.provenance),
+        )
+        return values
+
+    def call(
+        self,
+        name: str,
+        body: Body,
+        *operands: ir.Value,
+        overload: str = "",
+        key: Hashable = None,
+        shapes: Sequence[Dims] | None = None,
+    ) -> Any:
+        """Call a model-local function, which is defined on its first use.
+
+        Parameters
+        ----------
+        name
+            Name of the function in the domain ``pytensor``.
+        body
+            Receives a builder and one value for each operand, with its dtype but no shape, and
+            returns the result or the list of results.
+        operands
+            Arguments.
+        overload
+            Tells apart definitions of the same name; by default the dtypes of the operands do.
+        key
+            Identity of the definition, ``(name, overload)`` unless given.
+        shapes
+            Dimensions of the operands that the definition may rely on; without them it must serve
+            every rank.
+
+        Returns
+        -------
+        onnx_ir.Value or list of onnx_ir.Value
+            What the body returned, for these operands.
+        """
+        overload = overload or "_".join(dict.fromkeys(_dtype_name(x) for x in operands))
+        key = key or (name, overload)
+        local = self.scope.functions.get(key)
+        if local is None:
+            local = self._define(name, overload, body, operands, shapes)
+            self.scope.functions[key] = local
+        values = [ir.Value(type=out.type) for out in local.function.outputs]
+        self._tape.op_multi_out(
+            local.function.name,
+            operands,
+            outputs=values,
+            domain=FUNCTION_DOMAIN,
+            overload=local.function.overload,
+            metadata_props=dict(self.provenance),
+        )
+        return values if local.returns_list else values[0]
+
+    def _define(
+        self,
+        name: str,
+        overload: str,
+        body: Body,
+        operands: Sequence[ir.Value],
+        shapes: Sequence[Dims] | None,
+    ) -> LocalFunction:
+        inner = Builder(self.scope, in_function=True, shaped=shapes is not None)
+        inputs = [ir.Value(name=f"x{i}", type=x.type) for i, x in enumerate(operands)]
+        for value, dims in zip(inputs, shapes or (), strict=False):
+            value.shape = ir.Shape(dims)
+        if len(inputs) == 1:
+            inputs[0].name = "x"
+        returned = body(inner, *inputs)
+        returns_list = not isinstance(returned, ir.Value)
+        results = inner.own_results([returned] if isinstance(returned, ir.Value) else returned)
+        names = Names()
+        for value in inputs:
+            names.unique(str(value.name))
+        nodes = inner.nodes
+        name_values(nodes, names)
+        graph = ir.Graph(
+            inputs,
+            results,
+            nodes=nodes,
+            opset_imports={"": self.scope.opset_version, FUNCTION_DOMAIN: 1},
+        )
+        function = ir.Function(FUNCTION_DOMAIN, name, overload, graph=graph, attributes=[])
+        return LocalFunction(function, returns_list)
+
+    def unsupported(self, reason: str, hint: str = "") -> UnsupportedCase:
+        """Return the exception to raise for a case that cannot be converted."""
+        return UnsupportedCase(reason, hint)
+
+
+def content_key(array: np.ndarray) -> Hashable:
+    """Return what tells apart arrays by dtype and bits, whatever their shape."""
+    data = array.tobytes()
+    if len(data) > 64:
+        return array.dtype.str, blake2b(data).digest()
+    return array.dtype.str, data
+
+
+def name_values(nodes: Iterable[ir.Node], names: Names) -> None:
+    """Name the nodes and values that have no name yet, after the operator that made them."""
+    for node in nodes:
+        for value in node.outputs:
+            if value.name is None:
+                value.name = names.unique(_snake_case(node.op_type))
+        if node.name is None:
+            node.name = node.outputs[0].name
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                body = attribute.as_graph()
+                for value in body.inputs:
+                    value.name = names.unique(value.name or "arg")
+                name_values(body, names)
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return ir.tensor(value)
+    return value
+
+
+def _tensor_type(dtype: ir.DataType | None) -> ir.TensorType | None:
+    return None if dtype is None else ir.TensorType(dtype)
+
+
+def _dtype_name(value: ir.Value) -> str:
+    return "" if value.dtype is None else str(value.dtype.numpy())
+
+
+def _snake_case(op_type: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", op_type).lower()
+
+
+def _constant_name(array: np.ndarray) -> str:
+    if array.ndim == 0:
+        text = str(array.item())
+        return f"c_{text}".replace("-", "minus_").replace("+", "")
+    return "c"

@@ -1,0 +1,262 @@
+"""From a rewritten PyTensor graph to an onnx_ir model: inputs, nodes, outputs, names, metadata."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+import pytensor
+from pytensor.graph.basic import Variable
+from pytensor.graph.fg import FunctionGraph
+
+from pytensor_onnx._version import __version__
+from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder, ModelScope, content_key, name_values
+from pytensor_onnx.dispatch.basic import GraphConverter, check_type, user_line
+from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
+from pytensor_onnx.inference import Dim, broadcast, dims_of, is_elementwise
+
+IR_VERSION = 10
+DynamicAxes = Mapping[str, Mapping[int, str]]
+
+
+@dataclass
+class Converted:
+    """A model and what is known of it beyond the file.
+
+    Attributes
+    ----------
+    model
+        The model, before legalisation.
+    scope
+        Names, constants and functions of the model, for passes that add to it.
+    failures
+        For each node that fails when a check does: the exception to raise instead.
+    values
+        The value that stands for each PyTensor variable.
+    """
+
+    model: ir.Model
+    scope: ModelScope
+    failures: dict[str, Exception] = field(default_factory=dict)
+    values: dict[Variable, ir.Value] = field(default_factory=dict)
+
+
+def convert(
+    fgraph: FunctionGraph,
+    *,
+    opset_version: int,
+    input_names: Sequence[str] = (),
+    output_names: Sequence[str] = (),
+    defaults: Mapping[Variable, np.ndarray] | None = None,
+    dynamic_axes: DynamicAxes | None = None,
+    constant_names: Mapping[str, np.ndarray] | None = None,
+) -> Converted:
+    """Convert a rewritten graph.
+
+    Parameters
+    ----------
+    fgraph
+        Graph whose inputs and outputs become those of the model, in order.
+    opset_version
+        Version of the standard operator set.
+    input_names, output_names
+        Names wanted; by default those of the variables, or ``input_0``, ``output_0``.
+    defaults
+        Values of inputs that may be left out at run time.
+    dynamic_axes
+        Names for axes of unknown size, by input name.
+    constant_names
+        Arrays whose content goes by a name, in whatever shape the rewrites left it.
+
+    Raises
+    ------
+    UnsupportedOpError, UnsupportedTypeError
+        If parts of the graph cannot be converted; the message lists all of them.
+    """
+    scope = ModelScope(opset_version)
+    scope.constant_names = {
+        content_key(array): name for name, array in (constant_names or {}).items() if array.size > 1
+    }
+    onnx = Builder(scope)
+    converter = GraphConverter(onnx)
+    inputs = _make_inputs(fgraph, converter, input_names, dynamic_axes or {})
+    wanted = [
+        scope.names.unique(name) for name in output_names or names_of(fgraph.outputs, "output")
+    ]
+    converter.convert(fgraph.toposort())
+    outputs = _make_outputs(fgraph, converter, wanted)
+    raise_problems(converter.problems)
+
+    onnx.provenance = {}
+    initializers = _used_initializers(scope)
+    for variable, default in (defaults or {}).items():
+        value = converter.values[variable]
+        value.const_value = ir.tensor(default, name=value.name)
+        initializers.append(value)
+    nodes = onnx.nodes
+    name_values(nodes, scope.names)
+    graph = ir.Graph(
+        inputs,
+        outputs,
+        nodes=nodes,
+        initializers=initializers,
+        opset_imports={"": opset_version},
+        name="main_graph",
+    )
+    _name_dims(graph, scope)
+    functions = [local.function for local in scope.functions.values()]
+    if functions:
+        graph.opset_imports[FUNCTION_DOMAIN] = 1
+    model = ir.Model(
+        graph,
+        ir_version=IR_VERSION,
+        producer_name="pytensor-onnx",
+        producer_version=__version__,
+        functions=functions,
+        metadata_props={
+            "pytensor_onnx_version": __version__,
+            "pytensor_version": pytensor.__version__,
+        },
+    )
+    tensors = {v: x for v, x in converter.values.items() if isinstance(x, ir.Value)}
+    return Converted(model, scope, dict(scope.failures), tensors)
+
+
+def names_of(variables: Sequence[Variable], kind: str) -> list[str]:
+    """Return the names of variables; unnamed ones are numbered by position.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> names_of([pt.vector("x"), pt.vector()], "input")
+    ['x', 'input_1']
+    """
+    return [variable.name or f"{kind}_{i}" for i, variable in enumerate(variables)]
+
+
+def _make_inputs(
+    fgraph: FunctionGraph,
+    converter: GraphConverter,
+    names: Sequence[str],
+    dynamic_axes: DynamicAxes,
+) -> list[ir.Value]:
+    scope = converter.onnx.scope
+    wanted = names or names_of(fgraph.inputs, "input")
+    unknown = set(dynamic_axes) - set(wanted)
+    if unknown:
+        raise PyTensorONNXError(
+            f"dynamic_axes names {sorted(unknown)}, but the inputs are {list(wanted)}"
+        )
+    inputs = []
+    for variable, wanted_name in zip(fgraph.inputs, wanted, strict=True):
+        try:
+            check_type(variable.type)
+        except UnsupportedCase as case:
+            converter.problems.append(
+                Problem(
+                    subject=str(variable.type),
+                    variable=wanted_name,
+                    where=user_line(variable),
+                    reason=case.reason,
+                    hint=case.hint,
+                    is_type=True,
+                )
+            )
+            converter.values[variable] = ir.Value(name=wanted_name)
+            continue
+        name = scope.names.unique(wanted_name)
+        dims = _input_dims(scope, name, variable, dynamic_axes.get(wanted_name, {}))
+        value = ir.Value(
+            name=name,
+            type=ir.TensorType(ir.DataType.from_numpy(np.dtype(variable.type.dtype))),
+            shape=ir.Shape(dims),
+        )
+        converter.add_value(variable, value)
+        inputs.append(value)
+    return inputs
+
+
+def _input_dims(
+    scope: ModelScope, name: str, variable: Variable, renamed: Mapping[int, str]
+) -> list[Dim]:
+    static = getattr(variable.type, "shape", ())
+    dims: list[Dim] = []
+    for axis, size in enumerate(static):
+        wanted = renamed.get(axis, renamed.get(axis - len(static)))
+        if size is not None:
+            dims.append(size)
+        elif wanted is not None:
+            scope.name_dim(wanted)
+            dims.append(wanted)
+        else:
+            dims.append(scope.dim_names.unique(f"{name}_dim{axis}"))
+    return dims
+
+
+def _make_outputs(
+    fgraph: FunctionGraph, converter: GraphConverter, names: Sequence[str]
+) -> list[ir.Value]:
+    """Return one value of its own for each output, under the name wanted."""
+    onnx = converter.onnx
+    onnx.provenance = {}
+    outputs: list[ir.Value] = []
+    for variable, name in zip(fgraph.outputs, names, strict=True):
+        try:
+            value = converter.value_of(variable)
+        except UnsupportedCase:
+            continue
+        if not isinstance(value, ir.Value):
+            continue
+        if value.producer() is None or any(value is other for other in outputs):
+            copy = onnx.Identity(value)
+            copy.shape = value.shape
+            value = copy
+        value.name = name
+        outputs.append(value)
+    return outputs
+
+
+def _used_initializers(scope: ModelScope) -> list[ir.Value]:
+    return [value for value in scope.initializers.values() if any(True for _ in value.uses())]
+
+
+def _name_dims(graph: ir.Graph, scope: ModelScope) -> None:
+    """Give every dimension of unknown size a name, the same one where the size must be equal.
+
+    A runtime that meets unnamed dimensions plans its memory in quadratic time.
+    """
+    for value in graph.inputs:
+        _rename_dims(value, scope)
+    for node in graph.all_nodes():
+        for value in node.outputs:
+            if value.shape is None:
+                continue
+            if is_elementwise(node.op_type) and node.domain == "":
+                _infer_broadcast(node, value)
+            _rename_dims(value, scope)
+
+
+def _infer_broadcast(node: ir.Node, value: ir.Value) -> None:
+    dims: tuple[Dim, ...] = ()
+    for operand in node.inputs:
+        known = dims_of(operand) if operand is not None else None
+        if known is None:
+            return
+        dims = broadcast(dims, known)
+    own = dims_of(value)
+    if own is not None and len(own) == len(dims):
+        value.shape = ir.Shape([d if o is None else o for d, o in zip(dims, own, strict=True)])
+
+
+def _rename_dims(value: ir.Value, scope: ModelScope) -> None:
+    dims = dims_of(value)
+    if dims is None or all(isinstance(d, int) for d in dims):
+        return
+    value.shape = ir.Shape(
+        [
+            scope.dim_names.unique(f"{value.name}_dim{axis}")
+            if d is None
+            else scope.canonical_dim(d)
+            for axis, d in enumerate(dims)
+        ]
+    )

@@ -1,0 +1,344 @@
+"""`onnx_funcify`, the conversion of a graph node by node, and the graph ops that wrap values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import AbstractFunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.type import Type
+from pytensor.printing import Print
+from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.type_other import NoneTypeT
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.errors import Problem, UnsupportedCase
+from pytensor_onnx.inference import Dim, dims_of
+
+Lowered = ir.Value | Sequence[ir.Value]
+
+FAILURE_PREFIX = "CheckAndRaise: "
+
+
+@singledispatch
+def onnx_funcify(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+    """Lower an Op to ONNX: emit its nodes and return its values.
+
+    Register a lowering for an Op of your own with ``@onnx_funcify.register(MyOp)``.
+
+    Parameters
+    ----------
+    op
+        The Op; its class selects the lowering.
+    node
+        The Apply node: the types of the inputs and outputs, and the constants among them.
+    onnx
+        Builder to emit nodes with.
+    inputs
+        One value for each input of the node.
+
+    Returns
+    -------
+    onnx_ir.Value or sequence of onnx_ir.Value
+        One value for each output, of the dtype and rank of the PyTensor variable.
+
+    Raises
+    ------
+    UnsupportedCase
+        If the case cannot be expressed; ``raise onnx.unsupported(reason, hint)``.
+
+    Examples
+    --------
+    >>> import numpy as np, pytensor.tensor as pt
+    >>> from pytensor.graph import Apply, Op
+    >>> from pytensor_onnx import compile_onnx, onnx_funcify
+    >>> class Double(Op):
+    ...     __props__ = ()
+    ...     def make_node(self, x):
+    ...         return Apply(self, [x], [x.type()])
+    ...     def perform(self, node, inputs, outputs):
+    ...         outputs[0][0] = 2 * inputs[0]
+    >>> @onnx_funcify.register(Double)
+    ... def double(op, node, onnx, x):
+    ...     return onnx.Mul(x, 2)
+    >>> x = pt.vector("x")
+    >>> compile_onnx([x], [Double()(x)])(np.array([1.0, 2.0]))
+    [array([2., 4.])]
+    """
+    raise UnsupportedCase(
+        f"no lowering is registered for {type(op).__module__}.{type(op).__qualname__}",
+        "write the expression with supported operations, or register a lowering of your own with "
+        f"@pytensor_onnx.onnx_funcify.register({type(op).__name__})",
+    )
+
+
+class GraphConverter:
+    """Converts the nodes of PyTensor graphs into one builder, and collects all that cannot be.
+
+    Parameters
+    ----------
+    onnx
+        Builder that receives the nodes.
+    typed
+        Whether the values take names, ranks and static dimensions of the PyTensor variables; off
+        for the body of a function that serves several ranks.
+    """
+
+    def __init__(self, onnx: Builder, *, typed: bool = True) -> None:
+        self.onnx = onnx
+        self.typed = typed and onnx.shaped
+        self.values: dict[Variable, Any] = {}
+        self.problems: list[Problem] = []
+
+    def add_value(self, variable: Variable, value: ir.Value) -> None:
+        """Let a value stand for a variable."""
+        self.values[variable] = value
+
+    def convert(self, nodes: Iterable[Apply]) -> None:
+        """Lower the nodes, which must be in topological order."""
+        for node in nodes:
+            self._convert_node(node)
+
+    def value_of(self, variable: Variable) -> Any:
+        """Return what stands for a variable; for a constant, its initializer.
+
+        Raises
+        ------
+        UnsupportedCase
+            If the type of the variable has no counterpart in ONNX.
+        """
+        if variable in self.values:
+            return self.values[variable]
+        if not isinstance(variable, Constant):
+            raise KeyError(variable)
+        value = self._constant(variable)
+        self.values[variable] = value
+        return value
+
+    def _constant(self, variable: Constant) -> Any:
+        if not isinstance(variable.type, TensorType | ScalarType):
+            return variable.data
+        check_type(variable.type)
+        data = np.asarray(variable.data, dtype=variable.type.dtype)
+        return self.onnx.constant(data, name=variable.name)
+
+    def _convert_node(self, node: Apply) -> None:
+        self.onnx.provenance = _provenance(node)
+        try:
+            for variable in node.outputs:
+                check_type(variable.type)
+            inputs = [self.value_of(variable) for variable in node.inputs]
+            lowered = onnx_funcify(node.op, node, self.onnx, *inputs)
+        except UnsupportedCase as case:
+            self._add_problem(node, case)
+            lowered = [_placeholder(variable) for variable in node.outputs]
+        except NestedProblems as nested:
+            self.problems.extend(nested.problems)
+            lowered = [_placeholder(variable) for variable in node.outputs]
+        values = [lowered] if isinstance(lowered, ir.Value) else list(lowered or [])
+        if len(values) != len(node.outputs):
+            raise TypeError(f"the lowering of {node.op} returned {len(values)} values for {node}")
+        for variable, value in zip(node.outputs, values, strict=True):
+            if isinstance(value, ir.Value) and isinstance(variable.type, TensorType | ScalarType):
+                self._adopt(variable, value)
+            self.values[variable] = value
+
+    def _add_problem(self, node: Apply, case: UnsupportedCase) -> None:
+        variable = node.outputs[0]
+        unsupported_type = isinstance(case, _UnsupportedType)
+        self.problems.append(
+            Problem(
+                subject=str(case.type if isinstance(case, _UnsupportedType) else node.op),
+                variable=variable.name or str(variable),
+                where=user_line(variable),
+                reason=case.reason,
+                hint=case.hint,
+                is_type=unsupported_type,
+            )
+        )
+
+    def _adopt(self, variable: Variable, value: ir.Value) -> None:
+        """Give a value the type and name of the variable that it computes."""
+        wanted = ir.DataType.from_numpy(np.dtype(variable.type.dtype))
+        if value.dtype is None:
+            value.dtype = wanted
+        if value.dtype != wanted:
+            raise TypeError(
+                f"the lowering of {variable.owner.op} returned {value.dtype} for {variable}, "
+                f"which is {wanted}"
+            )
+        if not self.typed or value.producer() is None:
+            return
+        static = getattr(variable.type, "shape", ())
+        known = dims_of(value)
+        if known is not None and len(known) != len(static):
+            raise TypeError(
+                f"the lowering of {variable.owner.op} returned rank {len(known)} for {variable}, "
+                f"which has rank {len(static)}"
+            )
+        dims: list[Dim] = [
+            k if s is None else s
+            for s, k in zip(static, known or (None,) * len(static), strict=True)
+        ]
+        value.shape = ir.Shape(dims)
+        if variable.name and value.name is None and not self.onnx.in_function:
+            value.name = self.onnx.scope.names.unique(variable.name)
+
+
+class NestedProblems(Exception):  # noqa: N818  (control flow between converters)
+    """Carries the problems found in an inner graph to the converter of the outer one."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("inner graph cannot be converted")
+        self.problems = problems
+
+
+class _UnsupportedType(UnsupportedCase):
+    def __init__(self, type_: Type, reason: str, hint: str) -> None:
+        super().__init__(reason, hint)
+        self.type = type_
+
+
+def check_type(type_: Type) -> None:
+    """Raise `UnsupportedCase` for a type that no ONNX tensor can hold."""
+    if isinstance(type_, NoneTypeT):
+        return
+    if not isinstance(type_, TensorType | ScalarType):
+        raise _UnsupportedType(
+            type_,
+            "only dense tensors and scalars have a counterpart in ONNX",
+            "give the values that it stands for as tensor inputs",
+        )
+    if type_.dtype.startswith("complex"):
+        raise _UnsupportedType(
+            type_,
+            "ONNX runtimes do not compute with complex numbers",
+            "carry the real and the imaginary part as two real tensors",
+        )
+
+
+def convert_inner(
+    fgraph: AbstractFunctionGraph, onnx: Builder, inputs: Sequence[ir.Value], *, typed: bool = True
+) -> list[ir.Value]:
+    """Convert an inner graph into a builder and return the values of its outputs.
+
+    Parameters
+    ----------
+    fgraph
+        Inner graph of an Op.
+    onnx
+        Builder that receives the nodes.
+    inputs
+        One value for each input of the inner graph.
+    typed
+        Whether the types of the inner variables are those of the values.
+    """
+    converter = GraphConverter(onnx, typed=typed)
+    for variable, value in zip(fgraph.inputs, inputs, strict=True):
+        converter.add_value(variable, value)
+    converter.convert(fgraph.toposort())
+    if converter.problems:
+        raise NestedProblems(converter.problems)
+    return [converter.value_of(variable) for variable in fgraph.outputs]
+
+
+def user_line(variable: Variable) -> str:
+    """Return ``file:line  source`` of the user's code that made a variable, or an empty text."""
+    trace = getattr(variable.tag, "trace", None) or []
+    for stack in trace:
+        for frame in reversed(stack):
+            filename, line, _, source = frame
+            if "/pytensor/" not in filename.replace("\\", "/"):
+                return f"{filename}:{line}  {source or ''}".rstrip()
+    return ""
+
+
+def _provenance(node: Apply) -> dict[str, str]:
+    provenance = {"pytensor.op": str(node.op)}
+    names = [variable.name for variable in node.outputs if variable.name]
+    if names:
+        provenance["pytensor.variable"] = ", ".join(names)
+    return provenance
+
+
+def _placeholder(variable: Variable) -> ir.Value:
+    dtype = getattr(variable.type, "dtype", None)
+    if dtype is None or dtype.startswith("complex"):
+        return ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
+    shape = getattr(variable.type, "shape", ())
+    return ir.Value(
+        type=ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype))), shape=ir.Shape(shape)
+    )
+
+
+@onnx_funcify.register(DeepCopyOp)
+@onnx_funcify.register(TypeCastingOp)
+def lower_identity(op: Op, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Return the input: values in ONNX are never changed in place."""
+    return x
+
+
+@onnx_funcify.register(Print)
+def lower_print(op: Print, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Return the input, with a warning: ONNX cannot print."""
+    warnings.warn(f"ONNX cannot print: {op.message or op} is left out", UserWarning, stacklevel=2)
+    return x
+
+
+@onnx_funcify.register(CheckAndRaise)
+def lower_check_and_raise(
+    op: CheckAndRaise, node: Apply, onnx: Builder, x: ir.Value, *conditions: ir.Value
+) -> ir.Value:
+    """Return the value if all conditions hold, else fail in a node that carries the message.
+
+    ONNX has no operator that raises. The branch for a failed check gathers past the end of an
+    array, which every runtime refuses; the node's name says what was violated.
+    """
+    if not conditions:
+        return x
+    valid = conditions[0]
+    for condition in conditions[1:]:
+        valid = onnx.And(valid, condition)
+    kept, failed = onnx.subgraph(), onnx.subgraph()
+    past_end = failed.Add(failed.cast(valid, "int64"), 1)
+    failure = failed.Gather(failed.Unsqueeze(x, [0]), past_end, axis=0)
+    name = f"{FAILURE_PREFIX}{op.exc_type.__name__}: {op.msg}"
+    failure.producer().name = name
+    onnx.scope.failures[name] = op.exc_type(op.msg)
+    return onnx.if_else(valid, kept.graph([], [kept.Identity(x)]), failed.graph([], [failure]))[0]
+
+
+@onnx_funcify.register(OpFromGraph)
+def lower_op_from_graph(op: OpFromGraph, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+    """Call a model-local function; equal Ops share its definition."""
+
+    def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
+        return convert_inner(op.fgraph, inner, arguments)
+
+    return onnx.call(
+        op.name or type(op).__name__,
+        body,
+        *inputs,
+        overload=_overload(op, onnx),
+        key=op,
+        shapes=[getattr(variable.type, "shape", ()) for variable in op.fgraph.inputs],
+    )
+
+
+def _overload(op: OpFromGraph, onnx: Builder) -> str:
+    """Return a number that tells apart different inner graphs under one name."""
+    name = op.name or type(op).__name__
+    if op in onnx.scope.functions:
+        return onnx.scope.functions[op].function.overload
+    same = sum(1 for local in onnx.scope.functions.values() if local.function.name == name)
+    return str(same)

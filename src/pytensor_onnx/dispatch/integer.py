@@ -1,0 +1,156 @@
+"""Division, remainder and power with the rules of NumPy, defined for every operand.
+
+ONNX leaves integer division by zero undefined and truncates; a runtime may stop the process for it
+and for the most negative number divided by minus one. No operand reaches such a division here.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.inference import dtype_of
+
+
+def floor_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Return ``x // y`` of two values of one dtype; an integer divided by zero is zero."""
+    if x.dtype == ir.DataType.BOOL:
+        return onnx.cast(_unsigned_divide(onnx, *_as_uint8(onnx, x, y)), "bool")
+    if x.dtype is not None and x.dtype.is_floating_point():
+        return onnx.call("FloorDivide", _float_floor_divide, x, y)
+    if _is_safe_divisor(y):
+        return _floor_quotient(onnx, x, y)
+    return onnx.call("FloorDivide", _integer_floor_divide, x, y)
+
+
+def floor_modulo(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Return ``x % y`` of two values of one dtype; an integer modulo zero is zero."""
+    if x.dtype == ir.DataType.BOOL:
+        x, y = _as_uint8(onnx, x, y)
+        return onnx.cast(onnx.call("FloorModulo", _integer_floor_modulo, x, y), "bool")
+    if x.dtype is not None and x.dtype.is_floating_point():
+        return onnx.call("FloorModulo", _float_floor_modulo, x, y)
+    if _is_safe_divisor(y):
+        return onnx.Mod(x, y)
+    return onnx.call("FloorModulo", _integer_floor_modulo, x, y)
+
+
+def integer_power(onnx: Builder, base: ir.Value, exponent: ir.Value) -> ir.Value:
+    """Return an integer power, modulo the range of the dtype.
+
+    A negative exponent, which NumPy refuses, gives what exact division would, rounded to zero.
+    """
+    return onnx.call("Power", _integer_power, base, exponent)
+
+
+def _as_uint8(onnx: Builder, *values: ir.Value) -> list[ir.Value]:
+    return [onnx.cast(value, "uint8") for value in values]
+
+
+def _is_safe_divisor(y: ir.Value) -> bool:
+    if y.const_value is None:
+        return False
+    divisor = y.const_value.numpy()
+    return bool(divisor.size and np.all(divisor != 0) and not np.any(divisor == -1))
+
+
+def _is_signed(x: ir.Value) -> bool:
+    return x.dtype is not None and x.dtype.is_signed()
+
+
+def _floor_quotient(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    quotient = onnx.Div(x, y)
+    if not _is_signed(x):
+        return quotient
+    remainder = onnx.Sub(x, onnx.Mul(quotient, y))
+    below = onnx.Less(onnx.Mul(onnx.Sign(remainder), onnx.Sign(y)), 0)
+    return onnx.Sub(quotient, onnx.cast(below, dtype_of(x)))
+
+
+def _unsigned_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return onnx.call("FloorDivide", _integer_floor_divide, x, y)
+
+
+def _safe_divisor(onnx: Builder, y: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value | None]:
+    """Return a divisor that is neither 0 nor -1, and where ``y`` is 0 and where it is -1."""
+    is_zero = onnx.Equal(y, 0)
+    if not _is_signed(y):
+        return onnx.Where(is_zero, 1, y), is_zero, None
+    is_minus_one = onnx.Equal(y, -1)
+    return onnx.Where(onnx.Or(is_zero, is_minus_one), 1, y), is_zero, is_minus_one
+
+
+def _integer_floor_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    divisor, is_zero, is_minus_one = _safe_divisor(onnx, y)
+    quotient = _floor_quotient(onnx, x, divisor)
+    if is_minus_one is not None:
+        quotient = onnx.Where(is_minus_one, onnx.Sub(0, x), quotient)
+    return onnx.Where(is_zero, 0, quotient)
+
+
+def _integer_floor_modulo(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    divisor, is_zero, _ = _safe_divisor(onnx, y)
+    return onnx.Where(is_zero, 0, onnx.Mod(x, divisor))
+
+
+def _float_floor_modulo(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Return the remainder of C's ``fmod`` moved to the sign of the divisor, a zero included."""
+    remainder = onnx.Mod(x, y, fmod=1)
+    differs = onnx.Less(onnx.Mul(onnx.Sign(remainder), onnx.Sign(y)), 0)
+    moved = onnx.Where(differs, onnx.Add(remainder, y), remainder)
+    zero, minus_zero = onnx.number_like(y, 0.0), onnx.number_like(y, -0.0)
+    signed_zero = onnx.Where(onnx.Less(y, 0), minus_zero, zero)
+    return onnx.Where(onnx.Equal(remainder, 0), signed_zero, moved)
+
+
+def _float_floor_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Return the rounded ``(x - x % y) / y``, as NumPy does, and plain ``x / y`` for zero ``y``."""
+    exact = onnx.Div(onnx.Sub(x, _float_floor_modulo(onnx, x, y)), y)
+    floor = onnx.Floor(exact)
+    rounded = onnx.Where(onnx.Greater(onnx.Sub(exact, floor), 0.5), onnx.Add(floor, 1), floor)
+    quotient = onnx.Div(x, y)
+    signed_zero = onnx.Mul(quotient, 0)
+    rounded = onnx.Where(onnx.Equal(exact, 0), signed_zero, rounded)
+    return onnx.Where(onnx.Equal(y, 0), quotient, rounded)
+
+
+def _integer_power(onnx: Builder, base: ir.Value, exponent: ir.Value) -> ir.Value:
+    shape = onnx.Shape(onnx.Add(base, exponent))
+    one = onnx.Expand(onnx.constant(np.ones((), dtype_of(base).numpy())), shape)
+    remaining = onnx.Expand(exponent, shape)
+    if _is_signed(exponent):
+        remaining = onnx.Max(remaining, 0)
+    result = _square_and_multiply(onnx, one, onnx.Expand(base, shape), remaining)
+    if not _is_signed(exponent):
+        return result
+    odd = onnx.Not(onnx.Equal(onnx.BitwiseAnd(exponent, 1), 0))
+    sign = onnx.Where(odd, base, onnx.Mul(base, base))
+    unit = onnx.Equal(onnx.Abs(base), 1)
+    return onnx.Where(onnx.Less(exponent, 0), onnx.Where(unit, sign, 0), result)
+
+
+def _square_and_multiply(
+    onnx: Builder, one: ir.Value, base: ir.Value, exponent: ir.Value
+) -> ir.Value:
+    """Multiply the squares of the base that the bits of the exponent select."""
+    loop = onnx.subgraph()
+    step = ir.Value(name="step", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
+    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
+    result, power, rest = (
+        ir.Value(name=name, type=ir.TensorType(dtype_of(base)))
+        for name in ("result", "power", "rest")
+    )
+    half = loop.Div(rest, 2)
+    odd = loop.Sub(rest, loop.Mul(half, 2))
+    product = loop.Where(loop.Equal(odd, 0), result, loop.Mul(result, power))
+    again = _any_above_zero(loop, half)
+    body = loop.graph(
+        [step, going, result, power, rest], [again, product, loop.Mul(power, power), half]
+    )
+    start = _any_above_zero(onnx, exponent)
+    values = onnx.loop(None, start, [one, base, exponent], body)
+    return values[0]
+
+
+def _any_above_zero(onnx: Builder, x: ir.Value) -> ir.Value:
+    largest = onnx.ReduceMax(onnx.cast(onnx.Greater(x, 0), "int32"), keepdims=0)
+    return onnx.Greater(largest, 0)

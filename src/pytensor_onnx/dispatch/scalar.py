@@ -1,0 +1,296 @@
+"""Scalar ops: a table of those that are one ONNX operator, and a function for each that deviates.
+
+The lowerings serve `Elemwise` as well, which calls them with tensors. Operands are cast to the
+dtype of the result first, as PyTensor's own implementations do, unless a lowering says otherwise.
+"""
+
+from functools import reduce
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.scalar import basic as ps
+from pytensor.scalar import math as psm
+from pytensor.scalar.basic import ScalarOp
+from pytensor.tensor.math import MulWithoutZeros
+
+import pytensor_onnx.functions.special  # noqa: F401  (registers the definitions)
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dispatch.basic import Lowered, convert_inner, onnx_funcify
+from pytensor_onnx.dispatch.function import call_definition
+from pytensor_onnx.dispatch.integer import floor_divide, floor_modulo, integer_power
+from pytensor_onnx.functions.registry import DEFINITIONS
+
+OPERATORS: dict[type[ScalarOp], str] = {
+    ps.Exp: "Exp",
+    ps.Log: "Log",
+    ps.Sqrt: "Sqrt",
+    ps.Sin: "Sin",
+    ps.Cos: "Cos",
+    ps.Tan: "Tan",
+    ps.ArcSin: "Asin",
+    ps.ArcCos: "Acos",
+    ps.ArcTan: "Atan",
+    ps.Sinh: "Sinh",
+    ps.Cosh: "Cosh",
+    ps.Tanh: "Tanh",
+    ps.ArcSinh: "Asinh",
+    ps.ArcCosh: "Acosh",
+    ps.ArcTanh: "Atanh",
+    ps.Ceil: "Ceil",
+    ps.Floor: "Floor",
+    ps.RoundHalfToEven: "Round",
+    ps.Reciprocal: "Reciprocal",
+    ps.TrueDiv: "Div",
+    ps.Sub: "Sub",
+    ps.Sign: "Sign",
+    psm.Erf: "Erf",
+    psm.Sigmoid: "Sigmoid",
+    psm.Softplus: "Softplus",
+}
+COMPARISONS: dict[type[ScalarOp], str] = {
+    ps.LT: "Less",
+    ps.GT: "Greater",
+    ps.LE: "LessOrEqual",
+    ps.GE: "GreaterOrEqual",
+    ps.EQ: "Equal",
+}
+LOGICAL_AND_BITWISE: dict[type[ScalarOp], tuple[str, str]] = {
+    ps.AND: ("And", "BitwiseAnd"),
+    ps.OR: ("Or", "BitwiseOr"),
+    ps.XOR: ("Xor", "BitwiseXor"),
+    ps.Invert: ("Not", "BitwiseNot"),
+}
+
+
+def _is_bool(variable: Variable) -> bool:
+    return variable.type.dtype == "bool"
+
+
+def _is_discrete(variable: Variable) -> bool:
+    return variable.type.dtype in ps.discrete_dtypes
+
+
+def _cast_all(node: Apply, onnx: Builder, inputs: tuple[ir.Value, ...]) -> list[ir.Value]:
+    return [onnx.cast(x, node.outputs[0].type.dtype) for x in inputs]
+
+
+@onnx_funcify.register(ScalarOp)
+def lower_scalar_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+    """Emit the one operator of the table, or call the function that defines the op."""
+    operator = OPERATORS.get(type(op))
+    if operator is not None:
+        return onnx.op(operator, *_cast_all(node, onnx, inputs))
+    definition = DEFINITIONS.get(type(op))
+    if definition is not None:
+        return call_definition(type(op), definition, onnx, _cast_all(node, onnx, inputs))
+    raise onnx.unsupported(
+        f"no lowering is registered for the scalar operation {type(op).__name__}",
+        "write it with supported operations, or register a lowering with "
+        f"@pytensor_onnx.onnx_funcify.register({type(op).__name__})",
+    )
+
+
+@onnx_funcify.register(ps.LogicalComparison)
+def lower_comparison(
+    op: ps.LogicalComparison, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
+) -> ir.Value:
+    """Compare in the dtype that both operands cast to."""
+    dtype = ps.upcast(*(variable.type.dtype for variable in node.inputs))
+    x, y = onnx.cast(x, dtype), onnx.cast(y, dtype)
+    if dtype == "bool" and not isinstance(op, ps.EQ | ps.NEQ):
+        x, y = onnx.cast(x, "uint8"), onnx.cast(y, "uint8")
+    if isinstance(op, ps.NEQ):
+        return onnx.Not(onnx.Equal(x, y))
+    return onnx.op(COMPARISONS[type(op)], x, y)
+
+
+@onnx_funcify.register(ps.IsNan)
+@onnx_funcify.register(ps.IsInf)
+def lower_is_nan_or_inf(op: ScalarOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Test floats; no integer is NaN or infinite."""
+    if _is_discrete(node.inputs[0]):
+        return onnx.Not(onnx.Equal(x, x))
+    return onnx.IsNaN(x) if isinstance(op, ps.IsNan) else onnx.IsInf(x)
+
+
+@onnx_funcify.register(ps.Switch)
+def lower_switch(
+    op: ps.Switch, node: Apply, onnx: Builder, condition: ir.Value, x: ir.Value, y: ir.Value
+) -> ir.Value:
+    """Select; any number but zero counts as true."""
+    x, y = _cast_all(node, onnx, (x, y))
+    return onnx.Where(onnx.cast(condition, "bool"), x, y)
+
+
+@onnx_funcify.register(ps.UnaryBitOp)
+@onnx_funcify.register(ps.BinaryBitOp)
+def lower_bit_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> ir.Value:
+    """Use the logical operator for bool and the bitwise one for integers."""
+    logical, bitwise = LOGICAL_AND_BITWISE[type(op)]
+    operator = logical if _is_bool(node.outputs[0]) else bitwise
+    operands = _cast_all(node, onnx, inputs)
+    return operands[0] if len(operands) == 1 and not operator else onnx.op(operator, *operands)
+
+
+@onnx_funcify.register(ps.Add)
+@onnx_funcify.register(ps.Mul)
+@onnx_funcify.register(ps.Maximum)
+@onnx_funcify.register(ps.Minimum)
+def lower_associative(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> ir.Value:
+    """Chain the binary operator from the left; for bool, add is Or and multiply is And.
+
+    A maximum with zero is a Relu.
+    """
+    if isinstance(op, ps.Maximum) and (x := _other_than_zero(node, inputs)) is not None:
+        return onnx.Relu(x)
+    if _is_bool(node.outputs[0]):
+        operator = "Or" if isinstance(op, ps.Add | ps.Maximum) else "And"
+    else:
+        operator = {ps.Add: "Add", ps.Mul: "Mul", ps.Maximum: "Max", ps.Minimum: "Min"}[type(op)]
+    return reduce(lambda x, y: onnx.op(operator, x, y), _cast_all(node, onnx, inputs))
+
+
+def _other_than_zero(node: Apply, inputs: tuple[ir.Value, ...]) -> ir.Value | None:
+    """Return the operand that stands beside a constant float zero of no higher rank."""
+    if len(inputs) != 2 or node.outputs[0].type.dtype not in ("float16", "float32", "float64"):
+        return None
+    ranks = [getattr(variable.type, "ndim", 0) for variable in node.inputs]
+    for zero, x in ((0, 1), (1, 0)):
+        variable = node.inputs[zero]
+        if (
+            isinstance(variable, Constant)
+            and np.size(variable.data) == 1
+            and np.all(variable.data == 0)
+            and ranks[zero] <= ranks[x]
+            and node.inputs[x].type.dtype == node.outputs[0].type.dtype
+        ):
+            return inputs[x]
+    return None
+
+
+@onnx_funcify.register(MulWithoutZeros)
+def lower_mul_without_zeros(
+    op: MulWithoutZeros, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
+) -> ir.Value:
+    """Multiply, a zero counting as one."""
+    x, y = _cast_all(node, onnx, (x, y))
+    product = onnx.Where(onnx.Equal(y, 0), x, onnx.Mul(x, y))
+    return onnx.Where(onnx.Equal(x, 0), y, product)
+
+
+@onnx_funcify.register(ps.Sqr)
+def lower_sqr(op: ps.Sqr, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Multiply by itself."""
+    (x,) = _cast_all(node, onnx, (x,))
+    return onnx.And(x, x) if _is_bool(node.outputs[0]) else onnx.Mul(x, x)
+
+
+@onnx_funcify.register(ps.Neg)
+def lower_neg(op: ps.Neg, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Negate; unsigned integers wrap around."""
+    if node.outputs[0].type.dtype.startswith("uint"):
+        return onnx.Sub(0, x)
+    return onnx.Neg(x)
+
+
+@onnx_funcify.register(ps.Abs)
+def lower_abs(op: ps.Abs, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Take the absolute value; a bool is its own."""
+    return x if _is_bool(node.inputs[0]) else onnx.Abs(x)
+
+
+@onnx_funcify.register(ps.Identity)
+@onnx_funcify.register(ps.Conj)
+@onnx_funcify.register(ps.Real)
+def lower_same(op: ScalarOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Return the operand: real numbers are their own conjugate and real part."""
+    return onnx.cast(x, node.outputs[0].type.dtype)
+
+
+@onnx_funcify.register(ps.Imag)
+def lower_imag(op: ps.Imag, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Return zeros: the operand is real."""
+    zero = onnx.constant(np.zeros((), node.outputs[0].type.dtype))
+    return onnx.Expand(zero, onnx.shape(x))
+
+
+@onnx_funcify.register(ps.Cast)
+def lower_cast(op: ps.Cast, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Convert to the dtype of the result."""
+    return onnx.cast(x, node.outputs[0].type.dtype)
+
+
+@onnx_funcify.register(ps.Second)
+def lower_second(
+    op: ps.Second, node: Apply, onnx: Builder, shape_like: ir.Value, x: ir.Value
+) -> ir.Value:
+    """Broadcast the second operand against the shape of the first."""
+    return onnx.Expand(onnx.cast(x, node.outputs[0].type.dtype), onnx.shape(shape_like))
+
+
+@onnx_funcify.register(ps.Clip)
+def lower_clip(
+    op: ps.Clip, node: Apply, onnx: Builder, x: ir.Value, low: ir.Value, high: ir.Value
+) -> ir.Value:
+    """Clip as PyTensor does: a NaN bound does nothing, and the lower bound wins over the upper."""
+    x, low, high = _cast_all(node, onnx, (x, low, high))
+    bounds = [v.data for v in node.inputs[1:] if isinstance(v, Constant)]
+    if len(bounds) == 2 and all(np.size(b) == 1 for b in bounds) and bounds[0] <= bounds[1]:
+        scalars = [
+            onnx.constant(np.asarray(b, dtype=node.outputs[0].type.dtype).reshape(()))
+            for b in bounds
+        ]
+        ranks = [getattr(v.type, "ndim", 0) for v in node.inputs]
+        if max(ranks) == ranks[0]:
+            return onnx.Clip(x, *scalars)
+    capped = onnx.Where(onnx.Greater(x, high), high, x)
+    return onnx.Where(onnx.Less(x, low), low, capped)
+
+
+@onnx_funcify.register(ps.Trunc)
+def lower_trunc(op: ps.Trunc, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Round towards zero."""
+    (x,) = _cast_all(node, onnx, (x,))
+    return onnx.Where(onnx.Less(x, 0), onnx.Ceil(x), onnx.Floor(x))
+
+
+@onnx_funcify.register(ps.RoundHalfAwayFromZero)
+def lower_round_half_away_from_zero(
+    op: ps.RoundHalfAwayFromZero, node: Apply, onnx: Builder, x: ir.Value
+) -> ir.Value:
+    """Round as PyTensor does: ``floor(x + 0.5)`` above zero, ``ceil(x - 0.5)`` below."""
+    return onnx.Where(onnx.Greater(x, 0), onnx.Floor(onnx.Add(x, 0.5)), onnx.Ceil(onnx.Sub(x, 0.5)))
+
+
+@onnx_funcify.register(ps.IntDiv)
+def lower_int_div(op: ps.IntDiv, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Divide towards minus infinity; an integer divided by zero is zero, as in NumPy."""
+    x, y = _cast_all(node, onnx, (x, y))
+    return floor_divide(onnx, x, y)
+
+
+@onnx_funcify.register(ps.Mod)
+def lower_mod(op: ps.Mod, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Take the remainder with the sign of the divisor; modulo zero an integer is zero."""
+    x, y = _cast_all(node, onnx, (x, y))
+    return floor_modulo(onnx, x, y)
+
+
+@onnx_funcify.register(ps.Pow)
+def lower_pow(op: ps.Pow, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Raise to a power; integers by repeated squaring, which wraps around and is exact."""
+    x, y = _cast_all(node, onnx, (x, y))
+    return integer_power(onnx, x, y) if _is_discrete(node.outputs[0]) else onnx.Pow(x, y)
+
+
+@onnx_funcify.register(ps.Composite)
+def lower_composite(
+    op: ps.Composite, node: Apply, onnx: Builder, *inputs: ir.Value
+) -> list[ir.Value]:
+    """Emit the scalar graph operator by operator."""
+    values = convert_inner(op.fgraph, onnx, inputs, typed=False)
+    return [
+        onnx.cast(value, variable.type.dtype)
+        for value, variable in zip(values, node.outputs, strict=True)
+    ]

@@ -1,0 +1,342 @@
+"""Export a graph or a compiled function, or compile a graph to ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx_ir.passes.common import InlinePass
+from pytensor.compile.executor import Function
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.type import TensorType
+
+from pytensor_onnx.conversion import DynamicAxes, convert, names_of
+from pytensor_onnx.dispatch.basic import user_line
+from pytensor_onnx.dispatch.function import decompositions
+from pytensor_onnx.errors import InputError, PyTensorONNXError
+from pytensor_onnx.linker import ONNX, OPSET_VERSION
+from pytensor_onnx.passes import fuse_gemm, legalise
+from pytensor_onnx.program import ONNXProgram, State
+from pytensor_onnx.session import SessionOptions
+from pytensor_onnx.targets import get_profile
+
+Updates = Mapping[SharedVariable, Variable] | Iterable[tuple[SharedVariable, Variable]]
+
+
+def export_onnx(
+    inputs: Sequence[Variable],
+    outputs: Variable | Sequence[Variable],
+    path: str | os.PathLike | None = None,
+    *,
+    updates: Updates | None = None,
+    dynamic_axes: DynamicAxes | None = None,
+    example_inputs: Sequence[Any] | None = None,
+    opset_version: int = OPSET_VERSION,
+    precision: str | None = None,
+    target: str = "onnxruntime",
+    verify: bool = True,
+    assume_finite: bool = False,
+    inline_functions: bool = False,
+    **session: Any,
+) -> ONNXProgram:
+    """Export a PyTensor graph as an ONNX model.
+
+    Parameters
+    ----------
+    inputs
+        Variables that become the inputs of the model, in order.
+    outputs
+        What the model computes: a variable or a list of them.
+    path
+        File to write; none unless given. It is written only when the conversion and the
+        verification succeed, and it replaces an older file in one step.
+    updates
+        New values of shared variables. Each of them becomes an input, whose default is the present
+        value, and an output named ``<name>_next``. Other shared variables are stored in the model.
+    dynamic_axes
+        Names for axes of unknown size: ``{"x": {0: "batch"}}``. Axes of one name must have equal
+        sizes.
+    example_inputs
+        One array for each input: the model is made for their shapes, and verified on them.
+    opset_version
+        Version of the standard operator set, 18 to 26.
+    precision
+        Reserved for models in a narrower dtype than the graph's.
+    target
+        What the model is made for: ``"onnxruntime"``, ``"web"`` or ``"standard"``.
+    verify
+        Whether to check the model, load it and compare it with PyTensor.
+    assume_finite
+        Whether to leave out the guards that make maxima propagate NaN in runtimes that drop it.
+    inline_functions
+        Whether to write out the model-local functions, for runtimes that do not know them.
+    session
+        ``providers`` and ``session_options`` of `compile_onnx`.
+
+    Returns
+    -------
+    ONNXProgram
+        The model, which can be called, saved, verified and reported on.
+
+    Raises
+    ------
+    UnsupportedOpError, UnsupportedTypeError
+        If parts of the graph cannot be converted; the message lists all of them.
+    VerificationError
+        If the model does not agree with PyTensor.
+    InputError
+        If the example inputs do not fit the inputs.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import export_onnx
+    >>> x = pt.matrix("x")
+    >>> program = export_onnx([x], pt.exp(x).sum(axis=0), dynamic_axes={"x": {0: "batch"}})
+    >>> program([[0.0, 0.0], [0.0, 0.0]])
+    array([2., 2.])
+    """
+    single = isinstance(outputs, Variable)
+    results = [outputs] if isinstance(outputs, Variable) else list(outputs)
+    updated = dict(updates or {})
+    shared = _check_inputs(inputs, [*results, *updated.values()])
+    source = _Source(
+        inputs=list(inputs),
+        results=results,
+        updates=updated,
+        values={variable: variable.get_value(borrow=False) for variable in {*shared, *updated}},
+        returns_single=single,
+    )
+    return _export(
+        source,
+        path,
+        dynamic_axes=dynamic_axes,
+        example_inputs=example_inputs,
+        opset_version=opset_version,
+        precision=precision,
+        target=target,
+        verify=verify,
+        assume_finite=assume_finite,
+        inline_functions=inline_functions,
+        **session,
+    )
+
+
+def export_function_onnx(
+    function: Function, path: str | os.PathLike | None = None, **options: Any
+) -> ONNXProgram:
+    """Export a compiled PyTensor function, its updates included.
+
+    Parameters
+    ----------
+    function
+        What `pytensor.function` returned, in any mode. Shared variables are exported with the
+        values they have now.
+    path
+        File to write; none unless given.
+    options
+        Those of `export_onnx`.
+
+    Examples
+    --------
+    >>> import pytensor, pytensor.tensor as pt
+    >>> from pytensor_onnx import export_function_onnx
+    >>> x, total = pt.scalar("x"), pytensor.shared(0.0, name="total")
+    >>> add = pytensor.function([x], total, updates={total: total + x}, mode="FAST_COMPILE")
+    >>> program = export_function_onnx(add)
+    >>> program(2.0), program(3.0), program.state["total"]
+    (array(0.), array(2.), array(5.))
+    """
+    maker = function.maker
+    fgraph = maker.fgraph.clone(check_integrity=False)
+    updates = {
+        fgraph.inputs[position]: fgraph.outputs[output]
+        for output, position in (maker.fgraph.update_mapping or {}).items()
+    }
+    source = _Source(inputs=[], results=fgraph.outputs[: len(maker.outputs)], updates=updates)
+    source.returns_single = function.unpack_single
+    for variable, spec, container in zip(
+        fgraph.inputs, maker.inputs, function.input_storage, strict=True
+    ):
+        if spec.implicit or variable in updates:
+            source.values[variable] = container.data
+        else:
+            source.inputs.append(variable)
+    return _export(source, path, **options)
+
+
+def compile_onnx(
+    inputs: Sequence[Variable],
+    outputs: Variable | Sequence[Variable],
+    *,
+    providers: str | Sequence[str] = "cpu",
+    session_options: SessionOptions | None = None,
+    **options: Any,
+) -> ONNXProgram:
+    """Compile a PyTensor graph to ONNX Runtime.
+
+    Parameters
+    ----------
+    inputs, outputs
+        As in `export_onnx`.
+    providers
+        Execution providers in order of preference: ``"cpu"``, ``"cuda"``, ….
+    session_options
+        How ONNX Runtime runs the model.
+    options
+        Those of `export_onnx`.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import SessionOptions, compile_onnx
+    >>> x = pt.vector("x")
+    >>> f = compile_onnx([x], [x.max(), x.argmax()], session_options=SessionOptions(threads=1))
+    >>> f([1.0, 5.0, 2.0])
+    [array(5.), array(1)]
+    """
+    return export_onnx(
+        inputs, outputs, providers=providers, session_options=session_options, **options
+    )
+
+
+@dataclass
+class _Source:
+    """What is exported: a graph, and the values of its variables that are not inputs."""
+
+    inputs: list[Variable]
+    results: list[Variable]
+    updates: dict[Variable, Variable]
+    values: dict[Variable, Any] = field(default_factory=dict)
+    returns_single: bool = False
+
+
+def _export(
+    source: _Source,
+    path: str | os.PathLike | None = None,
+    *,
+    dynamic_axes: DynamicAxes | None = None,
+    example_inputs: Sequence[Any] | None = None,
+    opset_version: int = OPSET_VERSION,
+    precision: str | None = None,
+    target: str = "onnxruntime",
+    verify: bool = True,
+    assume_finite: bool = False,
+    inline_functions: bool = False,
+    providers: str | Sequence[str] = "cpu",
+    session_options: SessionOptions | None = None,
+) -> ONNXProgram:
+    if precision is not None:
+        raise PyTensorONNXError(
+            f"precision={precision!r} is not available: build the graph in the dtype wanted"
+        )
+    profile = get_profile(target)
+    reference = _reference_graph(source, example_inputs)
+    fgraph = reference.clone(check_integrity=False)
+    ONNX.optimizer.rewrite(fgraph)
+
+    state_names = [v.name or f"state_{i}" for i, v in enumerate(source.updates)]
+    states = [
+        State(name, f"{name}_next", np.asarray(source.values[variable]))
+        for name, variable in zip(state_names, source.updates, strict=True)
+    ]
+    converted = convert(
+        fgraph,
+        opset_version=opset_version,
+        input_names=[*names_of(source.inputs, "input"), *state_names],
+        output_names=[*names_of(source.results, "output"), *(s.next_name for s in states)],
+        defaults={
+            variable: state.value
+            for variable, state in zip(fgraph.inputs[len(source.inputs) :], states, strict=True)
+        },
+        dynamic_axes=dynamic_axes,
+        constant_names={
+            variable.name: np.asarray(value)
+            for variable, value in source.values.items()
+            if variable.name and isinstance(variable.type, TensorType)
+        },
+    )
+    model = converted.model
+    fuse_gemm(model, converted.scope)
+    changes = legalise(
+        model,
+        profile,
+        converted.scope,
+        decompositions=decompositions(),
+        assume_finite=assume_finite,
+    )
+    if inline_functions and model.functions:
+        model = InlinePass()(model).model
+    program = ONNXProgram(
+        model,
+        reference=reference,
+        rewritten=fgraph,
+        states=states,
+        returns_single=source.returns_single,
+        failures=converted.failures,
+        values=converted.values,
+        changes=changes,
+        target=target,
+        providers=providers,
+        session_options=session_options,
+    )
+    if verify:
+        program.verify(example_inputs)
+    if path is not None:
+        program.save(path)
+    return program
+
+
+def _check_inputs(inputs: Sequence[Variable], results: Sequence[Variable]) -> list[SharedVariable]:
+    """Return the shared variables that a graph uses; all else must be given as an input."""
+    given = set(inputs)
+    if len(given) != len(inputs):
+        raise PyTensorONNXError("a variable stands more than once in the list of inputs")
+    free = [v for v in graph_inputs(results, blockers=given) if v not in given]
+    missing = [v for v in free if not isinstance(v, Constant | SharedVariable)]
+    if missing:
+        listing = "\n".join(f"- {v} of type {v.type}  {user_line(v)}".rstrip() for v in missing)
+        raise PyTensorONNXError(
+            f"the outputs depend on variables that are not among the inputs:\n{listing}"
+        )
+    return [v for v in free if isinstance(v, SharedVariable)]
+
+
+def _reference_graph(source: _Source, example_inputs: Sequence[Any] | None) -> FunctionGraph:
+    """Return the graph to export: constants in place of shared variables, shapes specialised."""
+    inputs = [*source.inputs, *source.updates]
+    replacements: dict[Variable, Variable] = {
+        variable: variable.type.constant_type(variable.type, np.asarray(value), name=variable.name)
+        for variable, value in source.values.items()
+        if variable not in source.updates and isinstance(variable.type, TensorType)
+    }
+    for i, variable in enumerate(inputs):
+        new = variable.type()
+        if example_inputs is not None and i < len(source.inputs):
+            new = _specialised(variable, i, example_inputs)
+        new.name = variable.name
+        new.tag = variable.tag
+        replacements[variable] = inputs[i] = new
+    results = clone_replace(
+        [*source.results, *source.updates.values()],
+        replacements,
+        rebuild_strict=example_inputs is None,
+    )
+    return FunctionGraph(inputs, results, clone=False)
+
+
+def _specialised(variable: Variable, position: int, examples: Sequence[Any]) -> Variable:
+    if position >= len(examples):
+        raise InputError(
+            f"example_inputs has {len(examples)} values, but the graph has more inputs: "
+            f"{variable.name or position} is missing"
+        )
+    value = variable.type.filter(examples[position], allow_downcast=True)
+    return variable.type.clone(shape=value.shape)()

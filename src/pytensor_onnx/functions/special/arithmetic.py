@@ -1,0 +1,63 @@
+"""Constants in the dtype of a variable, polynomials, and a few tricks with zeros and roundings.
+
+The Where of ONNX Runtime turns a -0.0 of its first branch into +0.0 and keeps that of its second.
+The definitions therefore select the branch that holds around zero by the condition being false.
+"""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.special.coefficients import Coefficients
+
+
+def constant(x: TensorVariable, value: float, float32: float | None = None) -> TensorVariable:
+    """Make a constant in the dtype of ``x``.
+
+    PyTensor would promote float32 to float64 when it meets a Python number that float32 cannot
+    hold, so that no expression here combines a variable with a bare number.
+
+    Parameters
+    ----------
+    x
+        The variable that the constant will meet.
+    value
+        The number, rounded to the dtype.
+    float32
+        The number to take instead in float32.
+    """
+    if float32 is not None and x.dtype == "float32":
+        value = float32
+    return pt.constant(np.asarray(value, dtype=x.dtype))
+
+
+def polynomial(x: TensorVariable, coefficients: Coefficients) -> TensorVariable:
+    """Evaluate by Horner's rule the polynomial given for the dtype of ``x``."""
+    *lower, leading = coefficients[x.dtype]
+    value = constant(x, leading)
+    for coefficient in reversed(lower):
+        value = value * x + constant(x, coefficient)
+    return value
+
+
+def square_with_error(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Square ``x``, and give the rounding error of that.
+
+    ``x`` is split at a fixed binary place so that the square of its upper part is exact; the
+    rest is ``(x - upper) * (x + upper)``.
+
+    Returns
+    -------
+    square, error
+        ``x**2 = square + error`` to about twice the working precision, for ``|x| < 32``.
+    """
+    place = constant(x, 2.0**21, float32=2.0**7)
+    unit = constant(x, 2.0**-21, float32=2.0**-7)
+    upper = pt.round(x * place) * unit
+    square = x * x
+    return square, (upper * upper - square) + (x - upper) * (x + upper)
+
+
+def is_positive(x: TensorVariable) -> TensorVariable:
+    """Tell +0.0 and positive numbers from -0.0 and negative ones."""
+    return x + constant(x, 1.0) / x > constant(x, 0.0)

@@ -1,0 +1,430 @@
+"""Types of the values that ONNX operators return: dtypes from the schemas, shapes by short rules.
+
+A dimension is an int, the name of a dimension whose size is known at run time, or None. Equal
+names mean equal sizes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+Dim = int | str | None
+Dims = tuple[Dim, ...]
+Operands = Sequence[ir.Value | None]
+ShapeRule = Callable[[Operands, Mapping[str, Any]], Dims | None]
+
+_DTYPE_OF_SCHEMA_TYPE = {
+    "tensor(float)": ir.DataType.FLOAT,
+    "tensor(double)": ir.DataType.DOUBLE,
+    "tensor(float16)": ir.DataType.FLOAT16,
+    "tensor(bfloat16)": ir.DataType.BFLOAT16,
+    "tensor(bool)": ir.DataType.BOOL,
+    "tensor(string)": ir.DataType.STRING,
+    "tensor(complex64)": ir.DataType.COMPLEX64,
+    "tensor(complex128)": ir.DataType.COMPLEX128,
+} | {
+    f"tensor({kind}{bits})": ir.DataType[f"{kind.upper()}{bits}"]
+    for kind in ("int", "uint")
+    for bits in (8, 16, 32, 64)
+}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a schema says of the dtypes of an operator.
+
+    ``inputs`` and ``outputs`` hold the name of a type variable or a dtype; the last input of a
+    variadic operator stands for all that follow.
+    """
+
+    inputs: tuple[str | ir.DataType, ...]
+    outputs: tuple[str | ir.DataType, ...]
+    variadic: bool
+
+    def input_type(self, position: int) -> str | ir.DataType:
+        """Return the dtype or type variable of an input."""
+        if position >= len(self.inputs):
+            if not self.variadic:
+                raise TypeError(f"the operator takes at most {len(self.inputs)} inputs")
+            position = len(self.inputs) - 1
+        return self.inputs[position]
+
+
+@cache
+def signature(op_type: str, opset_version: int) -> Signature:
+    """Return the dtypes of a standard operator.
+
+    Examples
+    --------
+    >>> signature("Gather", 21).inputs
+    ('T', 'Tind')
+    >>> signature("Shape", 21).outputs
+    (INT64,)
+    """
+    schema = onnx.defs.get_schema(op_type, opset_version, "")
+    single = {
+        constraint.type_param_str: _DTYPE_OF_SCHEMA_TYPE.get(
+            constraint.allowed_type_strs[0], constraint.type_param_str
+        )
+        for constraint in schema.type_constraints
+        if len(constraint.allowed_type_strs) == 1
+    }
+
+    def resolve(parameter: Any) -> str | ir.DataType:
+        name = parameter.type_str
+        return single.get(name) or _DTYPE_OF_SCHEMA_TYPE.get(name, name)
+
+    variadic = bool(schema.inputs) and (
+        schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
+    )
+    return Signature(
+        tuple(map(resolve, schema.inputs)), tuple(map(resolve, schema.outputs)), variadic
+    )
+
+
+def bind_dtypes(
+    types: Signature, inputs: Sequence[ir.Value | Any | None]
+) -> dict[str | ir.DataType, ir.DataType]:
+    """Return the dtype of each type variable that an input value determines."""
+    bound: dict[str | ir.DataType, ir.DataType] = {}
+    for position, value in enumerate(inputs):
+        if isinstance(value, ir.Value) and value.dtype is not None:
+            variable = types.input_type(position)
+            if isinstance(variable, str):
+                bound.setdefault(variable, value.dtype)
+    return bound
+
+
+def output_dtypes(
+    op_type: str,
+    types: Signature,
+    bound: Mapping[str | ir.DataType, ir.DataType],
+    attributes: Mapping[str, Any],
+) -> list[ir.DataType | None]:
+    """Return the dtype of each output that the schema declares; None where it is left open."""
+    if op_type in ("Cast", "RandomNormalLike") and "to" in attributes:
+        return [ir.DataType(attributes["to"])]
+    if op_type == "ConstantOfShape":
+        value = attributes.get("value")
+        return [value.dtype if value is not None else ir.DataType.FLOAT]
+    if op_type == "EyeLike" and "dtype" in attributes:
+        return [ir.DataType(attributes["dtype"])]
+    return [out if isinstance(out, ir.DataType) else bound.get(out) for out in types.outputs]
+
+
+def dtype_of(value: ir.Value | None) -> ir.DataType:
+    """Return the dtype of a value, which must be known.
+
+    Examples
+    --------
+    >>> dtype_of(ir.val("x", dtype=ir.DataType.FLOAT)).name
+    'FLOAT'
+    """
+    if value is None or value.dtype is None:
+        raise TypeError(f"the dtype of {value} is not known")
+    return value.dtype
+
+
+def dims_of(value: ir.Value | None) -> Dims | None:
+    """Return the dimensions of a value, or None where even its rank is unknown."""
+    if value is None or value.shape is None:
+        return None
+    return tuple(d.value if isinstance(d, ir.SymbolicDim) else d for d in value.shape.dims)
+
+
+def broadcast(first: Dims, second: Dims) -> Dims:
+    """Return the dimensions of two broadcast operands.
+
+    Examples
+    --------
+    >>> broadcast(("n", 1), (3,))
+    ('n', 3)
+    """
+    rank = max(len(first), len(second))
+    padded = [(1,) * (rank - len(dims)) + tuple(dims) for dims in (first, second)]
+    return tuple(_broadcast_dim(a, b) for a, b in zip(*padded, strict=True))
+
+
+def _broadcast_dim(a: Dim, b: Dim) -> Dim:
+    if b in (a, 1):
+        return a
+    if a == 1:
+        return b
+    if isinstance(a, int) and a != 1:
+        return a
+    if isinstance(b, int) and b != 1:
+        return b
+    return None
+
+
+def constant_ints(value: ir.Value | None) -> list[int] | None:
+    """Return the elements of a constant integer value, or None where it is not constant.
+
+    Examples
+    --------
+    >>> constant_ints(ir.Value(const_value=ir.tensor([1, 2])))
+    [1, 2]
+    """
+    if value is None or value.const_value is None:
+        return None
+    return [int(i) for i in np.atleast_1d(value.const_value.numpy())]
+
+
+def _broadcast_all(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims: Dims = ()
+    for value in inputs:
+        if value is None:
+            continue
+        operand = dims_of(value)
+        if operand is None:
+            return None
+        dims = broadcast(dims, operand)
+    return dims
+
+
+def _first(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    return dims_of(inputs[0])
+
+
+def _transpose(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims = dims_of(inputs[0])
+    if dims is None:
+        return None
+    perm = attributes.get("perm", range(len(dims))[::-1])
+    return tuple(dims[i] for i in perm)
+
+
+def _unsqueeze(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims, axes = dims_of(inputs[0]), constant_ints(inputs[1])
+    if dims is None or axes is None:
+        return None
+    rank = len(dims) + len(axes)
+    new = {axis % rank for axis in axes}
+    rest = iter(dims)
+    return tuple(1 if axis in new else next(rest) for axis in range(rank))
+
+
+def _squeeze(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims = dims_of(inputs[0])
+    axes = constant_ints(inputs[1] if len(inputs) > 1 else None)
+    if dims is None or axes is None:
+        return None
+    gone = {axis % len(dims) for axis in axes}
+    return tuple(d for axis, d in enumerate(dims) if axis not in gone)
+
+
+def _reduce(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims = dims_of(inputs[0])
+    if dims is None:
+        return None
+    if len(inputs) < 2 or inputs[1] is None:
+        axes: list[int] | None = list(range(len(dims)))
+        if attributes.get("noop_with_empty_axes"):
+            axes = []
+    else:
+        axes = constant_ints(inputs[1])
+    if axes is None:
+        return None
+    return _reduced(dims, axes, attributes.get("keepdims", 1))
+
+
+def _arg_reduce(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims = dims_of(inputs[0])
+    if dims is None:
+        return None
+    return _reduced(dims, [attributes.get("axis", 0)], attributes.get("keepdims", 1))
+
+
+def _reduced(dims: Dims, axes: Sequence[int], keepdims: int) -> Dims:
+    gone = {axis % len(dims) for axis in axes} if dims else set()
+    if keepdims:
+        return tuple(1 if axis in gone else d for axis, d in enumerate(dims))
+    return tuple(d for axis, d in enumerate(dims) if axis not in gone)
+
+
+def _matmul(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    a, b = dims_of(inputs[0]), dims_of(inputs[1])
+    if not a or not b:
+        return None
+    batch = broadcast(a[:-2], b[:-2])
+    return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
+
+
+def _gather(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    data, indices = dims_of(inputs[0]), dims_of(inputs[1])
+    if data is None or indices is None:
+        return None
+    axis = attributes.get("axis", 0) % len(data)
+    return data[:axis] + indices + data[axis + 1 :]
+
+
+def _concat(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    shapes = [dims_of(value) for value in inputs]
+    if any(dims is None for dims in shapes):
+        return None
+    known = [dims for dims in shapes if dims is not None]
+    axis = attributes["axis"] % len(known[0])
+    sizes = [dims[axis] for dims in known]
+    joined = sum(d for d in sizes if isinstance(d, int))
+    size: Dim = joined if all(isinstance(d, int) for d in sizes) else None
+    return tuple(
+        size if i == axis else next((s[i] for s in known if isinstance(s[i], int)), d)
+        for i, d in enumerate(known[0])
+    )
+
+
+def _from_shape_input(position: int) -> ShapeRule:
+    def rule(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+        sizes = constant_ints(inputs[position])
+        if sizes is not None:
+            return tuple(size if size >= 0 else None for size in sizes)
+        rank = dims_of(inputs[position])
+        if rank is None or not isinstance(rank[0], int):
+            return None
+        return (None,) * rank[0]
+
+    return rule
+
+
+def _reshape(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims = _from_shape_input(1)(inputs, attributes)
+    if dims is None or attributes.get("allowzero"):
+        return dims
+    return tuple(None if size == 0 else size for size in dims)
+
+
+def _expand(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    data, target = dims_of(inputs[0]), _from_shape_input(1)(inputs, attributes)
+    return None if data is None or target is None else broadcast(data, target)
+
+
+def _shape(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims = dims_of(inputs[0])
+    if dims is None:
+        return (None,)
+    return (len(dims[attributes.get("start", 0) : attributes.get("end")]),)
+
+
+def _scalar(inputs: Operands, attributes: Mapping[str, Any]) -> Dims:
+    return ()
+
+
+def _same_rank(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims = dims_of(inputs[0])
+    return None if dims is None else (None,) * len(dims)
+
+
+_RULES: dict[str, ShapeRule] = {
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "ArgMax": _arg_reduce,
+    "ArgMin": _arg_reduce,
+    "MatMul": _matmul,
+    "Gather": _gather,
+    "Concat": _concat,
+    "Reshape": _reshape,
+    "ConstantOfShape": _from_shape_input(0),
+    "Expand": _expand,
+    "Shape": _shape,
+    "Size": _scalar,
+    "Slice": _same_rank,
+    "Pad": _same_rank,
+    "Tile": _same_rank,
+    "TopK": _same_rank,
+}
+_RULES |= {
+    f"Reduce{kind}": _reduce
+    for kind in ("Sum", "Prod", "Max", "Min", "Mean", "L1", "L2", "SumSquare", "LogSumExp")
+}
+_RULES |= dict.fromkeys(
+    (
+        *("Softmax", "LogSoftmax", "CumSum", "CumProd", "Trilu", "Identity", "Cast", "EyeLike"),
+        *("ScatterND", "ScatterElements", "ReverseSequence", "LayerNormalization"),
+    ),
+    _first,
+)
+_BROADCASTING = frozenset(
+    [
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Add",
+        "And",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "BitShift",
+        "BitwiseAnd",
+        "BitwiseNot",
+        "BitwiseOr",
+        "BitwiseXor",
+        "Ceil",
+        "Clip",
+        "Cos",
+        "Cosh",
+        "Div",
+        "Elu",
+        "Equal",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "Greater",
+        "GreaterOrEqual",
+        "HardSigmoid",
+        "HardSwish",
+        "IsInf",
+        "IsNaN",
+        "LeakyRelu",
+        "Less",
+        "LessOrEqual",
+        "Log",
+        "Max",
+        "Mean",
+        "Min",
+        "Mish",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Not",
+        "Or",
+        "Pow",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Selu",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Softplus",
+        "Softsign",
+        "Sqrt",
+        "Sub",
+        "Sum",
+        "Tan",
+        "Tanh",
+        "ThresholdedRelu",
+        "Where",
+        "Xor",
+    ]
+)
+_RULES |= dict.fromkeys(_BROADCASTING, _broadcast_all)
+
+
+def is_elementwise(op_type: str) -> bool:
+    """Return whether an operator works element by element on broadcast operands."""
+    return op_type in _BROADCASTING
+
+
+def output_dims(op_type: str, inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    """Return the dimensions of the first output of an operator, None where no rule knows them."""
+    rule = _RULES.get(op_type)
+    return None if rule is None else rule(inputs, attributes)

@@ -1,0 +1,222 @@
+"""`ONNXLinker` and the mode ``"ONNX"``: PyTensor functions that run on ONNX Runtime."""
+
+import copy
+import copyreg
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.compile.executor import Function, _pickle_Function
+from pytensor.compile.maker import FunctionMaker
+from pytensor.compile.mode import Mode, register_linker, register_mode
+from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewrite_ofg_inner_graph
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.link.basic import JITLinker
+
+from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
+from pytensor_onnx.session import Session, SessionOptions
+
+OPSET_VERSION = 21
+
+
+class ONNXLinker(JITLinker):
+    """Runs a PyTensor function on ONNX Runtime.
+
+    Parameters
+    ----------
+    providers
+        Execution providers in order of preference: ``"cpu"``, ``"cuda"``, ….
+    session_options
+        How ONNX Runtime runs the model.
+    freeze
+        Whether shared variables that the function does not update are stored in the model with
+        their present values. `set_value` then has no effect on the function, and the runtime can
+        lay the values out once.
+    assume_finite
+        Whether to leave out the guards for NaN that the runtime's reductions need.
+
+    Examples
+    --------
+    >>> import pytensor, pytensor.tensor as pt
+    >>> from pytensor.compile.mode import Mode
+    >>> from pytensor_onnx import ONNXLinker
+    >>> x = pt.vector("x")
+    >>> f = pytensor.function([x], x.sum(), mode=Mode(ONNXLinker(), "fast_run"))
+    >>> f([1.0, 2.0])
+    array(3.)
+    """
+
+    required_rewrites = REQUIRED
+    incompatible_rewrites = INCOMPATIBLE
+
+    def __init__(
+        self,
+        *,
+        providers: str | Sequence[str] = "cpu",
+        session_options: SessionOptions | None = None,
+        freeze: bool = False,
+        assume_finite: bool = False,
+        allow_gc: bool | None = None,
+        scheduler: Callable | None = None,
+    ) -> None:
+        super().__init__(allow_gc=allow_gc, schedule=scheduler)
+        self.providers = providers
+        self.session_options = session_options
+        self.freeze = freeze
+        self.assume_finite = assume_finite
+
+    def accept(
+        self,
+        fgraph: FunctionGraph,
+        no_recycling: Sequence[Variable] | None = None,
+        profile: Any = None,
+    ) -> "ONNXLinker":
+        """Return a linker for a graph, with the options of this one."""
+        linker = self if self.fgraph is None or self.fgraph is fgraph else copy.copy(self)
+        linker.fgraph = fgraph
+        linker.no_recycling = no_recycling or []
+        return linker
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(providers={self.providers!r}, freeze={self.freeze})"
+
+    def fgraph_convert(
+        self,
+        fgraph: FunctionGraph,
+        order: Any,
+        input_storage: Any,
+        output_storage: Any,
+        storage_map: Mapping[Variable, list[Any]],
+        **kwargs: Any,
+    ) -> Session:
+        """Convert the graph into a session, whose inputs are those that are not frozen."""
+        from pytensor_onnx.conversion import convert
+        from pytensor_onnx.dispatch.function import decompositions
+        from pytensor_onnx.passes import legalise
+        from pytensor_onnx.targets import get_profile
+
+        frozen = self._frozen_inputs(fgraph)
+        graph = _with_constants(fgraph, {v: storage_map[v][0] for v in frozen})
+        converted = convert(graph, opset_version=OPSET_VERSION)
+        legalise(
+            converted.model,
+            get_profile("onnxruntime"),
+            converted.scope,
+            decompositions=decompositions(),
+            assume_finite=self.assume_finite,
+        )
+        return Session(
+            converted.model,
+            providers=self.providers,
+            options=self.session_options,
+            failures=converted.failures,
+        )
+
+    def _frozen_inputs(self, fgraph: FunctionGraph) -> set[Variable]:
+        if not self.freeze:
+            return set()
+        updated = {fgraph.inputs[i] for i in (fgraph.update_mapping or {}).values()}
+        return {v for v in fgraph.inputs if isinstance(v, SharedVariable)} - updated
+
+    def create_thunk_inputs(self, storage_map: Mapping[Variable, list[Any]]) -> list[list[Any]]:
+        """Return the storage of each input of the session."""
+        frozen = self._frozen_inputs(self.fgraph)
+        return [storage_map[v] for v in self.fgraph.inputs if v not in frozen]
+
+    def jit_compile(self, fn: Session) -> Callable[[dict[str, Any]], list[np.ndarray]]:
+        """Return what runs the session."""
+        return fn.run
+
+    def create_jitable_thunk(
+        self,
+        compute_map: Any,
+        order: Any,
+        input_storage: Any,
+        output_storage: Any,
+        storage_map: Mapping[Variable, list[Any]],
+    ) -> tuple[list[Callable], list, Any]:
+        """Return one thunk that reads the inputs' storage, runs the session and stores outputs."""
+        outputs = [storage_map[variable] for variable in self.fgraph.outputs]
+        inputs = self.create_thunk_inputs(storage_map)
+        if not outputs:
+            return [_finish(lambda: [], inputs, outputs)], [], None
+        session = self.fgraph_convert(
+            self.fgraph, order, input_storage, output_storage, storage_map
+        )
+        run = self.jit_compile(session)
+        feeds = list(zip(session.input_names, inputs, strict=True))
+
+        def thunk() -> list[np.ndarray]:
+            results = run({name: storage[0] for name, storage in feeds})
+            for storage, result in zip(outputs, results):  # noqa: B905  (on the hot path)
+                storage[0] = result
+            return results
+
+        return [_finish(thunk, inputs, outputs)], [], session
+
+
+def _finish(thunk: Any, inputs: list, outputs: list) -> Any:
+    thunk.inputs = inputs
+    thunk.outputs = outputs
+    thunk.lazy = False
+    return thunk
+
+
+def _with_constants(fgraph: FunctionGraph, values: Mapping[Variable, Any]) -> FunctionGraph:
+    """Return the graph with some inputs replaced by constants, the graph itself where none is."""
+    if not values:
+        return fgraph
+    frozen, equivalent = fgraph.clone_get_equiv(check_integrity=False)
+    for variable, value in values.items():
+        inner = equivalent[variable]
+        constant = variable.type.constant_type(
+            type=variable.type, data=np.array(value), name=variable.name
+        )
+        frozen.replace(inner, constant, import_missing=True)
+        frozen.remove_input(frozen.inputs.index(inner))
+    return frozen
+
+
+class ONNXFunction(Function):
+    """A compiled function that several threads may call: calls run one after the other."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lock = threading.RLock()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate the function; see `pytensor.compile.executor.Function`."""
+        with self._lock:
+            return super().__call__(*args, **kwargs)
+
+
+copyreg.pickle(ONNXFunction, _pickle_Function)
+
+
+class ONNXFunctionMaker(FunctionMaker):
+    """Makes functions that several threads may call."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("function_class", ONNXFunction)
+        super().__init__(*args, **kwargs)
+
+
+class ONNXMode(Mode):
+    """The mode ``"ONNX"``."""
+
+    @property
+    def function_maker(self) -> type[FunctionMaker]:
+        """The class that compiles functions in this mode."""
+        return ONNXFunctionMaker
+
+
+rewrite_ofg_inner_graph.register(ONNXLinker)(functional_rewrite_ofg_inner_graph)
+
+ONNX = ONNXMode(ONNXLinker(), ONNX_QUERY)
+register_linker("onnx", ONNXLinker())
+register_mode("ONNX", ONNX)

@@ -1,0 +1,45 @@
+"""Replacement of single nodes by others, the tool that the passes share."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from pytensor_onnx.builder import Builder, Names, name_values
+
+GraphLike = ir.Graph | ir.Function
+
+
+def replace_node(
+    owner: GraphLike, node: ir.Node, builder: Builder, results: Sequence[ir.Value], names: Names
+) -> None:
+    """Put the nodes of a builder in the place of one node.
+
+    Parameters
+    ----------
+    owner
+        Graph or function that holds the node.
+    node
+        Node to replace.
+    builder
+        Holds the new nodes.
+    results
+        What takes the place of the outputs of the node. They take over its shapes, and its names
+        where these are the user's.
+    names
+        Names taken in the model.
+    """
+    own = {id(v) for new in builder.nodes for v in new.outputs}
+    results = [r if id(r) in own else builder.Identity(r) for r in results]
+    for old, new in zip(node.outputs, results, strict=True):
+        if old.is_graph_output() or "pytensor.variable" in node.metadata_props:
+            new.name = old.name
+        if old.shape is not None:
+            new.shape = old.shape
+        if new.type is None:
+            new.type = old.type
+        old.name = None
+    ir.convenience.replace_all_uses_with(node.outputs, results, replace_graph_outputs=True)
+    new_nodes = list(builder.nodes)
+    name_values(new_nodes, names)
+    owner.insert_before(node, new_nodes)
+    owner.remove(node, safe=True)

@@ -1,0 +1,256 @@
+"""`ONNXProgram`: an exported model that can be called, saved, verified and reported on."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from pytensor.graph.basic import Variable
+from pytensor.graph.fg import FunctionGraph
+
+from pytensor_onnx.errors import InputError
+from pytensor_onnx.inference import dims_of
+from pytensor_onnx.session import Session, SessionOptions
+
+EXTERNAL_DATA_THRESHOLD = 2**31 - 2**20
+
+
+@dataclass
+class State:
+    """A shared variable that the graph updates: an input with a default, and an output.
+
+    Attributes
+    ----------
+    name, next_name
+        Names of the input and of the output.
+    value
+        Value at export.
+    """
+
+    name: str
+    next_name: str
+    value: np.ndarray
+
+
+class ONNXProgram:
+    """An exported model.
+
+    Called with one array for each input, in order, it returns what the PyTensor function would,
+    and keeps the state that the graph updates. `export_onnx` makes it.
+
+    Attributes
+    ----------
+    model : onnx_ir.Model
+        The model.
+    state : dict of str to ndarray
+        Present values of the variables that the graph updates.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        *,
+        reference: FunctionGraph,
+        rewritten: FunctionGraph,
+        states: Sequence[State],
+        returns_single: bool,
+        failures: Mapping[str, Exception],
+        values: Mapping[Variable, ir.Value],
+        changes: Sequence[str],
+        target: str,
+        providers: str | Sequence[str] = "cpu",
+        session_options: SessionOptions | None = None,
+    ) -> None:
+        self.model = model
+        self.state = {s.name: s.value for s in states}
+        self.verification = "not verified"
+        self.changes = list(changes)
+        self.target = target
+        self.providers = providers
+        self.session_options = session_options
+        self._reference = reference
+        self._rewritten = rewritten
+        self._states = list(states)
+        self._returns_single = returns_single
+        self._failures = dict(failures)
+        self._values = dict(values)
+
+    @property
+    def proto(self) -> onnx.ModelProto:
+        """The model as a protobuf message."""
+        return ir.to_proto(self.model)
+
+    @cached_property
+    def session(self) -> Session:
+        """The model loaded into ONNX Runtime."""
+        return Session(
+            self.model,
+            providers=self.providers,
+            options=self.session_options,
+            failures=self._failures,
+        )
+
+    @property
+    def inputs(self) -> list[ir.Value]:
+        """The inputs that a caller gives, without the state."""
+        return [v for v in self.model.graph.inputs if v.name not in self.state]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the model.
+
+        Parameters
+        ----------
+        arguments
+            One array, or what converts to one without loss, for each input in order.
+
+        Returns
+        -------
+        ndarray or list of ndarray
+            The outputs; the array itself where a single variable was exported.
+
+        Raises
+        ------
+        InputError
+            If an argument does not fit its input.
+        """
+        feed = dict(zip((str(v.name) for v in self.inputs), self._check(arguments), strict=True))
+        results = self.session.run({**feed, **self.state})
+        n_results = len(results) - len(self._states)
+        for state, value in zip(self._states, results[n_results:], strict=True):
+            self.state[state.name] = value
+        return results[0] if self._returns_single else results[:n_results]
+
+    def _check(self, arguments: Sequence[Any]) -> list[np.ndarray]:
+        """Return the arguments as arrays of the inputs' types, or raise for all that do not fit."""
+        inputs = self.inputs
+        if len(arguments) != len(inputs):
+            raise InputError(
+                f"{len(inputs)} inputs are expected ({', '.join(map(describe, inputs))}), "
+                f"{len(arguments)} were given"
+            )
+        arrays, problems = [], []
+        sizes: dict[str, tuple[int, str]] = {}
+        for value, variable, argument in zip(
+            inputs, self._reference.inputs, arguments, strict=False
+        ):
+            try:
+                array = variable.type.filter(argument, allow_downcast=None)
+            except (TypeError, ValueError):
+                problems.append(f"input {describe(value)} was given {_describe_given(argument)}")
+                continue
+            arrays.append(np.asarray(array))
+            for dim, size in zip(dims_of(value) or (), arrays[-1].shape, strict=True):
+                if isinstance(dim, str):
+                    known, owner = sizes.setdefault(dim, (size, str(value.name)))
+                    if known != size:
+                        problems.append(
+                            f"dimension {dim!r} is {known} in {owner} and {size} in {value.name}"
+                        )
+        if problems:
+            raise InputError("; ".join(problems))
+        return arrays
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the model to a file, which appears complete or not at all.
+
+        Weights of a model above 2 GB go to a second file beside it, ``<name>.data``.
+
+        Returns
+        -------
+        pathlib.Path
+            The file written.
+
+        Examples
+        --------
+        >>> import tempfile, pytensor.tensor as pt
+        >>> from pytensor_onnx import export_onnx
+        >>> x = pt.vector("x")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     export_onnx([x], x + 1).save(folder + "/model.onnx").name
+        'model.onnx'
+        """
+        target = Path(path)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+            file = Path(folder) / target.name
+            data = f"{target.name}.data"
+            if weight_bytes(self.model) > EXTERNAL_DATA_THRESHOLD:
+                ir.save(self.model, file, external_data=data)
+                os.replace(file.with_name(data), target.with_name(data))
+            else:
+                ir.save(self.model, file)
+            os.replace(file, target)
+        return target
+
+    def verify(self, inputs: Sequence[Any] | None = None) -> ONNXProgram:
+        """Check the model, load it, and compare what it computes with PyTensor.
+
+        Parameters
+        ----------
+        inputs
+            One array for each input; sampled unless given.
+
+        Raises
+        ------
+        VerificationError
+            If the model is not valid or its results differ; the message names the first node that
+            diverges.
+
+        Returns
+        -------
+        ONNXProgram
+            This program; `report` says what was verified.
+        """
+        from pytensor_onnx.verification import verify_program
+
+        self.verification = verify_program(self, inputs)
+        return self
+
+    def report(self) -> str:
+        """Return a description of the model in Markdown."""
+        from pytensor_onnx.report import report_program
+
+        return report_program(self)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(describe, self.inputs))
+        outputs = ", ".join(map(describe, self.model.graph.outputs))
+        return f"ONNXProgram({inputs} -> {outputs})"
+
+
+def weight_bytes(model: ir.Model) -> int:
+    """Return the size of the constants of a model, in bytes."""
+    return sum(
+        value.const_value.nbytes
+        for value in model.graph.initializers.values()
+        if value.const_value is not None
+    )
+
+
+def describe(value: ir.Value) -> str:
+    """Return name, dtype and shape of a value.
+
+    Examples
+    --------
+    >>> describe(ir.val("x", dtype=ir.DataType.FLOAT, shape=("batch", 3)))
+    'x: float32[batch, 3]'
+    """
+    dtype = "?" if value.dtype is None else str(value.dtype.numpy())
+    dims = dims_of(value)
+    shape = "" if dims is None else ", ".join("?" if d is None else str(d) for d in dims)
+    return f"{value.name}: {dtype}[{shape}]"
+
+
+def _describe_given(argument: Any) -> str:
+    try:
+        array = np.asarray(argument)
+    except ValueError:
+        return f"a {type(argument).__name__} that is no array"
+    return f"{array.dtype}{list(array.shape)}"

@@ -1,0 +1,196 @@
+"""The ONNX Runtime session wrapper: providers, options, and errors in the user's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytensor_onnx.errors import PyTensorONNXError
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+    import onnxruntime
+
+PROVIDERS = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "webgpu": "WebGpuExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+}
+OPTIMIZATION_LEVELS = {
+    "none": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+
+# The runtime returns the C type `long long`, which NumPy tells apart from its own int64.
+_LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("uint64")}
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How ONNX Runtime runs a model.
+
+    Parameters
+    ----------
+    threads
+        Threads within one operator; the runtime's default unless given.
+    optimization
+        Level of graph optimization: ``"none"``, ``"basic"``, ``"extended"`` or ``"all"``.
+    optimized_model_path
+        Where to write the model as the runtime optimized it.
+    profile_prefix
+        Start of the name of a profiling file; no profiling unless given.
+    spinning
+        Whether idle threads wait actively, which costs processor time between calls.
+    config
+        Further entries of the runtime's session configuration.
+
+    Examples
+    --------
+    >>> SessionOptions(threads=1, optimization="basic").threads
+    1
+    """
+
+    threads: int | None = None
+    optimization: str = "all"
+    optimized_model_path: str | Path | None = None
+    profile_prefix: str | None = None
+    spinning: bool = False
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def to_runtime(self) -> onnxruntime.SessionOptions:
+        """Return the options as ONNX Runtime takes them."""
+        import onnxruntime as ort
+
+        if self.optimization not in OPTIMIZATION_LEVELS:
+            raise PyTensorONNXError(
+                f"optimization={self.optimization!r} is not one of {list(OPTIMIZATION_LEVELS)}"
+            )
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = getattr(
+            ort.GraphOptimizationLevel, OPTIMIZATION_LEVELS[self.optimization]
+        )
+        if self.threads is not None:
+            options.intra_op_num_threads = self.threads
+        if self.optimized_model_path is not None:
+            options.optimized_model_filepath = str(self.optimized_model_path)
+        if self.profile_prefix is not None:
+            options.enable_profiling = True
+            options.profile_file_prefix = self.profile_prefix
+        options.add_session_config_entry("session.intra_op.allow_spinning", str(int(self.spinning)))
+        for key, value in self.config.items():
+            options.add_session_config_entry(key, value)
+        return options
+
+
+def provider_names(providers: str | Sequence[str]) -> list[str]:
+    """Return the runtime's names of execution providers, the CPU last where it is missing.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If a provider is not part of the installed runtime.
+
+    Examples
+    --------
+    >>> provider_names("cpu")
+    ['CPUExecutionProvider']
+    """
+    import onnxruntime as ort
+
+    wanted = [providers] if isinstance(providers, str) else list(providers)
+    names = [PROVIDERS.get(name.lower(), name) for name in wanted]
+    available = ort.get_available_providers()
+    missing = [name for name in names if name not in available]
+    if missing:
+        raise PyTensorONNXError(
+            f"the installed ONNX Runtime has no {', '.join(missing)}; it has "
+            f"{', '.join(available)}. Install the build of ONNX Runtime for it "
+            "(onnxruntime-gpu for CUDA and TensorRT) or choose another provider"
+        )
+    if PROVIDERS["cpu"] not in names:
+        names.append(PROVIDERS["cpu"])
+    return names
+
+
+class Session:
+    """A model loaded into ONNX Runtime.
+
+    Parameters
+    ----------
+    model
+        The model, or the path of a file.
+    providers
+        Execution providers in order of preference, by short name (``"cpu"``, ``"cuda"``, …) or by
+        the runtime's own.
+    options
+        How to run it.
+    failures
+        For each node that fails when a check of the graph does: the exception to raise.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model | str | Path,
+        *,
+        providers: str | Sequence[str] = "cpu",
+        options: SessionOptions | None = None,
+        failures: Mapping[str, Exception] | None = None,
+    ) -> None:
+        import onnxruntime as ort
+
+        self.failures = dict(failures or {})
+        names = provider_names(providers)
+        runtime_options = (options or SessionOptions()).to_runtime()
+        source = str(model) if isinstance(model, str | Path) else _serialize(model)
+        try:
+            self.runtime = ort.InferenceSession(source, runtime_options, providers=names)
+        except Exception as error:
+            raise PyTensorONNXError(f"ONNX Runtime refuses the model: {error}") from error
+        self.input_names = [x.name for x in self.runtime.get_inputs()]
+        self.output_names = [x.name for x in self.runtime.get_outputs()]
+        self._long_outputs = [
+            (i, _LONG_TYPES[x.type])
+            for i, x in enumerate(self.runtime.get_outputs())
+            if x.type in _LONG_TYPES
+        ]
+
+    def run(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
+        """Run the model once and return all outputs.
+
+        Parameters
+        ----------
+        feed
+            A value for each input that has no default, by name.
+        """
+        try:
+            results = self.runtime.run(self.output_names, feed)
+        except Exception as error:
+            raise self.explain(error) from error
+        for i, dtype in self._long_outputs:
+            results[i] = results[i].view(dtype)
+        return results
+
+    def explain(self, error: Exception) -> Exception:
+        """Return the exception that says in the user's terms what went wrong at run time."""
+        text = str(error)
+        for name, failure in self.failures.items():
+            if name in text:
+                return type(failure)(*failure.args)
+        return PyTensorONNXError(f"ONNX Runtime failed: {text}")
+
+
+def _serialize(model: ir.Model) -> bytes:
+    import onnx_ir as ir
+
+    return ir.to_proto(model).SerializeToString()

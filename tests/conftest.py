@@ -1,0 +1,70 @@
+"""What all tests share: the comparison of mode ONNX and of the exported file with PyTensor."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytensor
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Variable
+
+from pytensor_onnx import ONNXProgram, export_onnx
+
+RELATIVE_TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2}
+PY = Mode("py", "fast_compile")
+
+
+def compare_onnx_and_py(
+    inputs: Sequence[Variable],
+    outputs: Variable | Sequence[Variable],
+    values: Sequence[Any],
+    *,
+    rtol: float | None = None,
+    atol: float = 0.0,
+    **export_options: Any,
+) -> ONNXProgram:
+    """Assert that mode ONNX and the exported model give PyTensor's values, dtypes and shapes.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Graph; the inputs are not constant, so that the lowering itself runs.
+    values
+        One array for each input.
+    rtol, atol
+        Tolerances; by default 1e-12, 1e-5 or 1e-2 relative by dtype, and none absolute.
+
+    Returns
+    -------
+    ONNXProgram
+        The exported model, for assertions on its structure.
+    """
+    results = [outputs] if isinstance(outputs, Variable) else list(outputs)
+    inputs = list(inputs)
+    with np.errstate(all="ignore"):
+        expected = pytensor.function(inputs, results, mode=PY, on_unused_input="ignore")(*values)
+    in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")(*values)
+    program = export_onnx(inputs, results, verify=False, **export_options)
+    for found in (in_mode, program(*values)):
+        for a, b in zip(found, expected, strict=True):
+            assert_same(a, b, rtol=rtol, atol=atol)
+    return program
+
+
+def assert_same(
+    found: np.ndarray, expected: np.ndarray, *, rtol: float | None = None, atol: float = 0.0
+) -> None:
+    """Assert equal dtypes, shapes and values, NaN equal to NaN."""
+    expected = np.asarray(expected)
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    if expected.dtype.kind == "f":
+        relative = RELATIVE_TOLERANCE[str(expected.dtype)] if rtol is None else rtol
+        np.testing.assert_allclose(found, expected, rtol=relative, atol=atol)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+def op_types(program: ONNXProgram) -> list[str]:
+    """Return the operators of a model's main graph in order, functions by their name."""
+    return [node.op_type for node in program.model.graph]
