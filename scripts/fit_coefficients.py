@@ -166,11 +166,11 @@ FITS = [
     ),
     Fit(
         "ERF",
-        "erf(x)/x - 1 in x^2, for |x| <= 1/2",
+        "erf(x)/x - 1 in x^2, for |x| <= 1",
         erf_ratio,
         lambda z: 1 / (1 + erf_ratio(z)),
-        both(0, mp.mpf("0.25")),
-        {"float64": (8, 0), "float32": (4, 0)},
+        both(0, 1),
+        {"float64": (11, 0), "float32": (6, 0)},
     ),
     Fit(
         "LOG_RATIO",
@@ -182,11 +182,11 @@ FITS = [
     ),
     Fit(
         "SCALED_ERFC",
-        "x exp(x^2) erfc(x) in (x-4)/(x+4), for 1/2 <= x <= 28 (10.2 in float32)",
+        "x exp(x^2) erfc(x) in (x-4)/(x+4), for 1 <= x <= 28 (10.2 in float32)",
         scaled_erfc,
         lambda t: 1 / scaled_erfc(t),
-        {"float64": (fold(0.5), fold(28)), "float32": (fold(0.5), fold(10.2))},
-        {"float64": (22, 0), "float32": (11, 0)},
+        {"float64": (fold(1), fold(28)), "float32": (fold(1), fold(10.2))},
+        {"float64": (20, 0), "float32": (9, 0)},
     ),
 ]
 

@@ -31,9 +31,12 @@ def constant(x: TensorVariable, value: float, float32: float | None = None) -> T
     return pt.constant(np.asarray(value, dtype=x.dtype))
 
 
-def polynomial(x: TensorVariable, coefficients: Coefficients) -> TensorVariable:
-    """Evaluate by Horner's rule the polynomial given for the dtype of ``x``."""
-    *lower, leading = coefficients[x.dtype]
+def polynomial(x: TensorVariable, coefficients: Coefficients, start: int = 0) -> TensorVariable:
+    """Evaluate by Horner's rule the polynomial given for the dtype of ``x``.
+
+    With ``start``, that many of the lowest terms are left out, and ``x`` divided out as often.
+    """
+    *lower, leading = coefficients[x.dtype][start:]
     value = constant(x, leading)
     for coefficient in reversed(lower):
         value = value * x + constant(x, coefficient)
