@@ -77,6 +77,7 @@ class ModelScope:
         self.opset_version = opset_version
         self.names = Names()
         self.dim_names = Names()
+        self.function_names = Names()
         self.initializers: dict[Hashable, ir.Value] = {}
         self.functions: dict[Hashable, LocalFunction] = {}
         self.constant_names: dict[Hashable, str] = {}
@@ -320,6 +321,9 @@ class Builder:
     def graph(self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> ir.Graph:
         """Close this builder as a subgraph with the given inputs and outputs."""
         results = self.own_results(outputs)
+        for value in inputs:
+            value.name = self.scope.names.unique(value.name or "arg")
+        name_values(self._tape.nodes, self.scope.names)
         return ir.Graph(list(inputs), results, nodes=self._tape.nodes, name="body")
 
     def own_results(self, values: Sequence[ir.Value]) -> list[ir.Value]:
@@ -381,7 +385,7 @@ class Builder:
         name: str,
         body: Body,
         *operands: ir.Value,
-        overload: str = "",
+        variant: str | None = None,
         key: Hashable = None,
         shapes: Sequence[Dims] | None = None,
     ) -> Any:
@@ -396,10 +400,12 @@ class Builder:
             returns the result or the list of results.
         operands
             Arguments.
-        overload
-            Tells apart definitions of the same name; by default the dtypes of the operands do.
+        variant
+            Tells apart definitions of the same name, and is part of it; by default the dtypes of
+            the operands. (ONNX has overloads for this, but runtimes do not find an overloaded
+            function that another function calls.)
         key
-            Identity of the definition, ``(name, overload)`` unless given.
+            Identity of the definition, its full name unless given.
         shapes
             Dimensions of the operands that the definition may rely on; without them it must serve
             every rank.
@@ -409,11 +415,13 @@ class Builder:
         onnx_ir.Value or list of onnx_ir.Value
             What the body returned, for these operands.
         """
-        overload = overload or "_".join(dict.fromkeys(_dtype_name(x) for x in operands))
-        key = key or (name, overload)
+        if variant is None:
+            variant = "_".join(dict.fromkeys(_dtype_name(x) for x in operands))
+        name = f"{name}_{variant}" if variant else name
+        key = key or name
         local = self.scope.functions.get(key)
         if local is None:
-            local = self._define(name, overload, body, operands, shapes)
+            local = self._define(name, body, operands, shapes)
             self.scope.functions[key] = local
         values = [ir.Value(type=out.type) for out in local.function.outputs]
         self._tape.op_multi_out(
@@ -421,7 +429,6 @@ class Builder:
             operands,
             outputs=values,
             domain=FUNCTION_DOMAIN,
-            overload=local.function.overload,
             metadata_props=dict(self.provenance),
         )
         return values if local.returns_list else values[0]
@@ -429,7 +436,6 @@ class Builder:
     def _define(
         self,
         name: str,
-        overload: str,
         body: Body,
         operands: Sequence[ir.Value],
         shapes: Sequence[Dims] | None,
@@ -454,7 +460,9 @@ class Builder:
             nodes=nodes,
             opset_imports={"": self.scope.opset_version, FUNCTION_DOMAIN: 1},
         )
-        function = ir.Function(FUNCTION_DOMAIN, name, overload, graph=graph, attributes=[])
+        function = ir.Function(
+            FUNCTION_DOMAIN, self.scope.function_names.unique(name), graph=graph, attributes=[]
+        )
         return LocalFunction(function, returns_list)
 
     def unsupported(self, reason: str, hint: str = "") -> UnsupportedCase:
@@ -478,12 +486,6 @@ def name_values(nodes: Iterable[ir.Node], names: Names) -> None:
                 value.name = names.unique(_snake_case(node.op_type))
         if node.name is None:
             node.name = node.outputs[0].name
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                body = attribute.as_graph()
-                for value in body.inputs:
-                    value.name = names.unique(value.name or "arg")
-                name_values(body, names)
 
 
 def _attribute(value: Any) -> Any:

@@ -49,8 +49,7 @@ def _operator(node: ir.Node) -> str:
 
 
 def _function(function: ir.Function) -> str:
-    overload = f" ({function.overload})" if function.overload else ""
-    return f"{function.domain}::{function.name}{overload}"
+    return f"{function.domain}::{function.name}"
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
@@ -326,19 +327,10 @@ def lower_op_from_graph(op: OpFromGraph, node: Apply, onnx: Builder, *inputs: ir
         return convert_inner(op.fgraph, inner, arguments)
 
     return onnx.call(
-        op.name or type(op).__name__,
+        re.sub(r"\W+", "_", op.name or type(op).__name__),
         body,
         *inputs,
-        overload=_overload(op, onnx),
+        variant="",
         key=op,
         shapes=[getattr(variable.type, "shape", ()) for variable in op.fgraph.inputs],
     )
-
-
-def _overload(op: OpFromGraph, onnx: Builder) -> str:
-    """Return a number that tells apart different inner graphs under one name."""
-    name = op.name or type(op).__name__
-    if op in onnx.scope.functions:
-        return onnx.scope.functions[op].function.overload
-    same = sum(1 for local in onnx.scope.functions.values() if local.function.name == name)
-    return str(same)

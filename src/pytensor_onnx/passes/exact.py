@@ -166,8 +166,8 @@ def nan_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
 
     operands = [x for x in node.inputs if x is not None]
     name = f"{node.op_type}KeepDims" if keepdims else node.op_type
-    overload = f"{dtype_of(operands[0]).numpy()}{'' if len(operands) > 1 else '_all'}"
-    return onnx.call(name, body, *operands, overload=overload)
+    variant = f"{dtype_of(operands[0]).numpy()}{'' if len(operands) > 1 else '_all'}"
+    return onnx.call(name, body, *operands, variant=variant)
 
 
 def nan_arg_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
