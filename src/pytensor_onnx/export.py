@@ -22,7 +22,7 @@ from pytensor_onnx.dispatch.basic import user_line
 from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.linker import ONNX, OPSET_VERSION
-from pytensor_onnx.passes import fuse_gemm, legalise
+from pytensor_onnx.passes import drop_leading_axes, fuse_gemm, legalise
 from pytensor_onnx.program import ONNXProgram, State
 from pytensor_onnx.session import SessionOptions
 from pytensor_onnx.targets import get_profile
@@ -258,12 +258,15 @@ def _export(
         },
         dynamic_axes=dynamic_axes,
         constant_names={
-            variable.name: np.asarray(value)
-            for variable, value in source.values.items()
-            if variable.name and isinstance(variable.type, TensorType)
+            constant.name: np.asarray(constant.data)
+            for constant in reference.variables
+            if isinstance(constant, Constant)
+            and constant.name
+            and isinstance(constant.type, TensorType)
         },
     )
     model = converted.model
+    drop_leading_axes(model, converted.scope)
     fuse_gemm(model, converted.scope)
     changes = legalise(
         model,

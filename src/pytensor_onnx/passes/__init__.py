@@ -1,6 +1,7 @@
 """Passes over onnx_ir models; they know nothing of PyTensor."""
 
+from pytensor_onnx.passes.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fuse_gemm import fuse_gemm
 from pytensor_onnx.passes.legalise import legalise
 
-__all__ = ["fuse_gemm", "legalise"]
+__all__ = ["drop_leading_axes", "fuse_gemm", "legalise"]

@@ -1,0 +1,50 @@
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.traversal import apply_ancestors
+from pytensor.tensor.special import Softmax
+
+from pytensor_onnx.rewriting import ONNX_QUERY
+from pytensor_onnx.rewriting.layers import is_layer
+
+
+def rewritten(outputs):
+    mode = pytensor.compile.mode.Mode("py", ONNX_QUERY)
+    fgraph = pytensor.graph.FunctionGraph(outputs=outputs, clone=True)
+    mode.optimizer.rewrite(fgraph)
+    return fgraph
+
+
+def test_layer_is_opened_for_the_rewrites_that_follow():
+    layers = pytest.importorskip("pytensor_ml.layers")
+    x = pt.matrix("x", shape=(None, 3))
+    y = layers.Linear("fc", n_in=3, n_out=2)(x)
+    assert any(is_layer(node.op) for node in apply_ancestors([y]))
+    fgraph = rewritten([y])
+    assert not any(isinstance(node.op, OpFromGraph) for node in fgraph.toposort())
+    assert fgraph.outputs[0].name == "fc_output"
+
+
+def test_function_of_the_user_is_not_opened():
+    x = pt.matrix("x")
+    op = OpFromGraph([x], [pt.exp(x) * 2], name="f")
+    (node,) = rewritten([op(x)]).toposort()
+    assert isinstance(node.op, OpFromGraph)
+
+
+def test_symbolic_op_of_pytensor_is_not_opened():
+    x = pt.matrix("x")
+    (node,) = rewritten([pt.special.softmax(x, axis=1)]).toposort()
+    assert isinstance(node.op, Softmax)
+
+
+def test_opened_layer_computes_the_same():
+    layers = pytest.importorskip("pytensor_ml.layers")
+    x = pt.matrix("x", shape=(None, 3))
+    layer = layers.Linear("fc", n_in=3, n_out=2)
+    value = np.arange(6.0).reshape(2, 3)
+    result = pytensor.function([x], layer(x), mode="ONNX")(value)
+    expected = value @ layer.W.get_value() + layer.b.get_value()
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
