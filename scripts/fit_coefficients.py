@@ -170,7 +170,7 @@ FITS = [
         erf_ratio,
         lambda z: 1 / (1 + erf_ratio(z)),
         both(0, 1),
-        {"float64": (11, 0), "float32": (6, 0)},
+        {"float64": (12, 0), "float32": (6, 0)},
     ),
     Fit(
         "LOG_RATIO",

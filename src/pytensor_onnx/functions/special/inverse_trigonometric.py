@@ -94,6 +94,10 @@ def _arcsin_excess(x: TensorVariable) -> TensorVariable:
 
 
 def _arctan_to_one(x: TensorVariable) -> TensorVariable:
-    """``arctan(x)`` for ``|x| <= 1``, by a rational function of ``x**2``."""
+    """``arctan(x)`` for ``|x| <= 1``, by a rational function of ``x**2``.
+
+    It multiplies, since the negative excess over ``x`` would turn -0.0 into +0.0 in a sum.
+    """
     square = x * x
-    return x + x * (square * polynomial(square, ARCTAN_TOP) / polynomial(square, ARCTAN_BOTTOM))
+    excess = square * polynomial(square, ARCTAN_TOP) / polynomial(square, ARCTAN_BOTTOM)
+    return x * (constant(x, 1.0) + excess)
