@@ -153,6 +153,8 @@ class Builder:
         self.in_branch = parent is not None
         self.provenance: dict[str, str] = {}
         self._tape = Tape()
+        self._parent = parent
+        self._sizes_read: dict[Hashable, ir.Value] = {}
         self._constants_owner: Builder = parent._constants_owner if parent is not None else self
         self._local_constants: dict[Hashable, ir.Value] = {}
 
@@ -298,19 +300,56 @@ class Builder:
         return dims
 
     def shape(self, value: ir.Value) -> ir.Value:
-        """Return the shape as a 1-d int64 value, a constant where it is static."""
+        """Return the shape as a 1-d int64 value, a constant where it is static.
+
+        Examples
+        --------
+        >>> onnx = Builder(ModelScope(21))
+        >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
+        >>> onnx.shape(x) is onnx.shape(onnx.Exp(x)), onnx.sizes(x, 1, 2).const_value.numpy()
+        (True, array([3]))
+        """
         dims = dims_of(value)
-        if dims is not None and all(isinstance(d, int) for d in dims):
+        return self.Shape(value) if dims is None else self.sizes(value, 0, len(dims))
+
+    def sizes(self, value: ir.Value, start: int, end: int) -> ir.Value:
+        """Return the sizes of consecutive axes as a 1-d int64 value, which is read only once."""
+        self._name_dims(value)
+        dims = self.dims(value)[start:end]
+        if all(isinstance(d, int) for d in dims):
             return self.ints([d for d in dims if isinstance(d, int)])
-        return self.Shape(value)
+        whole = start == 0 and end == len(self.dims(value))
+        limits = {} if whole else {"start": start, "end": end}
+        return self._read_once(dims, lambda: self.Shape(value, **limits))
 
     def size(self, value: ir.Value, axis: int) -> ir.Value:
         """Return the size of one axis as a 0-d int64 value, a constant where it is static."""
-        dims = dims_of(value)
-        size = None if dims is None else dims[axis]
-        if isinstance(size, int):
-            return self.constant(np.int64(size))
-        return self.Squeeze(self.Shape(value, start=axis, end=axis + 1), self.ints([0]))
+        self._name_dims(value)
+        dim = self.dims(value)[axis]
+        if isinstance(dim, int):
+            return self.constant(np.int64(dim))
+        sizes = self.sizes(value, axis, axis + 1)
+        return self._read_once(dim, lambda: self.Squeeze(sizes, self.ints([0])))
+
+    def _name_dims(self, value: ir.Value) -> None:
+        """Name the dimensions of unknown size, so that it is known what a size read stands for."""
+        dims = self.dims(value)
+        if None in dims:
+            node = value.producer()
+            name = value.name or (_snake_case(node.op_type) if node else "value")
+            unique = self.scope.dim_names.unique
+            value.shape = ir.Shape(
+                [unique(f"{name}_dim{i}") if d is None else d for i, d in enumerate(dims)]
+            )
+
+    def _read_once(self, key: Hashable, read: Callable[[], ir.Value]) -> ir.Value:
+        reader: Builder | None = self
+        while reader is not None:
+            if key in reader._sizes_read:
+                return reader._sizes_read[key]
+            reader = reader._parent
+        self._sizes_read[key] = read()
+        return self._sizes_read[key]
 
     def subgraph(self) -> Builder:
         """Return a builder for the body of an If or a loop: it sees the values of this graph."""
@@ -323,8 +362,9 @@ class Builder:
         results = self.own_results(outputs)
         for value in inputs:
             value.name = self.scope.names.unique(value.name or "arg")
-        name_values(self._tape.nodes, self.scope.names)
-        return ir.Graph(list(inputs), results, nodes=self._tape.nodes, name="body")
+        nodes = live_nodes(self._tape.nodes, results)
+        name_values(nodes, self.scope.names)
+        return ir.Graph(list(inputs), results, nodes=nodes, name="body")
 
     def own_results(self, values: Sequence[ir.Value]) -> list[ir.Value]:
         """Return the values as distinct results of this graph's nodes, copied where needed."""
@@ -452,7 +492,7 @@ class Builder:
         names = Names()
         for value in inputs:
             names.unique(str(value.name))
-        nodes = inner.nodes
+        nodes = live_nodes(inner.nodes, results)
         name_values(nodes, names)
         graph = ir.Graph(
             inputs,
@@ -476,6 +516,36 @@ def content_key(array: np.ndarray) -> Hashable:
     if len(data) > 64:
         return array.dtype.str, blake2b(data).digest()
     return array.dtype.str, data
+
+
+def live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:
+    """Return the nodes that the results depend on, and disconnect the others from their inputs.
+
+    Examples
+    --------
+    >>> onnx = Builder(ModelScope(21))
+    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
+    >>> _, y = onnx.Exp(x), onnx.Neg(x)
+    >>> [node.op_type for node in live_nodes(onnx.nodes, [y])]
+    ['Neg']
+    """
+    wanted = {id(value) for value in results}
+    live: list[ir.Node] = []
+    for node in reversed(nodes):
+        if any(id(v) in wanted or v.uses() for v in node.outputs):
+            live.append(node)
+        else:
+            _disconnect(node)
+    return live[::-1]
+
+
+def _disconnect(node: ir.Node) -> None:
+    for i in range(len(node.inputs)):
+        node.replace_input_with(i, None)
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            for inner in attribute.as_graph().all_nodes():
+                _disconnect(inner)
 
 
 def name_values(nodes: Iterable[ir.Node], names: Names) -> None:

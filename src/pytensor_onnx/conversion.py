@@ -10,7 +10,14 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx._version import __version__
-from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder, ModelScope, content_key, name_values
+from pytensor_onnx.builder import (
+    FUNCTION_DOMAIN,
+    Builder,
+    ModelScope,
+    content_key,
+    live_nodes,
+    name_values,
+)
 from pytensor_onnx.dispatch.basic import GraphConverter, check_type, user_line
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
 from pytensor_onnx.inference import Dim, broadcast, dims_of, is_elementwise
@@ -88,12 +95,12 @@ def convert(
     raise_problems(converter.problems)
 
     onnx.provenance = {}
+    nodes = live_nodes(onnx.nodes, outputs)
     initializers = _used_initializers(scope)
     for variable, default in (defaults or {}).items():
         value = converter.values[variable]
         value.const_value = ir.tensor(default, name=value.name)
         initializers.append(value)
-    nodes = onnx.nodes
     name_values(nodes, scope.names)
     graph = ir.Graph(
         inputs,

@@ -9,12 +9,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 
-Dim = int | str | None
-Dims = tuple[Dim, ...]
+from pytensor_onnx.dims import (
+    Dim,
+    Dims,
+    broadcast,
+    constant_ints,
+    dims_of,
+    quotient_dim,
+    sizes_in,
+)
+
 Operands = Sequence[ir.Value | None]
 ShapeRule = Callable[[Operands, Mapping[str, Any]], Dims | None]
 
@@ -130,51 +137,6 @@ def dtype_of(value: ir.Value | None) -> ir.DataType:
     return value.dtype
 
 
-def dims_of(value: ir.Value | None) -> Dims | None:
-    """Return the dimensions of a value, or None where even its rank is unknown."""
-    if value is None or value.shape is None:
-        return None
-    return tuple(d.value if isinstance(d, ir.SymbolicDim) else d for d in value.shape.dims)
-
-
-def broadcast(first: Dims, second: Dims) -> Dims:
-    """Return the dimensions of two broadcast operands.
-
-    Examples
-    --------
-    >>> broadcast(("n", 1), (3,))
-    ('n', 3)
-    """
-    rank = max(len(first), len(second))
-    padded = [(1,) * (rank - len(dims)) + tuple(dims) for dims in (first, second)]
-    return tuple(_broadcast_dim(a, b) for a, b in zip(*padded, strict=True))
-
-
-def _broadcast_dim(a: Dim, b: Dim) -> Dim:
-    if b in (a, 1):
-        return a
-    if a == 1:
-        return b
-    if isinstance(a, int) and a != 1:
-        return a
-    if isinstance(b, int) and b != 1:
-        return b
-    return None
-
-
-def constant_ints(value: ir.Value | None) -> list[int] | None:
-    """Return the elements of a constant integer value, or None where it is not constant.
-
-    Examples
-    --------
-    >>> constant_ints(ir.Value(const_value=ir.tensor([1, 2])))
-    [1, 2]
-    """
-    if value is None or value.const_value is None:
-        return None
-    return [int(i) for i in np.atleast_1d(value.const_value.numpy())]
-
-
 def _broadcast_all(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     dims: Dims = ()
     for value in inputs:
@@ -278,29 +240,58 @@ def _concat(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     )
 
 
-def _from_shape_input(position: int) -> ShapeRule:
-    def rule(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
-        sizes = constant_ints(inputs[position])
-        if sizes is not None:
-            return tuple(size if size >= 0 else None for size in sizes)
-        rank = dims_of(inputs[position])
-        if rank is None or not isinstance(rank[0], int):
-            return None
-        return (None,) * rank[0]
+def _constant_of_shape(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    sizes = sizes_in(inputs[0])
+    return None if sizes is None else tuple(map(_size_or_unknown, sizes))
 
-    return rule
+
+def _size_or_unknown(size: Dim) -> Dim:
+    return None if isinstance(size, int) and size < 0 else size
 
 
 def _reshape(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
-    dims = _from_shape_input(1)(inputs, attributes)
-    if dims is None or attributes.get("allowzero"):
-        return dims
-    return tuple(None if size == 0 else size for size in dims)
+    sizes, dims = sizes_in(inputs[1]), dims_of(inputs[0])
+    if sizes is None:
+        return None
+    if not attributes.get("allowzero"):
+        copied = (*(dims or ()), *[None] * len(sizes))
+        sizes = tuple(copied[i] if size == 0 else size for i, size in enumerate(sizes))
+    if -1 in sizes and dims is not None:
+        rest = [size for size in sizes if size != -1]
+        sizes = tuple(quotient_dim(dims, rest) if size == -1 else size for size in sizes)
+    return tuple(map(_size_or_unknown, sizes))
 
 
 def _expand(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
-    data, target = dims_of(inputs[0]), _from_shape_input(1)(inputs, attributes)
-    return None if data is None or target is None else broadcast(data, target)
+    dims, sizes = dims_of(inputs[0]), sizes_in(inputs[1])
+    return None if dims is None or sizes is None else broadcast(dims, sizes)
+
+
+def _range(inputs: Operands, attributes: Mapping[str, Any]) -> Dims:
+    if constant_ints(inputs[0]) == [0] and constant_ints(inputs[2]) == [1]:
+        sizes = sizes_in(inputs[1])
+        return (None,) if sizes is None else tuple(map(_size_or_unknown, sizes))
+    return (None,)
+
+
+def _slice(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims = dims_of(inputs[0])
+    if dims is None:
+        return None
+    axes = constant_ints(inputs[3]) if len(inputs) > 3 else list(range(len(dims)))
+    if axes is None:
+        return (None,) * len(dims)
+    starts, stops = constant_ints(inputs[1]), constant_ints(inputs[2])
+    steps = constant_ints(inputs[4]) if len(inputs) > 4 else [1] * len(axes)
+    result = list(dims)
+    for i, axis in enumerate(axes):
+        size = dims[axis]
+        result[axis] = None
+        if isinstance(size, int) and starts and stops and steps:
+            to_the_front = steps[i] < 0 and stops[i] < -size
+            taken = slice(starts[i], None if to_the_front else stops[i], steps[i])
+            result[axis] = len(range(size)[taken])
+    return tuple(result)
 
 
 def _shape(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
@@ -329,11 +320,12 @@ _RULES: dict[str, ShapeRule] = {
     "Gather": _gather,
     "Concat": _concat,
     "Reshape": _reshape,
-    "ConstantOfShape": _from_shape_input(0),
+    "ConstantOfShape": _constant_of_shape,
+    "Range": _range,
     "Expand": _expand,
     "Shape": _shape,
     "Size": _scalar,
-    "Slice": _same_rank,
+    "Slice": _slice,
     "Pad": _same_rank,
     "Tile": _same_rank,
     "TopK": _same_rank,
