@@ -19,10 +19,9 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.conversion import DynamicAxes, convert, names_of
 from pytensor_onnx.dispatch.basic import user_line
-from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.linker import ONNX, OPSET_VERSION
-from pytensor_onnx.passes import drop_leading_axes, fuse_gemm, legalise
+from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
 from pytensor_onnx.session import SessionOptions
 from pytensor_onnx.targets import get_profile
@@ -237,7 +236,7 @@ def _export(
         raise PyTensorONNXError(
             f"precision={precision!r} is not available: build the graph in the dtype wanted"
         )
-    profile = get_profile(target)
+    get_profile(target)
     reference = _reference_graph(source, example_inputs)
     fgraph = reference.clone(check_integrity=False)
     ONNX.optimizer.rewrite(fgraph)
@@ -266,15 +265,7 @@ def _export(
         },
     )
     model = converted.model
-    drop_leading_axes(model, converted.scope)
-    fuse_gemm(model, converted.scope)
-    changes = legalise(
-        model,
-        profile,
-        converted.scope,
-        decompositions=decompositions(),
-        assume_finite=assume_finite,
-    )
+    changes = prepare(converted, target, assume_finite=assume_finite)
     if inline_functions and model.functions:
         model = InlinePass()(model).model
     program = ONNXProgram(

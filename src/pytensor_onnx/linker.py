@@ -94,20 +94,12 @@ class ONNXLinker(JITLinker):
     ) -> Session:
         """Convert the graph into a session, whose inputs are those that are not frozen."""
         from pytensor_onnx.conversion import convert
-        from pytensor_onnx.dispatch.function import decompositions
-        from pytensor_onnx.passes import legalise
-        from pytensor_onnx.targets import get_profile
+        from pytensor_onnx.pipeline import prepare
 
         frozen = self._frozen_inputs(fgraph)
         graph = _with_constants(fgraph, {v: storage_map[v][0] for v in frozen})
         converted = convert(graph, opset_version=OPSET_VERSION)
-        legalise(
-            converted.model,
-            get_profile("onnxruntime"),
-            converted.scope,
-            decompositions=decompositions(),
-            assume_finite=self.assume_finite,
-        )
+        prepare(converted, "onnxruntime", assume_finite=self.assume_finite)
         return Session(
             converted.model,
             providers=self.providers,

@@ -10,6 +10,7 @@ import sys
 import mpmath
 import numpy as np
 import onnx_ir as ir
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
@@ -75,6 +76,45 @@ def test_integer_matmul_and_cumsum_are_exact_and_wrap_around(run):
     assert run("MatMul", x, np.ones(2, int)) == np.iinfo(np.int64).min
     assert run("CumSum", x, np.int64(0))[-1] == np.iinfo(np.int64).min
     assert run("MatMul", np.array([LARGE, 1]), np.ones(2, int)) == LARGE + 1
+
+
+HALVES = [2**31, 7, 2**32 - 1, 2**31 + 1, 3, 2**31 + 2, 5, 2**31 + 9]
+COMPARED_BY_HALVES = {
+    "Clip": ((np.array(8), np.array(2**40)), np.clip(HALVES, 8, 2**40), {}),
+    "Max": ((np.full(8, 8),), np.maximum(HALVES, 8), {}),
+    "Min": ((np.full(8, 8),), np.minimum(HALVES, 8), {}),
+    "ReduceMax": ((), max(HALVES), {"keepdims": 0}),
+    "ReduceMin": ((), min(HALVES), {"keepdims": 0}),
+    "Sign": ((), np.ones(8), {}),
+}
+
+
+@pytest.mark.skipif(
+    platform.machine().lower() not in {"x86_64", "amd64"}, reason="only SSE2 has no comparison"
+)
+@pytest.mark.parametrize("op_type", sorted(PROFILE.int64_compared_by_halves))
+def test_int64_with_equal_upper_halves_is_compared_by_signed_lower_halves(run, op_type):
+    others, right, attributes = COMPARED_BY_HALVES[op_type]
+    assert np.any(run(op_type, np.array(HALVES), *others, **attributes) != right)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "compare"), [("Less", np.less), ("Greater", np.greater), ("Equal", np.equal)]
+)
+def test_int64_comparisons_are_right(run, op_type, compare):
+    x, y = np.repeat(HALVES, 8), np.tile(HALVES, 8)
+    np.testing.assert_array_equal(run(op_type, x, y), compare(x, y))
+
+
+def test_int64_topk_is_right(run):
+    values, _ = run("TopK", np.array(HALVES), np.array([8]), outputs=2)
+    assert list(values) == sorted(HALVES, reverse=True)
+
+
+def test_sign_of_nan_in_half_precision_is_zero(run):
+    assert PROFILE.computed_wider == {"Sign": frozenset({ir.DataType.FLOAT16})}
+    assert run("Sign", np.array([NAN, 1], "float16"))[0] == 0
+    assert np.isnan(run("Sign", np.array([NAN, 1], "float32"))[0])
 
 
 def test_integer_pow_rounds_above_2_53(run):
@@ -273,3 +313,17 @@ def test_the_runtime_refuses_a_newer_file_format(run):
     run("Neg", np.ones(1), ir_version=PROFILE.max_ir_version)
     with pytest.raises(Exception, match="IR version"):
         run("Neg", np.ones(1), ir_version=PROFILE.max_ir_version + 1)
+
+
+def test_constant_factors_of_double_products_are_narrowed(tmp_path):
+    assert PROFILE.narrows_scales
+    product = helper.make_node("MatMul", ["a", "b"], ["p"])
+    scaled = helper.make_node("Mul", ["p", "c"], ["y"])
+    values = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [1, 1]) for name in "aby"]
+    factor = helper.make_tensor("c", TensorProto.DOUBLE, [], [0.1])
+    graph = helper.make_graph([product, scaled], "g", values[:2], values[2:], [factor])
+    opset = helper.make_opsetid("", 21)
+    model = helper.make_model(graph, opset_imports=[opset], ir_version=10)
+    session = ort.InferenceSession(model.SerializeToString())
+    one = np.ones((1, 1))
+    assert session.run(None, {"a": one, "b": one})[0] != 0.1

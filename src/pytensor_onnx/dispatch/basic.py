@@ -254,12 +254,15 @@ def convert_inner(
 
 
 def user_line(variable: Variable) -> str:
-    """Return ``file:line  source`` of the user's code that made a variable, or an empty text."""
-    trace = getattr(variable.tag, "trace", None) or []
-    for stack in trace:
-        for frame in reversed(stack):
-            filename, line, _, source = frame
-            if "/pytensor/" not in filename.replace("\\", "/"):
+    """Return ``file:line  source`` of the user's code that made a variable, or an empty text.
+
+    Code of installed packages is passed over, and so is the `make_node` of an Op of the user's.
+    """
+    for stack in getattr(variable.tag, "trace", None) or []:
+        for filename, line, function, source in reversed(stack):
+            path = filename.replace("\\", "/")
+            installed = "/site-packages/" in path or "/pytensor/" in path
+            if not installed and function != "make_node":
                 return f"{filename}:{line}  {source or ''}".rstrip()
     return ""
 

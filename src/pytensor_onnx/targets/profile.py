@@ -33,8 +33,14 @@ class Profile:
     inaccurate: Mapping[str, frozenset[ir.DataType]] = field(default_factory=dict)
     """Operators to be replaced by our definition: Sigmoid is off by 1e-3 at -30, Tanh by 5 ulp."""
 
+    computed_wider: Mapping[str, frozenset[ir.DataType]] = field(default_factory=dict)
+    """Operators with a wrong kernel beside a right one in a wider dtype: Sign of a float16 NaN."""
+
     integer_reductions_through_double: frozenset[str] = frozenset()
     """Reductions that round integers above 2**53 and saturate where integers wrap around."""
+
+    int64_compared_by_halves: frozenset[str] = frozenset()
+    """Operators for which int64 2**31 is less than 7: equal upper halves, signed lower ones."""
 
     integer_pow_through_double: bool = False
     """Pow rounds integers above 2**53 and does not wrap around."""
@@ -74,6 +80,9 @@ class Profile:
 
     empty_loop_forgets_shape: bool = False
     """A Loop of no steps gives scan outputs of shape (0, 0), not (0, n), if its body says no n."""
+
+    narrows_scales: bool = False
+    """A constant factor of a float64 MatMul is folded into a float32 attribute of a fused one."""
 
     float_to_integer_saturates: bool = False
     """Cast of a float outside the range of int32 or int64 saturates, and of NaN gives 0."""

@@ -42,10 +42,13 @@ _ONNXRUNTIME = replace(
     name="onnxruntime",
     kernels="kernels_onnxruntime.json",
     inaccurate={"Sigmoid": _SINGLE_AND_DOUBLE, "Tanh": frozenset({ir.DataType.DOUBLE})},
+    computed_wider={"Sign": frozenset({ir.DataType.FLOAT16})},
     integer_reductions_through_double=frozenset(
         {"Einsum", "ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"}
     ),
+    int64_compared_by_halves=frozenset({"Clip", "Max", "Min", "ReduceMax", "ReduceMin", "Sign"}),
     integer_pow_through_double=True,
+    narrows_scales=True,
     integer_fmod_through_double=True,
     integer_range_through_double=True,
     integer_division_by_zero_fails=True,

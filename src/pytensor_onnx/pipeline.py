@@ -1,0 +1,45 @@
+"""What happens to a converted model before it runs, in the exporter and in the linker alike."""
+
+from pytensor_onnx.conversion import Converted
+from pytensor_onnx.dispatch.function import decompositions
+from pytensor_onnx.passes import drop_leading_axes, fuse_gemm, legalise, protect_scales
+from pytensor_onnx.targets import get_profile
+
+
+def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -> list[str]:
+    """Fuse what runs faster fused, and change the model in place so that the target runs it.
+
+    Parameters
+    ----------
+    converted
+        Model as `pytensor_onnx.conversion.convert` returns it.
+    target
+        Name of a profile.
+    assume_finite
+        Whether to leave out the guards against runtimes that drop NaN.
+
+    Returns
+    -------
+    list of str
+        What was changed for the target, one line for each kind of change.
+
+    Raises
+    ------
+    ValueError
+        If there is no target of that name.
+    UnsupportedOpError
+        If the target cannot run parts of the model.
+    """
+    model, scope, profile = converted.model, converted.scope, get_profile(target)
+    drop_leading_axes(model, scope)
+    fuse_gemm(model, scope)
+    changes = legalise(
+        model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
+    )
+    if profile.narrows_scales:
+        count = protect_scales(model.graph, scope)
+        for function in model.functions.values():
+            count += protect_scales(function, scope, in_function=True)
+        if count:
+            changes.append(f"factors of {count} float64 matrix products kept in float64")
+    return changes

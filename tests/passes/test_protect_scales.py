@@ -1,0 +1,38 @@
+"""Constant factors of float64 matrix products keep their precision in any session."""
+
+import numpy as np
+import onnxruntime as ort
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx
+from tests.conftest import op_types
+
+GRAPHS = {
+    "factor after": lambda a, b: 0.1 * (a @ b),
+    "divisor after": lambda a, b: (a @ b) / 3.0,
+    "factor on the left operand": lambda a, b: (0.1 * a) @ b,
+    "factor on the right operand": lambda a, b: a @ (0.1 * b),
+    "factors everywhere": lambda a, b: 0.1 * ((0.3 * a) @ (0.7 * b)),
+    "factor on a transposed operand": lambda a, b: ((0.1 * a).mT @ b.mT).mT,
+}
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_constant_factors_are_not_narrowed(name, rank, tmp_path):
+    a, b = (pt.tensor(n, dtype="float64", shape=(None,) * rank) for n in "ab")
+    program = export_onnx([a, b], GRAPHS[name](a, b), tmp_path / "model.onnx", verify=False)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, *(3,) * rank))
+    session = ort.InferenceSession(str(tmp_path / "model.onnx"))
+    expected = GRAPHS[name](x, y)
+    for found in (session.run(None, {"a": x, "b": y})[0], program(x, y)):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_float32_products_and_unscaled_ones_stay_as_they_are():
+    a, b = pt.matrices("a", "b")
+    assert op_types(export_onnx([a, b], a @ b)) == ["MatMul"]
+    c, d = pt.fmatrices("c", "d")
+    assert "MatMul" in op_types(export_onnx([c, d], pt.constant(0.1, dtype="float32") * (c @ d)))
