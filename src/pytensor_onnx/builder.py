@@ -119,6 +119,23 @@ class ModelScope:
         if isinstance(second, str) and second not in self._named_by_user:
             self._equal_dims[second] = first
 
+    def name_dims(self, value: ir.Value) -> None:
+        """Give every dimension of a value a name or a size, one for all that must be equal.
+
+        A runtime that meets unnamed dimensions plans its memory in quadratic time.
+        """
+        dims = dims_of(value)
+        if dims is None or all(isinstance(d, int) for d in dims):
+            return
+        value.shape = ir.Shape(
+            [
+                self.dim_names.unique(f"{value.name}_dim{axis}")
+                if d is None
+                else self.canonical_dim(d)
+                for axis, d in enumerate(dims)
+            ]
+        )
+
 
 class Builder:
     """Emits the nodes of one graph, subgraph or function body.

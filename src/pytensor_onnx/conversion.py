@@ -228,19 +228,16 @@ def _used_initializers(scope: ModelScope) -> list[ir.Value]:
 
 
 def _name_dims(graph: ir.Graph, scope: ModelScope) -> None:
-    """Give every dimension of unknown size a name, the same one where the size must be equal.
-
-    A runtime that meets unnamed dimensions plans its memory in quadratic time.
-    """
+    """Name the dimensions of all values, now that all equalities between them are known."""
     for value in graph.inputs:
-        _rename_dims(value, scope)
+        scope.name_dims(value)
     for node in graph.all_nodes():
         for value in node.outputs:
             if value.shape is None:
                 continue
             if is_elementwise(node.op_type) and node.domain == "":
                 _infer_broadcast(node, value)
-            _rename_dims(value, scope)
+            scope.name_dims(value)
 
 
 def _infer_broadcast(node: ir.Node, value: ir.Value) -> None:
@@ -253,17 +250,3 @@ def _infer_broadcast(node: ir.Node, value: ir.Value) -> None:
     own = dims_of(value)
     if own is not None and len(own) == len(dims):
         value.shape = ir.Shape([d if o is None else o for d, o in zip(dims, own, strict=True)])
-
-
-def _rename_dims(value: ir.Value, scope: ModelScope) -> None:
-    dims = dims_of(value)
-    if dims is None or all(isinstance(d, int) for d in dims):
-        return
-    value.shape = ir.Shape(
-        [
-            scope.dim_names.unique(f"{value.name}_dim{axis}")
-            if d is None
-            else scope.canonical_dim(d)
-            for axis, d in enumerate(dims)
-        ]
-    )

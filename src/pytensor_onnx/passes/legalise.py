@@ -8,28 +8,32 @@ the same operator between casts that lose nothing. float64 is never narrowed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder, ModelScope
-from pytensor_onnx.errors import UnsupportedOpError
+from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder, ModelScope, Names
+from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.inference import dims_of, signature
-from pytensor_onnx.passes import exact
+from pytensor_onnx.passes import exact, integer
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.targets import Profile, main_type
 
 Decomposition = Callable[..., ir.Value]
 Decompositions = Mapping[str, Decomposition]
+Rewrite = tuple[integer.Form | None, str]
+"""What takes the place of a node, and a line on it; no form and no line to leave it alone."""
 
+_CONTAINERS = frozenset({"Constant", "If", "Loop", "Scan"})
 _INTEGERS = tuple(ir.DataType[f"{s}INT{b}"] for s in ("", "U") for b in (8, 16, 32, 64))
 _WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
     ir.DataType.BOOL: (ir.DataType.UINT8, ir.DataType.INT32),
     ir.DataType.INT8: (ir.DataType.INT32, ir.DataType.INT64),
     ir.DataType.INT16: (ir.DataType.INT32, ir.DataType.INT64),
-    ir.DataType.UINT8: (ir.DataType.INT32, ir.DataType.INT64),
-    ir.DataType.UINT16: (ir.DataType.INT32, ir.DataType.INT64),
+    ir.DataType.UINT8: (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32),
+    ir.DataType.UINT16: (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32),
     ir.DataType.INT32: (ir.DataType.INT64,),
     ir.DataType.UINT32: (ir.DataType.INT64,),
     ir.DataType.FLOAT16: (ir.DataType.FLOAT, ir.DataType.DOUBLE),
@@ -72,7 +76,7 @@ def legalise(
         listed.
     """
     legaliser = _Legaliser(profile, scope, decompositions, assume_finite)
-    legaliser.visit(model.graph, Builder(scope))
+    legaliser.visit(model.graph, _Place(scope.names))
     done: set[int] = set()
     while True:
         new = [f.function for f in scope.functions.values() if id(f) not in done]
@@ -80,7 +84,7 @@ def legalise(
             break
         done.update(id(f) for f in scope.functions.values())
         for function in new:
-            legaliser.visit_function(function)
+            legaliser.visit(function, _place_in(function))
     used = _used_functions(model, scope)
     model.functions.clear()
     for function in used:
@@ -88,9 +92,7 @@ def legalise(
         _forget_shapes(function)
     if used:
         model.graph.opset_imports[FUNCTION_DOMAIN] = 1
-    for value in scope.initializers.values():
-        if value.name not in model.graph.initializers and any(True for _ in value.uses()):
-            model.graph.register_initializer(value)
+    _register_initializers(model.graph, scope)
     if legaliser.refused:
         listing = "\n".join(f"- {line}" for line in dict.fromkeys(legaliser.refused))
         raise UnsupportedOpError(
@@ -100,6 +102,34 @@ def legalise(
         f"{change} ({count} times)" if count > 1 else change
         for change, count in legaliser.changes.items()
     ]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where nodes stand: what names are taken there, and in which function it is, if in any."""
+
+    names: Names
+    function: str = ""
+    shaped: bool = True
+
+    @property
+    def in_function(self) -> bool:
+        return bool(self.function)
+
+    @property
+    def description(self) -> str:
+        return f" of function {self.function}" if self.function else ""
+
+
+def _place_in(function: ir.Function) -> _Place:
+    names = Names()
+    for value in function.inputs:
+        names.unique(str(value.name))
+    for node in function.all_nodes():
+        for value in node.outputs:
+            names.unique(str(value.name))
+    shaped = any(value.shape is not None for value in function.inputs)
+    return _Place(names, f"{function.domain}::{function.name}", shaped)
 
 
 class _Legaliser:
@@ -118,38 +148,41 @@ class _Legaliser:
         self.refused: list[str] = []
         self._runs: dict[tuple, bool] = {}
 
-    def visit_function(self, function: ir.Function) -> None:
-        shaped = any(value.shape is not None for value in function.inputs)
-        self.visit(function, Builder(self.scope, in_function=True, shaped=shaped))
+    def visit(self, owner: GraphLike, place: _Place) -> None:
+        """Legalise the nodes of a graph and of its subgraphs, and what takes their place."""
+        self._visit_nodes(owner, list(owner), place)
 
-    def visit(self, owner: GraphLike, parent: Builder) -> None:
-        """Legalise the nodes of a graph, those of its subgraphs first."""
-        for node in list(owner):
+    def _visit_nodes(self, owner: GraphLike, nodes: Iterable[ir.Node], place: _Place) -> None:
+        for node in nodes:
             for attribute in node.attributes.values():
                 if attribute.type == ir.AttributeType.GRAPH:
-                    self.visit(attribute.as_graph(), parent)
-            if node.domain == "":
-                self._visit_node(owner, node, parent)
+                    self.visit(attribute.as_graph(), place)
+            if not place.in_function:
+                for value in node.outputs:
+                    self.scope.name_dims(value)
+            if node.domain == "" and node.op_type not in _CONTAINERS:
+                self._visit_node(owner, node, place)
 
-    def _visit_node(self, owner: GraphLike, node: ir.Node, parent: Builder) -> None:
-        if node.op_type in ("Constant", "If", "Loop", "Scan"):
-            return
+    def _visit_node(self, owner: GraphLike, node: ir.Node, place: _Place) -> None:
         dtype = self._main_dtype(node)
         if dtype is None:
             return
         rewrite, change = self._find_rewrite(node, dtype)
         if rewrite is None:
+            if change:
+                self.refused.append(f"{change} (node {node.name!r}{place.description})")
             return
-        builder = Builder(self.scope, in_function=parent.in_function, shaped=parent.shaped)
+        builder = Builder(self.scope, in_function=place.in_function, shaped=place.shaped)
         builder.provenance = dict(node.metadata_props)
-        result = rewrite(builder, node)
+        try:
+            result = rewrite(builder, node)
+        except UnsupportedCase as case:
+            self.refused.append(f"{case.reason} (node {node.name!r}{place.description})")
+            return
         results = [result] if isinstance(result, ir.Value) else result
-        names = self.scope.names
-        replace_node(owner, node, builder, results, names)
+        new_nodes = replace_node(owner, node, builder, results, place.names)
         self.changes[change] += 1
-        for new in builder.nodes:
-            if new.domain == "" and new.op_type != node.op_type:
-                self._visit_node(owner, new, parent)
+        self._visit_nodes(owner, new_nodes, place)
 
     def _main_dtype(self, node: ir.Node) -> ir.DataType | None:
         types = signature(node.op_type, self.scope.opset_version)
@@ -159,38 +192,76 @@ class _Legaliser:
                 return value.dtype
         return node.outputs[0].dtype
 
-    def _find_rewrite(
-        self, node: ir.Node, dtype: ir.DataType
-    ) -> tuple[Callable[[Builder, ir.Node], ir.Value | list[ir.Value]] | None, str]:
-        op, profile = node.op_type, self.profile
-        name = str(dtype.numpy()) if dtype != ir.DataType.STRING else "string"
-        if dtype in profile.inaccurate.get(op, ()) and op in self.decompositions:
-            return self._decompose, f"{op} of {name} computed by pytensor::{op}: more accurate"
-        if dtype in _INTEGERS and op in profile.integer_reductions_through_double:
-            reduction = exact.INTEGER_REDUCTIONS.get(op)
-            if reduction is not None:
-                return reduction, f"{op} of {name} made exact"
-        if (
-            not self.assume_finite
-            and op in profile.reductions_ignore_nan
-            and dtype.is_floating_point()
-        ):
-            guarded = exact.NAN_REDUCTIONS.get(op)
-            if guarded is not None and not exact.is_guarded(node):
-                return guarded, f"{op} of {name} guarded: NaN propagates"
+    def _find_rewrite(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:
+        form, change = self._avoid_trap(node, dtype)
+        if form is not None or self._runs_as_is(node, dtype):
+            return form, change
+        return self._replace_missing(node, dtype)
+
+    def _avoid_trap(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:
+        """Return a form that is right where the target's own kernel is not."""
+        op, profile, what = node.op_type, self.profile, _describe(node, dtype)
         if op in profile.refuses_zero_dim and op in exact.LIFTED and self._is_zero_dim(node):
             return exact.lift_zero_dim, f"{op} of a 0-d value lifted to one dimension"
-        if self._runs_as_is(node, dtype):
-            return None, ""
+        if dtype in profile.inaccurate.get(op, ()) and op in self.decompositions:
+            return self._decompose, f"{what} computed by a function: more accurate"
+        if dtype in profile.computed_wider.get(op, ()):
+            return self._in_wider(node, dtype, "more accurate")
+        if dtype in _INTEGERS:
+            form = self._exact_form(node, dtype)
+            if form is not None:
+                return form, f"{what} made exact"
+        if (
+            op in profile.reductions_ignore_nan
+            and dtype.is_floating_point()
+            and not self.assume_finite
+            and not exact.is_guarded(node)
+        ):
+            return exact.NAN_REDUCTIONS[op], f"{what} guarded: NaN propagates"
+        return None, ""
+
+    def _exact_form(self, node: ir.Node, dtype: ir.DataType) -> integer.Form | None:
+        op, profile = node.op_type, self.profile
+        if op in profile.integer_reductions_through_double:
+            return exact.INTEGER_REDUCTIONS.get(op) or integer.REDUCTIONS.get(op)
+        if dtype == ir.DataType.INT64 and op in profile.int64_compared_by_halves:
+            return integer.ORDERED[op]
+        if dtype == ir.DataType.INT64 and op == "Range" and profile.integer_range_through_double:
+            return integer.integer_range if integer.counts_in_double(node) else None
+        if op == "Mod" and profile.integer_fmod_through_double:
+            return integer.truncated_modulo if integer.is_truncated(node) else None
+        return None
+
+    def _replace_missing(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:
+        """Return a form in operators that the target has."""
+        op, what = node.op_type, _describe(node, dtype)
         if op in self.decompositions:
-            return self._decompose, f"{op} of {name} computed by a function: no kernel"
+            return self._decompose, f"{what} computed by a function: no kernel"
+        if op == "Where" and dtype == ir.DataType.BOOL:
+            return exact.where_bool, f"{what} computed by logic: no kernel"
+        if op == "NonZero":
+            return integer.non_zero, f"{what} computed in bool: no kernel"
+        form, change = self._in_wider(node, dtype, "no kernel")
+        if form is not None:
+            return form, change
         if op == "Where":
-            return (
-                (exact.where_bool, "Where of bool computed by logic: no kernel")
-                if dtype == ir.DataType.BOOL
-                else self._cast_or(node, dtype, exact.where_unsigned)
-            )
-        return self._cast_or(node, dtype, None)
+            return exact.where_unsigned, f"{what} computed by arithmetic: no kernel"
+        if dtype == ir.DataType.UINT64 and op in integer.UINT64:
+            return integer.UINT64[op], f"{what} computed in int64: no kernel"
+        if dtype == ir.DataType.INT64 and op in integer.ORDERED:
+            return integer.ORDERED[op], f"{what} computed by comparison: no kernel"
+        return None, what
+
+    def _in_wider(self, node: ir.Node, dtype: ir.DataType, reason: str) -> Rewrite:
+        for wider in _WIDER.get(dtype, ()):
+            if self.profile.supports(
+                node.op_type, wider, self.scope.opset_version, node.attributes
+            ):
+                return (
+                    partial(exact.between_casts, dtype=dtype, wider=wider),
+                    f"{_describe(node, dtype)} computed in {wider.numpy()}: {reason}",
+                )
+        return None, ""
 
     def _runs_as_is(self, node: ir.Node, dtype: ir.DataType) -> bool:
         attributes = {k: v for k, v in node.attributes.items() if v.type != ir.AttributeType.TENSOR}
@@ -208,26 +279,9 @@ class _Legaliser:
     def _decompose(self, builder: Builder, node: ir.Node) -> ir.Value:
         return self.decompositions[node.op_type](builder, *node.inputs)
 
-    def _cast_or(
-        self,
-        node: ir.Node,
-        dtype: ir.DataType,
-        otherwise: Callable[[Builder, ir.Node], ir.Value] | None,
-    ) -> tuple[Callable[[Builder, ir.Node], ir.Value | list[ir.Value]] | None, str]:
-        """Run a node in a wider dtype, or in another form where there is none."""
-        name = str(dtype.numpy())
-        for wider in _WIDER.get(dtype, ()):
-            if self.profile.supports(
-                node.op_type, wider, self.scope.opset_version, node.attributes
-            ):
-                return (
-                    partial(exact.between_casts, dtype=dtype, wider=wider),
-                    f"{node.op_type} of {name} computed in {wider.numpy()}: no kernel",
-                )
-        if otherwise is not None:
-            return otherwise, f"{node.op_type} of {name} computed by arithmetic: no kernel"
-        self.refused.append(f"{node.op_type} of {name} (node {node.name!r})")
-        return None, ""
+
+def _describe(node: ir.Node, dtype: ir.DataType) -> str:
+    return f"{node.op_type} of {'string' if dtype == ir.DataType.STRING else dtype.numpy()}"
 
 
 def _used_functions(model: ir.Model, scope: ModelScope) -> list[ir.Function]:
@@ -242,6 +296,16 @@ def _used_functions(model: ir.Model, scope: ModelScope) -> list[ir.Function]:
                 used[function.identifier()] = function
                 waiting.append(function)
     return [f for key, f in known.items() if key in used]
+
+
+def _register_initializers(graph: ir.Graph, scope: ModelScope) -> None:
+    """Store the constants that nodes use, and only those."""
+    for name, value in list(graph.initializers.items()):
+        if not (value.uses() or value.is_graph_input() or value.is_graph_output()):
+            del graph.initializers[name]
+    for value in scope.initializers.values():
+        if value.uses() and value.name not in graph.initializers:
+            graph.register_initializer(value)
 
 
 def _forget_shapes(function: ir.Function) -> None:

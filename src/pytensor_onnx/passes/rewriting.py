@@ -11,7 +11,7 @@ GraphLike = ir.Graph | ir.Function
 
 def replace_node(
     owner: GraphLike, node: ir.Node, builder: Builder, results: Sequence[ir.Value], names: Names
-) -> None:
+) -> list[ir.Node]:
     """Put the nodes of a builder in the place of one node.
 
     Parameters
@@ -26,7 +26,12 @@ def replace_node(
         What takes the place of the outputs of the node. They take over its shapes, and its names
         where these are the user's.
     names
-        Names taken in the model.
+        Names taken in the model, or in the function.
+
+    Returns
+    -------
+    list of onnx_ir.Node
+        The new nodes.
     """
     own = {id(v) for new in builder.nodes for v in new.outputs}
     results = [r if id(r) in own else builder.Identity(r) for r in results]
@@ -43,3 +48,4 @@ def replace_node(
     name_values(new_nodes, names)
     owner.insert_before(node, new_nodes)
     owner.remove(node, safe=True)
+    return new_nodes

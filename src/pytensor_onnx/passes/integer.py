@@ -1,0 +1,186 @@
+"""Forms of operators on integers, for runtimes that compare or count them wrongly or lack a kernel.
+
+A runtime that compares int64 by halves takes the lower 32 bits for signed numbers where the upper
+halves are equal: 2**31 counts as less than 7. Its Less, Greater and TopK are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.inference import constant_ints, dims_of
+from pytensor_onnx.passes.exact import between_casts
+
+_EXACT_IN_DOUBLE = 2**52
+_TOP_BIT = np.uint64(2**63)
+
+
+def extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Take the larger or smaller of the operands one after the other."""
+    comparison = "Less" if node.op_type == "Max" else "Greater"
+    return reduce(lambda x, y: onnx.Where(onnx.op(comparison, x, y), y, x), _given(node))
+
+
+def clip(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Apply the lower and then the upper bound; either may be missing."""
+    x, low, high = [*node.inputs, None, None][:3]
+    if low is not None:
+        x = onnx.Where(onnx.Less(x, low), low, x)
+    if high is not None:
+        x = onnx.Where(onnx.Greater(x, high), high, x)
+    return _value(x)
+
+
+def relu(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Keep what is above zero."""
+    (x,) = _given(node)
+    return onnx.Where(onnx.Greater(x, 0), x, 0)
+
+
+def sign(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Subtract being below zero from being above it."""
+    (x,) = _given(node)
+    above, below = (onnx.cast(onnx.op(op, x, 0), _dtype(x)) for op in ("Greater", "Less"))
+    return onnx.Sub(above, below)
+
+
+def reduce_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Select the one largest or smallest element along one axis after the other."""
+    x, *given_axes = _given(node)
+    largest = int(node.op_type == "ReduceMax")
+    keepdims = _int_attribute(node, "keepdims", 1)
+    dims = dims_of(x)
+    one = onnx.ints([1])
+    if dims is None:
+        flat = onnx.TopK(onnx.Reshape(x, onnx.ints([-1])), one, largest=largest, outputs=2)[0]
+        ones = onnx.Expand(one, onnx.Shape(onnx.Shape(x)))
+        return onnx.Reshape(flat, ones if keepdims else onnx.ints([]))
+    axes = constant_ints(given_axes[0]) if given_axes else list(range(len(dims)))
+    if axes is None:
+        raise onnx.unsupported(f"{node.op_type} of int64 along axes that the graph computes")
+    for axis in axes:
+        x = onnx.TopK(x, one, axis=axis, largest=largest, outputs=2)[0]
+    return x if keepdims or not axes else onnx.Squeeze(x, onnx.ints(axes))
+
+
+def absolute_sum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Sum absolute values."""
+    return _sum_of(onnx, node, onnx.Abs(node.inputs[0]))
+
+
+def square_sum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Sum squares."""
+    return _sum_of(onnx, node, onnx.Mul(node.inputs[0], node.inputs[0]))
+
+
+def _sum_of(onnx: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    return onnx.ReduceSum(x, *node.inputs[1:], **attributes)
+
+
+def truncated_modulo(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Take the remainder with the sign of the dividend, as C does."""
+    x, y = _given(node)
+    return onnx.Sub(x, onnx.Mul(onnx.Div(x, y), y))
+
+
+def is_truncated(node: ir.Node) -> bool:
+    """Return whether a Mod takes the sign of the dividend."""
+    return bool(_int_attribute(node, "fmod", 0))
+
+
+def counts_in_double(node: ir.Node) -> bool:
+    """Return whether a Range may have more or fewer elements when they are counted in double.
+
+    It cannot with a small constant start and step: a limit beyond 2**53 would fill the memory.
+    """
+    start, _, step = (constant_ints(x) for x in node.inputs)
+    return start is None or step is None or abs(start[0]) > _EXACT_IN_DOUBLE or abs(step[0]) != 1
+
+
+def integer_range(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Count the elements in integers, then scale and shift a range of that length."""
+    start, limit, step = _given(node)
+    distance = onnx.Sub(limit, start)
+    direction = onnx.Where(onnx.Less(step, 0), np.int64(-1), np.int64(1))
+    ahead = onnx.Equal(onnx.Greater(distance, 0), onnx.Greater(step, 0))
+    ahead = onnx.And(ahead, onnx.Not(onnx.Equal(distance, 0)))
+    whole = onnx.Div(onnx.Where(ahead, onnx.Sub(distance, direction), 0), step)
+    count = onnx.Where(ahead, onnx.Add(whole, 1), 0)
+    return onnx.Add(start, onnx.Mul(onnx.Range(np.int64(0), count, np.int64(1)), step))
+
+
+def non_zero(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Look for what is true as a bool."""
+    return onnx.NonZero(onnx.cast(_given(node)[0], "bool"))
+
+
+def in_int64_modulo(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+    """Compute uint64 in int64, whose sums and products are the same modulo 2**64."""
+    return between_casts(onnx, node, ir.DataType.UINT64, ir.DataType.INT64)
+
+
+def in_int64_order(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+    """Compare uint64 as int64: with the top bit flipped, their order is the same."""
+    x, *rest = node.inputs
+    flipped = onnx.cast(onnx.BitwiseXor(x, _TOP_BIT), ir.DataType.INT64)
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    n_outputs = len(node.outputs)
+    results = onnx.op(node.op_type, flipped, *rest, outputs=n_outputs, **attributes)
+    return [
+        onnx.BitwiseXor(onnx.cast(new, ir.DataType.UINT64), _TOP_BIT)
+        if old.dtype == ir.DataType.UINT64
+        else new
+        for new, old in zip([results] if n_outputs == 1 else results, node.outputs, strict=True)
+    ]
+
+
+def _given(node: ir.Node) -> list[ir.Value]:
+    return [x for x in node.inputs if x is not None]
+
+
+def _value(value: ir.Value | None) -> ir.Value:
+    if value is None:
+        raise TypeError("an operand is missing")
+    return value
+
+
+def _dtype(value: ir.Value) -> ir.DataType:
+    if value.dtype is None:
+        raise TypeError(f"the dtype of {value} is not known")
+    return value.dtype
+
+
+def _int_attribute(node: ir.Node, name: str, default: int) -> int:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_int()
+
+
+Form = Callable[[Builder, ir.Node], ir.Value | list[ir.Value]]
+
+ORDERED: dict[str, Form] = {
+    "Max": extremum,
+    "Min": extremum,
+    "Clip": clip,
+    "Relu": relu,
+    "Sign": sign,
+    "ReduceMax": reduce_extremum,
+    "ReduceMin": reduce_extremum,
+}
+"""Forms that compare int64 by Less, Greater and TopK only."""
+
+REDUCTIONS: dict[str, Form] = {"ReduceL1": absolute_sum, "ReduceSumSquare": square_sum}
+"""Forms by a sum, which has an exact form of its own."""
+
+UINT64: dict[str, Form] = {
+    **dict.fromkeys(("CumSum", "CumProd", "Einsum", "OneHot", "Trilu"), in_int64_modulo),
+    **dict.fromkeys(
+        ("ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "TopK", "Unique"), in_int64_order
+    ),
+}
+"""Forms for uint64, which no wider dtype can hold."""
