@@ -17,6 +17,7 @@ from pytensor_onnx import (
     compile_onnx,
     export_function_onnx,
     export_onnx,
+    export_value_and_grad,
 )
 from tests.conftest import op_types
 
@@ -253,6 +254,20 @@ def test_jacobians_and_hessian_products_export():
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+def test_value_and_gradients_export_together():
+    x, w = pt.matrix("x"), pytensor.shared(np.array([0.5, -1.0]), name="w")
+    cost = pt.exp(x @ w).sum()
+    program = export_value_and_grad([x], cost, [x, w])
+    assert [v.name for v in program.model.graph.outputs] == ["cost", "grad_x", "grad_w"]
+    assert op_types(program).count("Exp") == 1
+    a = np.array([[1.0, 2.0], [0.0, 1.0]])
+    e = np.exp(a @ w.get_value())
+    value, grad_x, grad_w = program(a)
+    np.testing.assert_allclose(value, e.sum(), rtol=1e-12)
+    np.testing.assert_allclose(grad_x, e[:, None] * w.get_value(), rtol=1e-12)
+    np.testing.assert_allclose(grad_w, e @ a, rtol=1e-12)
+
+
 def adam_step(loss, parameters, rate):
     """Return the updates of Adam (Kingma and Ba 2015, algorithm 1)."""
     updates = {}
@@ -299,5 +314,7 @@ def test_adam_step_exported_as_one_file_trains_with_onnxruntime_alone(tmp_path):
         losses.append(float(results[names[0]]))
         state = {k.removesuffix("_next"): v for k, v in results.items() if k.endswith("_next")}
         if len(losses) <= 3:
-            assert losses[-1] == pytest.approx(float(step(points, labels, np.float32(0.05))), rel=1e-5)
+            assert losses[-1] == pytest.approx(
+                float(step(points, labels, np.float32(0.05))), rel=1e-5
+            )
     assert losses[-1] < 0.15 < losses[0]

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
         UnsupportedTypeError,
         VerificationError,
     )
-    from pytensor_onnx.export import compile_onnx, export_function_onnx, export_onnx
+    from pytensor_onnx.export import (
+        compile_onnx,
+        export_function_onnx,
+        export_onnx,
+        export_value_and_grad,
+    )
     from pytensor_onnx.program import ONNXProgram
     from pytensor_onnx.session import SessionOptions
 
@@ -29,6 +34,7 @@ _MODULES = {
     "compile_onnx": "export",
     "export_function_onnx": "export",
     "export_onnx": "export",
+    "export_value_and_grad": "export",
     "ONNXProgram": "program",
     "SessionOptions": "session",
 }
@@ -46,6 +52,7 @@ __all__ = [
     "compile_onnx",
     "export_function_onnx",
     "export_onnx",
+    "export_value_and_grad",
     "onnx_funcify",
 ]
 

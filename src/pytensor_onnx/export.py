@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from onnx_ir.passes.common import InlinePass
 from pytensor.compile.executor import Function
+from pytensor.compile.ops import view_op
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.gradient import grad
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
@@ -169,6 +171,51 @@ def export_function_onnx(
         else:
             source.inputs.append(variable)
     return _export(source, path, **options)
+
+
+def export_value_and_grad(
+    inputs: Sequence[Variable],
+    cost: Variable,
+    wrt: Variable | Sequence[Variable] | None = None,
+    path: str | os.PathLike | None = None,
+    **options: Any,
+) -> ONNXProgram:
+    """Export a scalar cost together with its gradients, which share what they compute.
+
+    Parameters
+    ----------
+    inputs
+        Variables that become the inputs of the model, in order.
+    cost
+        A 0-d variable; its output is named after it, or ``cost``.
+    wrt
+        What to differentiate by: inputs or shared variables; all float inputs unless given. The
+        outputs are named ``grad_<name>``.
+    path
+        File to write; none unless given.
+    options
+        Those of `export_onnx`.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import export_value_and_grad
+    >>> x = pt.vector("x")
+    >>> program = export_value_and_grad([x], (x**2).sum())
+    >>> program([1.0, 3.0])
+    [array(10.), array([2., 6.])]
+    >>> [value.name for value in program.model.graph.outputs]
+    ['cost', 'grad_x']
+    """
+    if wrt is None:
+        wrt = [v for v in inputs if v.type.dtype.startswith("float")]
+    variables = [wrt] if isinstance(wrt, Variable) else list(wrt)
+    gradients = [view_op(g) for g in grad(cost, variables)]
+    for i, (gradient, variable) in enumerate(zip(gradients, variables, strict=True)):
+        gradient.name = f"grad_{variable.name or i}"
+    value = view_op(cost)
+    value.name = cost.name or "cost"
+    return export_onnx(inputs, [value, *gradients], path, **options)
 
 
 def compile_onnx(

@@ -148,7 +148,10 @@ class ONNXProgram:
                 continue
             arrays.append(np.asarray(array))
             for dim, size in zip(dims_of(value) or (), arrays[-1].shape, strict=True):
-                if isinstance(dim, str):
+                if isinstance(dim, int) and dim != size:
+                    given = _describe_given(array)
+                    problems.append(f"input {describe(value)} was given {given}")
+                elif isinstance(dim, str):
                     known, owner = sizes.setdefault(dim, (size, str(value.name)))
                     if known != size:
                         problems.append(

@@ -18,8 +18,8 @@ def report_program(program: ONNXProgram) -> str:
 
     model = program.model
     graph = model.graph
-    operators = Counter(_operator(node) for node in graph.all_nodes())
-    functions = [f"{_function(f)}: {len(f)} nodes" for f in model.functions.values()]
+    operators = operator_counts(model)
+    functions = [f"{name}: {count} nodes" for name, count in function_sizes(model)]
     state = [f"{s.name} -> {s.next_name}" for s in program._states]
     sections = [
         "# ONNX model",
@@ -44,12 +44,17 @@ def report_program(program: ONNXProgram) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _operator(node: ir.Node) -> str:
-    return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+def operator_counts(model: ir.Model) -> Counter[str]:
+    """Return how often each operator stands in a graph and its subgraphs."""
+    return Counter(
+        f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        for node in model.graph.all_nodes()
+    )
 
 
-def _function(function: ir.Function) -> str:
-    return f"{function.domain}::{function.name}"
+def function_sizes(model: ir.Model) -> list[tuple[str, int]]:
+    """Return the model-local functions and the number of nodes of each."""
+    return [(f"{f.domain}::{f.name}", len(f)) for f in model.functions.values()]
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

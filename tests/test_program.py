@@ -1,0 +1,117 @@
+"""An exported program is called like the function, and saved in one step."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+import pytensor_onnx.program
+from pytensor_onnx import InputError, compile_onnx, export_onnx
+
+
+@pytest.fixture
+def program():
+    x, n = pt.matrix("x"), pt.iscalar("n")
+    return compile_onnx([x, n], [x * n, x.sum()], dynamic_axes={"x": {0: "batch"}})
+
+
+def test_arguments_convert_where_nothing_is_lost(program):
+    product, total = program([[1, 2], [3, 4]], 2)
+    np.testing.assert_array_equal(product, [[2.0, 4.0], [6.0, 8.0]])
+    assert product.dtype == "float64"
+    assert total == 10.0
+
+
+def test_wrong_rank_names_input_and_expectation(program):
+    with pytest.raises(InputError, match=r"x: float64\[batch, x_dim1\] was given float64\[3\]"):
+        program(np.ones(3), 1)
+
+
+def test_wrong_dtype_names_input_and_expectation(program):
+    with pytest.raises(InputError, match=r"n: int32\[\] was given float64\[\]"):
+        program(np.ones((1, 1)), 1.5)
+
+
+def test_all_wrong_inputs_are_named_at_once(program):
+    with pytest.raises(InputError, match=r"input x: .*; input n: "):
+        program(np.ones(3), 1.5)
+
+
+def test_wrong_number_of_arguments_lists_the_inputs(program):
+    with pytest.raises(InputError, match=r"2 inputs are expected \(x: .*n: .*\), 1 were given"):
+        program(np.ones((1, 1)))
+
+
+def test_dimensions_of_one_name_must_agree():
+    x, y = pt.vector("x"), pt.vector("y")
+    program = compile_onnx([x, y], x + y)
+    with pytest.raises(InputError, match=r"dimension 'x_dim0' is 2 in x and 3 in y"):
+        program(np.ones(2), np.ones(3))
+
+
+def test_run_time_broadcasting_is_refused_as_in_pytensor():
+    x, y = pt.vector("x"), pt.vector("y")
+    with pytest.raises(InputError, match="is 1 in x and 3 in y"):
+        compile_onnx([x, y], x + y)(np.ones(1), np.ones(3))
+
+
+def test_dimensions_named_equal_by_the_user_must_agree():
+    x, y = pt.vector("x"), pt.vector("y")
+    axes = {"x": {0: "batch"}, "y": {0: "batch"}}
+    program = compile_onnx([x, y], [x.sum(), y.sum()], dynamic_axes=axes)
+    with pytest.raises(InputError, match="'batch'"):
+        program(np.ones(2), np.ones(3))
+
+
+def test_known_sizes_reach_the_inputs():
+    x, w = pt.matrix("x"), pytensor.shared(np.ones((3, 4)), name="w")
+    program = compile_onnx([x], x @ w)
+    with pytest.raises(InputError, match=r"x: float64\[x_dim0, 3\]"):
+        program(np.ones((2, 2)))
+
+
+def test_model_and_proto_are_the_same_model(program):
+    assert isinstance(program.model, ir.Model)
+    assert isinstance(program.proto, onnx.ModelProto)
+    assert len(program.proto.graph.node) == len(list(program.model.graph))
+
+
+def test_saving_replaces_an_older_file_and_leaves_nothing_else(program, tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"older")
+    assert program.save(path) == path
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_failed_saving_keeps_the_older_file(program, tmp_path, monkeypatch):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"older")
+
+    def fail(*args, **kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pytensor_onnx.program.ir, "save", fail)
+    with pytest.raises(OSError, match="disk full"):
+        program.save(path)
+    assert path.read_bytes() == b"older"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_large_weights_go_to_a_second_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(pytensor_onnx.program, "EXTERNAL_DATA_THRESHOLD", 1000)
+    w = pytensor.shared(np.random.default_rng(0).normal(size=(30, 30)), name="w")
+    x = pt.vector("x")
+    program = export_onnx([x], x @ w, tmp_path / "model.onnx")
+    assert {p.name for p in tmp_path.iterdir()} == {"model.onnx", "model.onnx.data"}
+    assert (tmp_path / "model.onnx").stat().st_size < 3000
+    session = pytensor_onnx.session.Session(tmp_path / "model.onnx")
+    a = np.arange(30.0)
+    np.testing.assert_allclose(session.run({"x": a})[0], a @ w.get_value(), rtol=1e-12)
+    np.testing.assert_allclose(program(a), a @ w.get_value(), rtol=1e-12)
+
+
+def test_program_prints_its_signature(program):
+    assert repr(program).startswith("ONNXProgram(x: float64[batch, x_dim1], n: int32[] -> ")

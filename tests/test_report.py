@@ -1,0 +1,37 @@
+"""The report tells a reader what the model is and what was done to it."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+
+from pytensor_onnx import export_onnx
+
+
+def test_report_describes_the_model():
+    x, w = pt.matrix("x"), pytensor.shared(np.ones((3, 4)), name="w")
+    n = pytensor.shared(0, name="n")
+    y = pt.erf(x @ w)
+    y.name = "y"
+    report = export_onnx([x], y, updates={n: n + 1}, dynamic_axes={"x": {0: "batch"}}).report()
+    for line in [
+        "# ONNX model",
+        "opset 21, IR version 10, target onnxruntime",
+        "- x: float64[batch, 3]",
+        "- y: float64[batch, 4]",
+        "- n -> n_next",
+        "- MatMul: 1",
+        "- pytensor::Erf_float64: 1",
+        "- Erf of float64 computed by",
+        "- checked, loaded and equal to PyTensor",
+    ]:
+        assert line in report, report
+    assert f"PyTensor {pytensor.__version__}" in report
+
+
+def test_report_leaves_out_empty_sections():
+    x = pt.vector("x")
+    report = export_onnx([x], x + 1, verify=False).report()
+    assert "## Functions" not in report
+    assert "## State" not in report
+    assert "## Changes" not in report
+    assert "- not verified" in report
