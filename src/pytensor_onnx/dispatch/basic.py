@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from functools import singledispatch
+from functools import reduce, singledispatch
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import Dim, dims_of, sizes_in
 from pytensor_onnx.errors import Problem, UnsupportedCase
-from pytensor_onnx.inference import Dim, dims_of
 
 Lowered = ir.Value | Sequence[ir.Value]
 
@@ -303,23 +303,51 @@ def lower_print(op: Print, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
 def lower_check_and_raise(
     op: CheckAndRaise, node: Apply, onnx: Builder, x: ir.Value, *conditions: ir.Value
 ) -> ir.Value:
-    """Return the value if all conditions hold, else fail in a node that carries the message.
+    """Return the value if all conditions hold, else fail in a node that carries the message."""
+    return check_that(onnx, conditions, x, op.exc_type(op.msg))
+
+
+def check_that(
+    onnx: Builder, conditions: Sequence[ir.Value], x: ir.Value, error: Exception
+) -> ir.Value:
+    """Return a value if all conditions hold, else fail in a node that carries a message.
 
     ONNX has no operator that raises. The branch for a failed check gathers past the end of an
-    array, which every runtime refuses; the node's name says what was violated.
+    array, which every runtime refuses; the node's name says what was violated. Conditions that are
+    known to hold leave no node.
+
+    Parameters
+    ----------
+    onnx
+        Builder that receives the nodes.
+    conditions
+        Values of dtype bool and rank 0.
+    x
+        What is returned if they hold.
+    error
+        What is raised if one does not, where the model is run by this package.
     """
-    if not conditions:
+    open_conditions = [condition for condition in conditions if not _is_known_to_hold(condition)]
+    if not open_conditions:
         return x
-    valid = conditions[0]
-    for condition in conditions[1:]:
-        valid = onnx.And(valid, condition)
+    valid = reduce(onnx.And, open_conditions)
     kept, failed = onnx.subgraph(), onnx.subgraph()
     past_end = failed.Add(failed.cast(valid, "int64"), 1)
     failure = failed.Gather(failed.Unsqueeze(x, [0]), past_end, axis=0)
-    name = f"{FAILURE_PREFIX}{op.exc_type.__name__}: {op.msg}"
+    name = f"{FAILURE_PREFIX}{type(error).__name__}: {error}"
     failure.producer().name = name
-    onnx.scope.failures[name] = op.exc_type(op.msg)
+    onnx.scope.failures[name] = error
     return onnx.if_else(valid, kept.graph([], [kept.Identity(x)]), failed.graph([], [failure]))[0]
+
+
+def _is_known_to_hold(condition: ir.Value) -> bool:
+    if condition.const_value is not None:
+        return bool(condition.const_value.numpy())
+    node = condition.producer()
+    if node is None or node.op_type != "Equal":
+        return False
+    first, second = (sizes_in(value) for value in node.inputs)
+    return first is not None and first == second and None not in first
 
 
 @onnx_funcify.register(OpFromGraph)

@@ -1,14 +1,18 @@
 """Shapes: reading, changing and asserting them."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
-from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.basic import Apply
 from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dims import Dims, constant_ints, dims_of, sizes_in
+from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
 
 
 @onnx_funcify.register(Shape)
@@ -27,43 +31,18 @@ def lower_shape_i(op: Shape_i, node: Apply, onnx: Builder, x: ir.Value) -> ir.Va
 def lower_reshape(
     op: Reshape, node: Apply, onnx: Builder, x: ir.Value, shape: ir.Value
 ) -> ir.Value:
-    """Reshape; at most one size is left open when all but one are known at export."""
-    static = node.outputs[0].type.shape
-    if all(size is not None for size in static):
-        return onnx.Reshape(x, onnx.ints(static), allowzero=int(0 in static))
-    if isinstance(node.inputs[1], Constant):
-        sizes = [int(size) for size in node.inputs[1].data]
-        return onnx.Reshape(x, onnx.ints(sizes), allowzero=int(0 in sizes))
-    return onnx.Reshape(x, onnx.cast(shape, "int64"), allowzero=1)
-
-
-@onnx_funcify.register(SpecifyShape)
-def lower_specify_shape(
-    op: SpecifyShape, node: Apply, onnx: Builder, x: ir.Value, *shape: Any
-) -> ir.Value:
-    """Return the input: a size asserted at export is part of the type, which runtimes check."""
-    return x
+    """Reshape to sizes that are known at export or read at run time."""
+    return _reshape(onnx, x, shape, node.outputs[0].type.shape)
 
 
 @onnx_funcify.register(JoinDims)
 def lower_join_dims(op: JoinDims, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
     """Merge consecutive axes into one."""
-    static = node.outputs[0].type.shape
-    if all(size is not None for size in static):
-        return onnx.Reshape(x, onnx.ints(static), allowzero=int(0 in static))
-    first, last = op.start_axis, op.start_axis + op.n_axes
-    rank = node.inputs[0].type.ndim
+    first, last, rank = op.start_axis, op.start_axis + op.n_axes, node.inputs[0].type.ndim
     if op.n_axes == 0:
         return onnx.Unsqueeze(x, onnx.ints([first]))
-    shape = onnx.Shape(x)
-    merged = onnx.ReduceProd(onnx.Slice(shape, [first], [last]), onnx.ints([0]), keepdims=1)
-    parts = [merged]
-    if first:
-        parts.insert(0, onnx.Slice(shape, [0], [first]))
-    if last < rank:
-        parts.append(onnx.Slice(shape, [last], [rank]))
-    target = onnx.Concat(*parts, axis=0) if len(parts) > 1 else parts[0]
-    return onnx.Reshape(x, target, allowzero=1)
+    parts = [onnx.sizes(x, 0, first), onnx.ints([-1]), onnx.sizes(x, last, rank)]
+    return _reshape(onnx, x, concatenated(onnx, parts), node.outputs[0].type.shape)
 
 
 @onnx_funcify.register(SplitDims)
@@ -71,34 +50,134 @@ def lower_split_dims(
     op: SplitDims, node: Apply, onnx: Builder, x: ir.Value, sizes: ir.Value
 ) -> ir.Value:
     """Split one axis into several."""
-    static = node.outputs[0].type.shape
-    if all(size is not None for size in static):
-        return onnx.Reshape(x, onnx.ints(static), allowzero=int(0 in static))
     rank = node.inputs[0].type.ndim
-    shape = onnx.Shape(x)
-    parts = [onnx.cast(sizes, "int64")]
-    if op.axis:
-        parts.insert(0, onnx.Slice(shape, [0], [op.axis]))
-    if op.axis + 1 < rank:
-        parts.append(onnx.Slice(shape, [op.axis + 1], [rank]))
-    target = onnx.Concat(*parts, axis=0) if len(parts) > 1 else parts[0]
-    return onnx.Reshape(x, target, allowzero=1)
+    sizes = onnx.cast(sizes, "int64")
+    parts = [onnx.sizes(x, 0, op.axis), sizes, onnx.sizes(x, op.axis + 1, rank)]
+    return _reshape(onnx, x, concatenated(onnx, parts), node.outputs[0].type.shape)
 
 
-def vector_of(onnx: Builder, sizes: list[ir.Value]) -> ir.Value:
-    """Return 0-d integers as one 1-d int64 value, a constant where all of them are.
+def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int | None]) -> ir.Value:
+    """Reshape to a constant shape where what is known of the sizes allows it."""
+    sizes = sizes_in(shape) or (None,) * len(static)
+    wanted = tuple(
+        size if known is None or known < 0 else known
+        for known, size in zip(static, sizes, strict=True)
+    )
+    target = _constant_target(dims_of(x) or (), wanted)
+    if target is not None:
+        return onnx.Reshape(x, onnx.ints(target), allowzero=int(0 in wanted))
+    return onnx.Reshape(x, onnx.cast(shape, "int64"), allowzero=1)
+
+
+def _constant_target(dims: Dims, wanted: Dims) -> list[int] | None:
+    """Return a shape for Reshape in which zeros stand for sizes that stay as they are."""
+    target: list[int] = []
+    for i, size in enumerate(wanted):
+        if isinstance(size, int):
+            target.append(size)
+        elif size is not None and size == dict(enumerate(dims)).get(i) and 0 not in wanted:
+            target.append(0)
+        else:
+            return None
+    return target
+
+
+@onnx_funcify.register(SpecifyShape)
+def lower_specify_shape(
+    op: SpecifyShape, node: Apply, onnx: Builder, x: ir.Value, *shape: Any
+) -> ir.Value:
+    """Return the value if it has the shape asserted, of which the known part needs no check."""
+    conditions = [
+        onnx.Equal(onnx.size(x, axis), onnx.cast(size, "int64"))
+        for axis, size in enumerate(shape)
+        if isinstance(size, ir.Value)
+    ]
+    expected = [
+        None if isinstance(v.type, NoneTypeT) else (constant_ints(size) or [v])[0]
+        for v, size in zip(node.inputs[1:], shape, strict=True)
+    ]
+    listing = ", ".join(map(str, expected)) + ("," if len(expected) == 1 else "")
+    message = f"SpecifyShape: Got another shape, expected ({listing})."
+    return check_that(onnx, conditions, x, AssertionError(message))
+
+
+def vector_of(onnx: Builder, elements: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:
+    """Return 0-d values as one vector: constants as one constant, sizes of one tensor as its Shape.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from pytensor_onnx.builder import Builder, ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> sizes = [onnx.constant(np.int64(2)), onnx.constant(np.int32(3))]
     >>> vector_of(onnx, sizes).const_value.numpy()
     array([2, 3])
+    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", "m"))
+    >>> vector_of(onnx, [onnx.size(x, 0), onnx.size(x, 1)]).producer().op_type
+    'Shape'
     """
-    known = [size.const_value for size in sizes]
-    if all(value is not None for value in known):
-        return onnx.ints([int(value.numpy()) for value in known if value is not None])
-    parts = [onnx.Reshape(onnx.cast(size, "int64"), onnx.ints([1])) for size in sizes]
+    parts: list[ir.Value] = []
+    done = 0
+    while done < len(elements):
+        part, length = _longest_part(onnx, elements[done:], dtype)
+        parts.append(part)
+        done += length
+    return concatenated(onnx, parts, dtype)
+
+
+def _longest_part(onnx: Builder, elements: Sequence[ir.Value], dtype: str) -> tuple[ir.Value, int]:
+    """Return a vector of the first elements, as many as one value can hold, and their number."""
+    sizes = [(sizes_in(element) or (None,))[0] for element in elements]
+    for i in range(len(elements) if dtype == "int64" else 0):
+        source, axis = _read_from(elements[i])
+        dims = dims_of(source) or ()
+        if source is None or axis < i or dims[axis - i : axis] != tuple(sizes[:i]):
+            continue
+        end = axis + 1
+        while (
+            end < len(dims) and end - axis + i < len(sizes) and dims[end] == sizes[end - axis + i]
+        ):
+            end += 1
+        return onnx.sizes(source, axis - i, end), end - axis + i
+    constants = []
+    for element in elements:
+        if element.const_value is None:
+            break
+        constants.append(element.const_value.numpy().astype(dtype))
+    if constants:
+        return onnx.constant(np.array(constants, dtype=dtype)), len(constants)
+    return onnx.Unsqueeze(onnx.cast(elements[0], dtype), onnx.ints([0])), 1
+
+
+def _read_from(size: ir.Value) -> tuple[ir.Value | None, int]:
+    """Return the tensor and axis that a 0-d size was read from."""
+    squeeze = size.producer()
+    vector = squeeze.inputs[0] if squeeze is not None and squeeze.op_type == "Squeeze" else None
+    shape = vector.producer() if vector is not None else None
+    if shape is None or shape.op_type != "Shape":
+        return None, 0
+    start = shape.attributes.get("start")
+    return shape.inputs[0], start.as_int() if start else 0
+
+
+def concatenated(onnx: Builder, vectors: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:
+    """Return vectors joined into one; those that are known to be empty leave no trace.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.builder import Builder, ModelScope
+    >>> onnx = Builder(ModelScope(21))
+    >>> concatenated(onnx, [onnx.ints([]), onnx.ints([1, 2]), onnx.ints([3])]).const_value.numpy()
+    array([1, 2, 3])
+    """
+    parts: list[ir.Value] = []
+    for vector in vectors:
+        if dims_of(vector) == (0,):
+            continue
+        if parts and parts[-1].const_value is not None and vector.const_value is not None:
+            both = [parts[-1].const_value.numpy(), vector.const_value.numpy()]
+            parts[-1] = onnx.constant(np.concatenate(both))
+        else:
+            parts.append(vector)
+    if not parts:
+        return onnx.constant(np.empty(0, dtype))
     return onnx.Concat(*parts, axis=0) if len(parts) > 1 else parts[0]

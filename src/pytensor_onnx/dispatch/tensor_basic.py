@@ -3,6 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply, Constant
+from pytensor.scalar.basic import discrete_dtypes
 from pytensor.tensor.basic import (
     Alloc,
     AllocEmpty,
@@ -15,8 +16,11 @@ from pytensor.tensor.basic import (
 )
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dims import constant_ints, dims_of, sizes_in
+from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
 from pytensor_onnx.dispatch.shape import vector_of
+
+_EXACT_AS_DOUBLE = 2**20
 
 
 @onnx_funcify.register(TensorFromScalar)
@@ -32,33 +36,36 @@ def lower_scalar_conversion(
 def lower_alloc(
     op: Alloc, node: Apply, onnx: Builder, value: ir.Value, *sizes: ir.Value
 ) -> ir.Value:
-    """Broadcast a value to a shape."""
-    shape = vector_of(onnx, list(sizes)) if sizes else onnx.ints([])
+    """Broadcast a value to a shape, along the axes where its type says that its size is one.
+
+    The other axes must have the size asked for, which is checked where it is not known.
+    """
+    shape = vector_of(onnx, sizes)
     if isinstance(node.inputs[0], Constant) and node.inputs[0].data.size == 1:
-        fill = np.asarray(node.inputs[0].data).reshape(1)
-        if shape.const_value is None:
-            return onnx.ConstantOfShape(shape, value=fill)
-        value = onnx.constant(fill.reshape(()))
-    return onnx.Expand(value, shape)
+        return onnx.ConstantOfShape(shape, value=np.asarray(node.inputs[0].data).reshape(1))
+    dims, wanted = dims_of(value), sizes_in(shape)
+    if dims is not None and dims == wanted and None not in dims:
+        return value
+    first = len(sizes) - node.inputs[0].type.ndim
+    conditions = [
+        onnx.Equal(onnx.size(value, axis), onnx.cast(sizes[first + axis], "int64"))
+        for axis, static in enumerate(node.inputs[0].type.shape)
+        if static != 1
+    ]
+    error = ValueError(Alloc._runtime_broadcast_error_msg)
+    return onnx.Expand(value, check_that(onnx, conditions, shape, error))
 
 
 @onnx_funcify.register(AllocEmpty)
 def lower_alloc_empty(op: AllocEmpty, node: Apply, onnx: Builder, *sizes: ir.Value) -> ir.Value:
     """Make zeros: ONNX has no uninitialised memory."""
-    shape = vector_of(onnx, list(sizes)) if sizes else onnx.ints([])
-    return onnx.ConstantOfShape(shape, value=np.zeros(1, node.outputs[0].type.dtype))
+    return onnx.ConstantOfShape(vector_of(onnx, sizes), value=np.zeros(1, op.dtype))
 
 
 @onnx_funcify.register(MakeVector)
 def lower_make_vector(op: MakeVector, node: Apply, onnx: Builder, *elements: ir.Value) -> ir.Value:
     """Stack scalars."""
-    dtype = node.outputs[0].type.dtype
-    if not elements:
-        return onnx.constant(np.empty(0, dtype))
-    if dtype == "int64":
-        return vector_of(onnx, list(elements))
-    parts = [onnx.Reshape(onnx.cast(x, dtype), onnx.ints([1])) for x in elements]
-    return onnx.Concat(*parts, axis=0) if len(parts) > 1 else parts[0]
+    return vector_of(onnx, elements, node.outputs[0].type.dtype)
 
 
 @onnx_funcify.register(Join)
@@ -73,18 +80,47 @@ def lower_split(
     op: Split, node: Apply, onnx: Builder, x: ir.Value, sizes: ir.Value
 ) -> list[ir.Value]:
     """Split into parts of the given sizes."""
-    if op.len_splits == 1:
+    dims, known = dims_of(x), sizes_in(sizes) or (None,) * op.len_splits
+    if op.len_splits == 1 and dims is not None and dims[op.axis] == known[0] is not None:
         return [x]
-    return onnx.Split(x, onnx.cast(sizes, "int64"), axis=op.axis, outputs=op.len_splits)
+    parts = onnx.Split(x, onnx.cast(sizes, "int64"), axis=op.axis, outputs=op.len_splits)
+    parts = [parts] if isinstance(parts, ir.Value) else parts
+    for part, size in zip(parts, known, strict=False):
+        if dims is not None:
+            part.shape = ir.Shape([*dims[: op.axis], size, *dims[op.axis + 1 :]])
+    return parts
 
 
 @onnx_funcify.register(ARange)
 def lower_arange(
     op: ARange, node: Apply, onnx: Builder, start: ir.Value, stop: ir.Value, step: ir.Value
 ) -> ir.Value:
-    """Count from start to stop in the dtype of the result."""
-    dtype = node.outputs[0].type.dtype
-    if dtype not in ("int16", "int32", "int64", "float32", "float64"):
-        wide = "float32" if dtype == "float16" else "int64"
-        return onnx.cast(onnx.Range(*(onnx.cast(x, wide) for x in (start, stop, step))), dtype)
-    return onnx.Range(*(onnx.cast(x, dtype) for x in (start, stop, step)))
+    """Count from start to stop as NumPy does: the length from the bounds as they are given."""
+    if all(variable.type.dtype in discrete_dtypes for variable in node.inputs):
+        bounds = [onnx.cast(x, "int64") for x in (start, stop, step)]
+        return onnx.cast(_integer_range(onnx, *bounds), op.dtype)
+    return _float_range(onnx, start, stop, step, op.dtype)
+
+
+def _integer_range(onnx: Builder, start: ir.Value, stop: ir.Value, step: ir.Value) -> ir.Value:
+    """Count in int64. Range may compute the length in float64, so what it gets must fit there."""
+    first, width = constant_ints(start), constant_ints(step)
+    if first and (
+        first[0] == 0 or (width and max(abs(first[0]), abs(width[0])) < _EXACT_AS_DOUBLE)
+    ):
+        return onnx.Range(start, stop, step)
+    return onnx.Add(start, onnx.Range(np.int64(0), onnx.Sub(stop, start), step))
+
+
+def _float_range(
+    onnx: Builder, start: ir.Value, stop: ir.Value, step: ir.Value, dtype: str
+) -> ir.Value:
+    """Multiply the step, as NumPy does, which loses less than adding it up."""
+    wide_start, wide_stop, wide_step = (onnx.cast(x, "float64") for x in (start, stop, step))
+    length = onnx.Ceil(onnx.Div(onnx.Sub(wide_stop, wide_start), wide_step))
+    count = onnx.Range(np.int64(0), onnx.cast(length, "int64"), np.int64(1))
+    second = onnx.cast(onnx.Add(wide_start, wide_step), dtype)
+    compute = "float32" if dtype == "float16" else dtype
+    first, second = onnx.cast(onnx.cast(start, dtype), compute), onnx.cast(second, compute)
+    steps = onnx.Mul(onnx.cast(count, compute), onnx.Sub(second, first))
+    return onnx.cast(onnx.Add(first, steps), dtype)
