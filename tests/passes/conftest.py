@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 import onnx_ir as ir
 import onnxruntime
 
@@ -89,7 +88,9 @@ def bare(
     return Bare(model, scope, {str(v.name): a for v, a in zip(inputs, arrays, strict=True)})
 
 
-def bare_op(op_type: str, *operands: Any, opset: int = 21, shapes=(), outputs=1, **attributes) -> Bare:
+def bare_op(
+    op_type: str, *operands: Any, opset: int = 21, shapes=(), outputs=1, **attributes
+) -> Bare:
     """Return the model of one operator."""
     return bare(
         lambda onnx_, *values: onnx_.op(op_type, *values, outputs=outputs, **attributes),

@@ -16,6 +16,7 @@ from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import constant_ints, dims_of
 from pytensor_onnx.passes.exact import between_casts
 
+_SMALL_STEP = 2**20
 _EXACT_IN_DOUBLE = 2**52
 _TOP_BIT = np.uint64(2**63)
 
@@ -100,18 +101,23 @@ def counts_in_double(node: ir.Node) -> bool:
     It cannot with a small constant start and step: a limit beyond 2**53 would fill the memory.
     """
     start, _, step = (constant_ints(x) for x in node.inputs)
-    return start is None or step is None or abs(start[0]) > _EXACT_IN_DOUBLE or abs(step[0]) != 1
+    if start is None or step is None:
+        return True
+    return abs(start[0]) > _EXACT_IN_DOUBLE or not 0 < abs(step[0]) <= _SMALL_STEP
 
 
 def integer_range(onnx: Builder, node: ir.Node) -> ir.Value:
-    """Count the elements in integers, then scale and shift a range of that length."""
+    """Count the elements in integers, then scale and shift a range of that length.
+
+    Distance and step are divided as uint64, which holds them all and stops no process.
+    """
     start, limit, step = _given(node)
-    distance = onnx.Sub(limit, start)
-    direction = onnx.Where(onnx.Less(step, 0), np.int64(-1), np.int64(1))
-    ahead = onnx.Equal(onnx.Greater(distance, 0), onnx.Greater(step, 0))
-    ahead = onnx.And(ahead, onnx.Not(onnx.Equal(distance, 0)))
-    whole = onnx.Div(onnx.Where(ahead, onnx.Sub(distance, direction), 0), step)
-    count = onnx.Where(ahead, onnx.Add(whole, 1), 0)
+    upwards = onnx.Greater(step, 0)
+    low, high = onnx.Where(upwards, start, limit), onnx.Where(upwards, limit, start)
+    distance = onnx.cast(onnx.Sub(high, low), ir.DataType.UINT64)
+    whole = onnx.Div(onnx.Sub(distance, 1), onnx.cast(onnx.Abs(step), ir.DataType.UINT64))
+    count = onnx.Add(onnx.cast(whole, ir.DataType.INT64), 1)
+    count = onnx.Where(onnx.Less(low, high), count, 0)
     return onnx.Add(start, onnx.Mul(onnx.Range(np.int64(0), count, np.int64(1)), step))
 
 
