@@ -11,10 +11,11 @@ from pytensor.tensor.math import Argmax, MulWithoutZeros, NonZeroDimsCAReduce
 from pytensor.tensor.special import LogSoftmax, Softmax
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
-from pytensor_onnx.inference import Dim, dims_of
+from pytensor_onnx.dispatch.basic import FAILURE_PREFIX, Lowered, onnx_funcify
+from pytensor_onnx.folding import fold_last_axis, merge_axes
+from pytensor_onnx.inference import Dim, dims_of, dtype_of
 
-_FLOAT_ACCUMULATOR = {"float16": "float32"}
+Reduction = Callable[[Builder, ir.Value, Sequence[int]], ir.Value]
 
 
 @onnx_funcify.register(Elemwise)
@@ -74,113 +75,159 @@ def lower_dim_shuffle(op: DimShuffle, node: Apply, onnx: Builder, x: ir.Value) -
 def lower_reduction(op: CAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
     """Reduce in the accumulator's dtype.
 
-    It deviates from PyTensor in one point: float32 is accumulated in float32, since a file with a
-    detour through float64 would not run on targets without it.
+    It deviates from PyTensor in one point: float32 is accumulated in float32 unless the result is
+    float64, since a file with a detour through float64 would not run on targets without it.
     """
     reduction = _REDUCTIONS.get(type(op.scalar_op))
     if reduction is None:
         raise onnx.unsupported(f"a reduction with {op.scalar_op} has no counterpart in ONNX")
     result_dtype = node.outputs[0].type.dtype
-    axes = list(range(node.inputs[0].type.ndim)) if op.axis is None else list(op.axis)
+    axes = _reduced_axes(op, node)
     if isinstance(op, NonZeroDimsCAReduce) and op.initial:
-        x = _with_initial(op, onnx, x, axes)
-    accumulator = _accumulator(op, node)
-    x = onnx.cast(x, accumulator)
-    result = reduction(onnx, x, onnx.ints(axes)) if axes else x
-    return onnx.cast(result, result_dtype)
+        x, axes = _with_initial(op, onnx, x, axes)
+    x = onnx.cast(x, _accumulator(op, node))
+    return onnx.cast(reduction(onnx, x, axes) if axes else x, result_dtype)
+
+
+@onnx_funcify.register(NonZeroDimsCAReduce)
+def lower_extremum(op: NonZeroDimsCAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Reduce, and fail where a result would be that of no elements."""
+    axes = _reduced_axes(op, node)
+    result = lower_reduction(op, node, onnx, x)
+    if op.initial or not _may_be_empty(node, onnx, x, axes):
+        return result
+    name = op.ufunc.__name__
+    error = ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    _name_failure(onnx, result, error)
+
+    def require(inner: Builder, x: ir.Value, result: ir.Value) -> ir.Value:
+        failed = inner.cast(inner.Less(inner.Size(x), inner.Size(result)), "int64")
+        checked = inner.Gather(inner.Unsqueeze(result, inner.ints([0])), failed, axis=0)
+        _name_failure(inner, checked, error)
+        return checked
+
+    return onnx.call(f"RequireNonEmpty{name.capitalize()}", require, x, result)
+
+
+def _reduced_axes(op: CAReduce | Argmax | Softmax | LogSoftmax, node: Apply) -> list[int]:
+    rank = node.inputs[0].type.ndim
+    return list(range(rank)) if op.axis is None else [axis % rank for axis in op.axis]
+
+
+def _may_be_empty(node: Apply, onnx: Builder, x: ir.Value, axes: Sequence[int]) -> bool:
+    known = dims_of(x) or (None,) * node.inputs[0].type.ndim
+    sizes = [(node.inputs[0].type.shape[axis], known[axis]) for axis in axes]
+    return not all(any(isinstance(d, int) and d > 0 for d in pair) for pair in sizes)
+
+
+def _name_failure(onnx: Builder, value: ir.Value, error: Exception) -> None:
+    """Name the node that computes a value after the error that it means when the node fails."""
+    producer = value.producer()
+    if producer is None:
+        return
+    text = f"{FAILURE_PREFIX}{type(error).__name__}: {error}"
+    name, count = text, 1
+    while name in onnx.scope.failures:
+        count += 1
+        name = f"{text} ({count})"
+    producer.name = name
+    onnx.scope.failures[name] = error
 
 
 def _accumulator(op: CAReduce, node: Apply) -> str:
-    dtype = node.inputs[0].type.dtype
+    dtype, result = node.inputs[0].type.dtype, node.outputs[0].type.dtype
     if isinstance(op.scalar_op, ps.Maximum | ps.Minimum | ps.AND | ps.OR | ps.XOR):
         return dtype
-    wanted = op.acc_dtype or node.outputs[0].type.dtype
-    if dtype in ("float16", "float32") and wanted == "float64":
-        return _FLOAT_ACCUMULATOR.get(dtype, dtype)
+    wanted = op.acc_dtype or result
+    if dtype in ("float16", "float32") and wanted == "float64" and result != "float64":
+        return "float32"
     return wanted
 
 
-def _reduce_with(operator: str) -> Callable[[Builder, ir.Value, ir.Value], ir.Value]:
-    def reduce(onnx: Builder, x: ir.Value, axes: ir.Value) -> ir.Value:
-        return onnx.op(operator, x, axes, keepdims=0)
+def _reduce_with(operator: str) -> Reduction:
+    def reduce(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+        return onnx.op(operator, x, onnx.ints(axes), keepdims=0)
 
     return reduce
 
 
-def _reduce_extremum(operator: str) -> Callable[[Builder, ir.Value, ir.Value], ir.Value]:
-    logical = {"ReduceMax": "any", "ReduceMin": "all"}[operator]
+def _reduce_extremum(operator: str) -> Reduction:
+    """Reduce with an operator that counts bool values as 0 and 1."""
 
-    def reduce(onnx: Builder, x: ir.Value, axes: ir.Value) -> ir.Value:
+    def reduce(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
         if x.dtype == ir.DataType.BOOL:
-            return _LOGICAL[logical](onnx, x, axes)
-        return onnx.op(operator, x, axes, keepdims=0)
+            x = onnx.cast(x, "uint8")
+            return onnx.cast(onnx.op(operator, x, onnx.ints(axes), keepdims=0), "bool")
+        return onnx.op(operator, x, onnx.ints(axes), keepdims=0)
 
     return reduce
 
 
-def _reduce_any(onnx: Builder, x: ir.Value, axes: ir.Value) -> ir.Value:
-    if x.dtype != ir.DataType.BOOL:
-        raise onnx.unsupported("a bitwise or over integers has no counterpart in ONNX")
-    return onnx.Greater(
-        onnx.ReduceSum(onnx.Cast(x, to=int(ir.DataType.INT32)), axes, keepdims=0), 0
-    )
+def _reduce_bits(logical: Reduction, operator: str, identity: int) -> Reduction:
+    """Reduce bool values by logic and integers bit by bit."""
+
+    def reduce(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+        if x.dtype == ir.DataType.BOOL:
+            return logical(onnx, x, axes)
+        if dtype_of(x).is_floating_point():
+            raise onnx.unsupported("floats have no bits to combine", "reduce integers or bool")
+        return fold_last_axis(onnx, merge_axes(onnx, x, axes), operator, identity)
+
+    return reduce
 
 
-def _reduce_all(onnx: Builder, x: ir.Value, axes: ir.Value) -> ir.Value:
-    if x.dtype != ir.DataType.BOOL:
-        raise onnx.unsupported("a bitwise and over integers has no counterpart in ONNX")
-    return onnx.Not(_reduce_any(onnx, onnx.Not(x), axes))
-
-
-def _reduce_xor(onnx: Builder, x: ir.Value, axes: ir.Value) -> ir.Value:
-    if x.dtype != ir.DataType.BOOL:
-        raise onnx.unsupported("a bitwise exclusive or over integers has no counterpart in ONNX")
-    count = onnx.ReduceSum(onnx.Cast(x, to=int(ir.DataType.INT32)), axes, keepdims=0)
+def _is_count_odd(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    count = onnx.ReduceSum(onnx.cast(x, "int32"), onnx.ints(axes), keepdims=0)
     return onnx.Equal(onnx.Mod(count, 2), 1)
 
 
-def _reduce_prod_without_zeros(onnx: Builder, x: ir.Value, axes: ir.Value) -> ir.Value:
-    return onnx.ReduceProd(onnx.Where(onnx.Equal(x, 0), 1, x), axes, keepdims=0)
+def _reduce_prod_without_zeros(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """Multiply what is not zero; where all is zero, so is the product."""
+    is_zero = onnx.Equal(x, 0)
+    product = onnx.ReduceProd(onnx.Where(is_zero, 1, x), onnx.ints(axes), keepdims=0)
+    return onnx.Where(_reduce_extremum("ReduceMin")(onnx, is_zero, axes), 0, product)
 
 
-_LOGICAL = {"any": _reduce_any, "all": _reduce_all}
-_REDUCTIONS: dict[type, Callable[[Builder, ir.Value, ir.Value], ir.Value]] = {
+_any, _all = _reduce_extremum("ReduceMax"), _reduce_extremum("ReduceMin")
+_REDUCTIONS: dict[type, Reduction] = {
     ps.Add: _reduce_with("ReduceSum"),
     ps.Mul: _reduce_with("ReduceProd"),
     ps.Maximum: _reduce_extremum("ReduceMax"),
     ps.Minimum: _reduce_extremum("ReduceMin"),
-    ps.OR: _reduce_any,
-    ps.AND: _reduce_all,
-    ps.XOR: _reduce_xor,
+    ps.OR: _reduce_bits(_any, "BitwiseOr", 0),
+    ps.AND: _reduce_bits(_all, "BitwiseAnd", -1),
+    ps.XOR: _reduce_bits(_is_count_odd, "BitwiseXor", 0),
     MulWithoutZeros: _reduce_prod_without_zeros,
 }
 
 
 def _with_initial(
-    op: NonZeroDimsCAReduce, onnx: Builder, x: ir.Value, axes: Sequence[int]
-) -> ir.Value:
-    """Append the initial value along the first reduced axis, so that no reduction is empty."""
-    if not axes or x.dtype is None:
-        return x
-    initial = onnx.constant(np.asarray(op.initial_value(x.dtype.numpy()), x.dtype.numpy()))
-    shape = onnx.shape(x)
-    one = onnx.ScatterElements(shape, onnx.ints([axes[0]]), onnx.ints([1]), axis=0)
-    return onnx.Concat(x, onnx.Expand(initial, one), axis=axes[0])
+    op: NonZeroDimsCAReduce, onnx: Builder, x: ir.Value, axes: list[int]
+) -> tuple[ir.Value, list[int]]:
+    """Append the initial value along the reduced axes, so that no reduction is empty."""
+    if not axes:
+        return x, axes
+    axis = axes[0]
+    if len(axes) > 1:
+        x = merge_axes(onnx, x, axes)
+        axis = len(onnx.dims(x)) - 1
+    dtype = dtype_of(x).numpy()
+    initial = onnx.constant(np.asarray(op.initial_value(dtype), dtype))
+    one = onnx.ScatterElements(onnx.shape(x), onnx.ints([axis]), onnx.ints([1]), axis=0)
+    return onnx.Concat(x, onnx.Expand(initial, one), axis=axis), [axis]
 
 
 @onnx_funcify.register(Argmax)
 def lower_argmax(op: Argmax, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Take the first maximum; over several axes, of the array flattened along them."""
-    rank = node.inputs[0].type.ndim
-    axes = list(range(rank)) if op.axis is None else list(op.axis)
-    if len(axes) == 1:
-        return onnx.ArgMax(x, axis=axes[0], keepdims=0)
-    kept = [axis for axis in range(rank) if axis not in axes]
-    if [*kept, *axes] != list(range(rank)):
-        x = onnx.Transpose(x, perm=[*kept, *axes])
-    sizes = [onnx.Shape(x, start=0, end=len(kept)), onnx.ints([-1])] if kept else [onnx.ints([-1])]
-    flat = onnx.Reshape(x, onnx.Concat(*sizes, axis=0) if kept else sizes[0])
-    return onnx.ArgMax(flat, axis=len(kept), keepdims=0)
+    """Take the first maximum; over several axes, of the array with these merged into one."""
+    axes = _reduced_axes(op, node)
+    axis = axes[0]
+    if len(axes) > 1:
+        x = merge_axes(onnx, x, axes)
+        axis = node.inputs[0].type.ndim - len(axes)
+    position = onnx.ArgMax(x, axis=axis, keepdims=0)
+    _name_failure(onnx, position, ValueError("attempt to get argmax of an empty sequence"))
+    return position
 
 
 @onnx_funcify.register(Softmax)
@@ -189,19 +236,13 @@ def lower_softmax(op: Softmax | LogSoftmax, node: Apply, onnx: Builder, x: ir.Va
     """Normalise along one axis; several axes are flattened into one first."""
     operator = "Softmax" if isinstance(op, Softmax) else "LogSoftmax"
     rank = node.inputs[0].type.ndim
-    axes = list(range(rank)) if op.axis is None else list(op.axis)
-    if not axes:
-        flat = onnx.Reshape(x, onnx.ints([1]))
-        return onnx.Reshape(onnx.op(operator, flat, axis=0), onnx.ints([]))
+    axes = _reduced_axes(op, node)
+    x = onnx.cast(x, node.outputs[0].type.dtype)
     if len(axes) == 1:
         return onnx.op(operator, x, axis=axes[0])
-    kept = [axis for axis in range(rank) if axis not in axes]
-    order = [*kept, *axes]
-    moved = x if order == list(range(rank)) else onnx.Transpose(x, perm=order)
-    shape = onnx.shape(moved)
-    sizes = [onnx.Slice(shape, [0], [len(kept)]), onnx.ints([-1])] if kept else [onnx.ints([-1])]
-    flat = onnx.Reshape(moved, onnx.Concat(*sizes, axis=0) if kept else sizes[0])
-    result = onnx.Reshape(onnx.op(operator, flat, axis=len(kept)), shape, allowzero=1)
-    if order == list(range(rank)):
-        return result
-    return onnx.Transpose(result, perm=[order.index(axis) for axis in range(rank)])
+    order = [*(axis for axis in range(rank) if axis not in axes), *axes]
+    is_ordered = order == list(range(rank))
+    shape = onnx.shape(x if is_ordered else onnx.Transpose(x, perm=order))
+    merged = merge_axes(onnx, x, axes)
+    result = onnx.Reshape(onnx.op(operator, merged, axis=rank - len(axes)), shape, allowzero=1)
+    return result if is_ordered else onnx.Transpose(result, perm=np.argsort(order).tolist())

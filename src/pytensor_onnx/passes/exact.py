@@ -6,12 +6,14 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
+from pytensor_onnx.folding import fold_last_axis, merge_axes
 from pytensor_onnx.inference import constant_ints, dims_of, dtype_of, signature
 
 LIFTED = frozenset({"Softmax", "LogSoftmax", "CumSum", "CumProd", "ArgMax", "ArgMin", "Hardmax"})
 """Operators along one axis, which for a 0-d value can work on one element."""
 
 _GUARD = "guarded against NaN"
+_INT64_BYTES = 8
 
 
 def is_guarded(node: ir.Node) -> bool:
@@ -68,41 +70,29 @@ def lift_zero_dim(onnx: Builder, node: ir.Node) -> ir.Value:
 
 
 def integer_sum(onnx: Builder, node: ir.Node) -> ir.Value:
-    """Sum integers as a product with a vector of ones: exact, and wrapping like NumPy's sum."""
+    """Sum integers as a product with a column of ones: exact, and wrapping like NumPy's sum.
+
+    Unsigned integers are summed as signed ones, whose sums have the same bits.
+    """
     x = _given(node.inputs[0])
-    moved, sizes = _reduced_last(onnx, node)
-    ones = onnx.Expand(onnx.constant(np.ones((), dtype_of(x).numpy())), sizes)
-    return _restore(onnx, node, onnx.MatMul(moved, ones))
+    wide = ir.DataType.INT64 if dtype_of(x).itemsize == _INT64_BYTES else ir.DataType.INT32
+    merged = _merge_reduced(onnx, node, onnx.cast(x, wide))
+    dims = onnx.dims(merged)
+    rank, size = len(dims), dims[-1]
+    one = onnx.constant(np.ones((), wide.numpy()))
+    if isinstance(size, int):
+        column = onnx.Expand(one, onnx.ints([size, 1]))
+    else:
+        length = onnx.Shape(merged, start=rank - 1)
+        column = onnx.Expand(one, onnx.Concat(length, onnx.ints([1]), axis=0))
+    total = onnx.Squeeze(onnx.MatMul(merged, column), onnx.ints([rank - 1]))
+    return _restore(onnx, node, onnx.cast(total, dtype_of(x)))
 
 
 def integer_product(onnx: Builder, node: ir.Node) -> ir.Value:
-    """Multiply integers by halving: each round multiplies one half of the elements by the other."""
-    x = _given(node.inputs[0])
-    moved, sizes = _reduced_last(onnx, node)
-    one = onnx.constant(np.ones((), dtype_of(x).numpy()))
-    loop = onnx.subgraph()
-    step = ir.Value(name="step", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
-    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
-    rank = len(onnx.dims(moved))
-    rest = ir.Value(name="rest", type=ir.TensorType(dtype_of(x)), shape=ir.Shape([None] * rank))
-    size = loop.Shape(rest, start=rank - 1, end=rank)
-    half = loop.Div(size, 2)
-    last = loop.ints([rank - 1])
-    first = loop.Slice(rest, [0], half, last)
-    second = loop.Slice(rest, half, loop.Mul(half, 2), last)
-    odd = loop.Slice(rest, loop.Mul(half, 2), size, last)
-    halved = loop.Concat(loop.Mul(first, second), odd, axis=rank - 1)
-    again = loop.Greater(loop.Squeeze(loop.Sub(size, half), [0]), 1)
-    body = loop.graph([step, going, rest], [again, halved])
-    padded = onnx.Concat(moved, onnx.Expand(one, _last_size_one(onnx, moved)), axis=rank - 1)
-    start = onnx.Greater(onnx.Squeeze(sizes, [0]), 0)
-    (result,) = onnx.loop(None, start, [padded], body)
-    return _restore(onnx, node, onnx.Squeeze(result, [rank - 1]))
-
-
-def _last_size_one(onnx: Builder, x: ir.Value) -> ir.Value:
-    rank = len(onnx.dims(x))
-    return onnx.Concat(onnx.Shape(x, start=0, end=rank - 1), onnx.ints([1]), axis=0)
+    """Multiply integers in pairs, then the products, and so on."""
+    merged = _merge_reduced(onnx, node, _given(node.inputs[0]))
+    return _restore(onnx, node, fold_last_axis(onnx, merged, "Mul", 1))
 
 
 def _axes(node: ir.Node, rank: int) -> list[int]:
@@ -110,42 +100,21 @@ def _axes(node: ir.Node, rank: int) -> list[int]:
     return list(range(rank)) if axes is None else sorted(a % rank for a in axes)
 
 
-def _reduced_last(onnx: Builder, node: ir.Node) -> tuple[ir.Value, ir.Value]:
-    """Return the operand with the reduced axes merged into the last one, and its size (1-d)."""
-    x = _given(node.inputs[0])
+def _merge_reduced(onnx: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
+    """Return the operand with the reduced axes merged into the last one."""
     dims = dims_of(x)
-    if dims is None:
-        flat = onnx.Reshape(x, onnx.ints([-1]))
-        flat.shape = ir.Shape([None])
-        return flat, onnx.Shape(flat)
-    rank = len(dims)
-    if rank == 0:
-        return onnx.Unsqueeze(x, [0]), onnx.ints([1])
-    axes = _axes(node, rank)
-    kept = [axis for axis in range(rank) if axis not in axes]
-    order = [*kept, *axes]
-    moved = x if order == list(range(rank)) else onnx.Transpose(x, perm=order)
-    if len(axes) == 1:
-        size = dims[axes[0]]
-        if isinstance(size, int):
-            return moved, onnx.ints([size])
-        return moved, onnx.Shape(moved, start=rank - 1, end=rank)
-    shape = onnx.shape(moved)
-    size = onnx.Unsqueeze(onnx.Size(x), [0])
-    if kept:
-        size = onnx.ReduceProd(onnx.Slice(shape, [len(kept)], [rank]), onnx.ints([0]), keepdims=1)
-        target = onnx.Concat(onnx.Slice(shape, [0], [len(kept)]), size, axis=0)
-        merged = onnx.Reshape(moved, target, allowzero=1)
-    else:
-        merged = onnx.Reshape(moved, size, allowzero=1)
-    merged.shape = ir.Shape([*(dims[axis] for axis in kept), None])
-    return merged, size
+    if dims is not None:
+        return merge_axes(onnx, x, _axes(node, len(dims)))
+    if len(node.inputs) > 1:
+        raise TypeError(f"{node.op_type} along axes needs an operand of known rank")
+    flat = onnx.Reshape(x, onnx.ints([-1]))
+    flat.shape = ir.Shape([None])
+    return flat
 
 
 def _restore(onnx: Builder, node: ir.Node, result: ir.Value) -> ir.Value:
     """Bring back the reduced axes with size one where the reduction keeps them."""
-    keepdims = node.attributes.get("keepdims")
-    if keepdims is not None and not keepdims.as_int():
+    if not _int_attribute(node, "keepdims", 1):
         return result
     dims = dims_of(node.inputs[0])
     return onnx.Unsqueeze(result, onnx.ints(_axes(node, len(dims or ()))))
@@ -156,7 +125,7 @@ def nan_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
     keepdims = int(_int_attribute(node, "keepdims", 1))
 
     def body(inner: Builder, x: ir.Value, *axes: ir.Value) -> ir.Value:
-        is_nan = inner.Cast(inner.IsNaN(x), to=int(ir.DataType.INT32))
+        is_nan = inner.Cast(inner.IsNaN(x), to=int(ir.DataType.UINT8))
         any_nan = inner.Cast(
             inner.ReduceMax(is_nan, *axes, keepdims=keepdims), to=int(ir.DataType.BOOL)
         )
@@ -174,7 +143,7 @@ def nan_arg_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
     """Return the position of the first NaN where there is one."""
     (x,) = node.inputs
     attributes = {k: v.value for k, v in node.attributes.items()}
-    is_nan = onnx.Cast(onnx.IsNaN(x), to=int(ir.DataType.INT32))
+    is_nan = onnx.Cast(onnx.IsNaN(x), to=int(ir.DataType.UINT8))
     axis, keepdims = attributes.get("axis", 0), attributes.get("keepdims", 1)
     any_nan = onnx.Cast(
         onnx.ReduceMax(is_nan, onnx.ints([axis]), keepdims=keepdims), to=int(ir.DataType.BOOL)
