@@ -62,8 +62,7 @@ def _floor_quotient(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     if not _is_signed(x):
         return quotient
     remainder = onnx.Sub(x, onnx.Mul(quotient, y))
-    below = onnx.Less(onnx.Mul(onnx.Sign(remainder), onnx.Sign(y)), 0)
-    return onnx.Sub(quotient, onnx.cast(below, dtype_of(x)))
+    return onnx.Sub(quotient, onnx.cast(_signs_differ(onnx, remainder, y), dtype_of(x)))
 
 
 def _unsigned_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -95,22 +94,30 @@ def _integer_floor_modulo(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 def _float_floor_modulo(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     """Return the remainder of C's ``fmod`` moved to the sign of the divisor, a zero included."""
     remainder = onnx.Mod(x, y, fmod=1)
-    differs = onnx.Less(onnx.Mul(onnx.Sign(remainder), onnx.Sign(y)), 0)
-    moved = onnx.Where(differs, onnx.Add(remainder, y), remainder)
-    zero, minus_zero = onnx.number_like(y, 0.0), onnx.number_like(y, -0.0)
-    signed_zero = onnx.Where(onnx.Less(y, 0), minus_zero, zero)
-    return onnx.Where(onnx.Equal(remainder, 0), signed_zero, moved)
+    moved = onnx.Where(_signs_differ(onnx, remainder, y), onnx.Add(remainder, y), remainder)
+    size = onnx.Abs(remainder)
+    return onnx.Where(onnx.Greater(size, 0), moved, onnx.Mul(size, onnx.Sign(y)))
 
 
 def _float_floor_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the rounded ``(x - x % y) / y``, as NumPy does, and plain ``x / y`` for zero ``y``."""
-    exact = onnx.Div(onnx.Sub(x, _float_floor_modulo(onnx, x, y)), y)
+    """Return what is left of ``x`` without the remainder, divided and rounded as NumPy does.
+
+    A zero has the sign of ``x / y``, which is the result where ``y`` is zero.
+    """
+    remainder = onnx.Mod(x, y, fmod=1)
+    exact = onnx.Div(onnx.Sub(x, remainder), y)
+    below = onnx.cast(_signs_differ(onnx, remainder, y), dtype_of(y))
+    exact = onnx.Sub(exact, below)
     floor = onnx.Floor(exact)
-    rounded = onnx.Where(onnx.Greater(onnx.Sub(exact, floor), 0.5), onnx.Add(floor, 1), floor)
+    up = onnx.cast(onnx.Greater(onnx.Sub(exact, floor), 0.5), dtype_of(y))
     quotient = onnx.Div(x, y)
     signed_zero = onnx.Mul(quotient, 0)
-    rounded = onnx.Where(onnx.Equal(exact, 0), signed_zero, rounded)
+    rounded = onnx.Where(onnx.Greater(onnx.Abs(exact), 0), onnx.Add(floor, up), signed_zero)
     return onnx.Where(onnx.Equal(y, 0), quotient, rounded)
+
+
+def _signs_differ(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return onnx.Less(onnx.Mul(onnx.Sign(x), onnx.Sign(y)), 0)
 
 
 def _integer_power(onnx: Builder, base: ir.Value, exponent: ir.Value) -> ir.Value:

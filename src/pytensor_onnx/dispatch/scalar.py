@@ -95,14 +95,38 @@ def lower_scalar_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value)
 def lower_comparison(
     op: ps.LogicalComparison, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
 ) -> ir.Value:
-    """Compare in the dtype that both operands cast to."""
+    """Compare in the dtype that both operands cast to; signed and unsigned 64-bit ones exactly."""
+    if _mixes_uint64_and_signed(node):
+        return _compare_with_uint64(op, node, onnx, x, y)
     dtype = ps.upcast(*(variable.type.dtype for variable in node.inputs))
     x, y = onnx.cast(x, dtype), onnx.cast(y, dtype)
     if dtype == "bool" and not isinstance(op, ps.EQ | ps.NEQ):
         x, y = onnx.cast(x, "uint8"), onnx.cast(y, "uint8")
+    return _compare(op, onnx, x, y)
+
+
+def _compare(op: ps.LogicalComparison, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     if isinstance(op, ps.NEQ):
         return onnx.Not(onnx.Equal(x, y))
     return onnx.op(COMPARISONS[type(op)], x, y)
+
+
+def _mixes_uint64_and_signed(node: Apply) -> bool:
+    dtypes = {variable.type.dtype for variable in node.inputs}
+    return "uint64" in dtypes and any(dtype.startswith("int") for dtype in dtypes)
+
+
+def _compare_with_uint64(
+    op: ps.LogicalComparison, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
+) -> ir.Value:
+    """Compare as uint64 unless the signed operand is negative: no dtype holds both."""
+    signed = y if node.inputs[0].type.dtype == "uint64" else x
+    order = op.impl(1, -1) if signed is y else op.impl(-1, 1)
+    is_negative = onnx.Less(signed, 0)
+    compared = _compare(op, onnx, onnx.cast(x, "uint64"), onnx.cast(y, "uint64"))
+    if order:
+        return onnx.Or(is_negative, compared)
+    return onnx.And(onnx.Not(is_negative), compared)
 
 
 @onnx_funcify.register(ps.IsNan)
@@ -127,10 +151,13 @@ def lower_switch(
 @onnx_funcify.register(ps.BinaryBitOp)
 def lower_bit_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> ir.Value:
     """Use the logical operator for bool and the bitwise one for integers."""
+    if not _is_discrete(node.outputs[0]):
+        raise onnx.unsupported(
+            "uint64 and a signed integer have no common dtype with bits", "cast one of them first"
+        )
     logical, bitwise = LOGICAL_AND_BITWISE[type(op)]
     operator = logical if _is_bool(node.outputs[0]) else bitwise
-    operands = _cast_all(node, onnx, inputs)
-    return operands[0] if len(operands) == 1 and not operator else onnx.op(operator, *operands)
+    return onnx.op(operator, *_cast_all(node, onnx, inputs))
 
 
 @onnx_funcify.register(ps.Add)
@@ -250,9 +277,9 @@ def lower_clip(
 
 @onnx_funcify.register(ps.Trunc)
 def lower_trunc(op: ps.Trunc, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Round towards zero."""
+    """Round towards zero, which keeps its sign."""
     (x,) = _cast_all(node, onnx, (x,))
-    return onnx.Where(onnx.Less(x, 0), onnx.Ceil(x), onnx.Floor(x))
+    return onnx.Where(onnx.Greater(x, 0), onnx.Floor(x), onnx.Ceil(x))
 
 
 @onnx_funcify.register(ps.RoundHalfAwayFromZero)
