@@ -1,13 +1,10 @@
 """`ONNXLinker` and the mode ``"ONNX"``: PyTensor functions that run on ONNX Runtime."""
 
 import copy
-import copyreg
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pytensor.compile.executor import Function, _pickle_Function
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, register_linker, register_mode
 from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewrite_ofg_inner_graph
@@ -16,6 +13,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.basic import JITLinker
 
+from pytensor_onnx.executor import ONNXFunctionMaker
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
 from pytensor_onnx.session import Session, SessionOptions
 
@@ -170,32 +168,6 @@ def _with_constants(fgraph: FunctionGraph, values: Mapping[Variable, Any]) -> Fu
         frozen.replace(inner, constant, import_missing=True)
         frozen.remove_input(frozen.inputs.index(inner))
     return frozen
-
-
-class ONNXFunction(Function):
-    """A compiled function that several threads may call: calls run one after the other."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._lock = threading.RLock()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Evaluate the function; see `pytensor.compile.executor.Function`."""
-        with self._lock:
-            return super().__call__(*args, **kwargs)
-
-
-copyreg.pickle(ONNXFunction, _pickle_Function)
-
-
-class ONNXFunctionMaker(FunctionMaker):
-    """Makes functions that several threads may call."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs.setdefault("function_class", ONNXFunction)
-        super().__init__(*args, **kwargs)
 
 
 class ONNXMode(Mode):
