@@ -14,6 +14,8 @@ Dim = int | str | None
 Dims = tuple[Dim, ...]
 
 _LONGEST_SHAPE = 64
+_LONGEST_NAME = 60
+_OPEN = 2**62
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 
 
@@ -81,6 +83,20 @@ def quotient_dim(whole: Sequence[Dim], parts: Sequence[Dim]) -> Dim:
     if b == 0 or a % b or taken - names:
         return None
     return _dim(a // b, names - taken)
+
+
+def slice_dim(dim: str, start: int, stop: int, step: int) -> Dim:
+    """Return the size of a slice along a named dimension, None where it would be too long a name.
+
+    Examples
+    --------
+    >>> slice_dim("n", 0, -1, 1), slice_dim("n", 1, 2**63 - 1, 2)
+    ('n[:-1]', 'n[1::2]')
+    """
+    if "*" in dim or len(dim) > _LONGEST_NAME:
+        return None
+    bounds = [str(bound) if -_OPEN < bound < _OPEN else "" for bound in (start, stop)]
+    return f"{dim}[{bounds[0] if start else ''}:{bounds[1]}{f':{step}' if step != 1 else ''}]"
 
 
 def _factors(dim: int | str) -> tuple[int, Counter[str]]:

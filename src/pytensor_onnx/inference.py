@@ -20,10 +20,13 @@ from pytensor_onnx.dims import (
     dims_of,
     quotient_dim,
     sizes_in,
+    slice_dim,
 )
 
 Operands = Sequence[ir.Value | None]
 ShapeRule = Callable[[Operands, Mapping[str, Any]], Dims | None]
+
+_WHOLE_AXIS = ((0, 2**63 - 1, 1), (2**63 - 1, -(2**63), -1))
 
 _DTYPE_OF_SCHEMA_TYPE = {
     "tensor(float)": ir.DataType.FLOAT,
@@ -287,10 +290,16 @@ def _slice(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     for i, axis in enumerate(axes):
         size = dims[axis]
         result[axis] = None
-        if isinstance(size, int) and starts and stops and steps:
+        if not (starts and stops and steps):
+            continue
+        if (starts[i], stops[i], steps[i]) in _WHOLE_AXIS:
+            result[axis] = size
+        elif isinstance(size, int):
             to_the_front = steps[i] < 0 and stops[i] < -size
             taken = slice(starts[i], None if to_the_front else stops[i], steps[i])
             result[axis] = len(range(size)[taken])
+        elif size is not None:
+            result[axis] = slice_dim(size, starts[i], stops[i], steps[i])
     return tuple(result)
 
 

@@ -7,8 +7,8 @@ from pytensor.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv
 from pytensor.tensor.math import Dot
 
 from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import dims_of
 from pytensor_onnx.dispatch.basic import onnx_funcify
-from pytensor_onnx.inference import dims_of
 
 
 @onnx_funcify.register(Dot)
@@ -19,7 +19,7 @@ def lower_dot(
 ) -> ir.Value:
     """Multiply matrices in the dtype of the result; for bool, any product of a row is enough."""
     dtype = node.outputs[0].type.dtype
-    _equate_inner_dims(onnx, x, y)
+    _equate_dims(onnx, x, y, batched=isinstance(op, BatchedDot))
     if dtype == "bool":
         product = onnx.MatMul(onnx.cast(x, "int32"), onnx.cast(y, "int32"))
         return onnx.Greater(product, 0)
@@ -31,7 +31,8 @@ def lower_dot22_scalar(
     op: Dot22Scalar, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value, scale: ir.Value
 ) -> ir.Value:
     """Multiply matrices and scale the product."""
-    return onnx.Mul(onnx.MatMul(x, y), scale)
+    _equate_dims(onnx, x, y)
+    return _scaled(onnx, scale, onnx.MatMul(x, y))
 
 
 @onnx_funcify.register(Gemm)
@@ -46,15 +47,28 @@ def lower_gemm(
     y: ir.Value,
     beta: ir.Value,
 ) -> ir.Value:
-    """Return ``beta * z + alpha * x @ y``; a factor that is the constant one leaves no node."""
-    _equate_inner_dims(onnx, x, y)
-    return onnx.Add(_scaled(onnx, beta, z), _scaled(onnx, alpha, onnx.MatMul(x, y)))
+    """Return ``beta * z + alpha * x @ y``, in which a factor of zero takes away NaN as well.
+
+    A factor that is the constant one leaves no node.
+    """
+    _equate_dims(onnx, x, y)
+    product = _scaled(onnx, alpha, onnx.MatMul(x, y))
+    if beta.const_value is None:
+        scaled = onnx.Where(onnx.Equal(beta, 0), 0, onnx.Mul(beta, z))
+    elif np.all(beta.const_value.numpy() == 0):
+        return product
+    else:
+        scaled = _scaled(onnx, beta, z)
+    return onnx.Add(scaled, product)
 
 
-def _equate_inner_dims(onnx: Builder, x: ir.Value, y: ir.Value) -> None:
+def _equate_dims(onnx: Builder, x: ir.Value, y: ir.Value, *, batched: bool = False) -> None:
+    """Note that the sizes which meet in a product are equal."""
     rows, columns = dims_of(x), dims_of(y)
     if rows and columns and not onnx.in_branch and not onnx.in_function:
         onnx.scope.equate_dims(rows[-1], columns[-2] if len(columns) > 1 else columns[-1])
+        if batched:
+            onnx.scope.equate_dims(rows[0], columns[0])
 
 
 def _scaled(onnx: Builder, factor: ir.Value, x: ir.Value) -> ir.Value:

@@ -16,11 +16,9 @@ from pytensor.tensor.basic import (
 )
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import constant_ints, dims_of, sizes_in
+from pytensor_onnx.dims import dims_of, sizes_in
 from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
 from pytensor_onnx.dispatch.shape import vector_of
-
-_EXACT_AS_DOUBLE = 2**20
 
 
 @onnx_funcify.register(TensorFromScalar)
@@ -98,18 +96,8 @@ def lower_arange(
     """Count from start to stop as NumPy does: the length from the bounds as they are given."""
     if all(variable.type.dtype in discrete_dtypes for variable in node.inputs):
         bounds = [onnx.cast(x, "int64") for x in (start, stop, step)]
-        return onnx.cast(_integer_range(onnx, *bounds), op.dtype)
+        return onnx.cast(onnx.Range(*bounds), op.dtype)
     return _float_range(onnx, start, stop, step, op.dtype)
-
-
-def _integer_range(onnx: Builder, start: ir.Value, stop: ir.Value, step: ir.Value) -> ir.Value:
-    """Count in int64. Range may compute the length in float64, so what it gets must fit there."""
-    first, width = constant_ints(start), constant_ints(step)
-    if first and (
-        first[0] == 0 or (width and max(abs(first[0]), abs(width[0])) < _EXACT_AS_DOUBLE)
-    ):
-        return onnx.Range(start, stop, step)
-    return onnx.Add(start, onnx.Range(np.int64(0), onnx.Sub(stop, start), step))
 
 
 def _float_range(
