@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.errors import InputError, PyTensorONNXError
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -164,6 +164,7 @@ class Session:
             for i, x in enumerate(self.runtime.get_outputs())
             if x.type in _LONG_TYPES
         ]
+        self._equal_sizes = _equal_sizes(self.runtime.get_inputs())
 
     def run(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model once and return all outputs.
@@ -172,7 +173,20 @@ class Session:
         ----------
         feed
             A value for each input that has no default, by name.
+
+        Raises
+        ------
+        InputError
+            If axes that go by one name differ in size; the runtime would broadcast a size of one.
+        PyTensorONNXError
+            If the runtime fails, or what a check of the graph raises.
         """
+        for dim, first, i, second, j in self._equal_sizes:
+            if feed[first].shape[i] != feed[second].shape[j]:
+                raise InputError(
+                    f"dimension {dim!r} is {feed[first].shape[i]} in {first} "
+                    f"and {feed[second].shape[j]} in {second}"
+                )
         try:
             results = self.runtime.run(self.output_names, feed)
         except Exception as error:
@@ -188,6 +202,19 @@ class Session:
             if name in text:
                 return type(failure)(*failure.args)
         return PyTensorONNXError(f"ONNX Runtime failed: {text}")
+
+
+def _equal_sizes(inputs: Sequence[Any]) -> list[tuple[str, str, int, str, int]]:
+    """Return the pairs of axes that go by one name: the name, input and axis, input and axis."""
+    axes: dict[str, tuple[str, int]] = {}
+    pairs = []
+    for value in inputs:
+        for axis, dim in enumerate(value.shape):
+            if isinstance(dim, str) and dim in axes:
+                pairs.append((dim, *axes[dim], value.name, axis))
+            elif isinstance(dim, str):
+                axes[dim] = value.name, axis
+    return pairs
 
 
 def _serialize(model: ir.Model) -> bytes:
