@@ -204,6 +204,25 @@ def test_unsupported_types_alone_are_a_type_error():
         export_onnx([z], pt.abs(z))
 
 
+@pytest.mark.parametrize("updated", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_random_generators_are_refused_by_name(updated, compiled):
+    rng = pytensor.shared(np.random.default_rng(0), name="rng")
+    next_rng, draws = pt.random.normal(rng=rng, size=3, return_next_rng=True)
+    updates = {rng: next_rng} if updated else {}
+    function = pytensor.function([], draws, updates=updates, mode="FAST_COMPILE")
+    with pytest.raises(UnsupportedTypeError) as raised:
+        export_function_onnx(function) if compiled else export_onnx([], draws, updates=updates)
+    assert str(raised.value).count("variable rng of type RandomGeneratorType") == 1
+
+
+def test_line_of_the_user_is_named_for_what_a_rewrite_made(x):
+    with pytest.raises(UnsupportedOpError) as raised:
+        export_onnx([x], pt.linalg.inv(x))
+    assert "test_export.py" in str(raised.value)
+    assert "/pytensor_onnx/" not in str(raised.value)
+
+
 def test_nothing_is_written_when_conversion_fails(x, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_text("older file")

@@ -55,13 +55,11 @@ def digits(
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("training", total=epochs, loss="…")
-        result = run_digits(
-            output,
-            epochs=epochs,
-            on_epoch=lambda done, loss: progress.update(
-                task, completed=done, loss=f"{loss:.4f}", refresh=done == epochs
-            ),
-        )
+
+        def show(done: int, loss: float) -> None:
+            progress.update(task, completed=done, loss=f"{loss:.4f}", refresh=done == epochs)
+
+        result = run_digits(output, epochs=epochs, on_epoch=show)
     console.print(digits_table(result))
     console.print(Text(f"wrote {result.path}: {result.verification}"))
 

@@ -108,8 +108,10 @@ def export_onnx(
     results = [outputs] if isinstance(outputs, Variable) else list(outputs)
     updated = dict(updates or {})
     shared = _check_inputs(inputs, [*results, *updated.values()])
+    opaque = [v for v in shared if v not in updated and not isinstance(v.type, TensorType)]
     source = _Source(
-        inputs=list(inputs),
+        # What no tensor can hold stays an input, which the conversion then refuses with all else.
+        inputs=[*inputs, *opaque],
         results=results,
         updates=updated,
         values={variable: variable.get_value(borrow=False) for variable in {*shared, *updated}},
@@ -166,7 +168,7 @@ def export_function_onnx(
     for variable, spec, container in zip(
         fgraph.inputs, maker.inputs, function.input_storage, strict=True
     ):
-        if spec.implicit or variable in updates:
+        if variable in updates or (spec.implicit and isinstance(variable.type, TensorType)):
             source.values[variable] = container.data
         else:
             source.inputs.append(variable)

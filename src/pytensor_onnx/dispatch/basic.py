@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import reduce, singledispatch
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from pytensor_onnx.errors import Problem, UnsupportedCase
 Lowered = ir.Value | Sequence[ir.Value]
 
 FAILURE_PREFIX = "CheckAndRaise: "
+_HERE = Path(__file__).parents[1].as_posix()
 
 
 @singledispatch
@@ -261,7 +263,7 @@ def user_line(variable: Variable) -> str:
     for stack in getattr(variable.tag, "trace", None) or []:
         for filename, line, function, source in reversed(stack):
             path = filename.replace("\\", "/")
-            installed = "/site-packages/" in path or "/pytensor/" in path
+            installed = "/site-packages/" in path or "/pytensor/" in path or path.startswith(_HERE)
             if not installed and function != "make_node":
                 return f"{filename}:{line}  {source or ''}".rstrip()
     return ""
