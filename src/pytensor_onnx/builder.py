@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -45,9 +45,13 @@ class Names:
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
 
+    def reserve(self, name: str) -> None:
+        """Take a name as it is."""
+        self._taken.add(name)
+
     def unique(self, wanted: str) -> str:
         """Return the wanted name, made an identifier, with a number if it is taken."""
-        base = re.sub(r"[^0-9A-Za-z_.:/\-]+", "_", wanted).strip("_") or "value"
+        base = re.sub(r"[^\w.:/\-]+", "_", wanted).strip("_") or "value"
         name = base
         while name in self._taken:
             self._next[base] = self._next.get(base, 0) + 1
@@ -86,8 +90,9 @@ class ModelScope:
         self._named_by_user: set[str] = set()
 
     def name_dim(self, name: str) -> None:
-        """Note a dimension that the user named: it wins over names made here."""
+        """Note a dimension that the user names: no other gets that name, and it wins over others."""
         self._named_by_user.add(name)
+        self.dim_names.reserve(name)
 
     def canonical_dim(self, dim: Dim) -> Dim:
         """Return the size or name that stands for all dimensions known to be equal to this one."""
@@ -101,6 +106,9 @@ class ModelScope:
     def equate_dims(self, first: Dim, second: Dim) -> None:
         """Note that two dimensions must have the same size for the graph to be valid.
 
+        A size wins over names, a name of the user's over one made here, and the first over the
+        second.
+
         Examples
         --------
         >>> scope = ModelScope(21)
@@ -112,12 +120,13 @@ class ModelScope:
         first, second = self.canonical_dim(first), self.canonical_dim(second)
         if first == second or first is None or second is None:
             return
-        if isinstance(second, int) or (
-            second in self._named_by_user and first not in self._named_by_user
-        ):
+        if self._rank(second) > self._rank(first):
             first, second = second, first
-        if isinstance(second, str) and second not in self._named_by_user:
+        if isinstance(second, str):
             self._equal_dims[second] = first
+
+    def _rank(self, dim: str | int) -> int:
+        return 2 if isinstance(dim, int) else int(dim in self._named_by_user)
 
     def name_dims(self, value: ir.Value) -> None:
         """Give every dimension of a value a name or a size, one for all that must be equal.
@@ -510,6 +519,8 @@ class Builder:
         for value in inputs:
             names.unique(str(value.name))
         nodes = live_nodes(inner.nodes, results)
+        for taken in _names_in_subgraphs(nodes):
+            names.unique(taken)
         name_values(nodes, names)
         graph = ir.Graph(
             inputs,
@@ -573,6 +584,16 @@ def name_values(nodes: Iterable[ir.Node], names: Names) -> None:
                 value.name = names.unique(_snake_case(node.op_type))
         if node.name is None:
             node.name = node.outputs[0].name
+
+
+def _names_in_subgraphs(nodes: Iterable[ir.Node]) -> Iterator[str]:
+    """Yield the names given in subgraphs, which no value around them may have."""
+    for node in nodes:
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                body = attribute.as_graph()
+                values = [*body.inputs, *(v for inner in body.all_nodes() for v in inner.outputs)]
+                yield from (value.name for value in values if value.name)
 
 
 def _attribute(value: Any) -> Any:

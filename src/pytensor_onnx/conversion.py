@@ -23,6 +23,7 @@ from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, ra
 from pytensor_onnx.inference import Dim, broadcast, dims_of, is_elementwise
 
 IR_VERSION = 10
+MIN_OPSET, MAX_OPSET = 18, 26
 DynamicAxes = Mapping[str, Mapping[int, str]]
 
 
@@ -65,7 +66,7 @@ def convert(
     fgraph
         Graph whose inputs and outputs become those of the model, in order.
     opset_version
-        Version of the standard operator set.
+        Version of the standard operator set, 18 to 26.
     input_names, output_names
         Names wanted; by default those of the variables, or ``input_0``, ``output_0``.
     defaults
@@ -79,7 +80,14 @@ def convert(
     ------
     UnsupportedOpError, UnsupportedTypeError
         If parts of the graph cannot be converted; the message lists all of them.
+    PyTensorONNXError
+        If the opset is not one that models are made for, or ``dynamic_axes`` does not fit.
     """
+    if not MIN_OPSET <= opset_version <= MAX_OPSET:
+        raise PyTensorONNXError(
+            f"opset_version={opset_version} is not supported: choose one from {MIN_OPSET} to "
+            f"{MAX_OPSET}"
+        )
     scope = ModelScope(opset_version)
     scope.constant_names = {
         content_key(array): name for name, array in (constant_names or {}).items() if array.size > 1
@@ -154,6 +162,9 @@ def _make_inputs(
         raise PyTensorONNXError(
             f"dynamic_axes names {sorted(unknown)}, but the inputs are {list(wanted)}"
         )
+    for axes in dynamic_axes.values():
+        for dim in axes.values():
+            scope.name_dim(dim)
     inputs = []
     for variable, wanted_name in zip(fgraph.inputs, wanted, strict=True):
         try:
@@ -187,17 +198,32 @@ def _input_dims(
     scope: ModelScope, name: str, variable: Variable, renamed: Mapping[int, str]
 ) -> list[Dim]:
     static = getattr(variable.type, "shape", ())
-    dims: list[Dim] = []
-    for axis, size in enumerate(static):
-        wanted = renamed.get(axis, renamed.get(axis - len(static)))
-        if size is not None:
-            dims.append(size)
-        elif wanted is not None:
-            scope.name_dim(wanted)
-            dims.append(wanted)
-        else:
-            dims.append(scope.dim_names.unique(f"{name}_dim{axis}"))
-    return dims
+    names = _names_by_axis(name, len(static), renamed)
+    return [
+        size if size is not None else names.get(axis) or scope.dim_names.unique(f"{name}_dim{axis}")
+        for axis, size in enumerate(static)
+    ]
+
+
+def _names_by_axis(name: str, rank: int, renamed: Mapping[int, str]) -> dict[int, str]:
+    """Return what the user calls the axes of an input, counted from the front."""
+    names: dict[int, str] = {}
+    for axis, dim in renamed.items():
+        if not -rank <= axis < rank:
+            raise PyTensorONNXError(
+                f"dynamic_axes names axis {axis} of input {name!r}, which has {rank} axes"
+            )
+        if not isinstance(dim, str) or not dim:
+            raise PyTensorONNXError(
+                f"dynamic_axes gives axis {axis} of input {name!r} the name {dim!r}: it must be a "
+                "text that is not empty"
+            )
+        if axis % rank in names:
+            raise PyTensorONNXError(
+                f"dynamic_axes names axis {axis % rank} of input {name!r} twice"
+            )
+        names[axis % rank] = dim
+    return names
 
 
 def _make_outputs(

@@ -33,26 +33,18 @@ def lower_elemwise(op: Elemwise, node: Apply, onnx: Builder, *inputs: ir.Value) 
 
 def _elementwise_dims(node: Apply, onnx: Builder, inputs: Sequence[ir.Value]) -> list[Dim]:
     """Return the dimensions of the result, and note those that PyTensor requires to be equal."""
-    dims: list[Dim] = list(node.outputs[0].type.shape)
-    for axis, static in enumerate(dims):
-        if static is not None:
-            continue
-        names = []
+    dims: list[Dim] = []
+    for axis, static in enumerate(node.outputs[0].type.shape):
+        sizes: list[Dim] = [static]
         for variable, value in zip(node.inputs, inputs, strict=True):
             known = dims_of(value)
-            if known is None or variable.type.shape[axis] == 1:
-                continue
-            if isinstance(known[axis], int):
-                dims[axis] = known[axis]
-                break
-            if isinstance(known[axis], str):
-                names.append(known[axis])
-        else:
-            if names:
-                if not onnx.in_branch and not onnx.in_function:
-                    for name in names[1:]:
-                        onnx.scope.equate_dims(names[0], name)
-                dims[axis] = names[0]
+            if known is not None and variable.type.shape[axis] != 1:
+                sizes.append(known[axis])
+        equal = [size for size in sizes if size is not None]
+        if not onnx.in_branch and not onnx.in_function:
+            for size in equal[1:]:
+                onnx.scope.equate_dims(equal[0], size)
+        dims.append(next((d for d in equal if isinstance(d, int)), equal[0] if equal else None))
     return dims
 
 
