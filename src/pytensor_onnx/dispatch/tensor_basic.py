@@ -20,6 +20,8 @@ from pytensor_onnx.dims import dims_of, sizes_in
 from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
 from pytensor_onnx.dispatch.shape import vector_of
 
+_LONGEST_RANGE = 2**53
+
 
 @onnx_funcify.register(TensorFromScalar)
 @onnx_funcify.register(ScalarFromTensor)
@@ -106,6 +108,8 @@ def _float_range(
     """Multiply the step, as NumPy does, which loses less than adding it up."""
     wide_start, wide_stop, wide_step = (onnx.cast(x, "float64") for x in (start, stop, step))
     length = onnx.Ceil(onnx.Div(onnx.Sub(wide_stop, wide_start), wide_step))
+    countable = onnx.Less(onnx.Abs(length), float(_LONGEST_RANGE))
+    length = check_that(onnx, [countable], length, ValueError("arange: cannot compute length"))
     count = onnx.Range(np.int64(0), onnx.cast(length, "int64"), np.int64(1))
     second = onnx.cast(onnx.Add(wide_start, wide_step), dtype)
     compute = "float32" if dtype == "float16" else dtype
