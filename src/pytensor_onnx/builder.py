@@ -90,7 +90,7 @@ class ModelScope:
         self._named_by_user: set[str] = set()
 
     def name_dim(self, name: str) -> None:
-        """Note a dimension that the user names: no other gets that name, and it wins over others."""
+        """Note a dimension that the user names: no other gets that name, and it wins."""
         self._named_by_user.add(name)
         self.dim_names.reserve(name)
 
@@ -136,9 +136,11 @@ class ModelScope:
         dims = dims_of(value)
         if dims is None or all(isinstance(d, int) for d in dims):
             return
+        node = value.producer()
+        name = value.name or (_snake_case(node.op_type) if node is not None else "value")
         value.shape = ir.Shape(
             [
-                self.dim_names.unique(f"{value.name}_dim{axis}")
+                self.dim_names.unique(f"{name}_dim{axis}")
                 if d is None
                 else self.canonical_dim(d)
                 for axis, d in enumerate(dims)
@@ -520,7 +522,7 @@ class Builder:
             names.unique(str(value.name))
         nodes = live_nodes(inner.nodes, results)
         for taken in _names_in_subgraphs(nodes):
-            names.unique(taken)
+            names.reserve(taken)
         name_values(nodes, names)
         graph = ir.Graph(
             inputs,

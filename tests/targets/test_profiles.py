@@ -173,6 +173,26 @@ def test_integer_division_that_overflows_ends_the_process(op_type, dtype):
     assert "Traceback" not in result.stderr
 
 
+KILLER_OF_EMPTY_SLICES = """
+import numpy, onnx.helper as h, onnxruntime
+x = numpy.zeros((3, 0), "int64")
+info = h.make_tensor_value_info("x", h.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+node = h.make_node("Unique", ["x"], ["y"], axis=0)
+graph = h.make_graph([node], "g", [info], [h.make_empty_tensor_value_info("y")])
+model = h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10)
+onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+"""
+
+
+@pytest.mark.slow
+def test_unique_of_empty_slices_ends_the_process():
+    assert PROFILE.unique_of_empty_slices_kills
+    command = [sys.executable, "-c", KILLER_OF_EMPTY_SLICES]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert result.returncode < 0
+    assert "Traceback" not in result.stderr
+
+
 @pytest.mark.parametrize("op_type", sorted(PROFILE.reductions_ignore_nan))
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_reductions_ignore_nan(run, op_type, dtype):

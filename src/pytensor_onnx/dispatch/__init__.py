@@ -6,6 +6,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     math,
     scalar,
     shape,
+    sort,
     subtensor,
     tensor_basic,
 )

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder, ModelScope, Names
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.inference import dims_of, signature
-from pytensor_onnx.passes import exact, integer
+from pytensor_onnx.passes import exact, integer, ordering
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.targets import Profile, main_type
 
@@ -29,7 +29,7 @@ Rewrite = tuple[integer.Form | None, str]
 _CONTAINERS = frozenset({"Constant", "If", "Loop", "Scan"})
 _INTEGERS = tuple(ir.DataType[f"{s}INT{b}"] for s in ("", "U") for b in (8, 16, 32, 64))
 _WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
-    ir.DataType.BOOL: (ir.DataType.UINT8, ir.DataType.INT32),
+    ir.DataType.BOOL: (ir.DataType.UINT8, ir.DataType.INT32, ir.DataType.INT64),
     ir.DataType.INT8: (ir.DataType.INT32, ir.DataType.INT64),
     ir.DataType.INT16: (ir.DataType.INT32, ir.DataType.INT64),
     ir.DataType.UINT8: (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32),
@@ -227,6 +227,20 @@ class _Legaliser:
             and not exact.is_guarded(node)
         ):
             return exact.NAN_REDUCTIONS[op], f"{what} guarded: NaN propagates"
+        if op in ("TopK", "Unique") and not ordering.is_guarded(node):
+            return self._order_form(node, dtype)
+        return None, ""
+
+    def _order_form(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:
+        op, profile = node.op_type, self.profile
+        meets_nan = op in profile.loses_nan and dtype.is_floating_point() and not self.assume_finite
+        if op == "Unique" and "axis" in node.attributes:
+            kills = profile.unique_of_empty_slices_kills and ordering.may_have_empty_slices(node)
+            if meets_nan or kills:
+                return ordering.unique_slices, f"{op} of slices in {dtype.numpy()} made safe"
+        elif meets_nan:
+            form = ordering.top_k if op == "TopK" else ordering.unique
+            return form, f"{_describe(node, dtype)} guarded: NaN comes last"
         return None, ""
 
     def _exact_form(self, node: ir.Node, dtype: ir.DataType) -> integer.Form | None:

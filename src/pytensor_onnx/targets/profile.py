@@ -63,6 +63,9 @@ class Profile:
     loses_nan: frozenset[str] = frozenset()
     """Other operators that go wrong where an element is NaN: TopK sorts badly, Unique drops it."""
 
+    unique_of_empty_slices_kills: bool = False
+    """Unique along an axis ends the process where the slices have no elements."""
+
     clip_ignores_nan_bounds: bool = False
     """Clip with a bound that is NaN leaves the elements as they are and not NaN."""
 

@@ -55,6 +55,7 @@ _ONNXRUNTIME = replace(
     integer_division_overflow_kills=True,
     reductions_ignore_nan=frozenset({"ArgMax", "ArgMin", "ReduceMax", "ReduceMin"}),
     loses_nan=frozenset({"MaxPool", "TopK", "Unique"}),
+    unique_of_empty_slices_kills=True,
     clip_ignores_nan_bounds=True,
     refuses_empty=frozenset({"ArgMax", "ArgMin", "LayerNormalization", "Scan"}),
     refuses_empty_booleans=frozenset({"ReduceMax", "ReduceMin"}),

@@ -1,0 +1,30 @@
+"""Sorting, always stable and with NaN last."""
+
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.tensor.sort import ArgSortOp, SortOp
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.inference import dtype_of
+
+
+@onnx_funcify.register(SortOp)
+def lower_sort(op: SortOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Take all elements in ascending order."""
+    return onnx.cast(_ascending(onnx, x, op.axis)[0], dtype_of(x))
+
+
+@onnx_funcify.register(ArgSortOp)
+def lower_argsort(op: ArgSortOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Take the positions of all elements in ascending order, of equal ones the first one first."""
+    return _ascending(onnx, x, op.axis)[1]
+
+
+def _ascending(onnx: Builder, x: ir.Value, axis: int) -> list[ir.Value]:
+    if x.dtype == ir.DataType.BOOL:
+        x = onnx.cast(x, "uint8")
+    results = onnx.TopK(x, onnx.sizes(x, axis, axis + 1), axis=axis, largest=0, outputs=2)
+    for result in results:
+        result.shape = x.shape
+    return results
