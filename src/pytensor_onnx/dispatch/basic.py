@@ -137,6 +137,10 @@ class GraphConverter:
 
     def _convert_node(self, node: Apply) -> None:
         self.onnx.provenance = _provenance(node)
+        if any(_is_complex(v) and not isinstance(v, Constant) for v in node.inputs):
+            # Their problem is known, and no value of their dtype stands for them.
+            self.values.update((v, _placeholder(v)) for v in node.outputs)
+            return
         try:
             for variable in node.outputs:
                 check_type(variable.type)
@@ -144,10 +148,12 @@ class GraphConverter:
             lowered = onnx_funcify(node.op, node, self.onnx, *inputs)
         except UnsupportedCase as case:
             self._add_problem(node, case)
-            lowered = [_placeholder(variable) for variable in node.outputs]
+            self.values.update((v, _placeholder(v)) for v in node.outputs)
+            return
         except NestedProblems as nested:
             self.problems.extend(nested.problems)
-            lowered = [_placeholder(variable) for variable in node.outputs]
+            self.values.update((v, _placeholder(v)) for v in node.outputs)
+            return
         values = [lowered] if isinstance(lowered, ir.Value) else list(lowered or [])
         if len(values) != len(node.outputs):
             raise TypeError(f"the lowering of {node.op} returned {len(values)} values for {node}")
@@ -196,6 +202,8 @@ class GraphConverter:
         value.shape = ir.Shape(dims)
         if variable.name and value.name is None and not self.onnx.in_function:
             value.name = self.onnx.scope.names.unique(variable.name)
+        if not self.onnx.in_function:
+            self.onnx.scope.name_dims(value)
 
 
 class NestedProblems(Exception):  # noqa: N818  (control flow between converters)
@@ -277,9 +285,13 @@ def _provenance(node: Apply) -> dict[str, str]:
     return provenance
 
 
+def _is_complex(variable: Variable) -> bool:
+    return str(getattr(variable.type, "dtype", "")).startswith("complex")
+
+
 def _placeholder(variable: Variable) -> ir.Value:
     dtype = getattr(variable.type, "dtype", None)
-    if dtype is None or dtype.startswith("complex"):
+    if dtype is None or _is_complex(variable):
         return ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
     shape = getattr(variable.type, "shape", ())
     return ir.Value(
