@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytensor
+from hypothesis import HealthCheck, settings
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 
@@ -12,6 +13,14 @@ from pytensor_onnx import ONNXProgram, export_onnx
 
 RELATIVE_TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2}
 PY = Mode("py", "fast_compile")
+
+settings.register_profile(
+    "repeatable",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("repeatable")
 
 
 def compare_onnx_and_py(
@@ -21,6 +30,7 @@ def compare_onnx_and_py(
     *,
     rtol: float | None = None,
     atol: float = 0.0,
+    signed_zeros: bool = False,
     **export_options: Any,
 ) -> ONNXProgram:
     """Assert that mode ONNX and the exported model give PyTensor's values, dtypes and shapes.
@@ -33,6 +43,8 @@ def compare_onnx_and_py(
         One array for each input.
     rtol, atol
         Tolerances; by default 1e-12, 1e-5 or 1e-2 relative by dtype, and none absolute.
+    signed_zeros
+        Whether zeros must have the same sign.
 
     Returns
     -------
@@ -46,13 +58,22 @@ def compare_onnx_and_py(
     in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")(*values)
     program = export_onnx(inputs, results, verify=False, **export_options)
     for found in (in_mode, program(*values)):
-        for a, b in zip(found, expected, strict=True):
-            assert_same(a, b, rtol=rtol, atol=atol)
+        for variable, a, b in zip(results, found, expected, strict=True):
+            try:
+                assert_same(a, b, rtol=rtol, atol=atol, signed_zeros=signed_zeros)
+            except AssertionError as error:
+                error.add_note(f"output {variable}")
+                raise
     return program
 
 
 def assert_same(
-    found: np.ndarray, expected: np.ndarray, *, rtol: float | None = None, atol: float = 0.0
+    found: np.ndarray,
+    expected: np.ndarray,
+    *,
+    rtol: float | None = None,
+    atol: float = 0.0,
+    signed_zeros: bool = False,
 ) -> None:
     """Assert equal dtypes, shapes and values, NaN equal to NaN."""
     expected = np.asarray(expected)
@@ -61,6 +82,9 @@ def assert_same(
     if expected.dtype.kind == "f":
         relative = RELATIVE_TOLERANCE[str(expected.dtype)] if rtol is None else rtol
         np.testing.assert_allclose(found, expected, rtol=relative, atol=atol)
+        if signed_zeros:
+            zeros = (found == 0) & (expected == 0)
+            np.testing.assert_array_equal(np.signbit(found)[zeros], np.signbit(expected)[zeros])
     else:
         np.testing.assert_array_equal(found, expected)
 
