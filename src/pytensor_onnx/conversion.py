@@ -20,7 +20,7 @@ from pytensor_onnx.builder import (
 )
 from pytensor_onnx.dispatch.basic import GraphConverter, check_type, user_line
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
-from pytensor_onnx.inference import Dim, broadcast, dims_of, is_elementwise
+from pytensor_onnx.inference import Dim, dims_of, output_dims
 
 IR_VERSION = 10
 MIN_OPSET, MAX_OPSET = 18, 26
@@ -258,21 +258,18 @@ def _name_dims(graph: ir.Graph, scope: ModelScope) -> None:
     for value in graph.inputs:
         scope.name_dims(value)
     for node in graph.all_nodes():
+        _infer_unknown_dims(node)
         for value in node.outputs:
-            if value.shape is None:
-                continue
-            if is_elementwise(node.op_type) and node.domain == "":
-                _infer_broadcast(node, value)
             scope.name_dims(value)
 
 
-def _infer_broadcast(node: ir.Node, value: ir.Value) -> None:
-    dims: tuple[Dim, ...] = ()
-    for operand in node.inputs:
-        known = dims_of(operand) if operand is not None else None
-        if known is None:
-            return
-        dims = broadcast(dims, known)
+def _infer_unknown_dims(node: ir.Node) -> None:
+    """Infer the dimensions of the first output again, from inputs whose dimensions have names."""
+    value = node.outputs[0]
     own = dims_of(value)
-    if own is not None and len(own) == len(dims):
+    if own is None or None not in own or node.domain:
+        return
+    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    dims = output_dims(node.op_type, node.inputs, attributes)
+    if dims is not None and len(dims) == len(own):
         value.shape = ir.Shape([d if o is None else o for d, o in zip(dims, own, strict=True)])
