@@ -2,7 +2,13 @@
 
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.function import decompositions
-from pytensor_onnx.passes import drop_leading_axes, fuse_gemm, legalise, protect_scales
+from pytensor_onnx.passes import (
+    drop_leading_axes,
+    fuse_gemm,
+    legalise,
+    protect_scales,
+    vector_products,
+)
 from pytensor_onnx.targets import get_profile
 
 
@@ -31,6 +37,7 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
         If the target cannot run parts of the model.
     """
     model, scope, profile = converted.model, converted.scope, get_profile(target)
+    vector_products(model, scope)
     drop_leading_axes(model, scope)
     fuse_gemm(model, scope)
     changes = legalise(

@@ -1,7 +1,8 @@
 """Removal of leading axes of size one from operands that ONNX broadcasts anyway.
 
-PyTensor gives all operands of an elementwise operation the same rank; ONNX aligns them at the last
-axis. So a bias stays a vector, a number stays a number, and the node that added the axes goes.
+PyTensor gives all operands of an elementwise operation, and of a product of batches of matrices,
+the same rank; ONNX aligns them at the last axis. So a bias stays a vector, weights stay a matrix, a
+number stays a number, and the node that added the axes goes.
 """
 
 import onnx_ir as ir
@@ -45,7 +46,7 @@ def _bypass(node: ir.Node, graph: ir.Graph) -> int:
         return 0
     count = 0
     for user, position in list(result.uses()):
-        if _broadcasts_without(user, result):
+        if _broadcasts_without(user, result, len(result.shape) - len(added)):
             user.replace_input_with(position, operand)
             count += 1
     if not result.uses() and not result.is_graph_output() and node.graph is not None:
@@ -62,7 +63,9 @@ def _shrink(value: ir.Value, graph: ir.Graph, scope: ModelScope) -> int:
     kept = 0 if array.size == 1 else next((i for i, n in enumerate(array.shape) if n != 1), 0)
     shape = () if array.size == 1 else array.shape[kept:]
     uses = list(value.uses())
-    if shape == array.shape or not all(_broadcasts_without(user, value) for user, _ in uses):
+    if shape == array.shape or not all(
+        _broadcasts_without(user, value, len(shape)) for user, _ in uses
+    ):
         return 0
     small = array.reshape(shape)
     content = content_key(array)
@@ -82,12 +85,12 @@ def _shrink(value: ir.Value, graph: ir.Graph, scope: ModelScope) -> int:
     return len(uses)
 
 
-def _broadcasts_without(node: ir.Node, value: ir.Value) -> bool:
-    """Return whether an elementwise node has its rank from an operand other than this one."""
+def _broadcasts_without(node: ir.Node, value: ir.Value, rank: int) -> bool:
+    """Return whether a node has its rank from another operand, and may have this one of a rank."""
     shape = node.outputs[0].shape
     return (
         not node.domain
-        and is_elementwise(node.op_type)
+        and (is_elementwise(node.op_type) or (node.op_type == "MatMul" and rank >= 2))
         and shape is not None
         and any(
             other is not None

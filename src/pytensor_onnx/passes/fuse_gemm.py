@@ -1,16 +1,19 @@
-"""Fusion of a matrix product and the bias added to it into one Gemm."""
+"""Fusion of a matrix product with the bias added to it and the transposes of its factors."""
 
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder, ModelScope
-from pytensor_onnx.inference import Dims, dims_of
-from pytensor_onnx.passes.rewriting import replace_node
+from pytensor_onnx.dims import Dims, dims_of
+from pytensor_onnx.passes.rewriting import remove_unused, replace_node, sole_producer
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 
 
 def fuse_gemm(model: ir.Model, scope: ModelScope) -> int:
-    """Replace MatMul and Add by Gemm where the factors are matrices and the product has one use.
+    """Replace products of matrices by Gemm where that saves a node.
+
+    A bias is taken in if the product has no other use and the bias is broadcast one way; a factor's
+    Transpose, if the transposed matrix has no other use.
 
     Parameters
     ----------
@@ -22,46 +25,53 @@ def fuse_gemm(model: ir.Model, scope: ModelScope) -> int:
     Returns
     -------
     int
-        How many products were fused.
+        How many products were replaced.
     """
     count = 0
     for node in list(model.graph):
-        fused = _product_and_bias(node)
-        if fused is None:
+        product, bias = _product_and_bias(node) or (node, None)
+        if not _is_product_of_matrices(product):
             continue
-        product, bias = fused
+        factors, transposed = zip(*map(_untransposed, product.inputs), strict=True)
+        if bias is None and not any(transposed):
+            continue
+        attributes = {
+            name: 1 for name, yes in zip(("transA", "transB"), transposed, strict=True) if yes
+        }
+        operands = factors if bias is None else (*factors, bias)
         builder = Builder(scope)
         builder.provenance = dict(node.metadata_props)
-        result = builder.Gemm(*product.inputs, bias)
+        result = builder.Gemm(*operands, **attributes)
         replace_node(model.graph, node, builder, [result], scope.names)
-        model.graph.remove(product, safe=True)
         count += 1
+    if count:
+        remove_unused(model.graph)
     return count
 
 
 def _product_and_bias(node: ir.Node) -> tuple[ir.Node, ir.Value] | None:
     if node.op_type != "Add" or node.domain:
         return None
-    for product_value, bias in (node.inputs, node.inputs[::-1]):
-        if product_value is None or bias is None:
-            continue
-        product = product_value.producer()
+    for value, bias in (node.inputs, node.inputs[::-1]):
+        product = sole_producer(value, "MatMul")
         if (
-            product is not None
-            and product.op_type == "MatMul"
+            bias is not None
+            and product is not None
             and product.graph is node.graph
-            and not product_value.is_graph_output()
-            and len(product_value.uses()) == 1
-            and product_value.dtype in _FLOATS
-            and all(_is_matrix(operand) for operand in product.inputs)
-            and _broadcasts_one_way(dims_of(bias), dims_of(product_value))
+            and _is_product_of_matrices(product)
+            and _broadcasts_one_way(dims_of(bias), dims_of(value))
         ):
             return product, bias
     return None
 
 
-def _is_matrix(value: ir.Value | None) -> bool:
-    return value is not None and value.shape is not None and len(value.shape) == 2
+def _is_product_of_matrices(node: ir.Node) -> bool:
+    return (
+        node.op_type == "MatMul"
+        and not node.domain
+        and node.outputs[0].dtype in _FLOATS
+        and all(len(dims_of(factor) or ()) == 2 for factor in node.inputs)
+    )
 
 
 def _broadcasts_one_way(bias: Dims | None, product: Dims | None) -> bool:
@@ -69,3 +79,9 @@ def _broadcasts_one_way(bias: Dims | None, product: Dims | None) -> bool:
         return False
     tail = product[len(product) - len(bias) :]
     return all(b in (1, p) and b is not None for b, p in zip(bias, tail, strict=True))
+
+
+def _untransposed(factor: ir.Value | None) -> tuple[ir.Value | None, bool]:
+    """Return what a factor is the transpose of, if nothing else needs the transpose."""
+    node = sole_producer(factor, "Transpose")
+    return (factor, False) if node is None else (node.inputs[0], True)

@@ -49,3 +49,21 @@ def replace_node(
     owner.insert_before(node, new_nodes)
     owner.remove(node, safe=True)
     return new_nodes
+
+
+def sole_producer(value: ir.Value | None, op_type: str) -> ir.Node | None:
+    """Return the node of an operator that makes a value, if only one node needs the value."""
+    node = value.producer() if value is not None else None
+    if value is None or node is None or node.op_type != op_type or node.domain:
+        return None
+    return node if len(value.uses()) == 1 and not value.is_graph_output() else None
+
+
+def remove_unused(graph: ir.Graph) -> None:
+    """Remove the nodes and constants of a graph that nothing needs."""
+    for node in reversed(list(graph)):
+        if not any(value.uses() or value.is_graph_output() for value in node.outputs):
+            graph.remove(node, safe=True)
+    for value in list(graph.initializers.values()):
+        if not (value.uses() or value.is_graph_input() or value.is_graph_output()):
+            del graph.initializers[str(value.name)]

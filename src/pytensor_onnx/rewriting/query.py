@@ -2,8 +2,9 @@
 
 from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import NodeRewriter
+from pytensor.graph.rewriting.basic import NodeRewriter, dfs_rewriter
 from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
+from pytensor.tensor.rewriting.basic import constant_folding
 
 REQUIRED = ("minimum_compile", "onnx")
 INCOMPATIBLE = (
@@ -12,12 +13,18 @@ INCOMPATIBLE = (
     "fusion",
     "inplace",
     "local_careduce_fusion",
+    # MatMul broadcasts the axes before the last two by itself.
+    "local_batched_matmul_to_core_matmul",
+    "local_batched_matmul_to_core_matmul_with_reshape",
+    "specialize_matmul_to_batched_dot",
     "scan_reduce_trace_prealloc",
 )
 ONNX_QUERY = RewriteDatabaseQuery(include=["fast_run", *REQUIRED], exclude=list(INCOMPATIBLE))
 
 _onnx_db = EquilibriumDB()
 optdb.register("onnx_specialize", _onnx_db, "onnx", position=48)
+# What a rewrite does to a number, to fit it to what it meets, is computed before the conversion.
+optdb.register("onnx_constant_folding", dfs_rewriter(constant_folding), "onnx", position=48.1)
 
 
 def register_onnx[R: NodeRewriter](rewrite: R) -> R:
