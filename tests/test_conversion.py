@@ -6,7 +6,6 @@ import time
 import numpy as np
 import onnx
 import onnx_ir as ir
-import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -246,24 +245,15 @@ def test_every_dimension_of_intermediate_values_is_named():
             assert all(isinstance(d, int) or d.value for d in value.shape)
 
 
-def test_session_creation_is_linear_in_the_number_of_nodes():
-    """Unnamed dimensions would make it quadratic: 30 s for 10,000 nodes."""
+def test_operations_that_keep_the_size_keep_its_name():
+    """New names at every node would make a runtime plan its memory in quadratic time."""
     x, i = pt.vector("x"), pt.lscalar("i")
-
-    def seconds(n):
-        y = x[i:]
-        for _ in range(n // 2):
-            y = pt.exp(pt.special.softmax(y, axis=0))
-        program = export_onnx([x, i], y, verify=False)
-        proto = program.proto.SerializeToString()
-        best = np.inf
-        for _ in range(3):
-            start = time.perf_counter()
-            onnxruntime.InferenceSession(proto)
-            best = min(best, time.perf_counter() - start)
-        return best
-
-    assert seconds(800) < 3 * 4 * seconds(200)
+    y = x[i:]
+    for f in (pt.exp, pt.erf, lambda y: pt.special.softmax(y, axis=0), pt.tan):
+        y = f(y)
+    graph = export_onnx([x, i], y, verify=False).model.graph
+    names = {str(d) for node in graph for v in node.outputs for d in v.shape if d != 1}
+    assert names == {"slice_dim0"}
 
 
 @pytest.mark.parametrize("sizes", [((1,), (3,)), ((3,), (1,)), ((2,), (3,))])
@@ -352,6 +342,7 @@ def test_other_opsets_are_refused(opset_version):
 # Speed
 
 
+@pytest.mark.slow
 def test_conversion_is_linear():
     def seconds(n):
         x = pt.matrix("x")
