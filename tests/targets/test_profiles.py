@@ -27,7 +27,12 @@ def test_an_unknown_target_is_refused_with_the_known_names():
         get_profile("abacus")
 
 
-REFERENCES = {"Sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)), "Tanh": mpmath.tanh}
+REFERENCES = {
+    "Sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "Tanh": mpmath.tanh,
+    "Sin": mpmath.sin,
+    "Cos": mpmath.cos,
+}
 
 
 @pytest.mark.parametrize(

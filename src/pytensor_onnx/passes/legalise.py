@@ -117,6 +117,11 @@ class _Place:
         return bool(self.function)
 
     @property
+    def in_definition(self) -> bool:
+        """Whether it is the body of an elementwise definition, which serves every rank."""
+        return self.in_function and not self.shaped
+
+    @property
     def description(self) -> str:
         return f" of function {self.function}" if self.function else ""
 
@@ -167,7 +172,7 @@ class _Legaliser:
         dtype = self._main_dtype(node)
         if dtype is None:
             return
-        rewrite, change = self._find_rewrite(node, dtype)
+        rewrite, change = self._find_rewrite(node, dtype, place)
         if rewrite is None:
             if change:
                 self.refused.append(f"{change} (node {node.name!r}{place.description})")
@@ -201,18 +206,20 @@ class _Legaliser:
                 return value.dtype
         return node.outputs[0].dtype
 
-    def _find_rewrite(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:
-        form, change = self._avoid_trap(node, dtype)
+    def _find_rewrite(self, node: ir.Node, dtype: ir.DataType, place: _Place) -> Rewrite:
+        form, change = self._avoid_trap(node, dtype, place)
         if form is not None or self._runs_as_is(node, dtype):
             return form, change
         return self._replace_missing(node, dtype)
 
-    def _avoid_trap(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:
+    def _avoid_trap(self, node: ir.Node, dtype: ir.DataType, place: _Place) -> Rewrite:
         """Return a form that is right where the target's own kernel is not."""
         op, profile, what = node.op_type, self.profile, _describe(node, dtype)
         if op in profile.refuses_zero_dim and op in exact.LIFTED and self._is_zero_dim(node):
             return exact.lift_zero_dim, f"{op} of a 0-d value lifted to one dimension"
-        if dtype in profile.inaccurate.get(op, ()) and op in self.decompositions:
+        # A definition is written for the runtime's operators: it knows where they are accurate.
+        is_inaccurate = dtype in profile.inaccurate.get(op, ()) and not place.in_definition
+        if is_inaccurate and op in self.decompositions:
             return self._decompose, f"{what} computed by a function: more accurate"
         if dtype in profile.computed_wider.get(op, ()):
             return self._in_wider(node, dtype, "more accurate")

@@ -8,6 +8,8 @@ from pytensor_onnx.targets.profile import Profile
 
 _SINGLE_AND_DOUBLE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 
+_DOUBLE = frozenset({ir.DataType.DOUBLE})
+
 _STANDARD = Profile(
     name="standard",
     refuses_zero_dim=frozenset(
@@ -41,7 +43,12 @@ _ONNXRUNTIME = replace(
     _STANDARD,
     name="onnxruntime",
     kernels="kernels_onnxruntime.json",
-    inaccurate={"Sigmoid": _SINGLE_AND_DOUBLE, "Tanh": frozenset({ir.DataType.DOUBLE})},
+    inaccurate={
+        "Sigmoid": _SINGLE_AND_DOUBLE,
+        "Tanh": _DOUBLE,
+        "Sin": _DOUBLE,
+        "Cos": _DOUBLE,
+    },
     computed_wider={"Sign": frozenset({ir.DataType.FLOAT16})},
     integer_reductions_through_double=frozenset(
         {"Einsum", "ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"}

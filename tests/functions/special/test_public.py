@@ -20,7 +20,7 @@ NO_FLOAT64_KERNEL = {
     "ArcCosh": pt.arccosh,
     "ArcTanh": pt.arctanh,
 }
-INACCURATE_OPERATOR = {"Sigmoid": pt.sigmoid, "Tanh": pt.tanh}
+INACCURATE_OPERATOR = {"Sigmoid": pt.sigmoid, "Tanh": pt.tanh, "Sin": pt.sin, "Cos": pt.cos}
 NO_OPERATOR = {
     "Erfc": pt.erfc,
     "Log1p": pt.log1p,
