@@ -18,6 +18,7 @@ from pytensor_onnx.dims import (
     broadcast,
     constant_ints,
     dims_of,
+    product_dim,
     quotient_dim,
     sizes_in,
     slice_dim,
@@ -26,6 +27,7 @@ from pytensor_onnx.dims import (
 Operands = Sequence[ir.Value | None]
 ShapeRule = Callable[[Operands, Mapping[str, Any]], Dims | None]
 
+_INTEGERS = (ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64)
 _WHOLE_AXIS = ((0, 2**63 - 1, 1), (2**63 - 1, -(2**63), -1))
 
 _DTYPE_OF_SCHEMA_TYPE = {
@@ -122,8 +124,8 @@ def output_dtypes(
     if op_type == "ConstantOfShape":
         value = attributes.get("value")
         return [value.dtype if value is not None else ir.DataType.FLOAT]
-    if op_type == "EyeLike" and "dtype" in attributes:
-        return [ir.DataType(attributes["dtype"])]
+    if op_type == "EyeLike":
+        return [ir.DataType(attributes["dtype"]) if "dtype" in attributes else bound.get("T1")]
     return [out if isinstance(out, ir.DataType) else bound.get(out) for out in types.outputs]
 
 
@@ -187,12 +189,9 @@ def _reduce(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     dims = dims_of(inputs[0])
     if dims is None:
         return None
-    if len(inputs) < 2 or inputs[1] is None:
-        axes: list[int] | None = list(range(len(dims)))
-        if attributes.get("noop_with_empty_axes"):
-            axes = []
-    else:
-        axes = constant_ints(inputs[1])
+    axes = constant_ints(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else []
+    if axes == [] and not attributes.get("noop_with_empty_axes"):
+        axes = list(range(len(dims)))
     if axes is None:
         return None
     return _reduced(dims, axes, attributes.get("keepdims", 1))
@@ -228,6 +227,17 @@ def _gather(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     return data[:axis] + indices + data[axis + 1 :]
 
 
+def _gather_nd(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    data, indices = dims_of(inputs[0]), dims_of(inputs[1])
+    if data is None or not indices or not isinstance(indices[-1], int):
+        return None
+    return indices[:-1] + data[attributes.get("batch_dims", 0) + indices[-1] :]
+
+
+def _gather_elements(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    return dims_of(inputs[1])
+
+
 def _concat(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     shapes = [dims_of(value) for value in inputs]
     if any(dims is None for dims in shapes):
@@ -237,6 +247,8 @@ def _concat(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     sizes = [dims[axis] for dims in known]
     joined = sum(d for d in sizes if isinstance(d, int))
     size: Dim = joined if all(isinstance(d, int) for d in sizes) else None
+    if len(sizes) == 1:
+        size = sizes[0]
     return tuple(
         size if i == axis else next((s[i] for s in known if isinstance(s[i], int)), d)
         for i, d in enumerate(known[0])
@@ -274,7 +286,10 @@ def _range(inputs: Operands, attributes: Mapping[str, Any]) -> Dims:
     if constant_ints(inputs[0]) == [0] and constant_ints(inputs[2]) == [1]:
         sizes = sizes_in(inputs[1])
         return (None,) if sizes is None else tuple(map(_size_or_unknown, sizes))
-    return (None,)
+    ends = [constant_ints(value) for value in inputs]
+    if inputs[0] is None or inputs[0].dtype not in _INTEGERS or None in ends:
+        return (None,)
+    return (len(range(*(end[0] for end in ends if end))),)
 
 
 def _slice(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
@@ -314,9 +329,34 @@ def _scalar(inputs: Operands, attributes: Mapping[str, Any]) -> Dims:
     return ()
 
 
-def _same_rank(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
-    dims = dims_of(inputs[0])
-    return None if dims is None else (None,) * len(dims)
+def _pad(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims, pads = dims_of(inputs[0]), constant_ints(inputs[1])
+    if dims is None:
+        return None
+    if pads is None or len(pads) != 2 * len(dims):
+        return (None,) * len(dims)
+    added = [before + after for before, after in zip(pads, pads[len(dims) :], strict=False)]
+    return tuple(
+        d if n == 0 else d + n if isinstance(d, int) else None
+        for d, n in zip(dims, added, strict=True)
+    )
+
+
+def _tile(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims, repeats = dims_of(inputs[0]), sizes_in(inputs[1])
+    if dims is None:
+        return None
+    if repeats is None or len(repeats) != len(dims):
+        return (None,) * len(dims)
+    return tuple(product_dim(pair) for pair in zip(dims, repeats, strict=True))
+
+
+def _top_k(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    dims, k = dims_of(inputs[0]), sizes_in(inputs[1])
+    if dims is None:
+        return None
+    axis = attributes.get("axis", -1) % len(dims)
+    return (*dims[:axis], k[0] if k else None, *dims[axis + 1 :])
 
 
 _RULES: dict[str, ShapeRule] = {
@@ -327,6 +367,8 @@ _RULES: dict[str, ShapeRule] = {
     "ArgMin": _arg_reduce,
     "MatMul": _matmul,
     "Gather": _gather,
+    "GatherND": _gather_nd,
+    "GatherElements": _gather_elements,
     "Concat": _concat,
     "Reshape": _reshape,
     "ConstantOfShape": _constant_of_shape,
@@ -335,9 +377,9 @@ _RULES: dict[str, ShapeRule] = {
     "Shape": _shape,
     "Size": _scalar,
     "Slice": _slice,
-    "Pad": _same_rank,
-    "Tile": _same_rank,
-    "TopK": _same_rank,
+    "Pad": _pad,
+    "Tile": _tile,
+    "TopK": _top_k,
 }
 _RULES |= {
     f"Reduce{kind}": _reduce

@@ -61,7 +61,9 @@ def reduce_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
         flat = onnx.TopK(onnx.Reshape(x, onnx.ints([-1])), one, largest=largest, outputs=2)[0]
         ones = onnx.Expand(one, onnx.Shape(onnx.Shape(x)))
         return onnx.Reshape(flat, ones if keepdims else onnx.ints([]))
-    axes = constant_ints(given_axes[0]) if given_axes else list(range(len(dims)))
+    axes = constant_ints(given_axes[0]) if given_axes else []
+    if axes == [] and not _int_attribute(node, "noop_with_empty_axes", 0):
+        axes = list(range(len(dims)))
     if axes is None:
         raise onnx.unsupported(f"{node.op_type} of int64 along axes that the graph computes")
     for axis in axes:
