@@ -2,6 +2,10 @@
 
 PyTensor multiplies matrices only. It makes a matrix of a vector before the product, and drops the
 axis of size one after it.
+
+A matrix times a vector is left as it is. ONNX Runtime refuses that product for a matrix without
+rows and returns memory that nobody has written for one without columns; and where it fuses a
+Transpose into it, it multiplies by the matrix that was not transposed.
 """
 
 import onnx_ir as ir
@@ -12,7 +16,7 @@ from pytensor_onnx.passes.rewriting import remove_unused, replace_node, sole_pro
 
 
 def vector_products(model: ir.Model, scope: ModelScope) -> int:
-    """Replace the product of a vector made a matrix by the product of the vector.
+    """Replace the product of a vector made a matrix of one row by the product of the vector.
 
     Parameters
     ----------
@@ -40,7 +44,7 @@ def vector_products(model: ir.Model, scope: ModelScope) -> int:
     return count
 
 
-def _operands(squeeze: ir.Node) -> tuple[ir.Value, ir.Value] | None:
+def _operands(squeeze: ir.Node) -> tuple[ir.Value, ir.Value | None] | None:
     """Return the operands of the product with vectors that a Squeeze is the end of."""
     if squeeze.op_type != "Squeeze" or squeeze.domain or len(squeeze.inputs) != 2:
         return None
@@ -54,15 +58,9 @@ def _operands(squeeze: ir.Node) -> tuple[ir.Value, ir.Value] | None:
     row, column = _vector(left, -1), _vector(right, -2)
     if dropped == {-2, -1} and rank == 2 and row is not None and column is not None:
         return row, column
-    if dropped == {-2} and row is not None and right is not None and _has_rank(right, rank):
+    if dropped == {-2} and row is not None and len(dims_of(right) or ()) == rank:
         return row, right
-    if dropped == {-1} and column is not None and left is not None and _has_rank(left, rank):
-        return left, column
     return None
-
-
-def _has_rank(value: ir.Value, rank: int) -> bool:
-    return len(dims_of(value) or ()) == rank
 
 
 def _vector(value: ir.Value | None, axis: int) -> ir.Value | None:
