@@ -127,7 +127,8 @@ def run_digits(
         started = time.perf_counter()
         program = export_onnx([pixels], probabilities, path, dynamic_axes={"pixels": {0: "batch"}})
         export_seconds = time.perf_counter() - started
-        # PyTensor's Python linker: its other backends would compile longer than the demo lasts.
+    # PyTensor in pure Python: its backends would compile for longer than the demo lasts.
+    with pytensor.config.change_flags(cxx=""):
         predict = pytensor.function([pixels], probabilities, mode=pytensor.compile.Mode("py", None))
 
     run = load_bare(path)
