@@ -293,6 +293,15 @@ def test_scan_refuses_length_zero(run_graph):
         run_graph([scan], {"i": np.ones(3), "x": np.ones((0, 3))}, ["y", "z"])
 
 
+def test_products_of_empty_matrices_are_not_written(run_graph):
+    assert PROFILE.empty_products_unwritten
+    x, y, used = np.ones((2, 0)), np.ones((4, 0, 3)), np.ones((4, 2, 3))
+    nodes = [helper.make_node("Exp", ["a"], ["b"]), helper.make_node("MatMul", ["x", "y"], ["z"])]
+    results = [run_graph(nodes, {"x": x, "y": y, "a": used}, ["b", "z"])[1] for _ in range(20)]
+    assert any(result.any() for result in results)
+    assert not any(result[0].any() for result in results)
+
+
 def test_mean_of_nothing_is_zero(run):
     assert PROFILE.empty_mean_is_zero
     assert run("ReduceMean", np.zeros(0), keepdims=0) == 0

@@ -154,6 +154,24 @@ def nan_arg_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
     return onnx.Where(any_nan, first_nan, position)
 
 
+def may_be_empty_batch(node: ir.Node) -> bool:
+    """Return whether a MatMul may work on a batch of matrices whose inner dimension is 0."""
+    left, right = (dims_of(x) for x in node.inputs)
+    ranks = [None if dims is None else len(dims) for dims in (left, right)]
+    if is_guarded(node) or ranks[1] == 2 or ranks == [1, 1]:
+        return False
+    inner = [*(left or ())[-1:], *(right or ())[-2:-1]]
+    return not any(isinstance(size, int) and size > 0 for size in inner)
+
+
+def batched_product(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Multiply, and take zeros where there is nothing to sum up."""
+    x, y = node.inputs
+    product = onnx.MatMul(x, y)
+    product.producer().meta[_GUARD] = True
+    return onnx.Where(onnx.Equal(onnx.Shape(x, start=-1), 0), 0, product)
+
+
 def _given(value: ir.Value | None) -> ir.Value:
     if value is None:
         raise TypeError("an operand is missing")

@@ -236,6 +236,8 @@ class _Legaliser:
             return exact.NAN_REDUCTIONS[op], f"{what} guarded: NaN propagates"
         if op in ("TopK", "Unique") and not ordering.is_guarded(node):
             return self._order_form(node, dtype)
+        if op == "MatMul" and profile.empty_products_unwritten and exact.may_be_empty_batch(node):
+            return exact.batched_product, f"{what} guarded: an empty product is zero"
         return None, ""
 
     def _order_form(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:

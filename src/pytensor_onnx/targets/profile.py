@@ -84,6 +84,9 @@ class Profile:
     empty_loop_forgets_shape: bool = False
     """A Loop of no steps gives scan outputs of shape (0, 0), not (0, n), if its body says no n."""
 
+    empty_products_unwritten: bool = False
+    """MatMul of batches of matrices whose inner dimension is 0 writes the zeros of the first only."""
+
     narrows_scales: bool = False
     """A constant factor of a float64 MatMul is folded into a float32 attribute of a fused one."""
 

@@ -55,6 +55,7 @@ _ONNXRUNTIME = replace(
     ),
     int64_compared_by_halves=frozenset({"Clip", "Max", "Min", "ReduceMax", "ReduceMin", "Sign"}),
     integer_pow_through_double=True,
+    empty_products_unwritten=True,
     narrows_scales=True,
     integer_fmod_through_double=True,
     integer_range_through_double=True,
