@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -51,7 +51,6 @@ def digits(
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("epochs, loss {task.fields[loss]}"),
-        TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("training", total=epochs, loss="…")
