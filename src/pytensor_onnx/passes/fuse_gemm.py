@@ -29,24 +29,34 @@ def fuse_gemm(model: ir.Model, scope: ModelScope) -> int:
     """
     count = 0
     for node in list(model.graph):
-        product, bias = _product_and_bias(node) or (node, None)
-        if not _is_product_of_matrices(product):
-            continue
-        factors, transposed = zip(*map(_untransposed, product.inputs), strict=True)
-        if bias is None and not any(transposed):
-            continue
-        attributes = {
-            name: 1 for name, yes in zip(("transA", "transB"), transposed, strict=True) if yes
-        }
-        operands = factors if bias is None else (*factors, bias)
-        builder = Builder(scope)
-        builder.provenance = dict(node.metadata_props)
-        result = builder.Gemm(*operands, **attributes)
-        replace_node(model.graph, node, builder, [result], scope.names)
-        count += 1
+        if (fused := _product_and_bias(node)) is not None:
+            _replace(model.graph, node, *fused, scope)
+            count += 1
+    for node in list(model.graph):
+        if _is_product_of_matrices(node) and any(map(_sole_transpose, node.inputs)):
+            _replace(model.graph, node, node, None, scope)
+            count += 1
     if count:
         remove_unused(model.graph)
     return count
+
+
+def _replace(
+    graph: ir.Graph, node: ir.Node, product: ir.Node, bias: ir.Value | None, scope: ModelScope
+) -> None:
+    """Put a Gemm in the place of a product, or of the node that adds a bias to it."""
+    operands: list[ir.Value | None] = []
+    attributes = {}
+    for factor, attribute in zip(product.inputs, ("transA", "transB"), strict=True):
+        transpose = _sole_transpose(factor)
+        operands.append(factor if transpose is None else transpose.inputs[0])
+        if transpose is not None:
+            attributes[attribute] = 1
+    if bias is not None:
+        operands.append(bias)
+    builder = Builder(scope)
+    builder.provenance = dict(node.metadata_props)
+    replace_node(graph, node, builder, [builder.Gemm(*operands, **attributes)], scope.names)
 
 
 def _product_and_bias(node: ir.Node) -> tuple[ir.Node, ir.Value] | None:
@@ -81,7 +91,8 @@ def _broadcasts_one_way(bias: Dims | None, product: Dims | None) -> bool:
     return all(b in (1, p) and b is not None for b, p in zip(bias, tail, strict=True))
 
 
-def _untransposed(factor: ir.Value | None) -> tuple[ir.Value | None, bool]:
-    """Return what a factor is the transpose of, if nothing else needs the transpose."""
+def _sole_transpose(factor: ir.Value | None) -> ir.Node | None:
+    """Return the node that transposes a matrix for a product alone."""
     node = sole_producer(factor, "Transpose")
-    return (factor, False) if node is None else (node.inputs[0], True)
+    perm = node.attributes.get("perm") if node is not None else None
+    return None if perm is not None and list(perm.as_ints()) != [1, 0] else node
