@@ -140,9 +140,7 @@ class ModelScope:
         name = value.name or (_snake_case(node.op_type) if node is not None else "value")
         value.shape = ir.Shape(
             [
-                self.dim_names.unique(f"{name}_dim{axis}")
-                if d is None
-                else self.canonical_dim(d)
+                self.dim_names.unique(f"{name}_dim{axis}") if d is None else self.canonical_dim(d)
                 for axis, d in enumerate(dims)
             ]
         )
@@ -214,7 +212,8 @@ class Builder:
         Raises
         ------
         TypeError
-            If the dtype of a Python number cannot be told from the other operands.
+            If the dtype of a Python number cannot be told from the other operands, or a float meets
+            integers.
         """
         types = signature(op_type, self.scope.opset_version)
         bound = bind_dtypes(types, operands)
@@ -254,6 +253,8 @@ class Builder:
                     f"{op_type}: no operand tells the dtype of the constant {value!r}; "
                     "pass a NumPy value"
                 )
+        if isinstance(value, float) and not dtype.is_floating_point():
+            raise TypeError(f"{op_type}: the constant {value!r} meets operands of {dtype.numpy()}")
         return self.constant(np.asarray(value, dtype=dtype.numpy()))
 
     def constant(self, value: Any, name: str | None = None) -> ir.Value:
