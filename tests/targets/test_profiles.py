@@ -208,6 +208,16 @@ def test_reductions_ignore_nan(run, op_type, dtype):
         assert not np.all(np.isnan(run(op_type, x, np.array([1]), keepdims=0)))
 
 
+@pytest.mark.parametrize("dtype", list(PROFILE.log_softmax_loses_nan))
+def test_log_softmax_loses_nan(run, dtype):
+    x = np.array([1, NAN, 3], dtype.numpy())
+    assert not np.all(np.isnan(run("LogSoftmax", x)))
+
+
+def test_log_softmax_of_nan_is_nan_in_float32(run):
+    assert np.all(np.isnan(run("LogSoftmax", np.array([1, NAN, 3], "float32"))))
+
+
 def test_topk_does_not_sort_around_nan(run):
     assert "TopK" in PROFILE.loses_nan
     values, _ = run("TopK", np.array([1, NAN, 3, 2, NAN, 5, 4, 0]), np.array([8]), outputs=2)

@@ -213,10 +213,9 @@ def _with_initial(
 def lower_argmax(op: Argmax, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
     """Take the first maximum; over several axes, of the array with these merged into one."""
     axes = _reduced_axes(op, node)
-    axis = axes[0]
-    if len(axes) > 1:
+    axis = axes[0] if len(axes) == 1 else node.inputs[0].type.ndim - len(axes)
+    if len(axes) != 1:
         x = merge_axes(onnx, x, axes)
-        axis = node.inputs[0].type.ndim - len(axes)
     position = onnx.ArgMax(x, axis=axis, keepdims=0)
     _name_failure(onnx, position, ValueError("attempt to get argmax of an empty sequence"))
     return position

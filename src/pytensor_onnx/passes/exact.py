@@ -172,6 +172,20 @@ def batched_product(onnx: Builder, node: ir.Node) -> ir.Value:
     return onnx.Where(onnx.Equal(onnx.Shape(x, start=-1), 0), 0, product)
 
 
+def nan_log_softmax(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Subtract the logarithm of the sum of exponentials, which is NaN where an element is.
+
+    The maximum, taken off first so that nothing overflows, need not see it.
+    """
+    x = _given(node.inputs[0])
+    axis = onnx.ints([_int_attribute(node, "axis", -1)])
+    largest = onnx.ReduceMax(x, axis, keepdims=1)
+    largest.producer().meta[_GUARD] = True
+    below = onnx.Sub(x, largest)
+    total = onnx.ReduceSum(onnx.Exp(below), axis, keepdims=1)
+    return onnx.Sub(below, onnx.Log(total))
+
+
 def _given(value: ir.Value | None) -> ir.Value:
     if value is None:
         raise TypeError("an operand is missing")

@@ -234,6 +234,8 @@ class _Legaliser:
             and not exact.is_guarded(node)
         ):
             return exact.NAN_REDUCTIONS[op], f"{what} guarded: NaN propagates"
+        if op == "LogSoftmax" and dtype in profile.log_softmax_loses_nan and not self.assume_finite:
+            return exact.nan_log_softmax, f"{what} guarded: NaN propagates"
         if op in ("TopK", "Unique") and not ordering.is_guarded(node):
             return self._order_form(node, dtype)
         if op == "MatMul" and profile.empty_products_unwritten and exact.may_be_empty_batch(node):

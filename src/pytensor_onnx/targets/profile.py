@@ -60,6 +60,9 @@ class Profile:
     reductions_ignore_nan: frozenset[str] = frozenset()
     """Reductions that skip NaN, in most places."""
 
+    log_softmax_loses_nan: frozenset[ir.DataType] = frozenset()
+    """Dtypes in which LogSoftmax of 1 and NaN is not NaN alone, but a number and NaN."""
+
     loses_nan: frozenset[str] = frozenset()
     """Other operators that go wrong where an element is NaN: TopK sorts badly, Unique drops it."""
 

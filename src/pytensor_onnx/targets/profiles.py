@@ -63,6 +63,7 @@ _ONNXRUNTIME = replace(
     integer_division_overflow_kills=True,
     reductions_ignore_nan=frozenset({"ArgMax", "ArgMin", "ReduceMax", "ReduceMin"}),
     loses_nan=frozenset({"MaxPool", "TopK", "Unique"}),
+    log_softmax_loses_nan=frozenset({ir.DataType.DOUBLE}),
     unique_of_empty_slices_kills=True,
     clip_ignores_nan_bounds=True,
     refuses_empty=frozenset({"ArgMax", "ArgMin", "LayerNormalization", "Scan"}),
