@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from pytensor.compile.builders import OpFromGraph
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import CAReduce, DimShuffle
 from pytensor.tensor.math import Argmax, Max, Min, Prod, ProdWithoutZeros, Sum
@@ -237,6 +238,18 @@ def test_two_extrema_of_nothing_each_have_their_error():
     with pytest.raises(ValueError, match="reduction operation maximum"):
         f([1.0], [])
     assert f([1.0, 3.0], [7]) == [3.0, 7, 4.0]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_an_extremum_of_nothing_is_an_error_within_functions_too(dtype):
+    v = pt.vector(dtype=dtype)
+    inner = OpFromGraph([v], [v.max()], name="Inner")
+    outer = OpFromGraph([v], [inner(v) + v.argmax()], name="Outer")
+    x = pt.vector("x", dtype=dtype)
+    f = pytensor.function([x], outer(x), mode="ONNX")
+    assert f(np.array([1, 5, 2], dtype)) == 6
+    with pytest.raises(ValueError, match="empty sequence|no identity"):
+        f(np.array([], dtype))
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (None, 4)])

@@ -106,7 +106,7 @@ def _merge_reduced(onnx: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
     if dims is not None:
         return merge_axes(onnx, x, _axes(node, len(dims)))
     if len(node.inputs) > 1:
-        raise TypeError(f"{node.op_type} along axes needs an operand of known rank")
+        raise onnx.unsupported(f"{node.op_type} of integers along axes of an array of unknown rank")
     flat = onnx.Reshape(x, onnx.ints([-1]))
     flat.shape = ir.Shape([None])
     return flat
