@@ -317,6 +317,18 @@ def test_mean_of_nothing_is_zero(run):
     assert run("ReduceMean", np.zeros(0), keepdims=0) == 0
 
 
+def test_expand_to_a_constant_shape_with_a_zero_is_dropped(run_graph):
+    assert PROFILE.expand_to_nothing_is_dropped
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"]),
+        helper.make_node("Constant", [], ["shape"], value_ints=[0]),
+        helper.make_node("Expand", ["a", "shape"], ["b"]),
+        helper.make_node("Neg", ["b"], ["y"]),
+    ]
+    [y] = run_graph(nodes, {"x": np.ones(1)}, ["y"])
+    assert y.shape == (1,)
+
+
 def test_loop_of_no_steps_forgets_the_shape_of_its_rows(run_graph):
     assert PROFILE.empty_loop_forgets_shape
     step = helper.make_tensor_value_info("step", TensorProto.INT64, ())

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder, ModelScope, Names
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.inference import dims_of, signature
-from pytensor_onnx.passes import exact, integer, ordering
+from pytensor_onnx.passes import empty, exact, integer, ordering
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.targets import Profile, main_type
 
@@ -238,6 +238,12 @@ class _Legaliser:
             return exact.nan_log_softmax, f"{what} guarded: NaN propagates"
         if op in ("TopK", "Unique") and not ordering.is_guarded(node):
             return self._order_form(node, dtype)
+        if (
+            op == "Expand"
+            and profile.expand_to_nothing_is_dropped
+            and empty.expands_to_nothing(node)
+        ):
+            return empty.expand_to_nothing, "Expand to a size of zero made a Slice"
         if op == "MatMul" and profile.empty_products_unwritten and exact.may_be_empty_batch(node):
             return exact.batched_product, f"{what} guarded: an empty product is zero"
         return None, ""

@@ -87,6 +87,9 @@ class Profile:
     empty_loop_forgets_shape: bool = False
     """A Loop of no steps gives scan outputs of shape (0, 0), not (0, n), if its body says no n."""
 
+    expand_to_nothing_is_dropped: bool = False
+    """The optimizer drops an Expand to a constant shape with a zero: a size of one stays one."""
+
     empty_products_unwritten: bool = False
     """MatMul of batches of matrices whose inner dimension is 0 writes the zeros of the first only."""
 

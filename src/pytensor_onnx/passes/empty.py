@@ -1,0 +1,22 @@
+"""Forms of operators that are right for arrays without elements."""
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.inference import constant_ints
+
+
+def expands_to_nothing(node: ir.Node) -> bool:
+    """Return whether an Expand is known to broadcast to a size of zero."""
+    return 0 in (constant_ints(node.inputs[1]) or ())
+
+
+def expand_to_nothing(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Broadcast to one where the size is zero, and take nothing of that."""
+    x, shape = node.inputs
+    sizes = np.array(constant_ints(shape), dtype="int64")
+    expanded = onnx.Expand(x, onnx.constant(np.maximum(sizes, 1)))
+    axes = (np.flatnonzero(sizes == 0) - sizes.size).tolist()
+    nothing = onnx.ints([0] * len(axes))
+    return onnx.Slice(expanded, nothing, nothing, onnx.ints(axes))
