@@ -244,7 +244,10 @@ def lower_imag(op: ps.Imag, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value
 
 @onnx_funcify.register(ps.Cast)
 def lower_cast(op: ps.Cast, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Convert to the dtype of the result."""
+    """Convert to the dtype of the result.
+
+    What becomes of a float that an integer dtype cannot hold depends on the machine, as in NumPy.
+    """
     return onnx.cast(x, node.outputs[0].type.dtype)
 
 
