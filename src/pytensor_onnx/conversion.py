@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -18,6 +19,7 @@ from pytensor_onnx.builder import (
     live_nodes,
     name_values,
 )
+from pytensor_onnx.dims import sizes_in
 from pytensor_onnx.dispatch.basic import GraphConverter, check_type, user_line
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
 from pytensor_onnx.inference import Dim, dims_of, output_dims
@@ -99,6 +101,7 @@ def convert(
         scope.names.unique(name) for name in output_names or names_of(fgraph.outputs, "output")
     ]
     converter.convert(fgraph.toposort())
+    _drop_checks_of_inputs(converter, inputs)
     outputs = _make_outputs(fgraph, converter, wanted)
     raise_problems(converter.problems)
 
@@ -224,6 +227,47 @@ def _names_by_axis(name: str, rank: int, renamed: Mapping[int, str]) -> dict[int
             )
         names[axis % rank] = dim
     return names
+
+
+def _drop_checks_of_inputs(converter: GraphConverter, inputs: Sequence[ir.Value]) -> None:
+    """Drop checks that two sizes of inputs are equal where other nodes require the same.
+
+    The inputs then name the sizes alike, and every call compares sizes of one name.
+    """
+    scope = converter.onnx.scope
+    given = {dim for value in inputs for dim in dims_of(value) or () if isinstance(dim, str)}
+    kept: dict[ir.Value, ir.Value] = {}
+    for node in converter.onnx.nodes:
+        checked = _checked_sizes(node, scope)
+        if checked <= given and len({scope.canonical_dim(dim) for dim in checked}) == 1:
+            (copy,) = node.attributes["then_branch"].as_graph()
+            value = copy.inputs[0]
+            assert value is not None
+            kept[node.outputs[0]] = value
+            ir.convenience.replace_all_uses_with(node.outputs[0], value)
+    if kept:
+        for variable, value in converter.values.items():
+            converter.values[variable] = _followed(value, kept)
+
+
+def _followed(value: Any, replaced: Mapping[ir.Value, ir.Value]) -> Any:
+    while isinstance(value, ir.Value) and value in replaced:
+        value = replaced[value]
+    return value
+
+
+def _checked_sizes(node: ir.Node, scope: ModelScope) -> set[Dim]:
+    """Return the two dimensions that a node checks to be equal, none where it does not."""
+    if node.op_type != "If" or node.domain or node.inputs[0] is None:
+        return set()
+    failed = node.attributes["else_branch"].as_graph()
+    condition = node.inputs[0].producer()
+    if condition is None or condition.op_type != "Equal":
+        return set()
+    if not any(inner.name in scope.failures for inner in failed):
+        return set()
+    sizes = [sizes_in(value) for value in condition.inputs]
+    return {dim for known in sizes if known is not None and len(known) == 1 for dim in known}
 
 
 def _make_outputs(

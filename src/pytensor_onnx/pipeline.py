@@ -5,6 +5,7 @@ from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.passes import (
     drop_leading_axes,
     fuse_gemm,
+    keep_reduced_axes,
     legalise,
     protect_scales,
     vector_products,
@@ -39,6 +40,7 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
     model, scope, profile = converted.model, converted.scope, get_profile(target)
     vector_products(model, scope)
     drop_leading_axes(model, scope)
+    keep_reduced_axes(model, scope)
     fuse_gemm(model, scope)
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite

@@ -75,7 +75,9 @@ def lower_reduction(op: CAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir
         raise onnx.unsupported(f"a reduction with {op.scalar_op} has no counterpart in ONNX")
     result_dtype = node.outputs[0].type.dtype
     axes = _reduced_axes(op, node)
-    if isinstance(op, NonZeroDimsCAReduce) and op.initial:
+    is_float = dtype_of(x).is_floating_point()
+    # Of no floats, the extremum is the initial value in ONNX as well.
+    if isinstance(op, NonZeroDimsCAReduce) and op.initial and not is_float:
         x, axes = _with_initial(op, onnx, x, axes)
     x = onnx.cast(x, _accumulator(op, node))
     return onnx.cast(reduction(onnx, x, axes) if axes else x, result_dtype)

@@ -2,8 +2,16 @@
 
 from pytensor_onnx.passes.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fuse_gemm import fuse_gemm
+from pytensor_onnx.passes.keep_reduced_axes import keep_reduced_axes
 from pytensor_onnx.passes.legalise import legalise
 from pytensor_onnx.passes.protect_scales import protect_scales
 from pytensor_onnx.passes.vector_products import vector_products
 
-__all__ = ["drop_leading_axes", "fuse_gemm", "legalise", "protect_scales", "vector_products"]
+__all__ = [
+    "drop_leading_axes",
+    "fuse_gemm",
+    "keep_reduced_axes",
+    "legalise",
+    "protect_scales",
+    "vector_products",
+]

@@ -1,5 +1,6 @@
 """The PyTensor rewrites that prepare a graph for conversion, and those of our own."""
 
+from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers its rewrite
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
 from pytensor_onnx.rewriting import names as names  # registers its rewrite
 from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx
