@@ -178,6 +178,7 @@ class Builder:
         self.shaped: bool = shaped and (parent is None or parent.shaped)
         self.in_branch = parent is not None
         self.provenance: dict[str, str] = {}
+        self.peek: Callable[[Any], Any] = {}.get
         self._tape = Tape()
         self._parent = parent
         self._sizes_read: dict[Hashable, ir.Value] = {}

@@ -12,6 +12,10 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.basic import JITLinker
+from pytensor.scan.rewriting.inner_graph import (
+    functional_rewrite_scan_inner_graph,
+    rewrite_scan_inner_graph,
+)
 
 from pytensor_onnx.executor import ONNXFunctionMaker
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
@@ -180,6 +184,7 @@ class ONNXMode(Mode):
 
 
 rewrite_ofg_inner_graph.register(ONNXLinker)(functional_rewrite_ofg_inner_graph)
+rewrite_scan_inner_graph.register(ONNXLinker)(functional_rewrite_scan_inner_graph)
 
 ONNX = ONNXMode(ONNXLinker(), ONNX_QUERY)
 register_linker("onnx", ONNXLinker())

@@ -2,9 +2,11 @@
 
 from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     blockwise,
+    conditional,
     elemwise,
     math,
     scalar,
+    scan,
     shape,
     sort,
     subtensor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import reduce, singledispatch
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from pytensor.graph.type import Type
 from pytensor.printing import Print
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarType
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType, TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
@@ -137,8 +138,9 @@ class GraphConverter:
 
     def _convert_node(self, node: Apply) -> None:
         self.onnx.provenance = _provenance(node)
-        if any(_is_complex(v) and not isinstance(v, Constant) for v in node.inputs):
-            # Their problem is known, and no value of their dtype stands for them.
+        self.onnx.peek = self.values.get
+        if any(not _is_supported(v) and not isinstance(v, Constant) for v in node.inputs):
+            # Their problem is known, and no value of their type stands for them.
             self.values.update((v, _placeholder(v)) for v in node.outputs)
             return
         try:
@@ -151,7 +153,8 @@ class GraphConverter:
             self.values.update((v, _placeholder(v)) for v in node.outputs)
             return
         except NestedProblems as nested:
-            self.problems.extend(nested.problems)
+            where = user_line(node.outputs[0])
+            self.problems.extend(replace(p, where=p.where or where) for p in nested.problems)
             self.values.update((v, _placeholder(v)) for v in node.outputs)
             return
         values = [lowered] if isinstance(lowered, ir.Value) else list(lowered or [])
@@ -224,7 +227,7 @@ def check_type(type_: Type) -> None:
     """Raise `UnsupportedCase` for a type that no ONNX tensor can hold."""
     if isinstance(type_, NoneTypeT):
         return
-    if not isinstance(type_, TensorType | ScalarType):
+    if not isinstance(type_, DenseTensorType | ScalarType):
         raise _UnsupportedType(
             type_,
             "only dense tensors and scalars have a counterpart in ONNX",
@@ -236,6 +239,15 @@ def check_type(type_: Type) -> None:
             "ONNX runtimes do not compute with complex numbers",
             "carry the real and the imaginary part as two real tensors",
         )
+
+
+def _is_supported(variable: Variable) -> bool:
+    """Return whether a variable has a type that ONNX can hold."""
+    try:
+        check_type(variable.type)
+    except UnsupportedCase:
+        return False
+    return True
 
 
 def convert_inner(
@@ -283,10 +295,6 @@ def _provenance(node: Apply) -> dict[str, str]:
     if names:
         provenance["pytensor.variable"] = ", ".join(names)
     return provenance
-
-
-def _is_complex(variable: Variable) -> bool:
-    return str(getattr(variable.type, "dtype", "")).startswith("complex")
 
 
 def _placeholder(variable: Variable) -> ir.Value:

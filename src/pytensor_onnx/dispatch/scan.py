@@ -1,0 +1,410 @@
+"""Scan, which becomes a Loop that carries the latest values and stacks what each step returns.
+
+PyTensor keeps every recurrent output in a buffer that holds its initial values too, and reads past
+values by their offset (tap) from the step. Here past values are carried from step to step, one for
+each tap, so that no buffer is copied; the buffer is put together after the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.scan.op import Scan
+from pytensor.tensor.basic import AllocEmpty, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.subtensor import IncSubtensor
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import Dim, Dims, constant_ints, dims_of, sizes_in
+from pytensor_onnx.dispatch.basic import convert_inner, onnx_funcify
+from pytensor_onnx.dispatch.failure import name_failure
+from pytensor_onnx.inference import dtype_of
+
+
+@onnx_funcify.register(Scan)
+def lower_scan(op: Scan, node: Apply, onnx: Builder, *outer: ir.Value) -> list[ir.Value]:
+    """Run the inner graph in a Loop."""
+    return _Lowering(op, node, onnx, list(outer)).run()
+
+
+@dataclass
+class _History:
+    """The latest values of one output, the newest first, carried from step to step."""
+
+    initial: list[ir.Value]
+    past: list[ir.Value] = field(default_factory=list)
+    final: list[ir.Value] = field(default_factory=list)
+    trace: ir.Value | None = None
+
+
+class _Lowering:
+    """The lowering of one Scan; the inputs and outputs of its op are grouped by `Scan` itself."""
+
+    def __init__(self, op: Scan, node: Apply, onnx: Builder, outer: list[ir.Value]) -> None:
+        self.op, self.info, self.node = op, op.info, node
+        self.onnx, self.outer = onnx, outer
+        self.loop = onnx.subgraph()
+        self.n_steps = self._checked_steps()
+        self.step = _declared("step", ir.DataType.INT64, ())
+        self.going = _declared("going", ir.DataType.BOOL, ())
+        self.state: list[tuple[ir.Value, ir.Value]] = []
+
+    def run(self) -> list[ir.Value]:
+        op, info, inner = self.op, self.info, list(self.op.fgraph.inputs)
+        sequences = [
+            self._element(i, sequence, variable)
+            for i, (sequence, variable) in enumerate(
+                zip(op.outer_seqs(self.outer), op.inner_seqs(inner), strict=True)
+            )
+        ]
+        mit_mot = self._mit_mot_histories()
+        mit_mot_taps = [
+            self._mit_mot_tap(i, tap, mit_mot[i])
+            for i, taps in enumerate(info.normalized_mit_mot_in_slices)
+            for tap in taps
+        ]
+        recurrent = self._recurrent_histories()
+        taps = [
+            history.past[-tap - 1]
+            for history, slices in zip(
+                recurrent, info.mit_sot_in_slices + info.sit_sot_in_slices, strict=True
+            )
+            for tap in slices
+        ]
+        untraced = [self._carry(x) for x in op.outer_untraced_sit_sot(self.outer)]
+        arguments = [*sequences, *mit_mot_taps, *taps, *untraced, *op.outer_non_seqs(self.outer)]
+        results = convert_inner(op.fgraph, self.loop, arguments)
+        return self._close(results, mit_mot, recurrent)
+
+    def _checked_steps(self) -> ir.Value:
+        """Return the number of steps, which fails where it is negative."""
+        steps = self.onnx.cast(self.outer[0], "int64")
+        if steps.const_value is not None:
+            if int(steps.const_value.numpy()) < 0:
+                raise self.onnx.unsupported("a scan cannot run a negative number of steps")
+            return steps
+        if sizes_in(steps) not in (None, (None,)):
+            return steps
+        is_negative = self.onnx.cast(self.onnx.Less(steps, 0), "int64")
+        checked = self.onnx.Gather(self.onnx.Unsqueeze(steps, [0]), is_negative, axis=0)
+        name = self.op.name or "scan"
+        name_failure(
+            self.onnx, checked, IndexError(f"{name} was asked to run a negative number of steps")
+        )
+        return checked
+
+    def _element(self, position: int, sequence: ir.Value, variable: Variable) -> ir.Value:
+        """Return what a sequence holds at this step."""
+        element = self.loop.Gather(sequence, self.step, axis=0)
+        name = self.op.name or "scan"
+        name_failure(
+            self.loop,
+            element,
+            ValueError(f"sequence {position} of {name} ends before its steps do"),
+        )
+        return element
+
+    def _carry(self, initial: ir.Value) -> ir.Value:
+        """Return the value that a step gets, and note where it starts from."""
+        dims = dims_of(initial)
+        inside = _declared("state", dtype_of(initial), dims)
+        self.state.append((initial, inside))
+        return inside
+
+    def _history(self, initial: list[ir.Value]) -> _History:
+        return _History(initial, [self._carry(x) for x in initial])
+
+    def _recurrent_histories(self) -> list[_History]:
+        op, info = self.op, self.info
+        buffers = op.outer_mitsot(self.outer) + op.outer_sitsot(self.outer)
+        variables = op.outer_mitsot(self.node.inputs) + op.outer_sitsot(self.node.inputs)
+        histories = []
+        for buffer, variable, taps in zip(
+            buffers, variables, info.mit_sot_in_slices + info.sit_sot_in_slices, strict=True
+        ):
+            length = -min(taps)
+            initial = self._initial_rows(variable)
+            source = buffer if initial is None else initial
+            rows = [self._row(source, i) for i in range(length)]
+            histories.append(self._history(rows[::-1]))
+        return histories
+
+    def _initial_rows(self, variable: Variable) -> ir.Value | None:
+        """Return what was put into a fresh buffer before the loop, None where that is not known."""
+        written = _written_to_fresh_buffer(variable)
+        value = None if written is None else self.onnx.peek(written)
+        dims = dims_of(value)
+        return (
+            value if dims and isinstance(dims[0], int) and len(dims) == variable.type.ndim else None
+        )
+
+    def _row(self, buffer: ir.Value, position: int) -> ir.Value:
+        producer = buffer.producer()
+        if producer is not None and producer.op_type == "Unsqueeze":
+            operand, axes = producer.inputs
+            if constant_ints(axes) == [0] and operand is not None:
+                return operand
+        return self.onnx.Gather(buffer, np.int64(position), axis=0)
+
+    def _mit_mot_histories(self) -> list[dict[int, _History]]:
+        """Return, for each buffer that is read and written, the histories of its written offsets.
+
+        What is read at offset t was written by the nearest later offset o, o - t steps before.
+        """
+        groups = []
+        for buffer, reads, writes in zip(
+            self.op.outer_mitmot(self.outer),
+            self.info.normalized_mit_mot_in_slices,
+            self.info.normalized_mit_mot_out_slices,
+            strict=True,
+        ):
+            depths = dict.fromkeys(writes, 0)
+            for tap in reads:
+                written = _nearest_later(writes, tap)
+                if written is not None:
+                    depths[written] = max(depths[written], written - tap)
+            groups.append(
+                {
+                    o: self._history([self._row(buffer, o - k) for k in range(1, depth + 1)])
+                    for o, depth in depths.items()
+                }
+            )
+        return groups
+
+    def _mit_mot_tap(self, group: int, tap: int, histories: dict[int, _History]) -> ir.Value:
+        written = _nearest_later(tuple(histories), tap)
+        if written is not None:
+            return histories[written].past[written - tap - 1]
+        buffer = self.op.outer_mitmot(self.outer)[group]
+        return self.loop.Gather(buffer, self.loop.Add(self.step, tap), axis=0)
+
+    def _close(
+        self,
+        results: list[ir.Value],
+        mit_mot: list[dict[int, _History]],
+        recurrent: list[_History],
+    ) -> list[ir.Value]:
+        """Emit the Loop and return the outputs of the Scan."""
+        op, loop = self.op, self.loop
+        written = [h for group in mit_mot for h in group.values()]
+        new_written = [x for group in op.inner_mitmot_outs_grouped(results) for x in group]
+        new_recurrent = op.inner_mitsot_outs(results) + op.inner_sitsot_outs(results)
+        next_state: list[ir.Value] = []
+        for history, new in [
+            *zip(written, new_written, strict=True),
+            *zip(recurrent, new_recurrent, strict=True),
+        ]:
+            next_state += [new, *history.past][: len(history.past)]
+        next_state += op.inner_untraced_sit_sot_outs(results)
+        buffers = op.outer_mitsot(self.outer) + op.outer_sitsot(self.outer)
+        traced = [
+            new
+            for new, history, buffer in zip(new_recurrent, recurrent, buffers, strict=True)
+            if not self._keeps_only_state(history, buffer)
+        ]
+        stacked = [*new_written, *traced, *op.inner_nitsot_outs(results)]
+        going = self._condition(results)
+        body = loop.graph(
+            [self.step, self.going, *(inside for _, inside in self.state)],
+            [going, *next_state, *stacked],
+        )
+        values = self.onnx.loop(self.n_steps, None, [initial for initial, _ in self.state], body)
+        n_state = len(self.state)
+        final, traces = values[:n_state], values[n_state:]
+        for trace, row in zip(traces, stacked, strict=True):
+            dims = dims_of(row)
+            trace.shape = None if dims is None else ir.Shape((None, *_sizes_only(dims)))
+        last: list[ir.Value] = final
+        for history in [*written, *recurrent]:
+            history.final, last = last[: len(history.past)], last[len(history.past) :]
+        for history in written:
+            history.trace, *traces = traces
+        for history, buffer in zip(recurrent, buffers, strict=True):
+            if not self._keeps_only_state(history, buffer):
+                history.trace, *traces = traces
+        return [
+            *(self._mit_mot_output(i, group) for i, group in enumerate(mit_mot)),
+            *(
+                self._recurrent_output(history, buffer, variable)
+                for history, buffer, variable in zip(
+                    recurrent,
+                    buffers,
+                    op.outer_mitsot(self.node.inputs) + op.outer_sitsot(self.node.inputs),
+                    strict=True,
+                )
+            ),
+            *(
+                self._fit(trace, size, variable, 0)
+                for trace, size, variable in zip(
+                    traces,
+                    op.outer_nitsot(self.outer),
+                    op.outer_nitsot(self.node.inputs),
+                    strict=True,
+                )
+            ),
+            *last,
+        ]
+
+    def _condition(self, results: list[ir.Value]) -> ir.Value:
+        """Return whether another step follows: an inner `until` that holds ends the loop."""
+        if not self.info.as_while:
+            return self.loop.Identity(self.going)
+        return self.loop.Not(self.loop.cast(results[-1], "bool"))
+
+    def _keeps_only_state(self, history: _History, buffer: ir.Value) -> bool:
+        """Return whether a buffer has no place for more than the latest values."""
+        dims = dims_of(buffer)
+        return dims is not None and dims[0] == len(history.initial)
+
+    def _mit_mot_output(self, group: int, histories: dict[int, _History]) -> ir.Value:
+        """Return a buffer with what was written to it, the last write to each place winning."""
+        onnx, buffer = self.onnx, self.op.outer_mitmot(self.outer)[group]
+        dims = dims_of(buffer)
+        for offset in sorted(histories, reverse=True):
+            trace = self._with_row_shape(histories[offset].trace, buffer)
+            end = onnx.Add(onnx.Shape(trace, start=0, end=1), offset)
+            parts = [onnx.Slice(buffer, [0], [offset], [0])] if offset else []
+            parts += [trace, onnx.Slice(buffer, end, onnx.ints([_END]), onnx.ints([0]))]
+            buffer = onnx.Concat(*parts, axis=0)
+            buffer.shape = None if dims is None else ir.Shape(dims)
+        return buffer
+
+    def _recurrent_output(
+        self, history: _History, buffer: ir.Value, variable: Variable
+    ) -> ir.Value:
+        """Return initial values and trace as PyTensor keeps them: the last that fit the buffer."""
+        onnx = self.onnx
+        if history.trace is None:
+            rows = [onnx.Unsqueeze(x, [0]) for x in reversed(history.final)]
+            return onnx.Concat(*rows, axis=0) if len(rows) > 1 else rows[0]
+        n_initial = len(history.initial)
+        rows = [onnx.Unsqueeze(x, [0]) for x in reversed(history.initial)]
+        trace = self._with_row_shape(history.trace, buffer)
+        whole = onnx.Concat(*rows, trace, axis=0)
+        return self._fit(whole, None, variable, n_initial, buffer)
+
+    def _with_row_shape(self, trace: ir.Value | None, buffer: ir.Value) -> ir.Value:
+        """Return a trace whose rows have the shape of a buffer's, even if there are none."""
+        assert trace is not None
+        dims, n_steps = dims_of(buffer), self.n_steps.const_value
+        runs = n_steps is not None and int(n_steps.numpy()) > 0
+        if runs or dims is None or all(isinstance(d, int) for d in dims[1:]):
+            return trace
+        onnx = self.onnx
+        shape = onnx.Concat(
+            onnx.Shape(trace, start=0, end=1), onnx.sizes(buffer, 1, len(dims)), axis=0
+        )
+        reshaped = onnx.Reshape(trace, shape, allowzero=1)
+        reshaped.shape = ir.Shape((None, *dims[1:]))
+        return reshaped
+
+    def _fit(
+        self,
+        whole: ir.Value,
+        size: ir.Value | None,
+        variable: Variable,
+        n_initial: int,
+        buffer: ir.Value | None = None,
+    ) -> ir.Value:
+        """Return the last rows that a buffer holds; one that is too long ends in zeros.
+
+        The latter happens to gradients that are truncated, as they are not computed for all steps.
+        """
+        if self._is_exact(variable, n_initial):
+            return whole
+        onnx = self.onnx
+        if size is None:
+            assert buffer is not None
+            size = onnx.size(buffer, 0)
+        size = onnx.Reshape(onnx.cast(size, "int64"), onnx.ints([1]))
+        rank = len(onnx.dims(whole))
+        n_rows = onnx.Shape(whole, start=0, end=1)
+        missing = onnx.Max(onnx.Sub(size, n_rows), 0)
+        start = onnx.Max(onnx.Sub(n_rows, size), 0)
+        last = onnx.Slice(whole, start, onnx.ints([_END]), onnx.ints([0]))
+        if self.info.as_while:
+            return last
+        zero = onnx.constant(np.zeros((), dtype_of(whole).numpy()))
+        shape = (
+            missing
+            if rank == 1
+            else onnx.Concat(missing, onnx.Shape(whole, start=1, end=rank), axis=0)
+        )
+        return onnx.Concat(last, onnx.Expand(zero, shape), axis=0)
+
+    def _is_exact(self, variable: Variable, n_initial: int) -> bool:
+        """Return whether a buffer is known to hold all of an output and no more."""
+        n_steps = self.node.inputs[0]
+        size = _buffer_size(variable) if n_initial else variable
+        if size is None:
+            return False
+        if isinstance(size, Constant) and isinstance(n_steps, Constant):
+            return int(size.data) == int(n_steps.data) + n_initial
+        return _is_sum(size, n_steps, n_initial)
+
+
+_END = np.iinfo(np.int64).max
+
+
+def _declared(name: str, dtype: ir.DataType, dims: Dims | None) -> ir.Value:
+    shape = None if dims is None else ir.Shape(_sizes_only(dims))
+    return ir.Value(name=name, type=ir.TensorType(dtype), shape=shape)
+
+
+def _sizes_only(dims: Dims) -> list[Dim]:
+    return [d if isinstance(d, int) else None for d in dims]
+
+
+def _nearest_later(writes: Sequence[int], tap: int) -> int | None:
+    return min((o for o in writes if o > tap), default=None)
+
+
+def _written_to_fresh_buffer(variable: Variable) -> Variable | None:
+    """Return what `set_subtensor(empty[:k], rows)` put first into a buffer, one row for each k."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
+        return None
+    empty, rows, *bounds = node.inputs
+    (index,) = node.op.idx_list if len(node.op.idx_list) == 1 else (None,)
+    starts_first = isinstance(index, slice) and index.start is None and index.step is None
+    if not starts_first or empty.owner is None or not isinstance(empty.owner.op, AllocEmpty):
+        return None
+    stop = bounds[0] if len(bounds) == 1 else None
+    n_rows = rows.type.shape[0] if rows.type.ndim else None
+    is_whole = isinstance(stop, Constant) and n_rows == int(stop.data)
+    return rows if is_whole else None
+
+
+def _buffer_size(variable: Variable) -> Variable | None:
+    """Return the length of a buffer that PyTensor allocated for a scan."""
+    owner = variable.owner
+    if owner is not None and isinstance(owner.op, IncSubtensor):
+        owner = owner.inputs[0].owner
+    if owner is None or not isinstance(owner.op, AllocEmpty):
+        return None
+    return owner.inputs[0]
+
+
+def _is_sum(size: Variable, n_steps: Variable, n_initial: int) -> bool:
+    """Return whether an expression is the number of steps plus a constant."""
+    size, n_steps = _unwrapped(size), _unwrapped(n_steps)
+    if n_initial == 0:
+        return size is n_steps
+    if size.owner is None or str(getattr(size.owner.op, "scalar_op", size.owner.op)) != "add":
+        return False
+    constants = [v for v in size.owner.inputs if isinstance(v, Constant)]
+    others = [_unwrapped(v) for v in size.owner.inputs if not isinstance(v, Constant)]
+    total = sum(int(v.data) for v in constants)
+    return len(others) == 1 and others[0] is n_steps and total == n_initial
+
+
+def _unwrapped(variable: Variable) -> Variable:
+    """Return what stands behind conversions between tensors and scalars."""
+    while variable.owner is not None and isinstance(
+        variable.owner.op, TensorFromScalar | ScalarFromTensor
+    ):
+        (variable,) = variable.owner.inputs
+    return variable

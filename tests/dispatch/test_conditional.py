@@ -1,0 +1,74 @@
+"""Branches are chosen at run time, and the one that is not taken is not computed."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.conditional.op import ifelse
+from pytensor.raise_op import Assert
+
+from pytensor_onnx import compile_onnx
+from tests.conftest import compare_onnx_and_py, op_types
+
+
+@pytest.fixture
+def x():
+    return pt.vector("x")
+
+
+@pytest.fixture
+def c():
+    return pt.scalar("c")
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0, -2.0])
+def test_one_branch_is_returned(x, c, value):
+    compare_onnx_and_py([x, c], ifelse(c > 0, x * 2, pt.exp(x)), [np.arange(3.0), value])
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0])
+def test_several_outputs_of_different_sizes(x, c, value):
+    outputs = ifelse(c > 0, [x * 2, x[:1]], [pt.exp(x), x])
+    compare_onnx_and_py([x, c], outputs, [np.arange(3.0), value])
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0, -5.0])
+def test_nested(x, c, value):
+    inner = ifelse(c > -3, x + 1, x - 1)
+    compare_onnx_and_py([x, c], ifelse(c > 0, x * 2, inner), [np.arange(3.0), value])
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0])
+def test_gradients(x, c, value):
+    y = ifelse(c > 0, (x**2).sum(), pt.exp(x).sum())
+    compare_onnx_and_py([x, c], pt.grad(y, x), [np.arange(3.0), value])
+
+
+def test_branch_that_is_not_taken_cannot_fail(x, c):
+    failing = Assert("never")(x, pt.eq(x.sum(), -1))
+    run = compile_onnx([x, c], ifelse(c > 0, x * 2, failing * 3), verify=False)
+    np.testing.assert_array_equal(run(np.ones(2), 1.0), [2.0, 2.0])
+    with pytest.raises(AssertionError, match="never"):
+        run(np.ones(2), 0.0)
+
+
+def test_work_of_a_branch_stands_inside_it(x, c):
+    program = compare_onnx_and_py(
+        [x, c], ifelse(c > 0, pt.exp(x), pt.log(x)), [np.arange(1.0, 3.0), 1.0]
+    )
+    assert op_types(program) == ["Greater", "If"]
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0])
+def test_inputs_and_constants_as_branches(x, c, value):
+    compare_onnx_and_py([x, c], ifelse(c > 0, x, pt.zeros(3)), [np.arange(3.0), value])
+
+
+def test_inside_a_loop(x):
+    def step(e, total):
+        return ifelse(e > 1, total + e, total * 2)
+
+    y = pytensor.scan(
+        step, sequences=[x], outputs_info=[pt.constant(1.0, dtype="float64")], return_updates=False
+    )
+    compare_onnx_and_py([x], y, [np.array([0.0, 2.0, 1.0, 3.0])])
