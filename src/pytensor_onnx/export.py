@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx_ir.passes.common import InlinePass
+from onnx_ir.passes.common import (
+    DeduplicateInitializersPass,
+    InlinePass,
+    LiftConstantsToInitializersPass,
+)
 from pytensor.compile.executor import Function
 from pytensor.compile.ops import view_op
 from pytensor.compile.sharedvalue import SharedVariable
@@ -317,6 +321,8 @@ def _export(
     changes = prepare(converted, target, assume_finite=assume_finite)
     if inline_functions and model.functions:
         model = InlinePass()(model).model
+        LiftConstantsToInitializersPass(size_limit=0)(model)
+        DeduplicateInitializersPass()(model)
     program = ONNXProgram(
         model,
         reference=reference,

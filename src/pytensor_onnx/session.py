@@ -198,9 +198,10 @@ class Session:
     def explain(self, error: Exception) -> Exception:
         """Return the exception that says in the user's terms what went wrong at run time."""
         text = str(error)
-        for name, failure in self.failures.items():
-            if name in text:
-                return type(failure)(*failure.args)
+        failed = [name for name in self.failures if name in text]
+        if failed:
+            failure = self.failures[max(failed, key=len)]
+            return type(failure)(*failure.args)
         return PyTensorONNXError(f"ONNX Runtime failed: {text}")
 
 

@@ -74,6 +74,7 @@ def test_every_dtype_is_sliced_and_gathered(dtype):
 def test_slices_beyond_the_ends_select_what_there_is(size):
     x = pt.vector("x")
     results = [x[3:], x[:-3], x[-3:], x[1:-1], x[::-2], x[4:1:-1], x[-1:-9:-1], x[9:2:-3]]
+    results += [x[-2::-1], x[-4:-9:-2], x[-3::-3], x[: -(2**62) : -1], x[-(2**62) :: -1]]
     compare_onnx_and_py([x], results, [np.arange(float(size))])
 
 
@@ -87,7 +88,17 @@ def test_indices_of_every_integer_dtype_come_from_inputs(dtype):
 
 @pytest.mark.parametrize(
     ("start", "stop", "step"),
-    [(0, 5, 1), (-1, -6, -1), (4, 0, -2), (-100, 100, 3), (100, -100, -3), (3, 3, 1), (5, 1, 1)],
+    [
+        (0, 5, 1),
+        (-1, -6, -1),
+        (4, 0, -2),
+        (-100, 100, 3),
+        (100, -100, -3),
+        (3, 3, 1),
+        (5, 1, 1),
+        (-7, -9, -1),
+        (-6, 9, -1),
+    ],
 )
 def test_all_three_parts_of_a_slice_come_from_inputs(start, stop, step):
     x, i, j, k = pt.vector("x"), *pt.lscalars("i", "j", "k")

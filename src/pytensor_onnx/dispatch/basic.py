@@ -299,7 +299,7 @@ def _provenance(node: Apply) -> dict[str, str]:
 
 def _placeholder(variable: Variable) -> ir.Value:
     dtype = getattr(variable.type, "dtype", None)
-    if dtype is None or _is_complex(variable):
+    if dtype is None or not _is_supported(variable):
         return ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
     shape = getattr(variable.type, "shape", ())
     return ir.Value(

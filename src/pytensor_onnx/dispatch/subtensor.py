@@ -21,6 +21,8 @@ Combine = Callable[[Builder, ir.Value, ir.Value], ir.Value]
 
 _INT64_MAX = np.iinfo(np.int64).max
 _INT64_MIN = np.iinfo(np.int64).min
+# Runtimes take the largest integer for an open end, even where the slice goes backwards.
+_PAST_THE_END = _INT64_MAX - 1
 _LARGEST_CONSTANT_INDEX = 1024
 
 
@@ -49,7 +51,7 @@ def _entries(
 
 
 def _select(onnx: Builder, x: ir.Value, entries: Sequence[Entry]) -> ir.Value:
-    slices = _slices(onnx, entries)
+    slices = _slices(onnx, x, entries)
     if slices.axes:
         x = onnx.Slice(
             x,
@@ -64,16 +66,18 @@ def _select(onnx: Builder, x: ir.Value, entries: Sequence[Entry]) -> ir.Value:
     return x
 
 
-def _slices(onnx: Builder, entries: Sequence[Entry]) -> _Slices:
+def _slices(onnx: Builder, x: ir.Value, entries: Sequence[Entry]) -> _Slices:
     slices = _Slices()
     for axis, entry in enumerate(entries):
         if not isinstance(entry, slice) or entry == slice(None):
             continue
         step = onnx.constant(np.int64(1)) if entry.step is None else entry.step
+        start = _bound(onnx, entry.start, step, at_start=True)
+        stop = _bound(onnx, entry.stop, step, at_start=False)
         slices.axes.append(axis)
         slices.steps.append(step)
-        slices.starts.append(_bound(onnx, entry.start, step, at_start=True))
-        slices.stops.append(_bound(onnx, entry.stop, step, at_start=False))
+        slices.starts.append(start)
+        slices.stops.append(_stop_before_the_front(onnx, x, axis, start, stop, step))
     return slices
 
 
@@ -82,10 +86,35 @@ def _bound(onnx: Builder, bound: ir.Value | None, step: ir.Value, *, at_start: b
     if bound is not None:
         return bound
     forward, backward = (0, _INT64_MAX) if at_start else (_INT64_MAX, _INT64_MIN)
-    if step.const_value is not None:
-        return onnx.constant(np.int64(forward if int(step.const_value.numpy()) > 0 else backward))
-    positive = onnx.Greater(step, 0)
-    return onnx.Where(positive, np.int64(forward), np.int64(backward))
+    signs = constant_ints(step)
+    if signs is not None:
+        return onnx.constant(np.int64(forward if signs[0] > 0 else backward))
+    return onnx.Where(onnx.Greater(step, 0), np.int64(forward), np.int64(backward))
+
+
+def _stop_before_the_front(
+    onnx: Builder, x: ir.Value, axis: int, start: ir.Value, stop: ir.Value, step: ir.Value
+) -> ir.Value:
+    """Return a stop that selects nothing where a backward slice starts before the first element.
+
+    ONNX lets such a slice start at the first element.
+    """
+    first, signs = constant_ints(start), constant_ints(step)
+    if (signs and signs[0] > 0) or (first and first[0] >= -1):
+        return stop
+    size = onnx.size(x, axis)
+    known = constant_ints(size)
+    if first and known:
+        before_front = onnx.constant(np.bool_(first[0] + known[0] < 0))
+    elif first:
+        before_front = onnx.Less(size, -first[0])
+    else:
+        before_front = onnx.Less(start, onnx.Neg(size))
+    if signs is None:
+        before_front = onnx.And(before_front, onnx.Less(step, 0))
+    if before_front.const_value is not None:
+        return onnx.constant(np.int64(_PAST_THE_END)) if before_front.const_value.numpy() else stop
+    return onnx.Where(before_front, np.int64(_PAST_THE_END), stop)
 
 
 @onnx_funcify.register(IncSubtensor)
