@@ -7,6 +7,7 @@ from pytensor.tensor.math import Dot
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
+from pytensor_onnx.dispatch.batch_loop import loop_over_batch
 
 BATCHING = (Dot,)
 """Ops whose lowering works on the last axes, whatever stands before them."""
@@ -14,10 +15,7 @@ BATCHING = (Dot,)
 
 @onnx_funcify.register(Blockwise)
 def lower_blockwise(op: Blockwise, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
-    """Lower the core Op where its ONNX form repeats over leading axes by itself."""
+    """Lower the core Op on all axes where its ONNX form batches by itself, else loop over them."""
     if isinstance(op.core_op, BATCHING):
         return onnx_funcify(op.core_op, node, onnx, *inputs)
-    raise onnx.unsupported(
-        f"no lowering is registered for {type(op.core_op).__name__} over a batch",
-        "write the expression with supported operations, or loop over the batch with pytensor.scan",
-    )
+    return loop_over_batch(op, node, onnx, inputs)
