@@ -11,7 +11,8 @@ from pytensor.tensor.math import Argmax, MulWithoutZeros, NonZeroDimsCAReduce
 from pytensor.tensor.special import LogSoftmax, Softmax
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dispatch.basic import FAILURE_PREFIX, Lowered, onnx_funcify
+from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
+from pytensor_onnx.dispatch.failure import name_failure
 from pytensor_onnx.folding import fold_last_axis, merge_axes
 from pytensor_onnx.inference import Dim, dims_of, dtype_of
 
@@ -92,12 +93,13 @@ def lower_extremum(op: NonZeroDimsCAReduce, node: Apply, onnx: Builder, x: ir.Va
         return result
     name = op.ufunc.__name__
     error = ValueError(f"zero-size array to reduction operation {name} which has no identity")
-    _name_failure(onnx, result, error)
+    if result.producer() is not None and result.producer().op_type.startswith("Reduce"):
+        name_failure(onnx, result, error)
 
     def require(inner: Builder, x: ir.Value, result: ir.Value) -> ir.Value:
         failed = inner.cast(inner.Less(inner.Size(x), inner.Size(result)), "int64")
         checked = inner.Gather(inner.Unsqueeze(result, inner.ints([0])), failed, axis=0)
-        _name_failure(inner, checked, error)
+        name_failure(inner, checked, error)
         return checked
 
     return onnx.call(f"RequireNonEmpty{name.capitalize()}", require, x, result)
@@ -112,20 +114,6 @@ def _may_be_empty(node: Apply, onnx: Builder, x: ir.Value, axes: Sequence[int]) 
     known = dims_of(x) or (None,) * node.inputs[0].type.ndim
     sizes = [(node.inputs[0].type.shape[axis], known[axis]) for axis in axes]
     return not all(any(isinstance(d, int) and d > 0 for d in pair) for pair in sizes)
-
-
-def _name_failure(onnx: Builder, value: ir.Value, error: Exception) -> None:
-    """Name the node that computes a value after the error that it means when the node fails."""
-    producer = value.producer()
-    if producer is None:
-        return
-    text = f"{FAILURE_PREFIX}{type(error).__name__}: {error}"
-    name, count = text, 1
-    while name in onnx.scope.failures:
-        count += 1
-        name = f"{text} ({count})"
-    producer.name = name
-    onnx.scope.failures[name] = error
 
 
 def _accumulator(op: CAReduce, node: Apply) -> str:
@@ -219,7 +207,7 @@ def lower_argmax(op: Argmax, node: Apply, onnx: Builder, x: ir.Value) -> ir.Valu
     if len(axes) != 1:
         x = merge_axes(onnx, x, axes)
     position = onnx.ArgMax(x, axis=axis, keepdims=0)
-    _name_failure(onnx, position, ValueError("attempt to get argmax of an empty sequence"))
+    name_failure(onnx, position, ValueError("attempt to get argmax of an empty sequence"))
     return position
 
 
