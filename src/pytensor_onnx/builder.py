@@ -136,14 +136,15 @@ class ModelScope:
         dims = dims_of(value)
         if dims is None or all(isinstance(d, int) for d in dims):
             return
-        node = value.producer()
-        name = value.name or (_snake_case(node.op_type) if node is not None else "value")
-        value.shape = ir.Shape(
-            [
-                self.dim_names.unique(f"{name}_dim{axis}") if d is None else self.canonical_dim(d)
-                for axis, d in enumerate(dims)
-            ]
-        )
+        if None in dims:
+            node = value.producer()
+            name = value.name or (_snake_case(node.op_type) if node is not None else "value")
+            unique = self.dim_names.unique
+            dims = tuple(unique(f"{name}_dim{i}") if d is None else d for i, d in enumerate(dims))
+            value.shape = ir.Shape(dims)
+        canonical = tuple(map(self.canonical_dim, dims))
+        if canonical != dims:
+            value.shape = ir.Shape(canonical)
 
 
 class Builder:
@@ -344,7 +345,7 @@ class Builder:
 
     def sizes(self, value: ir.Value, start: int, end: int) -> ir.Value:
         """Return the sizes of consecutive axes as a 1-d int64 value, which is read only once."""
-        self._name_dims(value)
+        self.scope.name_dims(value)
         dims = self.dims(value)[start:end]
         if all(isinstance(d, int) for d in dims):
             return self.ints([d for d in dims if isinstance(d, int)])
@@ -354,23 +355,12 @@ class Builder:
 
     def size(self, value: ir.Value, axis: int) -> ir.Value:
         """Return the size of one axis as a 0-d int64 value, a constant where it is static."""
-        self._name_dims(value)
+        self.scope.name_dims(value)
         dim = self.dims(value)[axis]
         if isinstance(dim, int):
             return self.constant(np.int64(dim))
         sizes = self.sizes(value, axis, axis + 1)
         return self._read_once(dim, lambda: self.Squeeze(sizes, self.ints([0])))
-
-    def _name_dims(self, value: ir.Value) -> None:
-        """Name the dimensions of unknown size, so that it is known what a size read stands for."""
-        dims = self.dims(value)
-        if None in dims:
-            node = value.producer()
-            name = value.name or (_snake_case(node.op_type) if node else "value")
-            unique = self.scope.dim_names.unique
-            value.shape = ir.Shape(
-                [unique(f"{name}_dim{i}") if d is None else d for i, d in enumerate(dims)]
-            )
 
     def _read_once(self, key: Hashable, read: Callable[[], ir.Value]) -> ir.Value:
         reader: Builder | None = self
@@ -445,6 +435,25 @@ class Builder:
             "Loop",
             [trip_count, condition, *state],
             {"body": body},
+            outputs=values,
+            metadata_props=dict(self.provenance),
+        )
+        return values
+
+    def scan(
+        self, state: Sequence[ir.Value], sequences: Sequence[ir.Value], body: ir.Graph
+    ) -> list[ir.Value]:
+        """Emit a Scan along the first axis of sequences of one length, which must not be zero.
+
+        The body takes the state and an element of each sequence; it returns the state, and what is
+        stacked along a new first axis.
+        """
+        values = [ir.Value(type=x.type) for x in state]
+        values += [ir.Value(type=x.type) for x in body.outputs[len(state) :]]
+        self._tape.op_multi_out(
+            "Scan",
+            [*state, *sequences],
+            {"body": body, "num_scan_inputs": len(sequences)},
             outputs=values,
             metadata_props=dict(self.provenance),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import onnx_ir as ir
 
@@ -321,7 +321,12 @@ class _Legaliser:
 
 
 def _describe(node: ir.Node, dtype: ir.DataType) -> str:
-    return f"{node.op_type} of {'string' if dtype == ir.DataType.STRING else dtype.numpy()}"
+    return _describe_operator(node.op_type, dtype)
+
+
+@cache
+def _describe_operator(op_type: str, dtype: ir.DataType) -> str:
+    return f"{op_type} of {'string' if dtype == ir.DataType.STRING else dtype.numpy()}"
 
 
 def _used_functions(model: ir.Model, scope: ModelScope) -> list[ir.Function]:
