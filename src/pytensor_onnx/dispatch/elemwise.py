@@ -21,7 +21,12 @@ Reduction = Callable[[Builder, ir.Value, Sequence[int]], ir.Value]
 
 @onnx_funcify.register(Elemwise)
 def lower_elemwise(op: Elemwise, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
-    """Lower the scalar op on tensors; ONNX broadcasts as PyTensor does."""
+    """Lower the scalar op on tensors, which ONNX broadcasts.
+
+    It deviates from PyTensor in one point. PyTensor broadcasts an axis only where its type says
+    that the size is one; ONNX does so for any size of one. Axes of inputs that must be equal get
+    one name, and every call compares their sizes; those of intermediate values are not compared.
+    """
     dims = _elementwise_dims(node, onnx, inputs) if onnx.shaped else None
     lowered = onnx_funcify(op.scalar_op, node, onnx, *inputs)
     values = [lowered] if isinstance(lowered, ir.Value) else list(lowered)
