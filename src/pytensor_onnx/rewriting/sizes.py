@@ -1,0 +1,30 @@
+"""Sizes taken from a shape that was cast as a whole, as `mean` does, are cast one by one."""
+
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.scalar.basic import Cast
+from pytensor.tensor.basic import MakeVector, cast
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import Subtensor
+
+from pytensor_onnx.rewriting.query import register_onnx
+
+
+@register_onnx
+@node_rewriter([Subtensor])
+def cast_one_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace an element of a vector that was made of scalars and cast by the scalar, cast."""
+    vector, *indices = node.inputs
+    if node.op.idx_list != (0,) or not isinstance(indices[0], Constant) or vector.owner is None:
+        return None
+    op = vector.owner.op
+    if not (isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast)):
+        return None
+    made = vector.owner.inputs[0]
+    if made.owner is None or not isinstance(made.owner.op, MakeVector):
+        return None
+    elements, position = made.owner.inputs, int(indices[0].data)
+    if not -len(elements) <= position < len(elements):
+        return None
+    return [cast(elements[position], node.outputs[0].type.dtype)]

@@ -1,0 +1,27 @@
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from tests.conftest import compare_onnx_and_py, op_types
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mean_reads_the_size_it_divides_by(dtype):
+    x = pt.matrix("x", dtype=dtype)
+    value = np.arange(6, dtype=dtype).reshape(2, 3)
+    for axis in (0, 1):
+        program = compare_onnx_and_py([x], x.mean(axis=axis), [value])
+        assert sorted(op_types(program)) == ["Cast", "Div", "ReduceSum", "Shape", "Squeeze"]
+
+
+@pytest.mark.parametrize("position", [0, 1, -1])
+def test_an_element_of_a_cast_vector_is_the_cast_element(position):
+    n, m = pt.lscalars("n", "m")
+    result = pt.stack([n, m]).astype("float32")[position] * 2
+    program = compare_onnx_and_py([n, m], result, [2**25 + 1, -3])
+    assert op_types(program) == ["Cast", "Mul"]
+
+
+def test_an_element_at_a_position_from_an_input_is_gathered():
+    n, i = pt.lscalars("n", "i")
+    compare_onnx_and_py([n, i], pt.stack([n, n * 2]).astype("float32")[i], [3, 1])
