@@ -201,3 +201,29 @@ def test_updates_in_mode_onnx():
     last = scan(lambda y: y + 1, outputs_info=[total], n_steps=n)[-1]
     f = pytensor.function([n], last, updates={total: last}, mode="ONNX")
     assert (f(3), f(4)) == (3.0, 7.0)
+
+
+def loops(program):
+    """Return the loop operators of a model, those inside branches too."""
+    return [n.op_type for n in program.model.graph.all_nodes() if n.op_type in ("Loop", "Scan")]
+
+
+def test_sequences_as_long_as_the_steps_make_an_onnx_scan(x, x0):
+    y = scan(lambda e, y: e + y, sequences=[x], outputs_info=[x0])
+    assert loops(compare_onnx_and_py([x, x0], y, [np.arange(3.0), 0.0])) == ["Scan"]
+    z = scan(lambda e, f, y: e + f * y, sequences=[x, x + 1], outputs_info=[x0])
+    assert loops(compare_onnx_and_py([x, x0], z, [np.arange(3.0), 0.0])) == ["Scan"]
+
+
+def test_sequences_of_other_lengths_make_a_loop(x, x0):
+    other = pt.vector("other")
+    y = scan(lambda e, f, y: e + f * y, sequences=[x, other], outputs_info=[x0])
+    values = [np.arange(5.0), np.arange(3.0), 1.0]
+    assert loops(compare_onnx_and_py([x, other, x0], y, values)) == ["Loop"]
+
+
+def test_scan_of_a_static_length_needs_no_guard(x0):
+    x = pt.vector("x", shape=(4,))
+    y = scan(lambda e, y: e + y, sequences=[x], outputs_info=[x0])
+    program = compare_onnx_and_py([x, x0], y, [np.arange(4.0), 0.0])
+    assert "Scan" in op_types(program)
