@@ -32,7 +32,10 @@ REFERENCES = {
     "Tanh": mpmath.tanh,
     "Sin": mpmath.sin,
     "Cos": mpmath.cos,
+    "Softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
 }
+# From opset 19 on, there is no kernel in double at all.
+OPSETS = {"Softplus": 18}
 
 
 @pytest.mark.parametrize(
@@ -44,9 +47,8 @@ def test_inaccurate_kernels_are_several_ulp_off(run, op_type, dtype):
     with mpmath.workprec(120):
         expected = [REFERENCES[op_type](mpmath.mpf(float(value))) for value in x]
         exact = np.array([float(value) for value in expected])
-        errors = [
-            abs(mpmath.mpf(float(a)) - b) for a, b in zip(run(op_type, x), expected, strict=True)
-        ]
+        found = run(op_type, x, opset=OPSETS.get(op_type, 21))
+        errors = [abs(mpmath.mpf(float(a)) - b) for a, b in zip(found, expected, strict=True)]
     assert np.max(np.array(errors, float) / np.spacing(np.abs(exact.astype(x.dtype)))) > 3
 
 

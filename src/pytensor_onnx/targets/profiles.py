@@ -48,6 +48,7 @@ _ONNXRUNTIME = replace(
         "Tanh": _DOUBLE,
         "Sin": _DOUBLE,
         "Cos": _DOUBLE,
+        "Softplus": _DOUBLE,
     },
     computed_wider={"Sign": frozenset({ir.DataType.FLOAT16})},
     integer_reductions_through_double=frozenset(
