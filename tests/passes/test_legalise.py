@@ -517,3 +517,47 @@ def test_names_of_outputs_are_kept():
     model.model.graph.outputs[0].name = "signs"
     model.legalise()
     assert [v.name for v in model.model.graph.outputs] == ["signs"]
+
+
+# Opsets
+
+FORMS = {
+    "extremum": (
+        lambda onnx, x: onnx.ReduceMax(x, onnx.ints([1]), keepdims=0),
+        np.where(X > 3, NAN, X),
+    ),
+    "position": (lambda onnx, x: onnx.ArgMin(x, axis=1), np.where(X > 3, NAN, X)),
+    "int64": (
+        lambda onnx, x: [
+            *(onnx.op(op, x, onnx.ints([0])) for op in ("ReduceMax", "ReduceProd", "ReduceSum")),
+            *(onnx.Sign(x), onnx.Max(x, 3), onnx.Clip(x, 1, 5)),
+        ],
+        TRICKY.reshape(3, 3),
+    ),
+    "uint64": (
+        lambda onnx, x: [
+            onnx.ReduceMin(x, onnx.ints([0])),
+            onnx.ArgMin(x, axis=0),
+            onnx.CumSum(x, np.int64(0)),
+            onnx.TopK(x, onnx.ints([1]), outputs=2)[0],
+        ],
+        TRICKY.reshape(3, 3).astype("uint64"),
+    ),
+    "functions": (
+        lambda onnx, x: [onnx.op(op, x) for op in ("Erf", "Tan", "Sigmoid", "Asinh", "Softplus")],
+        100 * X,
+    ),
+}
+
+
+@pytest.mark.parametrize("opset", [18, 19, 20, 22, 23, 24, 25, 26])
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_run_in_every_opset_with_the_same_results(form, opset):
+    emit, x = FORMS[form]
+    results = []
+    for version in (21, opset):
+        model = bare(emit, x, opset=version)
+        model.legalise()
+        results.append(model.run())
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, expected, strict=True)
