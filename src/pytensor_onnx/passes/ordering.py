@@ -5,6 +5,7 @@ The order is NumPy's: a NaN is larger than every number.
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
@@ -65,7 +66,8 @@ def unique(onnx: Builder, node: ir.Node) -> list[ir.Value]:
             inner.Unique(inner.Gather(flat, numbers, axis=0), outputs=4)
         )
         first = inner.Slice(others, inner.ints([0]), inner.ints([1]))
-        last = inner.Expand(inner.Shape(values), inner.Shape(flat))
+        zeros = inner.ConstantOfShape(inner.Shape(flat), value=np.zeros(1, "int64"))
+        last = inner.Add(zeros, inner.Shape(values))
         return [
             inner.Concat(values, inner.Gather(flat, first, axis=0), axis=0),
             inner.Concat(inner.Gather(numbers, index, axis=0), first, axis=0),

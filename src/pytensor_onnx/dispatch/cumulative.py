@@ -1,0 +1,81 @@
+"""Cumulative sums and products."""
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.tensor.extra_ops import CumOp
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.inference import dtype_of
+
+_FIRST_OPSET_WITH_CUMPROD = 26
+
+
+@onnx_funcify.register(CumOp)
+def lower_cumulative(op: CumOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Accumulate along one axis in the dtype of the operand, integers modulo its range.
+
+    For bool the sum is "any so far" and the product "all so far", as PyTensor's C code has it.
+    """
+    if x.dtype == ir.DataType.BOOL:
+        return _cumulative_bool(onnx, x, op.axis, op.mode)
+    if op.mode == "add":
+        return onnx.CumSum(x, np.int64(op.axis))
+    if onnx.scope.opset_version >= _FIRST_OPSET_WITH_CUMPROD:
+        return onnx.CumProd(x, np.int64(op.axis))
+    return _cumulative_product(onnx, x, op.axis)
+
+
+def _cumulative_bool(onnx: Builder, x: ir.Value, axis: int, mode: str) -> ir.Value:
+    """Count what decides: true elements for "any so far", false ones for "all so far"."""
+    decisive = x if mode == "add" else onnx.Not(x)
+    count = onnx.CumSum(onnx.cast(decisive, "int32"), np.int64(axis))
+    return onnx.Greater(count, 0) if mode == "add" else onnx.Equal(count, 0)
+
+
+def _cumulative_product(onnx: Builder, x: ir.Value, axis: int) -> ir.Value:
+    """Multiply one slice after the other, in order: any other would overflow in other places.
+
+    The slices are those along the first axis, since a runtime may fail to loop along another one
+    of an empty array.
+    """
+    dims = onnx.dims(x)
+    if 0 in dims:
+        return x
+    order = [axis, *(i for i in range(len(dims)) if i != axis)]
+    first = x if axis == 0 else onnx.Transpose(x, perm=order)
+    if isinstance(dims[axis], int):
+        product = onnx.call("CumProd", _product_of_slices, first)
+    else:
+        product = onnx.call("CumProdOrEmpty", _product_of_any_slices, first)
+    product.shape = first.shape
+    return product if axis == 0 else onnx.Transpose(product, perm=np.argsort(order).tolist())
+
+
+def _product_of_slices(onnx: Builder, x: ir.Value) -> ir.Value:
+    return _scan_product(onnx, _slice_of_ones(onnx, x), x)
+
+
+def _product_of_any_slices(onnx: Builder, x: ir.Value) -> ir.Value:
+    """Multiply one slice of ones more, which is left out of the result: no loop is empty."""
+    ones = _slice_of_ones(onnx, x)
+    more = onnx.Concat(x, onnx.Unsqueeze(ones, onnx.ints([0])), axis=0)
+    return onnx.Slice(
+        _scan_product(onnx, ones, more), onnx.ints([0]), onnx.Shape(x, start=0, end=1)
+    )
+
+
+def _slice_of_ones(onnx: Builder, x: ir.Value) -> ir.Value:
+    one = onnx.constant(np.ones((), dtype_of(x).numpy()))
+    return onnx.Expand(one, onnx.Shape(x, start=1))
+
+
+def _scan_product(onnx: Builder, start: ir.Value, x: ir.Value) -> ir.Value:
+    step = onnx.subgraph()
+    product, factor = (
+        ir.Value(name=name, type=ir.TensorType(dtype_of(x))) for name in ("product", "factor")
+    )
+    new = step.Mul(product, factor)
+    body = step.graph([product, factor], [new, step.Identity(new)])
+    return onnx.Scan(start, x, body=body, num_scan_inputs=1, outputs=2)[1]

@@ -1,0 +1,154 @@
+"""Repeating, searching and counting, and the ops of PyTensor's `extra_ops` that are left."""
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.tensor.extra_ops import Bartlett, CpuContiguous, Repeat, SearchsortedOp, Unique
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import constant_ints
+from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.ranges import count_up
+from pytensor_onnx.inference import dtype_of
+
+_LONGEST_CONSTANT = 4096
+
+
+@onnx_funcify.register(CpuContiguous)
+def lower_cpu_contiguous(op: CpuContiguous, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Return the input: every ONNX value is contiguous."""
+    return x
+
+
+@onnx_funcify.register(Repeat)
+def lower_repeat(
+    op: Repeat, node: Apply, onnx: Builder, x: ir.Value, repeats: ir.Value
+) -> ir.Value:
+    """Gather each slice as often as its count says; a single count is for all slices."""
+    return onnx.Gather(x, _repeated_positions(onnx, x, repeats, op.axis), axis=op.axis)
+
+
+def _repeated_positions(onnx: Builder, x: ir.Value, repeats: ir.Value, axis: int) -> ir.Value:
+    size, counts = onnx.dims(x)[axis], constant_ints(repeats)
+    if isinstance(size, int) and counts is not None:
+        total = sum(counts) * (size if len(counts) == 1 else 1)
+        if len(counts) in (1, size) and min(counts, default=0) >= 0 and total <= _LONGEST_CONSTANT:
+            return onnx.constant(np.repeat(np.arange(size), counts))
+    each = _count_for_each(onnx, onnx.cast(repeats, "int64"), onnx.size(x, axis))
+    return onnx.call("RepeatedPositions", _positions_by_count, each, variant="", shapes=[("n",)])
+
+
+def _count_for_each(onnx: Builder, repeats: ir.Value, size: ir.Value) -> ir.Value:
+    """Return one count for each slice, checked to be as many as there are slices, or one."""
+    length = onnx.size(repeats, 0)
+    if length is not size:
+        fits = onnx.Or(onnx.Equal(length, size), onnx.Equal(length, 1))
+        error = ValueError("repeats has another length than the axis that it is for")
+        repeats = check_that(onnx, [fits], repeats, error)
+        repeats = onnx.Expand(repeats, onnx.Unsqueeze(size, onnx.ints([0])))
+    below = onnx.ReduceMax(onnx.cast(onnx.Less(repeats, 0), "int32"), keepdims=0)
+    error = ValueError("repeats may not contain negative values.")
+    return check_that(onnx, [onnx.LessOrEqual(below, 0)], repeats, error)
+
+
+def _positions_by_count(onnx: Builder, counts: ir.Value) -> ir.Value:
+    """Return each position as often as its count: the number of runs that end up to each place."""
+    ends = onnx.CumSum(counts, np.int64(0))
+    total = onnx.ReduceSum(counts, onnx.ints([0]))
+    places = onnx.ConstantOfShape(onnx.Add(total, 1), value=np.zeros(1, "int64"))
+    ones = onnx.Expand(np.int64(1), onnx.Shape(ends))
+    ended = onnx.ScatterND(places, onnx.Unsqueeze(ends, onnx.ints([1])), ones, reduction="add")
+    return onnx.Slice(onnx.CumSum(ended, np.int64(0)), onnx.ints([0]), total)
+
+
+@onnx_funcify.register(Unique)
+def lower_unique(op: Unique, node: Apply, onnx: Builder, x: ir.Value) -> list[ir.Value]:
+    """Take the unique elements, or slices along an axis, in ascending order."""
+    wanted = [0]
+    wanted += [1] if op.return_index else []
+    wanted += [2] if op.return_inverse else []
+    wanted += [3] if op.return_counts else []
+    axis = {} if op.axis is None else {"axis": op.axis}
+    results = onnx.Unique(x, outputs=wanted[-1] + 1, **axis)
+    results = [results] if isinstance(results, ir.Value) else results
+    return [results[i] for i in wanted]
+
+
+@onnx_funcify.register(SearchsortedOp)
+def lower_searchsorted(
+    op: SearchsortedOp,
+    node: Apply,
+    onnx: Builder,
+    x: ir.Value,
+    v: ir.Value,
+    sorter: ir.Value | None = None,
+) -> ir.Value:
+    """Search for all elements at once by halving, in the dtype that NumPy compares in."""
+    if sorter is not None:
+        same = onnx.Equal(onnx.size(sorter, 0), onnx.size(x, 0))
+        error = ValueError("sorter must have as many elements as the array that it sorts")
+        x = onnx.Gather(check_that(onnx, [same], x, error), onnx.cast(sorter, "int64"), axis=0)
+    dtype = np.promote_types(*(variable.type.dtype for variable in node.inputs[:2]))
+    common = "uint8" if dtype.kind == "b" else dtype
+    search = _search_left if op.side == "left" else _search_right
+    name = f"SearchSorted{op.side.capitalize()}"
+    positions = onnx.call(name, search, onnx.cast(x, common), onnx.cast(v, common))
+    positions.shape = v.shape
+    return positions
+
+
+def _search_left(onnx: Builder, x: ir.Value, v: ir.Value) -> ir.Value:
+    return _halve(onnx, x, v, right=False)
+
+
+def _search_right(onnx: Builder, x: ir.Value, v: ir.Value) -> ir.Value:
+    return _halve(onnx, x, v, right=True)
+
+
+def _halve(onnx: Builder, x: ir.Value, v: ir.Value, *, right: bool) -> ir.Value:
+    """Halve the range of positions for each element until one position is left."""
+    loop = onnx.subgraph()
+    step, span = (
+        ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
+        for name in ("step", "span")
+    )
+    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
+    low, high = (
+        ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64)) for name in ("low", "high")
+    )
+    open_ = loop.Less(low, high)
+    middle = loop.Div(loop.Add(low, high), 2)
+    element = loop.Gather(x, loop.Where(open_, middle, 0), axis=0)
+    is_above = loop.Not(_is_before(loop, v, element)) if right else _is_before(loop, element, v)
+    above, below = loop.And(open_, is_above), loop.And(open_, loop.Not(is_above))
+    half = loop.Div(span, 2)
+    body = loop.graph(
+        [step, going, span, low, high],
+        [
+            loop.Greater(half, 0),
+            half,
+            loop.Where(above, loop.Add(middle, 1), low),
+            loop.Where(below, middle, high),
+        ],
+    )
+    shape, size = onnx.Shape(v), onnx.Squeeze(onnx.Shape(x), onnx.ints([0]))
+    first, last = onnx.Expand(np.int64(0), shape), onnx.Expand(size, shape)
+    return onnx.loop(None, onnx.Greater(size, 0), [size, first, last], body)[1]
+
+
+def _is_before(onnx: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Return where one stands before the other in ascending order, NaN last."""
+    less = onnx.Less(a, b)
+    if not dtype_of(a).is_floating_point():
+        return less
+    return onnx.Or(less, onnx.And(onnx.IsNaN(b), onnx.Not(onnx.IsNaN(a))))
+
+
+@onnx_funcify.register(Bartlett)
+def lower_bartlett(op: Bartlett, node: Apply, onnx: Builder, size: ir.Value) -> ir.Value:
+    """Rise from zero to one and fall to zero again; a window of one element is one."""
+    size = onnx.cast(size, "int64")
+    last = onnx.Sub(size, 1)
+    distance = onnx.Abs(onnx.Sub(onnx.Mul(count_up(onnx, size), 2), last))
+    length = onnx.Where(onnx.Equal(last, 0), np.int64(1), last)
+    return onnx.Sub(1.0, onnx.Div(onnx.cast(distance, "float64"), onnx.cast(length, "float64")))

@@ -1,0 +1,77 @@
+"""Conversion between flat indices and those along each axis."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.tensor.extra_ops import RavelMultiIndex, UnravelIndex
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import constant_ints
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.ranges import within_bounds
+
+
+@onnx_funcify.register(UnravelIndex)
+def lower_unravel_index(
+    op: UnravelIndex, node: Apply, onnx: Builder, indices: ir.Value, dims: ir.Value
+) -> list[ir.Value]:
+    """Divide by the sizes, the fastest axis first; what is left over is the index along it."""
+    rest, sizes = onnx.cast(indices, "int64"), _elements(onnx, dims, len(node.outputs))
+    error = ValueError("index is out of bounds for an array of the given shape")
+    rest = within_bounds(onnx, rest, _product(onnx, sizes), "raise", error)
+    fastest_first = sizes if op.order == "F" else sizes[::-1]
+    coordinates = []
+    for size in fastest_first[:-1]:
+        divisor = _positive(onnx, size)
+        coordinates.append(onnx.Mod(rest, divisor))
+        rest = onnx.Div(rest, divisor)
+    coordinates.append(rest)
+    return (coordinates if op.order == "F" else coordinates[::-1])[: len(sizes)]
+
+
+@onnx_funcify.register(RavelMultiIndex)
+def lower_ravel_multi_index(
+    op: RavelMultiIndex, node: Apply, onnx: Builder, *operands: ir.Value
+) -> ir.Value:
+    """Add up the indices along all axes, each times the number of elements that it steps over."""
+    *indices, dims = operands
+    sizes = _elements(onnx, dims, len(indices))
+    error = ValueError("invalid entry in coordinates array")
+    limited = [
+        within_bounds(onnx, onnx.cast(index, "int64"), size, op.mode, error)
+        for index, size in zip(indices, sizes, strict=True)
+    ]
+    pairs = list(zip(limited, sizes, strict=True))
+    first, *others = pairs if op.order == "C" else pairs[::-1]
+    flat = first[0]
+    for index, size in others:
+        flat = onnx.Add(onnx.Mul(flat, size), index)
+    return flat
+
+
+def _elements(onnx: Builder, vector: ir.Value, count: int) -> list[ir.Value]:
+    known = constant_ints(vector)
+    if known is not None:
+        return [onnx.constant(np.int64(size)) for size in known]
+    vector = onnx.cast(vector, "int64")
+    return [onnx.Gather(vector, np.int64(i), axis=0) for i in range(count)]
+
+
+def _product(onnx: Builder, sizes: Sequence[ir.Value]) -> ir.Value:
+    known = [constant_ints(size) for size in sizes]
+    if None not in known:
+        return onnx.constant(np.int64(np.prod([k[0] for k in known if k], dtype="int64")))
+    product = sizes[0]
+    for size in sizes[1:]:
+        product = onnx.Mul(product, size)
+    return product
+
+
+def _positive(onnx: Builder, size: ir.Value) -> ir.Value:
+    """Return a size, one in place of zero: only an empty array is divided by that."""
+    known = constant_ints(size)
+    if known:
+        return onnx.constant(np.int64(max(known[0], 1)))
+    return onnx.Where(onnx.Greater(size, 0), size, np.int64(1))

@@ -1,0 +1,88 @@
+"""Integers that count up from zero, the diagonals that they mark, indices kept within bounds."""
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import constant_ints
+from pytensor_onnx.dispatch.basic import check_that
+from pytensor_onnx.dispatch.integer import floor_modulo
+
+_LONGEST_CONSTANT = 4096
+
+
+def count_up(onnx: Builder, size: ir.Value) -> ir.Value:
+    """Return ``0, 1, ..., size - 1``, a constant where the 0-d size is one and not large.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.builder import ModelScope
+    >>> onnx = Builder(ModelScope(21))
+    >>> count_up(onnx, onnx.constant(np.int64(3))).const_value.numpy()
+    array([0, 1, 2])
+    """
+    known = constant_ints(size)
+    if known and known[0] <= _LONGEST_CONSTANT:
+        return onnx.constant(np.arange(known[0]))
+    return onnx.Range(np.int64(0), onnx.cast(size, "int64"), np.int64(1))
+
+
+def column(onnx: Builder, vector: ir.Value) -> ir.Value:
+    """Return a vector as a matrix of one column."""
+    if vector.const_value is not None:
+        return onnx.constant(vector.const_value.numpy()[:, None])
+    return onnx.Unsqueeze(vector, onnx.ints([1]))
+
+
+def diagonal_mask(
+    onnx: Builder, rows: ir.Value, columns: ir.Value, offset: ir.Value | None = None
+) -> ir.Value:
+    """Return the bool matrix of these numbers of rows and columns that is true on one diagonal.
+
+    Parameters
+    ----------
+    onnx
+        Builder that receives the nodes.
+    rows, columns
+        0-d int64 values.
+    offset
+        How far the diagonal lies to the right of the main one, a 0-d integer.
+    """
+    first, second = count_up(onnx, rows), count_up(onnx, columns)
+    if offset is not None and constant_ints(offset) != [0]:
+        first = onnx.Add(first, onnx.cast(offset, "int64"))
+    return onnx.Equal(column(onnx, first), second)
+
+
+def within_bounds(
+    onnx: Builder, index: ir.Value, size: ir.Value, mode: str, error: Exception
+) -> ir.Value:
+    """Return int64 indices below a 0-d size.
+
+    Parameters
+    ----------
+    onnx
+        Builder that receives the nodes.
+    index
+        Indices, possibly out of bounds.
+    size
+        What they must be less than.
+    mode
+        What happens to indices out of bounds: ``"wrap"``, ``"clip"`` or ``"raise"``.
+    error
+        What is raised in the latter mode.
+    """
+    if mode == "wrap":
+        wrapped = floor_modulo(onnx, index, size)
+        wrapped.shape = index.shape
+        return wrapped
+    if mode == "clip":
+        return onnx.Max(onnx.Min(index, onnx.Sub(size, 1)), 0)
+    return check_that(onnx, [all_below(onnx, index, size)], index, error)
+
+
+def all_below(onnx: Builder, index: ir.Value, size: ir.Value) -> ir.Value:
+    """Return, as a 0-d bool, whether no index is negative or reaches a size."""
+    outside = onnx.Or(onnx.Less(index, 0), onnx.GreaterOrEqual(index, size))
+    count = onnx.ReduceMax(onnx.cast(outside, "int32"), keepdims=0)
+    return onnx.LessOrEqual(count, 0)
