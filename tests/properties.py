@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
-FEW, MANY = 15, 400
+FEW, MANY = 10, 150
 
 
 def holds_for(**strategies: SearchStrategy) -> Callable[[Callable[..., Any]], Callable[..., None]]:

