@@ -336,6 +336,18 @@ def test_a_function_body_carries_its_own_constants(onnx, scope):
     np.testing.assert_array_equal(run(onnx, [x], [result], x=np.ones((1, 3)))[0], [[0.5] * 3])
 
 
+def test_constants_in_a_function_tell_shapes(onnx):
+    ranks = []
+
+    def body(inner, x):
+        column = inner.Reshape(x, inner.ints([-1, 1]))
+        ranks.append(dims_of(column))
+        return column
+
+    onnx.call("Column", body, value(), shapes=[(None, 3)])
+    assert ranks == [(None, 1)]
+
+
 def test_functions_call_functions(onnx):
     def body(inner, x):
         return inner.Neg(inner.call("Square", square_plus_half, x))

@@ -291,7 +291,9 @@ class Builder:
     def _local_constant(self, key: Hashable, array: np.ndarray) -> ir.Value:
         if key not in self._local_constants:
             tensor = ir.tensor(np.array(array))
-            value = ir.Value(type=ir.TensorType(tensor.dtype), const_value=tensor)
+            value = ir.Value(
+                type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor
+            )
             ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)], outputs=[value])
             self._local_constants[key] = value
         return self._local_constants[key]
