@@ -312,6 +312,8 @@ def test_products_of_empty_matrices_are_not_written(run_graph):
     results = [run_graph(nodes, {"x": x, "y": y, "a": used}, ["b", "z"])[1] for _ in range(20)]
     assert any(result.any() for result in results)
     assert not any(result[0].any() for result in results)
+    with pytest.raises(Exception, match="mismatch"):
+        run_graph(nodes[1:], {"x": x.astype("uint32"), "y": y.astype("uint32")}, ["z"])
 
 
 def test_mean_of_nothing_is_zero(run):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx_ir as ir
 
@@ -13,6 +15,7 @@ LIFTED = frozenset({"Softmax", "LogSoftmax", "CumSum", "CumProd", "ArgMax", "Arg
 """Operators along one axis, which for a 0-d value can work on one element."""
 
 _GUARD = "guarded against NaN"
+_SIGNED = {ir.DataType.UINT32: ir.DataType.INT32, ir.DataType.UINT64: ir.DataType.INT64}
 _INT64_BYTES = 8
 
 
@@ -154,17 +157,30 @@ def nan_arg_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
     return onnx.Where(any_nan, first_nan, position)
 
 
-def may_be_empty_batch(node: ir.Node) -> bool:
-    """Return whether a MatMul may work on a batch of matrices whose inner dimension is 0."""
+def empty_product_form(node: ir.Node) -> Callable[[Builder, ir.Node], ir.Value] | None:
+    """Return a form of a MatMul that is zero where the inner dimension is 0, None if it is anyway.
+
+    The runtime then writes the first matrix of a batch only, and fails on unsigned integers.
+    """
     left, right = (dims_of(x) for x in node.inputs)
-    ranks = [None if dims is None else len(dims) for dims in (left, right)]
-    if is_guarded(node) or ranks[1] == 2 or ranks == [1, 1]:
-        return False
     inner = [*(left or ())[-1:], *(right or ())[-2:-1]]
-    return not any(isinstance(size, int) and size > 0 for size in inner)
+    if is_guarded(node) or any(isinstance(size, int) and size > 0 for size in inner):
+        return None
+    if node.inputs[0] is not None and node.inputs[0].dtype in _SIGNED:
+        return _signed_product
+    ranks = [None if dims is None else len(dims) for dims in (left, right)]
+    return None if ranks[1] == 2 or ranks == [1, 1] else _batched_product
 
 
-def batched_product(onnx: Builder, node: ir.Node) -> ir.Value:
+def _signed_product(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Multiply unsigned integers as signed ones, whose products and sums have the same bits."""
+    x, y = node.inputs
+    dtype = dtype_of(x)
+    signed = _SIGNED[dtype]
+    return onnx.cast(onnx.MatMul(onnx.cast(_given(x), signed), onnx.cast(_given(y), signed)), dtype)
+
+
+def _batched_product(onnx: Builder, node: ir.Node) -> ir.Value:
     """Multiply, and take zeros where there is nothing to sum up."""
     x, y = node.inputs
     product = onnx.MatMul(x, y)

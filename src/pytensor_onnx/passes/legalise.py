@@ -244,8 +244,9 @@ class _Legaliser:
             and empty.expands_to_nothing(node)
         ):
             return empty.expand_to_nothing, "Expand to a size of zero made a Slice"
-        if op == "MatMul" and profile.empty_products_unwritten and exact.may_be_empty_batch(node):
-            return exact.batched_product, f"{what} guarded: an empty product is zero"
+        if op == "MatMul" and profile.empty_products_unwritten:
+            form = exact.empty_product_form(node)
+            return form, "" if form is None else f"{what} guarded: an empty product is zero"
         return None, ""
 
     def _order_form(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:

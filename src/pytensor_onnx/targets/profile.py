@@ -91,7 +91,10 @@ class Profile:
     """The optimizer drops an Expand to a constant shape with a zero: a size of one stays one."""
 
     empty_products_unwritten: bool = False
-    """MatMul of batches of matrices whose inner dimension is 0 writes the zeros of the first only."""
+    """MatMul over an inner dimension of 0 writes the zeros of the first matrix of a batch only.
+
+    For unsigned integers it fails.
+    """
 
     narrows_scales: bool = False
     """A constant factor of a float64 MatMul is folded into a float32 attribute of a fused one."""
