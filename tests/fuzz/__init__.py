@@ -1,0 +1,1 @@
+"""Random graphs, compared in mode ONNX and as exported models with PyTensor."""

@@ -1,0 +1,389 @@
+"""Random graphs, built as the Python code that makes them, with the values of all variables."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+
+from tests.dispatch.values import DISCRETE, DTYPES, FLOATS
+from tests.fuzz.evaluation import Evaluation
+
+LARGEST_SIZE, LARGEST_RANK = 1000, 5
+SIZES = (3, 2, 1, 4, 0, 5)
+
+HEADER = """\
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+
+from tests.conftest import compare_onnx_and_py
+
+nan, inf = np.nan, np.inf
+"""
+
+
+@dataclass(eq=False)
+class Term:
+    """A variable of a graph, its name in the code, and its value."""
+
+    name: str
+    variable: Variable
+    value: np.ndarray
+    exact: bool
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the variable."""
+        return self.variable.type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the value."""
+        return self.value.shape
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return self.value.ndim
+
+    @property
+    def static(self) -> tuple[int | None, ...]:
+        """The sizes that the type knows."""
+        return self.variable.type.shape
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the dtype is a float."""
+        return self.dtype in FLOATS
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass
+class Line:
+    """A line of code: the names that it assigns and the expression."""
+
+    names: list[str]
+    code: str
+    is_list: bool = False
+
+    def __str__(self) -> str:
+        targets = ", ".join(self.names)
+        return f"[{targets}] = {self.code}" if self.is_list else f"{targets} = {self.code}"
+
+
+class Choices:
+    """Numbers that decide everything; where they end, every choice is the first one."""
+
+    def __init__(self, numbers: Iterable[int] = ()) -> None:
+        self._numbers = iter(numbers)
+
+    def below(self, n: int) -> int:
+        """Return a number from 0 to n - 1."""
+        return next(self._numbers, 0) % n
+
+    def of[T](self, options: Sequence[T]) -> T:
+        """Return one of the options."""
+        return options[self.below(len(options))]
+
+    def one_in(self, n: int) -> bool:
+        """Return True once in n times, False when in doubt."""
+        return self.below(n) == n - 1
+
+    def some[T](self, options: Sequence[T]) -> list[T]:
+        """Return some of the options, at least one, in order."""
+        chosen = [option for option in options if self.below(2)]
+        return chosen or [self.of(options)]
+
+
+@dataclass
+class Graph:
+    """A graph that grows by one operation at a time; those that make no sense are left out.
+
+    Attributes
+    ----------
+    choices
+        What the operation that is being added decides by.
+    terms
+        All variables so far.
+    inputs, states
+        Names of the inputs, and of the shared variables that are updated.
+    lines
+        Code that makes the graph: the names assigned and the expression.
+    """
+
+    choices: Choices = field(default_factory=Choices)
+    terms: list[Term] = field(default_factory=list)
+    inputs: list[Term] = field(default_factory=list)
+    shared: list[Term] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    _count: int = 0
+    namespace: dict[str, Any] = field(
+        default_factory=lambda: {
+            "np": np,
+            "pt": pt,
+            "pytensor": pytensor,
+            "OpFromGraph": OpFromGraph,
+            "nan": np.nan,
+            "inf": np.inf,
+        }
+    )
+
+    def apply(self, operation: Callable[["Graph"], str | None], numbers: Iterable[int]) -> bool:
+        """Add an operation, decided by numbers, and return whether it made sense.
+
+        The operation returns code, None if it makes no sense, and an empty text if all is done.
+        """
+        self.choices = Choices(numbers)
+        before = len(self.terms), len(self.lines), len(self.inputs), len(self.shared)
+        try:
+            code = operation(self)
+        except REFUSED:
+            code = None
+        if code == "" or (code is not None and self.add(code)):
+            return True
+        for items, count in zip(
+            (self.terms, self.lines, self.inputs, self.shared), before, strict=True
+        ):
+            del items[count:]  # type: ignore[attr-defined]
+        return False
+
+    def add(self, code: str, first_name: str | None = None) -> bool:
+        """Evaluate code, add what it makes, and return whether it made sense."""
+        self._count = int(first_name[1:]) if first_name else self._count
+        try:
+            result = eval(code, dict(self.namespace))
+            variables = list(result) if isinstance(result, list | tuple) else [result]
+            usable = [v for v in variables if hasattr(v.type, "dtype")]
+            if not usable or any(
+                v.type.dtype not in DTYPES or v.type.ndim > LARGEST_RANK for v in usable
+            ):
+                return False
+            self.evaluation.evaluate(usable)
+        except REFUSED:
+            return False
+        if any(self.evaluation.rounding(v) > 1 for v in usable):
+            return False
+        if any(np.size(self.evaluation.value(v)) > LARGEST_SIZE for v in usable):
+            return False
+        names = []
+        for variable in variables:
+            term = self._name(variable, f"v{self._count}")
+            names.append(term.name)
+            if variable in usable:
+                self.terms.append(term)
+        self.lines.append(Line(names, code, is_list=isinstance(result, list | tuple)))
+        return True
+
+    def _name(self, variable: Variable, name: str) -> Term:
+        self._count = max(self._count, int(name[1:])) + 1
+        self.namespace[name] = variable
+        value = self.evaluation.values.get(variable, [None])[0]
+        return Term(name, variable, np.asarray(value), variable in self.evaluation.exact)
+
+    # What operations choose their operands by.
+
+    def term(
+        self,
+        dtypes: Sequence[str] = DTYPES,
+        *,
+        rank: range = range(LARGEST_RANK + 1),
+        exact: bool = False,
+        where: Callable[[Term], bool] = lambda _: True,
+    ) -> Term:
+        """Return a term of this kind, rather a new one; an input is made where there is none."""
+        fitting = [
+            t
+            for t in reversed(self.terms)
+            if t.dtype in dtypes and t.ndim in rank and (t.exact or not exact) and where(t)
+        ]
+        if not fitting or self.choices.one_in(12):
+            shape = [self.choices.of(SIZES) for _ in range(self._rank(rank))]
+            leaf = self.leaf(self.choices.of(_float64_first(dtypes)), shape)
+            if where(leaf) or not fitting:
+                return leaf
+        near = fitting[:3] if self.choices.below(2) == 0 else fitting
+        return self.choices.of(near)
+
+    def _rank(self, rank: range) -> int:
+        likely = [r for r in (2, 1, 3, 0) if r in rank]
+        return self.choices.of(likely) if likely else rank[0]
+
+    def partner(self, x: Term, dtypes: Sequence[str] = DTYPES, *, exact: bool = False) -> Term:
+        """Return a term that PyTensor broadcasts against another."""
+        fitting = [
+            t
+            for t in reversed(self.terms)
+            if t.dtype in dtypes and (t.exact or not exact) and _broadcasts(t, x)
+        ]
+        if fitting and not self.choices.one_in(4):
+            return self.choices.of(fitting)
+        dropped = self.choices.below(x.ndim + 1) if self.choices.one_in(3) else 0
+        shape = list(x.shape[dropped:])
+        ones = [self.choices.one_in(4) for _ in shape]
+        shape = [1 if one else size for size, one in zip(shape, ones, strict=True)]
+        return self.leaf(self.choices.of(_float64_first(dtypes)), shape, ones)
+
+    def axis(self, x: Term) -> int:
+        """Return an axis of a term, counted from either end."""
+        return self.choices.below(2 * x.ndim) - x.ndim
+
+    def axes(self, x: Term) -> str:
+        """Return the code of an ``axis`` argument: none, one or several."""
+        if x.ndim == 0 or self.choices.one_in(3):
+            return "None"
+        if self.choices.one_in(3):
+            return str(tuple(self.choices.some(range(x.ndim))))
+        return str(self.axis(x))
+
+    def whole(self, value: int) -> str:
+        """Return the code of a whole number: a literal, an input, or a size in the graph."""
+        kind = self.choices.below(5)
+        if kind == 3:
+            return self.given("int64", np.asarray(value)).name
+        if kind == 4:
+            sizes = [
+                f"{t}.shape[{axis}]"
+                for t in self.terms
+                for axis, size in enumerate(t.shape)
+                if size == value
+            ]
+            return self.choices.of(sizes) if sizes else str(value)
+        return str(value)
+
+    # Inputs, constants and shared variables.
+
+    def leaf(self, dtype: str, shape: Sequence[int], ones: Sequence[bool] = ()) -> Term:
+        """Make an input, a constant or a shared variable with values of its own."""
+        return self.given(dtype, self._values(dtype, tuple(shape)), ones)
+
+    def given(self, dtype: str, value: np.ndarray, ones: Sequence[bool] = ()) -> Term:
+        """Make an input, a constant or a shared variable of a given value.
+
+        The axes in `ones` have size one by their type.
+        """
+        value = np.asarray(value, dtype=dtype)
+        ones = list(ones) or [False] * value.ndim
+        literal = _literal(value)
+        kind = self.choices.below(8)
+        static = kind in (1, 4)
+        sizes = [
+            size if one or static or (size == 1 and self.choices.below(2)) else None
+            for size, one in zip(value.shape, ones, strict=True)
+        ]
+        shape = f"({''.join(f'{size}, ' for size in sizes)})"
+        name = f"v{self._count}"
+        if kind == 5:
+            code = f"pt.constant({literal})"
+        elif kind in (6, 7):
+            code = f"pytensor.shared({literal}, name={name!r}, shape={shape})"
+        else:
+            code = f"pt.tensor({name!r}, dtype={dtype!r}, shape={shape})"
+        return self.add_leaf(name, code, value)
+
+    def add_leaf(self, name: str, code: str, value: np.ndarray) -> Term:
+        """Add what code makes, which depends on nothing."""
+        variable = eval(code, dict(self.namespace))
+        self.evaluation.give(variable, value)
+        term = self._name(variable, name)
+        self.terms.append(term)
+        self.lines.append(Line([name], code))
+        if isinstance(variable, SharedVariable):
+            self.shared.append(term)
+        elif not isinstance(variable, Constant):
+            self.inputs.append(term)
+        return term
+
+    def _values(self, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        kind = self.choices.below(10)
+        size = int(np.prod(shape))
+        if kind == 0:
+            return (np.arange(size) % 5).reshape(shape)
+        rng = np.random.default_rng(self.choices.below(256))
+        if dtype in DISCRETE:
+            limits = np.iinfo("uint8" if dtype == "bool" else dtype)
+            low = -4 if limits.min else 0
+            values = rng.integers(low, 5, size=shape)
+            if kind == 9 and dtype != "bool":
+                extremes = np.array([limits.min, limits.max, 1, 0], dtype=dtype)
+                values = rng.choice(extremes, size=shape)
+            return values
+        values = rng.normal(size=shape)
+        if kind < 4:
+            values = rng.integers(-16, 17, size=shape) / 4
+        elif kind == 6:
+            values = values * 10.0 ** rng.integers(-3, 4, size=shape)
+        elif kind == 7:
+            values = np.abs(values)
+        elif kind == 9:
+            special = rng.choice([np.nan, np.inf, -np.inf, -0.0, 0.0], size=shape)
+            values = np.where(rng.random(shape) < 0.2, special, values)
+        return values
+
+    def needed(self, wanted: Iterable[str]) -> list[Line]:
+        """Return the lines that names depend on."""
+        names, kept = set(wanted), []
+        for line in reversed(self.lines):
+            if names.intersection(line.names):
+                kept.append(line)
+                names.update(re.findall(r"\bv\d+\b", line.code))
+        return kept[::-1]
+
+    def code(self, outputs: Sequence[Term], updates: Sequence[tuple[Term, Term]]) -> str:
+        """Return a script that makes the graph and compares ONNX with PyTensor."""
+        kept = self.needed({t.name for t in outputs} | {t.name for pair in updates for t in pair})
+        wanted = {name for line in kept for name in line.names}
+        inputs = [t for t in self.inputs if t.name in wanted]
+        values = "".join(f"    {_literal(t.value)},\n" for t in inputs)
+        results = ", ".join(t.name for t in outputs)
+        lines = [HEADER, *map(str, kept)]
+        if updates:
+            pairs = ", ".join(f"{a}: {b}" for a, b in updates)
+            lines.append(f"updates = {{{pairs}}}")
+        lines.append(f"inputs, outputs = [{', '.join(t.name for t in inputs)}], [{results}]")
+        lines.append(f"values = [\n{values}]")
+        lines.append("compare_onnx_and_py(inputs, outputs, values)")
+        return "\n".join(lines)
+
+
+REFUSED = (
+    *(TypeError, ValueError, NotImplementedError, IndexError, AssertionError, ZeroDivisionError),
+    *(AttributeError, OverflowError, pytensor.gradient.NullTypeGradError),
+    pytensor.gradient.DisconnectedInputError,
+)
+
+
+def _float64_first(dtypes: Sequence[str]) -> list[str]:
+    first = [d for d in ("float64", "int64", "bool", "float32") if d in dtypes]
+    return [*first, *(d for d in dtypes if d not in first)]
+
+
+def _broadcasts(x: Term, y: Term) -> bool:
+    """Return whether PyTensor broadcasts two terms: only sizes known to be one may differ."""
+    return all(
+        m == n or 1 in (a, b)
+        for m, n, a, b in zip(
+            reversed(x.shape),
+            reversed(y.shape),
+            reversed(x.static),
+            reversed(y.static),
+            strict=False,
+        )
+    )
+
+
+def _literal(value: np.ndarray) -> str:
+    numbers = repr(value.tolist())
+    if value.size == 0 and value.shape != (0,):
+        return f"np.zeros({value.shape}, dtype={str(value.dtype)!r})"
+    return f"np.array({numbers}, dtype={str(value.dtype)!r})"

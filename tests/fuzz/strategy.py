@@ -1,0 +1,63 @@
+"""Hypothesis strategy for random graphs: lists of numbers, every one of which makes a graph."""
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+from pytensor.tensor.variable import TensorVariable
+
+from tests.fuzz.comparison import Case
+from tests.fuzz.graphs import Choices, Graph, Term
+from tests.fuzz.operations import OPERATIONS
+
+SHORTEST, LONGEST = 5, 30
+
+Step = tuple[int, Sequence[int]]
+
+
+def steps() -> st.SearchStrategy[list[Step]]:
+    """Draw what operations to apply, each with the numbers that it is decided by."""
+    numbers = st.lists(st.integers(0, 255), min_size=6, max_size=24)
+    step = st.tuples(st.integers(0, len(OPERATIONS) - 1), numbers)
+    return st.lists(step, min_size=2 * SHORTEST, max_size=2 * LONGEST)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Draw a graph with one to four outputs."""
+    return build(draw(steps()), draw(st.lists(st.integers(0, 255), max_size=8)))
+
+
+def build(drawn: Sequence[Step], numbers: Sequence[int]) -> Case:
+    """Apply operations, and choose outputs and updates."""
+    graph = Graph()
+    applied = 0
+    for position, decisions in drawn:
+        applied += graph.apply(OPERATIONS[position], decisions)
+        if applied == LONGEST:
+            break
+    choices = Choices(numbers)
+    computed = [t for t in graph.terms if t.variable.owner is not None]
+    outputs = computed[-1:]
+    for _ in range(choices.below(4)):
+        if computed:
+            outputs.append(choices.of(computed))
+    updates = []
+    for state in graph.shared:
+        if choices.below(2):
+            new = _update_of(graph, state, choices)
+            if new is not None:
+                updates.append((state, new))
+    return Case(graph, list(dict.fromkeys(outputs)), updates)
+
+
+def _update_of(graph: Graph, state: Term, choices: Choices) -> Term | None:
+    fitting = [
+        t
+        for t in graph.terms
+        if isinstance(t.variable, TensorVariable)
+        and t.variable.owner is not None
+        and t.dtype == state.dtype
+        and state.variable.type.is_super(t.variable.type)
+        and state.variable.type.broadcastable == t.variable.type.broadcastable
+    ]
+    return choices.of(fitting) if fitting else None
