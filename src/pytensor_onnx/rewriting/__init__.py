@@ -4,6 +4,7 @@ from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers it
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
 from pytensor_onnx.rewriting import names as names  # registers its rewrite
 from pytensor_onnx.rewriting import partial_sums as partial_sums  # registers its rewrite
+from pytensor_onnx.rewriting import powers as powers  # registers its rewrite
 from pytensor_onnx.rewriting import sizes as sizes
 from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx
 
