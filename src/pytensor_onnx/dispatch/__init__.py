@@ -1,6 +1,8 @@
 """Lowerings of PyTensor Ops to ONNX, one module for each op family."""
 
 from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
+    advanced_inc_subtensor,
+    advanced_subtensor,
     blockwise,
     conditional,
     cumulative,
@@ -9,6 +11,8 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     extra_ops,
     math,
     multi_index,
+    nonzero,
+    pad,
     scalar,
     scan,
     selection,

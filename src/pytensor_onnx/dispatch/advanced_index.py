@@ -1,0 +1,151 @@
+"""An advanced index, read in two steps: a basic one that selects a view, and arrays on its axes.
+
+Where the arrays stand next to each other their axes take the place of those that they index,
+otherwise they come first. A scalar counts as an array for this rule.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    IncSubtensor,
+    Subtensor,
+    flatten_index_variables,
+    unflatten_index_variables,
+)
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dispatch.basic import onnx_funcify
+
+_WHOLE = slice(None)
+
+
+@dataclass(frozen=True)
+class IndexArray:
+    """An array of integers that indexes one axis, or a mask over as many as it has itself."""
+
+    axis: int
+    index: ir.Value
+    is_mask: bool
+    rank: int
+
+    @property
+    def axes(self) -> list[int]:
+        """The axes that it indexes."""
+        return list(range(self.axis, self.axis + (self.rank if self.is_mask else 1)))
+
+
+@dataclass(frozen=True)
+class AdvancedIndex:
+    """A basic index, and arrays for axes of the view that it selects.
+
+    Attributes
+    ----------
+    idx_list, values, variables
+        The basic index as Subtensor takes it, and the PyTensor variables that the values stand for.
+    arrays
+        Arrays in the order of their axes.
+    position
+        Where the axes of the arrays stand in the result.
+    """
+
+    idx_list: list[int | slice]
+    values: list[ir.Value]
+    variables: list[Variable]
+    arrays: list[IndexArray]
+    position: int
+
+    @property
+    def views_all(self) -> bool:
+        """Whether the view is the whole array."""
+        return all(entry == _WHOLE for entry in self.idx_list)
+
+    @property
+    def axes(self) -> list[int]:
+        """The axes of the view that arrays index."""
+        return [axis for array in self.arrays for axis in array.axes]
+
+
+def read_index(
+    op: AdvancedSubtensor | AdvancedIncSubtensor,
+    node: Apply,
+    values: Sequence[ir.Value],
+    *,
+    scalars_as_arrays: bool = False,
+) -> AdvancedIndex:
+    """Read the index of a node.
+
+    Parameters
+    ----------
+    op, node
+        The Op and its node, whose last inputs are the index.
+    values
+        What stands for these inputs.
+    scalars_as_arrays
+        Whether scalars are among the arrays; by default they are part of the basic index.
+    """
+    inputs = node.inputs[len(node.inputs) - len(values) :]
+    entries = unflatten_index_variables(values, op.idx_list)
+    basic: list[ir.Value | slice] = []
+    basic_variables: list[Variable | slice] = []
+    arrays: list[IndexArray] = []
+    view_axis = 0
+    for entry, variable in zip(
+        entries, unflatten_index_variables(inputs, op.idx_list), strict=True
+    ):
+        if isinstance(entry, slice):
+            basic.append(entry)
+            basic_variables.append(variable)
+            view_axis += 1
+        elif variable.type.ndim == 0 and not scalars_as_arrays:
+            basic.append(entry)
+            basic_variables.append(variable)
+        else:
+            is_mask = variable.type.dtype == "bool"
+            array = IndexArray(view_axis, entry, is_mask, variable.type.ndim)
+            arrays.append(array)
+            basic += [_WHOLE] * len(array.axes)
+            basic_variables += [_WHOLE] * len(array.axes)
+            view_axis += len(array.axes)
+    idx_list, flat = flatten_index_variables(basic)
+    _, flat_variables = flatten_index_variables(basic_variables)
+    return AdvancedIndex(idx_list, flat, flat_variables, arrays, _position(entries))
+
+
+def _position(entries: Sequence[ir.Value | slice]) -> int:
+    places = [place for place, entry in enumerate(entries) if not isinstance(entry, slice)]
+    if not places or places != list(range(places[0], places[-1] + 1)):
+        return 0
+    return places[0]
+
+
+def view_of(onnx: Builder, node: Apply, index: AdvancedIndex, x: ir.Value) -> ir.Value:
+    """Return what the basic part of an index selects."""
+    if index.views_all:
+        return x
+    view = Subtensor(index.idx_list).make_node(node.inputs[0], *index.variables)
+    return lower_node(onnx, view, x, *index.values)
+
+
+def put_view(
+    onnx: Builder, node: Apply, index: AdvancedIndex, x: ir.Value, view: ir.Value
+) -> ir.Value:
+    """Return an array in which the basic part of an index selects a given view."""
+    if index.views_all:
+        return view
+    template = Subtensor(index.idx_list).make_node(node.inputs[0], *index.variables)
+    op = IncSubtensor(index.idx_list, set_instead_of_inc=True)
+    put = op.make_node(node.inputs[0], template.outputs[0].type(), *index.variables)
+    return lower_node(onnx, put, x, view, *index.values)
+
+
+def lower_node(onnx: Builder, node: Apply, *values: ir.Value) -> ir.Value:
+    """Return the result of a node that is not part of the graph, for values of its inputs."""
+    lowered = onnx_funcify(node.op, node, onnx, *values)
+    if not isinstance(lowered, ir.Value):
+        raise TypeError(f"{node.op} has more than one result")
+    return lowered

@@ -1,0 +1,248 @@
+"""Advanced indexing: arrays of integers and masks, together with integers and slices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.tensor.subtensor import AdvancedSubtensor
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dispatch.advanced_index import (
+    AdvancedIndex,
+    IndexArray,
+    read_index,
+    view_of,
+)
+from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.index_arrays import (
+    as_positions,
+    as_vector,
+    broadcast_arrays,
+    counts_whole_axis,
+    moved,
+    sizes_of,
+    stack,
+    unsqueezed,
+    varying_axes,
+)
+from pytensor_onnx.dispatch.nonzero import nonzero, true_count
+from pytensor_onnx.dispatch.shape import concatenated
+
+
+@onnx_funcify.register(AdvancedSubtensor)
+def lower_advanced_subtensor(
+    op: AdvancedSubtensor, node: Apply, onnx: Builder, x: ir.Value, *values: ir.Value
+) -> ir.Value:
+    """Take the slices, then gather."""
+    index = read_index(op, node, values)
+    return take(onnx, view_of(onnx, node, index, x), index)
+
+
+def take(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
+    """Return what the arrays of an index select."""
+    if not index.arrays:
+        return x
+    if len(index.arrays) > 1:
+        return _take_points(onnx, x, index)
+    array = index.arrays[0]
+    taken, width = (_compress if array.is_mask else _gather)(onnx, x, array)
+    return moved(onnx, taken, array.axis, width, index.position)
+
+
+def _gather(onnx: Builder, x: ir.Value, array: IndexArray) -> tuple[ir.Value, int]:
+    positions = array.index
+    if positions.dtype != ir.DataType.INT32:
+        positions = as_positions(onnx, positions)
+    return onnx.Gather(x, positions, axis=array.axis), array.rank
+
+
+def _compress(onnx: Builder, x: ir.Value, mask: IndexArray) -> tuple[ir.Value, int]:
+    """Take what a mask selects, from the axes that it covers merged into one."""
+    condition = checked_mask(onnx, x, mask)
+    if condition.const_value is None and mask.rank == len(onnx.dims(x)):
+        taken = onnx.Compress(x, as_vector(onnx, condition))
+        taken.shape = ir.Shape([true_count(onnx, mask.index)])
+        return taken, 1
+    merged, condition = merge_axes(onnx, x, mask, condition)
+    if condition.const_value is not None:
+        [positions] = nonzero(onnx, condition, 1)
+        return onnx.Gather(merged, positions, axis=mask.axis), 1
+    taken = onnx.Compress(merged, condition, axis=mask.axis)
+    dims = list(onnx.dims(merged))
+    dims[mask.axis] = true_count(onnx, mask.index)
+    taken.shape = ir.Shape(dims)
+    return taken, 1
+
+
+def checked_mask(onnx: Builder, x: ir.Value, mask: IndexArray) -> ir.Value:
+    """Return a mask that has the sizes of the axes it covers: Compress would take a shorter one."""
+    covered = slice(mask.axis, mask.axis + mask.rank)
+    wanted = onnx.sizes(x, covered.start, covered.stop)
+    own = onnx.shape(mask.index)
+    canonical = onnx.scope.canonical_dim
+    pairs = list(zip(onnx.dims(mask.index), onnx.dims(x)[covered], strict=True))
+    if all(canonical(a) == canonical(b) for a, b in pairs):
+        return mask.index
+    equal = onnx.Equal(own, wanted)
+    if mask.rank == 1:
+        condition = onnx.Squeeze(equal, onnx.ints([0]))
+    else:
+        condition = onnx.cast(onnx.ReduceMin(onnx.cast(equal, "uint8"), keepdims=0), "bool")
+    where = ", ".join(map(str, mask.axes))
+    error = IndexError(f"boolean index did not match indexed array along axis {where}")
+    checked = check_that(onnx, [condition], mask.index, error)
+    if not onnx.in_branch and not onnx.in_function:
+        for first, second in pairs:
+            onnx.scope.equate_dims(first, second)
+    return checked
+
+
+def merge_axes(
+    onnx: Builder, x: ir.Value, mask: IndexArray, condition: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """Return an array with the axes that a mask covers made one, and the mask made a vector."""
+    if mask.rank == 1:
+        return x, condition
+    vector = as_vector(onnx, condition)
+    rank = len(onnx.dims(x))
+    shape = [
+        onnx.sizes(x, 0, mask.axis),
+        onnx.sizes(vector, 0, 1),
+        onnx.sizes(x, mask.axis + mask.rank, rank),
+    ]
+    return onnx.Reshape(x, concatenated(onnx, shape), allowzero=1), vector
+
+
+def _take_points(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
+    """Take by several arrays that are broadcast against each other."""
+    arrays = positions_of(onnx, x, index)
+    along = along_axis(onnx, x, index.axes, arrays)
+    if along is not None and not along.inserted:
+        return onnx.GatherElements(x, along.positions, axis=along.axis)
+    batch = _batched_positions(onnx, x, index.axes, arrays)
+    if batch is not None:
+        return onnx.GatherND(x, batch, batch_dims=len(index.axes) - 1)
+    if _are_orthogonal(onnx, arrays):
+        return _take_grid(onnx, x, index, arrays)
+    order = leading_order(onnx, x, index)
+    front = x if order == sorted(order) else onnx.Transpose(x, perm=order)
+    points = stack(onnx, broadcast_arrays(onnx, arrays))
+    taken = onnx.GatherND(front, points)
+    return moved(onnx, taken, 0, len(onnx.dims(points)) - 1, index.position)
+
+
+def leading_order(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> list[int]:
+    """Return the axes of an array, those that are indexed first."""
+    return [*index.axes, *(axis for axis in range(len(onnx.dims(x))) if axis not in index.axes)]
+
+
+def positions_of(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> list[ir.Value]:
+    """Return an array of integers for each axis indexed."""
+    arrays: list[ir.Value] = []
+    for array in index.arrays:
+        if array.is_mask:
+            arrays += nonzero(
+                onnx, checked_mask(onnx, x, array), array.rank, true_count(onnx, array.index)
+            )
+        else:
+            arrays.append(as_positions(onnx, array.index))
+    return arrays
+
+
+@dataclass(frozen=True)
+class AlongAxis:
+    """Positions along one axis, with the sizes of the array along all others.
+
+    Attributes
+    ----------
+    inserted
+        Whether the index lacks that axis; the positions have size one along it.
+    """
+
+    axis: int
+    positions: ir.Value
+    inserted: bool
+
+
+def along_axis(
+    onnx: Builder, x: ir.Value, axes: Sequence[int], arrays: Sequence[ir.Value]
+) -> AlongAxis | None:
+    """Recognise one array that indexes along an axis while the others count their own axes."""
+    rank = len(onnx.dims(x))
+    index_rank = max(len(onnx.dims(array)) for array in arrays)
+    if list(axes) != list(range(rank)) or index_rank not in (rank, rank - 1):
+        return None
+    others = [axis for axis in axes if not _counts_axis(onnx, x, axis, arrays[axis], index_rank)]
+    inserted = index_rank < rank
+    if len(others) != 1 or (inserted and others[0] != rank - 1):
+        return None
+    [axis] = others
+    positions = unsqueezed(onnx, arrays[axis], [axis]) if inserted else arrays[axis]
+    fitted = _fitted_but(onnx, positions, x, rank, [axis])
+    return None if fitted is None else AlongAxis(axis, fitted, inserted)
+
+
+def _batched_positions(
+    onnx: Builder, x: ir.Value, axes: Sequence[int], arrays: Sequence[ir.Value]
+) -> ir.Value | None:
+    """Recognise one array that indexes an axis while those before it count their own axes."""
+    rank, last = max(len(onnx.dims(array)) for array in arrays), len(arrays) - 1
+    if list(axes) != list(range(len(arrays))) or rank < last:
+        return None
+    if not all(_counts_axis(onnx, x, axis, arrays[axis], rank) for axis in range(last)):
+        return None
+    fitted = _fitted_but(onnx, arrays[-1], x, rank, range(last, rank))
+    return None if fitted is None else unsqueezed(onnx, fitted, [rank])
+
+
+def _counts_axis(onnx: Builder, x: ir.Value, axis: int, array: ir.Value, rank: int) -> bool:
+    """Return whether an array, along the same axis when broadcast, counts an axis of another."""
+    return varying_axes(onnx, array, rank) == [axis] and counts_whole_axis(
+        onnx, array, onnx.dims(x)[axis]
+    )
+
+
+def _fitted_but(
+    onnx: Builder, array: ir.Value, x: ir.Value, rank: int, free: Sequence[int]
+) -> ir.Value | None:
+    """Return an array broadcast to a rank, and to the sizes of another along all axes but some.
+
+    None if it is not known to have these sizes or one.
+    """
+    array = unsqueezed(onnx, array, list(range(rank - len(onnx.dims(array)))))
+    own, wanted = onnx.dims(array), onnx.dims(x)
+    bound = [axis for axis in range(rank) if axis not in free]
+    if any(wanted[axis] is None or own[axis] not in (1, wanted[axis]) for axis in bound):
+        return None
+    if all(own[axis] == wanted[axis] for axis in bound):
+        return array
+    sizes = [(array, axis) if axis in free else (x, axis) for axis in range(rank)]
+    return onnx.Expand(array, sizes_of(onnx, sizes))
+
+
+def _are_orthogonal(onnx: Builder, arrays: Sequence[ir.Value]) -> bool:
+    rank = max(len(onnx.dims(array)) for array in arrays)
+    varying = [varying_axes(onnx, array, rank) for array in arrays]
+    distinct = {axis for axes in varying for axis in axes}
+    return all(len(axes) == 1 for axes in varying) and len(distinct) == len(arrays)
+
+
+def _take_grid(
+    onnx: Builder, x: ir.Value, index: AdvancedIndex, arrays: Sequence[ir.Value]
+) -> ir.Value:
+    """Gather along one axis after the other by arrays that vary along an axis of their own each."""
+    rank = max(len(onnx.dims(array)) for array in arrays)
+    source: dict[int, int] = {}
+    for axis, array in zip(index.axes, arrays, strict=True):
+        [varying] = varying_axes(onnx, array, rank)
+        source[varying] = axis
+        x = onnx.Gather(x, as_vector(onnx, array), axis=axis)
+    rest = [axis for axis in range(len(onnx.dims(x))) if axis not in index.axes]
+    block = [source[axis] for axis in sorted(source)]
+    order = rest[: index.position] + block + rest[index.position :]
+    if order != sorted(order):
+        x = onnx.Transpose(x, perm=order)
+    return unsqueezed(
+        onnx, x, [index.position + axis for axis in range(rank) if axis not in source]
+    )

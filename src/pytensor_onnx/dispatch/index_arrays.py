@@ -1,0 +1,139 @@
+"""Arrays of indices: made integers, broadcast against each other, stacked, recognised."""
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import Dim, Dims, broadcast, constant_ints, sizes_in
+from pytensor_onnx.dispatch.shape import vector_of
+
+Axis = tuple[ir.Value, int]
+
+
+def as_positions(onnx: Builder, index: ir.Value) -> ir.Value:
+    """Return an array of indices in int64.
+
+    NumPy, too, lets indices of uint64 wrap.
+    """
+    if index.const_value is not None:
+        return onnx.constant(index.const_value.numpy().astype("int64"))
+    return onnx.cast(index, "int64")
+
+
+def axes_of(value: ir.Value, axes: Sequence[int]) -> list[Axis]:
+    """Return axes of a value, to be read by `sizes_of`."""
+    return [(value, axis) for axis in axes]
+
+
+def dims_along(onnx: Builder, axes: Sequence[Axis]) -> Dims:
+    """Return the dimensions of axes."""
+    return tuple(onnx.dims(value)[axis] for value, axis in axes)
+
+
+def sizes_of(onnx: Builder, axes: Sequence[Axis]) -> ir.Value:
+    """Return the sizes of axes as a vector."""
+    return vector_of(onnx, [onnx.size(value, axis) for value, axis in axes])
+
+
+def broadcast_arrays(onnx: Builder, arrays: Sequence[ir.Value]) -> list[ir.Value]:
+    """Return arrays of indices broadcast against each other.
+
+    An axis of unknown size may turn out to have size one, so whether it grows is settled at run
+    time unless all arrays that have it share its name.
+    """
+    if all(array.const_value is not None for array in arrays):
+        values = [array.const_value.numpy() for array in arrays if array.const_value is not None]
+        return [onnx.constant(value) for value in np.broadcast_arrays(*values)]
+    dims = reduce(broadcast, map(onnx.dims, arrays))
+    if all(onnx.dims(array) == dims for array in arrays) and None not in dims:
+        return list(arrays)
+    if None in dims:
+        whole = reduce(lambda a, b: onnx.Expand(a, onnx.shape(b)), arrays)
+        shape = onnx.shape(whole)
+        expanded = [whole, *(onnx.Expand(array, shape) for array in arrays[1:])]
+    else:
+        shape = sizes_of(
+            onnx, [_source(onnx, arrays, axis - len(dims), dims) for axis in range(len(dims))]
+        )
+        expanded = [
+            array if onnx.dims(array) == dims else onnx.Expand(array, shape) for array in arrays
+        ]
+    return expanded
+
+
+def _source(onnx: Builder, arrays: Sequence[ir.Value], axis: int, dims: Dims) -> Axis:
+    """Return an axis, counted from the end, of an array that has the size of the broadcast one."""
+    for array in arrays:
+        own = onnx.dims(array)
+        if len(own) >= -axis and own[axis] == dims[axis]:
+            return array, len(own) + axis
+    raise ValueError(f"no array has the size {dims[axis]} along axis {axis}")
+
+
+def stack(onnx: Builder, arrays: Sequence[ir.Value]) -> ir.Value:
+    """Return arrays of indices of one shape, joined along a new last axis."""
+    rank = len(onnx.dims(arrays[0]))
+    if all(array.const_value is not None for array in arrays):
+        values = [array.const_value.numpy() for array in arrays if array.const_value is not None]
+        return onnx.constant(np.stack(values, axis=-1))
+    columns = [unsqueezed(onnx, array, [rank]) for array in arrays]
+    return onnx.Concat(*columns, axis=rank) if len(columns) > 1 else columns[0]
+
+
+def unsqueezed(onnx: Builder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """Return a value with new axes of size one, at these places of the result."""
+    if not axes:
+        return value
+    if value.const_value is not None:
+        return onnx.constant(np.expand_dims(value.const_value.numpy(), tuple(axes)))
+    return onnx.Unsqueeze(value, onnx.ints(axes))
+
+
+def as_vector(onnx: Builder, array: ir.Value) -> ir.Value:
+    """Return an array of indices as a vector."""
+    if array.const_value is not None:
+        return onnx.constant(array.const_value.numpy().reshape(-1))
+    node = array.producer()
+    while node is not None and node.op_type == "Unsqueeze" and len(onnx.dims(array)) > 1:
+        array, node = node.inputs[0], node.inputs[0].producer()  # type: ignore[assignment, union-attr]
+    return array if len(onnx.dims(array)) == 1 else onnx.Reshape(array, onnx.ints([-1]))
+
+
+def moved(onnx: Builder, value: ir.Value, start: int, width: int, position: int) -> ir.Value:
+    """Return a value with a block of consecutive axes moved to another position.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.builder import Builder, ModelScope
+    >>> onnx = Builder(ModelScope(21))
+    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=(2, 3, 4, 5))
+    >>> onnx.dims(moved(onnx, x, 2, 2, 0))
+    (4, 5, 2, 3)
+    """
+    axes = list(range(len(onnx.dims(value))))
+    block, rest = axes[start : start + width], axes[:start] + axes[start + width :]
+    order = rest[:position] + block + rest[position:]
+    return value if order == axes else onnx.Transpose(value, perm=order)
+
+
+def varying_axes(onnx: Builder, array: ir.Value, rank: int) -> list[int]:
+    """Return the axes, of a broadcast array of some rank, along which an array may vary."""
+    dims = onnx.dims(array)
+    return [rank - len(dims) + axis for axis, dim in enumerate(dims) if dim != 1]
+
+
+def counts_whole_axis(onnx: Builder, array: ir.Value, size: Dim) -> bool:
+    """Return whether an array is known to count from zero to a size, along its one varying axis."""
+    if array.const_value is not None:
+        values = array.const_value.numpy().reshape(-1)
+        return values.size == size and bool((values == np.arange(values.size)).all())
+    node = array.producer()
+    while node is not None and node.op_type in ("Unsqueeze", "Reshape"):
+        node = node.inputs[0].producer() if node.inputs[0] is not None else None
+    if node is None or node.op_type != "Range" or size is None:
+        return False
+    start, stop, step = node.inputs
+    return (constant_ints(start), sizes_in(stop), constant_ints(step)) == ([0], (size,), [1])

@@ -1,0 +1,62 @@
+"""Positions of the elements that are not zero."""
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.tensor.basic import Nonzero
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dispatch.basic import onnx_funcify
+
+_COUNT = "pytensor_onnx.count"
+
+
+@onnx_funcify.register(Nonzero)
+def lower_nonzero(op: Nonzero, node: Apply, onnx: Builder, x: ir.Value) -> list[ir.Value]:
+    """Return the positions along each axis, NaN counting as not zero."""
+    return nonzero(onnx, x, node.inputs[0].type.ndim, true_count(onnx, x))
+
+
+def nonzero(onnx: Builder, x: ir.Value, rank: int, count: str | None = None) -> list[ir.Value]:
+    """Return the positions of what is not zero: a vector for each axis, a constant if x is one.
+
+    Parameters
+    ----------
+    onnx
+        Builder that receives the nodes.
+    x
+        Value of one dimension or more.
+    rank
+        Number of its dimensions.
+    count
+        Name of the dimension for the number of positions.
+    """
+    if x.const_value is not None:
+        return [onnx.constant(axis) for axis in np.nonzero(x.const_value.numpy())]
+    positions = nonzero_matrix(onnx, x, rank, count)
+    if rank == 1:
+        return [onnx.Squeeze(positions, onnx.ints([0]))]
+    return [onnx.Gather(positions, np.int64(axis), axis=0) for axis in range(rank)]
+
+
+def nonzero_matrix(onnx: Builder, x: ir.Value, rank: int, count: str | None = None) -> ir.Value:
+    """Return the positions of what is not zero, one in each column."""
+    positions = onnx.NonZero(x)
+    positions.shape = ir.Shape([rank, count])
+    return positions
+
+
+def true_count(onnx: Builder, x: ir.Value) -> str:
+    """Return the name of the dimension for the number of elements that are not zero.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.builder import Builder, ModelScope
+    >>> onnx = Builder(ModelScope(21))
+    >>> x, y = (ir.val(name, dtype=ir.DataType.BOOL, shape=("n",)) for name in "xy")
+    >>> true_count(onnx, x), true_count(onnx, y), true_count(onnx, x)
+    ('x_count', 'y_count', 'x_count')
+    """
+    if _COUNT not in x.meta:
+        x.meta[_COUNT] = onnx.scope.dim_names.unique(f"{x.name or 'nonzero'}_count")
+    return x.meta[_COUNT]
