@@ -137,11 +137,18 @@ def test_products_by_einsum():
     compare_onnx_and_py([x, y], results, values, atol=1e-14)
 
 
-@pytest.mark.xfail(strict=True, reason="ONNX Runtime broadcasts no matrix to a batch of none")
-@pytest.mark.parametrize("shape", [(2, 3), (1, 2, 3)])
-def test_a_matrix_times_a_batch_of_none(shape):
-    x, y = pt.tensor("x", shape=[1 if n == 1 else None for n in shape]), pt.tensor3("y")
-    compare_onnx_and_py([x, y], pt.matmul(x, y), [array(shape), array((0, 3, 4))])
+@pytest.mark.xfail(strict=True, reason="ONNX Runtime broadcasts batches wrongly where all is empty")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((2, 3), (0, 3, 4)), ((1, 2, 3), (0, 3, 4)), ((1, 0, 0), (2, 0, 1))],
+    ids=str,
+)
+def test_batches_of_nothing_that_must_be_broadcast(first, second):
+    x, y = (
+        pt.tensor(shape=[1 if n == 1 else None for n in s], dtype="bool") for s in (first, second)
+    )
+    values = [np.ones(first, "bool"), np.ones(second, "bool")]
+    compare_onnx_and_py([x, y], pt.matmul(x, y), values)
 
 
 def test_sizes_that_do_not_meet_fail():
@@ -220,6 +227,8 @@ def products(draw):
     size = st.integers(0, 4)
     rows, inner, columns = draw(size), draw(size), draw(size)
     batch = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
+    if rows == inner == 0:  # batches are broadcast wrongly, see above
+        batch = ()
     own = [tuple(draw(st.sampled_from([n, 1])) for n in batch) for _ in range(2)]
     own = [sizes[draw(st.integers(0, len(sizes))) :] if sizes else () for sizes in own]
     first, second = (*own[0], rows, inner), (*own[1], inner, columns)
