@@ -12,7 +12,6 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     math,
     multi_index,
     nonzero,
-    pad,
     scalar,
     scan,
     selection,
