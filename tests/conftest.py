@@ -10,6 +10,7 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 
 from pytensor_onnx import ONNXProgram, export_onnx
+from tests import coverage_recorder
 
 RELATIVE_TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2}
 PY = Mode("py", "fast_compile")
@@ -21,6 +22,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
+
+
+def pytest_sessionfinish() -> None:
+    coverage_recorder.write()
 
 
 def compare_onnx_and_py(
@@ -65,6 +70,7 @@ def compare_onnx_and_py(
             except AssertionError as error:
                 error.add_note(f"output {variable}")
                 raise
+    coverage_recorder.record(program, found, expected)
     return program
 
 

@@ -1,0 +1,157 @@
+"""The coverage table: which Ops of PyTensor are lowered, how, and what the tests showed of them.
+
+`scripts/make_coverage.py` makes the table from the registry and from recorded tests.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from pytensor.graph.op import Op
+from pytensor.scalar.basic import ScalarOp
+
+FILE = "coverage.json"
+DTYPES = (
+    "bool",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    *("float16", "float32", "float64"),
+)
+_FAMILIES = {
+    "all": DTYPES,
+    "integers": DTYPES[1:9],
+    "signed integers": DTYPES[1:5],
+    "unsigned integers": DTYPES[5:9],
+    "floats": DTYPES[9:],
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the tests showed of one Op.
+
+    Attributes
+    ----------
+    name
+        Module and class of the Op.
+    dtypes, ranks, shapes
+        Of the inputs that were compared with PyTensor; shapes are static, dynamic or both.
+    lowering
+        What the Op became: an operator, a function, several nodes, none.
+    error
+        Largest relative error measured on graphs of this Op alone, by dtype of the result.
+    limits
+        Reasons for which the lowering refuses cases.
+    tests
+        Files of the tests.
+    """
+
+    name: str
+    dtypes: tuple[str, ...]
+    ranks: tuple[int, ...]
+    shapes: tuple[str, ...]
+    lowering: tuple[str, ...]
+    error: dict[str, float]
+    limits: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The coverage table.
+
+    Attributes
+    ----------
+    rows
+        The Ops that are covered, by name.
+    uncovered
+        The Ops that are not, with the reason.
+    excluded
+        Classes of PyTensor that no graph contains, or none that is exported, with the reason.
+    """
+
+    rows: dict[str, Row]
+    uncovered: dict[str, str]
+    excluded: dict[str, str]
+
+
+@cache
+def load_coverage() -> Coverage:
+    """Return the table that came with the package.
+
+    Examples
+    --------
+    >>> load_coverage().rows["pytensor.scalar.basic.Exp"].lowering
+    ('operator Exp',)
+    """
+    content: dict[str, Any] = json.loads(
+        resources.files("pytensor_onnx").joinpath(FILE).read_text(encoding="utf-8")
+    )
+    rows = {
+        name: Row(
+            name=name,
+            **{key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()},
+        )
+        for name, entry in content["covered"].items()
+    }
+    return Coverage(rows, content["uncovered"], content["excluded"])
+
+
+def name_of(op_type: type[Op]) -> str:
+    """Return the name of a class in the table.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.math import Dot
+    >>> name_of(Dot)
+    'pytensor.tensor.math.Dot'
+    """
+    return f"{op_type.__module__}.{op_type.__qualname__}"
+
+
+def registered_ops() -> set[type[Op]]:
+    """Return the classes that a lowering or a definition is registered for, base classes too."""
+    from pytensor_onnx.dispatch import onnx_funcify
+    from pytensor_onnx.dispatch.scalar import COMPARISONS, LOGICAL_AND_BITWISE, OPERATORS
+    from pytensor_onnx.functions.registry import DEFINITIONS
+
+    registered = set(onnx_funcify.registry) - {object}
+    return registered | {*OPERATORS, *COMPARISONS, *LOGICAL_AND_BITWISE, *DEFINITIONS}
+
+
+def is_lowered(op_type: type[Op]) -> bool:
+    """Return whether a class has a lowering, of its own or of a base class.
+
+    Examples
+    --------
+    >>> from pytensor.scalar.basic import Exp
+    >>> from pytensor.scalar.math import Hyp2F1
+    >>> is_lowered(Exp), is_lowered(Hyp2F1)
+    (True, False)
+    """
+    from pytensor_onnx.dispatch import onnx_funcify
+
+    if op_type in registered_ops():
+        return True
+    lowering = onnx_funcify.dispatch(op_type)
+    general = {onnx_funcify.dispatch(object), onnx_funcify.dispatch(ScalarOp)}
+    return lowering not in general
+
+
+def short_dtypes(dtypes: Sequence[str]) -> str:
+    """Return a short text for a set of dtypes.
+
+    Examples
+    --------
+    >>> short_dtypes(["bool", "float16", "float32", "float64"])
+    'bool, floats'
+    """
+    left, parts = set(dtypes), []
+    for family, members in _FAMILIES.items():
+        if left.issuperset(members):
+            parts.append((DTYPES.index(members[0]), family))
+            left -= set(members)
+    parts += [(DTYPES.index(dtype), dtype) for dtype in left]
+    return ", ".join(text for _, text in sorted(parts))
