@@ -1,0 +1,74 @@
+"""Batches of indices become one index, so that no loop runs over the batch."""
+
+import pytensor.tensor as pt
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.tensor.rewriting.blockwise import blockwise_of
+from pytensor.tensor.subtensor import AdvancedSubtensor, unflatten_index_variables
+from pytensor.tensor.variable import TensorVariable
+
+
+@node_rewriter([blockwise_of(AdvancedSubtensor)])
+def index_by_batch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Count the batch axes of the array in an index of their own, next to the given ones.
+
+    Masks are left alone, since they may select a different number of elements for each batch, and
+    so are slices with a batch of bounds.
+    """
+    op, batch = node.op.core_op, node.op.batch_ndim(node)
+    x, *indices = node.inputs
+    if any(index.type.dtype == "bool" for index in indices):
+        return None
+    entries = unflatten_index_variables(indices, op.idx_list)
+    bounds = [
+        bound
+        for entry in entries
+        if isinstance(entry, slice)
+        for bound in (entry.start, entry.stop, entry.step)
+        if bound is not None
+    ]
+    if not all(all(bound.type.broadcastable) for bound in bounds):
+        return None
+    arrays = [entry for entry in entries if not isinstance(entry, slice)]
+    if not arrays:
+        return None
+    width = max(array.type.ndim for array in arrays) - batch
+    index: list[TensorVariable | slice] = [
+        _squeezed(entry) if isinstance(entry, slice) else _aligned(entry, batch, width)
+        for entry in entries
+    ]
+    places = [place for place, entry in enumerate(entries) if not isinstance(entry, slice)]
+    adjacent = places == list(range(places[0], places[-1] + 1))
+    position = places[0] if adjacent else 0
+    if all(x.type.broadcastable[:batch]):
+        taken = x.squeeze(tuple(range(batch)))[tuple(index)]
+        result = pt.moveaxis(taken, range(position, position + batch), range(batch))
+    else:
+        counts = [
+            pt.shape_padright(pt.arange(x.shape[axis]), batch - axis - 1 + width)
+            for axis in range(batch)
+        ]
+        taken = x[(*counts, *index)]
+        block = range(batch, batch + width)
+        result = pt.moveaxis(taken, block, [axis + position for axis in block])
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+def _aligned(array: TensorVariable, batch: int, width: int) -> TensorVariable:
+    """Return a batch of arrays of indices, each made of the rank that they are broadcast to."""
+    own = range(batch, array.type.ndim)
+    return array.dimshuffle(*range(batch), *["x"] * (width - len(own)), *own)
+
+
+def _squeezed(entry: slice) -> slice:
+    bounds = (entry.start, entry.stop, entry.step)
+    return slice(*(None if bound is None else bound.squeeze() for bound in bounds))
+
+
+# Where the axes and shapes that it brings are simplified with the rest.
+optdb["specialize"].register(
+    index_by_batch.__name__, index_by_batch, "onnx", use_db_name_as_tag=False
+)

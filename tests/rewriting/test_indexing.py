@@ -1,0 +1,51 @@
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.replace import vectorize_graph
+
+from tests.conftest import compare_onnx_and_py, op_types
+
+X = np.arange(60.0).reshape(3, 4, 5)
+I1, J1 = np.array([[0, 1, -1], [2, 2, 0]]), np.array([[1, 0, 3], [-1, 2, 2]])
+K = np.array([[[0], [1]], [[2], [-1]]])
+
+INDICES = {
+    "first": lambda x, i, j, k: x[i],
+    "middle": lambda x, i, j, k: x[:, i],
+    "last": lambda x, i, j, k: x[..., i],
+    "two": lambda x, i, j, k: x[i, j],
+    "two at the end": lambda x, i, j, k: x[:, i, j],
+    "two apart": lambda x, i, j, k: x[i, :, j],
+    "slices": lambda x, i, j, k: x[1:, i, ::-2],
+    "ranks": lambda x, i, j, k: x[k, i],
+    "ranks in the middle": lambda x, i, j, k: x[:, k, i],
+    "scalar": lambda x, i, j, k: x[i, j[0]],
+    "scalar apart": lambda x, i, j, k: x[j[0], :, i],
+}
+
+
+@pytest.mark.parametrize("batched", ["x", "i", "j", "ij", "ijk", "xi", "xij", "xk", "xijk"])
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_a_batch_of_indices_is_one_index(index, batched):
+    values = {"x": X, "i": I1[0], "j": J1[0], "k": K[0]}
+    batches = {"x": np.stack([X, -X]), "i": I1, "j": J1, "k": K}
+    core = {name: tensor(name, value) for name, value in values.items()}
+    whole = {name: tensor(name, batches[name]) for name in batched}
+    result = vectorize_graph(index(*core.values()), {core[name]: whole[name] for name in batched})
+    inputs = [whole.get(name, core[name]) for name in core]
+    program = compare_onnx_and_py(
+        inputs, result, [batches[n] if n in batched else values[n] for n in core]
+    )
+    assert "Loop" not in op_types(program)
+
+
+def test_a_batch_of_several_axes_is_one_index():
+    x, i = pt.matrix("x"), pt.lvector("i")
+    batch_x, batch_i = pt.tensor4("bx"), pt.tensor("bi", dtype="int64", shape=(1, None, None))
+    value, index = np.arange(72.0).reshape(2, 3, 4, 3), np.arange(6).reshape(1, 3, 2) % 4
+    result = vectorize_graph(x[i], {x: batch_x, i: batch_i})
+    assert "Loop" not in op_types(compare_onnx_and_py([batch_x, batch_i], result, [value, index]))
+
+
+def tensor(name, value):
+    return pt.tensor(name, dtype=str(value.dtype), shape=(None,) * value.ndim)
