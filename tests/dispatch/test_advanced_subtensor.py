@@ -1,9 +1,11 @@
 import numpy as np
+import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from pytensor.compile.builders import OpFromGraph
 
 from pytensor_onnx import UnsupportedOpError, compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
@@ -536,20 +538,23 @@ def test_static_shapes_leave_no_shape_arithmetic():
             assert not {"Shape", "Size", "If", "Where"} & set(op_types(program)), index
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 2), (0,), (2, 0)])
-def test_nonzero_returns_the_positions_along_each_axis(shape, dtype):
-    value = array(shape, dtype)
-    value[value == value.flat[0] if value.size else ...] = 0
-    x = tensor("x", value)
-    outputs = [*pt.nonzero(x), pt.flatnonzero(x), *pt.where(x)]
-    compare_onnx_and_py([x], outputs, [value])
+def test_a_mask_that_is_too_short_is_refused_by_any_runtime():
+    x, mask = pt.vector("x"), pt.vector("mask", dtype="bool")
+    program = compile_onnx([x, mask], [x[mask]])
+    session = onnxruntime.InferenceSession(program.proto.SerializeToString())
+    feeds = {"x": array((3,), "float64"), "mask": np.ones(3, bool)}
+    assert session.run(None, feeds)[0].shape == (3,)
+    with pytest.raises(Exception, match="boolean index did not match indexed array along axis 0"):
+        session.run(None, feeds | {"mask": np.ones(2, bool)})
 
 
-def test_nan_and_minus_zero_are_told_apart_from_zero():
-    value = np.array([np.nan, -0.0, 0.0, np.inf, 5e-324])
-    x = pt.vector("x")
-    compare_onnx_and_py([x], [pt.flatnonzero(x), pt.nonzero_values(x)], [value])
+def test_indices_work_in_inner_graphs():
+    a, i, mask = pt.matrix("a"), pt.lvector("i"), pt.vector("mask", dtype="bool")
+    outputs = [a[i], a[mask], a[:, i].set(0.0), a[mask].inc(1.0), a[pt.arange(a.shape[0]), i]]
+    x, j, m = pt.matrix("x"), pt.lvector("j"), pt.vector("m", dtype="bool")
+    called = OpFromGraph([a, i, mask], outputs)(x, j, m)
+    values = [array((4, 3), "float64"), np.array([0, -1, 1, 2]), MASK_4]
+    compare_onnx_and_py([x, j, m], called, values)
 
 
 @st.composite
