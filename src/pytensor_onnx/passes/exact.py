@@ -181,11 +181,20 @@ def _signed_product(onnx: Builder, node: ir.Node) -> ir.Value:
 
 
 def _batched_product(onnx: Builder, node: ir.Node) -> ir.Value:
-    """Multiply, and take zeros where there is nothing to sum up."""
+    """Multiply, and take zeros where there is nothing to sum up.
+
+    The runtime then forgets to repeat a matrix on the left, so that the zeros bring the batch.
+    """
     x, y = node.inputs
     product = onnx.MatMul(x, y)
     product.producer().meta[_GUARD] = True
-    return onnx.Where(onnx.Equal(onnx.Shape(x, start=-1), 0), 0, product)
+    left, right = dims_of(x), dims_of(y)
+    zeros: ir.Value | int = 0
+    if left is not None and right is not None and 1 in left[:-2]:
+        batch = onnx.sizes(_given(y), 0, len(right) - 2)
+        sizes = onnx.Concat(batch, onnx.ints([1, 1]), axis=0) if right[2:] else onnx.ints([1, 1])
+        zeros = onnx.ConstantOfShape(sizes, value=np.zeros(1, dtype_of(x).numpy()))
+    return onnx.Where(onnx.Equal(onnx.Shape(x, start=-1), 0), zeros, product)
 
 
 def nan_log_softmax(onnx: Builder, node: ir.Node) -> ir.Value:
