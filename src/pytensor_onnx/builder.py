@@ -87,12 +87,28 @@ class ModelScope:
         self.constant_names: dict[Hashable, str] = {}
         self.failures: dict[str, Exception] = {}
         self._equal_dims: dict[str, str | int] = {}
-        self._named_by_user: set[str] = set()
+        self._ranks: dict[str, int] = {}
 
-    def name_dim(self, name: str) -> None:
-        """Note a dimension that the user names: no other gets that name, and it wins."""
-        self._named_by_user.add(name)
+    def name_dim(self, name: str, rank: int = 2) -> None:
+        """Note a name for a dimension that wins over those of lower rank; no other gets it.
+
+        Names of the user's have rank 2, names of PyTensor's dimensions 1, those made here 0.
+        """
+        self._ranks[name] = max(rank, self._ranks.get(name, 0))
         self.dim_names.reserve(name)
+
+    def is_named_well(self, dim: Dim) -> bool:
+        """Return whether a dimension has a size, a name not made here, or one derived from others.
+
+        Examples
+        --------
+        >>> scope = ModelScope(21)
+        >>> scope.name_dim("city")
+        >>> scope.is_named_well("city"), scope.is_named_well("2*city"), scope.is_named_well("dim0")
+        (True, True, False)
+        """
+        dim = self.canonical_dim(dim)
+        return not isinstance(dim, str) or dim in self._ranks or not dim.isidentifier()
 
     def canonical_dim(self, dim: Dim) -> Dim:
         """Return the size or name that stands for all dimensions known to be equal to this one."""
@@ -106,8 +122,8 @@ class ModelScope:
     def equate_dims(self, first: Dim, second: Dim) -> None:
         """Note that two dimensions must have the same size for the graph to be valid.
 
-        A size wins over names, a name of the user's over one made here, and the first over the
-        second.
+        A size wins over names, a name of higher rank over one of lower rank, and the first over
+        the second.
 
         Examples
         --------
@@ -126,7 +142,7 @@ class ModelScope:
             self._equal_dims[second] = first
 
     def _rank(self, dim: str | int) -> int:
-        return 2 if isinstance(dim, int) else int(dim in self._named_by_user)
+        return 3 if isinstance(dim, int) else self._ranks.get(str(dim), 0)
 
     def name_dims(self, value: ir.Value) -> None:
         """Give every dimension of a value a name or a size, one for all that must be equal.

@@ -23,6 +23,7 @@ from pytensor_onnx.dims import sizes_in
 from pytensor_onnx.dispatch.basic import GraphConverter, check_type, user_line
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
 from pytensor_onnx.inference import Dim, dims_of, output_dims
+from pytensor_onnx.named_dims import dim_names as dim_names_of
 
 IR_VERSION = 10
 MIN_OPSET, MAX_OPSET = 18, 26
@@ -59,6 +60,7 @@ def convert(
     output_names: Sequence[str] = (),
     defaults: Mapping[Variable, np.ndarray] | None = None,
     dynamic_axes: DynamicAxes | None = None,
+    dim_names: bool = False,
     constant_names: Mapping[str, np.ndarray] | None = None,
 ) -> Converted:
     """Convert a rewritten graph.
@@ -75,6 +77,9 @@ def convert(
         Values of inputs that may be left out at run time.
     dynamic_axes
         Names for axes of unknown size, by input name.
+    dim_names
+        Whether named dimensions of `pytensor.xtensor` keep their names: sizes of one name must
+        then be equal in all inputs, where PyTensor requires it only of tensors that meet.
     constant_names
         Arrays whose content goes by a name, in whatever shape the rewrites left it.
 
@@ -96,7 +101,7 @@ def convert(
     }
     onnx = Builder(scope)
     converter = GraphConverter(onnx)
-    inputs = _make_inputs(fgraph, converter, input_names, dynamic_axes or {})
+    inputs = _make_inputs(fgraph, converter, input_names, dynamic_axes or {}, dim_names)
     wanted = [
         scope.names.unique(name) for name in output_names or names_of(fgraph.outputs, "output")
     ]
@@ -121,6 +126,8 @@ def convert(
         opset_imports={"": opset_version},
         name="main_graph",
     )
+    if dim_names:
+        _keep_names_of_outputs(fgraph, outputs, scope)
     _name_dims(graph, scope)
     functions = [local.function for local in scope.functions.values()]
     if functions:
@@ -157,6 +164,7 @@ def _make_inputs(
     converter: GraphConverter,
     names: Sequence[str],
     dynamic_axes: DynamicAxes,
+    keeps_names: bool,
 ) -> list[ir.Value]:
     scope = converter.onnx.scope
     wanted = names or names_of(fgraph.inputs, "input")
@@ -168,8 +176,9 @@ def _make_inputs(
     for axes in dynamic_axes.values():
         for dim in axes.values():
             scope.name_dim(dim)
+    own_names = _names_of_dims(fgraph.inputs, scope) if keeps_names else [{} for _ in fgraph.inputs]
     inputs = []
-    for variable, wanted_name in zip(fgraph.inputs, wanted, strict=True):
+    for variable, wanted_name, own in zip(fgraph.inputs, wanted, own_names, strict=True):
         try:
             check_type(variable.type)
         except UnsupportedCase as case:
@@ -186,7 +195,8 @@ def _make_inputs(
             converter.values[variable] = ir.Value(name=wanted_name)
             continue
         name = scope.names.unique(wanted_name)
-        dims = _input_dims(scope, name, variable, dynamic_axes.get(wanted_name, {}))
+        renamed = dynamic_axes.get(wanted_name, {})
+        dims = _input_dims(scope, name, variable, own, renamed)
         value = ir.Value(
             name=name,
             type=ir.TensorType(ir.DataType.from_numpy(np.dtype(variable.type.dtype))),
@@ -197,11 +207,29 @@ def _make_inputs(
     return inputs
 
 
+def _names_of_dims(inputs: Sequence[Variable], scope: ModelScope) -> list[dict[int, str]]:
+    """Return the names of the dimensions of each input; those of one name have one size."""
+    sizes: dict[str, set[int]] = {}
+    names = [dict(enumerate(dim_names_of(variable))) for variable in inputs]
+    for variable, named in zip(inputs, names, strict=True):
+        for axis, dim in named.items():
+            scope.name_dim(dim, rank=1)
+            sizes.setdefault(dim, set()).update({variable.type.shape[axis]} - {None})
+    for dim, known in sizes.items():
+        if len(known) == 1:
+            scope.equate_dims(dim, *known)
+    return names
+
+
 def _input_dims(
-    scope: ModelScope, name: str, variable: Variable, renamed: Mapping[int, str]
+    scope: ModelScope,
+    name: str,
+    variable: Variable,
+    own: Mapping[int, str],
+    renamed: Mapping[int, str],
 ) -> list[Dim]:
     static = getattr(variable.type, "shape", ())
-    names = _names_by_axis(name, len(static), renamed)
+    names = {**own, **_names_by_axis(name, len(static), renamed)}
     return [
         size if size is not None else names.get(axis) or scope.dim_names.unique(f"{name}_dim{axis}")
         for axis, size in enumerate(static)
@@ -291,6 +319,18 @@ def _make_outputs(
         value.name = name
         outputs.append(value)
     return outputs
+
+
+def _keep_names_of_outputs(
+    fgraph: FunctionGraph, outputs: Sequence[ir.Value], scope: ModelScope
+) -> None:
+    """Name the dimensions of outputs as PyTensor does, where no input names them."""
+    for variable, value in zip(fgraph.outputs, outputs, strict=True):
+        for wanted, dim in zip(dim_names_of(variable), dims_of(value) or (), strict=False):
+            if not scope.is_named_well(dim):
+                name = scope.dim_names.unique(wanted)
+                scope.name_dim(name, rank=1)
+                scope.equate_dims(name, dim)
 
 
 def _used_initializers(scope: ModelScope) -> list[ir.Value]:

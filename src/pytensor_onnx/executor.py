@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from pytensor.compile.executor import Function, _pickle_Function
 from pytensor.compile.maker import FunctionMaker
-from pytensor.tensor.type import TensorType
+
+from pytensor_onnx.named_dims import is_tensor
 
 Run = Callable[[dict[str, Any]], list[np.ndarray]]
 
@@ -104,7 +105,7 @@ def _direct_call(function: Function) -> _DirectCall | None:
     names = {id(s): n for n, s in zip(session.input_names, function.vm.inputs, strict=True)}
     required = [c.required and not c.implicit for c in function.input_storage]
     given = function.input_storage[: sum(required)]
-    if not all(required[: len(given)]) or not all(isinstance(c.type, TensorType) for c in given):
+    if not all(required[: len(given)]) or not all(is_tensor(c.type) for c in given):
         return None
     return _DirectCall(
         session.run,

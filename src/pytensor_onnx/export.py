@@ -21,12 +21,12 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import graph_inputs
-from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.conversion import DynamicAxes, convert, names_of
 from pytensor_onnx.dispatch.basic import user_line
 from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.linker import ONNX, OPSET_VERSION
+from pytensor_onnx.named_dims import is_tensor, lower_named
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
 from pytensor_onnx.session import SessionOptions
@@ -67,7 +67,7 @@ def export_onnx(
         value, and an output named ``<name>_next``. Other shared variables are stored in the model.
     dynamic_axes
         Names for axes of unknown size: ``{"x": {0: "batch"}}``. Axes of one name must have equal
-        sizes.
+        sizes. Named dimensions of `pytensor.xtensor` keep their names unless renamed here.
     example_inputs
         One array for each input: the model is made for their shapes, and verified on them.
     opset_version
@@ -112,7 +112,7 @@ def export_onnx(
     results = [outputs] if isinstance(outputs, Variable) else list(outputs)
     updated = dict(updates or {})
     shared = _check_inputs(inputs, [*results, *updated.values()])
-    opaque = [v for v in shared if v not in updated and not isinstance(v.type, TensorType)]
+    opaque = [v for v in shared if v not in updated and not is_tensor(v.type)]
     source = _Source(
         # What no tensor can hold stays an input, which the conversion then refuses with all else.
         inputs=[*inputs, *opaque],
@@ -172,7 +172,7 @@ def export_function_onnx(
     for variable, spec, container in zip(
         fgraph.inputs, maker.inputs, function.input_storage, strict=True
     ):
-        if variable in updates or (spec.implicit and isinstance(variable.type, TensorType)):
+        if variable in updates or (spec.implicit and is_tensor(variable.type)):
             source.values[variable] = container.data
         else:
             source.inputs.append(variable)
@@ -309,12 +309,11 @@ def _export(
             for variable, state in zip(fgraph.inputs[len(source.inputs) :], states, strict=True)
         },
         dynamic_axes=dynamic_axes,
+        dim_names=True,
         constant_names={
             constant.name: np.asarray(constant.data)
             for constant in reference.variables
-            if isinstance(constant, Constant)
-            and constant.name
-            and isinstance(constant.type, TensorType)
+            if isinstance(constant, Constant) and constant.name and is_tensor(constant.type)
         },
     )
     model = converted.model
@@ -364,7 +363,7 @@ def _reference_graph(source: _Source, example_inputs: Sequence[Any] | None) -> F
     replacements: dict[Variable, Variable] = {
         variable: variable.type.constant_type(variable.type, np.asarray(value), name=variable.name)
         for variable, value in source.values.items()
-        if variable not in source.updates and isinstance(variable.type, TensorType)
+        if variable not in source.updates and is_tensor(variable.type)
     }
     for i, variable in enumerate(inputs):
         new = variable.type()
@@ -378,7 +377,9 @@ def _reference_graph(source: _Source, example_inputs: Sequence[Any] | None) -> F
         replacements,
         rebuild_strict=example_inputs is None,
     )
-    return FunctionGraph(inputs, results, clone=False)
+    fgraph = FunctionGraph(inputs, results, clone=False)
+    lower_named(fgraph)
+    return fgraph
 
 
 def _specialised(variable: Variable, position: int, examples: Sequence[Any]) -> Variable:

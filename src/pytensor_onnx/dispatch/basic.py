@@ -21,12 +21,13 @@ from pytensor.graph.type import Type
 from pytensor.printing import Print
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarType
-from pytensor.tensor.type import DenseTensorType, TensorType
+from pytensor.tensor.type import DenseTensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import Dim, dims_of, sizes_in
 from pytensor_onnx.errors import Problem, UnsupportedCase
+from pytensor_onnx.named_dims import is_named, is_tensor
 
 Lowered = ir.Value | Sequence[ir.Value]
 
@@ -130,7 +131,7 @@ class GraphConverter:
         return value
 
     def _constant(self, variable: Constant) -> Any:
-        if not isinstance(variable.type, TensorType | ScalarType):
+        if not _is_array(variable.type):
             return variable.data
         check_type(variable.type)
         data = np.asarray(variable.data, dtype=variable.type.dtype)
@@ -161,7 +162,7 @@ class GraphConverter:
         if len(values) != len(node.outputs):
             raise TypeError(f"the lowering of {node.op} returned {len(values)} values for {node}")
         for variable, value in zip(node.outputs, values, strict=True):
-            if isinstance(value, ir.Value) and isinstance(variable.type, TensorType | ScalarType):
+            if isinstance(value, ir.Value) and _is_array(variable.type):
                 self._adopt(variable, value)
             self.values[variable] = value
 
@@ -227,7 +228,7 @@ def check_type(type_: Type) -> None:
     """Raise `UnsupportedCase` for a type that no ONNX tensor can hold."""
     if isinstance(type_, NoneTypeT):
         return
-    if not isinstance(type_, DenseTensorType | ScalarType):
+    if not (is_named(type_) or isinstance(type_, DenseTensorType | ScalarType)):
         raise _UnsupportedType(
             type_,
             "only dense tensors and scalars have a counterpart in ONNX",
@@ -239,6 +240,10 @@ def check_type(type_: Type) -> None:
             "ONNX runtimes do not compute with complex numbers",
             "carry the real and the imaginary part as two real tensors",
         )
+
+
+def _is_array(type_: Type) -> bool:
+    return is_tensor(type_) or isinstance(type_, ScalarType)
 
 
 def _is_supported(variable: Variable) -> bool:
