@@ -12,6 +12,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     math,
     multi_index,
     nonzero,
+    pad,
     scalar,
     scan,
     selection,

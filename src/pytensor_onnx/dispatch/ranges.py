@@ -73,12 +73,17 @@ def within_bounds(
         What is raised in the latter mode.
     """
     if mode == "wrap":
-        wrapped = floor_modulo(onnx, index, size)
-        wrapped.shape = index.shape
-        return wrapped
+        return wrapped(onnx, index, size)
     if mode == "clip":
         return onnx.Max(onnx.Min(index, onnx.Sub(size, 1)), 0)
     return check_that(onnx, [all_below(onnx, index, size)], index, error)
+
+
+def wrapped(onnx: Builder, index: ir.Value, size: ir.Value) -> ir.Value:
+    """Return indices modulo a 0-d size; where that is zero, so are they."""
+    result = floor_modulo(onnx, index, size)
+    result.shape = index.shape
+    return result
 
 
 def all_below(onnx: Builder, index: ir.Value, size: ir.Value) -> ir.Value:
