@@ -9,6 +9,9 @@ from pytensor.tensor.rewriting.basic import constant_folding
 REQUIRED = ("minimum_compile", "onnx", "scan_save_mem_no_prealloc", "lazy_ifelse")
 INCOMPATIBLE = (
     "cxx_only",
+    # Their place is taken by `structured_products`.
+    "dot_diag_to_elemwise",
+    "selection_dot_to_indexing",
     "BlasOpt",
     "fusion",
     "inplace",
