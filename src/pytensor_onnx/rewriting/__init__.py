@@ -9,7 +9,6 @@ from pytensor_onnx.rewriting import powers as powers  # registers its rewrite
 from pytensor_onnx.rewriting import products as products  # registers its rewrite
 from pytensor_onnx.rewriting import sizes as sizes
 from pytensor_onnx.rewriting import structured_products as structured_products  # registers its own
-from pytensor_onnx.rewriting import structured_products as structured_products  # registers its own
 from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx
 
 __all__ = ["ONNX_QUERY", "register_onnx", "rewrite_for_onnx"]
