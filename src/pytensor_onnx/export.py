@@ -26,7 +26,7 @@ from pytensor_onnx.conversion import DynamicAxes, convert, names_of
 from pytensor_onnx.dispatch.basic import user_line
 from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.linker import ONNX, OPSET_VERSION
-from pytensor_onnx.named_dims import is_tensor, lower_named
+from pytensor_onnx.named_dims import is_tensor, lower_named, without_named
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
 from pytensor_onnx.session import SessionOptions
@@ -216,11 +216,12 @@ def export_value_and_grad(
     if wrt is None:
         wrt = [v for v in inputs if v.type.dtype.startswith("float")]
     variables = [wrt] if isinstance(wrt, Variable) else list(wrt)
+    name, cost = cost.name, without_named(cost)
     gradients = [view_op(g) for g in grad(cost, variables)]
     for i, (gradient, variable) in enumerate(zip(gradients, variables, strict=True)):
         gradient.name = f"grad_{variable.name or i}"
     value = view_op(cost)
-    value.name = cost.name or "cost"
+    value.name = name or "cost"
     return export_onnx(inputs, [value, *gradients], path, **options)
 
 

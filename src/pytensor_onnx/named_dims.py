@@ -1,10 +1,11 @@
-"""Tensors with named dimensions (`pytensor.xtensor`): their types, their names in ONNX, lowering."""
+"""Tensors with named dimensions (`pytensor.xtensor`): types, lowering, and names in ONNX."""
 
 import re
 import sys
 
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.traversal import ancestors
 from pytensor.graph.type import Type
 from pytensor.tensor.type import TensorType
 
@@ -41,6 +42,28 @@ def dim_names(variable: Variable) -> list[str]:
         return []
     # `2*day` and `day[1:]` are what this package calls sizes derived from `day`.
     return [re.sub(r"\W+", "_", dim).strip("_") or "dim" for dim in variable.type.dims]
+
+
+def without_named(variable: Variable) -> Variable:
+    """Return a variable computed without operations on named dimensions, which have no gradients.
+
+    Inputs of the graph stay what they are, and the graph itself is left alone. A variable that no
+    named dimension went into is returned as it is.
+
+    Examples
+    --------
+    >>> import pytensor, pytensor.xtensor as px
+    >>> x = px.xtensor("x", dims=["city"])
+    >>> pytensor.grad(without_named((x**2).sum()), x).type.dims
+    ('city',)
+    """
+    if not any(is_named(ancestor.type) for ancestor in ancestors([variable])):
+        return variable
+    if is_named(variable.type):
+        variable = variable.values
+    fgraph = FunctionGraph(outputs=[variable], clone=True, copy_inputs=False)
+    lower_named(fgraph)
+    return fgraph.outputs[0]
 
 
 def lower_named(fgraph: FunctionGraph) -> None:
