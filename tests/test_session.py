@@ -76,3 +76,15 @@ def test_failing_nodes_raise_the_exception_they_stand_for():
     explained = session.explain(RuntimeError("Non-zero status. Name:'check: too small' bounds"))
     assert isinstance(explained, ValueError)
     assert str(explained) == "too small"
+
+
+def test_the_runtime_does_not_drop_an_expand_to_a_size_that_it_finds_to_be_zero():
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    main (double[0] x, double[1] y) => (double[n] z) {
+        shape = Shape(x)
+        negative = Neg(y)
+        expanded = Expand(negative, shape)
+        z = Neg(expanded)
+    }"""
+    session = Session(ir.from_onnx_text(text))
+    assert session.run({"x": np.ones(0), "y": np.ones(1)})[0].shape == (0,)

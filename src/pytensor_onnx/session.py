@@ -34,6 +34,9 @@ OPTIMIZATION_LEVELS = {
 # The runtime returns the C type `long long`, which NumPy tells apart from its own int64.
 _LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("uint64")}
 
+# It takes an Expand from a size of one to zero for one that does nothing.
+_WRONG_OPTIMIZERS = ["ExpandElimination"]
+
 
 @dataclass(frozen=True)
 class SessionOptions:
@@ -154,7 +157,9 @@ class Session:
         runtime_options = (options or SessionOptions()).to_runtime()
         source = str(model) if isinstance(model, str | Path) else _serialize(model)
         try:
-            self.runtime = ort.InferenceSession(source, runtime_options, providers=names)
+            self.runtime = ort.InferenceSession(
+                source, runtime_options, providers=names, disabled_optimizers=_WRONG_OPTIMIZERS
+            )
         except Exception as error:
             raise PyTensorONNXError(f"ONNX Runtime refuses the model: {error}") from error
         self.input_names = [x.name for x in self.runtime.get_inputs()]
