@@ -3,6 +3,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.graph.replace import vectorize_graph
 
+from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 X = np.arange(60.0).reshape(3, 4, 5)
@@ -45,6 +46,25 @@ def test_a_batch_of_several_axes_is_one_index():
     value, index = np.arange(72.0).reshape(2, 3, 4, 3), np.arange(6).reshape(1, 3, 2) % 4
     result = vectorize_graph(x[i], {x: batch_x, i: batch_i})
     assert "Loop" not in op_types(compare_onnx_and_py([batch_x, batch_i], result, [value, index]))
+
+
+@pytest.mark.parametrize("bounds", [slice(None, 2), slice(1, None), slice(-1, None, -2)], ids=str)
+@pytest.mark.parametrize("lead", [(), (slice(1),), (np.array(0),)], ids=["", "slice", "scalar"])
+def test_slices_after_a_mask_of_several_axes_are_not_taken_for_others(lead, bounds):
+    """PyTensor itself drops the slice, so the reference is NumPy."""
+    value = np.arange(12.0).reshape((1,) * (len(lead) + 2) + (4, 3))
+    chosen = np.ones((1, 1), bool)
+    mask = pt.matrix("mask", dtype="bool")
+    x = pt.tensor("x", shape=(*value.shape[:-2], None, None))
+    index, expected = (*lead, mask, bounds), value[(*lead, chosen, bounds)]
+    outputs = [x[index], x[index].set(-1.0), x[index].inc(2.0)]
+    taken, put, added = compile_onnx([x, mask], outputs)(value, chosen)
+    np.testing.assert_array_equal(taken, expected)
+    replaced, incremented = value.copy(), value.copy()
+    replaced[(*lead, chosen, bounds)] = -1.0
+    incremented[(*lead, chosen, bounds)] += 2.0
+    np.testing.assert_array_equal(put, replaced)
+    np.testing.assert_array_equal(added, incremented)
 
 
 def tensor(name, value):

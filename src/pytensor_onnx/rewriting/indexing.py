@@ -1,13 +1,62 @@
-"""Batches of indices become one index, so that no loop runs over the batch."""
+"""Indices are put into forms that other rewrites, and the lowerings, get right or make short."""
 
 import pytensor.tensor as pt
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace, dfs_rewriter, node_rewriter
 from pytensor.tensor.rewriting.blockwise import blockwise_of
-from pytensor.tensor.subtensor import AdvancedSubtensor, unflatten_index_variables
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    advanced_subtensor,
+    unflatten_index_variables,
+)
 from pytensor.tensor.variable import TensorVariable
+
+_WHOLE = slice(None)
+
+
+@node_rewriter([AdvancedSubtensor, AdvancedIncSubtensor])
+def slice_before_masking(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Take the slices that follow a mask of several axes first, in an index of their own.
+
+    `local_useless_slice` of PyTensor counts such a mask as one axis: it compares the bounds of the
+    slices after it with the sizes of other axes, and may drop them.
+    """
+    op, writes = node.op, isinstance(node.op, AdvancedIncSubtensor)
+    x, values = node.inputs[0], node.inputs[1 + writes :]
+    entries = unflatten_index_variables(values, op.idx_list)
+    masks = [place for place, entry in enumerate(entries) if _covers_several_axes(entry)]
+    if not masks or all(entry == _WHOLE for entry in entries[masks[0] :] if _is_slice(entry)):
+        return None
+    slices = [
+        part
+        for entry in entries
+        for part in ([entry] if _is_slice(entry) else [_WHOLE] * _covered_axes(entry))
+    ]
+    arrays = [_WHOLE if _is_slice(entry) else entry for entry in entries]
+    view = x[tuple(slices)]
+    result = advanced_subtensor(view, *arrays)
+    if writes:
+        props = op._props_dict() | {"idx_list": result.owner.op.idx_list}
+        result = view.set(
+            AdvancedIncSubtensor(**props)(view, node.inputs[1], *result.owner.inputs[1:])
+        )
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+def _is_slice(entry: Variable | slice) -> bool:
+    return isinstance(entry, slice)
+
+
+def _covered_axes(entry: Variable) -> int:
+    return entry.type.ndim if entry.type.dtype == "bool" else 1
+
+
+def _covers_several_axes(entry: Variable | slice) -> bool:
+    return not isinstance(entry, slice) and _covered_axes(entry) > 1
 
 
 @node_rewriter([blockwise_of(AdvancedSubtensor)])
@@ -71,4 +120,9 @@ def _squeezed(entry: slice) -> slice:
 # Where the axes and shapes that it brings are simplified with the rest.
 optdb["specialize"].register(
     index_by_batch.__name__, index_by_batch, "onnx", use_db_name_as_tag=False
+)
+
+# Before all rewrites that look at slices.
+optdb.register(
+    "onnx_slice_before_masking", dfs_rewriter(slice_before_masking), "onnx", position=-0.01
 )
