@@ -50,7 +50,7 @@ class Table:
 
 
 def interleaved(
-    calls: Mapping[str, Callable[[], object]], *, rounds: int = 60, seconds: float = 0.004
+    calls: Mapping[str, Callable[[], object]], *, rounds: int = 150, seconds: float = 0.004
 ) -> dict[str, float]:
     """Return the least time of one call of each function, in seconds.
 
