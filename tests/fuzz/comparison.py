@@ -1,10 +1,12 @@
 """Comparison of a random graph in mode ONNX and as an exported file with PyTensor."""
 
 import logging
+import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.rewriting.query import INCOMPATIBLE
-from tests.fuzz.evaluation import PRECISIONS, TOLERANCE
+from tests.fuzz.evaluation import PRECISIONS, TOLERANCE, Evaluation, NoReferenceError
 from tests.fuzz.graphs import Graph, Term
 
 # What the rewrites alone make of a graph, without our own and without ONNX.
@@ -39,16 +41,37 @@ class Case:
         What is computed.
     updates
         Shared variables and their new values.
+    resized
+        Whether it is called with other sizes as well, wherever the types leave a size open.
     """
 
     graph: Graph
     outputs: list[Term]
     updates: list[tuple[Term, Term]]
+    resized: bool = False
 
     @property
     def code(self) -> str:
         """A script that reproduces the case."""
-        return self.graph.code(self.outputs, self.updates)
+        values = [t.value for t in self.graph.inputs]
+        code = self.graph.code(self.outputs, self.updates, values)
+        if self.resized:
+            code += self.graph.code(self.outputs, self.updates, self.resized_values())
+        return code
+
+    def resized_values(self) -> list[np.ndarray]:
+        """Return values of the inputs whose sizes are larger wherever the types leave them open.
+
+        Equal sizes stay equal. A size of one stays, since PyTensor refuses to broadcast it.
+        """
+        values = []
+        for term in self.graph.inputs:
+            sizes = [
+                size if static is not None or size == 1 else size + 1 if size else 7
+                for size, static in zip(term.shape, term.static, strict=True)
+            ]
+            values.append(np.resize(term.value, sizes))
+        return values
 
 
 @contextmanager
@@ -58,7 +81,12 @@ def quiet() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
-        with warnings.catch_warnings(), pytensor.config.change_flags(cxx=""):
+        with (
+            open(os.devnull, "w") as nowhere,
+            redirect_stderr(nowhere),
+            warnings.catch_warnings(),
+            pytensor.config.change_flags(cxx=""),
+        ):
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -66,65 +94,107 @@ def quiet() -> Iterator[None]:
 
 
 def check(case: Case) -> None:
-    """Assert that mode ONNX and the exported model give what PyTensor gives.
+    """Assert that mode ONNX and the exported model give what PyTensor gives, and fail as it does.
 
     Where PyTensor's own rewrites change a result (they may: ``x * 0`` becomes 0, for NaN too), the
-    result of the rewritten graph in PyTensor's Python implementation is as good.
+    result of the rewritten graph in PyTensor's Python implementation is as good, and so is its
+    failure.
     """
     graph = case.graph
-    inputs = graph.inputs
-    variables = [t.variable for t in inputs]
-    values = [t.value for t in inputs]
-    results = [*case.outputs, *(new for _, new in case.updates)]
+    inputs, outputs = [t.variable for t in graph.inputs], [t.variable for t in case.outputs]
     updates = {state.variable: new.variable for state, new in case.updates}
-    outputs = [t.variable for t in case.outputs]
-    initial = {state: state.variable.get_value() for state in graph.shared}
-    reference = _Reference(case, [t.value for t in results])
-
-    def restore() -> None:
-        for state, value in initial.items():
-            state.variable.set_value(value)
-
     function = pytensor.function(
-        variables, outputs, updates=updates, mode="ONNX", on_unused_input="ignore"
+        inputs, outputs, updates=updates, mode="ONNX", on_unused_input="ignore"
     )
-    found = [*function(*values), *(s.variable.get_value() for s, _ in case.updates)]
-    restore()
-    reference.compare(results, found, "mode ONNX")
+    program = export_onnx(inputs, outputs, updates=updates, verify=False)
+    initial = [(t.variable, t.value) for t in graph.shared]
 
-    program = export_onnx(variables, outputs, updates=updates, verify=False)
-    found = [*program(*values), *program.state.values()]
-    reference.compare(results, found, "the exported model")
+    def call_function(*values: Any) -> list[Any]:
+        for state, value in initial:
+            state.set_value(value)
+        results = function(*values)
+        return [*results, *(state.variable.get_value() for state, _ in case.updates)]
+
+    def call_program(*values: Any) -> list[Any]:
+        return [*program(*values), *program.state.values()]
+
+    reference = _Reference(case, [t.value for t in graph.inputs])
+    reference.compare(call_function, "mode ONNX")
+    reference.compare(call_program, "the exported model")
+    if case.resized:
+        _Reference(case, case.resized_values()).compare(call_function, "a call with other sizes")
 
 
 class _Reference:
     """Expected values: of the graph as written, and as PyTensor's own rewrites leave it."""
 
-    def __init__(self, case: Case, expected: Sequence[Any]) -> None:
+    def __init__(self, case: Case, values: Sequence[np.ndarray]) -> None:
+        self.terms = [*case.outputs, *(new for _, new in case.updates)]
         self.case = case
-        self.expected = expected
-        self.rewritten: list[Any] | None = None
+        self.values = values
+        known = case.graph.evaluation.precision
+        self.precisions = [PRECISIONS[known.get(t.variable, 0)] for t in self.terms]
+        self.written = _outcome(self._evaluate)
 
-    def compare(self, terms: Sequence[Term], found: Sequence[Any], where: str) -> None:
-        for i, term in enumerate(terms):
-            difference = self._difference(term, found[i], self.expected[i])
-            if difference and self._difference(term, found[i], self._rewritten()[i]):
-                raise Disagreement(f"{where}: {term} {difference}")
+    def compare(self, call: Callable[..., list[Any]], where: str) -> None:
+        """Assert that a call gives what PyTensor gives, an error where it gives one."""
+        found = _outcome(lambda: call(*self.values))
+        if not self._explains(self.written, found) and not self._explains(self.rewritten, found):
+            if isinstance(found, Exception):
+                raise found
+            raise Disagreement(f"{where}: {self._differences(self.written, found)}")
 
-    def _difference(self, term: Term, found: Any, expected: Any) -> str:
-        precision = PRECISIONS[self.case.graph.evaluation.precision[term.variable]]
-        return difference(np.asarray(found), np.asarray(expected), TOLERANCE[precision])
+    @cached_property
+    def rewritten(self) -> list[Any] | Exception:
+        """What PyTensor gives after its own rewrites."""
+        inputs, outputs = (
+            [t.variable for t in self.case.graph.inputs],
+            [t.variable for t in self.terms],
+        )
 
-    def _rewritten(self) -> list[Any]:
-        if self.rewritten is None:
-            case = self.case
-            inputs = [t.variable for t in case.graph.inputs]
-            outputs = [*case.outputs, *(new for _, new in case.updates)]
+        def call() -> list[Any]:
+            function = pytensor.function(inputs, outputs, mode=REWRITTEN, on_unused_input="ignore")
             with np.errstate(all="ignore"):
-                self.rewritten = pytensor.function(
-                    inputs, [t.variable for t in outputs], mode=REWRITTEN, on_unused_input="ignore"
-                )(*(t.value for t in case.graph.inputs))
-        return self.rewritten
+                return function(*self.values)
+
+        return _outcome(call)
+
+    def _evaluate(self) -> list[Any]:
+        evaluation = Evaluation()
+        graph = self.case.graph
+        for term, value in zip(graph.inputs, self.values, strict=True):
+            evaluation.give(term.variable, value)
+        for term in graph.shared:
+            evaluation.give(term.variable, term.value)
+        variables = [t.variable for t in self.terms]
+        evaluation.evaluate(variables)
+        if any(evaluation.rounding(v) > 1 for v in variables):
+            raise NoReferenceError("rounding decides the result")
+        return [evaluation.value(v) for v in variables]
+
+    def _explains(self, expected: list[Any] | Exception, found: list[Any] | Exception) -> bool:
+        if isinstance(self.written, NoReferenceError):
+            return True
+        if isinstance(expected, Exception) or isinstance(found, Exception):
+            return isinstance(expected, Exception) and isinstance(found, Exception)
+        return not self._differences(expected, found)
+
+    def _differences(self, expected: list[Any] | Exception, found: list[Any]) -> str:
+        if isinstance(expected, Exception):
+            return f"does not fail, where PyTensor does: {expected}"
+        texts = []
+        for term, precision, a, b in zip(self.terms, self.precisions, found, expected, strict=True):
+            text = difference(np.asarray(a), np.asarray(b), TOLERANCE[precision])
+            texts += [f"{term} {text}"] if text else []
+        return "; ".join(texts)
+
+
+def _outcome(call: Callable[[], list[Any]]) -> list[Any] | Exception:
+    """Return what a call returns or raises."""
+    try:
+        return call()
+    except Exception as error:
+        return error
 
 
 def difference(found: np.ndarray, expected: np.ndarray, tolerance: float) -> str:

@@ -50,8 +50,12 @@ ARITHMETIC: tuple[type[Op], ...] = (
 )
 
 
-class IllConditionedError(ValueError):
-    """Rounding errors decide the result, so that two right implementations may differ."""
+class NoReferenceError(ValueError):
+    """PyTensor's result is none to compare with.
+
+    Either rounding errors decide it, so that two right implementations may differ, or it does not
+    have the type that the Op promises.
+    """
 
 
 @dataclass
@@ -133,7 +137,7 @@ class Evaluation:
             for other in results[1:]
             for a, b in zip(results[0], other, strict=True)
         ):
-            raise IllConditionedError(str(node.op))
+            raise NoReferenceError(str(node.op))
         precision = min([self.precision[v] for v in node.inputs], default=len(PRECISIONS) - 1)
         for i, variable in enumerate(node.outputs):
             copies = [result[i] for result in results]
@@ -216,9 +220,12 @@ def _implementation(node: Apply) -> Callable[..., list[Any]]:
     def perform(*arguments: Any) -> list[Any]:
         storage: list[list[Any]] = [[None] for _ in node.outputs]
         node.op.perform(node, list(arguments), storage)
-        return [
-            variable.type.filter(cell[0]) if isinstance(variable.type, TensorType) else cell[0]
-            for variable, cell in zip(node.outputs, storage, strict=True)
-        ]
+        try:
+            return [
+                v.type.filter(cell[0]) if isinstance(v.type, TensorType) else cell[0]
+                for v, cell in zip(node.outputs, storage, strict=True)
+            ]
+        except TypeError as error:
+            raise NoReferenceError(str(error)) from error
 
     return perform

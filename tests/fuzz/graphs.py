@@ -13,7 +13,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
 from tests.dispatch.values import DISCRETE, DTYPES, FLOATS
-from tests.fuzz.evaluation import Evaluation
+from tests.fuzz.evaluation import Evaluation, NoReferenceError
 
 LARGEST_SIZE, LARGEST_RANK = 1000, 5
 SIZES = (3, 2, 1, 4, 0, 5)
@@ -117,6 +117,8 @@ class Graph:
         All variables so far.
     inputs, states
         Names of the inputs, and of the shared variables that are updated.
+    failing
+        What fails in PyTensor, with its code; nothing depends on it.
     lines
         Code that makes the graph: the names assigned and the expression.
     """
@@ -126,6 +128,7 @@ class Graph:
     inputs: list[Term] = field(default_factory=list)
     shared: list[Term] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
+    failing: list[tuple[Term, Line]] = field(default_factory=list)
     evaluation: Evaluation = field(default_factory=Evaluation)
     _count: int = 0
     namespace: dict[str, Any] = field(
@@ -145,18 +148,11 @@ class Graph:
         The operation returns code, None if it makes no sense, and an empty text if all is done.
         """
         self.choices = Choices(numbers)
-        before = len(self.terms), len(self.lines), len(self.inputs), len(self.shared)
         try:
             code = operation(self)
         except REFUSED:
-            code = None
-        if code == "" or (code is not None and self.add(code)):
-            return True
-        for items, count in zip(
-            (self.terms, self.lines, self.inputs, self.shared), before, strict=True
-        ):
-            del items[count:]  # type: ignore[attr-defined]
-        return False
+            return False
+        return code == "" or (code is not None and self.add(code))
 
     def add(self, code: str, first_name: str | None = None) -> bool:
         """Evaluate code, add what it makes, and return whether it made sense."""
@@ -169,8 +165,14 @@ class Graph:
                 v.type.dtype not in DTYPES or v.type.ndim > LARGEST_RANK for v in usable
             ):
                 return False
-            self.evaluation.evaluate(usable)
         except REFUSED:
+            return False
+        try:
+            self.evaluation.evaluate(usable)
+        except NoReferenceError:
+            return False
+        except REFUSED:
+            self._add_failing(usable, code, is_list=isinstance(result, list | tuple))
             return False
         if any(self.evaluation.rounding(v) > 1 for v in usable):
             return False
@@ -184,6 +186,18 @@ class Graph:
                 self.terms.append(term)
         self.lines.append(Line(names, code, is_list=isinstance(result, list | tuple)))
         return True
+
+    def _add_failing(self, variables: Sequence[Variable], code: str, *, is_list: bool) -> None:
+        """Keep what fails in PyTensor, to be compared alone."""
+        terms = [self._name(variable, f"v{self._count}") for variable in variables]
+        self.failing.append((terms[0], Line([t.name for t in terms], code, is_list)))
+
+    def take_failing(self) -> Term:
+        """Let the graph end with what fails in PyTensor."""
+        term, line = self.failing[0]
+        self.lines.append(line)
+        self.terms.append(term)
+        return term
 
     def _name(self, variable: Variable, name: str) -> Term:
         self._count = max(self._count, int(name[1:])) + 1
@@ -339,19 +353,24 @@ class Graph:
                 names.update(re.findall(r"\bv\d+\b", line.code))
         return kept[::-1]
 
-    def code(self, outputs: Sequence[Term], updates: Sequence[tuple[Term, Term]]) -> str:
+    def code(
+        self,
+        outputs: Sequence[Term],
+        updates: Sequence[tuple[Term, Term]],
+        values: Sequence[np.ndarray],
+    ) -> str:
         """Return a script that makes the graph and compares ONNX with PyTensor."""
         kept = self.needed({t.name for t in outputs} | {t.name for pair in updates for t in pair})
         wanted = {name for line in kept for name in line.names}
-        inputs = [t for t in self.inputs if t.name in wanted]
-        values = "".join(f"    {_literal(t.value)},\n" for t in inputs)
+        given = [(t, v) for t, v in zip(self.inputs, values, strict=True) if t.name in wanted]
+        arrays = "".join(f"    {_literal(value)},\n" for _, value in given)
         results = ", ".join(t.name for t in outputs)
         lines = [HEADER, *map(str, kept)]
         if updates:
             pairs = ", ".join(f"{a}: {b}" for a, b in updates)
             lines.append(f"updates = {{{pairs}}}")
-        lines.append(f"inputs, outputs = [{', '.join(t.name for t in inputs)}], [{results}]")
-        lines.append(f"values = [\n{values}]")
+        lines.append(f"inputs, outputs = [{', '.join(t.name for t, _ in given)}], [{results}]")
+        lines.append(f"values = [\n{arrays}]")
         lines.append("compare_onnx_and_py(inputs, outputs, values)")
         return "\n".join(lines)
 

@@ -1,6 +1,7 @@
 """Making a failing graph small: fewer outputs, and inputs in place of what is computed."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from tests.fuzz.comparison import Case
 from tests.fuzz.graphs import Graph, Line, Term
@@ -16,10 +17,12 @@ def shrink(case: Case, fails: Fails) -> Case:
     """
     for output in case.outputs:
         if len(case.outputs) > 1 or case.updates:
-            alone = Case(case.graph, [output], [])
+            alone = Case(case.graph, [output], [], case.resized)
             if fails(alone):
                 case = alone
                 break
+    if case.resized and fails(replace(case, resized=False)):
+        case = replace(case, resized=False)
     case = _replayed(case, cut=()) or case
     for name in [t.name for t in reversed(case.graph.terms)]:
         is_leaf = any(t.name == name for t in (*case.graph.inputs, *case.graph.shared))
@@ -49,12 +52,15 @@ def _replayed(case: Case, cut: Collection[str]) -> Case | None:
         if name in leaves or name in cut:
             graph.add_leaf(name, line.code, terms[name].value)
         elif not graph.add(line.code, first_name=name):
-            return None
+            if not graph.failing:
+                return None
+            graph.take_failing()
     found = {t.name: t for t in graph.terms}
     return Case(
         graph,
         [found[t.name] for t in case.outputs],
         [(found[a.name], found[b.name]) for a, b in case.updates],
+        case.resized,
     )
 
 

@@ -11,23 +11,22 @@ from tests.fuzz.operations import OPERATIONS
 
 SHORTEST, LONGEST = 5, 30
 
-Step = tuple[int, Sequence[int]]
+Step = tuple[int, bytes]
 
 
 def steps() -> st.SearchStrategy[list[Step]]:
     """Draw what operations to apply, each with the numbers that it is decided by."""
-    numbers = st.lists(st.integers(0, 255), min_size=6, max_size=24)
-    step = st.tuples(st.integers(0, len(OPERATIONS) - 1), numbers)
+    step = st.tuples(st.integers(0, len(OPERATIONS) - 1), st.binary(min_size=16, max_size=16))
     return st.lists(step, min_size=2 * SHORTEST, max_size=2 * LONGEST)
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Draw a graph with one to four outputs."""
-    return build(draw(steps()), draw(st.lists(st.integers(0, 255), max_size=8)))
+    return build(draw(steps()), draw(st.binary(min_size=8, max_size=8)))
 
 
-def build(drawn: Sequence[Step], numbers: Sequence[int]) -> Case:
+def build(drawn: Sequence[Step], numbers: bytes) -> Case:
     """Apply operations, and choose outputs and updates."""
     graph = Graph()
     applied = 0
@@ -36,6 +35,8 @@ def build(drawn: Sequence[Step], numbers: Sequence[int]) -> Case:
         if applied == LONGEST:
             break
     choices = Choices(numbers)
+    if graph.failing and choices.one_in(3):
+        return Case(graph, [graph.take_failing()], [], resized=False)
     computed = [t for t in graph.terms if t.variable.owner is not None]
     outputs = computed[-1:]
     for _ in range(choices.below(4)):
@@ -47,7 +48,7 @@ def build(drawn: Sequence[Step], numbers: Sequence[int]) -> Case:
             new = _update_of(graph, state, choices)
             if new is not None:
                 updates.append((state, new))
-    return Case(graph, list(dict.fromkeys(outputs)), updates)
+    return Case(graph, list(dict.fromkeys(outputs)), updates, resized=bool(choices.below(2)))
 
 
 def _update_of(graph: Graph, state: Term, choices: Choices) -> Term | None:
