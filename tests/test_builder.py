@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder, ModelScope, Names, name_values
+from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.dims import dims_of
+from pytensor_onnx.scope import ModelScope, Names, name_values
 
 DOUBLE, FLOAT, INT64 = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.INT64
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytensor_onnx.builder import Builder, ModelScope
+from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import product_dim, quotient_dim, sizes_in, slice_dim
+from pytensor_onnx.scope import ModelScope
 
 SIZES = {"n": 3, "m": 5, "n[1:]": 2}
 DIMS = st.lists(st.sampled_from([*SIZES, 0, 1, 2, 6, None]), max_size=4)

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytensor_onnx import inference
-from pytensor_onnx.builder import Builder, ModelScope, name_values
+from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import dims_of
+from pytensor_onnx.scope import ModelScope, name_values
 from pytensor_onnx.targets.schema import allowed_dtypes
 
 Draw = Callable[..., Any]

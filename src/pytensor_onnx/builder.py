@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -15,7 +12,6 @@ from onnx_ir.tape import Tape
 
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.inference import (
-    Dim,
     Dims,
     bind_dtypes,
     dims_of,
@@ -24,143 +20,20 @@ from pytensor_onnx.inference import (
     output_dtypes,
     signature,
 )
+from pytensor_onnx.scope import (
+    LocalFunction,
+    ModelScope,
+    Names,
+    content_key,
+    live_nodes,
+    name_values,
+    names_in_subgraphs,
+)
 
 FUNCTION_DOMAIN = "pytensor"
 
 Operand = ir.Value | np.ndarray | np.generic | int | float | bool | Sequence[int] | None
 Body = Callable[..., ir.Value | Sequence[ir.Value]]
-
-
-class Names:
-    """Hands out names that are unique in a model.
-
-    Examples
-    --------
-    >>> names = Names()
-    >>> names.unique("x"), names.unique("x"), names.unique("a b")
-    ('x', 'x_1', 'a_b')
-    """
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._next: dict[str, int] = {}
-
-    def reserve(self, name: str) -> None:
-        """Take a name as it is."""
-        self._taken.add(name)
-
-    def unique(self, wanted: str) -> str:
-        """Return the wanted name, made an identifier, with a number if it is taken."""
-        base = re.sub(r"[^\w.:/\-]+", "_", wanted).strip("_") or "value"
-        name = base
-        while name in self._taken:
-            self._next[base] = self._next.get(base, 0) + 1
-            name = f"{base}_{self._next[base]}"
-        self._taken.add(name)
-        return name
-
-
-@dataclass(frozen=True)
-class LocalFunction:
-    """A model-local function and whether its body returned one value or a list."""
-
-    function: ir.Function
-    returns_list: bool
-
-
-class ModelScope:
-    """What all graphs of one model share: opset, names, constants, functions, dimensions.
-
-    Parameters
-    ----------
-    opset_version
-        Version of the standard operator set.
-    """
-
-    def __init__(self, opset_version: int) -> None:
-        self.opset_version = opset_version
-        self.names = Names()
-        self.dim_names = Names()
-        self.function_names = Names()
-        self.initializers: dict[Hashable, ir.Value] = {}
-        self.functions: dict[Hashable, LocalFunction] = {}
-        self.constant_names: dict[Hashable, str] = {}
-        self.failures: dict[str, Exception] = {}
-        self._equal_dims: dict[str, str | int] = {}
-        self._ranks: dict[str, int] = {}
-
-    def name_dim(self, name: str, rank: int = 2) -> None:
-        """Note a name for a dimension that wins over those of lower rank; no other gets it.
-
-        Names of the user's have rank 2, names of PyTensor's dimensions 1, those made here 0.
-        """
-        self._ranks[name] = max(rank, self._ranks.get(name, 0))
-        self.dim_names.reserve(name)
-
-    def is_named_well(self, dim: Dim) -> bool:
-        """Return whether a dimension has a size, a name not made here, or one derived from others.
-
-        Examples
-        --------
-        >>> scope = ModelScope(21)
-        >>> scope.name_dim("city")
-        >>> scope.is_named_well("city"), scope.is_named_well("2*city"), scope.is_named_well("dim0")
-        (True, True, False)
-        """
-        dim = self.canonical_dim(dim)
-        return not isinstance(dim, str) or dim in self._ranks or not dim.isidentifier()
-
-    def canonical_dim(self, dim: Dim) -> Dim:
-        """Return the size or name that stands for all dimensions known to be equal to this one."""
-        root = dim
-        while isinstance(root, str) and root in self._equal_dims:
-            root = self._equal_dims[root]
-        while isinstance(dim, str) and dim != root and root is not None:
-            self._equal_dims[dim], dim = root, self._equal_dims[dim]
-        return root
-
-    def equate_dims(self, first: Dim, second: Dim) -> None:
-        """Note that two dimensions must have the same size for the graph to be valid.
-
-        A size wins over names, a name of higher rank over one of lower rank, and the first over
-        the second.
-
-        Examples
-        --------
-        >>> scope = ModelScope(21)
-        >>> scope.equate_dims("n", "m")
-        >>> scope.equate_dims("m", 3)
-        >>> scope.canonical_dim("m"), scope.canonical_dim("n")
-        (3, 3)
-        """
-        first, second = self.canonical_dim(first), self.canonical_dim(second)
-        if first == second or first is None or second is None:
-            return
-        if self._rank(second) > self._rank(first):
-            first, second = second, first
-        if isinstance(second, str):
-            self._equal_dims[second] = first
-
-    def _rank(self, dim: str | int) -> int:
-        return 3 if isinstance(dim, int) else self._ranks.get(str(dim), 0)
-
-    def name_dims(self, value: ir.Value) -> None:
-        """Give every dimension of a value a name or a size, one for all that must be equal.
-
-        A runtime that meets unnamed dimensions plans its memory in quadratic time.
-        """
-        dims = dims_of(value)
-        if dims is None or all(isinstance(d, int) for d in dims):
-            return
-        if None in dims:
-            node = value.producer()
-            name = value.name or (_snake_case(node.op_type) if node is not None else "value")
-            unique = self.dim_names.unique
-            dims = tuple(unique(f"{name}_dim{i}") if d is None else d for i, d in enumerate(dims))
-            value.shape = ir.Shape(dims)
-        canonical = tuple(map(self.canonical_dim, dims))
-        if canonical != dims:
-            value.shape = ir.Shape(canonical)
 
 
 class Builder:
@@ -550,7 +423,7 @@ class Builder:
         for value in inputs:
             names.unique(str(value.name))
         nodes = live_nodes(inner.nodes, results)
-        for taken in _names_in_subgraphs(nodes):
+        for taken in names_in_subgraphs(nodes):
             names.reserve(taken)
         name_values(nodes, names)
         graph = ir.Graph(
@@ -569,64 +442,6 @@ class Builder:
         return UnsupportedCase(reason, hint)
 
 
-def content_key(array: np.ndarray) -> Hashable:
-    """Return what tells apart arrays by dtype and bits, whatever their shape."""
-    data = array.tobytes()
-    if len(data) > 64:
-        return array.dtype.str, blake2b(data).digest()
-    return array.dtype.str, data
-
-
-def live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:
-    """Return the nodes that the results depend on, and disconnect the others from their inputs.
-
-    Examples
-    --------
-    >>> onnx = Builder(ModelScope(21))
-    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
-    >>> _, y = onnx.Exp(x), onnx.Neg(x)
-    >>> [node.op_type for node in live_nodes(onnx.nodes, [y])]
-    ['Neg']
-    """
-    wanted = {id(value) for value in results}
-    live: list[ir.Node] = []
-    for node in reversed(nodes):
-        if any(id(v) in wanted or v.uses() for v in node.outputs):
-            live.append(node)
-        else:
-            _disconnect(node)
-    return live[::-1]
-
-
-def _disconnect(node: ir.Node) -> None:
-    for i in range(len(node.inputs)):
-        node.replace_input_with(i, None)
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            for inner in attribute.as_graph().all_nodes():
-                _disconnect(inner)
-
-
-def name_values(nodes: Iterable[ir.Node], names: Names) -> None:
-    """Name the nodes and values that have no name yet, after the operator that made them."""
-    for node in nodes:
-        for value in node.outputs:
-            if value.name is None:
-                value.name = names.unique(_snake_case(node.op_type))
-        if node.name is None:
-            node.name = node.outputs[0].name
-
-
-def _names_in_subgraphs(nodes: Iterable[ir.Node]) -> Iterator[str]:
-    """Yield the names given in subgraphs, which no value around them may have."""
-    for node in nodes:
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                body = attribute.as_graph()
-                values = [*body.inputs, *(v for inner in body.all_nodes() for v in inner.outputs)]
-                yield from (value.name for value in values if value.name)
-
-
 def _attribute(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return ir.tensor(value)
@@ -639,10 +454,6 @@ def _tensor_type(dtype: ir.DataType | None) -> ir.TensorType | None:
 
 def _dtype_name(value: ir.Value) -> str:
     return "" if value.dtype is None else str(value.dtype.numpy())
-
-
-def _snake_case(op_type: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", op_type).lower()
 
 
 def _constant_name(array: np.ndarray) -> str:

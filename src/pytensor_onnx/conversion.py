@@ -11,19 +11,13 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx._version import __version__
-from pytensor_onnx.builder import (
-    FUNCTION_DOMAIN,
-    Builder,
-    ModelScope,
-    content_key,
-    live_nodes,
-    name_values,
-)
+from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.dims import sizes_in
 from pytensor_onnx.dispatch.basic import GraphConverter, check_type, user_line
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
 from pytensor_onnx.inference import Dim, dims_of, output_dims
 from pytensor_onnx.named_dims import dim_names as dim_names_of
+from pytensor_onnx.scope import ModelScope, content_key, live_nodes, name_values
 
 IR_VERSION = 10
 MIN_OPSET, MAX_OPSET = 18, 26

@@ -142,7 +142,8 @@ def sizes_in(value: ir.Value | None) -> Dims | None:
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import Builder, ModelScope
+    >>> from pytensor_onnx.builder import Builder
+    >>> from pytensor_onnx.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
     >>> sizes_in(onnx.Concat(onnx.Shape(x), onnx.ints([-1]), axis=0))

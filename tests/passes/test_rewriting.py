@@ -4,8 +4,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from pytensor_onnx.builder import Builder, Names, name_values
+from pytensor_onnx.builder import Builder
 from pytensor_onnx.passes.rewriting import replace_node
+from pytensor_onnx.scope import Names, name_values
 from tests.passes.conftest import bare
 
 X = np.array([[1.0, 2.0], [3.0, 4.0]])

@@ -107,7 +107,8 @@ def moved(onnx: Builder, value: ir.Value, start: int, width: int, position: int)
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import Builder, ModelScope
+    >>> from pytensor_onnx.builder import Builder
+    >>> from pytensor_onnx.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=(2, 3, 4, 5))
     >>> onnx.dims(moved(onnx, x, 2, 2, 0))

@@ -51,7 +51,8 @@ def true_count(onnx: Builder, x: ir.Value) -> str:
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import Builder, ModelScope
+    >>> from pytensor_onnx.builder import Builder
+    >>> from pytensor_onnx.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> x, y = (ir.val(name, dtype=ir.DataType.BOOL, shape=("n",)) for name in "xy")
     >>> true_count(onnx, x), true_count(onnx, y), true_count(onnx, x)

@@ -16,7 +16,7 @@ def count_up(onnx: Builder, size: ir.Value) -> ir.Value:
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import ModelScope
+    >>> from pytensor_onnx.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> count_up(onnx, onnx.constant(np.int64(3))).const_value.numpy()
     array([0, 1, 2])

@@ -106,7 +106,8 @@ def vector_of(onnx: Builder, elements: Sequence[ir.Value], dtype: str = "int64")
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import Builder, ModelScope
+    >>> from pytensor_onnx.builder import Builder
+    >>> from pytensor_onnx.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> sizes = [onnx.constant(np.int64(2)), onnx.constant(np.int32(3))]
     >>> vector_of(onnx, sizes).const_value.numpy()
@@ -164,7 +165,8 @@ def concatenated(onnx: Builder, vectors: Sequence[ir.Value], dtype: str = "int64
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import Builder, ModelScope
+    >>> from pytensor_onnx.builder import Builder
+    >>> from pytensor_onnx.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> concatenated(onnx, [onnx.ints([]), onnx.ints([1, 2]), onnx.ints([3])]).const_value.numpy()
     array([1, 2, 3])

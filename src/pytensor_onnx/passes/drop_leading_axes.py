@@ -7,8 +7,9 @@ number stays a number, and the node that added the axes goes.
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder, ModelScope, content_key
+from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import is_elementwise
+from pytensor_onnx.scope import ModelScope, content_key
 
 
 def drop_leading_axes(model: ir.Model, scope: ModelScope) -> int:

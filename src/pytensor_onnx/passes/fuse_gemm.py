@@ -2,9 +2,10 @@
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder, ModelScope
+from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import Dims, dims_of
 from pytensor_onnx.passes.rewriting import remove_unused, replace_node, sole_producer
+from pytensor_onnx.scope import ModelScope
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 

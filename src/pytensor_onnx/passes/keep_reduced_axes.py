@@ -2,9 +2,10 @@
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder, ModelScope
+from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import constant_ints, dims_of
 from pytensor_onnx.passes.rewriting import replace_node
+from pytensor_onnx.scope import ModelScope
 
 
 def keep_reduced_axes(model: ir.Model, scope: ModelScope) -> int:

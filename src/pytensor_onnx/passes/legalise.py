@@ -14,11 +14,12 @@ from functools import cache, partial
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder, ModelScope, Names
+from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.inference import dims_of, signature
 from pytensor_onnx.passes import empty, exact, integer, ordering
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
+from pytensor_onnx.scope import ModelScope, Names
 from pytensor_onnx.targets import Profile, main_type
 
 Decomposition = Callable[..., ir.Value]

@@ -7,8 +7,9 @@ and so is a product with a Sum of one operand, which is that operand, between it
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder, ModelScope
+from pytensor_onnx.builder import Builder
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
+from pytensor_onnx.scope import ModelScope
 
 
 def protect_scales(owner: GraphLike, scope: ModelScope, *, in_function: bool = False) -> int:

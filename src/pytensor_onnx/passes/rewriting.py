@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder, Names, name_values
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.scope import Names, name_values
 
 GraphLike = ir.Graph | ir.Function
 

@@ -10,9 +10,10 @@ Transpose into it, it multiplies by the matrix that was not transposed.
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder, ModelScope
+from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import constant_ints, dims_of
 from pytensor_onnx.passes.rewriting import remove_unused, replace_node, sole_producer
+from pytensor_onnx.scope import ModelScope
 
 
 def vector_products(model: ir.Model, scope: ModelScope) -> int:
