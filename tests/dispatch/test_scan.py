@@ -1,4 +1,4 @@
-"""Loops give PyTensor's values for every length, and their gradients do too."""
+"""Loops give PyTensor's values for every length."""
 
 import numpy as np
 import pytensor
@@ -8,13 +8,10 @@ from pytensor.scan.utils import until
 
 from pytensor_onnx import PyTensorONNXError, compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
+from tests.dispatch.loops import loops, scan
 
 LENGTHS = [0, 1, 2, 50]
 MATRIX = np.random.default_rng(0).normal(size=(4, 4))
-
-
-def scan(*args, **kwargs):
-    return pytensor.scan(*args, return_updates=False, **kwargs)
 
 
 @pytest.fixture
@@ -31,19 +28,6 @@ def x0():
 def test_recurrence_over_a_sequence(x, x0, length):
     y = scan(lambda e, y: e * 0.5 + y * 0.9, sequences=[x], outputs_info=[x0])
     compare_onnx_and_py([x, x0], [y, y.sum()], [np.arange(float(length)), 1.5])
-
-
-@pytest.mark.parametrize("length", LENGTHS[1:])
-def test_gradients_of_a_recurrence(x, x0, length):
-    y = scan(lambda e, y: pt.tanh(e * 0.5 + y), sequences=[x], outputs_info=[x0])
-    gradients = [*pt.grad((y**2).sum(), [x, x0]), *pt.grad(y[-1], [x, x0])]
-    compare_onnx_and_py([x, x0], gradients, [np.linspace(-1, 1, length), 0.5], rtol=1e-11)
-
-
-def test_second_order_gradients(x, x0):
-    y = scan(lambda e, y: pt.tanh(e * 0.5 + y), sequences=[x], outputs_info=[x0])
-    first = pt.grad((y**2).sum(), x0)
-    compare_onnx_and_py([x, x0], pt.grad(first**2, x), [np.linspace(-1, 1, 5), 0.5], rtol=1e-11)
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 10])
@@ -114,19 +98,6 @@ def test_recurrent_network_and_its_gradients():
     compare_onnx_and_py(inputs, list(pt.grad((h**2).sum(), inputs)), values, rtol=1e-10)
 
 
-def test_truncated_gradients():
-    rows, start, w = pt.matrix("rows"), pt.vector("start"), pt.matrix("w")
-    h = scan(
-        lambda row, h, w: pt.tanh(row + h @ w),
-        sequences=[rows],
-        outputs_info=[start],
-        non_sequences=[w],
-        truncate_gradient=2,
-    )
-    gradients = list(pt.grad((h**2).sum(), [rows, w]))
-    compare_onnx_and_py([rows, start, w], gradients, [MATRIX, MATRIX[0], MATRIX], rtol=1e-10)
-
-
 def test_several_outputs_of_different_kinds(x, x0):
     def step(e, y):
         return y + e, pt.stack([e, y]), (y > 2)
@@ -146,25 +117,10 @@ def test_nested_loops_and_their_gradient(x0):
     compare_onnx_and_py([m, x0], [y, pt.grad((y**2).sum(), m)], [MATRIX, 0.3], rtol=1e-11)
 
 
-def test_integer_and_bool_states():
-    n = pt.iscalar("n")
-    counts = scan(lambda c: c * 3 + 1, outputs_info=[pt.constant(0, dtype="int64")], n_steps=n)
-    flags = scan(lambda f: ~f, outputs_info=[pt.constant(True)], n_steps=n)
-    compare_onnx_and_py([n], [counts, flags], [5])
-
-
 def test_inner_graph_with_a_slice_update(x):
     n = pt.iscalar("n")
     y = scan(lambda v: pt.set_subtensor(v[1:], v[:-1] * 2), outputs_info=[x], n_steps=n)
     compare_onnx_and_py([x, n], y, [np.arange(1.0, 5.0), 3])
-
-
-def test_last_step_alone_stacks_nothing(x, x0):
-    y = scan(lambda e, y: e * 0.5 + y * 0.9, sequences=[x], outputs_info=[x0])
-    program = compare_onnx_and_py([x, x0], y[-1], [np.arange(5.0), 1.5])
-    (loop,) = (node for node in program.model.graph if node.op_type == "Loop")
-    assert len(loop.outputs) == 1
-    assert "ScatterND" not in op_types(program)
 
 
 def test_work_that_no_step_changes_stands_before_the_loop(x, x0):
@@ -203,27 +159,246 @@ def test_updates_in_mode_onnx():
     assert (f(3), f(4)) == (3.0, 7.0)
 
 
-def loops(program):
-    """Return the loop operators of a model, those inside branches too."""
-    return [n.op_type for n in program.model.graph.all_nodes() if n.op_type in ("Loop", "Scan")]
+def updates_of(step, n_steps):
+    with pytest.warns(DeprecationWarning, match="Updates dict"):
+        return pytensor.scan(step, n_steps=n_steps)[1]
 
 
-def test_sequences_as_long_as_the_steps_make_an_onnx_scan(x, x0):
-    y = scan(lambda e, y: e + y, sequences=[x], outputs_info=[x0])
-    assert loops(compare_onnx_and_py([x, x0], y, [np.arange(3.0), 0.0])) == ["Scan"]
-    z = scan(lambda e, f, y: e + f * y, sequences=[x, x + 1], outputs_info=[x0])
-    assert loops(compare_onnx_and_py([x, x0], z, [np.arange(3.0), 0.0])) == ["Scan"]
+def test_updates_of_shared_variables_inside_the_loop():
+    count = pytensor.shared(1.0)
+    updates = updates_of(lambda: {count: count * 2}, n_steps=4)
+    pytensor.function([], [], updates=updates, mode="ONNX")()
+    assert count.get_value() == 16
 
 
-def test_sequences_of_other_lengths_make_a_loop(x, x0):
+def test_state_that_grows():
+    rows = pytensor.shared(np.zeros(1))
+    updates = updates_of(lambda: {rows: pt.concatenate([rows, rows + 1])}, n_steps=3)
+    pytensor.function([], [], updates=updates, mode="ONNX")()
+    np.testing.assert_array_equal(rows.get_value(), [0, 1, 1, 2, 1, 2, 2, 3])
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 5])
+def test_a_known_length(length, x0):
+    x, start = pt.matrix("x", shape=(length, 3)), pt.vector("start", shape=(3,))
+    y = scan(lambda e, y: e + 0.5 * y, sequences=[x], outputs_info=[start])
+    z = scan(lambda y: 0.5 * y, outputs_info=[start], n_steps=length)
+    values = [np.ones((length, 3)), np.arange(3.0)]
+    program = compare_onnx_and_py([x, start], [y, z], values)
+    assert "If" not in op_types(program)
+
+
+def test_a_large_length(x, x0):
+    y = scan(lambda e, y: e + 0.5 * y, sequences=[x], outputs_info=[x0])
+    compare_onnx_and_py([x, x0], [y, y[-1]], [np.linspace(-1, 1, 5000), 1.0])
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 5), (5, 3), (0, 2), (4, 4)])
+def test_the_shortest_sequence_ends_the_loop(x, x0, n, m):
+    other = pt.vector("other")
+    y = scan(lambda e, f, y: e * f + y, sequences=[x, other], outputs_info=[x0])
+    compare_onnx_and_py([x, other, x0], y, [np.arange(float(n)), np.arange(float(m)), 1.0])
+
+
+@pytest.mark.parametrize("n_steps", [0, 1, 3, 7])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_fewer_steps_than_the_sequence_has(x, x0, n_steps, backwards):
+    n = pt.iscalar("n")
+    y = scan(
+        lambda e, y: e + 0.5 * y,
+        sequences=[x],
+        outputs_info=[x0],
+        n_steps=n,
+        go_backwards=backwards,
+    )
+    compare_onnx_and_py([x, n, x0], y, [np.arange(7.0), n_steps, 1.0])
+
+
+@pytest.mark.parametrize("length", [2, 3, 7])
+@pytest.mark.parametrize("taps", [[-2, 0], [1], [-1, 1]])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_taps_of_a_sequence(x, x0, length, taps, backwards):
+    y = scan(
+        lambda *args: args[0] - 2 * args[-2] + args[-1],
+        sequences=[{"input": x, "taps": taps}],
+        outputs_info=[x0],
+        go_backwards=backwards,
+    )
+    compare_onnx_and_py([x, x0], y, [np.arange(float(length)) ** 2, 1.0])
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int32", "int64", "uint64", "bool", "float16", "float32"]
+)
+def test_dtypes_of_states(dtype):
+    x, x0 = pt.vector("x", dtype=dtype), pt.scalar("x0", dtype=dtype)
+    y = scan(
+        lambda e, y: e ^ y if dtype == "bool" else (e * 3 + y).astype(dtype),
+        sequences=[x],
+        outputs_info=[x0],
+    )
+    values = [np.arange(50).astype(dtype), np.array(1, dtype)]
+    compare_onnx_and_py([x, x0], [y, y[-1]], values)
+
+
+@pytest.mark.parametrize("n_steps", [0, 1, 2, 9])
+def test_matrix_as_state(n_steps):
+    m, n = pt.matrix("m"), pt.iscalar("n")
+    y = scan(lambda p, m: p @ m, outputs_info=[pt.eye(m.shape[0])], non_sequences=[m], n_steps=n)
+    compare_onnx_and_py([m, n], y, [MATRIX, n_steps], rtol=1e-10)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_initial_value_that_broadcasts(width):
+    rows = pt.matrix("rows")
+    y = scan(lambda e, s: e + s, sequences=[rows], outputs_info=[pt.zeros(rows.shape[1])])
+    compare_onnx_and_py([rows], y, [np.ones((3, width))])
+
+
+def test_strict():
+    x, w = pt.vector("x"), pt.scalar("w")
+    y = scan(
+        lambda e, y, w: e + y * w,
+        sequences=[x],
+        outputs_info=[pt.zeros(())],
+        non_sequences=[w],
+        strict=True,
+    )
+    compare_onnx_and_py([x, w], y, [np.arange(4.0), 0.5])
+
+
+def test_shared_variable_in_the_step():
+    x, w = pt.vector("x"), pytensor.shared(MATRIX, name="w")
+    y = scan(lambda e, h: pt.tanh(h @ w + e), sequences=[x], outputs_info=[pt.zeros(4)])
+    compare_onnx_and_py([x], y, [np.arange(4.0)])
+
+
+@pytest.mark.parametrize("length", [0, 1, 4])
+def test_outputs_that_are_an_input_a_state_or_a_constant(x, x0, length):
+    twice = scan(lambda e, y, z: (e + y, e + y), sequences=[x], outputs_info=[x0, x0])
+    element = scan(lambda e, y: e, sequences=[x], outputs_info=[x0])
+    state = scan(lambda e, y: y, sequences=[x], outputs_info=[x0])
+    constant = scan(lambda e: pt.constant(3.0), sequences=[x])
+    outputs = [*twice, element, state, constant]
+    compare_onnx_and_py([x, x0], outputs, [np.arange(float(length)), 1.0])
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_while_loop_over_a_sequence(x, x0, length):
+    y, z = scan(
+        lambda e, y: ((y + e, e * 2), until(y + e > 3)), sequences=[x], outputs_info=[x0, None]
+    )
+    compare_onnx_and_py([x, x0], [y, z, y[-1], z[-1]], [np.ones(length), 0.0])
+    compare_onnx_and_py([x, x0], [y[-1], z[-1], y[-2:]], [np.ones(length), 0.0])
+
+
+def test_while_loop_inside_a_loop(x):
+    def root(e):
+        steps = scan(
+            lambda y: (0.5 * (y + e / y), until(abs(y * y - e) < 1e-10)),
+            outputs_info=[pt.ones(())],
+            n_steps=50,
+        )
+        return steps[-1]
+
+    compare_onnx_and_py([x], scan(root, sequences=[x]), [np.arange(1.0, 6.0)])
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_inner_loop_of_a_length_that_changes(x, n):
+    def total(i, x):
+        return scan(lambda e, y: e + y, sequences=[x[:i]], outputs_info=[pt.zeros(())]).sum()
+
+    count = pt.iscalar("count")
+    y = scan(total, sequences=[pt.arange(count)], non_sequences=[x])
+    compare_onnx_and_py([x, count], y, [np.arange(5.0), n])
+
+
+@pytest.mark.parametrize("indices", [[0], [1, 1, 3]])
+def test_inner_graph_with_an_update_at_an_index(x, indices):
+    where = pt.lvector("where")
+    y = scan(
+        lambda i, s, x: pt.inc_subtensor(s[i], x[i]),
+        sequences=[where],
+        outputs_info=[pt.zeros_like(x)],
+        non_sequences=[x],
+    )
+    compare_onnx_and_py([x, where], [y, y[-1]], [np.arange(4.0), np.array(indices)])
+
+
+def test_inner_graph_with_a_batched_operation():
+    m = pt.tensor3("m")
+    rows_sorted = pt.vectorize(pt.sort, "(n)->(n)")
+    y = scan(lambda a, s: rows_sorted(a) + s, sequences=[m], outputs_info=[pt.zeros((3, 4))])
+    compare_onnx_and_py([m], y, [MATRIX[:, :3].reshape(1, 3, 4) * [[[1]], [[-1]]]])
+
+
+@pytest.mark.parametrize("length", [1, 2, 6])
+def test_loops_over_what_loops_return(x, length):
+    a = scan(lambda e, y: e + 0.5 * y, sequences=[x], outputs_info=[pt.zeros(())])
+    b = scan(lambda e, f, y: e * f + 0.1 * y, sequences=[a, x], outputs_info=[pt.ones(())])
+    c = scan(lambda e, y: e - y, sequences=[b[::-1]], outputs_info=[a[-1]])
+    compare_onnx_and_py([x], [a, b, c], [np.arange(float(length))])
+
+
+# What is kept.
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "is_known"),
+    [(1, False), (2, False), (3, False), (20, False), (2, True), (20, True)],
+)
+@pytest.mark.parametrize("kept", [slice(-1, None), slice(-3, None), -1])
+def test_only_the_last_values_of_a_recurrence(n_steps, is_known, kept):
+    x, n = pt.vector("x"), pt.iscalar("n")
+    y = scan(lambda y: pt.tanh(y) * 1.1, outputs_info=[x], n_steps=n_steps if is_known else n)
+    program = compare_onnx_and_py([x, n], y[kept], [np.arange(3.0), n_steps])
+    (loop,) = (node for node in program.model.graph.all_nodes() if node.op_type == "Loop")
+    assert len(loop.outputs) == len(loop.inputs) - 2, "nothing is stacked"
+
+
+@pytest.mark.parametrize("kept", [slice(-2, None), slice(-5, None), -1])
+def test_only_the_last_values_of_several_taps(kept):
+    initial = pt.vector("initial")
+    y = scan(lambda a, b: a + b, outputs_info=[{"initial": initial, "taps": [-3, -1]}], n_steps=6)
+    compare_onnx_and_py([initial], y[kept], [np.arange(1.0, 4.0)])
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 6])
+@pytest.mark.parametrize("kept", [slice(-3, None), -1])
+def test_only_the_last_values_of_a_map(length, kept):
+    m, scale = pt.matrix("m"), pt.scalar("scale")
+    y = scan(lambda row, s: (row.sum() + s, s + 1), sequences=[m], outputs_info=[None, scale])[0]
+    program = compare_onnx_and_py([m, scale], y[kept], [np.ones((length, 2)), 0.5])
+    (loop,) = (node for node in program.model.graph.all_nodes() if node.op_type == "Scan")
+    assert len(loop.outputs) == len(loop.inputs) - 1, "nothing is stacked"
+
+
+def test_last_value_of_no_steps_is_an_error():
+    m, scale = pt.matrix("m"), pt.scalar("scale")
+    y = scan(lambda row, s: (row.sum() + s, s + 1), sequences=[m], outputs_info=[None, scale])[0]
+    run = compile_onnx([m, scale], y[-1], verify=False)
+    with pytest.raises(PyTensorONNXError):
+        run(np.ones((0, 2)), 0.5)
+
+
+# ONNX Scan or Loop.
+
+
+def test_loop_over_sequences_is_an_onnx_scan(x, x0):
     other = pt.vector("other")
     y = scan(lambda e, f, y: e + f * y, sequences=[x, other], outputs_info=[x0])
     values = [np.arange(5.0), np.arange(3.0), 1.0]
-    assert loops(compare_onnx_and_py([x, other, x0], y, values)) == ["Loop"]
+    assert loops(compare_onnx_and_py([x, other, x0], y, values)) == ["Scan"]
 
 
-def test_scan_of_a_static_length_needs_no_guard(x0):
-    x = pt.vector("x", shape=(4,))
-    y = scan(lambda e, y: e + y, sequences=[x], outputs_info=[x0])
-    program = compare_onnx_and_py([x, x0], y, [np.arange(4.0), 0.0])
-    assert "Scan" in op_types(program)
+def test_sequences_as_long_as_the_steps_are_not_cut(x, x0):
+    y = scan(lambda e, f, y: e + f * y, sequences=[x, x + 1], outputs_info=[x0])
+    program = compare_onnx_and_py([x, x0], y, [np.arange(3.0), 0.0])
+    assert loops(program) == ["Scan"]
+    assert "Slice" not in [node.op_type for node in program.model.graph.all_nodes()]
+
+
+def test_loop_that_may_stop_early_is_an_onnx_loop(x):
+    y = scan(lambda e: (e * 2, until(e > 1)), sequences=[x])
+    assert loops(compare_onnx_and_py([x], y, [np.arange(5.0)])) == ["Loop"]

@@ -4,8 +4,8 @@ PyTensor keeps every recurrent output in a buffer that holds its initial values 
 values by their offset (tap) from the step. Here past values are carried from step to step, one for
 each tap, so that no buffer is copied; the buffer is put together after the loop.
 
-Where the sequences are known to be as long as there are steps, the loop is an ONNX Scan, whose
-steps cost a third less than those of a Loop. It cannot run zero steps, so it may stand in an If.
+The loop is an ONNX Scan, whose steps cost less than those of a Loop, unless a condition may end it
+early or a state may change its shape. A Scan cannot run zero steps, so it may stand in an If.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.scalar.basic import Add, Minimum, ScalarOp
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import AllocEmpty, ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.subtensor import IncSubtensor
@@ -35,9 +36,13 @@ def lower_scan(op: Scan, node: Apply, onnx: Builder, *outer: ir.Value) -> list[i
 
 @dataclass
 class _History:
-    """The latest values of one output, the newest first, carried from step to step."""
+    """The latest values of one output, the newest first, carried from step to step.
+
+    Some outputs keep no more than these, and then nothing is stacked.
+    """
 
     initial: list[ir.Value]
+    is_kept: bool = False
     past: list[ir.Value] = field(default_factory=list)
     final: list[ir.Value] = field(default_factory=list)
     trace: ir.Value | None = None
@@ -50,10 +55,12 @@ class _Lowering:
         self.op, self.info, self.node = op, op.info, node
         self.onnx, self.outer = onnx, outer
         self.n_steps = self._checked_steps()
-        self.is_scan = self._sequences_are_as_long_as_steps()
+        self.is_scan = self._has_fixed_form()
+        self.never_runs = constant_ints(self.n_steps) == [0]
         self.is_guarded = self.is_scan and not self._runs_at_least_once()
         self.place = onnx.subgraph() if self.is_guarded else onnx
         self.loop = self.place.subgraph()
+        self.sequences: list[ir.Value] = []
         self.elements: list[ir.Value] = []
         self.step = _declared("step", ir.DataType.INT64, ())
         self.going = _declared("going", ir.DataType.BOOL, ())
@@ -62,7 +69,8 @@ class _Lowering:
     def run(self) -> list[ir.Value]:
         op, info = self.op, self.info
         sequences = [
-            self._element(i, sequence) for i, sequence in enumerate(op.outer_seqs(self.outer))
+            self._element(sequence, 0, f"sequence {i}")
+            for i, sequence in enumerate(op.outer_seqs(self.outer))
         ]
         mit_mot = self._mit_mot_histories()
         mit_mot_taps = [
@@ -78,10 +86,11 @@ class _Lowering:
             )
             for tap in slices
         ]
+        mapped = self._mapped_histories()
         untraced = [self._carry(x) for x in op.outer_untraced_sit_sot(self.outer)]
         arguments = [*sequences, *mit_mot_taps, *taps, *untraced, *op.outer_non_seqs(self.outer)]
         results = convert_inner(op.fgraph, self.loop, arguments)
-        return self._close(results, mit_mot, recurrent)
+        return self._close(results, mit_mot, recurrent, mapped)
 
     def _checked_steps(self) -> ir.Value:
         """Return the number of steps, which fails where it is negative."""
@@ -104,36 +113,59 @@ class _Lowering:
         n_steps = self.n_steps.const_value
         return n_steps is not None and int(n_steps.numpy()) > 0
 
-    def _sequences_are_as_long_as_steps(self) -> bool:
+    def _has_fixed_form(self) -> bool:
         """Return whether an ONNX Scan does what is asked: it runs to the end of its sequences."""
-        info, steps = self.info, sizes_in(self.n_steps)
-        lengths = {(dims_of(x) or (None,))[0] for x in self.op.outer_seqs(self.outer)}
-        reads_are_writes = all(
-            _nearest_later(writes, tap) is not None
+        runs_over_something = self.info.n_seqs or any(
+            _nearest_later(writes, tap) is None
             for reads, writes in zip(
-                info.normalized_mit_mot_in_slices, info.normalized_mit_mot_out_slices, strict=True
+                self.info.normalized_mit_mot_in_slices,
+                self.info.normalized_mit_mot_out_slices,
+                strict=True,
             )
             for tap in reads
         )
-        has_fixed_state = not info.as_while and not info.n_untraced_sit_sot
-        same_length = steps is not None and None not in steps and lengths == {*steps}
-        return has_fixed_state and reads_are_writes and same_length
+        untraced = self.op.outer_untraced_sit_sot(self.node.inputs)
+        return (
+            not self.info.as_while
+            and bool(runs_over_something)
+            and all(None not in getattr(variable.type, "shape", ()) for variable in untraced)
+        )
 
-    def _element(self, position: int, sequence: ir.Value) -> ir.Value:
-        """Return what a sequence holds at this step."""
+    def _element(self, sequence: ir.Value, start: int, what: str) -> ir.Value:
+        """Return what a sequence holds at a position from the step on."""
+        failure = ValueError(f"{what} of {self.op.name or 'scan'} ends before its steps do")
         if self.is_scan:
+            sequence = self._cut(sequence, start, failure)
             dims = dims_of(sequence)
             element = _declared("element", dtype_of(sequence), dims[1:] if dims else None)
             self.elements.append(element)
+            self.sequences.append(sequence)
             return element
-        element = self.loop.Gather(sequence, self.step, axis=0)
-        name = self.op.name or "scan"
-        name_failure(
-            self.loop,
-            element,
-            ValueError(f"sequence {position} of {name} ends before its steps do"),
-        )
+        position = self.loop.Add(self.step, start) if start else self.step
+        element = self.loop.Gather(sequence, position, axis=0)
+        name_failure(self.loop, element, failure)
         return element
+
+    def _cut(self, sequence: ir.Value, start: int, failure: Exception) -> ir.Value:
+        """Return as much of a sequence as there are steps, which fails where it is too short."""
+        place, canonical = self.place, self.onnx.scope.canonical_dim
+        dims = self.onnx.dims(sequence)
+        steps = sizes_in(self.n_steps)
+        if (
+            not start
+            and steps
+            and steps[0] is not None
+            and canonical(dims[0]) == canonical(steps[0])
+        ):
+            return sequence
+        count = place.Unsqueeze(self.n_steps, [0])
+        end = place.Add(count, start) if start else count
+        cut = place.Slice(sequence, [start], end, [0])
+        rows = place.sizes(sequence, 1, len(dims))
+        exact = place.Reshape(cut, place.Concat(count, rows, axis=0), allowzero=1)
+        exact.shape = ir.Shape((None, *dims[1:]))
+        name_failure(place, exact, failure)
+        return exact
 
     def _carry(self, initial: ir.Value) -> ir.Value:
         """Return the value that a step gets, and note where it starts from."""
@@ -142,8 +174,8 @@ class _Lowering:
         self.state.append((initial, inside))
         return inside
 
-    def _history(self, initial: list[ir.Value]) -> _History:
-        return _History(initial, [self._carry(x) for x in initial])
+    def _history(self, initial: list[ir.Value], *, is_kept: bool = False) -> _History:
+        return _History(initial, is_kept, [self._carry(x) for x in initial])
 
     def _recurrent_histories(self) -> list[_History]:
         op, info = self.op, self.info
@@ -154,19 +186,68 @@ class _Lowering:
             buffers, variables, info.mit_sot_in_slices + info.sit_sot_in_slices, strict=True
         ):
             length = -min(taps)
-            initial = self._initial_rows(variable)
+            initial = self._initial_rows(variable, buffer)
             source = buffer if initial is None else initial
-            rows = [self._row(source, i) for i in range(length)]
-            histories.append(self._history(rows[::-1]))
+            rows = [self._row(source, i) for i in range(length)][::-1]
+            kept = self._rows_kept(buffer, variable, length)
+            # Only as many rows are returned as there are values, so that any may fill up the rest.
+            filling = [rows[-1]] * ((kept or length) - length)
+            histories.append(self._history([*rows, *filling], is_kept=kept is not None))
         return histories
 
-    def _initial_rows(self, variable: Variable) -> ir.Value | None:
-        """Return what was put into a fresh buffer before the loop, None where that is not known."""
+    def _rows_kept(self, buffer: ir.Value, variable: Variable, n_initial: int) -> int | None:
+        """Return how many of the latest values a buffer holds at most, None where not a few."""
+        dims, n_steps = dims_of(buffer), self.node.inputs[0]
+        size = None if dims is None else dims[0]
+        if size == n_initial:
+            return n_initial
+        if self.info.as_while:
+            return None
+        if isinstance(size, int) and isinstance(n_steps, Constant):
+            is_filled = size <= int(n_steps.data) + n_initial
+            return size if is_filled and size <= _MOST_CARRIED else None
+        limit = _most_steps(_buffer_size(variable), n_steps, n_initial)
+        return limit + n_initial if limit and limit + n_initial <= _MOST_CARRIED else None
+
+    def _mapped_histories(self) -> list[_History | None]:
+        """Return the history of each output without recurrence; None for those to be stacked."""
+        n_outer = len(self.node.outputs) - self.info.n_nit_sot - self.info.n_untraced_sit_sot
+        return [
+            self._mapped_history(size, variable)
+            for size, variable in zip(
+                self.op.outer_nitsot(self.node.inputs),
+                self.node.outputs[n_outer : n_outer + self.info.n_nit_sot],
+                strict=True,
+            )
+        ]
+
+    def _mapped_history(self, size: Variable, variable: Variable) -> _History | None:
+        n_steps, row = self.node.inputs[0], variable.type.shape[1:]
+        if not isinstance(size, Constant) or None in row:
+            return None
+        kept = int(size.data)
+        is_filled = not isinstance(n_steps, Constant) or kept <= int(n_steps.data)
+        if not 0 < kept <= (1 if self.info.as_while else _MOST_CARRIED) or not is_filled:
+            return None
+        nothing = self.onnx.constant(np.zeros(row, variable.type.dtype))
+        return self._history([nothing] * kept, is_kept=True)
+
+    def _initial_rows(self, variable: Variable, buffer: ir.Value) -> ir.Value | None:
+        """Return what was put into a fresh buffer before the loop, None where that is not known.
+
+        What is written to a buffer broadcasts along its rows.
+        """
         written = _written_to_fresh_buffer(variable)
         value = None if written is None else self.onnx.peek(written)
-        dims = dims_of(value)
-        return (
-            value if dims and isinstance(dims[0], int) and len(dims) == variable.type.ndim else None
+        dims, whole = dims_of(value), dims_of(buffer)
+        if value is None or not dims or whole is None or len(dims) != len(whole):
+            return None
+        canonical = self.onnx.scope.canonical_dim
+        if [*map(canonical, dims[1:])] == [*map(canonical, whole[1:])]:
+            return value
+        return self.onnx.Expand(
+            value,
+            self.onnx.Concat(self.onnx.ints([1]), self.onnx.sizes(buffer, 1, len(whole)), axis=0),
         )
 
     def _row(self, buffer: ir.Value, position: int) -> ir.Value:
@@ -206,83 +287,77 @@ class _Lowering:
         written = _nearest_later(tuple(histories), tap)
         if written is not None:
             return histories[written].past[written - tap - 1]
-        buffer = self.op.outer_mitmot(self.outer)[group]
-        return self.loop.Gather(buffer, self.loop.Add(self.step, tap), axis=0)
+        return self._element(self.op.outer_mitmot(self.outer)[group], tap, f"buffer {group}")
 
     def _close(
         self,
         results: list[ir.Value],
         mit_mot: list[dict[int, _History]],
         recurrent: list[_History],
+        mapped: list[_History | None],
     ) -> list[ir.Value]:
-        """Emit the Loop and return the outputs of the Scan."""
+        """Emit the loop and return the outputs of the Scan."""
         op = self.op
-        written = [h for group in mit_mot for h in group.values()]
-        new_written = [x for group in op.inner_mitmot_outs_grouped(results) for x in group]
-        new_recurrent = op.inner_mitsot_outs(results) + op.inner_sitsot_outs(results)
+        histories = [
+            *(h for group in mit_mot for h in group.values()),
+            *recurrent,
+            *(h or _History([]) for h in mapped),
+        ]
+        computed = [
+            *(x for group in op.inner_mitmot_outs_grouped(results) for x in group),
+            *op.inner_mitsot_outs(results),
+            *op.inner_sitsot_outs(results),
+            *op.inner_nitsot_outs(results),
+        ]
         next_state: list[ir.Value] = []
-        for history, new in [
-            *zip(written, new_written, strict=True),
-            *zip(recurrent, new_recurrent, strict=True),
-        ]:
+        for history, new in zip(histories, computed, strict=True):
             next_state += [new, *history.past][: len(history.past)]
         next_state += op.inner_untraced_sit_sot_outs(results)
-        buffers = op.outer_mitsot(self.outer) + op.outer_sitsot(self.outer)
-        traced = [
-            new
-            for new, history, buffer in zip(new_recurrent, recurrent, buffers, strict=True)
-            if not self._keeps_only_state(history, buffer)
+        stacked = [
+            new for history, new in zip(histories, computed, strict=True) if not history.is_kept
         ]
-        stacked = [*new_written, *traced, *op.inner_nitsot_outs(results)]
         values = self._emit(results, next_state, stacked)
-        n_state = len(self.state)
-        final, traces = values[:n_state], values[n_state:]
+        last, traces = values[: len(self.state)], values[len(self.state) :]
         for trace, row in zip(traces, stacked, strict=True):
             dims = dims_of(row)
-            trace.shape = None if dims is None else ir.Shape((None, *_sizes_only(dims)))
-        last: list[ir.Value] = final
-        for history in [*written, *recurrent]:
+            trace.shape = None if dims is None else ir.Shape((self._length(), *_sizes_only(dims)))
+        for history in histories:
             history.final, last = last[: len(history.past)], last[len(history.past) :]
-        for history in written:
-            history.trace, *traces = traces
-        for history, buffer in zip(recurrent, buffers, strict=True):
-            if not self._keeps_only_state(history, buffer):
+            if not history.is_kept:
                 history.trace, *traces = traces
+        buffers = op.outer_mitsot(self.outer) + op.outer_sitsot(self.outer)
+        variables = op.outer_mitsot(self.node.inputs) + op.outer_sitsot(self.node.inputs)
         return [
             *(self._mit_mot_output(i, group) for i, group in enumerate(mit_mot)),
-            *(
-                self._recurrent_output(history, buffer, variable)
-                for history, buffer, variable in zip(
-                    recurrent,
-                    buffers,
-                    op.outer_mitsot(self.node.inputs) + op.outer_sitsot(self.node.inputs),
-                    strict=True,
-                )
-            ),
-            *(
-                self._fit(trace, size, variable, 0)
-                for trace, size, variable in zip(
-                    traces,
-                    op.outer_nitsot(self.outer),
-                    op.outer_nitsot(self.node.inputs),
-                    strict=True,
-                )
+            *map(self._recurrent_output, recurrent, buffers, variables),
+            *map(
+                self._mapped_output,
+                histories[len(histories) - len(mapped) :],
+                op.outer_nitsot(self.outer),
+                op.outer_nitsot(self.node.inputs),
             ),
             *last,
         ]
+
+    def _length(self) -> Dim:
+        """Return the dimension that a trace has, where it is known."""
+        steps = sizes_in(self.n_steps)
+        return steps[0] if steps and not self.info.as_while else None
 
     def _emit(
         self, results: list[ir.Value], next_state: list[ir.Value], stacked: list[ir.Value]
     ) -> list[ir.Value]:
         """Emit the loop; return the last state, and what was stacked."""
         initial = [outside for outside, _ in self.state]
+        if self.never_runs:
+            return [*initial, *(self._empty_trace(self.onnx, row) for row in stacked)]
         inside = [inside for _, inside in self.state]
         if not self.is_scan:
             going = self._condition(results)
             body = self.loop.graph([self.step, self.going, *inside], [going, *next_state, *stacked])
             return self.place.loop(self.n_steps, None, initial, body)
         body = self.loop.graph([*inside, *self.elements], [*next_state, *stacked])
-        values = self.place.scan(initial, self.op.outer_seqs(self.outer), body)
+        values = self.place.scan(initial, self.sequences, body)
         if not self.is_guarded:
             return values
         skipped = self.onnx.subgraph()
@@ -304,11 +379,6 @@ class _Lowering:
             return self.loop.Identity(self.going)
         return self.loop.Not(self.loop.cast(results[-1], "bool"))
 
-    def _keeps_only_state(self, history: _History, buffer: ir.Value) -> bool:
-        """Return whether a buffer has no place for more than the latest values."""
-        dims = dims_of(buffer)
-        return dims is not None and dims[0] == len(history.initial)
-
     def _mit_mot_output(self, group: int, histories: dict[int, _History]) -> ir.Value:
         """Return a buffer with what was written to it, the last write to each place winning."""
         onnx, buffer = self.onnx, self.op.outer_mitmot(self.outer)[group]
@@ -327,14 +397,35 @@ class _Lowering:
     ) -> ir.Value:
         """Return initial values and trace as PyTensor keeps them: the last that fit the buffer."""
         onnx = self.onnx
-        if history.trace is None:
-            rows = [onnx.Unsqueeze(x, [0]) for x in reversed(history.final)]
-            return onnx.Concat(*rows, axis=0) if len(rows) > 1 else rows[0]
+        if history.is_kept:
+            n_kept, size = len(history.final), onnx.dims(buffer)[0]
+            first = None if size == n_kept else onnx.Sub(n_kept, onnx.sizes(buffer, 0, 1))
+            return self._joined(history.final, first)
         n_initial = len(history.initial)
         rows = [onnx.Unsqueeze(x, [0]) for x in reversed(history.initial)]
         trace = self._with_row_shape(history.trace, buffer)
         whole = onnx.Concat(*rows, trace, axis=0)
         return self._fit(whole, None, variable, n_initial, buffer)
+
+    def _mapped_output(self, history: _History, size: ir.Value, variable: Variable) -> ir.Value:
+        """Return what is computed without recurrence, the last that are asked for."""
+        if not history.is_kept:
+            assert history.trace is not None
+            return self._fit(history.trace, size, variable, 0)
+        n_steps, n_kept = self.n_steps, len(history.final)
+        if n_steps.const_value is not None:
+            return self._joined(history.final, None)
+        missing = self.onnx.Max(self.onnx.Sub(n_kept, n_steps), 0)
+        return self._joined(history.final, self.onnx.Unsqueeze(missing, [0]))
+
+    def _joined(self, newest_first: list[ir.Value], first: ir.Value | None) -> ir.Value:
+        """Return values in the order of the steps, all or from a position on."""
+        onnx = self.onnx
+        rows = [onnx.Unsqueeze(x, [0]) for x in reversed(newest_first)]
+        joined = onnx.Concat(*rows, axis=0) if len(rows) > 1 else rows[0]
+        if first is None:
+            return joined
+        return onnx.Slice(joined, first, onnx.ints([_END]), onnx.ints([0]))
 
     def _with_row_shape(self, trace: ir.Value | None, buffer: ir.Value) -> ir.Value:
         """Return a trace whose rows have the shape of a buffer's, even if there are none."""
@@ -374,7 +465,9 @@ class _Lowering:
         missing = onnx.Max(onnx.Sub(size, n_rows), 0)
         start = onnx.Max(onnx.Sub(n_rows, size), 0)
         last = onnx.Slice(whole, start, onnx.ints([_END]), onnx.ints([0]))
-        if self.info.as_while:
+        # The size that PyTensor reduces the trace to, for all but its last steps, is a constant.
+        is_reduced = isinstance(variable, Constant) and self.n_steps.const_value is None
+        if self.info.as_while or is_reduced:
             return last
         zero = onnx.constant(np.zeros((), dtype_of(whole).numpy()))
         shape = (
@@ -396,6 +489,7 @@ class _Lowering:
 
 
 _END = np.iinfo(np.int64).max
+_MOST_CARRIED = 8
 
 
 def _declared(name: str, dtype: ir.DataType, dims: Dims | None) -> ir.Value:
@@ -442,12 +536,35 @@ def _is_sum(size: Variable, n_steps: Variable, n_initial: int) -> bool:
     size, n_steps = _unwrapped(size), _unwrapped(n_steps)
     if n_initial == 0:
         return size is n_steps
-    if size.owner is None or str(getattr(size.owner.op, "scalar_op", size.owner.op)) != "add":
-        return False
-    constants = [v for v in size.owner.inputs if isinstance(v, Constant)]
-    others = [_unwrapped(v) for v in size.owner.inputs if not isinstance(v, Constant)]
-    total = sum(int(v.data) for v in constants)
-    return len(others) == 1 and others[0] is n_steps and total == n_initial
+    return any(
+        int(constant.data) == n_initial and other is n_steps
+        for constant, other in _constant_operands(size, Add)
+    )
+
+
+def _most_steps(size: Variable | None, n_steps: Variable, n_initial: int) -> int | None:
+    """Return the constant c where a size is the lesser of c and the steps, plus a constant."""
+    if size is None:
+        return None
+    for constant, other in _constant_operands(size, Add):
+        for limit, count in _constant_operands(other, Minimum):
+            if int(constant.data) == n_initial and count is _unwrapped(n_steps):
+                return int(limit.data)
+    return None
+
+
+def _constant_operands(
+    variable: Variable, scalar_op: type[ScalarOp]
+) -> list[tuple[Constant, Variable]]:
+    """Return the constant and the other operand of a scalar operation, nothing where not such."""
+    node = _unwrapped(variable).owner
+    if node is None or len(node.inputs) != 2:
+        return []
+    if not isinstance(getattr(node.op, "scalar_op", node.op), scalar_op):
+        return []
+    first, second = map(_unwrapped, node.inputs)
+    pairs = [(first, second), (second, first)]
+    return [(a, b) for a, b in pairs if isinstance(a, Constant)]
 
 
 def _unwrapped(variable: Variable) -> Variable:

@@ -12,7 +12,7 @@ from pytensor.tensor.basic import Alloc
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor, unflatten_index_variables
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import Dims, constant_ints
+from pytensor_onnx.dims import Dims, constant_ints, dims_of
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.dispatch.shape import concatenated, vector_of
 
@@ -51,8 +51,14 @@ def _entries(
 
 
 def _select(onnx: Builder, x: ir.Value, entries: Sequence[Entry]) -> ir.Value:
+    element = _known_element(x, entries)
+    if element is not None:
+        return element
     slices = _slices(onnx, x, entries)
-    if slices.axes:
+    rest = _last_part(x, slices)
+    if rest is not None:
+        x = rest
+    elif slices.axes:
         x = onnx.Slice(
             x,
             vector_of(onnx, slices.starts),
@@ -64,6 +70,30 @@ def _select(onnx: Builder, x: ir.Value, entries: Sequence[Entry]) -> ir.Value:
         if not isinstance(entry, slice):
             x = onnx.Gather(x, entry, axis=axis)
     return x
+
+
+def _known_element(x: ir.Value, entries: Sequence[Entry]) -> ir.Value | None:
+    """Return the only element of a value that was made by adding a first axis."""
+    node = x.producer()
+    if len(entries) != 1 or isinstance(entries[0], slice) or node is None:
+        return None
+    is_made = node.op_type == "Unsqueeze" and constant_ints(node.inputs[1]) == [0]
+    return node.inputs[0] if is_made and constant_ints(entries[0]) in ([0], [-1]) else None
+
+
+def _last_part(x: ir.Value, slices: _Slices) -> ir.Value | None:
+    """Return the last of the parts that a value was joined of, where a slice leaves just that."""
+    node = x.producer()
+    if node is None or node.op_type != "Concat" or node.attributes["axis"].as_int() != 0:
+        return None
+    if slices.axes != [0] or [constant_ints(step) for step in slices.steps] != [[1]]:
+        return None
+    start, stop = constant_ints(slices.starts[0]), constant_ints(slices.stops[0])
+    *first, last = node.inputs
+    sizes = [(dims_of(part) or (None,))[0] for part in first]
+    known = [size for size in sizes if isinstance(size, int)]
+    is_cut_there = len(known) == len(sizes) and start == [sum(known)] and stop == [_INT64_MAX]
+    return last if is_cut_there else None
 
 
 def _slices(onnx: Builder, x: ir.Value, entries: Sequence[Entry]) -> _Slices:

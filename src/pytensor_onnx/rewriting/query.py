@@ -21,6 +21,8 @@ INCOMPATIBLE = (
     "local_batched_matmul_to_core_matmul_with_reshape",
     "specialize_matmul_to_batched_dot",
     "scan_reduce_trace_prealloc",
+    # A state that is not traced may change its shape, one of which only the last is kept may not.
+    "scan_sit_sot_to_untraced",
 )
 ONNX_QUERY = RewriteDatabaseQuery(include=["fast_run", *REQUIRED], exclude=list(INCOMPATIBLE))
 
