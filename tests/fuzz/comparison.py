@@ -14,7 +14,7 @@ import pytensor
 from pytensor.compile.mode import Mode
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import UnsupportedOpError, export_onnx
 from pytensor_onnx.rewriting.query import INCOMPATIBLE
 from tests.fuzz.evaluation import PRECISIONS, TOLERANCE, Evaluation, NoReferenceError
 from tests.fuzz.graphs import Graph, Term
@@ -22,6 +22,14 @@ from tests.fuzz.graphs import Graph, Term
 # What the rewrites alone make of a graph, without our own and without ONNX.
 REWRITTEN = Mode(
     "py", RewriteDatabaseQuery(include=["fast_run", "minimum_compile"], exclude=list(INCOMPATIBLE))
+)
+
+
+# What PyTensor refuses, in the words of its errors, and ONNX does not.
+DEVIATIONS = (
+    "Runtime broadcasting not allowed",  # of sizes of one that are computed
+    "casting rule 'same_kind'",  # of its Python implementation only
+    "negative integer powers",  # docs/limits.md: they are rounded towards zero
 )
 
 
@@ -103,10 +111,19 @@ def check(case: Case) -> None:
     graph = case.graph
     inputs, outputs = [t.variable for t in graph.inputs], [t.variable for t in case.outputs]
     updates = {state.variable: new.variable for state, new in case.updates}
-    function = pytensor.function(
-        inputs, outputs, updates=updates, mode="ONNX", on_unused_input="ignore"
-    )
-    program = export_onnx(inputs, outputs, updates=updates, verify=False)
+    reference = _Reference(case, [t.value for t in graph.inputs])
+    try:
+        function = pytensor.function(
+            inputs, outputs, updates=updates, mode="ONNX", on_unused_input="ignore"
+        )
+        program = export_onnx(inputs, outputs, updates=updates, verify=False)
+    except UnsupportedOpError:
+        raise
+    except Exception:
+        # What fails for all values of the inputs may fail in compiling.
+        if not reference.fails:
+            raise
+        return
     initial = [(t.variable, t.value) for t in graph.shared]
 
     def call_function(*values: Any) -> list[Any]:
@@ -118,17 +135,20 @@ def check(case: Case) -> None:
     def call_program(*values: Any) -> list[Any]:
         return [*program(*values), *program.state.values()]
 
-    reference = _Reference(case, [t.value for t in graph.inputs])
     reference.compare(call_function, "mode ONNX")
     reference.compare(call_program, "the exported model")
     if case.resized:
-        _Reference(case, case.resized_values()).compare(call_function, "a call with other sizes")
+        resized = _Reference(case, case.resized_values(), is_resized=True)
+        resized.compare(call_function, "a call with other sizes")
 
 
 class _Reference:
     """Expected values: of the graph as written, and as PyTensor's own rewrites leave it."""
 
-    def __init__(self, case: Case, values: Sequence[np.ndarray]) -> None:
+    def __init__(
+        self, case: Case, values: Sequence[np.ndarray], *, is_resized: bool = False
+    ) -> None:
+        self.is_resized = is_resized
         self.terms = [*case.outputs, *(new for _, new in case.updates)]
         self.case = case
         self.values = values
@@ -143,6 +163,11 @@ class _Reference:
             if isinstance(found, Exception):
                 raise found
             raise Disagreement(f"{where}: {self._differences(self.written, found)}")
+
+    @property
+    def fails(self) -> bool:
+        """Whether PyTensor fails, on the graph as written or as its rewrites leave it."""
+        return isinstance(self.written, Exception) or isinstance(self.rewritten, Exception)
 
     @cached_property
     def rewritten(self) -> list[Any] | Exception:
@@ -173,9 +198,14 @@ class _Reference:
         return [evaluation.value(v) for v in variables]
 
     def _explains(self, expected: list[Any] | Exception, found: list[Any] | Exception) -> bool:
-        if isinstance(self.written, NoReferenceError) or "Runtime broad" in str(self.written):
-            # ONNX broadcasts a size of one that is computed, which PyTensor refuses.
+        if isinstance(self.written, NoReferenceError):
             return True
+        if isinstance(self.written, Exception) and not isinstance(found, Exception):
+            # A failure that no element of a result depends on may be left out.
+            if self.is_resized or not any(np.size(a) for a in found):
+                return True
+            if any(text in str(self.written) for text in DEVIATIONS):
+                return True
         if isinstance(expected, Exception) or isinstance(found, Exception):
             return isinstance(expected, Exception) and isinstance(found, Exception)
         return not self._differences(expected, found)

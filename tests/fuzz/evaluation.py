@@ -124,14 +124,22 @@ class Evaluation:
             return
         inputs = [self.values[v] for v in node.inputs]
         perform = _implementation(node)
-        results: list[list[Any]] = []
         determined = all(v in self.exact for v in node.inputs)
-        for copy in range(1 + COPIES):
-            if copy and determined:
+        results = [perform(*_copied(v[0] for v in inputs))]
+        is_exact = [
+            determined and _is_exact(node.op, v, value)
+            for v, value in zip(node.outputs, results[0], strict=True)
+        ]
+        for copy in range(1, 1 + COPIES):
+            arguments = _copied(v[copy] for v in inputs)
+            if all(is_exact) or (determined and not accumulates(node)):
                 results.append(results[0])
-                continue
-            arguments = [v[copy] for v in inputs]
-            results.append(perform(*(a.copy() if _is_array(a) else a for a in arguments)))
+            elif accumulates(node):
+                # A sum in another order is the sum of numbers a little different.
+                moved = zip(node.inputs, arguments, strict=True)
+                results.append(perform(*(self._moved(a, self._scale(v)) for v, a in moved)))
+            else:
+                results.append(perform(*arguments))
         if any(
             np.shape(a) != np.shape(b) or np.asarray(a).dtype != np.asarray(b).dtype
             for other in results[1:]
@@ -142,12 +150,10 @@ class Evaluation:
         for i, variable in enumerate(node.outputs):
             copies = [result[i] for result in results]
             self.precision[variable] = min(precision, _own_precision(variable))
-            is_exact = determined and _is_exact(node.op, variable, copies[0])
-            if is_exact:
+            if is_exact[i]:
                 self.exact.add(variable)
-            elif rounds(node.op) and getattr(variable.type, "dtype", "").startswith("float"):
-                scale = np.finfo(PRECISIONS[self.precision[variable]]).eps
-                copies[1:] = [self._moved(copy, scale) for copy in copies[1:]]
+            elif rounds(node.op):
+                copies[1:] = [self._moved(copy, self._scale(variable)) for copy in copies[1:]]
             self.values[variable] = copies
 
     def _evaluate_inner(self, node: Apply) -> None:
@@ -164,15 +170,30 @@ class Evaluation:
             if result in inner.exact:
                 self.exact.add(variable)
 
+    def _scale(self, variable: Variable) -> float:
+        return float(np.finfo(PRECISIONS[self.precision[variable]]).eps)
+
     def _moved(self, value: Any, scale: float) -> Any:
+        """Return floats each of which is rounded another way; other values as they are."""
         array = np.asarray(value)
-        factor = 1 + 2 * scale * self._rng.choice([-1.0, 1.0], size=array.shape)
+        if array.dtype.kind != "f":
+            return value
+        factor = 1 + 2 * scale * self._rng.uniform(-1, 1, size=array.shape)
         return np.asarray(array * factor, dtype=array.dtype)
 
 
 def rounds(op: Op) -> bool:
     """Return whether an Op computes floats that it has to round."""
     return not issubclass(type(_core(op)), SELECTING)
+
+
+def accumulates(node: Apply) -> bool:
+    """Return whether a node adds floats up, in an order that is open."""
+    is_sum = isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add)
+    others = (math.Dot, blas.BatchedDot, extra_ops.CumOp)
+    return getattr(node.outputs[0].type, "dtype", "").startswith("float") and (
+        is_sum or isinstance(_core(node.op), others)
+    )
 
 
 def _core(op: Op) -> Op:
@@ -198,8 +219,8 @@ def _own_precision(variable: Variable) -> int:
     return PRECISIONS.index(dtype) if dtype in PRECISIONS else len(PRECISIONS) - 1
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray)
+def _copied(values: Iterable[Any]) -> list[Any]:
+    return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
 
 
 def _deviation(value: np.ndarray, other: np.ndarray) -> float:

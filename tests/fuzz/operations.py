@@ -557,6 +557,7 @@ def _update(g: Graph, x: Term, code: str, selected: np.ndarray) -> str:
         y = g.leaf(x.dtype, selected.shape[kept:])
     else:
         y = "True" if x.dtype == "bool" else g.choices.of(("0", "1", "2"))
+        y = f"np.uint64({y})" if x.dtype == "uint64" else y
     return f"{x}[{code}].{verb}({y})"
 
 
@@ -720,7 +721,9 @@ def nonzero(g: Graph) -> str:
 
 @operation
 def bincount(g: Graph) -> str:
-    x = g.term(INTEGERS, rank=range(1, 2), where=lambda t: bool(np.all(abs(t.value - 5.0) < 6)))
+    # Counts of uint64 are incremented by an int8, which is refused.
+    dtypes = [d for d in INTEGERS if d != "uint64"]
+    x = g.term(dtypes, rank=range(1, 2), where=lambda t: bool(np.all(abs(t.value - 5.0) < 6)))
     return f"pt.bincount(pt.abs({x}))"
 
 
