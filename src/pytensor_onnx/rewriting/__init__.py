@@ -1,6 +1,7 @@
 """The PyTensor rewrites that prepare a graph for conversion, and those of our own."""
 
 from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers its rewrite
+from pytensor_onnx.rewriting import choices as choices  # registers its rewrite
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
 from pytensor_onnx.rewriting import names as names  # registers its rewrite
