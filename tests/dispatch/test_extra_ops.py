@@ -265,6 +265,16 @@ def test_space_between_arrays_and_its_gradient():
     compare_onnx_and_py([start, stop], [space, *gradients], values)
 
 
+def test_grids():
+    n, m = pt.lscalar("n"), pt.lscalar("m")
+    compare_onnx_and_py([n, m], [*pt.mgrid[0:n, 1:m:2], *pt.ogrid[0:n, 1:m:2]], [3, 6])
+
+
+def test_one_hot():
+    y = pt.lvector("y")
+    compare_onnx_and_py([y], pt.extra_ops.to_one_hot(y, 4), [np.array([2, 0, 3])])
+
+
 @holds_for(
     data=st.data(),
     dtype=st.sampled_from(DTYPES),

@@ -87,3 +87,10 @@ def test_any_array_sorts_as_numpy_sorts_it(data, dtype, shape, static):
     x = pt.tensor("x", dtype=dtype, shape=shape if static else (None,) * len(shape))
     outputs = [SortOp("stable", axis)(x), ArgSortOp("stable", axis)(x)]
     compare_onnx_and_py([x], outputs, [values], signed_zeros=True)
+
+
+@pytest.mark.parametrize("axis", [0, -1, None])
+@pytest.mark.parametrize("shape", [(3, 4), (4, 5)])
+def test_median(axis, shape):
+    x = pt.matrix("x")
+    compare_onnx_and_py([x], pt.median(x, axis=axis), [np.random.default_rng(4).normal(size=shape)])
