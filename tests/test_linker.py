@@ -14,7 +14,7 @@ from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.raise_op import Assert
 
-from pytensor_onnx import ONNXLinker, UnsupportedTypeError
+from pytensor_onnx import InputError, ONNXLinker, UnsupportedTypeError
 from pytensor_onnx.rewriting import ONNX_QUERY
 
 FROZEN = Mode(ONNXLinker(freeze=True), ONNX_QUERY)
@@ -143,6 +143,24 @@ def test_borrowed_outputs(x):
 def test_trusted_input(x):
     f = pytensor.function([x], x * 2, mode="ONNX", trust_input=True)
     np.testing.assert_array_equal(f(np.array([1.0])), [2.0])
+
+
+@pytest.mark.parametrize("number", [2, 2.0, np.float64(2), np.float32(2), True])
+@pytest.mark.parametrize("keyword", [False, True])
+def test_trusted_numbers_and_lists(x, number, keyword):
+    y = pt.scalar("y")
+    f = pytensor.function([x, y], x * y, mode="ONNX", trust_input=True)
+    found = f([1, 2], y=number) if keyword else f([1, 2], number)
+    np.testing.assert_array_equal(found, [number, 2 * number])
+
+
+@pytest.mark.parametrize("value", [2.5, 300, np.nan])
+def test_trusted_numbers_that_the_type_cannot_hold_are_refused(value):
+    n = pt.scalar("n", dtype="int8")
+    f = pytensor.function([n], n + 1, mode="ONNX", trust_input=True)
+    assert f(np.int64(3)) == 4
+    with pytest.raises(InputError, match="n is int8, which cannot hold"):
+        f(value)
 
 
 def test_strided_and_fortran_ordered_inputs():

@@ -36,6 +36,13 @@ _LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("u
 
 # It takes an Expand from a size of one to zero for one that does nothing.
 _WRONG_OPTIMIZERS = ["ExpandElimination"]
+_DTYPES = {
+    "tensor(double)": np.dtype("float64"),
+    "tensor(float)": np.dtype("float32"),
+    "tensor(float16)": np.dtype("float16"),
+    **{f"tensor({name})": np.dtype(name) for name in ("bool", "int8", "int16", "int32", "int64")},
+    **{f"tensor({name})": np.dtype(name) for name in ("uint8", "uint16", "uint32", "uint64")},
+}
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,9 @@ class Session:
             for i, x in enumerate(self.runtime.get_outputs())
             if x.type in _LONG_TYPES
         ]
+        self._input_dtypes = {
+            x.name: _DTYPES[x.type] for x in self.runtime.get_inputs() if x.type in _DTYPES
+        }
         self._equal_sizes = _equal_sizes(self.runtime.get_inputs())
 
     def run(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
@@ -186,19 +196,46 @@ class Session:
         PyTensorONNXError
             If the runtime fails, or what a check of the graph raises.
         """
-        for dim, first, i, second, j in self._equal_sizes:
-            if feed[first].shape[i] != feed[second].shape[j]:
-                raise InputError(
-                    f"dimension {dim!r} is {feed[first].shape[i]} in {first} "
-                    f"and {feed[second].shape[j]} in {second}"
-                )
         try:
+            for dim, first, i, second, j in self._equal_sizes:
+                if feed[first].shape[i] != feed[second].shape[j]:
+                    raise InputError(
+                        f"dimension {dim!r} is {feed[first].shape[i]} in {first} "
+                        f"and {feed[second].shape[j]} in {second}"
+                    )
             results = self.runtime.run(self.output_names, feed)
+        except InputError:
+            raise
         except Exception as error:
+            arrays = self._as_arrays(feed)
+            if arrays is not None:
+                return self.run(arrays)
             raise self.explain(error) from error
         for i, dtype in self._long_outputs:
             results[i] = results[i].view(dtype)
         return results
+
+    def _as_arrays(self, feed: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
+        """Return a feed that has numbers or lists in it as arrays, None where it has not.
+
+        Callers whom PyTensor trusts give them, and the runtime takes arrays only. Numbers must not
+        change, but for the rounding of a Python float.
+        """
+        if all(type(value) is np.ndarray for value in feed.values()):
+            return None
+        arrays = {}
+        for name, value in feed.items():
+            given = np.asarray(value)
+            dtype = self._input_dtypes.get(name)
+            if type(value) is np.ndarray or dtype is None:
+                arrays[name] = given
+                continue
+            with np.errstate(all="ignore"):
+                arrays[name] = given.astype(dtype)
+            rounds = type(value) is float and dtype.kind == "f"
+            if not rounds and not np.array_equal(arrays[name], given, equal_nan=dtype.kind == "f"):
+                raise InputError(f"{name} is {dtype}, which cannot hold {value!r}")
+        return arrays
 
     def explain(self, error: Exception) -> Exception:
         """Return the exception that says in the user's terms what went wrong at run time."""
