@@ -100,7 +100,7 @@ def test_recurrent_network_and_its_gradients():
 
 def test_several_outputs_of_different_kinds(x, x0):
     def step(e, y):
-        return y + e, pt.stack([e, y]), (y > 2)
+        return y * 0.5 + e, pt.stack([e, y]), (y > 2)
 
     outputs = scan(step, sequences=[x], outputs_info=[x0, None, None])
     compare_onnx_and_py([x, x0], outputs, [np.arange(5.0), 0.5])
@@ -233,7 +233,7 @@ def test_taps_of_a_sequence(x, x0, length, taps, backwards):
 def test_dtypes_of_states(dtype):
     x, x0 = pt.vector("x", dtype=dtype), pt.scalar("x0", dtype=dtype)
     y = scan(
-        lambda e, y: e ^ y if dtype == "bool" else (e * 3 + y).astype(dtype),
+        lambda e, y: e ^ y if dtype == "bool" else (y * 3 + e).astype(dtype),
         sequences=[x],
         outputs_info=[x0],
     )
@@ -251,7 +251,7 @@ def test_matrix_as_state(n_steps):
 @pytest.mark.parametrize("width", [1, 2])
 def test_initial_value_that_broadcasts(width):
     rows = pt.matrix("rows")
-    y = scan(lambda e, s: e + s, sequences=[rows], outputs_info=[pt.zeros(rows.shape[1])])
+    y = scan(lambda e, s: e + 2 * s, sequences=[rows], outputs_info=[pt.zeros(rows.shape[1])])
     compare_onnx_and_py([rows], y, [np.ones((3, width))])
 
 
@@ -307,7 +307,7 @@ def test_while_loop_inside_a_loop(x):
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_inner_loop_of_a_length_that_changes(x, n):
     def total(i, x):
-        return scan(lambda e, y: e + y, sequences=[x[:i]], outputs_info=[pt.zeros(())]).sum()
+        return scan(lambda e, y: e + 2 * y, sequences=[x[:i]], outputs_info=[pt.zeros(())]).sum()
 
     count = pt.iscalar("count")
     y = scan(total, sequences=[pt.arange(count)], non_sequences=[x])
@@ -368,7 +368,9 @@ def test_only_the_last_values_of_several_taps(kept):
 @pytest.mark.parametrize("kept", [slice(-3, None), -1])
 def test_only_the_last_values_of_a_map(length, kept):
     m, scale = pt.matrix("m"), pt.scalar("scale")
-    y = scan(lambda row, s: (row.sum() + s, s + 1), sequences=[m], outputs_info=[None, scale])[0]
+    y = scan(lambda row, s: (row.sum() + s, s * 2 + 1), sequences=[m], outputs_info=[None, scale])[
+        0
+    ]
     program = compare_onnx_and_py([m, scale], y[kept], [np.ones((length, 2)), 0.5])
     (loop,) = (node for node in program.model.graph.all_nodes() if node.op_type == "Scan")
     assert len(loop.outputs) == len(loop.inputs) - 1, "nothing is stacked"
@@ -376,7 +378,9 @@ def test_only_the_last_values_of_a_map(length, kept):
 
 def test_last_value_of_no_steps_is_an_error():
     m, scale = pt.matrix("m"), pt.scalar("scale")
-    y = scan(lambda row, s: (row.sum() + s, s + 1), sequences=[m], outputs_info=[None, scale])[0]
+    y = scan(lambda row, s: (row.sum() + s, s * 2 + 1), sequences=[m], outputs_info=[None, scale])[
+        0
+    ]
     run = compile_onnx([m, scale], y[-1], verify=False)
     with pytest.raises(PyTensorONNXError):
         run(np.ones((0, 2)), 0.5)

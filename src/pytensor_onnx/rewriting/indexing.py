@@ -9,6 +9,7 @@ from pytensor.tensor.rewriting.blockwise import blockwise_of
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
     AdvancedSubtensor,
+    Subtensor,
     advanced_subtensor,
     unflatten_index_variables,
 )
@@ -59,7 +60,7 @@ def _covers_several_axes(entry: Variable | slice) -> bool:
     return not isinstance(entry, slice) and _covered_axes(entry) > 1
 
 
-@node_rewriter([blockwise_of(AdvancedSubtensor)])
+@node_rewriter([blockwise_of(AdvancedSubtensor), blockwise_of(Subtensor)])
 def index_by_batch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Count the batch axes of the array in an index of their own, next to the given ones.
 
