@@ -36,7 +36,7 @@ _LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("u
 
 # It takes an Expand from a size of one to zero for one that does nothing.
 _WRONG_OPTIMIZERS = ["ExpandElimination"]
-_DTYPES = {
+_DTYPES: dict[str, np.dtype[Any]] = {
     "tensor(double)": np.dtype("float64"),
     "tensor(float)": np.dtype("float32"),
     "tensor(float16)": np.dtype("float16"),
