@@ -1,0 +1,63 @@
+"""Loops of scalar functions run for every element as long as it needs."""
+
+import numpy as np
+import pytensor.scalar as ps
+import pytensor.tensor as pt
+import pytest
+from pytensor.scalar.loop import ScalarLoop
+from pytensor.tensor.elemwise import Elemwise
+
+from pytensor_onnx import compile_onnx
+from tests.conftest import compare_onnx_and_py
+
+
+def powers():
+    """Return a loop that multiplies by a constant and counts."""
+    x, count, factor = ps.float64("x"), ps.int64("count"), ps.float64("factor")
+    return Elemwise(ScalarLoop(init=[x, count], update=[x * factor, count + 1], constant=[factor]))
+
+
+def root():
+    """Return a Newton iteration that stops where it no longer moves."""
+    y, x = ps.float64("y"), ps.float64("x")
+    new = (y + x / y) * 0.5
+    return Elemwise(
+        ScalarLoop(init=[y], update=[new], constant=[x], until=ps.lt(ps.abs(new - y), 1e-10))
+    )
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (2, 3)])
+@pytest.mark.parametrize("n_steps", [0, 1, 5])
+def test_for_loop(shape, n_steps):
+    x = pt.tensor("x", dtype="float64", shape=(None,) * len(shape))
+    n = pt.lscalar("n")
+    outputs = powers()(n, x, np.int64(0), 1.5)
+    compare_onnx_and_py([x, n], outputs, [np.ones(shape), n_steps])
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3)])
+@pytest.mark.parametrize("n_steps", [0, 2, 50])
+def test_while_loop(shape, n_steps):
+    x = pt.tensor("x", dtype="float64", shape=(None,) * len(shape))
+    n = pt.lscalar("n")
+    values = 10.0 ** np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    compare_onnx_and_py([x, n], root()(n, np.float64(1.0), x), [values, n_steps])
+
+
+def test_every_element_has_steps_of_its_own():
+    x, n = pt.vector("x"), pt.lvector("n")
+    outputs = powers()(n, x, np.int64(0), 1.5)
+    compare_onnx_and_py([x, n], outputs, [np.ones(4), np.array([0, 3, 1, 7])])
+
+
+def test_operands_broadcast():
+    x, factor = pt.col("x"), pt.row("factor")
+    outputs = powers()(np.int64(3), x, np.int64(0), factor)
+    compare_onnx_and_py([x, factor], outputs, [np.ones((2, 1)), np.array([[1.0, 2.0, 3.0]])])
+
+
+def test_negative_number_of_steps_is_refused():
+    x, n = pt.vector("x"), pt.lscalar("n")
+    run = compile_onnx([x, n], powers()(n, x, np.int64(0), 1.5), verify=False)
+    with pytest.raises(ValueError, match="termination condition"):
+        run(np.ones(2), -1)
