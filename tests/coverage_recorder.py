@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import HasInnerGraph, Op
-from pytensor.scalar.basic import Composite
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
@@ -82,7 +81,7 @@ def _nodes(nodes: Sequence[Apply]) -> Iterator[Apply]:
 def _recorded_ops(op: Op) -> list[Op]:
     """Return the Op and that which it applies to every element or in every batch."""
     if isinstance(op, Elemwise):
-        return [op] if isinstance(op.scalar_op, Composite) else [op, op.scalar_op]
+        return [op, op.scalar_op]
     return [op, op.core_op] if isinstance(op, Blockwise) else [op]
 
 
