@@ -60,25 +60,27 @@ def interleaved(
     numbers = {}
     for name, call in calls.items():
         call()
-        start = time.perf_counter()
-        for _ in range(20):
-            call()
-        numbers[name] = max(1, round(20 * seconds / (time.perf_counter() - start)))
+        fastest = min(_time(call, 20) for _ in range(20))
+        numbers[name] = max(1, round(seconds / fastest))
     best = dict.fromkeys(calls, float("inf"))
     gc.collect()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, call in calls.items():
-                repeats = range(numbers[name])
-                start = time.perf_counter()
-                for _ in repeats:
-                    call()
-                elapsed = time.perf_counter() - start
-                best[name] = min(best[name], elapsed / numbers[name])
+                best[name] = min(best[name], _time(call, numbers[name]))
     finally:
         gc.enable()
     return best
+
+
+def _time(call: Callable[[], object], number: int) -> float:
+    """Return the mean time of so many calls."""
+    repeats = range(number)
+    start = time.perf_counter()
+    for _ in repeats:
+        call()
+    return (time.perf_counter() - start) / number
 
 
 def environment() -> str:
