@@ -70,6 +70,7 @@ class ModelScope:
         self.failures: dict[str, Exception] = {}
         self._equal_dims: dict[str, str | int] = {}
         self._ranks: dict[str, int] = {}
+        self._computed_dims: set[str] = set()
 
     def name_dim(self, name: str, rank: int = 2) -> None:
         """Note a name for a dimension that wins over those of lower rank; no other gets it.
@@ -105,7 +106,8 @@ class ModelScope:
         """Note that two dimensions must have the same size for the graph to be valid.
 
         A size wins over names, a name of higher rank over one of lower rank, and the first over
-        the second.
+        the second. A dimension that is computed gets no size: the runtime would take it as known,
+        and leave out the checks of it.
 
         Examples
         --------
@@ -120,8 +122,11 @@ class ModelScope:
             return
         if self._rank(second) > self._rank(first):
             first, second = second, first
-        if isinstance(second, str):
+        if isinstance(second, str) and not (isinstance(first, int) and self._is_computed(second)):
             self._equal_dims[second] = first
+
+    def _is_computed(self, dim: str) -> bool:
+        return dim in self._computed_dims or not (dim in self._ranks or dim.isidentifier())
 
     def _rank(self, dim: str | int) -> int:
         return 3 if isinstance(dim, int) else self._ranks.get(str(dim), 0)
@@ -138,7 +143,10 @@ class ModelScope:
             node = value.producer()
             name = value.name or (snake_case(node.op_type) if node is not None else "value")
             unique = self.dim_names.unique
-            dims = tuple(unique(f"{name}_dim{i}") if d is None else d for i, d in enumerate(dims))
+            new = {i: unique(f"{name}_dim{i}") for i, d in enumerate(dims) if d is None}
+            if node is not None:
+                self._computed_dims.update(new.values())
+            dims = tuple(new.get(i, d) for i, d in enumerate(dims))
             value.shape = ir.Shape(dims)
         canonical = tuple(map(self.canonical_dim, dims))
         if canonical != dims:

@@ -236,6 +236,14 @@ def test_gradients_through_changes_of_shape():
     compare_onnx_and_py([x], pt.grad((y * pt.arange(2)).sum(), x), [array((2, 3))])
 
 
+def test_an_assertion_on_a_computed_size_holds_where_that_size_is_used_again():
+    x = pt.matrix("x", shape=(None, 2))
+    result = specify_shape(pt.exp(x[:7]).sum(axis=1), (7,)) + x[:7, 0]
+    compare_onnx_and_py([x], result, [array((9, 2))])
+    with pytest.raises(AssertionError, match="SpecifyShape"):
+        compile_onnx([x], result, verify=False)(array((5, 2)))
+
+
 @st.composite
 def reshapes(draw):
     shape = tuple(draw(st.lists(st.integers(0, 4), max_size=3)))
