@@ -19,8 +19,8 @@ class Names:
     Examples
     --------
     >>> names = Names()
-    >>> names.unique("x"), names.unique("x"), names.unique("a b")
-    ('x', 'x_1', 'a_b')
+    >>> names.unique("x"), names.unique("x"), names.unique("a (b)"), names.unique("log__")
+    ('x', 'x_1', 'a_b', 'log__')
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,8 @@ class Names:
 
     def unique(self, wanted: str) -> str:
         """Return the wanted name, made an identifier, with a number if it is taken."""
-        base = re.sub(r"[^\w.:/\-]+", "_", wanted).strip("_") or "value"
+        base = re.sub(r"[^\w.:/\-]+", "_", wanted)
+        base = (base if base == wanted else base.strip("_")) or "value"
         name = base
         while name in self._taken:
             self._next[base] = self._next.get(base, 0) + 1

@@ -1,0 +1,137 @@
+"""Log densities, their derivatives and deterministics of PyMC models, in mode ONNX as in Python."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytest
+
+pm = pytest.importorskip("pymc")
+
+from pytensor_onnx import UnsupportedOpError, export_onnx, export_value_and_grad  # noqa: E402
+from tests.conftest import PY  # noqa: E402
+from tests.realworld.models import MODELS  # noqa: E402
+
+# What the models need that has no lowering.
+MISSING = {
+    "counts_with_overdispersion": "GammaLn, Psi and TriGamma",
+    "robust_regression": "GammaLn, Psi and TriGamma",
+    "truncated_data": "Erfcx",
+    "censored_data": "Erfcx",
+    "directions": "the Bessel functions I0e and I1e",
+    "correlated_effects": "SolveTriangular",
+    "gaussian_process": "Cholesky and SolveTriangular",
+    "interpolated_prior": "PyMC's SplineWrapper, which calls SciPy",
+}
+UNDIFFERENTIABLE = {"interpolated_prior", "directions"}
+
+
+def params(skipped: Sequence[str] = ()) -> list[Any]:
+    """Return the models; those that need what is missing must fail with the error that says so."""
+    return [
+        pytest.param(
+            name,
+            marks=[pytest.mark.xfail(raises=UnsupportedOpError, reason=f"no {MISSING[name]}")]
+            if name in MISSING
+            else [],
+        )
+        for name in MODELS
+        if name not in skipped
+    ]
+
+
+def points(model: pm.Model) -> list[dict[str, np.ndarray]]:
+    """Return the initial point and three around it."""
+    start = model.initial_point(random_seed=1)
+    rng = np.random.default_rng(3)
+    around = [
+        {
+            name: value + 0.5 * rng.normal(size=np.shape(value))
+            if value.dtype.kind == "f"
+            else value
+            for name, value in start.items()
+        }
+        for _ in range(3)
+    ]
+    return [start, *around]
+
+
+def compare(model: pm.Model, compile_in: Callable[[Any], Callable]) -> None:
+    """Assert that what is compiled in mode ONNX returns what it does in Python."""
+    in_onnx = compile_in("ONNX")
+    with pytensor.config.change_flags(cxx=""):
+        in_python = compile_in(PY)
+    for point in points(model):
+        found, expected = in_onnx(point), in_python(point)
+        pairs = (
+            zip(found, expected, strict=True) if isinstance(found, list) else [(found, expected)]
+        )
+        for a, b in (map(np.asarray, pair) for pair in pairs):
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            # Terms that cancel leave the rounding of the largest: the scale is that of the whole.
+            scale = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("name", params())
+def test_log_densities(name: str) -> None:
+    model = MODELS[name]()
+    densities = [model.logp(), *model.logp(sum=False)]
+    compare(model, lambda mode: model.compile_fn(densities, inputs=model.value_vars, mode=mode))
+
+
+@pytest.mark.parametrize("name", params(UNDIFFERENTIABLE))
+def test_gradients_of_log_densities(name: str) -> None:
+    model = MODELS[name]()
+    compare(model, lambda mode: model.compile_dlogp(mode=mode))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", params(UNDIFFERENTIABLE))
+def test_hessians_of_log_densities(name: str) -> None:
+    model = MODELS[name]()
+    compare(model, lambda mode: model.compile_d2logp(mode=mode))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["eight_schools", "radon", "logistic_regression", "filter_by_scan", "mixture_of_normals"],
+)
+def test_deterministics_and_transformed_values(name: str) -> None:
+    model = MODELS[name]()
+    wanted = model.replace_rvs_by_values(model.unobserved_RVs)
+    inputs = model.value_vars
+    compare(
+        model,
+        lambda mode: model.compile_fn(wanted, inputs=inputs, mode=mode, on_unused_input="ignore"),
+    )
+
+
+@pytest.mark.parametrize("name", ["eight_schools", "eight_schools_with_named_dims", "radon"])
+def test_log_densities_are_exported_with_their_gradient(name: str) -> None:
+    model = MODELS[name]()
+    program = export_value_and_grad(model.value_vars, model.logp())
+    assert [value.name for value in program.inputs] == [v.name for v in model.value_vars]
+    for point in points(model):
+        energy, *gradients = program(*(point[v.name] for v in model.value_vars))
+        with pytensor.config.change_flags(cxx=""):
+            np.testing.assert_allclose(energy, model.compile_logp(mode=PY)(point), rtol=1e-12)
+            expected = model.compile_dlogp(mode=PY)(point)
+        found = np.concatenate([np.ravel(gradient) for gradient in gradients])
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_predictions_are_exported_with_named_data() -> None:
+    model = MODELS["radon"]()
+    (mean,) = model.replace_rvs_by_values([model["mean"]])
+    inputs = [model["county_of"], model["floor"], *model.value_vars]
+    used = [v for v in inputs if v.name in {"county_of", "floor"} or v.name in {"a", "b"}]
+    program = export_onnx(used, mean)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=9), rng.normal(size=9)
+    for n in (1, 7):
+        county, floor = rng.integers(0, 9, size=n).astype("int32"), rng.normal(size=n)
+        values = {"county_of": county, "floor": floor, "a": a, "b": b}
+        found = program(*(values[v.name] for v in used))
+        np.testing.assert_allclose(found, a[county] + b[county] * floor, rtol=1e-13)
