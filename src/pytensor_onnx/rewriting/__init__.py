@@ -4,6 +4,7 @@ from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers it
 from pytensor_onnx.rewriting import choices as choices  # registers its rewrite
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
+from pytensor_onnx.rewriting import loop_products as loop_products  # registers its rewrite
 from pytensor_onnx.rewriting import loops as loops  # registers its rewrite
 from pytensor_onnx.rewriting import names as names  # registers its rewrite
 from pytensor_onnx.rewriting import partial_sums as partial_sums  # registers its rewrite

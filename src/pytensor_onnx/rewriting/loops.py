@@ -114,13 +114,13 @@ class _Loop:
     def of(cls, fgraph: FunctionGraph, node: Apply) -> "_Loop | None":
         """Return the loop that a Scan is, None if it is of a form that is left alone."""
         op, info = node.op, node.op.info
-        n_steps = _unwrapped(node.inputs[0])
+        n_steps = unwrapped(node.inputs[0])
         if info.as_while or info.n_untraced_sit_sot or info.n_mit_sot:
             return None
         sequences = op.outer_seqs(node.inputs)
         if not (isinstance(n_steps, Constant) or sequences or info.n_mit_mot):
             return None
-        if not all(_has_length(fgraph, x, n_steps) for x in sequences):
+        if not all(has_length(fgraph, x, n_steps) for x in sequences):
             return None
         inner = op.fgraph.unfreeze()
         loop = cls(node, n_steps, inner.outputs)
@@ -207,7 +207,7 @@ class _Loop:
         return state.inner in ancestors(others)
 
     def _last_rows(self, rows: TensorVariable, size: Variable) -> TensorVariable:
-        if _unwrapped(size) is self.n_steps or _are_equal(_unwrapped(size), self.n_steps):
+        if unwrapped(size) is self.n_steps or _are_equal(unwrapped(size), self.n_steps):
             return rows
         return rows[-size:]
 
@@ -251,7 +251,7 @@ class _Loop:
             return None
         results = graph_replace(results, self.constants, strict=False)
         known = {*self.elements.values(), *self.constants.values()}
-        if any(_takes_a_loop(node) for node in toposort(results, blockers=known)):
+        if any(takes_a_loop(node) for node in toposort(results, blockers=known)):
             return None
         return [
             result
@@ -312,7 +312,7 @@ def _first_row(buffer: Variable) -> TensorVariable:
     return pt.alloc(rows, 1, *empty.owner.inputs[1:])
 
 
-def _takes_a_loop(node: Apply) -> bool:
+def takes_a_loop(node: Apply) -> bool:
     """Return whether a node of a batched graph is lowered by a loop, or must stay in one."""
     # The table of what batches belongs to the lowerings, which take time to import.
     from pytensor_onnx.dispatch.blockwise import BATCHING
@@ -324,18 +324,18 @@ def _takes_a_loop(node: Apply) -> bool:
     )
 
 
-def _has_length(fgraph: FunctionGraph, sequence: Variable, n_steps: Variable) -> bool:
+def has_length(fgraph: FunctionGraph, sequence: Variable, n_steps: Variable) -> bool:
     """Return whether a sequence is known to have as many elements as there are steps."""
     static = sequence.type.shape[0]
     if isinstance(n_steps, Constant):
         return static == int(n_steps.data)
     node = sequence.owner
     if node is not None and isinstance(node.op, ARange):
-        start, stop, step = map(_unwrapped, node.inputs)
+        start, stop, step = map(unwrapped, node.inputs)
         from_zero = isinstance(start, Constant) and int(start.data) == 0
         by_one = isinstance(step, Constant) and int(step.data) == 1
         return from_zero and by_one and _are_equal(stop, n_steps)
-    return _are_equal(_unwrapped(fgraph.shape_feature.get_shape(sequence, 0)), n_steps)
+    return _are_equal(unwrapped(fgraph.shape_feature.get_shape(sequence, 0)), n_steps)
 
 
 def _are_equal(first: Variable, second: Variable) -> bool:
@@ -366,7 +366,7 @@ def _allocated_length(buffer: Variable) -> Variable | None:
 
 def _is_sum(size: Variable, n_steps: Variable, more: int) -> bool:
     """Return whether a size is the number of steps and some more."""
-    size = _unwrapped(size)
+    size = unwrapped(size)
     if isinstance(size, Constant) and isinstance(n_steps, Constant):
         return int(size.data) == int(n_steps.data) + more
     node = size.owner
@@ -374,14 +374,14 @@ def _is_sum(size: Variable, n_steps: Variable, more: int) -> bool:
         return False
     if not isinstance(getattr(node.op, "scalar_op", node.op), ps.Add):
         return False
-    first, second = map(_unwrapped, node.inputs)
+    first, second = map(unwrapped, node.inputs)
     return any(
         isinstance(a, Constant) and int(a.data) == more and _are_equal(b, n_steps)
         for a, b in ((first, second), (second, first))
     )
 
 
-def _unwrapped(variable: Variable) -> Variable:
+def unwrapped(variable: Variable) -> Variable:
     """Return what stands behind conversions between tensors and scalars."""
     while variable.owner is not None and isinstance(
         variable.owner.op, TensorFromScalar | ScalarFromTensor

@@ -1,0 +1,189 @@
+"""What a step of a loop costs: mode ONNX against mode NUMBA and against ONNX written by hand."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.scan.utils import until
+
+from benchmarks.timing import Table, interleaved
+from pytensor_onnx import export_onnx
+
+N_STEPS, LENGTH, WIDTH, N_IN = 1000, 100, 64, 32
+
+AR1 = """
+<ir_version: 10, opset_import: ["": 21]>
+main (double[n] x, double x0) => (double[n] y)
+<double rate = {0.9}, int64[1] zero = {0}> {
+   shape = Shape(x)
+   count = Squeeze(shape, zero)
+   last, y = Loop(count, , x0) <body = step (int64 i, bool go, double before)
+      => (bool next, double after, double row) {
+      element = Gather <axis = 0> (x, i)
+      decayed = Mul(rate, before)
+      after = Add(decayed, element)
+      row = Identity(after)
+      next = Identity(go)
+   }>
+}
+"""
+LSTM = """
+<ir_version: 10, opset_import: ["": 21, "pytensor": 1]>
+main (double[n, k] x, double[h] h0, double[h] c0, double[k, g] w, double[h, g] u, double[g] b)
+   => (double[n, h] y)
+<int64[1] zero = {0}, int64[1] one = {1}, int64[4] sizes = {64, 64, 64, 64}> {
+   count_1 = Shape <start = 0, end = 1> (x)
+   count = Squeeze(count_1, zero)
+   wt = Transpose <perm = [1, 0]> (w)
+   ut = Transpose <perm = [1, 0]> (u)
+   columns = Unsqueeze(x, two)
+   last_h, last_c, y = Loop(count, , h0, c0) <body = step
+      (int64 i, bool go, double[h] h, double[h] c) =>
+      (bool next, double[h] h_new, double[h] c_new, double[h] row) {
+      element = Gather <axis = 0> (columns, i)
+      column = Unsqueeze(h, one)
+      from_state_2 = MatMul(ut, column)
+      from_state = Squeeze(from_state_2, one)
+      from_input_2 = MatMul(wt, element)
+      from_input = Squeeze(from_input_2, one)
+      both = Add(from_input, from_state)
+      gates = Add(both, b)
+      i_in, f_in, g_in, o_in = Split <axis = 0> (gates, sizes)
+      g = pytensor.Tanh_float64 (g_in)
+      i_gate = pytensor.Sigmoid_float64 (i_in)
+      new = Mul(i_gate, g)
+      f_gate = pytensor.Sigmoid_float64 (f_in)
+      kept = Mul(f_gate, c)
+      c_new = Add(kept, new)
+      squashed = pytensor.Tanh_float64 (c_new)
+      o_gate = pytensor.Sigmoid_float64 (o_in)
+      h_new = Mul(o_gate, squashed)
+      row = Identity(h_new)
+      next = Identity(go)
+   }>
+}
+""".replace("int64[1] one = {1}", "int64[1] one = {1}, int64[1] two = {2}")
+NEWTON = """
+<ir_version: 10, opset_import: ["": 21]>
+main (double a) => (double y)
+<double half = {0.5}, double tolerance = {1e-12}, double start = {1.0}, int64 most = {100}> {
+   y = Loop(most, , start) <body = step (int64 i, bool go, double before)
+      => (bool next, double after) {
+      quotient = Div(a, before)
+      sum = Add(before, quotient)
+      after = Mul(half, sum)
+      moved = Sub(after, before)
+      distance = Abs(moved)
+      done = Less(distance, tolerance)
+      next = Not(done)
+   }>
+}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A loop, values of its inputs, and the same in ONNX by hand."""
+
+    label: str
+    inputs: Sequence[Variable]
+    output: Variable
+    values: Sequence[np.ndarray]
+    by_hand: str
+
+
+def _scan(*args: Any, **kwargs: Any) -> Any:
+    return pytensor.scan(*args, return_updates=False, **kwargs)
+
+
+def autoregression() -> Case:
+    """Return an AR(1) process."""
+    x, x0 = pt.vector("x", dtype="float64"), pt.scalar("x0", dtype="float64")
+    y = _scan(lambda e, y: 0.9 * y + e, sequences=[x], outputs_info=[x0])
+    values = [np.random.default_rng(0).normal(size=N_STEPS), np.array(0.5)]
+    return Case(f"AR(1) of {N_STEPS} steps", [x, x0], y, values, AR1)
+
+
+def lstm() -> Case:
+    """Return a long short-term memory for one sequence, every step of which is kept."""
+    x, w, u = (pt.matrix(name, dtype="float64") for name in ("x", "w", "u"))
+    h0, c0, b = (pt.vector(name, dtype="float64") for name in ("h0", "c0", "b"))
+
+    def step(e: Any, h: Any, c: Any, w: Any, u: Any, b: Any) -> tuple[Any, Any]:
+        i, f, g, o = pt.split(e @ w + h @ u + b, [WIDTH] * 4, n_splits=4)
+        c = pt.sigmoid(f) * c + pt.sigmoid(i) * pt.tanh(g)
+        return pt.sigmoid(o) * pt.tanh(c), c
+
+    h, _ = _scan(step, sequences=[x], outputs_info=[h0, c0], non_sequences=[w, u, b])
+    rng = np.random.default_rng(0)
+    shapes = [(LENGTH, N_IN), (WIDTH,), (WIDTH,), (N_IN, 4 * WIDTH), (WIDTH, 4 * WIDTH)]
+    values = [rng.normal(scale=0.1, size=shape) for shape in [*shapes, (4 * WIDTH,)]]
+    label = f"LSTM of {LENGTH} steps, {WIDTH} units"
+    return Case(label, [x, h0, c0, w, u, b], h, values, LSTM)
+
+
+def newton() -> Case:
+    """Return a square root by iteration until it no longer moves."""
+    a = pt.scalar("a", dtype="float64")
+
+    def step(y: Any, a: Any) -> tuple[Any, Any]:
+        new = 0.5 * (y + a / y)
+        return new, until(pt.abs(new - y) < 1e-12)
+
+    steps = _scan(step, outputs_info=[pt.ones(())], non_sequences=[a], n_steps=100)
+    return Case("Newton iteration of 9 steps", [a], steps[-1], [np.array(1000.0)], NEWTON)
+
+
+def calls_of(case: Case) -> dict[str, Callable[[], Any]]:
+    """Return the ways to run a loop, after checking that all agree."""
+    calls: dict[str, Callable[[], Any]] = {}
+    for mode in ("ONNX", "NUMBA"):
+        f = pytensor.function(list(case.inputs), case.output, mode=mode, trust_input=True)
+        calls[f"mode {mode}"] = partial(f, *case.values)
+    program = export_onnx(list(case.inputs), case.output)
+    model = onnx.parser.parse_model(case.by_hand)
+    model.functions.extend(program.proto.functions)
+    options = program.session.runtime.get_session_options()
+    by_hand = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    ours = program.session.runtime
+    for name, session in (("session, exported", ours), ("session, by hand", by_hand)):
+        names = [x.name for x in session.get_inputs()]
+        feed = dict(zip(names, case.values, strict=True))
+        calls[name] = partial(session.run, ["y" if session is by_hand else "output_0"], feed)
+    expected = np.asarray(calls["mode NUMBA"]())
+    for name, call in calls.items():
+        found = np.reshape(call(), expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, err_msg=name)
+    return calls
+
+
+def measure() -> Table:
+    """Time the three loops."""
+    cases = [autoregression(), lstm(), newton()]
+    times = {case.label: interleaved(calls_of(case), rounds=60) for case in cases}
+    table = Table(
+        "Loops",
+        ["float64, µs a call", *times],
+        note="By hand is an ONNX Loop with the same operators in its body, run with the same "
+        "options by `InferenceSession.run`, and so is the exported model. Numba compiles the "
+        "step to machine code; a runtime of operators pays for each of them in each step.",
+    )
+    for way in next(iter(times.values())):
+        table.rows.append([way, *(f"{times[label][way] * 1e6:.1f}" for label in times)])
+    ratios = [times[label]["mode ONNX"] / times[label]["mode NUMBA"] for label in times]
+    table.rows.append(["mode ONNX / mode NUMBA", *(f"{ratio:.2f}" for ratio in ratios)])
+    for label, measured in times.items():
+        ratio = measured["session, exported"] / measured["session, by hand"]
+        table.claim(f"{label}, exported against by hand", ratio, 1.5)
+    return table
+
+
+if __name__ == "__main__":
+    measure().show()

@@ -1,0 +1,127 @@
+"""Products that a loop computes of a sequence and a fixed matrix are computed before it, as one.
+
+PyTensor moves elementwise operations on sequences out of loops, but not products of matrices. In a
+recurrent network, the product of the inputs and their weights is half of the work of a step.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytensor.tensor as pt
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
+from pytensor.graph.rewriting.basic import copy_stack_trace, dfs_rewriter, node_rewriter
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.scan.op import Scan
+from pytensor.scan.rewriting import scan_remove_unused
+from pytensor.tensor.math import Dot
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.rewriting.loops import has_length, takes_a_loop, unwrapped
+
+
+@node_rewriter([Scan])
+def multiply_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
+    """Give a loop the products of its sequences, with what does not change, as sequences.
+
+    Examples
+    --------
+    >>> import pytensor, pytensor.tensor as pt
+    >>> x, w = pt.matrices("x", "w")
+    >>> h = pytensor.scan(
+    ...     lambda e, h, w: pt.tanh(e @ w + h), [x], [pt.zeros(2)], [w], return_updates=False
+    ... )
+    >>> f = pytensor.function([x, w], h, mode="ONNX")
+    >>> (scan,) = (node.op for node in f.maker.fgraph.toposort() if isinstance(node.op, Scan))
+    >>> any(isinstance(node.op, Dot) for node in scan.fgraph.toposort())
+    False
+    """
+    op, info = node.op, node.op.info
+    outer = op.outer_seqs(node.inputs)
+    n_steps = unwrapped(node.inputs[0])
+    if info.as_while or not outer or not all(has_length(fgraph, x, n_steps) for x in outer):
+        return None
+    inner = op.fgraph.unfreeze()
+    elements = dict(zip(op.inner_seqs(inner.inputs), outer, strict=True))
+    constants = dict(
+        zip(op.inner_non_seqs(inner.inputs), op.outer_non_seqs(node.inputs), strict=True)
+    )
+    changing = set(inner.inputs) - set(elements) - set(constants)
+    products: dict[Variable, Variable] = {}
+    for product in inner.toposort():
+        if not isinstance(getattr(product.op, "core_op", product.op), Dot):
+            continue
+        known = set(ancestors(product.inputs))
+        # What is made of another product is not known before the loop, but in it.
+        if known.isdisjoint(elements) or known & (changing | products.keys()):
+            continue
+        rows = _product_of_all_steps(product.inputs, elements, constants)
+        if rows is not None:
+            products[product.outputs[0]] = rows
+    if not products:
+        return None
+    for old, new in products.items():
+        copy_stack_trace(old, new)
+    return _with_sequences(node, inner, products)
+
+
+def _product_of_all_steps(
+    factors: Sequence[Variable],
+    elements: Mapping[Variable, Variable],
+    constants: Mapping[Variable, Variable],
+) -> TensorVariable | None:
+    """Return the products of all steps, None where a factor would take a loop."""
+    try:
+        batched = vectorize_graph(list(factors), elements)
+    except (NotImplementedError, TypeError, ValueError):
+        return None
+    left, right = graph_replace(batched, constants, strict=False)
+    known = {*elements.values(), *constants.values()}
+    if any(takes_a_loop(node) for node in toposort([left, right], blockers=known)):
+        return None
+    is_column = right.type.ndim == 3 and right.type.shape[2] == 1
+    if left.type.ndim == 2 and is_column:
+        # One product of matrices for all steps, instead of one of a matrix and a vector for each.
+        return pt.matmul(right[:, :, 0], left.T)[:, :, None]
+    return pt.matmul(left, right)
+
+
+def _with_sequences(
+    node: Apply, inner: FunctionGraph, sequences: Mapping[Variable, Variable]
+) -> dict[Variable, Variable]:
+    """Return the outputs of a Scan that reads inner variables from further sequences."""
+    op = node.op
+    elements = {old: old.type(name=old.name) for old in sequences}
+    inputs = [*elements.values(), *inner.inputs]
+    outputs = clone_replace(inner.outputs, replace=elements)
+    scan = Scan(
+        inputs,
+        outputs,
+        replace(op.info, n_seqs=op.info.n_seqs + len(sequences)),
+        mode=op.mode,
+        profile=op.profile,
+        truncate_gradient=op.truncate_gradient,
+        name=op.name,
+        allow_gc=op.allow_gc,
+    )
+    n_steps, *others = node.inputs
+    results = scan(n_steps, *sequences.values(), *others, return_list=True)
+    return dict(zip(node.outputs, results, strict=True))
+
+
+# After the loops that need not be any.
+optdb.register(
+    "onnx_multiply_before_loops",
+    dfs_rewriter(multiply_before_loop, ignore_newtrees=True),
+    "onnx",
+    position=1.64,
+)
+# What only the products read is no longer read in the loop.
+optdb.register(
+    "onnx_remove_unused_of_scan",
+    dfs_rewriter(scan_remove_unused, ignore_newtrees=True),
+    "onnx",
+    position=1.65,
+)
