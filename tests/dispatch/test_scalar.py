@@ -320,7 +320,7 @@ GRADIENTS = {
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("function", GRADIENTS, ids=str)
+@pytest.mark.parametrize("function", GRADIENTS, ids=lambda f: getattr(f, "__name__", str(f)))
 def test_gradients_of_unary_ops_agree(function, dtype):
     x = pt.vector("x", dtype=dtype)
     y = function(x)
