@@ -1,6 +1,7 @@
 """Run all benchmarks and write `docs/benchmarks.md`: ``python -m benchmarks.run``."""
 
 from pathlib import Path
+from textwrap import fill
 
 from benchmarks import call_overhead, export_scaling, first_result
 from benchmarks.timing import environment
@@ -14,7 +15,7 @@ ratio of two numbers of one run, not the number. `python -m benchmarks.run` in a
 extra `pymc` and Numba installed, measures all of this again; each table also has a script of its
 own, such as `python -m benchmarks.call_overhead`.
 
-Measured: {environment}.
+{environment}
 """
 
 
@@ -26,7 +27,11 @@ def main() -> None:
         table.show()
         tables.append(table.markdown())
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text("\n".join([INTRODUCTION.format(environment=environment()), *tables]))
+    PAGE.write_text(
+        "\n".join(
+            [INTRODUCTION.format(environment=fill(f"Measured: {environment()}.", 100)), *tables]
+        )
+    )
 
 
 if __name__ == "__main__":

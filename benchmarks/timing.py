@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from textwrap import fill
 
 
 @dataclass
@@ -41,7 +42,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table as text for the documentation."""
-        lines = [f"## {self.title}", "", *([self.note, ""] if self.note else [])]
+        lines = [f"## {self.title}", "", *([fill(self.note, 100), ""] if self.note else [])]
         lines += [f"| {' | '.join(self.columns)} |"]
         lines += [f"|---|{'---:|' * (len(self.columns) - 1)}"]
         lines += [f"| {' | '.join(row)} |" for row in self.rows]
