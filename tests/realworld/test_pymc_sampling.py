@@ -1,0 +1,75 @@
+"""What PyMC does with a compiled model works in mode ONNX: optimise, sample, predict."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pm = pytest.importorskip("pymc")
+
+from pymc.stats import compute_log_prior  # noqa: E402
+
+from tests.realworld.models import MODELS  # noqa: E402
+
+IN_ONNX, REFERENCE = {"mode": "ONNX"}, {"mode": "NUMBA"}
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarning")]
+
+
+QUIET = {"progressbar": False, "compute_convergence_checks": False, "random_seed": 4}
+
+
+def sample(model: pm.Model, compile_kwargs: dict[str, str]) -> Any:
+    with model:
+        return pm.sample(draws=20, tune=20, chains=1, compile_kwargs=compile_kwargs, **QUIET)
+
+
+@pytest.mark.parametrize("name", ["eight_schools", "linear_regression", "mixture_of_normals"])
+def test_the_sampler_draws_the_same(name: str) -> None:
+    """Trajectories stay together only if the gradients agree to nearly the last bit."""
+    model = MODELS[name]()
+    found = sample(model, IN_ONNX).posterior
+    expected = sample(model, REFERENCE).posterior
+    for variable in expected:
+        np.testing.assert_allclose(found[variable], expected[variable], rtol=1e-5, atol=1e-6)
+
+
+def test_discrete_variables_are_sampled_the_same() -> None:
+    model = MODELS["coal_mining_disasters"]()
+    found = sample(model, IN_ONNX).posterior
+    expected = sample(model, REFERENCE).posterior
+    np.testing.assert_array_equal(found["switch"], expected["switch"])
+
+
+def test_chains_run_in_processes_of_their_own() -> None:
+    """The compiled function is pickled to them."""
+    with MODELS["eight_schools"]():
+        draws = pm.sample(
+            draws=10, tune=10, chains=2, cores=2, mp_ctx="spawn", compile_kwargs=IN_ONNX, **QUIET
+        ).posterior
+    assert draws["theta"].shape == (2, 10, 8)
+    assert np.isfinite(draws["mu"]).all()
+
+
+@pytest.mark.parametrize("name", ["linear_regression", "poisson_regression", "neural_network"])
+def test_the_optimiser_finds_the_same(name: str) -> None:
+    with MODELS[name]():
+        found = pm.find_MAP(progressbar=False, compile_kwargs=IN_ONNX)
+        expected = pm.find_MAP(progressbar=False, compile_kwargs=REFERENCE)
+    for variable, value in expected.items():
+        np.testing.assert_allclose(found[variable], value, rtol=1e-4, atol=1e-4)
+
+
+def test_values_of_draws_are_computed() -> None:
+    model = MODELS["eight_schools"]()
+    trace = sample(model, REFERENCE)
+    draws = trace.posterior.to_dataset()
+
+    def compute(compile_kwargs: dict[str, str]) -> tuple[Any, Any]:
+        options = {"progressbar": False, "compile_kwargs": compile_kwargs}
+        with model:
+            theta = pm.compute_deterministics(draws, var_names=["theta"], **options)["theta"]
+            prior = compute_log_prior(trace, extend_inferencedata=False, **options)
+        return theta, prior["tau"]
+
+    for found, expected in zip(compute(IN_ONNX), compute(REFERENCE), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
