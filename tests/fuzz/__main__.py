@@ -7,7 +7,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from tests.fuzz.run import find_failures
+from tests.fuzz.run import find_failures, limit_memory
 
 CHUNK = 100
 
@@ -21,7 +21,9 @@ def main() -> int:
     arguments = parser.parse_args()
     started, done, failures = time.perf_counter(), 0, 0
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(arguments.processes, mp_context=context) as pool:
+    with ProcessPoolExecutor(
+        arguments.processes, mp_context=context, initializer=limit_memory
+    ) as pool:
         chunks = [min(CHUNK, arguments.graphs - i) for i in range(0, arguments.graphs, CHUNK)]
         chunks_running = {
             pool.submit(find_failures, graphs, arguments.seed * 1_000_000 + i): (graphs, i)

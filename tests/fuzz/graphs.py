@@ -178,6 +178,11 @@ class Graph:
             return False
         if any(np.size(self.evaluation.value(v)) > LARGEST_SIZE for v in usable):
             return False
+        if any(
+            v.type.dtype == "float16" and np.isinf(self.evaluation.value(v)).any() for v in usable
+        ):
+            # The runtime computes float16 in float32, and joins casts: nothing overflows.
+            return False
         names = []
         for variable in variables:
             term = self._name(variable, f"v{self._count}")

@@ -9,6 +9,8 @@ from tests.fuzz.comparison import Case, check, quiet
 from tests.fuzz.shrink import shrink
 from tests.fuzz.strategy import cases
 
+MEMORY = 8 * 2**30
+
 
 @dataclass
 class Failure:
@@ -70,3 +72,12 @@ def error_of(case: Case) -> Exception | None:
     except Exception as error:
         return error
     return None
+
+
+def limit_memory() -> None:
+    """Let a graph that needs too much memory fail, and not the machine."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
