@@ -176,6 +176,9 @@ class Graph:
             return False
         if any(self.evaluation.rounding(v) > 1 for v in usable):
             return False
+        if not all(_has_static_shape(v, self.evaluation.value(v)) for v in usable):
+            # PyTensor gives some empty results a type that they do not have.
+            return False
         if any(np.size(self.evaluation.value(v)) > LARGEST_SIZE for v in usable):
             return False
         if any(
@@ -220,7 +223,13 @@ class Graph:
         exact: bool = False,
         where: Callable[[Term], bool] = lambda _: True,
     ) -> Term:
-        """Return a term of this kind, rather a new one; an input is made where there is none."""
+        """Return a term of this kind, rather a new one; an input is made where there is none.
+
+        Raises
+        ------
+        ValueError
+            If the input is not of this kind either.
+        """
         fitting = [
             t
             for t in reversed(self.terms)
@@ -229,8 +238,10 @@ class Graph:
         if not fitting or self.choices.one_in(12):
             shape = [self.choices.of(SIZES) for _ in range(self._rank(rank))]
             leaf = self.leaf(self.choices.of(_float64_first(dtypes)), shape)
-            if where(leaf) or not fitting:
+            if where(leaf):
                 return leaf
+            if not fitting:
+                raise ValueError("no term is of this kind")
         near = fitting[:3] if self.choices.below(2) == 0 else fitting
         return self.choices.of(near)
 
@@ -385,6 +396,11 @@ REFUSED = (
     *(AttributeError, OverflowError, pytensor.gradient.NullTypeGradError),
     pytensor.gradient.DisconnectedInputError,
 )
+
+
+def _has_static_shape(variable: Variable, value: Any) -> bool:
+    sizes = zip(getattr(variable.type, "shape", ()), np.shape(value), strict=True)
+    return all(static in (None, size) for static, size in sizes)
 
 
 def _float64_first(dtypes: Sequence[str]) -> list[str]:

@@ -417,8 +417,6 @@ def join(g: Graph) -> str:
     others = [g.term(rank=range(x.ndim, x.ndim + 1), where=fits)]
     if g.choices.below(2):
         others.append(g.choices.of([t for t in g.terms if fits(t)]))
-    if not all(map(fits, others)):
-        others = [x]
     parts = [x, *others]
     if g.choices.below(2):
         parts.reverse()
@@ -656,9 +654,9 @@ def _matrix(g: Graph, x: Term) -> Term:
         return inner == x.shape[-1] and all(m == n for m, n in batch)
 
     dtypes = (x.dtype,) if g.choices.below(3) else NUMBERS
-    y = g.term(dtypes, rank=MATRIX, where=fits)
-    if fits(y):
-        return y
+    fitting = [t for t in g.terms if t.dtype in dtypes and t.ndim in MATRIX and fits(t)]
+    if fitting and g.choices.below(4):
+        return g.choices.of(fitting)
     columns = [g.choices.of((2, 3, 1, 0))] if g.choices.below(2) or x.ndim > 2 else []
     return g.leaf(x.dtype, [*x.shape[:-2], x.shape[-1], *columns])
 
