@@ -236,6 +236,13 @@ def test_gradients_through_changes_of_shape():
     compare_onnx_and_py([x], pt.grad((y * pt.arange(2)).sum(), x), [array((2, 3))])
 
 
+@pytest.mark.parametrize("count", [0, 2])
+def test_an_array_without_elements_takes_sizes_from_inputs(count):
+    """The type that PyTensor gives the result has a zero in place of the unknown size."""
+    x, n = pt.matrix("x", shape=(3, 0)), pt.lscalar("n")
+    compare_onnx_and_py([x, n], x.reshape((n, 1, 0)), [array((3, 0)), count])
+
+
 def test_an_assertion_on_a_computed_size_holds_where_that_size_is_used_again():
     x = pt.matrix("x", shape=(None, 2))
     result = specify_shape(pt.exp(x[:7]).sum(axis=1), (7,)) + x[:7, 0]

@@ -57,10 +57,14 @@ def lower_split_dims(
 
 
 def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int | None]) -> ir.Value:
-    """Reshape to a constant shape where what is known of the sizes allows it."""
+    """Reshape to a constant shape where what is known of the sizes allows it.
+
+    A size of zero is not taken from PyTensor's type, which has it for any that is not known where
+    another size is zero.
+    """
     sizes = sizes_in(shape) or (None,) * len(static)
     wanted = tuple(
-        size if known is None or known < 0 else known
+        size if known is None or known <= 0 else known
         for known, size in zip(static, sizes, strict=True)
     )
     target = _constant_target(dims_of(x) or (), wanted)
