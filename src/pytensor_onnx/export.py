@@ -362,10 +362,14 @@ def _reference_graph(source: _Source, example_inputs: Sequence[Any] | None) -> F
     """Return the graph to export: constants in place of shared variables, shapes specialised."""
     inputs = [*source.inputs, *source.updates]
     replacements: dict[Variable, Variable] = {
-        variable: variable.type.constant_type(variable.type, np.asarray(value), name=variable.name)
+        variable: _constant(variable, value)
         for variable, value in source.values.items()
         if variable not in source.updates and is_tensor(variable.type)
     }
+    # A loop cannot be made again from them: it refuses a state that is known to have a size of one
+    # after a step, but not before.
+    late = {v: (v.type(), c) for v, c in replacements.items() if _knows_more(c, v)}
+    replacements.update((variable, stand_in) for variable, (stand_in, _) in late.items())
     for i, variable in enumerate(inputs):
         new = variable.type()
         if example_inputs is not None and i < len(source.inputs):
@@ -378,9 +382,22 @@ def _reference_graph(source: _Source, example_inputs: Sequence[Any] | None) -> F
         replacements,
         rebuild_strict=example_inputs is None,
     )
-    fgraph = FunctionGraph(inputs, results, clone=False)
+    stand_ins = [stand_in for stand_in, _ in late.values()]
+    fgraph = FunctionGraph([*inputs, *stand_ins], results, clone=False)
+    for stand_in, constant in late.values():
+        fgraph.replace(stand_in, constant, import_missing=True)
+        fgraph.remove_input(fgraph.inputs.index(stand_in))
     lower_named(fgraph)
     return fgraph
+
+
+def _constant(variable: Variable, value: Any) -> Constant:
+    return variable.type.constant_type(variable.type, np.asarray(value), name=variable.name)
+
+
+def _knows_more(constant: Constant, variable: Variable) -> bool:
+    """Return whether a constant is known to have sizes of one where its variable is not."""
+    return [n == 1 for n in constant.type.shape] != [n == 1 for n in variable.type.shape]
 
 
 def _specialised(variable: Variable, position: int, examples: Sequence[Any]) -> Variable:

@@ -1,6 +1,7 @@
 """Loops work in functions, in branches and around both, and for every target."""
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.builders import OpFromGraph
@@ -111,3 +112,13 @@ def test_branches_in_a_loop_in_a_branch(c_value):
     z = ifelse(c > 0, y, x * 2)
     outputs = [z, pt.grad(z.sum(), x)]
     compare_onnx_and_py([x, c], outputs, [np.arange(5.0), c_value], rtol=RTOL)
+
+
+def test_shared_sequence_whose_rows_have_one_column():
+    x = pytensor.shared(values(3, 2, 1), shape=(None, None, None))
+    y = scan(
+        lambda e, h: pt.tanh(e + h),
+        sequences=[x],
+        outputs_info=[pt.zeros((x.shape[1], x.shape[2]))],
+    )
+    compare_onnx_and_py([], y, [])
