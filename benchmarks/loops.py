@@ -138,7 +138,7 @@ def newton() -> Case:
         return new, until(pt.abs(new - y) < 1e-12)
 
     steps = _scan(step, outputs_info=[pt.ones(())], non_sequences=[a], n_steps=100)
-    return Case("Newton iteration of 9 steps", [a], steps[-1], [np.array(1000.0)], NEWTON)
+    return Case("Newton iteration of 10 steps", [a], steps[-1], [np.array(1000.0)], NEWTON)
 
 
 def calls_of(case: Case) -> dict[str, Callable[[], Any]]:

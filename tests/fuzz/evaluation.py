@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytensor
 from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.mode import Mode
+from pytensor.conditional.op import IfElse, LazyIfElse
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar import basic as ps
+from pytensor.scan.op import Scan
 from pytensor.tensor import basic, blas, extra_ops, math, subtensor
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
@@ -20,6 +24,10 @@ from pytensor.tensor.sort import SortOp
 from pytensor.tensor.type import TensorType
 
 COPIES = 3
+AS_WRITTEN = Mode("py", None)
+COMPILED = (Scan, IfElse, LazyIfElse)
+"""Ops whose Python implementation works in compiled functions only."""
+
 PRECISIONS = ("float16", "float32", "float64")
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 5e-2}
 """Relative tolerance of a comparison, by the narrowest float that a value depends on."""
@@ -236,6 +244,10 @@ def _deviation(value: np.ndarray, other: np.ndarray) -> float:
 
 def _implementation(node: Apply) -> Callable[..., list[Any]]:
     """Return PyTensor's Python implementation of a node."""
+    if isinstance(node.op, COMPILED):
+        symbols = [v.type() for v in node.inputs]
+        outputs = node.op(*symbols, return_list=True)
+        return pytensor.function(symbols, outputs, mode=AS_WRITTEN, on_unused_input="ignore")
     node.op.prepare_node(node, None, None, "py")
 
     def perform(*arguments: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from pytensor.tensor.variable import TensorVariable
 
+from tests.fuzz import loops  # noqa: F401  (adds its operations)
 from tests.fuzz.comparison import Case
 from tests.fuzz.graphs import Choices, Graph, Term
 from tests.fuzz.operations import OPERATIONS
