@@ -69,12 +69,16 @@ class Case:
     def resized_values(self) -> list[np.ndarray]:
         """Return values of the inputs whose sizes are larger wherever the types leave them open.
 
-        Equal sizes stay equal. A size of one stays, since PyTensor refuses to broadcast it.
+        Equal sizes stay equal. A size of one stays, since PyTensor refuses to broadcast it, and a
+        size of zero where another is fixed: NumPy takes a mask of no elements for any size.
         """
+        leaves = [t for t in self.graph.terms if t.variable.owner is None]
+        fixed = {0 for t in leaves if t not in self.graph.inputs and 0 in t.shape}
+        fixed |= {0 for t in self.graph.inputs if 0 in t.static}
         values = []
         for term in self.graph.inputs:
             sizes = [
-                size if static is not None or size == 1 else size + 1 if size else 7
+                size if static is not None or size in {1, *fixed} else size + 1 if size else 7
                 for size, static in zip(term.shape, term.static, strict=True)
             ]
             values.append(np.resize(term.value, sizes))
