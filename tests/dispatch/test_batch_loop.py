@@ -3,11 +3,15 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
+from pytensor.conditional.op import ifelse
 from pytensor.graph import Apply, Op
+from pytensor.graph.replace import vectorize_graph
 from pytensor.tensor.blockwise import Blockwise
 
-from pytensor_onnx import onnx_funcify
+from pytensor_onnx import compile_onnx, onnx_funcify
 from tests.conftest import compare_onnx_and_py, op_types
+from tests.dispatch.loops import scan
 
 
 class Scaled(Op):
@@ -50,3 +54,40 @@ def test_operand_without_batch_is_not_copied_for_it():
     )
     assert op_types(program).count("Loop") == 1
     assert op_types(program).count("Expand") <= 1
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (3, 0, 2), (0, 0)])
+def test_empty_batches_keep_the_size_of_a_result(shape):
+    x = pt.tensor("x", dtype="float64", shape=(None,) * len(shape))
+    run = compile_onnx([x], pt.vectorize(pt.sort, "(n)->(n)")(x), verify=False)
+    np.testing.assert_array_equal(run(np.zeros(shape)), np.zeros(shape))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 1, 3)])
+def test_branch_for_each_element_of_a_batch(shape):
+    def signed(row):
+        return ifelse(row.sum() > 0, row, -row)
+
+    x = pt.tensor("x", dtype="float64", shape=(None,) * len(shape))
+    run = compile_onnx([x], pt.vectorize(signed, "(n)->(n)")(x), verify=False)
+    values = np.array([[1.0, 1.0, -1.0], [-1.0, -2.0, 1.0]]).reshape(shape)
+    positive = values.sum(axis=-1, keepdims=True) > 0
+    np.testing.assert_array_equal(run(values), np.where(positive, values, -values))
+
+
+@pytest.mark.parametrize("batch", [(3,), (2, 3), (1, 2, 2)])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda row: scan(lambda e, y: e + 0.5 * y, sequences=[row], outputs_info=[pt.zeros(())]),
+        lambda row: OpFromGraph([row], [pt.exp(row).sum() * row])(row),
+        lambda row: pt.sort(row)[::-1],
+    ],
+    ids=["loop", "function", "sort"],
+)
+def test_graphs_within_graphs_in_batches(function, batch):
+    row, x = pt.vector("row"), pt.tensor("x", dtype="float64", shape=(None,) * (len(batch) + 1))
+    y = vectorize_graph(function(row), {row: x})
+    values = np.random.default_rng(0).normal(size=(*batch, 4))
+    for options in ({}, {"inline_functions": True}):
+        compare_onnx_and_py([x], y, [values], **options)

@@ -5,6 +5,8 @@ from functools import reduce
 import onnx_ir as ir
 from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.exceptions import ShapeError
+from pytensor.tensor.type import lscalar
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import dims_of
@@ -54,17 +56,52 @@ def loop_over_batch(
     body = loop.graph([step, going], [loop.Identity(going), *results])
     stacked = onnx.loop(onnx.Squeeze(count, onnx.ints([0])), None, [], body)
     outputs = []
-    for value, signature, variable in zip(stacked, op.outputs_sig, node.outputs, strict=True):
+    for value, signature, variable, origins in zip(
+        stacked, op.outputs_sig, node.outputs, _origins(op, node), strict=True
+    ):
         rank = len(signature)
         value.shape = ir.Shape([None] * (rank + 1))
-        core = variable.type.shape[n_batch:]
-        if all(size is not None for size in core):
-            core_shape = onnx.ints(core)
-        else:
-            core_shape = onnx.Shape(value, start=1, end=rank + 1)
-        shape = onnx.Concat(batch, core_shape, axis=0) if rank else batch
+        core = [
+            _core_size(onnx, size, origin, value, axis + 1, op, inputs)
+            for axis, (size, origin) in enumerate(
+                zip(variable.type.shape[n_batch:], origins, strict=True)
+            )
+        ]
+        shape = onnx.Concat(batch, *core, axis=0) if rank else batch
         outputs.append(onnx.Reshape(value, shape, allowzero=1))
     return outputs
+
+
+def _core_size(
+    onnx: Builder,
+    static: int | None,
+    origin: tuple[int, int] | None,
+    stacked: ir.Value,
+    axis: int,
+    op: Blockwise,
+    inputs: tuple[ir.Value, ...],
+) -> ir.Value:
+    """Return the size of an axis of each result; what is stacked of no results does not tell it."""
+    if static is not None:
+        return onnx.ints([static])
+    if origin is None:
+        return onnx.Shape(stacked, start=axis, end=axis + 1)
+    x, signature = inputs[origin[0]], op.inputs_sig[origin[0]]
+    position = len(onnx.dims(x)) - len(signature) + origin[1]
+    return onnx.sizes(x, position, position + 1)
+
+
+def _origins(op: Blockwise, node: Apply) -> list[list[tuple[int, int] | None]]:
+    """Return, for each core axis of the outputs, the input and its core axis of the same size."""
+    symbols = [[lscalar() for _ in signature] for signature in op.inputs_sig]
+    known = {s: (i, axis) for i, sizes in enumerate(symbols) for axis, s in enumerate(sizes)}
+    names = {n: (i, a) for i, sig in enumerate(op.inputs_sig) for a, n in enumerate(sig)}
+    core = op._create_dummy_core_node(node.inputs)
+    try:
+        shapes = core.op.infer_shape(core, [tuple(sizes) for sizes in symbols])
+    except (AttributeError, NotImplementedError, ShapeError):
+        return [[names.get(name) for name in signature] for signature in op.outputs_sig]
+    return [[known.get(size) for size in shape] for shape in shapes]
 
 
 def _batch_size(axis: int, node: Apply, onnx: Builder, inputs: tuple[ir.Value, ...]) -> ir.Value:
