@@ -4,6 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
 from pytensor.conditional.op import ifelse
 from pytensor.raise_op import Assert
 
@@ -72,3 +73,29 @@ def test_inside_a_loop(x):
         step, sequences=[x], outputs_info=[pt.constant(1.0, dtype="float64")], return_updates=False
     )
     compare_onnx_and_py([x], y, [np.array([0.0, 2.0, 1.0, 3.0])])
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_branches_of_other_static_shapes(c, value):
+    compare_onnx_and_py([c], ifelse(c > 0, pt.zeros(3) * c, pt.ones(5) * c), [value])
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_shared_and_captured_values(x, c, value):
+    w, both = pytensor.shared(np.arange(3.0), name="w"), pt.exp(x)
+    outputs = [ifelse(c > 0, w * both, w + both.sum()), both]
+    compare_onnx_and_py([x, c], outputs, [np.ones(3), value])
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_sizes_and_nothing(x, c, value):
+    outputs = [ifelse(c > 0, x.shape[0], pt.constant(7, dtype="int64")), ifelse(c > 0, x[:0], x)]
+    compare_onnx_and_py([x, c], outputs, [np.ones(3), value])
+
+
+@pytest.mark.parametrize("options", [{}, {"inline_functions": True}, {"target": "web"}])
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_inside_a_function(x, c, value, options):
+    function = OpFromGraph([x, c], [ifelse(c > 0, x * 2, pt.exp(x))])
+    a, b = pt.vector("a"), pt.scalar("b")
+    compare_onnx_and_py([a, b], function(a, b), [np.arange(3.0), value], **options)
