@@ -20,6 +20,7 @@ from pytensor_onnx.inference import (
     output_dtypes,
     signature,
 )
+from pytensor_onnx.known import known_result
 from pytensor_onnx.scope import (
     LocalFunction,
     ModelScope,
@@ -117,6 +118,9 @@ class Builder:
         if not bound:
             bound = bind_dtypes(types, inputs)
         attributes = {name: _attribute(value) for name, value in attributes.items()}
+        known = known_result(op_type, inputs, attributes)
+        if known is not None:
+            return self.constant(known)
         dtypes = output_dtypes(op_type, types, bound, attributes)
         dtypes += [dtypes[-1] if dtypes else None] * (outputs - len(dtypes))
         values = [ir.Value(type=_tensor_type(dtype)) for dtype in dtypes[:outputs]]
