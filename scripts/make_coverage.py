@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-TESTS = ("tests/dispatch", "tests/functions")
+TESTS = ("tests/dispatch", "tests/functions", "tests/rewriting")
 RECORDING = "PYTENSOR_ONNX_COVERAGE"
 
 # Why Ops are not in the table of those covered or not: by class, then by the start of its module.
@@ -135,7 +135,7 @@ def merge(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def make_table(recorded: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """Return the table, and the registered classes that no test compares."""
-    from pytensor_onnx.coverage import is_lowered, name_of, registered_ops
+    from pytensor_onnx.coverage import REWRITTEN, is_lowered, name_of, registered_ops
 
     classes = {name_of(c): c for c in op_classes()}
     missing = sorted(
@@ -147,7 +147,7 @@ def make_table(recorded: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], lis
     for name, op_type in sorted(classes.items()):
         reason = EXCLUDED.get(op_type.__qualname__) or _by_module(EXCLUDED_MODULES, name)
         entry = recorded.get(name)
-        if entry is not None and (is_lowered(op_type) or _is_rewritten(entry)):
+        if entry is not None and (is_lowered(op_type) or REWRITTEN in entry["lowering"]):
             covered[name] = finished(op_type, entry)
         elif reason:
             excluded[name] = reason
@@ -188,10 +188,6 @@ def _by_module(reasons: dict[str, str], name: str) -> str | None:
     return reasons[max(fitting, key=len)] if fitting else None
 
 
-def _is_rewritten(entry: dict[str, Any]) -> bool:
-    return any(how.startswith("rewritten") for how in entry["lowering"])
-
-
 def finished(op_type: type, entry: dict[str, Any]) -> dict[str, Any]:
     """Return the row of an Op: errors rounded up, limits added."""
     order = [f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)]
@@ -200,11 +196,19 @@ def finished(op_type: type, entry: dict[str, Any]) -> dict[str, Any]:
         "dtypes": sorted((d for d in entry["dtypes"] if d in order), key=order.index),
         "ranks": entry["ranks"],
         "shapes": entry["shapes"],
-        "lowering": entry["lowering"],
+        "lowering": lowerings_of(entry["lowering"]),
         "error": {d: rounded_up(e) for d, e in sorted(entry["error"].items())},
         "limits": limits_of(op_type),
         "tests": [test for test in entry["tests"] if test],
     }
+
+
+def lowerings_of(recorded: list[str]) -> list[str]:
+    """Return the lowerings that say most: what left a node, else that there was none to leave."""
+    from pytensor_onnx.coverage import REWRITTEN
+
+    nodes = [how for how in recorded if how not in (REWRITTEN, "no node")]
+    return nodes or recorded
 
 
 def rounded_up(error: float) -> float:
@@ -259,6 +263,8 @@ def write_json(content: dict[str, Any], path: Path) -> None:
 
 def page(content: dict[str, Any]) -> str:
     """Return the page of the docs."""
+    from pytensor_onnx.coverage import cells, row_of
+
     covered = content["covered"]
     lines = [
         "# Coverage",
@@ -288,30 +294,14 @@ def page(content: dict[str, Any]) -> str:
         ]
         lines += ["|---|---|---|---|---|---|---|"]
         for op, row in rows:
-            cells = (op, *cells_of(row))
-            lines.append(f"| {' | '.join(cells)} |")
+            texts = (cell.replace("|", "\\|") for cell in (op, *cells(row_of(op, row))))
+            lines.append(f"| {' | '.join(texts)} |")
         lines.append("")
     lines += ["## Not covered", "", "| reason | Ops |", "|---|---|"]
     lines += [f"| {reason} | {ops} |" for reason, ops in _by_reason(content["uncovered"])]
     lines += ["", "## Not in any graph that is exported", "", "| reason | classes |", "|---|---|"]
     lines += [f"| {reason} | {ops} |" for reason, ops in _by_reason(content["excluded"])]
     return "\n".join(lines) + "\n"
-
-
-def cells_of(row: dict[str, Any]) -> list[str]:
-    """Return the cells of a row of the page."""
-    from pytensor_onnx.coverage import short_dtypes
-
-    ranks = row["ranks"]
-    contiguous = len(ranks) > 1 and ranks == list(range(ranks[0], ranks[-1] + 1))
-    return [
-        short_dtypes(row["dtypes"]),
-        f"{ranks[0]}–{ranks[-1]}" if contiguous else ", ".join(map(str, ranks)),
-        ", ".join(row["shapes"]),
-        ", ".join(row["lowering"]),
-        ", ".join(f"{e:.0e} ({d})" if e else f"0 ({d})" for d, e in row["error"].items()),
-        "; ".join(row["limits"]).replace("|", "\\|"),
-    ]
 
 
 def _by_reason(reasons: dict[str, str]) -> list[tuple[str, str]]:

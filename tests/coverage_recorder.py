@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx import ONNXProgram
-from pytensor_onnx.coverage import name_of
+from pytensor_onnx.coverage import REWRITTEN, name_of
 
 FOLDER = "PYTENSOR_ONNX_COVERAGE"
+WITHIN = "as the Op within, or a function of it"
 _DTYPE_SUFFIX = re.compile(r"(_(bool|u?int\d+|float\d+))+(_\d+)?$|_\d+$")
 
 _records: dict[str, dict[str, Any]] = defaultdict(
@@ -46,11 +48,12 @@ def record(program: ONNXProgram, found: Sequence[Any], expected: Sequence[Any]) 
         lowering = _lowering(emitted.get(str(node.op), set()))
         for op in _recorded_ops(node.op):
             kept.add(name_of(type(op)))
-            _record_node(op, node, lowering)
+            within = isinstance(op, Elemwise | Blockwise | OpFromGraph)
+            _record_node(op, node, WITHIN if within else lowering)
     for node in _nodes(program._reference.toposort()):
         for op in _recorded_ops(node.op):
             if name_of(type(op)) not in kept:
-                _record_node(op, node, "rewritten before the conversion")
+                _record_node(op, node, REWRITTEN)
     for variable, a, b in zip(program._rewritten.outputs, found, expected, strict=False):
         node = variable.owner
         if node is not None and all(v.owner is None for v in node.inputs):
@@ -98,9 +101,10 @@ def _emitted_nodes(program: ONNXProgram) -> dict[str, set[tuple[str, str]]]:
 def _lowering(operators: set[tuple[str, str]]) -> str:
     if not operators:
         return "no node"
-    if len(operators) > 1:
+    besides_casts = {(domain, name) for domain, name in operators if name != "Cast"} or operators
+    if len(besides_casts) > 1:
         return "composite"
-    [(domain, name)] = operators
+    [(domain, name)] = besides_casts
     return f"function {_DTYPE_SUFFIX.sub('', name)}" if domain else f"operator {name}"
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``pytensor-onnx demo``, ``inspect`` and ``verify``."""
+"""The command line: ``pytensor-onnx demo``, ``inspect``, ``verify`` and ``ops``."""
 
 from __future__ import annotations
 
@@ -103,6 +103,31 @@ def verify(file: File) -> None:
     for line in verify_file(file):
         console.print(Text(f"ok: {line}"))
     console.print(Text(f"{file} verified in {time.perf_counter() - started:.2f} s"))
+
+
+@app.command()
+def ops(
+    name: Annotated[str | None, typer.Argument(help="Part of the name of an operation.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show what is not covered as well.")
+    ] = False,
+) -> None:
+    """Show which operations of PyTensor are covered, and what the tests showed of them."""
+    from pytensor_onnx.coverage import cells, load_coverage, select
+
+    rows, reasons = select(load_coverage(), name)
+    console = Console()
+    columns = ("dtypes", "ranks", "shapes", "lowering", "error", "limits")
+    table = Table("operation", *columns, title="covered", title_justify="left")
+    for row in rows:
+        table.add_row(*map(Text, (row.name.rpartition(".")[2], *cells(row))))
+    if rows:
+        console.print(table)
+    if reasons and (everything or name):
+        short = [(key.removeprefix("pytensor."), reason) for key, reason in reasons.items()]
+        console.print(_table("not covered", "operation", "reason", rows=short))
+    if not rows and not reasons:
+        raise PyTensorONNXError(f"PyTensor has no operation whose name has {name!r} in it")
 
 
 def digits_table(result: DigitsResult) -> Table:

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,6 +14,7 @@ from pytensor.graph.op import Op
 from pytensor.scalar.basic import ScalarOp
 
 FILE = "coverage.json"
+REWRITTEN = "rewritten before the conversion"
 DTYPES = (
     "bool",
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
@@ -89,14 +90,17 @@ def load_coverage() -> Coverage:
     content: dict[str, Any] = json.loads(
         resources.files("pytensor_onnx").joinpath(FILE).read_text(encoding="utf-8")
     )
-    rows = {
-        name: Row(
-            name=name,
-            **{key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()},
-        )
-        for name, entry in content["covered"].items()
-    }
-    return Coverage(rows, content["uncovered"], content["excluded"])
+    return Coverage(
+        {name: row_of(name, entry) for name, entry in content["covered"].items()},
+        content["uncovered"],
+        content["excluded"],
+    )
+
+
+def row_of(name: str, entry: Mapping[str, Any]) -> Row:
+    """Return the row of an Op, from its entry in the file."""
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    return Row(name=name, **values)
 
 
 def name_of(op_type: type[Op]) -> str:
@@ -155,3 +159,46 @@ def short_dtypes(dtypes: Sequence[str]) -> str:
             left -= set(members)
     parts += [(DTYPES.index(dtype), dtype) for dtype in left]
     return ", ".join(text for _, text in sorted(parts))
+
+
+def select(coverage: Coverage, text: str | None) -> tuple[list[Row], dict[str, str]]:
+    """Return the rows, and the reasons for what is not covered, of Ops whose name has a text in it.
+
+    Examples
+    --------
+    >>> rows, reasons = select(load_coverage(), "erf")
+    >>> [row.name.rpartition(".")[2] for row in rows]
+    ['Erf', 'Erfc']
+    """
+    wanted = (text or "").lower()
+    rows = [row for name, row in coverage.rows.items() if wanted in name.lower()]
+    return rows, {
+        name: reason
+        for name, reason in (coverage.uncovered | coverage.excluded).items()
+        if wanted in name.lower()
+    }
+
+
+def short_ranks(ranks: Sequence[int]) -> str:
+    """Return a short text for a set of ranks.
+
+    Examples
+    --------
+    >>> short_ranks([0, 1, 2]), short_ranks([0, 2]), short_ranks([])
+    ('0–2', '0, 2', '')
+    """
+    if len(ranks) > 1 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
+        return f"{ranks[0]}–{ranks[-1]}"
+    return ", ".join(map(str, ranks))
+
+
+def cells(row: Row) -> list[str]:
+    """Return the cells of a row: dtypes, ranks, shapes, lowering, error and limits."""
+    return [
+        short_dtypes(row.dtypes),
+        short_ranks(row.ranks),
+        ", ".join(row.shapes),
+        ", ".join(row.lowering),
+        ", ".join(f"{error:.0e} ({d})" if error else f"0 ({d})" for d, error in row.error.items()),
+        "; ".join(row.limits),
+    ]

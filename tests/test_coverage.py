@@ -1,0 +1,72 @@
+"""The coverage table has what the registry has, and says of each Op what the tests showed."""
+
+import importlib
+import runpy
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pytensor_onnx.cli import app
+from pytensor_onnx.coverage import REWRITTEN, is_lowered, load_coverage, name_of, registered_ops
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "make_coverage.py"
+
+
+def class_of(name):
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+COVERED = load_coverage().rows
+
+
+def test_every_registered_op_is_covered():
+    covered = [class_of(name) for name in COVERED]
+    missing = [
+        name_of(op)
+        for op in registered_ops()
+        if op.__module__.startswith("pytensor.") and not any(issubclass(c, op) for c in covered)
+    ]
+    assert not missing, f"run scripts/make_coverage.py: {missing} have no row"
+
+
+@pytest.mark.parametrize("name", COVERED)
+def test_every_covered_op_has_a_lowering_and_a_test(name):
+    row = COVERED[name]
+    assert REWRITTEN in row.lowering or is_lowered(class_of(name)), "run scripts/make_coverage.py"
+    assert row.tests
+    assert row.ranks
+
+
+def test_every_op_of_pytensor_is_in_one_part_of_the_table():
+    table = load_coverage()
+    names = {name_of(op) for op in runpy.run_path(str(SCRIPT))["op_classes"]()}
+    parts = (table.rows, table.uncovered, table.excluded)
+    assert names == set().union(*parts)
+    assert sum(map(len, parts)) == len(names)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["ops", *arguments], env={"COLUMNS": "200"})
+
+
+def test_the_command_prints_a_row():
+    printed = run("basic.Exp")
+    assert printed.exit_code == 0, printed.output
+    assert "operator Exp" in printed.output
+    assert "Expm1" in printed.output
+    assert "MatrixInverse" not in printed.output
+
+
+def test_the_command_gives_the_reason_for_what_is_not_covered():
+    assert "typed lists" in run("typed_list.basic.Append").output
+
+
+def test_the_command_shows_what_is_not_covered_only_when_asked():
+    assert "typed_list" not in run().output
+    assert "typed_list" in run("--all").output
+
+
+def test_the_command_says_that_there_is_no_such_operation():
+    assert "nonsense" in str(run("nonsense").exception)
