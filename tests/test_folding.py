@@ -34,7 +34,7 @@ def run(onnx: Builder, x: ir.Value, result: ir.Value, array: np.ndarray) -> np.n
         (("n", 3, "m"), [0, 1, 2], (2, 3, 2), ["Reshape"]),
         ((2, "n", 3), [0, 2], (2, 4, 3), ["Transpose", "Reshape"]),
         (("n", "m"), [], (2, 0), ["Reshape"]),
-        (("n", "m", 2), [1, 2], (2, 0, 2), ["Shape", "Mul", "Shape", "Concat", "Reshape"]),
+        (("n", "m", 2), [1, 2], (2, 0, 2), ["Shape", "Shape", "Mul", "Concat", "Reshape"]),
         (("n", 3, 0), [1, 2], (2, 3, 0), ["Shape", "Concat", "Reshape"]),
     ],
 )
