@@ -84,8 +84,8 @@ def load_coverage() -> Coverage:
 
     Examples
     --------
-    >>> load_coverage().rows["pytensor.scalar.basic.Exp"].lowering
-    ('operator Exp',)
+    >>> "operator Exp" in load_coverage().rows["pytensor.scalar.basic.Exp"].lowering
+    True
     """
     content: dict[str, Any] = json.loads(
         resources.files("pytensor_onnx").joinpath(FILE).read_text(encoding="utf-8")
