@@ -20,7 +20,7 @@ from pytensor_onnx.inference import (
     output_dtypes,
     signature,
 )
-from pytensor_onnx.known import known_result
+from pytensor_onnx.known import known_choice, known_result
 from pytensor_onnx.scope import (
     LocalFunction,
     ModelScope,
@@ -121,6 +121,9 @@ class Builder:
         known = known_result(op_type, inputs, attributes)
         if known is not None:
             return self.constant(known)
+        choice = known_choice(op_type, inputs)
+        if choice is not None:
+            return choice
         dtypes = output_dtypes(op_type, types, bound, attributes)
         dtypes += [dtypes[-1] if dtypes else None] * (outputs - len(dtypes))
         values = [ir.Value(type=_tensor_type(dtype)) for dtype in dtypes[:outputs]]

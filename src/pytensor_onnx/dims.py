@@ -165,6 +165,25 @@ def sizes_in(value: ir.Value | None) -> Dims | None:
     return (None,) * length if isinstance(length, int) and length <= _LONGEST_SHAPE else None
 
 
+def same_sizes(first: ir.Value, second: ir.Value) -> bool:
+    """Return whether two integer values are known to hold the same sizes.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.builder import Builder, ModelScope
+    >>> onnx = Builder(ModelScope(21))
+    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", "n", "m"))
+    >>> same_sizes(onnx.size(x, 0), onnx.size(x, 1)), same_sizes(onnx.size(x, 0), onnx.size(x, 2))
+    (True, False)
+    """
+    if first.dtype not in _INTEGERS:
+        return False
+    sizes = sizes_in(first)
+    return first is second or (
+        sizes is not None and None not in sizes and sizes == sizes_in(second)
+    )
+
+
 def _sizes_of_shape(node: ir.Node) -> Dims | None:
     dims = dims_of(node.inputs[0])
     start, end = node.attributes.get("start"), node.attributes.get("end")

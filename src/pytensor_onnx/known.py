@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.dims import dims_of
+from pytensor_onnx.dims import dims_of, same_sizes
 
 _LARGEST = 64
 _DISCRETE = frozenset((ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL))
@@ -75,6 +75,24 @@ def known_result(
     if result is None or np.size(result) > _LARGEST:
         return None
     return np.asarray(result)
+
+
+def known_choice(op_type: str, inputs: Sequence[ir.Value | None]) -> ir.Value | None:
+    """Return the size that a Where returns in any case, None where it may return either of two.
+
+    Examples
+    --------
+    >>> size = ir.val("size", dtype=ir.DataType.INT64, shape=())
+    >>> condition = ir.val("condition", dtype=ir.DataType.BOOL, shape=())
+    >>> known_choice("Where", [condition, size, size]) is size
+    True
+    """
+    if op_type != "Where" or any(dims_of(value) != () for value in inputs):
+        return None
+    _, first, second = inputs
+    if first is None or second is None or first.dtype != second.dtype:
+        return None
+    return first if same_sizes(first, second) else None
 
 
 def _small_constant(value: ir.Value | None) -> np.ndarray | None:

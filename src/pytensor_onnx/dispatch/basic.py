@@ -25,7 +25,7 @@ from pytensor.tensor.type import DenseTensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import Dim, dims_of, sizes_in
+from pytensor_onnx.dims import Dim, dims_of, same_sizes
 from pytensor_onnx.errors import Problem, UnsupportedCase
 from pytensor_onnx.named_dims import is_named, is_tensor
 
@@ -371,10 +371,12 @@ def _is_known_to_hold(condition: ir.Value) -> bool:
     if condition.const_value is not None:
         return bool(condition.const_value.numpy())
     node = condition.producer()
-    if node is None or node.op_type != "Equal":
+    if node is None or node.domain or len(node.inputs) != 2:
         return False
-    first, second = (sizes_in(value) for value in node.inputs)
-    return first is not None and first == second and None not in first
+    operands = [value for value in node.inputs if value is not None]
+    if node.op_type == "Or":
+        return any(map(_is_known_to_hold, operands))
+    return node.op_type == "Equal" and same_sizes(*operands)
 
 
 @onnx_funcify.register(OpFromGraph)

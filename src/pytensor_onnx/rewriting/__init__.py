@@ -1,5 +1,6 @@
 """The PyTensor rewrites that prepare a graph for conversion, and those of our own."""
 
+from pytensor_onnx.rewriting import broadcast_sizes as broadcast_sizes  # registers its rewrite
 from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers its rewrite
 from pytensor_onnx.rewriting import choices as choices  # registers its rewrite
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite
