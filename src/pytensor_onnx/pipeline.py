@@ -5,6 +5,7 @@ from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.passes import (
     drop_leading_axes,
     fuse_gemm,
+    fuse_relu_clip,
     keep_reduced_axes,
     legalise,
     protect_scales,
@@ -42,6 +43,7 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
     drop_leading_axes(model, scope)
     keep_reduced_axes(model, scope)
     fuse_gemm(model, scope)
+    fuse_relu_clip(model, scope)
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )

@@ -2,6 +2,7 @@
 
 from pytensor_onnx.passes.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fuse_gemm import fuse_gemm
+from pytensor_onnx.passes.fuse_relu_clip import fuse_relu_clip
 from pytensor_onnx.passes.keep_reduced_axes import keep_reduced_axes
 from pytensor_onnx.passes.legalise import legalise
 from pytensor_onnx.passes.protect_scales import protect_scales
@@ -10,6 +11,7 @@ from pytensor_onnx.passes.vector_products import vector_products
 __all__ = [
     "drop_leading_axes",
     "fuse_gemm",
+    "fuse_relu_clip",
     "keep_reduced_axes",
     "legalise",
     "protect_scales",
