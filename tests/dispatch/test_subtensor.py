@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytensor_onnx import compile_onnx
+from pytensor_onnx import PyTensorONNXError, compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 DTYPES = [
@@ -231,6 +231,31 @@ def test_a_slice_of_known_bounds_is_set_by_a_concatenation():
         dynamic_axes={"x": {0: "n"}, "y": {0: "n"}},
     )
     assert op_types(program) == ["Slice", "Slice", "Concat"]
+
+
+@pytest.mark.parametrize("update", ["set", "inc"])
+@pytest.mark.parametrize("column", [0, 2, -1])
+@pytest.mark.parametrize("shape", [(), (4,), (1,), (2, 4), (1, 4), (2, 1)])
+def test_a_column_is_updated_by_a_concatenation(shape, column, update):
+    x = pt.tensor("x", shape=(None, 5, None))
+    y = pt.tensor("y", shape=tuple(1 if size == 1 else None for size in shape))
+    values = [array((2, 5, 4), "float64"), array(shape, "float64")]
+    program = compare_onnx_and_py([x, y], getattr(x[:, column], update)(y), values)
+    assert "ScatterND" not in op_types(program)
+    assert "Concat" in op_types(program)
+
+
+def test_the_gradient_of_a_column_is_padding():
+    x = pt.matrix("x", shape=(None, 5))
+    program = compare_onnx_and_py([x], pt.grad(pt.exp(x[:, 1]).sum(), x), [np.ones((2, 5))])
+    assert op_types(program) == ["Gather", "Exp", "Unsqueeze", "Pad"]
+
+
+def test_a_column_that_does_not_exist_is_refused():
+    x = pt.matrix("x", shape=(None, 5))
+    f = pytensor.function([x], x[:, 5].set(0.0), mode="ONNX")
+    with pytest.raises(PyTensorONNXError, match="ONNX Runtime failed"):
+        f(np.ones((2, 5)))
 
 
 def test_the_gradient_of_a_slice_of_known_bounds_is_padding():

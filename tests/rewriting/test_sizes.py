@@ -25,3 +25,17 @@ def test_an_element_of_a_cast_vector_is_the_cast_element(position):
 def test_an_element_at_a_position_from_an_input_is_gathered():
     n, i = pt.lscalars("n", "i")
     compare_onnx_and_py([n, i], pt.stack([n, n * 2]).astype("float32")[i], [3, 1])
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (0, 3, 4), (2, 3, 0)])
+def test_the_size_of_all_is_a_product_of_sizes(shape):
+    x = pt.tensor("x", shape=(None, 3, None))
+    program = compare_onnx_and_py([x], x.size, [np.ones(shape)])
+    assert not {"Loop", "ReduceProd", "Concat", "Slice"} & set(op_types(program))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float64"])
+def test_the_product_of_a_vector_made_of_numbers(dtype):
+    n, m = pt.scalar("n", dtype=dtype), pt.scalar("m", dtype=dtype)
+    values = [np.array(number, dtype) for number in (100, 99)]
+    compare_onnx_and_py([n, m], [pt.stack([n, m]).prod(), pt.stack([n]).prod()], values)

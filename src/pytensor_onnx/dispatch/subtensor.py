@@ -187,6 +187,13 @@ def _update(
             sizes = [onnx.ints(kept), onnx.sizes(x, len(entries), len(dims))]
             y = _broadcast_to(onnx, y, (*kept, *dims[len(entries) :]), sizes)
             return _scatter(onnx, x, onnx.constant(positions), y, combine)
+        axis = _lone_integer(constant, dims)
+        if axis is not None:
+            following = len(dims) - 1 - axis
+            if len(onnx.dims(y)) > following:
+                y = onnx.Unsqueeze(y, onnx.ints([len(onnx.dims(y)) - following]))
+            at = constant[axis] % dims[axis]
+            return _update_between(onnx, x, y, axis, slice(at, at + 1), combine, zeros=zeros)
     return _update_rows(onnx, x, y, entries, combine)
 
 
@@ -334,6 +341,16 @@ def _lone_slice(index: Sequence[Any], dims: Dims) -> int | None:
     is_slice = isinstance(last, slice) and last.step in (None, 1)
     alone = all(entry == slice(None) for entry in before)
     return axis if is_slice and alone and isinstance(dims[axis], int) else None
+
+
+def _lone_integer(index: Sequence[Any], dims: Dims) -> int | None:
+    """Return the axis of an integer along an axis of known size, if it stands alone and fits."""
+    *before, last = index
+    axis = len(before)
+    size = dims[axis]
+    alone = all(entry == slice(None) for entry in before)
+    is_integer = isinstance(size, int) and isinstance(last, int) and -size <= last < size
+    return axis if is_integer and alone else None
 
 
 def _constant_positions(index: Sequence[Any], dims: Dims) -> np.ndarray | None:

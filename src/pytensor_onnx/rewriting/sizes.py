@@ -1,4 +1,7 @@
-"""Sizes taken from a shape that was cast as a whole, as `mean` does, are cast one by one."""
+"""Sizes are read one by one where what is asked of a shape needs no vector of them."""
+
+from functools import reduce
+from operator import mul
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
@@ -6,6 +9,7 @@ from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import MakeVector, cast
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.math import Prod
 from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_onnx.rewriting.query import register_onnx
@@ -28,3 +32,16 @@ def cast_one_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     if not -len(elements) <= position < len(elements):
         return None
     return [cast(elements[position], node.outputs[0].type.dtype)]
+
+
+@register_onnx
+@node_rewriter([Prod])
+def multiply_sizes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace the product of a vector that was made of integers by their product."""
+    made = node.inputs[0].owner
+    dtype = node.outputs[0].type.dtype
+    if made is None or not isinstance(made.op, MakeVector) or made.op.dtype != dtype:
+        return None
+    if not dtype.startswith(("int", "uint")) or node.outputs[0].type.ndim:
+        return None
+    return [reduce(mul, [cast(element, dtype) for element in made.inputs])]
