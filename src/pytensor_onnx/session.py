@@ -34,8 +34,9 @@ OPTIMIZATION_LEVELS = {
 # The runtime returns the C type `long long`, which NumPy tells apart from its own int64.
 _LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("uint64")}
 
-# It takes an Expand from a size of one to zero for one that does nothing.
-_WRONG_OPTIMIZERS = ["ExpandElimination"]
+# The first takes an Expand from a size of one to zero for one that does nothing, the second a
+# Gather by a Range for a Slice, which knows no error and counts a negative end from the last.
+_WRONG_OPTIMIZERS = ["ExpandElimination", "GatherToSliceFusion"]
 _DTYPES: dict[str, np.dtype[Any]] = {
     "tensor(double)": np.dtype("float64"),
     "tensor(float)": np.dtype("float32"),

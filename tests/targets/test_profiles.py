@@ -333,6 +333,19 @@ def test_expand_to_a_constant_shape_with_a_zero_is_dropped(run_graph):
     assert y.shape == (1,)
 
 
+def test_gather_by_a_range_becomes_a_slice(run_graph):
+    assert PROFILE.range_indices_become_slice
+    nodes = [
+        helper.make_node("Range", ["start", "limit", "step"], ["i"]),
+        helper.make_node("Gather", ["x", "i"], ["y"]),
+    ]
+    feeds = {"x": np.arange(3.0), "start": np.array(0), "step": np.array(1)}
+    [beyond] = run_graph(nodes, feeds | {"limit": np.array(5)}, ["y"])
+    np.testing.assert_array_equal(beyond, [0, 1, 2])
+    [negative] = run_graph(nodes, feeds | {"start": np.array(-2), "limit": np.array(1)}, ["y"])
+    assert negative.shape == (0,)
+
+
 def test_loop_of_no_steps_forgets_the_shape_of_its_rows(run_graph):
     assert PROFILE.empty_loop_forgets_shape
     step = helper.make_tensor_value_info("step", TensorProto.INT64, ())

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.inference import dims_of, signature
-from pytensor_onnx.passes import empty, exact, integer, ordering
+from pytensor_onnx.passes import empty, exact, integer, ordering, range_indices
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope, Names
 from pytensor_onnx.targets import Profile, main_type
@@ -245,6 +245,8 @@ class _Legaliser:
             and empty.expands_to_nothing(node)
         ):
             return empty.expand_to_nothing, "Expand to a size of zero made a Slice"
+        if op == "Gather" and profile.range_indices_become_slice and range_indices.takes_range(node):
+            return range_indices.take_by_vector, "Gather by a Range kept from becoming a Slice"
         if op == "MatMul" and profile.empty_products_unwritten:
             form = exact.empty_product_form(node)
             return form, "" if form is None else f"{what} guarded: an empty product is zero"

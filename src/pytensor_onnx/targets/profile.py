@@ -90,6 +90,9 @@ class Profile:
     expand_to_nothing_is_dropped: bool = False
     """The optimizer drops an Expand to a constant shape with a zero: a size of one stays one."""
 
+    range_indices_become_slice: bool = False
+    """The optimizer makes a Slice of a Gather by a Range: no error, other ends if negative."""
+
     empty_products_unwritten: bool = False
     """MatMul over an inner dimension of 0 writes the zeros of the first matrix of a batch only.
 

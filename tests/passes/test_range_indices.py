@@ -1,0 +1,48 @@
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from tests.conftest import compare_onnx_and_py, op_types
+from tests.passes.conftest import bare
+
+
+def take_range(dtype):
+    def emit(onnx, x, limit):
+        one = np.array(1, dtype)
+        return onnx.Gather(x, onnx.Range(np.array(-2, dtype), limit, one), axis=0)
+
+    return emit
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_indices_of_a_range_are_counted_one_by_one(dtype):
+    model = bare(take_range(dtype), np.arange(3.0), np.array(1, dtype))
+    model.legalise()
+    np.testing.assert_array_equal(model.run()[0], [1, 2, 0])
+    model.feeds["x1"] = np.array(5, dtype)
+    with pytest.raises(Exception, match="out of data bounds"):
+        model.run()
+
+
+def test_a_range_of_other_uses_is_left_alone():
+    model = bare(lambda onnx, n: onnx.Neg(onnx.Range(np.int64(0), n, np.int64(1))), np.array(3))
+    model.legalise()
+    assert model.operators() == ["Range", "Neg"]
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "stops"), [(0, 1, (0, 2, 3)), (-2, 1, (-1, 1, 3)), (2, -1, (-1, -3, 1))]
+)
+def test_an_arange_may_be_an_index(start, step, stops):
+    x, stop = pt.matrix("x"), pt.lscalar("stop")
+    taken = [x[pt.arange(start, stop, step)], x[:, pt.arange(start, stop, step)]]
+    for value in stops:
+        compare_onnx_and_py([x, stop], taken, [np.arange(9.0).reshape(3, 3), value])
+
+
+def test_an_arange_beyond_the_size_is_an_error():
+    x, n = pt.vector("x"), pt.lscalar("n")
+    program = compare_onnx_and_py([x, n], x[pt.arange(n)], [np.arange(3.0), 3])
+    assert op_types(program) == ["Range", "Reshape", "Gather"]
+    with pytest.raises(Exception, match="out of data bounds"):
+        program(np.arange(3.0), np.array(4))
