@@ -12,6 +12,8 @@ INCOMPATIBLE = (
     # Their place is taken by `structured_products`.
     "dot_diag_to_elemwise",
     "selection_dot_to_indexing",
+    # That of `divisions`.
+    "local_div_by_one",
     "BlasOpt",
     "fusion",
     "inplace",
