@@ -238,6 +238,11 @@ def test_maxpool_ignores_nan(run):
     assert run("MaxPool", x, kernel_shape=[3]) == 3
 
 
+def test_global_max_pool_ignores_nan(run):
+    assert "GlobalMaxPool" in PROFILE.loses_nan
+    assert run("GlobalMaxPool", np.array([[[1, NAN, 3]]], "float32")) == 3
+
+
 def test_clip_ignores_bounds_that_are_nan(run):
     assert PROFILE.clip_ignores_nan_bounds
     assert list(run("Clip", np.array([1.0, 5.0]), np.array(NAN), np.array(2.0))) == [1, 2]

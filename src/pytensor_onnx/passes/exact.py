@@ -24,6 +24,13 @@ def is_guarded(node: ir.Node) -> bool:
     return _GUARD in node.meta
 
 
+def mark_guarded(node: ir.Node | None) -> None:
+    """Mark a node as the inner part of a guarded one."""
+    if node is None:
+        raise TypeError("only what a node makes can be guarded")
+    node.meta[_GUARD] = True
+
+
 def between_casts(
     onnx: Builder, node: ir.Node, dtype: ir.DataType, wider: ir.DataType
 ) -> ir.Value | list[ir.Value]:

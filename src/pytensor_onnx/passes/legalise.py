@@ -17,7 +17,7 @@ import onnx_ir as ir
 from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.inference import dims_of, signature
-from pytensor_onnx.passes import empty, exact, integer, ordering, range_indices
+from pytensor_onnx.passes import empty, exact, integer, ordering, pooling, range_indices
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope, Names
 from pytensor_onnx.targets import Profile, main_type
@@ -239,18 +239,28 @@ class _Legaliser:
             return exact.nan_log_softmax, f"{what} guarded: NaN propagates"
         if op in ("TopK", "Unique") and not ordering.is_guarded(node):
             return self._order_form(node, dtype)
+        if op in pooling.GUARDED and self._pooling_loses_nan(node, dtype):
+            return pooling.GUARDED[op], f"{what} guarded: NaN and minus infinity survive"
         if (
             op == "Expand"
             and profile.expand_to_nothing_is_dropped
             and empty.expands_to_nothing(node)
         ):
             return empty.expand_to_nothing, "Expand to a size of zero made a Slice"
-        if op == "Gather" and profile.range_indices_become_slice and range_indices.takes_range(node):
+        if (
+            op == "Gather"
+            and profile.range_indices_become_slice
+            and range_indices.takes_range(node)
+        ):
             return range_indices.take_by_vector, "Gather by a Range kept from becoming a Slice"
         if op == "MatMul" and profile.empty_products_unwritten:
             form = exact.empty_product_form(node)
             return form, "" if form is None else f"{what} guarded: an empty product is zero"
         return None, ""
+
+    def _pooling_loses_nan(self, node: ir.Node, dtype: ir.DataType) -> bool:
+        loses = node.op_type in self.profile.loses_nan and dtype.is_floating_point()
+        return loses and not self.assume_finite and not exact.is_guarded(node)
 
     def _order_form(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:
         op, profile = node.op_type, self.profile
