@@ -26,6 +26,7 @@ from pytensor_onnx.conversion import DynamicAxes, convert, names_of
 from pytensor_onnx.dispatch.basic import user_line
 from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.linker import ONNX, OPSET_VERSION
+from pytensor_onnx.ml.model import open_model, warn_of_training
 from pytensor_onnx.named_dims import is_tensor, lower_named, without_named
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
@@ -36,8 +37,8 @@ Updates = Mapping[SharedVariable, Variable] | Iterable[tuple[SharedVariable, Var
 
 
 def export_onnx(
-    inputs: Sequence[Variable],
-    outputs: Variable | Sequence[Variable],
+    inputs: Sequence[Variable] | Variable | Any,
+    outputs: Variable | Sequence[Variable] | Any = None,
     path: str | os.PathLike | None = None,
     *,
     updates: Updates | None = None,
@@ -56,9 +57,11 @@ def export_onnx(
     Parameters
     ----------
     inputs
-        Variables that become the inputs of the model, in order.
+        Variables that become the inputs of the model, in order. A `Model` of pytensor-ml, or the
+        output of its layers, may stand here alone: its inputs are found, and it is exported as it
+        predicts, without dropout and with running statistics.
     outputs
-        What the model computes: a variable or a list of them.
+        What the model computes: a variable, a list of them or a `Model`.
     path
         File to write; none unless given. It is written only when the conversion and the
         verification succeed, and it replaces an older file in one step.
@@ -108,6 +111,9 @@ def export_onnx(
     >>> program([[0.0, 0.0], [0.0, 0.0]])
     array([2., 2.])
     """
+    inputs, outputs, path, dynamic_axes = open_model(inputs, outputs, path, dynamic_axes)
+    if not updates:
+        warn_of_training(outputs)
     single = isinstance(outputs, Variable)
     results = [outputs] if isinstance(outputs, Variable) else list(outputs)
     updated = dict(updates or {})
@@ -226,8 +232,8 @@ def export_value_and_grad(
 
 
 def compile_onnx(
-    inputs: Sequence[Variable],
-    outputs: Variable | Sequence[Variable],
+    inputs: Sequence[Variable] | Variable | Any,
+    outputs: Variable | Sequence[Variable] | Any = None,
     *,
     providers: str | Sequence[str] = "cpu",
     session_options: SessionOptions | None = None,

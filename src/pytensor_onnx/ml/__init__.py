@@ -1,0 +1,1 @@
+"""Models of pytensor-ml as graphs to export."""

@@ -1,0 +1,120 @@
+"""The graph that a model of pytensor-ml predicts with."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import apply_ancestors, graph_inputs
+
+from pytensor_onnx.conversion import DynamicAxes
+from pytensor_onnx.errors import PyTensorONNXError
+
+BATCH = "batch"
+_TRAINING_LAYERS = ("DropoutLayer", "BatchNormLayer")
+
+Path = str | os.PathLike | None
+
+
+class Request(NamedTuple):
+    """The arguments of `export_onnx`, with a model replaced by its graph."""
+
+    inputs: Sequence[Variable]
+    outputs: Variable | Sequence[Variable]
+    path: Path
+    dynamic_axes: DynamicAxes | None
+
+
+def open_model(inputs: Any, outputs: Any, path: Path, dynamic_axes: DynamicAxes | None) -> Request:
+    """Return the arguments of `export_onnx`, with a model replaced by the graph it predicts with.
+
+    Parameters
+    ----------
+    inputs
+        Variables, in order; or, where ``outputs`` is missing, a `pytensor_ml.model.Model` or the
+        output of a network, whose inputs are found in the graph.
+    outputs
+        Variables; or a Model, whose inputs then stand in the order given.
+    path
+        The file to write; it may take the place of missing outputs.
+    dynamic_axes
+        Names of axes. Unless any are given, the first axis of a model's first input is ``batch``;
+        axes that must have the same size share the name.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the outputs are missing.
+    """
+    if path is None and isinstance(outputs, str | os.PathLike):
+        outputs, path = None, outputs
+    if outputs is not None and not is_model(outputs):
+        return Request(inputs, outputs, path, dynamic_axes)
+    model = inputs if outputs is None else outputs
+    if not (is_model(model) or isinstance(model, Variable)):
+        raise PyTensorONNXError("the outputs are missing: give the inputs and then the outputs")
+    results = _prediction(model.y if is_model(model) else model)
+    if outputs is None:
+        inputs = _data_inputs(results)
+    return Request(inputs, results, path, dynamic_axes or _name_of_batch(inputs))
+
+
+def is_model(value: Any) -> bool:
+    """Return whether a value is a Model of pytensor-ml, which is not imported to find out.
+
+    Examples
+    --------
+    >>> is_model("a text")
+    False
+    """
+    module = sys.modules.get("pytensor_ml.model")
+    return module is not None and isinstance(value, module.Model)
+
+
+def warn_of_training(outputs: Variable | Sequence[Variable]) -> None:
+    """Warn of layers that compute in training what they do not compute in prediction."""
+    if "pytensor_ml" not in sys.modules:
+        return
+    names = {
+        str(node.op.name)
+        for node in apply_ancestors(_as_list(outputs))
+        if type(node.op).__name__ in _TRAINING_LAYERS
+        and type(node.op).__module__.startswith("pytensor_ml.")
+    }
+    if names:
+        warnings.warn(
+            f"{', '.join(sorted(names))}: exported as in training. Give the model, or "
+            "pytensor_ml.pytensorf.rewrite_for_prediction(output), to export what it predicts with",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _prediction(outputs: Variable | Sequence[Variable]) -> Variable | Sequence[Variable]:
+    if "pytensor_ml" not in sys.modules:
+        return outputs
+    from pytensor_ml.pytensorf import rewrite_for_prediction
+
+    return rewrite_for_prediction(outputs)
+
+
+def _data_inputs(outputs: Variable | Sequence[Variable]) -> list[Variable]:
+    """Return what a graph is computed from, in the order in which it is first used."""
+    free = graph_inputs(_as_list(outputs))
+    return [v for v in free if not isinstance(v, Constant | SharedVariable)]
+
+
+def _name_of_batch(inputs: Sequence[Variable]) -> DynamicAxes | None:
+    first = inputs[0] if inputs else None
+    if first is None or not first.name or first.type.shape[:1] != (None,):
+        return None
+    return {first.name: {0: BATCH}}
+
+
+def _as_list(outputs: Variable | Sequence[Variable]) -> list[Variable]:
+    return [outputs] if isinstance(outputs, Variable) else list(outputs)
