@@ -88,8 +88,7 @@ def signature(op_type: str, opset_version: int) -> Signature:
     }
 
     def resolve(parameter: Any) -> str | ir.DataType:
-        name = parameter.type_str
-        return single.get(name) or _DTYPE_OF_SCHEMA_TYPE.get(name, name)
+        return single.get(parameter.type_str) or type_of_text(parameter.type_str)
 
     variadic = bool(schema.inputs) and (
         schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
@@ -97,6 +96,17 @@ def signature(op_type: str, opset_version: int) -> Signature:
     return Signature(
         tuple(map(resolve, schema.inputs)), tuple(map(resolve, schema.outputs)), variadic
     )
+
+
+def type_of_text(text: str) -> str | ir.DataType:
+    """Return the dtype that a schema means by a plain type, or the name of a type variable.
+
+    Examples
+    --------
+    >>> type_of_text("tensor(float)"), type_of_text("T")
+    (FLOAT, 'T')
+    """
+    return _DTYPE_OF_SCHEMA_TYPE.get(text, text)
 
 
 def bind_dtypes(

@@ -313,7 +313,13 @@ def test_standard_leaves_operators_alone(op_type, operands):
 
 
 @pytest.mark.parametrize(
-    ("op_type", "operands"), [("Add", [X, X]), ("Exp", [X]), ("Where", [X > 0, X, X])]
+    ("op_type", "operands"),
+    [
+        ("Add", [X, X]),
+        ("Exp", [X]),
+        ("Where", [X > 0, X, X]),
+        ("NonMaxSuppression", [np.ones((1, 2, 4), "float32"), np.ones((1, 1, 2), "float32")]),
+    ],
 )
 def test_what_runs_is_left_alone(op_type, operands):
     model = bare_op(op_type, *operands)

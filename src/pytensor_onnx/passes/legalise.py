@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
-from pytensor_onnx.inference import dims_of, signature
+from pytensor_onnx.inference import dims_of, signature, type_of_text
 from pytensor_onnx.passes import empty, exact, integer, ordering, pooling, range_indices
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope, Names
@@ -201,7 +201,9 @@ class _Legaliser:
 
     def _main_dtype(self, node: ir.Node) -> ir.DataType | None:
         types = signature(node.op_type, self.scope.opset_version)
-        main = main_type(node.op_type, self.scope.opset_version)
+        main = type_of_text(main_type(node.op_type, self.scope.opset_version))
+        if isinstance(main, ir.DataType):
+            return main
         for position, value in enumerate(node.inputs):
             if value is not None and types.input_type(position) == main:
                 return value.dtype
