@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from pytensor_onnx.program import ONNXProgram
     from pytensor_onnx.session import SessionOptions
+    from pytensor_onnx.training import export_training_step
 
 _MODULES = {
     "onnx_funcify": "dispatch",
@@ -37,6 +38,7 @@ _MODULES = {
     "export_value_and_grad": "export",
     "ONNXProgram": "program",
     "SessionOptions": "session",
+    "export_training_step": "training",
 }
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "compile_onnx",
     "export_function_onnx",
     "export_onnx",
+    "export_training_step",
     "export_value_and_grad",
     "onnx_funcify",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ def export_onnx(
     path: str | os.PathLike | None = None,
     *,
     updates: Updates | None = None,
+    state_path: str | os.PathLike | None = None,
     dynamic_axes: DynamicAxes | None = None,
     example_inputs: Sequence[Any] | None = None,
     opset_version: int = OPSET_VERSION,
@@ -67,7 +69,11 @@ def export_onnx(
         verification succeed, and it replaces an older file in one step.
     updates
         New values of shared variables. Each of them becomes an input, whose default is the present
-        value, and an output named ``<name>_next``. Other shared variables are stored in the model.
+        value, and an output named ``<name>_next``; the metadata ``state`` of the model is a JSON
+        object of these pairs. Other shared variables are stored in the model.
+    state_path
+        Where the present values go instead, as by `ONNXProgram.save_state`. The inputs then have
+        no defaults. Browsers need it: ONNX Runtime Web takes no value for an input with a default.
     dynamic_axes
         Names for axes of unknown size: ``{"x": {0: "batch"}}``. Axes of one name must have equal
         sizes. Named dimensions of `pytensor.xtensor` keep their names unless renamed here.
@@ -119,6 +125,7 @@ def export_onnx(
     updated = dict(updates or {})
     shared = _check_inputs(inputs, [*results, *updated.values()])
     opaque = [v for v in shared if v not in updated and not is_tensor(v.type)]
+    check_updates(updated)
     source = _Source(
         # What no tensor can hold stays an input, which the conversion then refuses with all else.
         inputs=[*inputs, *opaque],
@@ -130,6 +137,7 @@ def export_onnx(
     return _export(
         source,
         path,
+        state_path=state_path,
         dynamic_axes=dynamic_axes,
         example_inputs=example_inputs,
         opset_version=opset_version,
@@ -281,6 +289,9 @@ def _export(
     source: _Source,
     path: str | os.PathLike | None = None,
     *,
+    state_path: str | os.PathLike | None = None,
+    state_defaults: bool = True,
+    static_state: bool = False,
     dynamic_axes: DynamicAxes | None = None,
     example_inputs: Sequence[Any] | None = None,
     opset_version: int = OPSET_VERSION,
@@ -297,24 +308,26 @@ def _export(
             f"precision={precision!r} is not available: build the graph in the dtype wanted"
         )
     get_profile(target)
-    reference = _reference_graph(source, example_inputs)
+    reference = _reference_graph(source, example_inputs, static_state)
     fgraph = reference.clone(check_integrity=False)
     ONNX.optimizer.rewrite(fgraph)
 
+    if target == "web" and path is not None and source.updates:
+        require_state_path(state_path)
     state_names = [v.name or f"state_{i}" for i, v in enumerate(source.updates)]
-    states = [
-        State(name, f"{name}_next", np.asarray(source.values[variable]))
-        for name, variable in zip(state_names, source.updates, strict=True)
-    ]
+    values = [np.asarray(source.values[variable]) for variable in source.updates]
+    state_inputs = fgraph.inputs[len(source.inputs) :]
     converted = convert(
         fgraph,
         opset_version=opset_version,
         input_names=[*names_of(source.inputs, "input"), *state_names],
-        output_names=[*names_of(source.results, "output"), *(s.next_name for s in states)],
-        defaults={
-            variable: state.value
-            for variable, state in zip(fgraph.inputs[len(source.inputs) :], states, strict=True)
-        },
+        output_names=[
+            *names_of(source.results, "output"),
+            *(f"{name}_next" for name in state_names),
+        ],
+        defaults=dict(zip(state_inputs, values, strict=True))
+        if state_defaults and state_path is None
+        else {},
         dynamic_axes=dynamic_axes,
         dim_names=True,
         constant_names={
@@ -324,6 +337,15 @@ def _export(
         },
     )
     model = converted.model
+    pairs = zip(
+        model.graph.inputs[len(source.inputs) :],
+        model.graph.outputs[len(source.results) :],
+        values,
+        strict=True,
+    )
+    states = [State(str(now.name), str(then.name), value) for now, then, value in pairs]
+    if states:
+        model.metadata_props["state"] = json.dumps({s.name: s.next_name for s in states})
     changes = prepare(converted, target, assume_finite=assume_finite)
     if inline_functions and model.functions:
         model = InlinePass()(model).model
@@ -344,6 +366,8 @@ def _export(
     )
     if verify:
         program.verify(example_inputs)
+    if state_path is not None:
+        program.save_state(state_path)
     if path is not None:
         program.save(path)
     return program
@@ -364,7 +388,31 @@ def _check_inputs(inputs: Sequence[Variable], results: Sequence[Variable]) -> li
     return [v for v in free if isinstance(v, SharedVariable)]
 
 
-def _reference_graph(source: _Source, example_inputs: Sequence[Any] | None) -> FunctionGraph:
+def require_state_path(state_path: str | os.PathLike | None) -> None:
+    """Raise unless the state of a model for browsers has a file of its own."""
+    if state_path is None:
+        raise PyTensorONNXError(
+            'a model with a state needs state_path for target="web": ONNX Runtime Web takes no '
+            "value for an input that has a default, so the present values need a file of their own"
+        )
+
+
+def check_updates(updates: Mapping[SharedVariable, Variable]) -> None:
+    """Raise for new values that their shared variable could not hold."""
+    problems = [
+        f"- {variable} of type {variable.type} is updated by a value of type {new.type}"
+        for variable, new in updates.items()
+        if is_tensor(variable.type) and is_tensor(new.type)
+        if new.type.dtype != variable.type.dtype or new.type.ndim != variable.type.ndim
+    ]
+    if problems:
+        listing = "\n".join(problems)
+        raise PyTensorONNXError(f"updates change the type of what they update:\n{listing}")
+
+
+def _reference_graph(
+    source: _Source, example_inputs: Sequence[Any] | None, static_state: bool = False
+) -> FunctionGraph:
     """Return the graph to export: constants in place of shared variables, shapes specialised."""
     inputs = [*source.inputs, *source.updates]
     replacements: dict[Variable, Variable] = {
@@ -380,13 +428,15 @@ def _reference_graph(source: _Source, example_inputs: Sequence[Any] | None) -> F
         new = variable.type()
         if example_inputs is not None and i < len(source.inputs):
             new = _specialised(variable, i, example_inputs)
+        elif static_state and variable in source.updates and is_tensor(variable.type):
+            new = variable.type.clone(shape=np.shape(source.values[variable]))()
         new.name = variable.name
         new.tag = variable.tag
         replacements[variable] = inputs[i] = new
     results = clone_replace(
         [*source.results, *source.updates.values()],
         replacements,
-        rebuild_strict=example_inputs is None,
+        rebuild_strict=example_inputs is None and not static_state,
     )
     stand_ins = [stand_in for stand_in, _ in late.values()]
     fgraph = FunctionGraph([*inputs, *stand_ins], results, clone=False)

@@ -19,6 +19,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.inference import dims_of
 from pytensor_onnx.session import Session, SessionOptions
+from pytensor_onnx.state_files import write_state
 
 EXTERNAL_DATA_THRESHOLD = 2**31 - 2**20
 
@@ -192,13 +193,36 @@ class ONNXProgram:
             os.replace(file, target)
         return target
 
-    def verify(self, inputs: Sequence[Any] | None = None) -> ONNXProgram:
+    def save_state(self, path: str | os.PathLike) -> Path:
+        """Write the present values of the state to a file of their own.
+
+        Parameters
+        ----------
+        path
+            A file ending in ``.npz``, which NumPy reads, or in ``.onnx``: a model without inputs
+            whose outputs are the values, which any ONNX runtime reads, in a browser too.
+
+        Returns
+        -------
+        pathlib.Path
+            The file written.
+        """
+        return write_state(path, self.state, self.model.graph.opset_imports[""])
+
+    def verify(
+        self,
+        inputs: Sequence[Any] | None = None,
+        *,
+        state: Mapping[str, np.ndarray] | None = None,
+    ) -> ONNXProgram:
         """Check the model, load it, and compare what it computes with PyTensor.
 
         Parameters
         ----------
         inputs
             One array for each input; sampled unless given.
+        state
+            Values of the state by name, where other than those at export.
 
         Raises
         ------
@@ -213,7 +237,7 @@ class ONNXProgram:
         """
         from pytensor_onnx.verification import verify_program
 
-        self.verification = verify_program(self, inputs)
+        self.verification = verify_program(self, inputs, state)
         return self
 
     def report(self) -> str:

@@ -27,7 +27,11 @@ SAMPLE_SIZES = (3, 2, 5, 4, 1)
 _LARGEST_CHECKED = 2**31 - 2**20
 
 
-def verify_program(program: ONNXProgram, inputs: Sequence[Any] | None) -> str:
+def verify_program(
+    program: ONNXProgram,
+    inputs: Sequence[Any] | None,
+    state: Mapping[str, np.ndarray] | None = None,
+) -> str:
     """Verify a program and return one sentence on what was verified.
 
     Raises
@@ -38,7 +42,7 @@ def verify_program(program: ONNXProgram, inputs: Sequence[Any] | None) -> str:
     _check_model(program)
     given = inputs is not None
     samples = [program._check(inputs)] if inputs is not None else sampled_inputs(program.inputs)
-    states = [state.value for state in program._states]
+    states = [(state or {}).get(s.name, s.value) for s in program._states]
     reason = "no inputs to sample"
     for sample in samples:
         arrays = [*sample, *states]

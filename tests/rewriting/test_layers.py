@@ -48,3 +48,22 @@ def test_opened_layer_computes_the_same():
     result = pytensor.function([x], layer(x), mode="ONNX")(value)
     expected = value @ layer.W.get_value() + layer.b.get_value()
     np.testing.assert_allclose(result, expected, rtol=1e-12)
+
+
+def test_gradients_of_layers_are_opened_too():
+    layers = pytest.importorskip("pytensor_ml.layers")
+    activations = pytest.importorskip("pytensor_ml.activations")
+    x = pt.matrix("x", shape=(None, 3))
+    first, second = (layers.Linear(name, n_in=3, n_out=3) for name in ("first", "second"))
+    y = second(activations.SoftPlus()(first(x)))
+    fgraph = rewritten(pt.grad((y**2).sum(), [first.W, second.W]))
+    assert not any(isinstance(node.op, OpFromGraph) for node in fgraph.toposort())
+    assert sum("dot" in str(node.op).lower() for node in fgraph.toposort()) == 5
+
+
+def test_second_derivatives_of_layers_are_opened_too():
+    layers = pytest.importorskip("pytensor_ml.layers")
+    x = pt.matrix("x", shape=(None, 3))
+    gradient = pt.grad((layers.Linear("fc", n_in=3, n_out=3)(x) ** 2).sum(), x)
+    fgraph = rewritten([pt.grad((gradient**2).sum(), x)])
+    assert not any(isinstance(node.op, OpFromGraph) for node in fgraph.toposort())

@@ -1,12 +1,12 @@
-"""Layers of pytensor-ml are opened, so that the graph holds the operations they consist of."""
+"""Layers of pytensor-ml and their gradients are opened, down to the operations they consist of."""
 
-from pytensor.compile.builders import SymbolicOp
+from pytensor.compile.builders import OpFromGraph, SymbolicOp
 from pytensor.compile.mode import optdb
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.graph.rewriting.basic import dfs_rewriter, graph_rewriter, node_rewriter
 
 LAYER_CLASS = ("pytensor_ml.base", "LayerOp")
 
@@ -39,5 +39,33 @@ def inline_layers(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     return results
 
 
+@graph_rewriter
+def inline_layer_gradients(fgraph: FunctionGraph) -> None:
+    """Replace the gradient of a layer by its inner graph.
+
+    PyTensor wraps it up in an `OpFromGraph` of its own, which computes once more what the layer
+    does, and the gradient by the data of the first layer, which nobody asks for.
+    """
+    opened: set[Apply] = set()
+    for node in fgraph.toposort():
+        if is_layer(node.op) or _differentiates(node, opened):
+            opened.add(node)
+    for node in reversed(fgraph.toposort()):
+        if node in opened and not is_layer(node.op):
+            replacements = zip(node.outputs, inline_ofg_node(node), strict=True)
+            fgraph.replace_all(list(replacements), reason="inline_layer_gradients")
+
+
+def _differentiates(node: Apply, layers: set[Apply]) -> bool:
+    """Return whether a node is the gradient of a layer: it takes all its inputs and outputs."""
+    if type(node.op) is not OpFromGraph:
+        return False
+    given = set(node.inputs)
+    owners = {v.owner for v in node.inputs} & layers
+    return any(given.issuperset(owner.inputs) for owner in owners)
+
+
+# While the layers stand, by which their gradients are known.
+optdb.register("onnx_inline_layer_gradients", inline_layer_gradients, "onnx", position=-0.025)
 # Just before PyTensor opens the graphs that their makers marked for it.
 optdb.register("onnx_inline_layers", dfs_rewriter(inline_layers), "onnx", position=-0.02)

@@ -1,0 +1,220 @@
+"""Export of a training step: loss, gradients and optimizer in one model, state in and out."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.mode import Mode
+from pytensor.compile.ops import view_op
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.conversion import DynamicAxes
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.export import export_function_onnx, require_state_path
+from pytensor_onnx.program import ONNXProgram
+
+Updates = Mapping[SharedVariable, Variable]
+Rule = Callable[[Variable, Sequence[SharedVariable]], Updates]
+LEARNING_RATE = "learning_rate"
+
+
+def export_training_step(
+    loss: TensorVariable,
+    params: Sequence[SharedVariable],
+    optimizer: Rule | Callable[..., Rule] | Updates,
+    path: str | os.PathLike | None = None,
+    *,
+    inputs: Sequence[Variable] | None = None,
+    extra_outputs: Sequence[Variable] = (),
+    state_path: str | os.PathLike | None = None,
+    dynamic_axes: DynamicAxes | None = None,
+    example_inputs: Sequence[Any] | None = None,
+    verify: bool = True,
+    **options: Any,
+) -> ONNXProgram:
+    """Export one step of training as a model that any ONNX runtime can train with.
+
+    The inputs are the data, the learning rate and the state: parameters, what the optimizer
+    remembers, step counters, running statistics. The outputs are the loss and the next state. An
+    input ``W`` of the state comes back as ``W_next``; the metadata ``state`` of the model is a
+    JSON object of all such pairs, ``parameters`` a list of those that are parameters. The state
+    keeps its shapes.
+
+    Parameters
+    ----------
+    loss
+        What to minimise: a 0-d variable. Its output is named ``loss``.
+    params
+        Shared variables to train.
+    optimizer
+        One of
+
+        - a rule ``(loss, params) -> updates`` such as ``adam(1e-3)`` of pytensor-ml. Symbolic
+          scalars in it become inputs, and so do 0-d shared variables that it reads and does not
+          update: ``adam(pytensor.shared(0.001, name="rate"))``;
+        - what makes a rule from a ``learning_rate``, such as ``adam`` itself. The learning rate is
+          then an input of that name;
+        - the updates themselves.
+    path
+        File to write; none unless given.
+    inputs
+        The data inputs, in order; those of the loss and of the extra outputs unless given.
+    extra_outputs
+        What to compute beside the loss, before the update.
+    state_path
+        File for the initial state, ``*.npz`` or ``*.onnx``; without it, the initial values are the
+        defaults of the inputs. ``target="web"`` needs it: ONNX Runtime Web takes no value for an
+        input with a default.
+    dynamic_axes
+        As in `export_onnx`. By default, the first axes of unknown size of all data inputs are one
+        ``batch``.
+    example_inputs, verify, options
+        As in `export_onnx`.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If a parameter is not updated, or the optimizer is none of the above.
+
+    Examples
+    --------
+    >>> import numpy as np, pytensor, pytensor.tensor as pt
+    >>> from pytensor_onnx import export_training_step
+    >>> x, w = pt.matrix("x"), pytensor.shared(np.array([1.0, 2.0]), name="w")
+    >>> def descent(learning_rate):
+    ...     return lambda loss, params: {
+    ...         p: p - learning_rate * pt.grad(loss, p) for p in params
+    ...     }
+    >>> program = export_training_step(((x @ w) ** 2).mean(), [w], descent)
+    >>> [value.name for value in program.inputs], list(program.state)
+    (['x', 'learning_rate'], ['w'])
+    >>> program([[1.0, 0.0], [0.0, 1.0]], 0.5), program.state["w"]
+    (array(2.5), array([0.5, 1. ]))
+    """
+    if options.get("target") == "web" and path is not None:
+        require_state_path(state_path)
+    params, outputs = list(params), [_named_loss(loss), *extra_outputs]
+    if not params:
+        raise PyTensorONNXError("there are no parameters to train")
+    with pytensor.config.change_flags(floatX=np.result_type(*(p.dtype for p in params)).name):
+        updates = _steered(_updates_of(optimizer, loss, params), outputs)
+    fixed = [p.name or str(p) for p in params if p not in updates]
+    if fixed:
+        raise PyTensorONNXError(f"the optimizer does not update {', '.join(fixed)}")
+    data = list(inputs) if inputs is not None else _free(outputs)
+    rates = [v for v in _free(list(updates.values())) if v not in data]
+    function = _compile([*data, *rates], outputs, params, updates)
+    program = export_function_onnx(
+        function,
+        dynamic_axes={**_batches(data), **(dynamic_axes or {})},
+        example_inputs=example_inputs,
+        state_defaults=state_path is None,
+        static_state=True,
+        verify=False,
+        **options,
+    )
+    trained = [p.name for p in params if p.name in program.state]
+    program.model.metadata_props["parameters"] = json.dumps(trained)
+    if verify:
+        # Where a gradient is zero but for rounding, the first step of an optimizer that remembers
+        # nothing may go either way.
+        remembered = {k: np.ones_like(v) for k, v in program.state.items() if k not in trained}
+        program.verify(example_inputs, state=remembered)
+    if state_path is not None:
+        program.save_state(state_path)
+    if path is not None:
+        program.save(path)
+    return program
+
+
+def _named_loss(loss: TensorVariable) -> TensorVariable:
+    if loss.type.ndim:
+        raise PyTensorONNXError(
+            f"the loss must be 0-d, and has {loss.type.ndim} axes: take its mean or sum"
+        )
+    named = view_op(loss)
+    named.name = "loss"
+    return named
+
+
+def _updates_of(
+    optimizer: Rule | Callable[..., Rule] | Updates,
+    loss: TensorVariable,
+    params: Sequence[SharedVariable],
+) -> dict[SharedVariable, Variable]:
+    if isinstance(optimizer, Mapping):
+        return dict(optimizer)
+    if not callable(optimizer):
+        raise PyTensorONNXError(
+            f"the optimizer must be a rule or updates, not a {type(optimizer).__name__}"
+        )
+    rule: Callable[..., Any] = optimizer
+    if LEARNING_RATE in inspect.signature(optimizer).parameters:
+        rate = pt.scalar(LEARNING_RATE, dtype=pytensor.config.floatX)
+        rule = rule(learning_rate=rate)
+    return dict(rule(loss, params))
+
+
+def _steered(
+    updates: dict[SharedVariable, Variable], outputs: Sequence[Variable]
+) -> dict[SharedVariable, Variable]:
+    """Make inputs of the numbers in shared variables that only the optimizer reads."""
+    read = set(graph_inputs(outputs))
+    rates = {
+        v: v.type(name=v.name)
+        for v in graph_inputs(list(updates.values()))
+        if isinstance(v, SharedVariable) and v not in updates and v not in read
+        if isinstance(v, TensorVariable) and v.type.ndim == 0
+    }
+    values = clone_replace(list(updates.values()), rates) if rates else updates.values()
+    return dict(zip(updates, values, strict=True))
+
+
+def _free(variables: Sequence[Variable]) -> list[Variable]:
+    """Return what a graph needs beside constants and shared variables, each once."""
+    free = [v for v in graph_inputs(variables) if not isinstance(v, Constant | SharedVariable)]
+    return list(dict.fromkeys(free))
+
+
+def _compile(
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    params: Sequence[SharedVariable],
+    updates: Updates,
+) -> Any:
+    """Return the step as a function that is not optimised; it is only taken apart again."""
+    mode = Mode("py", None)
+    if "pytensor_ml" not in sys.modules:
+        return pytensor.function(inputs, outputs, updates=updates, mode=mode)
+    from pytensor_ml.optim import compile_train
+
+    # It adds what the layers and schedules update: running statistics, clocks, generators.
+    loss, *extra = outputs
+    return compile_train(
+        loss,
+        updates,
+        parameters=params,
+        inputs=inputs,
+        extra_outputs=extra,
+        compile_kwargs={"mode": mode},
+    )
+
+
+def _batches(data: Sequence[Variable]) -> dict[str, dict[int, str]]:
+    return {
+        v.name or f"input_{i}": {0: "batch"}
+        for i, v in enumerate(data)
+        if isinstance(v, TensorVariable) and v.type.ndim and v.type.shape[0] is None
+    }
