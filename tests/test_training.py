@@ -91,8 +91,9 @@ def test_step_trains_as_the_definition_says(regression, data, tmp_path, state_fi
         steps, momentum_steps(5, *data, 0.05), strict=True
     ):
         assert results["loss"] == pytest.approx(loss_value, rel=1e-5)
-        np.testing.assert_allclose(state["w"], w, rtol=1e-5)
-        np.testing.assert_allclose(state["b"], b, rtol=1e-5)
+        # A parameter of size one comes close to zero, where float32 rounds it all the same.
+        np.testing.assert_allclose(state["w"], w, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(state["b"], b, rtol=1e-5, atol=1e-6)
 
 
 def test_batch_is_dynamic_and_state_is_listed(regression):
