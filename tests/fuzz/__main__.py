@@ -1,4 +1,7 @@
-"""Try many random graphs in several processes: ``python -m tests.fuzz --graphs 20000 --seed 0``."""
+"""Try many random graphs in several processes: ``python -m tests.fuzz --graphs 20000 --seed 0``.
+
+``--loops`` tries graphs with loops and branches.
+"""
 
 import argparse
 import multiprocessing
@@ -7,7 +10,8 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from tests.fuzz.run import find_failures, limit_memory
+from tests.fuzz.run import Failure, find_failures, limit_memory
+from tests.fuzz.strategy import cases, cases_with_loops
 
 CHUNK = 100
 
@@ -18,6 +22,7 @@ def main() -> int:
     parser.add_argument("--graphs", type=int, default=2000, help="number of graphs")
     parser.add_argument("--seed", type=int, default=0, help="other seeds try other graphs")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="to run at once")
+    parser.add_argument("--loops", action="store_true", help="only graphs with loops, branches")
     arguments = parser.parse_args()
     started, done, failures = time.perf_counter(), 0, 0
     context = multiprocessing.get_context("spawn")
@@ -26,7 +31,10 @@ def main() -> int:
     ) as pool:
         chunks = [min(CHUNK, arguments.graphs - i) for i in range(0, arguments.graphs, CHUNK)]
         chunks_running = {
-            pool.submit(find_failures, graphs, arguments.seed * 1_000_000 + i): (graphs, i)
+            pool.submit(search, graphs, arguments.seed * 1_000_000 + i, arguments.loops): (
+                graphs,
+                i,
+            )
             for i, graphs in enumerate(chunks)
         }
         for future in as_completed(chunks_running):
@@ -38,6 +46,11 @@ def main() -> int:
             passed = time.perf_counter() - started
             print(f"{done} graphs, {failures} failures, {passed:.0f} s", flush=True)
     return 1 if failures else 0
+
+
+def search(graphs: int, seed: int, loops: bool) -> list[Failure]:
+    """Return what fails in a process of its own."""
+    return find_failures(graphs, seed, cases_with_loops() if loops else cases())
 
 
 if __name__ == "__main__":

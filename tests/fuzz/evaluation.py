@@ -62,7 +62,7 @@ class NoReferenceError(ValueError):
     """PyTensor's result is none to compare with.
 
     Either rounding errors decide it, so that two right implementations may differ, or it does not
-    have the type that the Op promises.
+    have the type that the Op promises, or PyTensor cannot compile the Op to compute it.
     """
 
 
@@ -81,11 +81,14 @@ class Evaluation:
         The variables whose value every right implementation computes to the last bit.
     precision
         The narrowest float dtype that each variable depends on, as an index of `PRECISIONS`.
+    not_finite
+        The variables that are, or are computed from, something infinite or NaN.
     """
 
     values: dict[Variable, list[Any]] = field(default_factory=dict)
     exact: set[Variable] = field(default_factory=set)
     precision: dict[Variable, int] = field(default_factory=dict)
+    not_finite: set[Variable] = field(default_factory=set)
     _rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def give(self, variable: Variable, value: Any) -> None:
@@ -93,6 +96,8 @@ class Evaluation:
         self.values[variable] = [value] * (1 + COPIES)
         self.exact.add(variable)
         self.precision[variable] = _own_precision(variable)
+        if not _is_finite(value):
+            self.not_finite.add(variable)
 
     def value(self, variable: Variable) -> Any:
         """Return the value of a variable."""
@@ -163,6 +168,8 @@ class Evaluation:
             elif rounds(node.op):
                 copies[1:] = [self._moved(copy, self._scale(variable)) for copy in copies[1:]]
             self.values[variable] = copies
+            if not _is_finite(copies[0]) or not self.not_finite.isdisjoint(node.inputs):
+                self.not_finite.add(variable)
 
     def _evaluate_inner(self, node: Apply) -> None:
         inner = Evaluation(_rng=self._rng)
@@ -171,12 +178,16 @@ class Evaluation:
             inner.precision[variable] = self.precision[argument]
             if argument in self.exact:
                 inner.exact.add(variable)
+            if argument in self.not_finite:
+                inner.not_finite.add(variable)
         inner.evaluate(node.op.fgraph.outputs)
         for variable, result in zip(node.outputs, node.op.fgraph.outputs, strict=True):
             self.values[variable] = inner.values[result]
             self.precision[variable] = inner.precision[result]
             if result in inner.exact:
                 self.exact.add(variable)
+            if result in inner.not_finite:
+                self.not_finite.add(variable)
 
     def _scale(self, variable: Variable) -> float:
         return float(np.finfo(PRECISIONS[self.precision[variable]]).eps)
@@ -222,6 +233,11 @@ def _is_exact(op: Op, variable: Variable, value: Any) -> bool:
     return bool(np.all(np.abs(finite) < largest) and np.all(finite % step == 0))
 
 
+def _is_finite(value: Any) -> bool:
+    array = np.asarray(value)
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
 def _own_precision(variable: Variable) -> int:
     dtype = getattr(variable.type, "dtype", "")
     return PRECISIONS.index(dtype) if dtype in PRECISIONS else len(PRECISIONS) - 1
@@ -246,8 +262,11 @@ def _implementation(node: Apply) -> Callable[..., list[Any]]:
     """Return PyTensor's Python implementation of a node."""
     if isinstance(node.op, COMPILED):
         symbols = [v.type() for v in node.inputs]
-        outputs = node.op(*symbols, return_list=True)
-        return pytensor.function(symbols, outputs, mode=AS_WRITTEN, on_unused_input="ignore")
+        try:
+            outputs = node.op(*symbols, return_list=True)
+            return pytensor.function(symbols, outputs, mode=AS_WRITTEN, on_unused_input="ignore")
+        except Exception as error:
+            raise NoReferenceError(f"PyTensor cannot compile {node.op}") from error
     node.op.prepare_node(node, None, None, "py")
 
     def perform(*arguments: Any) -> list[Any]:

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from pytensor.tensor.variable import TensorVariable
 
-from tests.fuzz import loops  # noqa: F401  (adds its operations)
+from tests.fuzz import loops
 from tests.fuzz.comparison import Case
 from tests.fuzz.graphs import Choices, Graph, Term
 from tests.fuzz.operations import OPERATIONS
 
 SHORTEST, LONGEST = 5, 30
+LOOPS = [i for i, operation in enumerate(OPERATIONS) if operation.__module__ == loops.__name__]
 
 Step = tuple[int, bytes]
 
@@ -25,6 +26,19 @@ def steps() -> st.SearchStrategy[list[Step]]:
 def cases(draw: st.DrawFn) -> Case:
     """Draw a graph with one to four outputs."""
     return build(draw(steps()), draw(st.binary(min_size=8, max_size=8)))
+
+
+@st.composite
+def cases_with_loops(draw: st.DrawFn) -> Case:
+    """Draw a graph whose last steps are loops or branches, or use those before."""
+    loop = st.tuples(st.sampled_from(LOOPS), st.binary(min_size=16, max_size=16))
+    drawn = [
+        *draw(steps())[:8],
+        *draw(st.lists(loop, min_size=1, max_size=3)),
+        *draw(steps())[:4],
+        draw(loop),
+    ]
+    return build(drawn, draw(st.binary(min_size=8, max_size=8)))
 
 
 def build(drawn: Sequence[Step], numbers: bytes) -> Case:

@@ -1,0 +1,52 @@
+"""What a graph is compared with, and what is no failure of its own."""
+
+import numpy as np
+import pytest
+
+from tests.fuzz.comparison import Case, Disagreement, _Reference, quiet
+from tests.fuzz.graphs import Graph
+
+
+def reference(code: str, value: list[float], kind: str = "pt.tensor('v0', shape=(None,))"):
+    graph = Graph()
+    graph.add_leaf("v0", kind, np.array(value))
+    assert graph.add(code)
+    return _Reference(Case(graph, graph.terms[-1:], []), [t.value for t in graph.inputs])
+
+
+def test_pytensors_rewrites_excuse_no_wrong_finite_number():
+    with quiet():
+        x = [-0.5, 1.5]
+        floor = reference("v0 // 1", x)
+        floor.compare(lambda _: [np.array([-1.0, 1.0])], "")
+        with pytest.raises(Disagreement):
+            floor.compare(lambda _: [np.array(x)], "")
+
+
+def test_pytensors_rewrites_excuse_what_infinite_and_nan_become():
+    with quiet():
+        product = reference("v0 * 0", [np.nan])
+        for result in (np.nan, 0.0):
+            product.compare(lambda _, result=result: [np.array([result])], "")
+        with pytest.raises(Disagreement):
+            product.compare(lambda _: [np.ones(1)], "")
+
+
+def test_a_shared_variable_has_its_first_value_in_all_references():
+    with quiet():
+        product = reference("v0 * 0 + v0", [np.nan, 2.0], "pytensor.shared(np.array([nan, 2.0]))")
+        product.case.graph.shared[0].variable.set_value(np.ones(2))
+        np.testing.assert_array_equal(product.rewritten[0], [np.nan, 2.0])
+
+
+def test_what_pytensor_cannot_compile_is_no_failure_to_repeat():
+    graph = Graph()
+    graph.add_leaf("v0", "pt.tensor('v0', dtype='float64', shape=())", np.array(2.0))
+    graph.add_leaf("v1", "pt.tensor('v1', dtype='int64', shape=())", np.array(1))
+    assert graph.add("pt.reshape(v0, (v1, v1), ndim=2)")
+    with quiet():
+        assert not graph.add(
+            "pytensor.scan(lambda e, y: 0.5 * y + e, [v2], [pt.zeros((v2.shape[1],))], "
+            "return_updates=False)"
+        )
+    assert not graph.failing
