@@ -13,6 +13,9 @@ import onnx_ir as ir
 Dim = int | str | None
 Dims = tuple[Dim, ...]
 
+CHECKED = "checked"
+"""Where the metadata of a value holds the one that it equals, unless a check fails."""
+
 _LONGEST_SHAPE = 64
 _LONGEST_NAME = 60
 _OPEN = 2**62
@@ -156,6 +159,8 @@ def sizes_in(value: ir.Value | None) -> Dims | None:
         return (
             tuple(constant_ints(value) or ()) if value.const_value.size <= _LONGEST_SHAPE else None
         )
+    if CHECKED in value.meta:
+        return sizes_in(value.meta[CHECKED])
     node = value.producer()
     rule = None if node is None or node.domain else _SIZE_RULES.get(node.op_type)
     known = None if rule is None or node is None else rule(node)

@@ -8,6 +8,7 @@ from pytensor_onnx.passes import (
     fuse_relu_clip,
     keep_reduced_axes,
     legalise,
+    merge_equal,
     protect_scales,
     vector_products,
 )
@@ -41,6 +42,7 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
     model, scope, profile = converted.model, converted.scope, get_profile(target)
     vector_products(model, scope)
     drop_leading_axes(model, scope)
+    merge_equal(model, scope)
     keep_reduced_axes(model, scope)
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)

@@ -377,3 +377,11 @@ def test_a_lowering_that_returns_something_else_is_refused(returned, message):
     x = pt.vector("x")
     with pytest.raises(TypeError, match=message):
         export_onnx([x], Wrong(1)(x))
+
+
+def test_checked_size_is_known_to_be_the_size():
+    x, y = pt.matrix("x"), pt.vector("y")
+    n = Assert("short")(x.shape[1], x.shape[1] <= 4)
+    result = pt.exp(x).reshape((x.shape[0], n)) + y
+    program = compare_onnx_and_py([x, y], result, [np.ones((2, 3)), np.ones(3)])
+    assert "Reshape" not in op_types(program)

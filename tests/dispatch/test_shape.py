@@ -285,3 +285,16 @@ def test_any_reshape(drawn, dtype, symbolic):
 @given(reshapes(), st.sampled_from(DTYPES), st.booleans())
 def test_any_reshape_of_many(drawn, dtype, symbolic):
     check_reshape(drawn, dtype, symbolic)
+
+
+def test_reshape_to_the_shape_that_is_there_leaves_no_node():
+    x, n = pt.tensor3("x"), pt.tensor("x", shape=(None, 12))
+    same = [x.reshape(x.shape), pt.vector("v").reshape((-1,))]
+    split = n.reshape((n.shape[0], 3, 4))
+    back = split.dimshuffle(0, 2, 1).reshape((n.shape[0], -1))
+    program = compare_onnx_and_py(
+        [x, same[1].owner.inputs[0], n],
+        [pt.exp(same[0]), pt.exp(same[1]), back],
+        [array((2, 0, 3)), array((3,)), array((2, 12))],
+    )
+    assert sorted(op_types(program)) == ["Exp", "Exp", "Reshape", "Reshape", "Transpose"]

@@ -107,3 +107,11 @@ def test_selections_without_a_kernel_broadcast(condition, first, second, dtype):
     (found,) = legalised(bare_op("Where", c, x, y)).run()
     np.testing.assert_array_equal(found, np.where(c, x, y))
     assert found.dtype == dtype
+
+
+def test_product_as_wide_as_its_inner_dimension_needs_no_guard():
+    x, y = np.ones((2, 0, 0)), np.ones((2, 0, 3))
+    model = bare_op("MatMul", x, y, shapes=[("b", "n", "n"), ("b", "n", 3)])
+    model.legalise()
+    assert model.operators() == ["MatMul"]
+    assert model.run()[0].shape == (2, 0, 3)

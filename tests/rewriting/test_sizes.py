@@ -39,3 +39,22 @@ def test_the_product_of_a_vector_made_of_numbers(dtype):
     n, m = pt.scalar("n", dtype=dtype), pt.scalar("m", dtype=dtype)
     values = [np.array(number, dtype) for number in (100, 99)]
     compare_onnx_and_py([n, m], [pt.stack([n, m]).prod(), pt.stack([n]).prod()], values)
+
+
+def test_shape_of_a_part_of_a_split_is_read_from_the_whole():
+    x = pt.tensor3("x")
+    first, second = pt.split(x, [2, 4], axis=2)
+    results = [part.reshape((*part.shape[:2], -1, 2)).sum(axis=1) for part in (first, second)]
+    program = compare_onnx_and_py([x], results, [np.arange(18.0).reshape(3, 1, 6)])
+    assert "ScatterND" not in op_types(program)
+    assert op_types(program).count("Reshape") == 2
+
+
+@pytest.mark.parametrize("position", [0, 1, 2, -1])
+def test_element_of_a_vector_in_which_elements_were_replaced(position):
+    x, v = pt.matrix("x"), pt.lscalar("v")
+    vector = pt.stack([v, v + 1, v + 2])[::1]
+    replaced = pt.set_subtensor(pt.set_subtensor(vector[1], 7)[2], v)
+    added = pt.inc_subtensor(vector[1], 7)
+    outputs = [replaced[position] * x.shape[0], added[position]]
+    compare_onnx_and_py([x, v], outputs, [np.ones((3, 1)), 5])

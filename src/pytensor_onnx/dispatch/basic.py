@@ -25,7 +25,7 @@ from pytensor.tensor.type import DenseTensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import Dim, dims_of, same_sizes
+from pytensor_onnx.dims import CHECKED, Dim, dims_of, same_sizes
 from pytensor_onnx.errors import Problem, UnsupportedCase
 from pytensor_onnx.named_dims import is_named, is_tensor
 
@@ -364,7 +364,10 @@ def check_that(
     name = f"{FAILURE_PREFIX}{type(error).__name__}: {error}"
     failure.producer().name = name
     onnx.scope.failures[name] = error
-    return onnx.if_else(valid, kept.graph([], [kept.Identity(x)]), failed.graph([], [failure]))[0]
+    branches = kept.graph([], [kept.Identity(x)]), failed.graph([], [failure])
+    (checked,) = onnx.if_else(valid, *branches)
+    checked.meta[CHECKED] = x
+    return checked
 
 
 def _is_known_to_hold(condition: ir.Value) -> bool:

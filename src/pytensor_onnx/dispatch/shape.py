@@ -11,7 +11,7 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import Dims, constant_ints, dims_of, sizes_in
+from pytensor_onnx.dims import Dims, constant_ints, dims_of, quotient_dim, sizes_in
 from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
 
 
@@ -67,7 +67,14 @@ def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int |
         size if known is None or known <= 0 else known
         for known, size in zip(static, sizes, strict=True)
     )
-    target = _constant_target(dims_of(x) or (), wanted)
+    dims = dims_of(x)
+    if dims is not None:
+        rest = quotient_dim(dims, [size for size in wanted if size != -1])
+        reached = tuple(rest if size == -1 else size for size in wanted)
+        if len(dims) == len(wanted) and (wanted == (-1,) or (reached == dims and None not in dims)):
+            return x
+        wanted = reached if isinstance(rest, int) else wanted
+    target = _constant_target(dims or (), wanted)
     if target is not None:
         return onnx.Reshape(x, onnx.ints(target), allowzero=int(0 in wanted))
     return onnx.Reshape(x, onnx.cast(shape, "int64"), allowzero=1)

@@ -5,6 +5,7 @@ from pytensor_onnx.passes.fuse_gemm import fuse_gemm
 from pytensor_onnx.passes.fuse_relu_clip import fuse_relu_clip
 from pytensor_onnx.passes.keep_reduced_axes import keep_reduced_axes
 from pytensor_onnx.passes.legalise import legalise
+from pytensor_onnx.passes.merge_equal import merge_equal
 from pytensor_onnx.passes.protect_scales import protect_scales
 from pytensor_onnx.passes.vector_products import vector_products
 
@@ -14,6 +15,7 @@ __all__ = [
     "fuse_relu_clip",
     "keep_reduced_axes",
     "legalise",
+    "merge_equal",
     "protect_scales",
     "vector_products",
 ]

@@ -167,7 +167,8 @@ def nan_arg_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
 def empty_product_form(node: ir.Node) -> Callable[[Builder, ir.Node], ir.Value] | None:
     """Return a form of a MatMul that is zero where the inner dimension is 0, None if it is anyway.
 
-    The runtime then writes the first matrix of a batch only, and fails on unsigned integers.
+    The runtime then writes the first matrix of a batch only, and fails on unsigned integers. A
+    product that is as wide as its inner dimension has no elements.
     """
     left, right = (dims_of(x) for x in node.inputs)
     inner = [*(left or ())[-1:], *(right or ())[-2:-1]]
@@ -175,6 +176,8 @@ def empty_product_form(node: ir.Node) -> Callable[[Builder, ir.Node], ir.Value] 
         return None
     if node.inputs[0] is not None and node.inputs[0].dtype in _SIGNED:
         return _signed_product
+    if any(isinstance(size, str) and size in (dims_of(node.outputs[0]) or ()) for size in inner):
+        return None
     ranks = [None if dims is None else len(dims) for dims in (left, right)]
     return None if ranks[1] == 2 or ranks == [1, 1] else _batched_product
 

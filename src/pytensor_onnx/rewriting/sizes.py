@@ -10,7 +10,7 @@ from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import MakeVector, cast
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import Prod
-from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
 from pytensor_onnx.rewriting.query import register_onnx
 
@@ -32,6 +32,30 @@ def cast_one_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     if not -len(elements) <= position < len(elements):
         return None
     return [cast(elements[position], node.outputs[0].type.dtype)]
+
+
+@register_onnx
+@node_rewriter([Subtensor])
+def read_before_replacing(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace an element of a vector whose elements were replaced by what it is made of.
+
+    The shape of a part of a split is, to PyTensor, a vector of sizes in which one is replaced.
+    """
+    vector, *index = node.inputs
+    if node.op.idx_list != (0,) or vector.owner is None or not isinstance(index[0], Constant):
+        return None
+    op, wanted = vector.owner.op, int(index[0].data)
+    if isinstance(op, MakeVector):
+        elements = vector.owner.inputs
+        inside = -len(elements) <= wanted < len(elements)
+        return [cast(elements[wanted], op.dtype)] if inside else None
+    if not isinstance(op, IncSubtensor) or not op.set_instead_of_inc or op.idx_list != (0,):
+        return None
+    before, value, place = vector.owner.inputs
+    if not isinstance(place, Constant) or wanted < 0 or int(place.data) < 0:
+        return None
+    same = int(place.data) == wanted
+    return [cast(value, vector.type.dtype)] if same else [before[wanted]]
 
 
 @register_onnx

@@ -1,0 +1,76 @@
+"""Nodes that compute the same from the same values are one node.
+
+PyTensor merges equal nodes before the conversion. Equal sizes that it took for different ones are
+known to be equal only afterwards, and with them the masks and positions made of them.
+"""
+
+from collections.abc import Hashable, Mapping
+
+import onnx_ir as ir
+
+from pytensor_onnx.dims import sizes_in
+from pytensor_onnx.scope import ModelScope
+
+_RANDOM = frozenset(
+    (
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("Bernoulli", "Multinomial", "Dropout"),
+    )
+)
+
+
+def merge_equal(model: ir.Model, scope: ModelScope) -> int:
+    """Let the users of a node read the first one in the main graph that is equal to it.
+
+    Nodes with subgraphs, and results of the model, stay.
+
+    Parameters
+    ----------
+    model
+        Model to change in place.
+    scope
+        Names, constants and functions of the model.
+
+    Returns
+    -------
+    int
+        How many nodes are gone.
+    """
+    first: dict[Hashable, ir.Node] = {}
+    count = 0
+    for node in list(model.graph):
+        key = _key(node)
+        if key is None:
+            continue
+        kept = first.setdefault(key, node)
+        if kept is node or any(value.is_graph_output() for value in node.outputs):
+            continue
+        for old, new in zip(node.outputs, kept.outputs, strict=True):
+            ir.convenience.replace_all_uses_with(old, new)
+        model.graph.remove(node, safe=True)
+        count += 1
+    return count
+
+
+def _key(node: ir.Node) -> Hashable | None:
+    """Return what two nodes have in common if they compute the same, None if that is not known."""
+    attributes = _attributes(node.attributes)
+    if attributes is None or (not node.domain and node.op_type in _RANDOM):
+        return None
+    sizes = sizes_in(node.outputs[0]) if node.op_type == "Shape" and not node.domain else None
+    if sizes is not None and None not in sizes:
+        return "Shape", sizes
+    operands = tuple(None if value is None else id(value) for value in node.inputs)
+    return node.domain, node.op_type, node.overload, operands, attributes, len(node.outputs)
+
+
+def _attributes(attributes: Mapping[str, ir.Attr]) -> Hashable | None:
+    entries = []
+    for name, attribute in sorted(attributes.items()):
+        value = attribute.value
+        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+            return None
+        if isinstance(value, ir.TensorProtocol):
+            value = (value.dtype, tuple(value.shape), value.tobytes())
+        entries.append((name, attribute.ref_attr_name, value))
+    return tuple(entries)
