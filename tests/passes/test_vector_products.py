@@ -1,18 +1,39 @@
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
+from pytensor_onnx import export_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 MATRIX = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]])
 VECTOR = np.array([1.0, -1.0, 2.0])
 
 
-@pytest.mark.parametrize("build", [lambda x, v: pt.dot(v, x), lambda x, v: v @ v])
+@pytest.mark.parametrize(
+    "build", [lambda x, v: pt.dot(v, x), lambda x, v: v @ x, lambda x, v: v @ v]
+)
 def test_a_vector_on_the_left_needs_no_other_node(build):
     x, v = pt.matrix("x"), pt.vector("v")
     program = compare_onnx_and_py([x, v], build(x, v), [MATRIX.T, VECTOR])
     assert op_types(program) == ["MatMul"]
+
+
+def test_a_constant_vector_on_the_left_stays_a_vector():
+    x, weights = pt.tensor3("x"), pytensor.shared(VECTOR, name="weights")
+    values = [np.stack([MATRIX.T, -MATRIX.T])]
+    for result in (weights @ x, (weights[None] @ x).squeeze(1)):
+        program = compare_onnx_and_py([x], result, values)
+        assert op_types(program) == ["MatMul"]
+        assert program.model.graph.initializers["weights"].shape == [3]
+
+
+def test_a_state_of_one_row_stays_a_matrix():
+    x, row = pt.matrix("x", shape=(3, 2)), pytensor.shared(VECTOR[None], name="row", shape=(1, 3))
+    program = export_onnx([x], (row @ x).squeeze(0), updates={row: 2 * row})
+    assert program.model.graph.inputs[1].shape == [1, 3]
+    for factor in (1, 2):
+        np.testing.assert_allclose(program(MATRIX.T), factor * VECTOR @ MATRIX.T)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import is_elementwise
+from pytensor_onnx.passes.rewriting import reshape_constant
 from pytensor_onnx.scope import ModelScope, content_key
 
 
@@ -72,10 +73,7 @@ def _shrink(value: ir.Value, graph: ir.Graph, scope: ModelScope) -> int:
     content = content_key(array)
     other = scope.initializers.get((shape, content))
     if other is None and shape:
-        value.const_value = ir.tensor(small, name=value.name)
-        value.shape = ir.Shape(shape)
-        del scope.initializers[array.shape, content]
-        scope.initializers[shape, content] = value
+        reshape_constant(value, shape, scope)
         return len(uses)
     other = other or Builder(scope).constant(small)
     for user, position in uses:

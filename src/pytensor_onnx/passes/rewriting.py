@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.scope import Names, name_values
+from pytensor_onnx.scope import ModelScope, Names, content_key, name_values
 
 GraphLike = ir.Graph | ir.Function
 
@@ -58,6 +58,17 @@ def sole_producer(value: ir.Value | None, op_type: str) -> ir.Node | None:
     if value is None or node is None or node.op_type != op_type or node.domain:
         return None
     return node if len(value.uses()) == 1 and not value.is_graph_output() else None
+
+
+def reshape_constant(value: ir.Value, shape: Sequence[int], scope: ModelScope) -> None:
+    """Store a constant in another shape, under its name; its users must be ready for that."""
+    assert value.const_value is not None
+    array = value.const_value.numpy()
+    content = content_key(array)
+    value.const_value = ir.tensor(array.reshape(shape), name=value.name)
+    value.shape = ir.Shape(shape)
+    del scope.initializers[array.shape, content]
+    scope.initializers[tuple(shape), content] = value
 
 
 def remove_unused(graph: ir.Graph) -> None:
