@@ -4,6 +4,7 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytensor.ifelse import ifelse
 from pytensor.tensor.basic import ARange, MakeVector, scalar_from_tensor, tensor_from_scalar
 
 from pytensor_onnx import InputError, PyTensorONNXError, compile_onnx, export_onnx
@@ -280,3 +281,10 @@ def test_any_split_and_join(drawn, dtype, static):
 @given(partitions(), st.sampled_from(DTYPES), st.booleans())
 def test_any_split_and_join_of_many(drawn, dtype, static):
     check_partition(drawn, dtype, static)
+
+
+def test_a_join_that_is_not_reached_asks_for_no_sizes():
+    x, y, c = pt.matrix("x"), pt.matrix("y"), pt.scalar("c", dtype="bool")
+    result = ifelse(c, pt.join(0, x, y).sum(), x.sum() + y.sum())
+    f = compile_onnx([x, y, c], result, verify=False)
+    assert f(np.ones((2, 3)), np.ones((2, 4)), False) == 14

@@ -72,7 +72,7 @@ def lower_make_vector(op: MakeVector, node: Apply, onnx: Builder, *elements: ir.
 def lower_join(op: Join, node: Apply, onnx: Builder, *tensors: ir.Value) -> ir.Value:
     """Concatenate in the dtype of the result."""
     dims = [dims_of(x) or () for x in tensors]
-    for others in dims[1:]:
+    for others in dims[1:] if not (onnx.in_branch or onnx.in_function) else ():
         for axis, (first, other) in enumerate(zip(dims[0], others, strict=False)):
             if axis != op.axis % len(dims[0]):
                 onnx.scope.equate_dims(first, other)
