@@ -15,6 +15,7 @@ LIFTED = frozenset({"Softmax", "LogSoftmax", "CumSum", "CumProd", "ArgMax", "Arg
 """Operators along one axis, which for a 0-d value can work on one element."""
 
 _GUARD = "guarded against NaN"
+_ABSOLUTE = "absolute error is good enough"
 _SIGNED = {ir.DataType.UINT32: ir.DataType.INT32, ir.DataType.UINT64: ir.DataType.INT64}
 _INT64_BYTES = 8
 
@@ -29,6 +30,18 @@ def mark_guarded(node: ir.Node | None) -> None:
     if node is None:
         raise TypeError("only what a node makes can be guarded")
     node.meta[_GUARD] = True
+
+
+def accept_absolute_error(node: ir.Node | None) -> None:
+    """Mark a node whose relative error does not matter where its values are small."""
+    if node is None:
+        raise TypeError("only what a node makes has an error")
+    node.meta[_ABSOLUTE] = True
+
+
+def is_absolute_error_accepted(node: ir.Node) -> bool:
+    """Return whether the relative error of a node does not matter where its values are small."""
+    return _ABSOLUTE in node.meta
 
 
 def between_casts(
@@ -172,7 +185,7 @@ def empty_product_form(node: ir.Node) -> Callable[[Builder, ir.Node], ir.Value] 
     """
     left, right = (dims_of(x) for x in node.inputs)
     inner = [*(left or ())[-1:], *(right or ())[-2:-1]]
-    if is_guarded(node) or any(isinstance(size, int) and size > 0 for size in inner):
+    if is_guarded(node) or any(map(is_positive, inner)):
         return None
     if node.inputs[0] is not None and node.inputs[0].dtype in _SIGNED:
         return _signed_product

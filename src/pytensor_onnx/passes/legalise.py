@@ -17,7 +17,15 @@ import onnx_ir as ir
 from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.inference import dims_of, signature, type_of_text
-from pytensor_onnx.passes import empty, exact, integer, ordering, pooling, range_indices
+from pytensor_onnx.passes import (
+    definitions,
+    empty,
+    exact,
+    integer,
+    ordering,
+    pooling,
+    range_indices,
+)
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope, Names
 from pytensor_onnx.targets import Profile, main_type
@@ -221,9 +229,13 @@ class _Legaliser:
         if op in profile.refuses_zero_dim and op in exact.LIFTED and self._is_zero_dim(node):
             return exact.lift_zero_dim, f"{op} of a 0-d value lifted to one dimension"
         # A definition is written for the runtime's operators: it knows where they are accurate.
-        is_inaccurate = dtype in profile.inaccurate.get(op, ()) and not place.in_definition
+        is_inaccurate = dtype in profile.inaccurate.get(op, ()) and not (
+            place.in_definition or exact.is_absolute_error_accepted(node)
+        )
         if is_inaccurate and op in self.decompositions:
             return self._decompose, f"{what} computed by a function: more accurate"
+        if is_inaccurate and definitions.has_definition(node):
+            return definitions.convert_definition, f"{what} as it is defined: more accurate"
         if dtype in profile.computed_wider.get(op, ()):
             return self._in_wider(node, dtype, "more accurate")
         if dtype in _INTEGERS:
@@ -300,6 +312,8 @@ class _Legaliser:
         form, change = self._in_wider(node, dtype, "no kernel")
         if form is not None:
             return form, change
+        if definitions.has_definition(node):
+            return definitions.convert_definition, f"{what} as it is defined: no kernel"
         if op == "Where":
             return exact.where_unsigned, f"{what} computed by arithmetic: no kernel"
         if dtype == ir.DataType.UINT64 and op in integer.UINT64:

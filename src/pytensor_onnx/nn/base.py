@@ -1,0 +1,47 @@
+"""Operations of networks: a PyTensor expression that defines each, and the operator that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+from pytensor.compile.builders import SymbolicOp
+from pytensor.graph.basic import Apply
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dispatch.basic import Lowered, convert_inner, onnx_funcify
+from pytensor_onnx.passes.definitions import Definition, carry_definition
+
+
+class NetworkOp(SymbolicOp):
+    """An operation with an inner graph, which every backend of PyTensor runs.
+
+    A subclass says in `build_inner_graph` what it computes and in `emit` which operators of ONNX it
+    is. Where a target lacks the operator in the dtype, the inner graph is converted in its place.
+    """
+
+    emit: Callable[..., Lowered | None]
+    """Receives a builder and the inputs, which are the first operands of what it emits.
+
+    It returns the results, or None where no operator computes this case.
+    """
+
+
+@onnx_funcify.register(NetworkOp)
+def lower_network_op(op: NetworkOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+    """Emit the operator, which carries its definition, or else the definition."""
+    emitted = op.emit(onnx, *inputs)
+    if emitted is None:
+        return convert_inner(op.fgraph, onnx, inputs)
+    values = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
+    carry_definition(values[0].producer(), _definition(op))
+    return values
+
+
+def _definition(op: NetworkOp) -> Definition:
+    count = len(op.fgraph.inputs)
+
+    def define(onnx: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
+        return convert_inner(op.fgraph, onnx, operands[:count])
+
+    return define

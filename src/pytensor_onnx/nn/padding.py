@@ -1,0 +1,68 @@
+"""Padding by a constant."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.nn.base import NetworkOp
+
+Widths = tuple[tuple[int, int], ...]
+
+
+class ConstantPad(NetworkOp):
+    """An array with cells of one value added before and after it along each axis.
+
+    Parameters
+    ----------
+    widths
+        Number of cells before and after, for each axis.
+    value
+        What they hold.
+    """
+
+    __props__ = ("widths", "value")
+    widths: Widths
+    value: float
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Join the array with the new cells, one axis after the other."""
+        fill = np.asarray(self.value, dtype=x.type.dtype)
+        for axis, widths in enumerate(self.widths):
+            sizes = [x.shape[i] if s is None else s for i, s in enumerate(x.type.shape)]
+            before, after = (
+                [pt.full((*sizes[:axis], width, *sizes[axis + 1 :]), fill)] if width else []
+                for width in widths
+            )
+            x = pt.concatenate([*before, x, *after], axis=axis)
+        return [x]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator, whose widths begin with those before all axes."""
+        pads = onnx.ints([pair[i] for i in (0, 1) for pair in self.widths])
+        return onnx.Pad(x, pads, *([] if self.value == 0 else [onnx.number_like(x, self.value)]))
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Leave out the gradients of the new cells."""
+        (gradient,) = output_grads
+        return [
+            gradient[
+                tuple(slice(before, -after if after else None) for before, after in self.widths)
+            ]
+        ]
+
+
+def pad_constant(x: TensorVariable, widths: Widths, value: float) -> TensorVariable:
+    """Pad an array by a constant; without any width it is the array itself."""
+    if not any(map(any, widths)):
+        return x
+    return ConstantPad(widths=widths, value=value)(x)

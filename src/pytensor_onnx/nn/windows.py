@@ -1,0 +1,222 @@
+"""Windows that slide over the spatial axes of an array: their arguments, number and taps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.nn.padding import pad_constant
+
+SPATIAL_RANKS = (1, 2, 3)
+type Ints = int | Sequence[int]
+type Padding = int | Sequence[int | tuple[int, int]]
+type Size = int | TensorVariable
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How windows lie over the spatial axes of an array of shape (N, C, *S).
+
+    Attributes
+    ----------
+    window, stride, dilation
+        For each spatial axis: the number of taps, the distance of windows, the distance of taps.
+    padding
+        For each spatial axis: how many cells are added before and after.
+    ceil_mode
+        Whether a last window may reach beyond the padding, if it starts in the array or in the
+        padding before it.
+    """
+
+    window: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    ceil_mode: bool
+
+    @property
+    def rank(self) -> int:
+        """The number of spatial axes."""
+        return len(self.window)
+
+    def reach(self, axis: int) -> int:
+        """Return the distance from the first to the last tap of a window, plus one."""
+        return (self.window[axis] - 1) * self.dilation[axis] + 1
+
+    def overhang(self, axis: int) -> int:
+        """Return how far the last window may reach beyond the padding."""
+        return self.stride[axis] - 1 if self.ceil_mode else 0
+
+    def count(self, size: Size, axis: int) -> Size:
+        """Return the number of windows along a spatial axis of a size."""
+        before, after = self.padding[axis]
+        stride = self.stride[axis]
+        room = size + before + after - self.reach(axis)
+        if not self.ceil_mode:
+            count = room // stride + 1
+        else:
+            count = _smaller((room + stride - 1) // stride + 1, (size + before - 1) // stride + 1)
+        return max(count, 0) if isinstance(count, int) else pt.maximum(count, 0)
+
+    def attributes(self) -> dict[str, int | list[int]]:
+        """Return the attributes of an ONNX operator that has these windows, without defaults."""
+        attributes: dict[str, int | list[int]] = {"kernel_shape": list(self.window)}
+        if any(stride != 1 for stride in self.stride):
+            attributes["strides"] = list(self.stride)
+        if any(pair != (0, 0) for pair in self.padding):
+            attributes["pads"] = [pads[i] for i in (0, 1) for pads in self.padding]
+        if any(dilation != 1 for dilation in self.dilation):
+            attributes["dilations"] = list(self.dilation)
+        if self.ceil_mode:
+            attributes["ceil_mode"] = 1
+        return attributes
+
+
+def make_windows(
+    rank: int, window: Ints, stride: Ints | None, padding: Padding, dilation: Ints, ceil_mode: bool
+) -> Windows:
+    """Check the arguments of a sliding window and write each of them once for each spatial axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not made of ints, has another length than the number of spatial axes, is
+        out of range, or a window could lie wholly in the padding.
+
+    Examples
+    --------
+    >>> windows = make_windows(2, 3, None, (1, (0, 2)), 1, False)
+    >>> windows.stride, windows.padding
+    ((3, 3), ((1, 1), (0, 2)))
+    """
+    windows = Windows(
+        window=per_axis("window", window, rank),
+        stride=per_axis("stride", window if stride is None else stride, rank),
+        padding=_pairs(padding, rank),
+        dilation=per_axis("dilation", dilation, rank),
+        ceil_mode=bool(ceil_mode),
+    )
+    for size, pads in zip(windows.window, windows.padding, strict=True):
+        if max(pads) >= size:
+            raise ValueError(
+                f"padding {pads} must be smaller than the window of {size}: a window could lie "
+                "wholly in the padding"
+            )
+    return windows
+
+
+def spatial_rank(x: TensorVariable, name: str) -> int:
+    """Return the number of spatial axes of an array of shape (N, C, *S).
+
+    Raises
+    ------
+    TypeError
+        If it is not an array of floats.
+    ValueError
+        If it does not have one to three spatial axes.
+    """
+    if x.type.dtype not in ("float16", "float32", "float64"):
+        raise TypeError(f"{name} takes an array of floats; got one of {x.type.dtype}")
+    if x.type.ndim - 2 not in SPATIAL_RANKS:
+        raise ValueError(
+            f"{name} takes an array of shape (batch, channels, *spatial) with one to three spatial "
+            f"axes; got one of {x.type.ndim} dimensions"
+        )
+    return x.type.ndim - 2
+
+
+def per_axis(name: str, value: Ints, rank: int, smallest: int = 1) -> tuple[int, ...]:
+    """Return an argument as one int for each spatial axis.
+
+    Examples
+    --------
+    >>> per_axis("stride", 2, 3), per_axis("stride", (1, 2), 2)
+    ((2, 2, 2), (1, 2))
+    """
+    values = [value] * rank if isinstance(value, int) else list(value)
+    if len(values) != rank:
+        raise ValueError(f"{name}={value} must be one int, or {rank}: one for each spatial axis")
+    if any(isinstance(v, bool) or not hasattr(v, "__index__") for v in values):
+        raise TypeError(f"{name}={value} must be made of ints")
+    if any(v < smallest for v in values):
+        raise ValueError(f"{name}={value} must not be less than {smallest}")
+    return tuple(int(v) for v in values)
+
+
+def _pairs(padding: Padding, rank: int) -> tuple[tuple[int, int], ...]:
+    entries = [padding] * rank if isinstance(padding, int) else list(padding)
+    if len(entries) != rank:
+        raise ValueError(
+            f"padding={padding} must be one int, or {rank} ints or (before, after) pairs: one for "
+            "each spatial axis"
+        )
+    pairs = []
+    for entry in entries:
+        before, after = per_axis("padding", entry, 2, smallest=0)
+        pairs.append((before, after))
+    return tuple(pairs)
+
+
+def check_fit(x: TensorVariable, windows: Windows) -> None:
+    """Check, where sizes are known, that a window fits and that each one meets the array.
+
+    Raises
+    ------
+    ValueError
+        If a spatial axis is too short.
+    """
+    for axis in range(windows.rank):
+        size = x.type.shape[2 + axis]
+        reach = windows.reach(axis)
+        if size is None:
+            continue
+        if size + sum(windows.padding[axis]) < reach:
+            raise ValueError(
+                f"the window reaches over {reach} cells, but spatial axis {axis} has {size}, and "
+                f"padding {windows.padding[axis]}"
+            )
+        if 0 < size < windows.dilation[axis] and any(windows.padding[axis]):
+            raise ValueError(
+                f"with a dilation of {windows.dilation[axis]}, a window could miss all "
+                f"{size} cells of spatial axis {axis}"
+            )
+
+
+def spatial_size(x: TensorVariable, axis: int) -> Size:
+    """Return the size of a spatial axis, an int where the type knows it."""
+    static = x.type.shape[2 + axis]
+    return x.shape[2 + axis] if static is None else static
+
+
+def taps(x: TensorVariable, windows: Windows, axis: int, count: Size) -> list[TensorVariable]:
+    """Return for each tap along a spatial axis what the windows see there.
+
+    Parameters
+    ----------
+    x
+        Array that is padded already.
+    windows
+        The windows.
+    axis
+        Spatial axis, counted from 0.
+    count
+        Number of windows along it.
+    """
+    before = (slice(None),) * (2 + axis)
+    stride = windows.stride[axis]
+    starts = [tap * windows.dilation[axis] for tap in range(windows.window[axis])]
+    return [x[(*before, slice(start, start + count * stride, stride))] for start in starts]
+
+
+def pad(x: TensorVariable, windows: Windows, value: float) -> TensorVariable:
+    """Pad the spatial axes as far as any window reaches."""
+    widths = [
+        (before, after + windows.overhang(axis))
+        for axis, (before, after) in enumerate(windows.padding)
+    ]
+    return pad_constant(x, ((0, 0), (0, 0), *widths), value)
+
+
+def _smaller(a: Size, b: Size) -> Size:
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else pt.minimum(a, b)
