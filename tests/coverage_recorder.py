@@ -16,6 +16,7 @@ import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.type import HasDataType
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
@@ -110,7 +111,7 @@ def _lowering(operators: set[tuple[str, str]]) -> str:
 
 def _record_node(op: Op, node: Apply, lowering: str) -> None:
     entry = _records[name_of(type(op))]
-    tensors = [v for v in (*node.inputs, *node.outputs) if hasattr(v.type, "dtype")]
+    tensors = [v for v in (*node.inputs, *node.outputs) if isinstance(v.type, HasDataType)]
     inputs = [v for v in tensors if v in node.inputs and not isinstance(v, Constant)] or tensors
     entry["dtypes"].update(v.type.dtype for v in inputs)
     entry["ranks"].update(getattr(v.type, "ndim", 0) for v in inputs[:1])
