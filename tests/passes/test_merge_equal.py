@@ -62,3 +62,8 @@ def test_positions_along_equal_sizes_are_counted_once():
     masks = [pt.arange(v.shape[1]) < 2 for v in (x, y)]
     program = export_onnx([x, y], (x + y) * masks[0] * masks[1])
     assert op_types(program).count("Range") == 1
+
+
+def test_sizes_that_a_check_compares_stay():
+    x, mask = pt.vector("x"), pt.vector("mask", dtype="bool")
+    assert op_types(export_onnx([x, mask], x[mask])).count("Shape") == 2

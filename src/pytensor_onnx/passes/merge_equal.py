@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 
 import onnx_ir as ir
 
-from pytensor_onnx.dims import sizes_in
+from pytensor_onnx.dims import CHECKED, sizes_in
 from pytensor_onnx.scope import ModelScope
 
 _RANDOM = frozenset(
@@ -22,7 +22,8 @@ _RANDOM = frozenset(
 def merge_equal(model: ir.Model, scope: ModelScope) -> int:
     """Let the users of a node read the first one in the main graph that is equal to it.
 
-    Nodes with subgraphs, and results of the model, stay.
+    Nodes with subgraphs, and results of the model, stay; so do the sizes that a check compares,
+    for they are known to be equal only where it holds.
 
     Parameters
     ----------
@@ -38,8 +39,9 @@ def merge_equal(model: ir.Model, scope: ModelScope) -> int:
     """
     first: dict[Hashable, ir.Node] = {}
     count = 0
+    checking = _behind_checks(model.graph)
     for node in list(model.graph):
-        key = _key(node)
+        key = _key(node, by_sizes=node not in checking)
         if key is None:
             continue
         kept = first.setdefault(key, node)
@@ -52,12 +54,27 @@ def merge_equal(model: ir.Model, scope: ModelScope) -> int:
     return count
 
 
-def _key(node: ir.Node) -> Hashable | None:
+def _behind_checks(graph: ir.Graph) -> set[ir.Node]:
+    """Return the nodes that the conditions of checks are computed by."""
+    checks = (node for node in graph if any(CHECKED in value.meta for value in node.outputs))
+    left = [node.inputs[0] for node in checks]
+    found: set[ir.Node] = set()
+    while left:
+        value = left.pop()
+        node = None if value is None else value.producer()
+        if node is not None and node not in found:
+            found.add(node)
+            left.extend(node.inputs)
+    return found
+
+
+def _key(node: ir.Node, *, by_sizes: bool) -> Hashable | None:
     """Return what two nodes have in common if they compute the same, None if that is not known."""
     attributes = _attributes(node.attributes)
     if attributes is None or (not node.domain and node.op_type in _RANDOM):
         return None
-    sizes = sizes_in(node.outputs[0]) if node.op_type == "Shape" and not node.domain else None
+    is_shape = node.op_type == "Shape" and not node.domain
+    sizes = sizes_in(node.outputs[0]) if is_shape and by_sizes else None
     if sizes is not None and None not in sizes:
         return "Shape", sizes
     operands = tuple(None if value is None else id(value) for value in node.inputs)
