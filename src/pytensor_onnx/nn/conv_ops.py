@@ -1,0 +1,318 @@
+"""The Ops of convolution: cross-correlation and its two adjoints, each the gradient of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.nn.taps import (
+    Pairs,
+    Size,
+    Sizes,
+    add_windows,
+    crop,
+    pad_spatial,
+    product,
+    size_of,
+    sizes_of,
+    span,
+    take_windows,
+)
+
+
+class _Convolution(NetworkOp):
+    """What the Ops have in common: how the taps of the filters meet the cells of the images.
+
+    Parameters
+    ----------
+    kernel
+        Sizes of the filters along the spatial axes, None where they are known at run time only.
+    pads
+        Zeros before and after each spatial axis of the images.
+    strides, dilations
+        Distances between windows, and between the taps of one window.
+    groups
+        Number of groups that the channels are divided into.
+    """
+
+    __props__: tuple[str, ...] = ("kernel", "pads", "strides", "dilations", "groups")
+    kernel: tuple[int | None, ...]
+    pads: Pairs
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int
+
+    def geometry(self) -> dict[str, object]:
+        """Return the parameters that an adjoint shares."""
+        return {name: getattr(self, name) for name in _Convolution.__props__}
+
+    def attributes(self) -> dict[str, int | list[int]]:
+        """Return the attributes of the ONNX operator, without defaults."""
+        attributes: dict[str, int | list[int]] = {}
+        if None not in self.kernel:
+            attributes["kernel_shape"] = [k for k in self.kernel if k is not None]
+        if any(map(any, self.pads)):
+            attributes["pads"] = [pair[i] for i in (0, 1) for pair in self.pads]
+        if max(self.strides) > 1:
+            attributes["strides"] = list(self.strides)
+        if max(self.dilations) > 1:
+            attributes["dilations"] = list(self.dilations)
+        if self.groups > 1:
+            attributes["group"] = self.groups
+        return attributes
+
+    def _kernel_of(self, filters: TensorVariable) -> Sizes:
+        sizes = zip(self.kernel, sizes_of(filters), strict=True)
+        return [own if known is None else known for known, own in sizes]
+
+    def _spans(self, kernel: Sizes) -> Sizes:
+        return [span(k, d) for k, d in zip(kernel, self.dilations, strict=True)]
+
+    def _counts(self, sizes: Sizes, kernel: Sizes) -> Sizes:
+        """Return the number of windows along each spatial axis."""
+        axes = zip(sizes, self.pads, self._spans(kernel), self.strides, strict=True)
+        return [(size + sum(pads) - reach) // stride + 1 for size, pads, reach, stride in axes]
+
+    def __str__(self) -> str:
+        options = [f"kernel={self.kernel}"]
+        options += [f"pads={self.pads}"] if any(map(any, self.pads)) else []
+        options += [f"strides={self.strides}"] if max(self.strides) > 1 else []
+        options += [f"dilations={self.dilations}"] if max(self.dilations) > 1 else []
+        options += [f"groups={self.groups}"] if self.groups > 1 else []
+        return f"{type(self).__name__}{{{', '.join(options)}}}"
+
+
+class Conv(_Convolution):
+    """Cross-correlation of images (N, C, *S) with filters (O, C / groups, *K), plus a bias (O,)."""
+
+    def build_inner_graph(
+        self, images: TensorVariable, filters: TensorVariable, *bias: TensorVariable
+    ) -> list[Variable]:
+        kernel = self._kernel_of(filters)
+        padded = pad_spatial(images, self.pads)
+        counts = self._counts(sizes_of(images), kernel)
+        windows = take_windows(padded, kernel, counts, self.strides, self.dilations)
+        n, o = size_of(images, 0), size_of(filters, 0)
+        taps = size_of(filters, 1) * product(kernel)
+        windows = windows.reshape(self._grouped(n, taps, product(counts)))
+        result = filters.reshape(self._grouped(_split(o, self.groups), taps)) @ windows
+        result = result.reshape((n, o, *counts))
+        for vector in bias:
+            result = result + pt.shape_padright(vector, len(counts))
+        return [result]
+
+    def emit(self, onnx: Builder, *operands: ir.Value) -> ir.Value:
+        """Emit the operator of the same name."""
+        return onnx.Conv(*operands, **self.attributes())
+
+    def _grouped(self, *sizes: Size) -> tuple[Size, ...]:
+        """Return a shape with an axis for the groups before the last two, if there are groups."""
+        groups = () if self.groups == 1 else (self.groups,)
+        return (*sizes[:-2], *groups, *sizes[-2:])
+
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[list[Variable]]:
+        """Compute the sizes without computing the convolution."""
+        (n, _, *sizes), (o, _, *own) = input_shapes[:2]
+        kernel = [k if known is None else known for known, k in zip(self.kernel, own, strict=True)]
+        return [[n, o, *map(pt.as_tensor, self._counts(sizes, kernel))]]
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate by the transposed convolution, the gradient of filters and a sum."""
+        images, filters, *bias = inputs
+        (cotangent,) = cotangents
+        gradients = [
+            transposed_onto(self, cotangent, filters, images),
+            ConvFilterGradient(**self.geometry())(images, cotangent),
+        ]
+        if None in self.kernel:
+            gradients[1] = crop(gradients[1], sizes_of(filters))
+        if bias:
+            gradients.append(cotangent.sum(axis=(0, *range(2, cotangent.type.ndim))))
+        return gradients
+
+
+class ConvTranspose(_Convolution):
+    """The adjoint of a cross-correlation in its images: (N, O, *L) becomes (N, C, *S).
+
+    The filters have the shape (O, C / groups, *K), as those of the cross-correlation. The pads are
+    taken off the result; ``output_padding`` is how many cells the images of the cross-correlation
+    have that no window reaches, at the end of each spatial axis.
+    """
+
+    __props__ = (*_Convolution.__props__, "output_padding")
+    output_padding: tuple[int, ...]
+
+    def build_inner_graph(
+        self, images: TensorVariable, filters: TensorVariable, *bias: TensorVariable
+    ) -> list[Variable]:
+        kernel, counts = self._kernel_of(filters), sizes_of(images)
+        n, o, c = size_of(images, 0), size_of(images, 1), size_of(filters, 1)
+        taps = c * product(kernel)
+        groups = () if self.groups == 1 else (self.groups,)
+        per_group = _split(o, self.groups)
+        matrix = filters.reshape((*groups, per_group, taps)).mT
+        windows = matrix @ images.reshape((n, *groups, per_group, product(counts)))
+        windows = windows.reshape((n, c * self.groups, *kernel, *counts))
+        result = add_windows(windows, self._spans(kernel), self.strides, self.dilations)
+        extra = [
+            (0, max(more - after, 0))
+            for more, (_, after) in zip(self.output_padding, self.pads, strict=True)
+        ]
+        starts = [before for before, _ in self.pads]
+        result = crop(pad_spatial(result, extra), self._sizes(counts, kernel), starts)
+        for vector in bias:
+            result = result + pt.shape_padright(vector, len(counts))
+        return [result]
+
+    def emit(self, onnx: Builder, *operands: ir.Value) -> ir.Value:
+        """Emit the operator of the same name."""
+        more = {"output_padding": list(self.output_padding)} if any(self.output_padding) else {}
+        return onnx.ConvTranspose(*operands, **self.attributes(), **more)
+
+    def _sizes(self, counts: Sizes, kernel: Sizes) -> Sizes:
+        """Return the spatial sizes of the result."""
+        axes = zip(
+            counts, self.strides, self._spans(kernel), self.pads, self.output_padding, strict=True
+        )
+        return [
+            (count - 1) * stride + reach - sum(pads) + more
+            for count, stride, reach, pads, more in axes
+        ]
+
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[list[Variable]]:
+        """Compute the sizes without computing the convolution."""
+        (n, _, *counts), (_, c, *own) = input_shapes[:2]
+        kernel = [k if known is None else known for known, k in zip(self.kernel, own, strict=True)]
+        return [[n, c * self.groups, *map(pt.as_tensor, self._sizes(counts, kernel))]]
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate by the cross-correlation that this is the adjoint of."""
+        images, filters, *bias = inputs
+        (cotangent,) = cotangents
+        reached, geometry = self._reached(cotangent)
+        gradients = [
+            Conv(**geometry)(reached, filters),
+            ConvFilterGradient(**geometry)(reached, images),
+        ]
+        if None in self.kernel:
+            gradients[1] = crop(gradients[1], sizes_of(filters))
+        if bias:
+            gradients.append(cotangent.sum(axis=(0, *range(2, cotangent.type.ndim))))
+        return gradients
+
+    def _reached(self, cotangent: TensorVariable) -> tuple[TensorVariable, dict[str, object]]:
+        """Return the cells that windows reach, and how: output padding may leave room for more."""
+        pads, sizes = [], list(sizes_of(cotangent))
+        for axis, (before, after) in enumerate(self.pads):
+            more = (
+                self.output_padding[axis] if self.output_padding[axis] >= self.strides[axis] else 0
+            )
+            pads.append((before, max(after - more, 0)))
+            sizes[axis] = sizes[axis] - max(more - after, 0)
+        geometry = self.geometry() | {"pads": tuple(pads)}
+        return crop(cotangent, sizes) if sizes != sizes_of(cotangent) else cotangent, geometry
+
+
+class ConvFilterGradient(_Convolution):
+    """The adjoint of a cross-correlation in its filters.
+
+    Takes images (N, C, *S) and the gradient (N, O, *L) of the result, and returns the gradient
+    (O, C / groups, *K) of the filters. Where the kernel is not known it is as large as the images
+    leave room for.
+    """
+
+    def build_inner_graph(self, images: TensorVariable, gradient: TensorVariable) -> list[Variable]:
+        counts = sizes_of(gradient)
+        kernel = self._taps(sizes_of(images), counts)
+        padded = pad_spatial(images, self.pads)
+        windows = take_windows(padded, kernel, counts, self.strides, self.dilations)
+        n, c, o = size_of(images, 0), size_of(images, 1), size_of(gradient, 1)
+        groups, per_group = self.groups, _split(o, self.groups)
+        c_group = _split(c, groups)
+        taps, cells = c_group * product(kernel), product(counts)
+        # (groups, O / groups, N * L) @ (groups, N * L, C / groups * K)
+        left = gradient.reshape((n, groups, per_group, cells)).transpose((1, 2, 0, 3))
+        right = windows.reshape((n, groups, taps, cells)).transpose((1, 0, 3, 2))
+        left = left.reshape((groups, per_group, n * cells))
+        right = right.reshape((groups, n * cells, taps))
+        result = left[0] @ right[0] if groups == 1 else left @ right
+        return [result.reshape((o, c_group, *kernel))]
+
+    def emit(self, onnx: Builder, *operands: ir.Value) -> None:
+        """Emit no operator: ONNX has none. A rewrite makes a cross-correlation of it."""
+        return None
+
+    def _taps(self, sizes: Sizes, counts: Sizes) -> Sizes:
+        axes = zip(self.kernel, sizes, counts, self.pads, self.strides, self.dilations, strict=True)
+        return [
+            (size + sum(pads) - span(count, stride)) // dilation + 1 if taps is None else taps
+            for taps, size, count, pads, stride, dilation in axes
+        ]
+
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[list[Variable]]:
+        """Compute the sizes without computing the gradient."""
+        (_, c, *sizes), (_, o, *counts) = input_shapes
+        c_group = c if self.groups == 1 else c // self.groups
+        return [[o, c_group, *map(pt.as_tensor, self._taps(sizes, counts))]]
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate by the transposed convolution and the cross-correlation."""
+        images, gradient = inputs
+        (filters,) = cotangents
+        return [
+            transposed_onto(self, gradient, filters, images),
+            Conv(**self.geometry())(images, filters),
+        ]
+
+
+def transposed_onto(
+    op: _Convolution, gradient: TensorVariable, filters: TensorVariable, images: TensorVariable
+) -> TensorVariable:
+    """Return the gradient of the images of a cross-correlation, which has their spatial sizes.
+
+    Where a stride leaves cells that no window reaches, and how many is not known before run time,
+    the transposed convolution makes as many as there can be, and what is too much is cut off.
+    """
+    kernel = op._kernel_of(filters)
+    sizes = sizes_of(images)
+    left_over: list[int] = []
+    for axis, stride in enumerate(op.strides):
+        room = sizes[axis] + sum(op.pads[axis]) - span(kernel[axis], op.dilations[axis])
+        left_over.append(room % stride if isinstance(room, int) else stride - 1)
+    transposed = ConvTranspose(**op.geometry(), output_padding=tuple(left_over))
+    result = transposed(gradient, filters)
+    axes = zip(sizes, kernel, op.strides, strict=True)
+    if all(stride == 1 or isinstance(size, int) and isinstance(k, int) for size, k, stride in axes):
+        return result
+    return crop(result, sizes)
+
+
+def _split(size: Size, groups: int) -> Size:
+    return size if groups == 1 else size // groups
