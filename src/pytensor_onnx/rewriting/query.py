@@ -12,8 +12,9 @@ INCOMPATIBLE = (
     # Their place is taken by `structured_products`.
     "dot_diag_to_elemwise",
     "selection_dot_to_indexing",
-    # That of `divisions`.
+    # That of `divisions`, and that of `diagonals`.
     "local_div_by_one",
+    "extract_diag_lift_pass",
     "BlasOpt",
     "fusion",
     "inplace",
