@@ -5,7 +5,6 @@ from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers it
 from pytensor_onnx.rewriting import choices as choices  # registers its rewrite
 from pytensor_onnx.rewriting import diagonals as diagonals  # registers its rewrite
 from pytensor_onnx.rewriting import divisions as divisions  # registers its rewrite
-from pytensor_onnx.rewriting import constants as constants  # registers its rewrite
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
 from pytensor_onnx.rewriting import loop_products as loop_products  # registers its rewrite
