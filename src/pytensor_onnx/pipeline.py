@@ -9,6 +9,7 @@ from pytensor_onnx.passes import (
     keep_reduced_axes,
     legalise,
     merge_equal,
+    move_transposes,
     protect_scales,
     vector_products,
 )
@@ -44,6 +45,7 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
     drop_leading_axes(model, scope)
     merge_equal(model, scope)
     keep_reduced_axes(model, scope)
+    move_transposes(model, scope)
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)
     changes = legalise(

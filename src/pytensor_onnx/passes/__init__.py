@@ -4,6 +4,7 @@ from pytensor_onnx.passes.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fuse_gemm import fuse_gemm
 from pytensor_onnx.passes.fuse_relu_clip import fuse_relu_clip
 from pytensor_onnx.passes.keep_reduced_axes import keep_reduced_axes
+from pytensor_onnx.passes.layout import move_transposes
 from pytensor_onnx.passes.legalise import legalise
 from pytensor_onnx.passes.merge_equal import merge_equal
 from pytensor_onnx.passes.protect_scales import protect_scales
@@ -16,6 +17,7 @@ __all__ = [
     "keep_reduced_axes",
     "legalise",
     "merge_equal",
+    "move_transposes",
     "protect_scales",
     "vector_products",
 ]
