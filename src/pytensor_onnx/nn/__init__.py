@@ -10,26 +10,39 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytensor_onnx.nn.activations import sigmoid, silu, swish
     from pytensor_onnx.nn.conv import conv1d, conv2d, conv3d
+    from pytensor_onnx.nn.detection import non_max_suppression
+    from pytensor_onnx.nn.norm import batch_norm, batch_norm_train
     from pytensor_onnx.nn.pool import max_pool
+    from pytensor_onnx.nn.resize import resize, upsample
 
 _MODULES = {
+    "batch_norm": "norm",
+    "batch_norm_train": "norm",
     "conv1d": "conv",
     "conv2d": "conv",
     "conv3d": "conv",
     "max_pool": "pool",
+    "non_max_suppression": "detection",
+    "resize": "resize",
     "sigmoid": "activations",
     "silu": "activations",
     "swish": "activations",
+    "upsample": "resize",
 }
 
 __all__ = [
+    "batch_norm",
+    "batch_norm_train",
     "conv1d",
     "conv2d",
     "conv3d",
     "max_pool",
+    "non_max_suppression",
+    "resize",
     "sigmoid",
     "silu",
     "swish",
+    "upsample",
 ]
 
 
