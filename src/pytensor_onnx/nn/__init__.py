@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytensor_onnx.nn.detection import non_max_suppression
     from pytensor_onnx.nn.norm import batch_norm, batch_norm_train
     from pytensor_onnx.nn.pool import max_pool
-    from pytensor_onnx.nn.resize import resize, upsample
+    from pytensor_onnx.nn.resizing import resize, upsample
 
 _MODULES = {
     "batch_norm": "norm",
@@ -23,11 +23,11 @@ _MODULES = {
     "conv3d": "conv",
     "max_pool": "pool",
     "non_max_suppression": "detection",
-    "resize": "resize",
+    "resize": "resizing",
     "sigmoid": "activations",
     "silu": "activations",
     "swish": "activations",
-    "upsample": "resize",
+    "upsample": "resizing",
 }
 
 __all__ = [
