@@ -60,7 +60,7 @@ def test_every_pair_of_floats_divides(dtype):
     compare_onnx_and_py([x, y], divided(x, y), [values[:, None], values[None]], signed_zeros=True)
 
 
-@pytest.mark.parametrize("divisor", [1.0, -1.0, 0.1, 0.0, -0.0, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("divisor", [-1.0, 0.1, 0.0, -0.0, np.inf, -np.inf, np.nan])
 def test_every_float_divides_by_a_constant(divisor):
     x = pt.vector("x")
     y = pt.constant(np.array(divisor))
