@@ -1,7 +1,8 @@
 """Dimensions of values, and what is known of the sizes that integer values hold.
 
 A dimension is an int, the name of a dimension whose size is known at run time, or None. Equal
-names mean equal sizes. A product of named dimensions is named after its factors: ``2*n*m``.
+names mean equal sizes. A product of named dimensions is named after its factors: ``2*n*m``; a sum
+after its terms: ``n+1``.
 """
 
 from collections import Counter
@@ -61,6 +62,8 @@ def product_dim(dims: Sequence[Dim]) -> Dim:
     --------
     >>> product_dim([2, 3]), product_dim(["n", 2, "m"]), product_dim(["n", 0]), product_dim([])
     (6, '2*m*n', 0, 1)
+    >>> product_dim(["n+1", 2]), quotient_dim(["2*(n+1)"], [2])
+    ('2*(n+1)', 'n+1')
     """
     coefficient, names = 1, Counter[str]()
     for dim in dims:
@@ -69,6 +72,43 @@ def product_dim(dims: Sequence[Dim]) -> Dim:
         number, factors = _factors(dim)
         coefficient, names = coefficient * number, names + factors
     return _dim(coefficient, names)
+
+
+def sum_dim(dims: Sequence[Dim]) -> Dim:
+    """Return the sum of dimensions, None where one is unknown or the name would be too long.
+
+    Examples
+    --------
+    >>> sum_dim([2, 3]), sum_dim(["n", 1]), sum_dim(["n+1", "m", 2]), sum_dim(["2*n", 1])
+    (5, 'n+1', 'm+n+3', None)
+    """
+    number, names = 0, list[str]()
+    for dim in dims:
+        if dim is None or (isinstance(dim, str) and ("*" in dim or "[" in dim)):
+            return None
+        if isinstance(dim, int):
+            number += dim
+            continue
+        terms = dim.split("+")
+        number += sum(int(term) for term in terms if term.isdecimal())
+        names += [term for term in terms if not term.isdecimal()]
+    if not names:
+        return number
+    name = "+".join([*sorted(names), *([str(number)] if number else [])])
+    return name if len(name) <= _LONGEST_NAME else None
+
+
+def is_positive(dim: Dim) -> bool:
+    """Return whether a dimension is known not to be empty.
+
+    Examples
+    --------
+    >>> is_positive(2), is_positive("n+1"), is_positive("n"), is_positive(0)
+    (True, True, False, False)
+    """
+    if isinstance(dim, str):
+        return "*" not in dim and "[" not in dim and dim.rpartition("+")[2].isdecimal()
+    return dim is not None and dim > 0
 
 
 def quotient_dim(whole: Sequence[Dim], parts: Sequence[Dim]) -> Dim:
@@ -96,7 +136,7 @@ def slice_dim(dim: str, start: int, stop: int, step: int) -> Dim:
     >>> slice_dim("n", 0, -1, 1), slice_dim("n", 1, 2**63 - 1, 2)
     ('n[:-1]', 'n[1::2]')
     """
-    if "*" in dim or len(dim) > _LONGEST_NAME:
+    if "*" in dim or "+" in dim or len(dim) > _LONGEST_NAME:
         return None
     bounds = [str(bound) if -_OPEN < bound < _OPEN else "" for bound in (start, stop)]
     return f"{dim}[{bounds[0] if start else ''}:{bounds[1]}{f':{step}' if step != 1 else ''}]"
@@ -105,7 +145,7 @@ def slice_dim(dim: str, start: int, stop: int, step: int) -> Dim:
 def _factors(dim: int | str) -> tuple[int, Counter[str]]:
     if isinstance(dim, int):
         return dim, Counter()
-    first, *rest = dim.split("*")
+    first, *rest = (factor.strip("()") for factor in dim.split("*"))
     return (int(first), Counter(rest)) if first.isdecimal() else (1, Counter([first, *rest]))
 
 
@@ -113,6 +153,8 @@ def _dim(coefficient: int, names: Counter[str]) -> int | str:
     factors = sorted(names.elements())
     if not factors or coefficient == 0:
         return coefficient
+    if len(factors) > 1 or coefficient != 1:
+        factors = [f"({factor})" if "+" in factor else factor for factor in factors]
     return "*".join(factors if coefficient == 1 else [str(coefficient), *factors])
 
 
@@ -236,6 +278,17 @@ def _sizes_of_mul(node: ir.Node) -> Dims | None:
     return tuple(product_dim(pair) for pair in zip(first, second, strict=True))
 
 
+def _sizes_of_add(node: ir.Node) -> Dims | None:
+    first, second = sizes_in(node.inputs[0]), sizes_in(node.inputs[1])
+    if first is None or second is None or len(first) != len(second):
+        return None
+    pairs = zip(first, second, strict=True)
+    return tuple(
+        None if any(isinstance(size, int) and size < 0 for size in pair) else sum_dim(pair)
+        for pair in pairs
+    )
+
+
 def _sizes_of_product(node: ir.Node) -> Dims | None:
     sizes = sizes_in(node.inputs[0])
     return None if sizes is None else (product_dim(sizes),)
@@ -247,6 +300,7 @@ _SIZE_RULES: dict[str, Callable[[ir.Node], Dims | None]] = {
     "Gather": _sizes_of_gather,
     "Slice": _sizes_of_slice,
     "Mul": _sizes_of_mul,
+    "Add": _sizes_of_add,
     "ReduceProd": _sizes_of_product,
 }
 _SIZE_RULES |= dict.fromkeys(("Squeeze", "Unsqueeze", "Identity", "Cast"), _sizes_of_input)

@@ -22,6 +22,7 @@ from pytensor_onnx.dims import (
     quotient_dim,
     sizes_in,
     slice_dim,
+    sum_dim,
 )
 
 Operands = Sequence[ir.Value | None]
@@ -254,11 +255,7 @@ def _concat(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
         return None
     known = [dims for dims in shapes if dims is not None]
     axis = attributes["axis"] % len(known[0])
-    sizes = [dims[axis] for dims in known]
-    joined = sum(d for d in sizes if isinstance(d, int))
-    size: Dim = joined if all(isinstance(d, int) for d in sizes) else None
-    if len(sizes) == 1:
-        size = sizes[0]
+    size = sum_dim([dims[axis] for dims in known])
     return tuple(
         size if i == axis else next((s[i] for s in known if isinstance(s[i], int)), d)
         for i, d in enumerate(known[0])

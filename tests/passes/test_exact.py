@@ -115,3 +115,10 @@ def test_product_as_wide_as_its_inner_dimension_needs_no_guard():
     model.legalise()
     assert model.operators() == ["MatMul"]
     assert model.run()[0].shape == (2, 0, 3)
+
+
+def test_product_over_a_size_and_one_more_needs_no_guard():
+    x, y = np.ones((2, 3, 1)), np.ones((2, 1, 3))
+    model = bare_op("MatMul", x, y, shapes=[("b", 3, "n+1"), ("b", "n+1", 3)])
+    model.legalise()
+    assert model.operators() == ["MatMul"]

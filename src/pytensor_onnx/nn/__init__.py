@@ -9,21 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytensor_onnx.nn.activations import sigmoid, silu, swish
-    from pytensor_onnx.nn.conv import conv1d, conv2d, conv3d
+    from pytensor_onnx.nn.attention_op import attention
+    from pytensor_onnx.nn.conv import (
+        causal_conv1d,
+        conv1d,
+        conv2d,
+        conv3d,
+        depthwise_conv2d,
+        separable_conv2d,
+    )
+    from pytensor_onnx.nn.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
     from pytensor_onnx.nn.detection import non_max_suppression
     from pytensor_onnx.nn.norm import batch_norm, batch_norm_train
     from pytensor_onnx.nn.pool import max_pool
     from pytensor_onnx.nn.resizing import resize, upsample
 
 _MODULES = {
+    "attention": "attention_op",
     "batch_norm": "norm",
     "batch_norm_train": "norm",
+    "causal_conv1d": "conv",
     "conv1d": "conv",
+    "conv1d_transpose": "conv_transpose",
     "conv2d": "conv",
+    "conv2d_transpose": "conv_transpose",
     "conv3d": "conv",
+    "conv3d_transpose": "conv_transpose",
+    "depthwise_conv2d": "conv",
     "max_pool": "pool",
     "non_max_suppression": "detection",
     "resize": "resizing",
+    "separable_conv2d": "conv",
     "sigmoid": "activations",
     "silu": "activations",
     "swish": "activations",
@@ -31,14 +47,21 @@ _MODULES = {
 }
 
 __all__ = [
+    "attention",
     "batch_norm",
     "batch_norm_train",
+    "causal_conv1d",
     "conv1d",
+    "conv1d_transpose",
     "conv2d",
+    "conv2d_transpose",
     "conv3d",
+    "conv3d_transpose",
+    "depthwise_conv2d",
     "max_pool",
     "non_max_suppression",
     "resize",
+    "separable_conv2d",
     "sigmoid",
     "silu",
     "swish",

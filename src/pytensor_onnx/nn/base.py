@@ -10,6 +10,7 @@ from pytensor.graph.basic import Apply
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import Lowered, convert_inner, onnx_funcify
+from pytensor_onnx.linker import rewritten_inner_graph
 from pytensor_onnx.passes.definitions import Definition, carry_definition
 
 
@@ -21,7 +22,7 @@ class NetworkOp(SymbolicOp):
     """
 
     emit: Callable[..., Lowered | None]
-    """Receives a builder and the inputs, which are the first operands of what it emits.
+    """Receives a builder and the inputs, which are the first operands given to what it emits.
 
     It returns the results, or None where no operator computes this case.
     """
@@ -32,7 +33,7 @@ def lower_network_op(op: NetworkOp, node: Apply, onnx: Builder, *inputs: ir.Valu
     """Emit the operator, which carries its definition, or else the definition."""
     emitted = op.emit(onnx, *inputs)
     if emitted is None:
-        return convert_inner(op.fgraph, onnx, inputs)
+        return convert_inner(rewritten_inner_graph(op), onnx, inputs)
     values = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
     carry_definition(values[0].producer(), _definition(op))
     return values
@@ -42,6 +43,7 @@ def _definition(op: NetworkOp) -> Definition:
     count = len(op.fgraph.inputs)
 
     def define(onnx: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
-        return convert_inner(op.fgraph, onnx, operands[:count])
+        given = [operand for operand in operands if operand is not None]
+        return convert_inner(op.fgraph, onnx, given[:count])
 
     return define

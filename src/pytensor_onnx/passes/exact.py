@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import is_positive
 from pytensor_onnx.folding import fold_last_axis, merge_axes
 from pytensor_onnx.inference import constant_ints, dims_of, dtype_of, signature
 

@@ -1,0 +1,332 @@
+"""Scaled dot-product attention: masks, groups of heads, keys and values of earlier steps."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytensor.tensor as pt
+from pytensor.gradient import DisconnectedType, grad
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import sum_dim
+from pytensor_onnx.nn.base import NetworkOp
+
+OPERATOR_OPSET = 23
+
+
+class Attention(NetworkOp):
+    """Attention of queries to keys; the inputs are q, k, v, then a mask, then past keys and values.
+
+    Parameters
+    ----------
+    q_num_heads, kv_num_heads
+        Into how many heads the last axis of arrays of rank 3 is divided; 0 for arrays of rank 4.
+    scale
+        Factor of the products, None for one over the square root of the size of a head.
+    is_causal
+        Whether a query meets only the keys up to its own position, which is counted from the
+        first of the past keys.
+    softcap
+        Bound of the scores, 0 for none.
+    has_mask, has_past
+        Which of the optional inputs are there.
+    """
+
+    __props__ = (
+        *("q_num_heads", "kv_num_heads", "scale", "is_causal", "softcap"),
+        *("has_mask", "has_past"),
+    )
+    q_num_heads: int
+    kv_num_heads: int
+    scale: float | None
+    is_causal: bool
+    softcap: float
+    has_mask: bool
+    has_past: bool
+
+    def build_inner_graph(
+        self, q: TensorVariable, k: TensorVariable, v: TensorVariable, *others: TensorVariable
+    ) -> list[Variable]:
+        """Return the result, and the keys and values to be met in the next step."""
+        mask = others[0] if self.has_mask else None
+        keys, values = (self._heads_first(x) for x in (k, v))
+        present, past_length = [], None
+        if self.has_past:
+            past_length = others[-2].shape[2]
+            keys = pt.concatenate([others[-2], keys], axis=2)
+            values = pt.concatenate([others[-1], values], axis=2)
+            present = [keys, values]
+        groups = self._groups(q, k)
+        queries = self._grouped_queries(q, groups)
+        if groups:
+            keys, values = keys[:, :, None], values[:, :, None]
+        scores = (queries @ keys.mT) * self._scale(queries)
+        if self.softcap:
+            cap = np.asarray(self.softcap, dtype=q.type.dtype)
+            scores = cap * pt.tanh(scores / cap)
+        if self.is_causal and not (self.has_past and queries.type.shape[-2] == 1):
+            scores = scores + _causal_mask(scores, past_length)
+        if mask is not None:
+            scores = _masked(scores, _grouped_mask(mask, groups) if groups else mask)
+        result = pt.special.softmax(scores, axis=-1) @ values
+        return [self._as_given(result, q, groups), *present]
+
+    def _groups(self, q: TensorVariable, k: TensorVariable) -> tuple[int, int] | None:
+        """Return the number of heads of keys and of the queries for each, None where it is one."""
+        merged = q.type.ndim == 3
+        heads = self.q_num_heads if merged else q.type.shape[1]
+        fewer = self.kv_num_heads if merged else k.type.shape[1]
+        return None if not heads or not fewer or heads == fewer else (fewer, heads // fewer)
+
+    def _heads_first(self, x: TensorVariable) -> TensorVariable:
+        return split_heads(x, self.kv_num_heads) if x.type.ndim == 3 else x
+
+    def _grouped_queries(self, q: TensorVariable, groups: tuple[int, int] | None) -> TensorVariable:
+        if q.type.ndim == 3:
+            return split_heads(q, *(groups or (self.q_num_heads,)))
+        return q if groups is None else pt.split_dims(q, shape=groups, axis=1)
+
+    def _scale(self, queries: TensorVariable) -> Any:
+        dtype, size = queries.type.dtype, queries.type.shape[-1]
+        if self.scale is not None:
+            return np.asarray(self.scale, dtype=dtype)
+        if size is not None:
+            return np.asarray(size**-0.5, dtype=dtype)
+        return 1 / pt.sqrt(queries.shape[-1].astype(dtype))
+
+    def _as_given(
+        self, result: TensorVariable, q: TensorVariable, groups: tuple[int, int] | None
+    ) -> TensorVariable:
+        if q.type.ndim == 3:
+            return merge_heads(result)
+        return result if groups is None else pt.join_dims(result, start_axis=1, n_axes=2)
+
+    def emit(self, onnx: Builder, *inputs: ir.Value) -> list[ir.Value] | None:
+        """Emit one operator where ONNX has it and means the same by it.
+
+        The operator has its scale in float32, and leaves open what a query gets that meets no key,
+        and whether scores are bounded before or after they are masked.
+        """
+        self._equate_sizes(onnx, inputs)
+        open_case = self.has_mask or self.softcap or inputs[0].dtype == ir.DataType.DOUBLE
+        if onnx.scope.opset_version < OPERATOR_OPSET or open_case:
+            return None
+        q, k, v, *past = inputs
+        heads = {"q_num_heads": self.q_num_heads, "kv_num_heads": self.kv_num_heads}
+        results = onnx.Attention(
+            *(q, k, v, *([None, *past] if past else [])),
+            is_causal=int(self.is_causal),
+            outputs=3 if past else 1,
+            **(heads if self.q_num_heads else {}),
+            **({} if self.scale is None else {"scale": self.scale}),
+        )
+        results = results if past else [results]
+        if onnx.in_function:
+            return results
+        results[0].shape = ir.Shape([*onnx.dims(q)[:-1], None])
+        for result, before, new in zip(results[1:], past, (k, v), strict=False):
+            dims, added = onnx.dims(before), onnx.dims(new)[1 if self.q_num_heads else 2]
+            length = sum_dim([onnx.scope.canonical_dim(dim) for dim in (dims[2], added)])
+            result.shape = ir.Shape([*dims[:2], length, dims[3]])
+        return results
+
+    def _equate_sizes(self, onnx: Builder, inputs: Sequence[ir.Value]) -> None:
+        """Note that all have the same batch, and each key a value."""
+        if onnx.in_branch or onnx.in_function:
+            return
+        q, k, v, *past = (onnx.dims(x) for x in (*inputs[:3], *inputs[3 + self.has_mask :]))
+        for dims in (k, v, *past):
+            onnx.scope.equate_dims(q[0], dims[0])
+        length = 1 if self.q_num_heads else 2
+        onnx.scope.equate_dims(k[length], v[length])
+        if past:
+            onnx.scope.equate_dims(past[0][2], past[1][2])
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate the definition, whose parts backends then share with the result."""
+        results = self.build_inner_graph(*inputs)
+        known = {
+            result: cotangent
+            for result, cotangent in zip(results, cotangents, strict=True)
+            if not isinstance(cotangent.type, DisconnectedType)
+        }
+        real = [v for v in inputs if v.type.dtype != "bool"]
+        found = iter(grad(None, real, known_grads=known, disconnected_inputs="ignore"))
+        return [pt.zeros(v.shape) if v.type.dtype == "bool" else next(found) for v in inputs]
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    q_num_heads: int | None = None,
+    kv_num_heads: int | None = None,
+    past_key: Any = None,
+    past_value: Any = None,
+) -> Any:
+    r"""Return the values, averaged by the softmax of how well their keys fit each query.
+
+    .. math:: \mathrm{softmax}(s\, Q K^\top + M)\, V
+
+    as the operator ``Attention`` of ONNX defines it.
+
+    Parameters
+    ----------
+    q, k, v
+        Floats of one dtype and of shape (batch, heads, length, size); or (batch, length,
+        heads * size), with the number of heads given. There may be fewer heads of keys and values:
+        each then serves a group of consecutive heads of queries.
+    mask
+        What is added to the scores, or booleans that are True where a query meets a key; of a shape
+        that broadcasts to (batch, heads, length of q, length of past and k).
+    is_causal
+        Whether query i meets only the keys up to i. Past keys come first: with p of them, query i
+        has the position p + i.
+    scale
+        Factor s; one over the square root of the size of a head unless given.
+    softcap
+        If not 0, scores s become ``softcap * tanh(s / softcap)``, before they are masked.
+    q_num_heads, kv_num_heads
+        Numbers of heads, for arrays of rank 3; the second equals the first unless given.
+    past_key, past_value
+        Keys and values of earlier steps, of shape (batch, heads, length, size).
+
+    Returns
+    -------
+    TensorVariable or tuple of TensorVariable
+        The result, in the layout of q. With past keys and values also those of past and present
+        together, of rank 4: the past of the next step. A query that meets no key gives NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If dtypes, ranks or known sizes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q = np.zeros((1, 1, 2, 1))
+    >>> v = np.array([1.0, 3.0]).reshape(1, 1, 2, 1)
+    >>> attention(q, q, v, is_causal=True).eval().ravel()
+    array([1., 2.])
+    """
+    q, k, v = (pt.as_tensor(x) for x in (q, k, v))
+    if (past_key is None) != (past_value is None):
+        raise ValueError("attention takes past_key and past_value together, or neither")
+    past = [] if past_key is None else [pt.as_tensor(past_key), pt.as_tensor(past_value)]
+    masks = [] if mask is None else [_as_mask(mask, q.type.dtype)]
+    _check_arrays(q, k, v, past)
+    heads = _numbers_of_heads(q, k, q_num_heads, kv_num_heads)
+    op = Attention(
+        q_num_heads=heads[0],
+        kv_num_heads=heads[1],
+        scale=None if scale is None else float(scale),
+        is_causal=bool(is_causal),
+        softcap=float(softcap),
+        has_mask=bool(masks),
+        has_past=bool(past),
+    )
+    results = op(q, k, v, *masks, *past, return_list=True)
+    return tuple(results) if past else results[0]
+
+
+def split_heads(x: TensorVariable, *heads: int) -> TensorVariable:
+    """Return (batch, length, heads * size) as (batch, heads, length, size)."""
+    width, number = x.type.shape[2], math.prod(heads)
+    size = x.shape[2] // number if width is None else width // number
+    split = x.reshape((x.shape[0], x.shape[1], *heads, size))
+    return split.dimshuffle(0, *range(2, 2 + len(heads)), 1, 2 + len(heads))
+
+
+def merge_heads(x: TensorVariable) -> TensorVariable:
+    """Return (batch, heads, length, size) as (batch, length, heads * size)."""
+    rank = x.type.ndim
+    heads_last = x.dimshuffle(0, rank - 2, *range(1, rank - 2), rank - 1)
+    return pt.join_dims(heads_last, start_axis=2, n_axes=rank - 2)
+
+
+def _causal_mask(scores: TensorVariable, past_length: TensorVariable | None) -> TensorVariable:
+    never = np.asarray(-np.inf, dtype=scores.type.dtype)
+    rows, columns = (pt.arange(scores.shape[axis]) for axis in (-2, -1))
+    last = rows if past_length is None else rows + past_length
+    return pt.where(columns <= last[:, None], np.zeros_like(never), never)
+
+
+def _masked(scores: TensorVariable, mask: TensorVariable) -> TensorVariable:
+    if mask.type.dtype != "bool":
+        return scores + mask
+    return pt.where(mask, scores, np.asarray(-np.inf, dtype=scores.type.dtype))
+
+
+def _grouped_mask(mask: TensorVariable, groups: tuple[int, int]) -> TensorVariable:
+    """Return a mask for (batch, heads, ...) as one for (batch, groups, heads of one, ...)."""
+    if mask.type.ndim < 3:
+        return mask
+    axis = mask.type.ndim - 3
+    if mask.type.shape[axis] == 1:
+        return pt.expand_dims(mask, axis)
+    return pt.split_dims(mask, shape=groups, axis=axis)
+
+
+def _as_mask(mask: Any, dtype: str) -> TensorVariable:
+    mask = pt.as_tensor(mask)
+    if mask.type.dtype not in ("bool", dtype):
+        raise TypeError(f"attention takes a mask of bool or {dtype}; got {mask.type.dtype}")
+    if mask.type.ndim > 4:
+        raise ValueError(f"attention takes a mask of at most 4 dimensions; got {mask.type.ndim}")
+    return mask
+
+
+def _check_arrays(
+    q: TensorVariable, k: TensorVariable, v: TensorVariable, past: Sequence[TensorVariable]
+) -> None:
+    arrays = {"q": q, "k": k, "v": v, **dict(zip(("past_key", "past_value"), past, strict=False))}
+    dtypes = {name: x.type.dtype for name, x in arrays.items()}
+    if len({*dtypes.values()}) > 1 or not q.type.dtype.startswith("float"):
+        raise TypeError(f"attention takes floats of one dtype; got {dtypes}")
+    ranks = {name: x.type.ndim for name, x in arrays.items()}
+    if q.type.ndim not in (3, 4) or not q.type.ndim == k.type.ndim == v.type.ndim:
+        raise ValueError(f"attention takes q, k and v of rank 3, or all of rank 4; got {ranks}")
+    if any(x.type.ndim != 4 for x in past):
+        raise ValueError(f"attention takes past keys and values of rank 4; got {ranks}")
+
+
+def _numbers_of_heads(
+    q: TensorVariable, k: TensorVariable, q_num_heads: int | None, kv_num_heads: int | None
+) -> tuple[int, int]:
+    merged = q.type.ndim == 3
+    if merged == (q_num_heads is None) or (kv_num_heads is not None and not merged):
+        raise ValueError("attention takes numbers of heads with arrays of rank 3, and only then")
+    if merged:
+        heads, fewer = q_num_heads, kv_num_heads or q_num_heads
+    else:
+        heads, fewer = q.type.shape[1], k.type.shape[1]
+    if heads and fewer and heads % fewer:
+        raise ValueError(
+            f"attention: {heads} heads of queries do not make groups for {fewer} of keys"
+        )
+    if not merged:
+        return 0, 0
+    assert heads is not None
+    assert fewer is not None
+    for name, x, number in (("q", q, heads), ("k", k, fewer)):
+        width = x.type.shape[2]
+        if width is not None and width % number:
+            raise ValueError(
+                f"attention: {name} has width {width}, which {number} heads do not share"
+            )
+    return heads, fewer
