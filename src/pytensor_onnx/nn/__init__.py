@@ -21,11 +21,19 @@ if TYPE_CHECKING:
     from pytensor_onnx.nn.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
     from pytensor_onnx.nn.detection import non_max_suppression
     from pytensor_onnx.nn.norm import batch_norm, batch_norm_train
-    from pytensor_onnx.nn.pool import max_pool
+    from pytensor_onnx.nn.pool import (
+        avg_pool,
+        global_avg_pool,
+        global_lp_pool,
+        global_max_pool,
+        lp_pool,
+        max_pool,
+    )
     from pytensor_onnx.nn.resizing import resize, upsample
 
 _MODULES = {
     "attention": "attention_op",
+    "avg_pool": "pool",
     "batch_norm": "norm",
     "batch_norm_train": "norm",
     "causal_conv1d": "conv",
@@ -36,6 +44,10 @@ _MODULES = {
     "conv3d": "conv",
     "conv3d_transpose": "conv_transpose",
     "depthwise_conv2d": "conv",
+    "global_avg_pool": "pool",
+    "global_lp_pool": "pool",
+    "global_max_pool": "pool",
+    "lp_pool": "pool",
     "max_pool": "pool",
     "non_max_suppression": "detection",
     "resize": "resizing",
@@ -48,6 +60,7 @@ _MODULES = {
 
 __all__ = [
     "attention",
+    "avg_pool",
     "batch_norm",
     "batch_norm_train",
     "causal_conv1d",
@@ -58,6 +71,10 @@ __all__ = [
     "conv3d",
     "conv3d_transpose",
     "depthwise_conv2d",
+    "global_avg_pool",
+    "global_lp_pool",
+    "global_max_pool",
+    "lp_pool",
     "max_pool",
     "non_max_suppression",
     "resize",

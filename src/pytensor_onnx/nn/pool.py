@@ -1,46 +1,19 @@
 """Pooling over the spatial axes of arrays of shape (N, C, *S)."""
 
-from functools import reduce
 from typing import Any
 
-import numpy as np
-import onnx_ir as ir
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.nn import pool_ops
 from pytensor_onnx.nn.windows import (
     Ints,
     Padding,
     Windows,
     check_fit,
     make_windows,
-    pad,
     spatial_rank,
-    spatial_size,
-    taps,
 )
-
-
-class MaxPool(NetworkOp):
-    """The largest value of each window; NaN where a window holds one."""
-
-    __props__ = ("windows",)
-    windows: Windows
-
-    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
-        """Take the largest of the taps, along one axis after the other."""
-        counts = [self.windows.count(spatial_size(x, i), i) for i in range(self.windows.rank)]
-        y = pad(x, self.windows, -np.inf)
-        for axis, count in enumerate(counts):
-            y = reduce(pt.maximum, taps(y, self.windows, axis, count))
-        return [y]
-
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
-        """Emit the operator, which pads with minus infinity."""
-        return onnx.MaxPool(x, **self.windows.attributes())
 
 
 def max_pool(
@@ -97,9 +70,183 @@ def max_pool(
     >>> max_pool(x, 2).eval({x: np.array([[[1.0, 5.0, 2.0, 3.0]]])}, mode="ONNX")
     array([[[5., 3.]]])
     """
+    x, windows = _prepare("max_pool", input, window, stride, padding, dilation, ceil_mode)
+    return pool_ops.MaxPool(windows=windows)(x)
+
+
+def avg_pool(
+    input: Any,
+    window: Ints,
+    stride: Ints | None = None,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+) -> TensorVariable:
+    """Take the mean of each window over the spatial axes, exported as one ``AveragePool``.
+
+    Parameters
+    ----------
+    input, window, stride, padding, dilation, ceil_mode
+        As for `max_pool`; the padding holds zeros.
+    count_include_pad
+        Whether the sum is divided by all cells of a window, those in the padding as well. Cells
+        beyond the padding, which there are in ceil mode, never count.
+
+    Returns
+    -------
+    TensorVariable
+        Array of shape (N, C, *T), as for `max_pool`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `max_pool`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pytensor.tensor as pt
+    >>> x = pt.tensor("x", shape=(None, None, None), dtype="float32")
+    >>> value = np.array([[[1, 5, 2, 3]]], "float32")
+    >>> avg_pool(x, 2, padding=1).eval({x: value}, mode="ONNX")
+    array([[[1. , 3.5, 3. ]]], dtype=float32)
+    >>> avg_pool(x, 2, padding=1, count_include_pad=True).eval({x: value}, mode="ONNX")
+    array([[[0.5, 3.5, 1.5]]], dtype=float32)
+    """
+    x, windows = _prepare("avg_pool", input, window, stride, padding, dilation, ceil_mode)
+    counts_padding = bool(count_include_pad) and any(map(any, windows.padding))
+    return pool_ops.AveragePool(windows=windows, count_include_pad=counts_padding)(x)
+
+
+def lp_pool(
+    input: Any,
+    window: Ints,
+    stride: Ints | None = None,
+    padding: Padding = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    p: int = 2,
+) -> TensorVariable:
+    """Take the p-norm of each window over the spatial axes, exported as one ``LpPool``.
+
+    Parameters
+    ----------
+    input, window, stride, padding, dilation, ceil_mode
+        As for `max_pool`; the padding holds zeros.
+    p
+        Positive int: the result is the p-th root of the sum of p-th powers of absolute values.
+
+    Returns
+    -------
+    TensorVariable
+        Array of shape (N, C, *T), as for `max_pool`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `max_pool`, and if p is not a positive int.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pytensor.tensor as pt
+    >>> x = pt.tensor("x", shape=(None, None, None))
+    >>> lp_pool(x, 2).eval({x: np.array([[[3.0, -4.0, 5.0, 12.0]]])}, mode="ONNX")
+    array([[[ 5., 13.]]])
+    """
+    x, windows = _prepare("lp_pool", input, window, stride, padding, dilation, ceil_mode)
+    return pool_ops.LpPool(windows=windows, p=_order(p))(x)
+
+
+def global_max_pool(input: Any) -> TensorVariable:
+    """Take the largest value of each channel, exported as one ``GlobalMaxPool``.
+
+    Parameters
+    ----------
+    input
+        Floats of shape (N, C, *S) with one to three spatial axes, which are not empty.
+
+    Returns
+    -------
+    TensorVariable
+        Array of shape (N, C, 1, ...); NaN where a channel holds NaN. The gradient goes to the first
+        largest cell.
+
+    Examples
+    --------
+    >>> global_max_pool([[[1.0, 3.0]]]).eval(mode="ONNX")
+    array([[[3.]]])
+    """
+    return pool_ops.GlobalMaxPool()(_spatial(input, "global_max_pool"))
+
+
+def global_avg_pool(input: Any) -> TensorVariable:
+    """Take the mean of each channel, exported as one ``GlobalAveragePool``.
+
+    Parameters
+    ----------
+    input
+        As for `global_max_pool`.
+
+    Returns
+    -------
+    TensorVariable
+        Array of shape (N, C, 1, ...).
+
+    Examples
+    --------
+    >>> global_avg_pool([[[1.0, 3.0]]]).eval(mode="ONNX")
+    array([[[2.]]])
+    """
+    return pool_ops.GlobalAveragePool()(_spatial(input, "global_avg_pool"))
+
+
+def global_lp_pool(input: Any, p: int = 2) -> TensorVariable:
+    """Take the p-norm of each channel, exported as one ``GlobalLpPool``.
+
+    Parameters
+    ----------
+    input
+        As for `global_max_pool`.
+    p
+        Positive int, see `lp_pool`.
+
+    Returns
+    -------
+    TensorVariable
+        Array of shape (N, C, 1, ...).
+
+    Examples
+    --------
+    >>> global_lp_pool([[[3.0, 4.0]]]).eval(mode="ONNX")
+    array([[[5.]]])
+    """
+    return pool_ops.GlobalLpPool(p=_order(p))(_spatial(input, "global_lp_pool"))
+
+
+def _spatial(input: Any, name: str) -> TensorVariable:
     x = pt.as_tensor(input)
-    windows = make_windows(
-        spatial_rank(x, "max_pool"), window, stride, padding, dilation, ceil_mode
-    )
+    spatial_rank(x, name)
+    return x
+
+
+def _prepare(
+    name: str,
+    input: Any,
+    window: Ints,
+    stride: Ints | None,
+    padding: Padding,
+    dilation: Ints,
+    ceil_mode: bool,
+) -> tuple[TensorVariable, Windows]:
+    x = _spatial(input, name)
+    windows = make_windows(x.type.ndim - 2, window, stride, padding, dilation, ceil_mode)
     check_fit(x, windows)
-    return MaxPool(windows=windows)(x)
+    return x, windows
+
+
+def _order(p: int) -> int:
+    if not hasattr(p, "__index__") or p < 1:
+        raise ValueError(f"p={p!r} must be a positive int")
+    return int(p)

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -58,6 +60,34 @@ class Windows:
         else:
             count = _smaller((room + stride - 1) // stride + 1, (size + before - 1) // stride + 1)
         return max(count, 0) if isinstance(count, int) else pt.maximum(count, 0)
+
+    def cells(self, size: Size, axis: int, with_padding: bool) -> Any:
+        """Return how many cells each window has along a spatial axis, an int where all have it.
+
+        Cells beyond the padding never count.
+        """
+        before, after = self.padding[axis] if with_padding else (0, 0)
+        is_whole = with_padding or self.padding[axis] == (0, 0)
+        if is_whole and not self.ceil_mode:
+            return self.window[axis]
+        count = self.count(size, axis)
+        is_known = isinstance(size, int)
+        starts = (np if is_known else pt).arange(count) * self.stride[axis] - self.padding[axis][0]
+        reached = (starts + tap * self.dilation[axis] for tap in range(self.window[axis]))
+        inside = ((cell >= -before) & (cell < size + after) for cell in reached)
+        return sum(cell.astype("int64") for cell in inside)
+
+    def tile(self, sizes: Sequence[object]) -> bool:
+        """Return whether each cell of spatial axes of these sizes is in just one window."""
+        return (
+            self.stride == self.window
+            and not any(map(any, self.padding))
+            and all(d == 1 or k == 1 for d, k in zip(self.dilation, self.window, strict=True))
+            and all(
+                isinstance(size, int) and size % k == 0
+                for size, k in zip(sizes, self.window, strict=True)
+            )
+        )
 
     def attributes(self) -> dict[str, int | list[int]]:
         """Return the attributes of an ONNX operator that has these windows, without defaults."""

@@ -253,7 +253,7 @@ class _Legaliser:
             return exact.nan_log_softmax, f"{what} guarded: NaN propagates"
         if op in ("TopK", "Unique") and not ordering.is_guarded(node):
             return self._order_form(node, dtype)
-        if op in pooling.GUARDED and self._pooling_loses_nan(node, dtype):
+        if op in pooling.GUARDED and self._loses_nan(node, dtype) and self._runs_as_is(node, dtype):
             return pooling.GUARDED[op], f"{what} guarded: NaN and minus infinity survive"
         if (
             op == "Expand"
@@ -272,7 +272,7 @@ class _Legaliser:
             return form, "" if form is None else f"{what} guarded: an empty product is zero"
         return None, ""
 
-    def _pooling_loses_nan(self, node: ir.Node, dtype: ir.DataType) -> bool:
+    def _loses_nan(self, node: ir.Node, dtype: ir.DataType) -> bool:
         loses = node.op_type in self.profile.loses_nan and dtype.is_floating_point()
         return loses and not self.assume_finite and not exact.is_guarded(node)
 

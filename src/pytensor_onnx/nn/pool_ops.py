@@ -1,0 +1,318 @@
+"""The Ops of pooling over the spatial axes of arrays of shape (N, C, *S)."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+
+import numpy as np
+import onnx_ir as ir
+import pytensor.tensor as pt
+from pytensor.gradient import pullback
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.nn.resizing import upsample
+from pytensor_onnx.nn.windows import Windows, pad, spatial_size, taps
+from pytensor_onnx.passes.exact import mark_guarded
+
+
+class Pool(NetworkOp):
+    """What the Ops have in common: windows."""
+
+    __props__: tuple[str, ...] = ("windows",)
+    windows: Windows
+
+    def counts(self, x: TensorVariable) -> list[int | TensorVariable]:
+        """Return the number of windows along each spatial axis of an array."""
+        return [
+            self.windows.count(spatial_size(x, axis), axis) for axis in range(self.windows.rank)
+        ]
+
+
+class MaxPool(Pool):
+    """The largest value of each window; NaN where a window holds one."""
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Take the largest of the taps, along one axis after the other."""
+        y = pad(x, self.windows, -np.inf)
+        for axis, count in enumerate(self.counts(x)):
+            y = reduce(pt.maximum, taps(y, self.windows, axis, count))
+        return [y]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator, which pads with minus infinity."""
+        return onnx.MaxPool(x, **self.windows.attributes())
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Give what each window gets to its first largest cell."""
+        return [MaxPoolGradient(windows=self.windows)(*inputs, *outputs, *output_grads)]
+
+
+class MaxPoolGradient(Pool):
+    """The gradient of a maximum pooling, which goes to the first largest cell of each window."""
+
+    def build_inner_graph(
+        self, x: TensorVariable, y: TensorVariable, gradient: TensorVariable
+    ) -> list[Variable]:
+        """Compare the taps with the largest value, in the order of the cells in memory."""
+        windows, counts = self.windows, self.counts(x)
+        padded = pad(x, windows, -np.inf)
+        total = pt.zeros_like(padded)
+        left = pt.ones_like(y, dtype="bool")
+        for offsets in product(*map(range, windows.window)):
+            tap = (
+                slice(None),
+                slice(None),
+                *(
+                    slice(offset * dilation, offset * dilation + count * stride, stride)
+                    for offset, dilation, count, stride in zip(
+                        offsets, windows.dilation, counts, windows.stride, strict=True
+                    )
+                ),
+            )
+            wins = pt.eq(padded[tap], y) & left
+            left = left & ~wins
+            total = pt.inc_subtensor(total[tap], pt.switch(wins, gradient, pt.zeros_like(gradient)))
+        inside = (
+            slice(before, before + spatial_size(x, axis))
+            for axis, (before, _) in enumerate(windows.padding)
+        )
+        return [total[(slice(None), slice(None), *inside)]]
+
+    def emit(self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value:
+        """Emit what runs fastest: comparisons where the windows tile the array, else a scatter."""
+        if x.dtype == ir.DataType.FLOAT and self.windows.tile(onnx.dims(x)[2:]):
+            return self._by_comparison(onnx, x, y, gradient)
+        return self._by_indices(onnx, x, gradient)
+
+    def _by_comparison(
+        self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value
+    ) -> ir.Value:
+        """Give falling numbers to the largest cells of each window, and take the first."""
+        window = self.windows.window
+        order = np.arange(math.prod(window), 0, -1, dtype="float32").reshape(window)
+        numbers = onnx.Tile(order, onnx.ints(self._repetitions(onnx, x)))
+        is_largest = onnx.Equal(x, repeat_cells(onnx, y, window))
+        numbered = onnx.Where(is_largest, numbers, 0)
+        first = onnx.MaxPool(numbered, **self.windows.attributes())
+        mark_guarded(first.producer())
+        wins = onnx.Equal(numbered, repeat_cells(onnx, first, window))
+        return onnx.Where(wins, repeat_cells(onnx, gradient, window), 0)
+
+    def _repetitions(self, onnx: Builder, x: ir.Value) -> list[int]:
+        sizes = zip(onnx.dims(x)[2:], self.windows.window, strict=True)
+        return [size // count for size, count in sizes if isinstance(size, int)]
+
+    def _by_indices(self, onnx: Builder, x: ir.Value, gradient: ir.Value) -> ir.Value:
+        """Add up at the indices of the largest cells, which count through the whole array."""
+        _, indices = onnx.op("MaxPool", x, outputs=2, **self.windows.attributes())
+        mark_guarded(indices.producer())
+        flat = onnx.ints([-1])
+        zero = onnx.number_like(x, 0)
+        zeros = onnx.Expand(zero, onnx.Reshape(onnx.Size(x), onnx.ints([1])))
+        overlaps = any(a > b for a, b in zip(self.windows.window, self.windows.stride, strict=True))
+        total = onnx.ScatterElements(
+            zeros,
+            onnx.Reshape(indices, flat),
+            onnx.Reshape(gradient, flat),
+            **({"reduction": "add"} if overlaps else {}),
+        )
+        return onnx.Reshape(total, onnx.shape(x), allowzero=1)
+
+
+class AveragePool(Pool):
+    """The mean of each window, over the cells in the array or over those in the padding as well."""
+
+    __props__ = ("windows", "count_include_pad")
+    count_include_pad: bool
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Divide the sum by the number of cells."""
+        dtype = x.type.dtype
+        y = x.astype("float32") if dtype == "float16" else x
+        total = window_sum(y, self.windows, self.counts(x))
+        return [(total / self._sizes(x).astype(y.type.dtype)).astype(dtype)]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        counts = {"count_include_pad": 1} if self.count_include_pad else {}
+        return onnx.AveragePool(x, **self.windows.attributes(), **counts)
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Give each cell of a window its share."""
+        (x,), (gradient,) = inputs, output_grads
+        share = gradient / self._sizes(x).astype(gradient.type.dtype)
+        return [spread(share, x, self.windows)]
+
+    def _sizes(self, x: TensorVariable) -> TensorVariable:
+        """Return how many cells each window counts, in a shape that broadcasts against (*T)."""
+        rank = self.windows.rank
+        sizes = pt.as_tensor(1)
+        for axis in range(rank):
+            own = self.windows.cells(spatial_size(x, axis), axis, self.count_include_pad)
+            sizes = sizes * (
+                own if isinstance(own, int) else pt.shape_padright(own, rank - 1 - axis)
+            )
+        return sizes
+
+
+class LpPool(Pool):
+    """The p-norm of each window."""
+
+    __props__ = ("windows", "p")
+    p: int
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Take the root of the sum of powers."""
+        dtype = x.type.dtype
+        y = x.astype("float32") if dtype == "float16" else x
+        total = window_sum(absolute_power(y, self.p), self.windows, self.counts(x))
+        return [root(total, self.p).astype(dtype)]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        return onnx.LpPool(x, p=self.p, **self.windows.attributes())
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate the norm, whose gradient at zero is taken to be zero."""
+        (x,), (y,), (gradient,) = inputs, outputs, output_grads
+        return [slope(x, self.p) * spread(over_power(gradient, y, self.p), x, self.windows)]
+
+
+class GlobalPool(NetworkOp):
+    """What the Ops have in common that make one number of each channel."""
+
+    __props__: tuple[str, ...] = ()
+
+    def _axes(self, x: TensorVariable) -> list[int]:
+        return list(range(2, x.type.ndim))
+
+
+class GlobalMaxPool(GlobalPool):
+    """The largest value of each channel; NaN where it holds one."""
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Reduce the spatial axes."""
+        return [pt.max(x, axis=self._axes(x), keepdims=True)]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        return onnx.GlobalMaxPool(x)
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Give what a channel gets to its first largest cell."""
+        (x,), (gradient,) = inputs, output_grads
+        flat = x.flatten(3)
+        wins = pt.eq(pt.arange(flat.shape[2]), pt.argmax(flat, axis=2, keepdims=True))
+        return [pt.switch(wins, gradient.flatten(3), pt.zeros_like(flat)).reshape(x.shape)]
+
+
+class GlobalAveragePool(GlobalPool):
+    """The mean of each channel."""
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Reduce the spatial axes."""
+        return [pt.mean(x, axis=self._axes(x), keepdims=True).astype(x.type.dtype)]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        return onnx.GlobalAveragePool(x)
+
+
+class GlobalLpPool(GlobalPool):
+    """The p-norm of each channel."""
+
+    __props__ = ("p",)
+    p: int
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Reduce the spatial axes."""
+        total = pt.sum(absolute_power(x, self.p), axis=self._axes(x), keepdims=True)
+        return [root(total, self.p).astype(x.type.dtype)]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        return onnx.GlobalLpPool(x, p=self.p)
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate the norm, whose gradient at zero is taken to be zero."""
+        (x,), (y,), (gradient,) = inputs, outputs, output_grads
+        return [slope(x, self.p) * over_power(gradient, y, self.p)]
+
+
+def window_sum(
+    x: TensorVariable, windows: Windows, counts: Sequence[int | TensorVariable]
+) -> TensorVariable:
+    """Return the sum over each window."""
+    total = pad(x, windows, 0.0)
+    for axis, count in enumerate(counts):
+        total = reduce(operator.add, taps(total, windows, axis, count))
+    return total
+
+
+def spread(share: TensorVariable, x: TensorVariable, windows: Windows) -> TensorVariable:
+    """Add to each cell of an array what its windows have, the adjoint of `window_sum`."""
+    if windows.tile(x.type.shape[2:]):
+        return upsample(share, windows.window)
+    counts = [windows.count(spatial_size(x, axis), axis) for axis in range(windows.rank)]
+    return pullback(window_sum(x, windows, counts), x, share)
+
+
+def absolute_power(x: TensorVariable, p: int) -> TensorVariable:
+    """Return ``|x| ** p``."""
+    return pt.abs(x) if p == 1 else pt.sqr(x) if p == 2 else pt.abs(x) ** p
+
+
+def root(x: TensorVariable, p: int) -> TensorVariable:
+    """Return the p-th root."""
+    return x if p == 1 else pt.sqrt(x) if p == 2 else x ** np.asarray(1 / p, x.type.dtype)
+
+
+def slope(x: TensorVariable, p: int) -> TensorVariable:
+    """Return the derivative of ``|x| ** p / p``."""
+    return x if p == 2 else pt.sign(x) if p == 1 else pt.sign(x) * pt.abs(x) ** (p - 1)
+
+
+def over_power(gradient: TensorVariable, y: TensorVariable, p: int) -> TensorVariable:
+    """Return ``gradient / y ** (p - 1)``, zero where y is."""
+    if p == 1:
+        return gradient
+    return pt.switch(pt.eq(y, 0), pt.zeros_like(y), gradient / (y if p == 2 else y ** (p - 1)))
+
+
+def repeat_cells(onnx: Builder, x: ir.Value, times: Sequence[int]) -> ir.Value:
+    """Emit the operator that repeats each cell along the spatial axes."""
+    scales = np.array([1, 1, *times], dtype="float32")
+    asymmetric = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return onnx.Resize(x, None, scales, mode="nearest", **asymmetric)
