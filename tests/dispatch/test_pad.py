@@ -169,3 +169,11 @@ def test_any_array_is_padded_as_in_numpy(data, mode, shape, static, dtype):
     w = pt.tensor("w", dtype="int64", shape=widths.shape)
     padded = pt.pad(x, widths if static else w, mode)
     compare_onnx_and_py([x, w], padded, [values, widths])
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_images_of_a_dynamic_batch_are_reflected_by_one_operator(batch):
+    x = pt.tensor("x", shape=(None, 3, 4))
+    value = np.arange(12.0 * batch).reshape(batch, 3, 4)
+    program = compare_onnx_and_py([x], pt.pad(x, ((0, 0), (1, 2), (0, 3)), "reflect"), [value])
+    assert op_types(program) == ["Pad"]

@@ -108,6 +108,8 @@ def _is_one_pad(onnx: Builder, x: ir.Value, widths: Sequence[Pair], mode: str) -
         return False
     turning_point = 1 if mode == "reflect" else 0
     for size, pair in zip(onnx.dims(x), widths, strict=True):
+        if mode == "reflect" and all(map(_is_zero, pair)):
+            continue
         if not isinstance(size, int) or size == 0:
             return False
         for known in map(constant_ints, pair):

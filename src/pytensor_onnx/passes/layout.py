@@ -139,6 +139,7 @@ class _Mover(Walk):
         self._bases: dict[ir.Value, ir.Value] = {}
         self._made: dict[tuple[ir.Value, Perm], ir.Value] = {}
         self._renamed: list[tuple[ir.Value, ir.Value]] = []
+        self._stored: list[tuple[ir.Value, ir.Value]] = []
         super().__init__(model)
 
     def takes(self, node: ir.Node) -> bool:
@@ -148,12 +149,16 @@ class _Mover(Walk):
         super().run()
         remove_unused(self.graph)
         kept = {value for node in self.graph for value in node.outputs}
+        inner = kept - set(self.graph.outputs)
         for old, new in self._renamed:
-            if old not in kept and new in kept and old.name is not None:
+            if old.name is not None and old not in kept and new in inner:
                 new.name, old.name = old.name, None
                 node = new.producer()
                 assert node is not None
                 node.name = new.name
+        for old, new in self._stored:
+            if not old.uses() and new.name not in self.graph.initializers:
+                new.name = old.name
         for value in self._scope.initializers.values():
             if value.uses() and value.name not in self.graph.initializers:
                 self.graph.register_initializer(value)
@@ -164,6 +169,9 @@ class _Mover(Walk):
         base = self._bases.get(operand, operand)
         if result in self.perms:
             self._bases[result] = base
+            producer = base.producer()
+            if producer is not None and "pytensor.variable" not in producer.metadata_props:
+                self._renamed.append((result, base))
         else:
             self._replace(result, base, node)
 
@@ -179,6 +187,7 @@ class _Mover(Walk):
             for value, perm in zip(node.inputs, moved.wanted, strict=True)
         ]
         emitted = moved.emit(onnx, operands)
+        self._stored += moved.stored
         results = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
         for old, new, perm in zip(node.outputs, results, moved.perms, strict=True):
             dims = dims_of(old)
@@ -227,7 +236,9 @@ class _Mover(Walk):
         if own == perm:
             return self._bases[value]
         if own is None and is_constant(value):
-            return _turned_constant(onnx, value, back)
+            turned = _turned_constant(onnx, value, back)
+            self._stored.append((value, turned))
+            return turned
         if own is None and back in self.transposed.get(value, ()):
             return self._turned(onnx, value, back)
         wide = wide_axes(value, len(perm))
@@ -267,7 +278,7 @@ def _turned_constant(onnx: Builder, value: ir.Value, back: Perm) -> ir.Value:
     turned = array.reshape((1,) * (len(back) - array.ndim) + array.shape).transpose(back)
     kept = 0 if array.ndim == len(back) else next(i for i, n in enumerate(turned.shape) if n != 1)
     turned = np.ascontiguousarray(turned.reshape(turned.shape[kept:]))
-    return onnx.constant(turned, name=value.name)
+    return onnx.constant(turned)
 
 
 def _with_axes(onnx: Builder, value: ir.Value, places: list[int], rank: int) -> ir.Value:

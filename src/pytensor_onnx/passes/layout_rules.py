@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -31,12 +31,15 @@ class Moved:
         Emits the operator for the bases.
     broadcasts
         Whether an operand may have fewer axes than the result, or sizes of one.
+    stored
+        Constants in the place of which others are stored, and those.
     """
 
     wanted: list[Perm | None]
     perms: list[Perm | None]
     emit: Emit
     broadcasts: bool = False
+    stored: list[tuple[ir.Value, ir.Value]] = field(default_factory=list)
 
 
 def move(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
@@ -270,11 +273,12 @@ def _flatten(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
             assert weight.const_value is not None
             array = weight.const_value.numpy()
             rows = array.reshape(*sizes, -1).transpose(*order, len(sizes)).reshape(array.shape)
-            stored = onnx.constant(np.ascontiguousarray(rows), name=weight.name)
-            user.replace_input_with(1, stored)
+            moved.stored.append((weight, onnx.constant(np.ascontiguousarray(rows))))
+            user.replace_input_with(1, moved.stored[-1][1])
         return onnx.Reshape(*xs)
 
-    return Moved([perm, None], [None], emit)
+    moved = Moved([perm, None], [None], emit)
+    return moved
 
 
 def _is_weighted(user: ir.Node, position: int) -> bool:

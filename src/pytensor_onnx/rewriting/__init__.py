@@ -14,6 +14,7 @@ from pytensor_onnx.rewriting import partial_sums as partial_sums  # registers it
 from pytensor_onnx.rewriting import powers as powers  # registers its rewrite
 from pytensor_onnx.rewriting import products as products  # registers its rewrite
 from pytensor_onnx.rewriting import sizes as sizes
+from pytensor_onnx.rewriting import spatial_layers as spatial_layers  # registers its rewrite
 from pytensor_onnx.rewriting import structured_products as structured_products  # registers its own
 from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx
 
