@@ -10,11 +10,12 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import SymbolicOp
 from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.raise_op import Assert
 
-from pytensor_onnx import InputError, ONNXLinker, UnsupportedTypeError
+from pytensor_onnx import InputError, ONNXLinker, UnsupportedTypeError, onnx_funcify
 from pytensor_onnx.rewriting import ONNX_QUERY
 
 FROZEN = Mode(ONNXLinker(freeze=True), ONNX_QUERY)
@@ -272,3 +273,21 @@ def test_gradients_run(x):
 
 def test_linker_prints_its_options():
     assert repr(ONNXLinker(freeze=True)) == "ONNXLinker(providers='cpu', freeze=True)"
+
+
+def test_inner_graph_of_an_op_that_is_an_operator_is_left_alone(x):
+    class Rectified(SymbolicOp):
+        __props__ = ()
+
+        def build_inner_graph(self, x):
+            return [pt.maximum(x * 1.0, 0.0)]
+
+    @onnx_funcify.register(Rectified)
+    def lower_rectified(op, node, onnx, x):
+        return onnx.Relu(x)
+
+    y = Rectified()(x)
+    f = pytensor.function([x], y, mode="ONNX")
+    (op,) = (node.op for node in f.maker.fgraph.toposort())
+    assert op == y.owner.op
+    np.testing.assert_array_equal(f([[-1.0, 2.0]]), [[0.0, 2.0]])

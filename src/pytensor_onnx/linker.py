@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, register_linker, register_mode
 from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewrite_ofg_inner_graph
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.basic import JITLinker
 from pytensor.scan.rewriting.inner_graph import (
@@ -17,6 +18,7 @@ from pytensor.scan.rewriting.inner_graph import (
     rewrite_scan_inner_graph,
 )
 
+from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.executor import ONNXFunctionMaker
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
 from pytensor_onnx.session import Session, SessionOptions
@@ -183,7 +185,26 @@ class ONNXMode(Mode):
         return ONNXFunctionMaker
 
 
-rewrite_ofg_inner_graph.register(ONNXLinker)(functional_rewrite_ofg_inner_graph)
+@rewrite_ofg_inner_graph.register(ONNXLinker)
+def rewrite_what_is_converted(
+    linker: ONNXLinker, op: OpFromGraph, node: Apply, inner: FunctionGraph, *, mode: Mode
+) -> None:
+    """Rewrite an inner graph in place, but not that of an Op with a lowering of its own.
+
+    Such an Op is an operator, and the inner graph that defines it is hardly ever converted.
+    """
+    if onnx_funcify.dispatch(type(op)) is onnx_funcify.dispatch(OpFromGraph):
+        functional_rewrite_ofg_inner_graph(linker, op, node, inner, mode=mode)
+
+
+def rewritten_inner_graph(op: OpFromGraph) -> FunctionGraph:
+    """Return the inner graph of an Op with a lowering of its own, ready to be converted."""
+    inner = op.fgraph.unfreeze()
+    inner._compile_mode = ONNX
+    functional_rewrite_ofg_inner_graph(ONNX.linker, op, None, inner, mode=ONNX)
+    return inner
+
+
 rewrite_scan_inner_graph.register(ONNXLinker)(functional_rewrite_scan_inner_graph)
 
 ONNX = ONNXMode(ONNXLinker(), ONNX_QUERY)

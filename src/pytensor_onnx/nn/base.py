@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 from pytensor.compile.builders import SymbolicOp
-from pytensor.graph.basic import Apply
+from pytensor.gradient import pullback
+from pytensor.graph.basic import Apply, Variable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import Lowered, convert_inner, onnx_funcify
@@ -27,6 +28,16 @@ class NetworkOp(SymbolicOp):
     It returns the results, or None where no operator computes this case.
     """
 
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate the definition in the open, where it shares what it needs with others."""
+        results = self.build_inner_graph(*inputs)
+        return pullback(results, list(inputs), list(output_grads), disconnected_inputs="ignore")
+
 
 @onnx_funcify.register(NetworkOp)
 def lower_network_op(op: NetworkOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
@@ -44,6 +55,6 @@ def _definition(op: NetworkOp) -> Definition:
 
     def define(onnx: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
         given = [operand for operand in operands if operand is not None]
-        return convert_inner(op.fgraph, onnx, given[:count])
+        return convert_inner(rewritten_inner_graph(op), onnx, given[:count])
 
     return define
