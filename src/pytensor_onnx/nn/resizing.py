@@ -95,8 +95,9 @@ class Resize(NetworkOp):
         if self.scales is not None:
             scales = np.array([1, 1, *map(float, self.scales)], dtype="float32")
             return onnx.Resize(x, None, scales, **attributes)
-        axes = list(range(2, variable.type.ndim))
-        return onnx.Resize(x, None, None, onnx.ints(self.sizes or ()), axes=axes, **attributes)
+        # ONNX Runtime refuses sizes of some axes only, if a Transpose comes before or after.
+        sizes = onnx.Concat(onnx.sizes(x, 0, 2), onnx.ints(self.sizes or ()), axis=0)
+        return onnx.Resize(x, None, None, sizes, **attributes)
 
     def resized_axes(self, x: Variable) -> list[int]:
         """Return the spatial axes whose size changes, or may change."""
