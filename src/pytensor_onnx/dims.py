@@ -98,6 +98,20 @@ def sum_dim(dims: Sequence[Dim]) -> Dim:
     return name if len(name) <= _LONGEST_NAME else None
 
 
+def is_empty_with(dim: Dim, others: Sequence[Dim]) -> bool:
+    """Return whether one of some dimensions is known to be empty where this one is.
+
+    Examples
+    --------
+    >>> is_empty_with("n", ["m", "n"]), is_empty_with("m+n", ["n", 3]), is_empty_with("n", ["m+n"])
+    (True, True, False)
+    """
+    if not isinstance(dim, str):
+        return False
+    terms = [dim] if "*" in dim or "[" in dim else [dim, *dim.split("+")]
+    return any(term in others for term in terms)
+
+
 def is_positive(dim: Dim) -> bool:
     """Return whether a dimension is known not to be empty.
 

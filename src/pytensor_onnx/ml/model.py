@@ -14,6 +14,8 @@ from pytensor.graph.traversal import apply_ancestors, graph_inputs
 
 from pytensor_onnx.conversion import DynamicAxes
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.ml.decoding import DecodingStep
+from pytensor_onnx.ml.prediction import prediction
 
 BATCH = "batch"
 _TRAINING_LAYERS = ("DropoutLayer", "BatchNormLayer")
@@ -51,6 +53,9 @@ def open_model(inputs: Any, outputs: Any, path: Path, dynamic_axes: DynamicAxes 
     PyTensorONNXError
         If the outputs are missing.
     """
+    if isinstance(inputs, DecodingStep):
+        named = {**inputs.dynamic_axes, **(dynamic_axes or {})}
+        return Request(inputs.inputs, inputs.outputs, path or outputs, named)
     if path is None and isinstance(outputs, str | os.PathLike):
         outputs, path = None, outputs
     if outputs is not None and not is_model(outputs):
@@ -58,7 +63,7 @@ def open_model(inputs: Any, outputs: Any, path: Path, dynamic_axes: DynamicAxes 
     model = inputs if outputs is None else outputs
     if not (is_model(model) or isinstance(model, Variable)):
         raise PyTensorONNXError("the outputs are missing: give the inputs and then the outputs")
-    results = _prediction(model.y if is_model(model) else model)
+    results = prediction(model.y if is_model(model) else model)
     if outputs is None:
         inputs = _data_inputs(results)
     return Request(inputs, results, path, dynamic_axes or _name_of_batch(inputs))
@@ -93,14 +98,6 @@ def warn_of_training(outputs: Variable | Sequence[Variable]) -> None:
             UserWarning,
             stacklevel=3,
         )
-
-
-def _prediction(outputs: Variable | Sequence[Variable]) -> Variable | Sequence[Variable]:
-    if "pytensor_ml" not in sys.modules:
-        return outputs
-    from pytensor_ml.pytensorf import rewrite_for_prediction
-
-    return rewrite_for_prediction(outputs)
 
 
 def _data_inputs(outputs: Variable | Sequence[Variable]) -> list[Variable]:

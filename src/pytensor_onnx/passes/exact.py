@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import is_positive
+from pytensor_onnx.dims import is_empty_with, is_positive
 from pytensor_onnx.folding import fold_last_axis, merge_axes
 from pytensor_onnx.inference import constant_ints, dims_of, dtype_of, signature
 
@@ -182,7 +182,7 @@ def empty_product_form(node: ir.Node) -> Callable[[Builder, ir.Node], ir.Value] 
     """Return a form of a MatMul that is zero where the inner dimension is 0, None if it is anyway.
 
     The runtime then writes the first matrix of a batch only, and fails on unsigned integers. A
-    product that is as wide as its inner dimension has no elements.
+    product with a dimension that is then 0 as well has no elements.
     """
     left, right = (dims_of(x) for x in node.inputs)
     inner = [*(left or ())[-1:], *(right or ())[-2:-1]]
@@ -190,7 +190,7 @@ def empty_product_form(node: ir.Node) -> Callable[[Builder, ir.Node], ir.Value] 
         return None
     if node.inputs[0] is not None and node.inputs[0].dtype in _SIGNED:
         return _signed_product
-    if any(isinstance(size, str) and size in (dims_of(node.outputs[0]) or ()) for size in inner):
+    if any(is_empty_with(size, dims_of(node.outputs[0]) or ()) for size in inner):
         return None
     ranks = [None if dims is None else len(dims) for dims in (left, right)]
     return None if ranks[1] == 2 or ranks == [1, 1] else _batched_product

@@ -1,0 +1,15 @@
+"""What layers of pytensor-ml compute when they predict."""
+
+import sys
+from collections.abc import Sequence
+
+from pytensor.graph.basic import Variable
+
+
+def prediction(outputs: Variable | Sequence[Variable]) -> Variable | Sequence[Variable]:
+    """Return what layers of pytensor-ml predict: no dropout, and running statistics."""
+    if "pytensor_ml" not in sys.modules:
+        return outputs
+    from pytensor_ml.pytensorf import rewrite_for_prediction
+
+    return rewrite_for_prediction(outputs)
