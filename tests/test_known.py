@@ -102,3 +102,14 @@ def test_what_is_not_known_or_is_not_small_is_left_to_the_runtime() -> None:
     onnx.Div(onnx.ints([1]), 0)
     found = [node.op_type for node in onnx.nodes]
     assert found == ["Shape", "Shape", "Add", "Add", "Add", "Gather", "Div"]
+
+
+def test_new_axes_of_a_constant_vector_are_known():
+    vector = ir.Value(
+        shape=ir.Shape([3]), const_value=ir.tensor(np.array([1, 2, 3], "float32")), name="v"
+    )
+    axes = ir.Value(const_value=ir.tensor(np.array([0, 2])), shape=ir.Shape([2]))
+    found = known_result("Unsqueeze", [vector, axes], {})
+    assert found is not None
+    assert found.shape == (1, 3, 1)
+    assert found.dtype == np.float32

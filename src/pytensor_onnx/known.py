@@ -38,7 +38,7 @@ def known_result(
     """Return what an operator computes, None where that is not known or not small.
 
     Only integers and booleans are computed here: sizes, indices and conditions on them. Floats are
-    left to the runtime, whose arithmetic is the one that counts.
+    left to the runtime, whose arithmetic is the one that counts; vectors of them get new axes.
 
     Parameters
     ----------
@@ -64,6 +64,9 @@ def known_result(
         return _static_sizes(inputs[0], attributes)
     if op_type not in _ELEMENTWISE and op_type not in _STRUCTURAL:
         return None
+    if op_type == "Unsqueeze" and (vector := _constant_vector(inputs[0])) is not None:
+        axes = _small_constant(inputs[1])
+        return None if axes is None else np.expand_dims(vector, tuple(axes.ravel()))
     arrays = [_small_constant(value) for value in inputs]
     if not arrays or any(array is None for array in arrays):
         return None
@@ -93,6 +96,13 @@ def known_choice(op_type: str, inputs: Sequence[ir.Value | None]) -> ir.Value | 
     if first is None or second is None or first.dtype != second.dtype:
         return None
     return first if same_sizes(first, second) else None
+
+
+def _constant_vector(value: ir.Value | None) -> np.ndarray | None:
+    if value is None or value.const_value is None or dims_of(value) is None:
+        return None
+    is_parameter = value.is_graph_input() or len(value.const_value.shape) != 1
+    return None if is_parameter else value.const_value.numpy()
 
 
 def _small_constant(value: ir.Value | None) -> np.ndarray | None:

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     )
     from pytensor_onnx.nn.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
     from pytensor_onnx.nn.detection import non_max_suppression
-    from pytensor_onnx.nn.norm import batch_norm, batch_norm_train
+    from pytensor_onnx.nn.norm import (
+        batch_norm,
+        batch_norm_train,
+        group_norm,
+        instance_norm,
+        layer_norm,
+        rms_norm,
+    )
     from pytensor_onnx.nn.pool import (
         avg_pool,
         global_avg_pool,
@@ -47,10 +54,14 @@ _MODULES = {
     "global_avg_pool": "pool",
     "global_lp_pool": "pool",
     "global_max_pool": "pool",
+    "group_norm": "norm",
+    "instance_norm": "norm",
+    "layer_norm": "norm",
     "lp_pool": "pool",
     "max_pool": "pool",
     "non_max_suppression": "detection",
     "resize": "resizing",
+    "rms_norm": "norm",
     "separable_conv2d": "conv",
     "sigmoid": "activations",
     "silu": "activations",
@@ -74,10 +85,14 @@ __all__ = [
     "global_avg_pool",
     "global_lp_pool",
     "global_max_pool",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
     "lp_pool",
     "max_pool",
     "non_max_suppression",
     "resize",
+    "rms_norm",
     "separable_conv2d",
     "sigmoid",
     "silu",

@@ -1,74 +1,13 @@
 """Normalisation of arrays by their mean and variance."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.inference import dtype_of
+from pytensor_onnx.nn import norm_ops
 from pytensor_onnx.nn.activations import as_floats
-from pytensor_onnx.nn.base import NetworkOp
-
-
-class BatchNorm(NetworkOp):
-    """Each channel of an array (N, C, *S), normalised by a mean and a variance that are given."""
-
-    __props__ = ("epsilon",)
-    epsilon: float
-
-    def build_inner_graph(
-        self,
-        x: TensorVariable,
-        gamma: TensorVariable,
-        beta: TensorVariable,
-        mean: TensorVariable,
-        var: TensorVariable,
-    ) -> list[Variable]:
-        """Subtract the mean, divide by the deviation, scale and shift."""
-        mean, scale = (_channels(v, x) for v in (mean, gamma / self._deviation(var)))
-        return [(x - mean) * scale + _channels(beta, x)]
-
-    def pullback(
-        self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        output_grads: Sequence[Variable],
-    ) -> list[Variable]:
-        """Sum over all axes but that of the channels, each sum once."""
-        x, gamma, _, mean, var = inputs
-        (gradient,) = output_grads
-        inverse = 1 / self._deviation(var)
-        others = [axis for axis in range(x.type.ndim) if axis != 1]
-        total = gradient.sum(axis=others)
-        along_x = (gradient * (x - _channels(mean, x))).sum(axis=others) * inverse
-        scale = gamma * inverse
-        half = np.asarray(0.5, dtype=x.type.dtype)
-        return [
-            gradient * _channels(scale, x),
-            along_x,
-            total,
-            -total * scale,
-            -half * along_x * scale * inverse,
-        ]
-
-    def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value:
-        """Emit the operator; what its attribute cannot hold of epsilon goes to the variance."""
-        x, gamma, beta, mean, var = inputs
-        if is_float32(self.epsilon, dtype_of(x)):
-            return onnx.BatchNormalization(x, gamma, beta, mean, var, epsilon=self.epsilon)
-        if var.const_value is None:
-            var = onnx.Add(var, self.epsilon)
-        else:
-            var = onnx.constant(var.const_value.numpy() + self.epsilon)
-        return onnx.BatchNormalization(x, gamma, beta, mean, var, epsilon=0.0)
-
-    def _deviation(self, var: TensorVariable) -> TensorVariable:
-        return pt.sqrt(var + np.asarray(self.epsilon, dtype=var.type.dtype))
 
 
 def batch_norm(
@@ -115,7 +54,7 @@ def batch_norm(
         _vector(value, name, size, x.type.dtype)
         for name, value in (("gamma", gamma), ("beta", beta), ("mean", mean), ("var", var))
     ]
-    return BatchNorm(epsilon=float(epsilon))(x, *parameters)
+    return norm_ops.BatchNorm(epsilon=float(epsilon))(x, *parameters)
 
 
 def batch_norm_train(
@@ -162,7 +101,7 @@ def batch_norm_train(
     dtype = x.type.dtype
     others = [axis for axis in range(x.type.ndim) if axis != 1]
     mean = x.mean(axis=others)
-    var = pt.sqr(x - _channels(mean, x)).mean(axis=others)
+    var = pt.sqr(x - norm_ops.along_channels(mean, x)).mean(axis=others)
     y = batch_norm(x, gamma, beta, mean, var, epsilon)
     weight, rest = (np.asarray(value, dtype=dtype) for value in (momentum, 1 - momentum))
     running = [
@@ -173,6 +112,190 @@ def batch_norm_train(
         rest * old + weight * new for old, new in zip(running, (mean, var), strict=True)
     )
     return y, new_mean, new_var
+
+
+def layer_norm(
+    x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-5
+) -> TensorVariable:
+    """Normalise each element over its last axes, exported as one ``LayerNormalization``.
+
+    Parameters
+    ----------
+    x
+        Floats of any shape.
+    gamma, beta
+        Scale and shift, of the sizes of the axes that are normalised; by default none.
+    axis
+        The first of the axes to normalise; all that follow are normalised as well.
+    epsilon
+        Added to the variance.
+
+    Returns
+    -------
+    TensorVariable
+        ``gamma * (x - mean) / sqrt(var + epsilon) + beta``, where the variance is the mean of
+        squares. In float64 it is exported as the operators of this formula, as the attribute of
+        ``LayerNormalization`` holds epsilon in float32 only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x is not an array of floats with this axis, or a parameter does not have these sizes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> layer_norm(np.array([[1.0, 3.0], [5.0, 5.0]]), epsilon=0.25).eval(mode="ONNX").round(6)
+    array([[-0.894427,  0.894427],
+           [ 0.      ,  0.      ]])
+    """
+    x = as_floats(x, "layer_norm")
+    n_axes = _count_axes(x, axis, "layer_norm")
+    shift = [] if beta is None else [_over_axes(beta, "beta", x, n_axes)]
+    return norm_ops.LayerNorm(n_axes=n_axes, epsilon=float(epsilon))(
+        x, _scale_or_ones(gamma, x, n_axes), *shift
+    )
+
+
+def rms_norm(x: Any, gamma: Any = None, axis: int = -1, epsilon: float = 1e-5) -> TensorVariable:
+    """Divide each element by its root mean square over its last axes.
+
+    Parameters
+    ----------
+    x, gamma, axis, epsilon
+        As for `layer_norm`.
+
+    Returns
+    -------
+    TensorVariable
+        ``gamma * x / sqrt(mean(x ** 2) + epsilon)``, exported as one ``RMSNormalization`` from
+        opset 23 on, before as the operators of this formula.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `layer_norm`.
+
+    Examples
+    --------
+    >>> rms_norm([[3.0, 4.0]], epsilon=0.0).eval(mode="ONNX").round(6)
+    array([[0.848528, 1.131371]])
+    """
+    x = as_floats(x, "rms_norm")
+    n_axes = _count_axes(x, axis, "rms_norm")
+    op = norm_ops.RMSNorm(n_axes=n_axes, epsilon=float(epsilon))
+    return op(x, _scale_or_ones(gamma, x, n_axes))
+
+
+def instance_norm(x: Any, gamma: Any, beta: Any, epsilon: float = 1e-5) -> TensorVariable:
+    """Normalise each channel of each element of a batch, exported as ``InstanceNormalization``.
+
+    Parameters
+    ----------
+    x
+        Floats of shape (N, C, *S) with one spatial axis at least.
+    gamma, beta
+        Scale and shift of each channel, of shape (C,).
+    epsilon
+        Added to the variance.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x is not an array of floats with channels and a spatial axis, or a parameter is not a
+        vector of its length.
+
+    Examples
+    --------
+    >>> instance_norm([[[1.0, 3.0]]], [1.0], [2.0], epsilon=0.0).eval(mode="ONNX")
+    array([[[1., 3.]]])
+    """
+    x = as_floats(x, "instance_norm")
+    _check_rank(x, "instance_norm", 3)
+    return norm_ops.InstanceNorm(epsilon=float(epsilon))(
+        x, *(_vector(v, n, x.type.shape[1], x.type.dtype) for n, v in _named(gamma, beta))
+    )
+
+
+def group_norm(x: Any, groups: int, gamma: Any, beta: Any, epsilon: float = 1e-5) -> TensorVariable:
+    """Normalise groups of channels of each element of a batch.
+
+    Parameters
+    ----------
+    x
+        Floats of shape (N, C, *S).
+    groups
+        Number of groups, which divides the number of channels.
+    gamma, beta
+        Scale and shift of each channel, of shape (C,).
+    epsilon
+        Added to the variance.
+
+    Returns
+    -------
+    TensorVariable
+        Array of the same shape, exported as one ``GroupNormalization`` for the target
+        ``"standard"`` from opset 21 on. ONNX Runtime's is wrong where the mean is large: for it,
+        and before opset 21, groups are made the channels of an ``InstanceNormalization``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x is not an array of floats with channels, a parameter is not a vector of their number,
+        or it is not divisible by that of the groups.
+
+    Examples
+    --------
+    >>> group_norm([[1.0, 3.0, 5.0, 9.0]], 2, [1.0] * 4, [0.0] * 4, 0.0).eval(mode="ONNX")
+    array([[-1.,  1., -1.,  1.]])
+    """
+    x = as_floats(x, "group_norm")
+    _check_rank(x, "group_norm", 2)
+    channels = x.type.shape[1]
+    if groups < 1 or (channels is not None and channels % groups):
+        raise ValueError(f"{channels} channels cannot be divided into {groups} groups")
+    return norm_ops.GroupNorm(groups=int(groups), epsilon=float(epsilon))(
+        x, *(_vector(v, n, channels, x.type.dtype) for n, v in _named(gamma, beta))
+    )
+
+
+def _named(gamma: Any, beta: Any) -> list[tuple[str, Any]]:
+    return [("gamma", gamma), ("beta", beta)]
+
+
+def _check_rank(x: TensorVariable, name: str, least: int) -> None:
+    if x.type.ndim < least:
+        axes = ["batch", "channels", "*spatial"][:least]
+        raise ValueError(f"{name} takes an array ({', '.join(axes)}); got {x.type.ndim} dimensions")
+
+
+def _count_axes(x: TensorVariable, axis: int, name: str) -> int:
+    rank = x.type.ndim
+    if not -rank <= axis < rank:
+        raise ValueError(f"{name} along axis {axis} of an array of {rank} dimensions")
+    return rank - axis % rank
+
+
+def _scale_or_ones(gamma: Any, x: TensorVariable, n_axes: int) -> TensorVariable:
+    if gamma is not None:
+        return _over_axes(gamma, "gamma", x, n_axes)
+    first = x.type.ndim - n_axes
+    sizes = [
+        x.shape[first + i] if size is None else size for i, size in enumerate(x.type.shape[first:])
+    ]
+    if all(isinstance(size, int) for size in sizes):
+        return pt.constant(np.ones(sizes, x.type.dtype))
+    return pt.ones(sizes, dtype=x.type.dtype)
+
+
+def _over_axes(value: Any, name: str, x: TensorVariable, n_axes: int) -> TensorVariable:
+    parameter = pt.as_tensor(value)
+    own, wanted = parameter.type.shape, x.type.shape[x.type.ndim - n_axes :]
+    if len(own) != n_axes or any(
+        None not in pair and len(set(pair)) > 1 for pair in zip(own, wanted, strict=True)
+    ):
+        raise ValueError(f"{name} has the shape {own}; it must have that of the axes, {wanted}")
+    return parameter.astype(x.type.dtype)
 
 
 def _vector(value: Any, name: str, size: int | None, dtype: str) -> TensorVariable:
@@ -186,13 +309,3 @@ def _vector(value: Any, name: str, size: int | None, dtype: str) -> TensorVariab
     if None not in (size, length) and size != length:
         raise ValueError(f"{name} has {length} numbers, but there are {size} channels")
     return vector.astype(dtype)
-
-
-def _channels(vector: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """Return a vector over the channels in a shape that broadcasts against an array (N, C, *S)."""
-    return vector.dimshuffle("x", 0, *["x"] * (x.type.ndim - 2))
-
-
-def is_float32(number: float, dtype: ir.DataType) -> bool:
-    """Return whether a float32 attribute holds a number as well as an array of a dtype does."""
-    return dtype != ir.DataType.DOUBLE or float(np.float32(number)) == number

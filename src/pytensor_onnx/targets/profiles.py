@@ -10,6 +10,8 @@ _SINGLE_AND_DOUBLE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 
 _DOUBLE = frozenset({ir.DataType.DOUBLE})
 
+_FLOATS = frozenset({ir.DataType.FLOAT16, *_SINGLE_AND_DOUBLE})
+
 _STANDARD = Profile(
     name="standard",
     refuses_zero_dim=frozenset(
@@ -44,6 +46,7 @@ _ONNXRUNTIME = replace(
     name="onnxruntime",
     kernels="kernels_onnxruntime.json",
     inaccurate={
+        "GroupNormalization": _FLOATS,
         "Sigmoid": _SINGLE_AND_DOUBLE,
         "Tanh": _DOUBLE,
         "Sin": _DOUBLE,
