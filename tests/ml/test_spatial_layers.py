@@ -83,6 +83,18 @@ ONE_OPERATOR = {
         "AveragePool",
     ),
 }
+TRANSPOSED = {
+    "whole": {"kernel_size": 3},
+    "cropped": {"kernel_size": 4, "stride": 2, "padding": 1},
+    "longer": {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1, "bias": False},
+    "all options": {
+        "kernel_size": (2, 3),
+        "stride": (3, 2),
+        "dilation": (2, 1),
+        "output_padding": (2, 0),
+        "padding": (0, 1),
+    },
+}
 ONE_OPERATOR_1D = {
     "Conv1D": (
         lambda: layers.Conv1D(
@@ -104,6 +116,39 @@ def test_layer_is_one_operator_between_two_transposes(name, is_static):
     x, y = build(layer(), shape if is_static else (*[None] * (len(shape) - 1), shape[-1]))
     program = compare_onnx_and_py([x], y, [images(2, *shape)], assume_finite=True, **TOLERANCE)
     assert op_types(program) == ["Transpose", operator, "Transpose"]
+
+
+@pytest.mark.parametrize("options", TRANSPOSED.values(), ids=TRANSPOSED)
+@pytest.mark.parametrize("shape", [(4, 5, 3), (None, None, 3)])
+def test_transposed_convolution_is_one_operator(options, shape):
+    x, y = build(layers.ConvTranspose2D("c", in_channels=3, out_channels=2, **options), shape)
+    program = compare_onnx_and_py([x], y, [images(2, 4, 5, 3)], **TOLERANCE)
+    assert op_types(program) == ["Transpose", "ConvTranspose", "Transpose"]
+    assert program.model.graph.initializers["c_W"].shape[:2] == (3, 2)
+
+
+def test_transposed_convolution_of_sequences():
+    layer = layers.ConvTranspose1D("c", in_channels=3, out_channels=2, kernel_size=4, stride=2)
+    x, y = build(layer, (None, 3))
+    program = compare_onnx_and_py([x], y, [images(2, 4, 3)], **TOLERANCE)
+    assert op_types(program) == ["Transpose", "ConvTranspose", "Transpose"]
+
+
+def test_crop_that_is_not_the_layers_own_is_kept():
+    layer = layers.ConvTranspose2D("c", in_channels=3, out_channels=2, kernel_size=3, bias=False)
+    x, y = build(layer, (None, None, 3))
+    cut = y[:, 1 : y.shape[2] - 1, 2:5]
+    compare_onnx_and_py([x], [cut, y[:, 1:-1]], [images(2, 4, 5, 3)], **TOLERANCE)
+
+
+def test_windows_are_gathered_and_added_up():
+    from pytensor_ml.layers.conv import Col2Im, Im2Col
+
+    geometry = ((2, 3), (2, 1), (1, 2))
+    x = pt.tensor("x", shape=(None, None, None, 2), dtype="float32")
+    windows = Im2Col(*geometry)(x)
+    total = Col2Im(*geometry)(windows * 2, x.shape[1], x.shape[2])
+    compare_onnx_and_py([x], [windows, total], [images(2, 5, 7, 2)])
 
 
 def test_weights_keep_their_names_channels_first():
@@ -183,6 +228,9 @@ GRADIENTS = {
     ),
     "strides": lambda: layers.Conv2D(
         "c", in_channels=2, out_channels=3, kernel_size=(3, 2), stride=2, dilation=(1, 2), padding=1
+    ),
+    "transposed": lambda: layers.ConvTranspose2D(
+        "c", in_channels=2, out_channels=3, kernel_size=3, stride=2, padding=1
     ),
     "maxima": lambda: layers.MaxPool2D(kernel_size=2),
     "overlapping maxima": lambda: layers.MaxPool2D(kernel_size=3, stride=2, padding=1),

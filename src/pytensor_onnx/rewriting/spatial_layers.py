@@ -22,6 +22,14 @@ from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.pad import Pad
 
+from pytensor_onnx.rewriting.transposed_layers import (
+    filters_of,
+    geometry_of,
+    to_first,
+    to_last,
+    transposed_layer,
+)
+
 LAYER_MODULE = "pytensor_ml.layers.conv"
 type Pairs = tuple[tuple[int, int], ...]
 
@@ -43,26 +51,6 @@ def channels_first(fgraph: FunctionGraph) -> None:
 def _layer_name(op: Op) -> str:
     """Return the name of a layer that slides windows; pytensor-ml need not be installed."""
     return type(op).__qualname__ if type(op).__module__ == LAYER_MODULE else ""
-
-
-def to_first(x: Variable) -> Variable:
-    """Transpose (N, *S, C) to (N, C, *S)."""
-    return x.dimshuffle(0, x.type.ndim - 1, *range(1, x.type.ndim - 1))
-
-
-def to_last(x: Variable) -> Variable:
-    """Transpose (N, C, *S) to (N, *S, C)."""
-    return x.dimshuffle(0, *range(2, x.type.ndim), 1)
-
-
-def _filters(kernels: Variable) -> Variable:
-    """Transpose kernels (*K, C, O) to (O, C, *K)."""
-    rank = kernels.type.ndim
-    order = (rank - 1, rank - 2, *range(rank - 2))
-    if isinstance(kernels, Constant):
-        filters = np.ascontiguousarray(kernels.data.transpose(order))
-        return pt.constant(filters, name=kernels.name)
-    return kernels.dimshuffle(order)
 
 
 def _kernels(filters: Variable) -> Variable:
@@ -136,28 +124,22 @@ def _convolution(fgraph: FunctionGraph, node: Apply) -> _Replacements:
 
     operand = _operand(node.inputs[0], 0)
     dtype = node.outputs[0].type.dtype
-    conv = Conv(**_geometry(node.op, operand.pads))
+    conv = Conv(**geometry_of(node.op, operand.pads))
     images, kernels, *bias = [_cast(v, dtype) for v in (operand.array, *node.inputs[1:])]
-    return [(node.outputs[0], to_last(conv(to_first(images), _filters(kernels), *bias)))]
+    return [(node.outputs[0], to_last(conv(to_first(images), filters_of(kernels), *bias)))]
 
 
 def _cast(x: Variable, dtype: str) -> Variable:
     return x if x.type.dtype == dtype else x.astype(dtype)
 
 
-def _geometry(op: Any, pads: Pairs) -> dict[str, Any]:
-    return {
-        "kernel": op.kernel_size,
-        "pads": pads,
-        "strides": op.stride,
-        "dilations": op.dilation,
-        "groups": 1,
-    }
-
-
 def _convolution_gradient(fgraph: FunctionGraph, node: Apply) -> _Replacements:
     from pytensor_onnx.nn.conv_ops import Conv, ConvFilterGradient, transposed_onto
 
+    if not node.op.compute_dW:
+        transposed = transposed_layer(fgraph, node)
+        if transposed is not None:
+            return [transposed]
     x, kernels, gradient = node.inputs
     outputs = iter(node.outputs)
     of_images = next(outputs) if node.op.compute_dX else None
@@ -166,7 +148,7 @@ def _convolution_gradient(fgraph: FunctionGraph, node: Apply) -> _Replacements:
     incoming = to_first(gradient)
     result: _Replacements = []
     if of_kernels is not None:
-        adjoint = ConvFilterGradient(**_geometry(node.op, operand.pads))
+        adjoint = ConvFilterGradient(**geometry_of(node.op, operand.pads))
         filters = adjoint(to_first(operand.array), incoming)
         result.append((of_kernels, _kernels(filters).astype(of_kernels.type.dtype)))
     if of_images is not None and fgraph.clients[of_images]:
@@ -174,8 +156,8 @@ def _convolution_gradient(fgraph: FunctionGraph, node: Apply) -> _Replacements:
         whole = (
             operand if unpadded is not None else _Operand(x, ((0, 0),) * len(operand.pads), None)
         )
-        conv = Conv(**_geometry(node.op, whole.pads))
-        images = transposed_onto(conv, incoming, _filters(kernels), to_first(whole.array))
+        conv = Conv(**geometry_of(node.op, whole.pads))
+        images = transposed_onto(conv, incoming, filters_of(kernels), to_first(whole.array))
         target = of_images if unpadded is None else unpadded
         result.append((target, to_last(images).astype(target.type.dtype)))
     return result
@@ -218,9 +200,40 @@ def _pool(node: Apply, *, takes_padding: bool = True) -> tuple[_Operand, Any]:
     return operand, AveragePool(windows=windows, count_include_pad=True)
 
 
+def _take_windows(fgraph: FunctionGraph, node: Apply) -> _Replacements:
+    """Gather (N, *windows, *taps, C): what a layer does that is none of the others."""
+    (x,) = node.inputs
+    cells = _cells(node.op, [x.shape[1 + i] for i in range(len(node.op.kernel_size))])
+    return [(node.outputs[0], x[(slice(None), *cells, slice(None))])]
+
+
+def _add_windows(fgraph: FunctionGraph, node: Apply) -> _Replacements:
+    """Add (N, *windows, *taps, C) to the cells that they come from."""
+    patches, *sizes = node.inputs
+    zeros = pt.zeros((patches.shape[0], *sizes, patches.shape[-1]), dtype=patches.type.dtype)
+    cells = (slice(None), *_cells(node.op, sizes), slice(None))
+    return [(node.outputs[0], zeros[cells].inc(patches))]
+
+
+def _cells(op: Any, sizes: Sequence[Variable]) -> list[Variable]:
+    """Return where the windows see the axes, in arrays that broadcast to (*windows, *taps)."""
+    rank = len(sizes)
+    cells = []
+    for axis, size in enumerate(sizes):
+        reach = op.dilation[axis] * (op.kernel_size[axis] - 1) + 1
+        starts = pt.arange(0, size - reach + 1, op.stride[axis])
+        taps = np.arange(op.kernel_size[axis]) * op.dilation[axis]
+        order: list[int | str] = ["x"] * (2 * rank)
+        order[axis], order[rank + axis] = 0, 1
+        cells.append((starts[:, None] + taps).dimshuffle(order))
+    return cells
+
+
 _FORMS: dict[str, Callable[[FunctionGraph, Apply], _Replacements]] = {
+    "Col2Im": _add_windows,
     "ConvLayer": _convolution,
     "ConvLayerGrad": _convolution_gradient,
+    "Im2Col": _take_windows,
     "PoolLayer": _pooling,
     "PoolLayerGrad": _pooling_gradient,
 }
