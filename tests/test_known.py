@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytensor_onnx.builder import Builder
+from pytensor_onnx.known import known_result
 from pytensor_onnx.scope import ModelScope
 from pytensor_onnx.session import Session
 
