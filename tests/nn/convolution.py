@@ -88,7 +88,8 @@ def filter_gradient(
     geometry = (kernel, y.shape[2:], strides, dilations, x.shape[1], y.shape[1], groups)
     for c, o, tap, cells in _windows(*geometry):
         seen = x[(slice(None), c, *cells)]
-        w[(o, slice(None), *tap)] = np.einsum("nc...,no...->oc", seen, y[:, o])
+        axes = (0, *range(2, x.ndim))
+        w[(o, slice(None), *tap)] = np.tensordot(y[:, o], seen, (axes, axes))
     return w
 
 
@@ -109,8 +110,10 @@ def transpose(
             x.shape[2:], w.shape[2:], strides, dilations, pads, more, strict=True
         )
     ]
-    reached = [(before, max(after - extra, 0)) for (before, after), extra in zip(pads, more)]
-    beyond = [max(extra - after, 0) for (_, after), extra in zip(pads, more)]
+    reached = [
+        (before, max(after - extra, 0)) for (before, after), extra in zip(pads, more, strict=True)
+    ]
+    beyond = [max(extra - after, 0) for (_, after), extra in zip(pads, more, strict=True)]
     kept = [size - extra for size, extra in zip(sizes, beyond, strict=True)]
     y = image_gradient(x, w, kept, reached, strides, dilations, groups)
     return np.pad(y, [(0, 0), (0, 0), *((0, extra) for extra in beyond)])

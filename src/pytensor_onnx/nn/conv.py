@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
 import pytensor.tensor as pt
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.nn.conv_arguments import (
+    check_bias,
+    check_channels,
+    check_room,
+    kernel_of,
+    operands_of,
+    pairs_of,
+    shape_of,
+)
 from pytensor_onnx.nn.conv_ops import Conv
 from pytensor_onnx.nn.taps import Size, Sizes, sizes_of, span
 from pytensor_onnx.nn.windows import Ints, per_axis
+from pytensor_onnx.nn.zero_padding import pad_with_zeros
 
 BorderMode = (
     Literal["valid", "full", "half", "same_upper", "same_lower"]
@@ -149,94 +157,187 @@ def conv3d(
     )
 
 
+def causal_conv1d(
+    input: TensorLike,
+    filters: TensorLike,
+    subsample: Ints = 1,
+    filter_flip: bool = True,
+    filter_dilation: Ints = 1,
+    num_groups: int = 1,
+    bias: TensorLike | None = None,
+) -> TensorVariable:
+    """Convolve sequences so that no result depends on what comes after it; see `conv2d`.
+
+    All zeros are put before the sequence, ``(K - 1) * filter_dilation`` of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pytensor_onnx.nn import causal_conv1d
+    >>> causal_conv1d(np.array([[[1.0, 0.0, 0.0, 2.0]]]), np.array([[[4.0, 2.0, 1.0]]])).eval()
+    array([[[4., 2., 1., 8.]]])
+    """
+    return _convolve(
+        "causal_conv1d",
+        input,
+        filters,
+        border_mode="causal",
+        strides=subsample,
+        dilations=filter_dilation,
+        groups=num_groups,
+        flip=filter_flip,
+        bias=bias,
+    )
+
+
+def depthwise_conv2d(
+    input: TensorLike,
+    filters: TensorLike,
+    border_mode: BorderMode = "valid",
+    subsample: Ints = 1,
+    filter_flip: bool = True,
+    filter_dilation: Ints = 1,
+    bias: TensorLike | None = None,
+    num_channels: int | None = None,
+) -> TensorVariable:
+    """Convolve each channel of images (N, C, H, W) with M filters of its own; see `conv2d`.
+
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W).
+    filters
+        Filters (C * M, 1, KH, KW), of which each M in turn belong to a channel.
+    num_channels
+        Number of channels C, where the type of the images does not say it.
+    border_mode, subsample, filter_flip, filter_dilation, bias
+        As for `conv2d`.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx.nn import depthwise_conv2d
+    >>> images, filters = pt.tensor(shape=(1, 4, 9, 9)), pt.tensor(shape=(8, 1, 3, 3))
+    >>> depthwise_conv2d(images, filters).type.shape
+    (1, 8, 7, 7)
+    """
+    images = pt.as_tensor(input)
+    channels = images.type.shape[1] if images.type.ndim > 1 else None
+    channels = channels if num_channels is None else num_channels
+    if channels is None:
+        raise ValueError(
+            f"depthwise_conv2d: the number of channels of {images} is not known: give num_channels"
+        )
+    return _convolve(
+        "depthwise_conv2d",
+        images,
+        filters,
+        border_mode=border_mode,
+        strides=subsample,
+        dilations=filter_dilation,
+        groups=channels,
+        flip=filter_flip,
+        bias=bias,
+    )
+
+
+def separable_conv2d(
+    input: TensorLike,
+    depthwise_filters: TensorLike,
+    pointwise_filters: TensorLike,
+    border_mode: BorderMode = "valid",
+    subsample: Ints = 1,
+    filter_flip: bool = True,
+    filter_dilation: Ints = 1,
+    bias: TensorLike | None = None,
+    num_channels: int | None = None,
+) -> TensorVariable:
+    """Convolve each channel with filters of its own, then mix the channels of each pixel.
+
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W).
+    depthwise_filters
+        Filters (C * M, 1, KH, KW), as for `depthwise_conv2d`, which takes the other options too.
+    pointwise_filters
+        Filters (O, C * M, 1, 1).
+    bias
+        Vector (O,) that is added to the result, if any.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx.nn import separable_conv2d
+    >>> images, depthwise = pt.tensor(shape=(1, 4, 9, 9)), pt.tensor(shape=(8, 1, 3, 3))
+    >>> separable_conv2d(images, depthwise, pt.tensor(shape=(5, 8, 1, 1)), "half").type.shape
+    (1, 5, 9, 9)
+    """
+    mixing = pt.as_tensor(pointwise_filters)
+    if any(size not in (1, None) for size in mixing.type.shape[2:]):
+        raise ValueError(
+            f"separable_conv2d: pointwise_filters {mixing} must have the shape (O, C * M, 1, 1), "
+            f"not {mixing.type.shape}"
+        )
+    each = depthwise_conv2d(
+        input,
+        depthwise_filters,
+        border_mode,
+        subsample,
+        filter_flip,
+        filter_dilation,
+        num_channels=num_channels,
+    )
+    return conv2d(each, mixing, bias=bias, filter_flip=False)
+
+
 def _convolve(
     name: str,
     input: TensorLike,
     filters: TensorLike,
     *,
-    border_mode: BorderMode,
+    border_mode: BorderMode | Literal["causal"],
     strides: Ints,
     dilations: Ints,
     groups: int,
     flip: bool,
     bias: TensorLike | None,
 ) -> TensorVariable:
-    rank = int(name[4])
-    images, kernels, *vectors = _operands(name, rank, input, filters, bias)
+    rank = int(name[-2])
+    images, kernels, *vectors = operands_of(name, rank, input, filters, bias)
     stride, dilation = (
         per_axis("subsample", strides, rank),
         per_axis("filter_dilation", dilations, rank),
     )
-    _check_groups(name, images, kernels, groups)
-    kernel = _kernel(kernels)
+    check_channels(name, images, kernels, groups)
+    check_bias(name, vectors, shape_of(kernels)[0])
+    kernel = kernel_of(name, kernels)
     taps = [own if k is None else k for k, own in zip(kernel, sizes_of(kernels), strict=True)]
     spans = [span(k, d) for k, d in zip(taps, dilation, strict=True)]
     pads = _pads(border_mode, sizes_of(images), spans, stride)
     if flip:
         kernels = kernels[(..., *[slice(None, None, -1)] * rank)]
     if not all(isinstance(n, int) for pair in pads for n in pair):
-        images = pt.pad(images, [(0, 0), (0, 0), *pads])
+        images = pad_with_zeros(images, pads)
         pads = [(0, 0)] * rank
-    _check_room(name, images, pads, spans)
+    check_room(name, images, pads, spans)
     op = Conv(kernel=kernel, pads=tuple(pads), strides=stride, dilations=dilation, groups=groups)
     return op(images, kernels, *vectors)
 
 
-def _operands(
-    name: str, rank: int, input: TensorLike, filters: TensorLike, bias: TensorLike | None
-) -> list[TensorVariable]:
-    """Return the operands in one dtype, their ranks checked."""
-    wanted = {"input": rank + 2, "filters": rank + 2, "bias": 1}
-    given = zip(wanted, (input, filters, bias), strict=True)
-    operands = {what: pt.as_tensor(value) for what, value in given if value is not None}
-    for what, x in operands.items():
-        if x.type.dtype not in ("float16", "float32", "float64"):
-            raise TypeError(
-                f"{name}: {what} {x} must be an array of floats; it has dtype {x.type.dtype}"
-            )
-        if x.type.ndim != wanted[what]:
-            raise ValueError(
-                f"{name}: {what} {x} must have {wanted[what]} dimensions; it has {x.type.ndim}"
-            )
-    dtype = str(np.result_type(*(x.type.dtype for x in operands.values())))
-    return [pt.cast(x, dtype) for x in operands.values()]
-
-
-def _check_groups(name: str, images: TensorVariable, filters: TensorVariable, groups: int) -> None:
-    (n_groups,) = per_axis("num_groups", groups, 1)
-    channels, (outputs, seen) = images.type.shape[1], filters.type.shape[:2]
-    if outputs is not None and outputs % n_groups:
-        raise ValueError(f"{name}: {outputs} filters cannot be divided into num_groups={n_groups}")
-    if channels is not None and channels % n_groups:
-        raise ValueError(
-            f"{name}: {channels} channels cannot be divided into num_groups={n_groups}"
-        )
-    if channels is not None and seen is not None and channels != seen * n_groups:
-        raise ValueError(
-            f"{name}: the images have {channels} channels and the filters {seen} for each of "
-            f"num_groups={n_groups}, which takes {seen * n_groups} channels"
-        )
-
-
-def _kernel(filters: TensorVariable) -> tuple[int | None, ...]:
-    """Return the spatial sizes of filters, by their type or the value that they have now."""
-    value = filters.get_value(borrow=True) if isinstance(filters, SharedVariable) else None
-    sizes = filters.type.shape[2:] if value is None else value.shape[2:]
-    if any(size == 0 for size in sizes):
-        raise ValueError(f"the filters {filters} have no taps: their spatial sizes are {sizes}")
-    return tuple(sizes)
-
-
 def _pads(
-    mode: BorderMode, sizes: Sizes, spans: Sizes, strides: Sequence[int]
+    mode: BorderMode | Literal["causal"], sizes: Sizes, spans: Sizes, strides: Sequence[int]
 ) -> list[tuple[Size, Size]]:
     """Return the zeros before and after each spatial axis."""
     if not isinstance(mode, str):
-        return _pairs(mode, len(spans))
+        return list(pairs_of("border_mode", mode, len(spans)))
+    if mode == "causal":
+        return [(reach - 1, 0) for reach in spans]
     if mode not in BORDER_MODES:
+        names = ", ".join(map(repr, BORDER_MODES))
         raise ValueError(
-            f"border_mode={mode!r} is not known: choose one of {', '.join(map(repr, BORDER_MODES))}, "
-            "a number, or for each spatial axis a number or a pair (before, after)"
+            f"border_mode={mode!r} is not known: choose one of {names}, a number, or for each "
+            "spatial axis a number or a pair (before, after)"
         )
     if mode == "valid":
         return [(0, 0)] * len(spans)
@@ -250,33 +351,9 @@ def _pads(
     return upper if mode == "same_upper" else [pair[::-1] for pair in upper]
 
 
-def _pairs(mode: int | Sequence[int | tuple[int, int]], rank: int) -> list[tuple[Size, Size]]:
-    """Return a padding given by numbers as a pair for each axis."""
-    entries = [mode] * rank if isinstance(mode, int) else list(mode)
-    if len(entries) != rank:
-        raise ValueError(
-            f"border_mode={mode!r} must be a name, a number, or for each of the {rank} spatial axes a "
-            "number or a pair (before, after)"
-        )
-    padding = [per_axis("border_mode", entry, 2, smallest=0) for entry in entries]
-    return [(before, after) for before, after in padding]
-
-
 def _same_total(size: Size, reach: Size, stride: int) -> Size:
     """Return how many zeros make a result of ``ceil(size / stride)``."""
     if stride == 1:
         return reach - 1
     total = (-(-size // stride) - 1) * stride + reach - size
     return max(total, 0) if isinstance(total, int) else pt.maximum(total, 0)
-
-
-def _check_room(
-    name: str, images: TensorVariable, pads: Sequence[tuple[int, int]], spans: Sizes
-) -> None:
-    """Raise where an image is known to be smaller than a window."""
-    for axis, (size, pair, reach) in enumerate(zip(sizes_of(images), pads, spans, strict=True)):
-        if isinstance(size, int) and isinstance(reach, int) and size + sum(pair) < reach:
-            raise ValueError(
-                f"{name}: spatial axis {axis} of the input has {size} cells and {sum(pair)} of "
-                f"padding, but a window takes {reach}"
-            )

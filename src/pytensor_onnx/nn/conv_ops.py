@@ -1,4 +1,4 @@
-"""The Ops of convolution: cross-correlation and its two adjoints, each the gradient of the others."""
+"""The Ops of convolution: cross-correlation and its two adjoints."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
+from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
@@ -17,13 +18,15 @@ from pytensor_onnx.nn.taps import (
     Sizes,
     add_windows,
     crop,
-    pad_spatial,
     product,
     size_of,
     sizes_of,
     span,
     take_windows,
 )
+from pytensor_onnx.nn.zero_padding import pad_with_zeros
+
+_HAS_WINDOW = Assert("The images of a convolution are smaller than its windows.")
 
 
 class _Convolution(NetworkOp):
@@ -94,14 +97,16 @@ class Conv(_Convolution):
     def build_inner_graph(
         self, images: TensorVariable, filters: TensorVariable, *bias: TensorVariable
     ) -> list[Variable]:
+        """Multiply the filters by what each tap sees, for each image."""
         kernel = self._kernel_of(filters)
-        padded = pad_spatial(images, self.pads)
-        counts = self._counts(sizes_of(images), kernel)
+        padded = pad_with_zeros(images, self.pads)
+        counts = [_checked(count) for count in self._counts(sizes_of(images), kernel)]
         windows = take_windows(padded, kernel, counts, self.strides, self.dilations)
         n, o = size_of(images, 0), size_of(filters, 0)
         taps = size_of(filters, 1) * product(kernel)
         windows = windows.reshape(self._grouped(n, taps, product(counts)))
-        result = filters.reshape(self._grouped(_split(o, self.groups), taps)) @ windows
+        matrix = _taps_reversed(filters).reshape(self._grouped(_split(o, self.groups), taps))
+        result = matrix @ windows
         result = result.reshape((n, o, *counts))
         for vector in bias:
             result = result + pt.shape_padright(vector, len(counts))
@@ -158,6 +163,7 @@ class ConvTranspose(_Convolution):
     def build_inner_graph(
         self, images: TensorVariable, filters: TensorVariable, *bias: TensorVariable
     ) -> list[Variable]:
+        """Multiply the filters by each cell, and add that up where windows meet."""
         kernel, counts = self._kernel_of(filters), sizes_of(images)
         n, o, c = size_of(images, 0), size_of(images, 1), size_of(filters, 1)
         taps = c * product(kernel)
@@ -165,14 +171,16 @@ class ConvTranspose(_Convolution):
         per_group = _split(o, self.groups)
         matrix = filters.reshape((*groups, per_group, taps)).mT
         windows = matrix @ images.reshape((n, *groups, per_group, product(counts)))
-        windows = windows.reshape((n, c * self.groups, *kernel, *counts))
-        result = add_windows(windows, self._spans(kernel), self.strides, self.dilations)
+        windows = windows.reshape((n, c * self.groups, product(kernel), *counts))
+        result = add_windows(windows, kernel, self.strides, self.dilations)
         extra = [
-            (0, max(more - after, 0))
-            for more, (_, after) in zip(self.output_padding, self.pads, strict=True)
+            (0, max(more - after - stride + 1, 0))
+            for more, (_, after), stride in zip(
+                self.output_padding, self.pads, self.strides, strict=True
+            )
         ]
         starts = [before for before, _ in self.pads]
-        result = crop(pad_spatial(result, extra), self._sizes(counts, kernel), starts)
+        result = crop(pad_with_zeros(result, extra), self._sizes(counts, kernel), starts)
         for vector in bias:
             result = result + pt.shape_padright(vector, len(counts))
         return [result]
@@ -182,13 +190,17 @@ class ConvTranspose(_Convolution):
         more = {"output_padding": list(self.output_padding)} if any(self.output_padding) else {}
         return onnx.ConvTranspose(*operands, **self.attributes(), **more)
 
+    def sizes(self, images: TensorVariable, filters: TensorVariable) -> Sizes:
+        """Return the spatial sizes of the result, ints where they are known."""
+        return self._sizes(sizes_of(images), self._kernel_of(filters))
+
     def _sizes(self, counts: Sizes, kernel: Sizes) -> Sizes:
         """Return the spatial sizes of the result."""
         axes = zip(
             counts, self.strides, self._spans(kernel), self.pads, self.output_padding, strict=True
         )
         return [
-            (count - 1) * stride + reach - sum(pads) + more
+            span(count, stride) + reach - 1 - sum(pads) + more
             for count, stride, reach, pads, more in axes
         ]
 
@@ -242,24 +254,25 @@ class ConvFilterGradient(_Convolution):
     """
 
     def build_inner_graph(self, images: TensorVariable, gradient: TensorVariable) -> list[Variable]:
+        """Multiply what each tap sees by the gradient, for each image, and add that up."""
         counts = sizes_of(gradient)
         kernel = self._taps(sizes_of(images), counts)
-        padded = pad_spatial(images, self.pads)
+        padded = pad_with_zeros(images, self.pads)
         windows = take_windows(padded, kernel, counts, self.strides, self.dilations)
         n, c, o = size_of(images, 0), size_of(images, 1), size_of(gradient, 1)
-        groups, per_group = self.groups, _split(o, self.groups)
-        c_group = _split(c, groups)
-        taps, cells = c_group * product(kernel), product(counts)
-        # (groups, O / groups, N * L) @ (groups, N * L, C / groups * K)
-        left = gradient.reshape((n, groups, per_group, cells)).transpose((1, 2, 0, 3))
-        right = windows.reshape((n, groups, taps, cells)).transpose((1, 0, 3, 2))
-        left = left.reshape((groups, per_group, n * cells))
-        right = right.reshape((groups, n * cells, taps))
-        result = left[0] @ right[0] if groups == 1 else left @ right
-        return [result.reshape((o, c_group, *kernel))]
+        c_group = _split(c, self.groups)
+        groups = () if self.groups == 1 else (self.groups,)
+        windows = windows.reshape((n, *groups, c_group * product(kernel), product(counts)))
+        gradient = gradient.reshape((n, *groups, _split(o, self.groups), product(counts)))
+        result = (windows @ gradient.mT).sum(axis=0).mT
+        return [_taps_reversed(result.reshape((o, c_group, *reversed(kernel))))]
 
     def emit(self, onnx: Builder, *operands: ir.Value) -> None:
-        """Emit no operator: ONNX has none. A rewrite makes a cross-correlation of it."""
+        """Emit no operator, but the definition.
+
+        It is also the cross-correlation of images and gradient with the batch for channels, but a
+        kernel as large as an image makes that twice as slow as the product.
+        """
         return None
 
     def _taps(self, sizes: Sizes, counts: Sizes) -> Sizes:
@@ -302,16 +315,26 @@ def transposed_onto(
     """
     kernel = op._kernel_of(filters)
     sizes = sizes_of(images)
-    left_over: list[int] = []
+    left_over, is_too_large = [], False
     for axis, stride in enumerate(op.strides):
         room = sizes[axis] + sum(op.pads[axis]) - span(kernel[axis], op.dilations[axis])
         left_over.append(room % stride if isinstance(room, int) else stride - 1)
+        is_too_large |= stride > 1 and not isinstance(room, int)
     transposed = ConvTranspose(**op.geometry(), output_padding=tuple(left_over))
     result = transposed(gradient, filters)
-    axes = zip(sizes, kernel, op.strides, strict=True)
-    if all(stride == 1 or isinstance(size, int) and isinstance(k, int) for size, k, stride in axes):
-        return result
-    return crop(result, sizes)
+    return crop(result, sizes) if is_too_large else result
+
+
+def _checked(count: Size) -> Size:
+    """Return a number of windows, which fails at run time where there is none."""
+    if isinstance(count, int):
+        return count
+    return _HAS_WINDOW(count, count > 0)
+
+
+def _taps_reversed(filters: TensorVariable) -> TensorVariable:
+    """Return filters (O, C, *K) with the axes K in reverse order, as `take_windows` has them."""
+    return filters.transpose((0, 1, *reversed(range(2, filters.type.ndim))))
 
 
 def _split(size: Size, groups: int) -> Size:

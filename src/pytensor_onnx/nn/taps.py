@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from operator import mul
+from operator import add, mul
 
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.padding import pad_constant
 
-Size = int | TensorVariable
-Sizes = Sequence[Size]
-Pairs = Sequence[tuple[int, int]]
+type Size = int | TensorVariable
+type Sizes = Sequence[Size]
+type Pairs = Sequence[tuple[int, int]]
 
 _MOST_SLICES = 32
 
@@ -45,11 +45,6 @@ def product(sizes: Sizes) -> Size:
     return reduce(mul, sizes, 1)
 
 
-def pad_spatial(x: TensorVariable, pads: Pairs) -> TensorVariable:
-    """Add zeros before and after the axes that come after the first two."""
-    return pad_constant(x, ((0, 0), (0, 0), *pads), 0)
-
-
 def crop(x: TensorVariable, sizes: Sizes, starts: Sequence[int] | None = None) -> TensorVariable:
     """Return a box of the axes after the first two, the array itself where that is all of it."""
     firsts = [0] * len(sizes) if starts is None else starts
@@ -66,37 +61,36 @@ def take_windows(
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> TensorVariable:
-    """Return what each tap sees in each window: (N, C, *S) becomes (N, C, *kernel, *counts).
+    """Return what each tap sees in each window, as an array (N, C, taps * L, *rest).
+
+    Here (L, *rest) are the numbers of windows along each axis. The taps of the first axis vary
+    fastest, where in a kernel they vary slowest: so no copy but the joining of slices is needed.
 
     Parameters
     ----------
     x
-        Array that is padded already.
+        Array (N, C, *S) that is padded already.
     kernel, counts
         Number of taps, and of windows, along each axis.
     strides, dilations
         Distance of windows, and of taps.
     """
-    n, c = size_of(x, 0), size_of(x, 1)
-    rank = len(kernel)
-    for i, (taps, count) in enumerate(zip(kernel, counts, strict=True)):
+    for i, (taps, stride, dilation) in enumerate(zip(kernel, strides, dilations, strict=True)):
         before = (slice(None),) * (2 + i)
-        stride, dilation = strides[i], dilations[i]
         if isinstance(taps, int) and taps <= _MOST_SLICES:
-            starts = [tap * dilation for tap in range(taps)]
-            seen = [x[(*before, slice(s, s + count * stride, stride))] for s in starts]
-            x = seen[0] if taps == 1 else pt.concatenate(seen, axis=2 + i)
+            bounds = [(k * dilation, (k + 1 - taps) * dilation or None) for k in range(taps)]
+            seen = [x[(*before, slice(*ends, stride))] for ends in bounds]
+            x = seen[0] if taps == 1 else pt.concatenate(seen, axis=2)
         else:
-            cells = pt.arange(taps)[:, None] * dilation + pt.arange(count) * stride
-            x = x[(*before, cells.ravel())]
-    pairs = [size for pair in zip(kernel, counts, strict=True) for size in pair]
-    taps_first = [2 + 2 * i + which for which in (0, 1) for i in range(rank)]
-    return x.reshape((n, c, *pairs)).transpose((0, 1, *taps_first))
+            cells = pt.arange(taps)[:, None] * dilation + pt.arange(counts[i]) * stride
+            seen = pt.moveaxis(x[(*before, cells)], 2 + i, 2)
+            x = _merge(seen, 2)
+    return x
 
 
 def add_windows(
     windows: TensorVariable,
-    spans: Sizes,
+    kernel: Sizes,
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> TensorVariable:
@@ -105,28 +99,54 @@ def add_windows(
     Parameters
     ----------
     windows
-        Array of shape (N, C, *kernel, *counts).
-    spans
-        Number of cells from the first to the last tap of a window, for each axis.
+        Array (N, C, taps, *L) for each tap of a kernel and each window.
+    kernel
+        Number of taps along each axis.
     strides, dilations
         Distance of windows, and of taps.
+
+    Returns
+    -------
+    TensorVariable
+        Array (N, C, *S) of the cells up to the last that a tap sees, and ``stride - 1`` zeros more.
     """
-    rank = len(spans)
-    axis = 1 + rank
-    before = (slice(None),) * axis
-    for reach, stride, dilation in zip(spans, strides, dilations, strict=True):
-        # The taps along this axis come third; without them it is always at the same place.
-        taps, count = size_of(windows, 2), size_of(windows, axis + 1)
-        rest = [size_of(windows, i) for i in range(windows.type.ndim) if i != 2]
-        rest[axis] = (count - 1) * stride + reach
-        total = pt.zeros(rest, dtype=windows.type.dtype)
+    for i, (taps, stride, dilation) in enumerate(zip(kernel, strides, dilations, strict=True)):
+        axis, rest = 3 + i, product(kernel[i + 1 :])
+        windows = _spread(windows, axis, stride)
         if isinstance(taps, int) and taps <= _MOST_SLICES:
-            for tap in range(taps):
-                first = tap * dilation
-                cells = (*before, slice(first, first + count * stride, stride))
-                total = total[cells].inc(windows[:, :, tap])
+            parts = [
+                _pad_axis(
+                    windows[:, :, tap * rest : (tap + 1) * rest] if taps > 1 else windows,
+                    axis,
+                    (tap * dilation, (taps - 1 - tap) * dilation),
+                )
+                for tap in range(taps)
+            ]
+            windows = reduce(add, parts)
         else:
-            cells = pt.arange(taps)[:, None] * dilation + pt.arange(count) * stride
-            total = total[(*before, cells)].inc(pt.moveaxis(windows, 2, axis))
-        windows = total
-    return windows
+            sizes = [size_of(windows, other) for other in range(windows.type.ndim)]
+            apart = windows.reshape((*sizes[:2], taps, rest, *sizes[3:]))
+            cells = pt.arange(taps)[:, None] * dilation + pt.arange(sizes[axis])
+            sizes[2], sizes[axis] = rest, sizes[axis] + (taps - 1) * dilation
+            total = pt.zeros(sizes, dtype=windows.type.dtype)
+            seen = pt.moveaxis(apart, 2, axis)
+            windows = total[(*(slice(None),) * axis, cells)].inc(seen)
+    return _merge(windows, 1)
+
+
+def _merge(x: TensorVariable, axis: int) -> TensorVariable:
+    """Return an array in which an axis and the next are one."""
+    sizes = [size_of(x, i) for i in range(x.type.ndim)]
+    return x.reshape((*sizes[:axis], sizes[axis] * sizes[axis + 1], *sizes[axis + 2 :]))
+
+
+def _spread(x: TensorVariable, axis: int, distance: int) -> TensorVariable:
+    """Put zeros after each cell of an axis, so that cells lie a distance apart."""
+    if distance == 1:
+        return x
+    apart = _pad_axis(pt.expand_dims(x, axis + 1), axis + 1, (0, distance - 1))
+    return _merge(apart, axis)
+
+
+def _pad_axis(x: TensorVariable, axis: int, widths: tuple[int, int]) -> TensorVariable:
+    return pad_constant(x, tuple(widths if i == axis else (0, 0) for i in range(x.type.ndim)), 0)

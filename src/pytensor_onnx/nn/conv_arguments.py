@@ -1,0 +1,112 @@
+"""The arguments of convolutions, checked while the graph is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.tensor import TensorLike
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.nn.taps import Sizes, sizes_of
+from pytensor_onnx.nn.windows import per_axis
+
+
+def operands_of(
+    name: str, rank: int, input: TensorLike, filters: TensorLike, bias: TensorLike | None
+) -> list[TensorVariable]:
+    """Return the operands in one dtype, their ranks checked.
+
+    Raises
+    ------
+    TypeError
+        If one is not an array of floats.
+    ValueError
+        If one has another rank.
+    """
+    wanted = {"input": rank + 2, "filters": rank + 2, "bias": 1}
+    given = zip(wanted, (input, filters, bias), strict=True)
+    operands = {what: pt.as_tensor(value) for what, value in given if value is not None}
+    for what, x in operands.items():
+        if x.type.dtype not in ("float16", "float32", "float64"):
+            raise TypeError(
+                f"{name}: {what} {x} must be an array of floats; it has dtype {x.type.dtype}"
+            )
+        if x.type.ndim != wanted[what]:
+            raise ValueError(
+                f"{name}: {what} {x} must have {wanted[what]} dimensions; it has {x.type.ndim}"
+            )
+    dtype = str(np.result_type(*(x.type.dtype for x in operands.values())))
+    return [pt.cast(x, dtype) for x in operands.values()]
+
+
+def shape_of(filters: TensorVariable) -> tuple[int | None, ...]:
+    """Return the shape of filters, by their type or the value that they have now."""
+    if isinstance(filters, SharedVariable):
+        return tuple(np.shape(filters.get_value(borrow=True)))
+    return tuple(filters.type.shape)
+
+
+def check_channels(name: str, images: TensorVariable, filters: TensorVariable, groups: int) -> None:
+    """Raise where the channels of images and filters are known not to fit the groups."""
+    (n_groups,) = per_axis("num_groups", groups, 1)
+    channels, (outputs, seen) = images.type.shape[1], shape_of(filters)[:2]
+    if outputs is not None and outputs % n_groups:
+        raise ValueError(f"{name}: {outputs} filters cannot be divided into num_groups={n_groups}")
+    if channels is not None and channels % n_groups:
+        raise ValueError(
+            f"{name}: {channels} channels cannot be divided into num_groups={n_groups}"
+        )
+    if channels is not None and seen is not None and channels != seen * n_groups:
+        raise ValueError(
+            f"{name}: the images have {channels} channels and the filters {seen} for each of "
+            f"num_groups={n_groups}, which takes {seen * n_groups} channels"
+        )
+
+
+def check_bias(name: str, bias: Sequence[TensorVariable], outputs: int | None) -> None:
+    """Raise where a bias is known not to have one element for each channel of the result."""
+    for vector in bias:
+        (length,) = shape_of(vector)
+        if length is not None and outputs is not None and length != outputs:
+            raise ValueError(
+                f"{name}: bias {vector} has {length} elements, the result {outputs} channels"
+            )
+
+
+def kernel_of(name: str, filters: TensorVariable) -> tuple[int | None, ...]:
+    """Return the spatial sizes of filters, None where they are not known."""
+    sizes = shape_of(filters)[2:]
+    if 0 in sizes:
+        raise ValueError(
+            f"{name}: the filters {filters} are empty: their spatial sizes are {sizes}"
+        )
+    return sizes
+
+
+def pairs_of(
+    argument: str, value: int | Sequence[int | tuple[int, int]], rank: int
+) -> tuple[tuple[int, int], ...]:
+    """Return a padding given by numbers as a pair for each axis."""
+    entries = [value] * rank if isinstance(value, int) else list(value)
+    if len(entries) != rank:
+        raise ValueError(
+            f"{argument}={value!r} must be a number, or for each of the {rank} spatial "
+            "axes a number or a pair (before, after)"
+        )
+    padding = [per_axis(argument, entry, 2, smallest=0) for entry in entries]
+    return tuple((before, after) for before, after in padding)
+
+
+def check_room(
+    name: str, images: TensorVariable, pads: Sequence[tuple[int, int]], spans: Sizes
+) -> None:
+    """Raise where an image is known to be smaller than a window."""
+    for axis, (size, pair, reach) in enumerate(zip(sizes_of(images), pads, spans, strict=True)):
+        if isinstance(size, int) and isinstance(reach, int) and size + sum(pair) < reach:
+            raise ValueError(
+                f"{name}: spatial axis {axis} of the input has {size} cells and {sum(pair)} of "
+                f"padding, but a window takes {reach}"
+            )

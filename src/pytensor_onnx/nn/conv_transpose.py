@@ -1,0 +1,187 @@
+"""Transposed convolution of arrays (N, C, *S), in one to three spatial dimensions."""
+
+from __future__ import annotations
+
+from pytensor.tensor import TensorLike
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.nn.conv_arguments import (
+    check_bias,
+    kernel_of,
+    operands_of,
+    pairs_of,
+    shape_of,
+)
+from pytensor_onnx.nn.conv_ops import ConvTranspose
+from pytensor_onnx.nn.windows import Ints, Padding, per_axis
+
+
+def conv1d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    output_padding: Ints = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    bias: TensorLike | None = None,
+) -> TensorVariable:
+    """Convolve sequences (N, C, W) with filters (C, O / groups, K), transposed.
+
+    See `conv2d_transpose`.
+    """
+    return _transpose(
+        "conv1d_transpose",
+        input,
+        filters,
+        stride,
+        padding,
+        output_padding,
+        dilation,
+        groups,
+        bias,
+    )
+
+
+def conv2d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    output_padding: Ints = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    bias: TensorLike | None = None,
+) -> TensorVariable:
+    """Convolve images with filters, transposed: the gradient of a cross-correlation, or upsampling.
+
+    Each pixel is multiplied by the filters and added to the result where a window of the
+    cross-correlation saw it. The arguments mean what they do in ONNX and in other frameworks;
+    filters are not flipped.
+
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W) of floats.
+    filters
+        Filters (C, O / groups, KH, KW).
+    stride
+        Distance of pixels in the result, one number or one for each axis.
+    padding
+        What is taken off the result: a number, one for each axis, or a pair (before, after) each.
+    output_padding
+        What is added to the result after the end of each axis; less than stride or dilation.
+    dilation
+        Distance between the taps of a filter, one number or one for each axis.
+    groups
+        Groups of channels, each with filters of its own.
+    bias
+        Vector (O,) that is added to the result, if any.
+
+    Returns
+    -------
+    TensorVariable
+        Result (N, O, H', W') with
+        ``H' = (H - 1) * stride + (KH - 1) * dilation + 1 - before - after + output_padding``. A
+        model has one ConvTranspose.
+
+    Raises
+    ------
+    TypeError
+        If an array is not of floats, or an option of a wrong type.
+    ValueError
+        If ranks, channels or groups do not fit, an option is out of range, or nothing would be
+        left of the result, as far as sizes are known.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx.nn import conv2d_transpose
+    >>> images, filters = pt.tensor(shape=(None, 8, 16, 16)), pt.tensor(shape=(8, 3, 2, 2))
+    >>> conv2d_transpose(images, filters, stride=2).type.shape
+    (None, 3, 32, 32)
+    """
+    return _transpose(
+        "conv2d_transpose",
+        input,
+        filters,
+        stride,
+        padding,
+        output_padding,
+        dilation,
+        groups,
+        bias,
+    )
+
+
+def conv3d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    stride: Ints = 1,
+    padding: Padding = 0,
+    output_padding: Ints = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    bias: TensorLike | None = None,
+) -> TensorVariable:
+    """Convolve volumes (N, C, D, H, W) with filters (C, O / groups, *K), transposed.
+
+    See `conv2d_transpose`.
+    """
+    return _transpose(
+        "conv3d_transpose",
+        input,
+        filters,
+        stride,
+        padding,
+        output_padding,
+        dilation,
+        groups,
+        bias,
+    )
+
+
+def _transpose(
+    name: str,
+    input: TensorLike,
+    filters: TensorLike,
+    stride: Ints,
+    padding: Padding,
+    output_padding: Ints,
+    dilation: Ints,
+    groups: int,
+    bias: TensorLike | None,
+) -> TensorVariable:
+    rank = int(name[4])
+    images, kernels, *vectors = operands_of(name, rank, input, filters, bias)
+    strides, dilations = per_axis("stride", stride, rank), per_axis("dilation", dilation, rank)
+    more = per_axis("output_padding", output_padding, rank, smallest=0)
+    for extra, *steps in zip(more, strides, dilations, strict=True):
+        if extra >= max(steps):
+            raise ValueError(
+                f"{name}: output_padding={extra} must be less than the stride {steps[0]} or the "
+                f"dilation {steps[1]}"
+            )
+    (n_groups,) = per_axis("groups", groups, 1)
+    channels, taken = images.type.shape[1], shape_of(kernels)[0]
+    if channels is not None and taken is not None and channels != taken:
+        raise ValueError(f"{name}: the images have {channels} channels, the filters take {taken}")
+    known = taken if channels is None else channels
+    if known is not None and known % n_groups:
+        raise ValueError(f"{name}: {known} channels cannot be divided into groups={n_groups}")
+    per_group = shape_of(kernels)[1]
+    check_bias(name, vectors, None if per_group is None else per_group * n_groups)
+    op = ConvTranspose(
+        kernel=kernel_of(name, kernels),
+        pads=pairs_of("padding", padding, rank),
+        strides=strides,
+        dilations=dilations,
+        groups=n_groups,
+        output_padding=more,
+    )
+    for axis, size in enumerate(op.sizes(images, kernels)):
+        if isinstance(size, int) and size < 1:
+            raise ValueError(
+                f"{name}: padding={padding} leaves nothing of spatial axis {axis} of the result"
+            )
+    return op(images, kernels, *vectors)
