@@ -242,6 +242,51 @@ def layer_norm(draw: Draw) -> tuple[list, dict]:
     return [Operand((n, m)), Operand((m,))], {}
 
 
+def window(draw: Draw, rank: int) -> tuple[tuple[int, ...], dict]:
+    """Images of a rank and windows that fit into them."""
+    kernel = [draw(st.integers(1, 2)) for _ in range(rank)]
+    attributes = {
+        "strides": [draw(st.integers(1, 3)) for _ in range(rank)],
+        "pads": [draw(st.integers(0, size - 1)) for size in kernel * 2],
+    }
+    if draw(st.booleans()):
+        attributes["dilations"] = [1] * (rank - 1) + [2]
+    return (*(draw(st.sampled_from([1, 2])) for _ in range(2)), *[5] * rank), {
+        "kernel_shape": kernel,
+        **attributes,
+    }
+
+
+def pool(draw: Draw) -> tuple[list, dict]:
+    shape, attributes = window(draw, draw(st.integers(1, 2)))
+    return [Operand(shape, "float32")], attributes
+
+
+def convolution(draw: Draw) -> tuple[list, dict]:
+    shape, attributes = window(draw, draw(st.integers(1, 2)))
+    filters = (draw(st.integers(1, 3)), shape[1], *attributes["kernel_shape"])
+    if draw(st.booleans()):
+        del attributes["kernel_shape"]
+    return [Operand(shape, "float32"), Operand(filters, "float32")], attributes
+
+
+def global_pool(draw: Draw) -> tuple[list, dict]:
+    return [Operand(window(draw, 2)[0], "float32")], {}
+
+
+def resize(draw: Draw) -> tuple[list, dict]:
+    shape, _ = window(draw, 2)
+    if draw(st.booleans()):
+        scales = np.array([1, 1, 2, draw(st.sampled_from([1, 1.5, 0.4]))], "float32")
+        return [Operand(shape, "float32"), None, scales], {}
+    return [Operand(shape, "float32"), None, None, np.array([*shape[:2], 7, 3])], {}
+
+
+def normalisation(draw: Draw) -> tuple[list, dict]:
+    shape, _ = window(draw, 2)
+    return [Operand(shape, "float32"), *[Operand(shape[1:2], "float32")] * 4], {}
+
+
 STRATEGIES: dict[str, Callable[[Draw], tuple[list, dict]]] = {
     "Where": where,
     "Clip": clip,
@@ -274,6 +319,11 @@ STRATEGIES: dict[str, Callable[[Draw], tuple[list, dict]]] = {
     "ScatterElements": scatter_elements,
     "ReverseSequence": reverse_sequence,
     "LayerNormalization": layer_norm,
+    "Conv": convolution,
+    "Resize": resize,
+    "BatchNormalization": normalisation,
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), pool),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), global_pool),
     **dict.fromkeys(BINARY, binary),
     **dict.fromkeys([op for op in inference._RULES if op.startswith("Reduce")], reduction),
 }
@@ -291,8 +341,8 @@ def built(op_type: str, operands: list, attributes: dict, hidden: set[int]) -> B
     onnx_ = Builder(ModelScope(opset))
     values = []
     for i, operand in enumerate(operands):
-        if isinstance(operand, np.ndarray):
-            values.append(onnx_.constant(operand))
+        if operand is None or isinstance(operand, np.ndarray):
+            values.append(None if operand is None else onnx_.constant(operand))
             continue
         dtype = ir.DataType.from_numpy(np.dtype(operand.dtype or dtype_for(op_type, opset)))
         dims = [f"n{size}" if size in hidden else size for size in operand.shape]
@@ -312,7 +362,8 @@ def reference_type(onnx_: Builder) -> tuple[int, list[int | str | None] | None]:
     """Return what ONNX's own inference says of the one node of a builder."""
     nodes = onnx_.nodes
     name_values(nodes, onnx_.scope.names)
-    inputs = list(dict.fromkeys(v for v in nodes[0].inputs if v.const_value is None))
+    given = [v for v in nodes[0].inputs if v is not None and v.const_value is None]
+    inputs = list(dict.fromkeys(given))
     graph = ir.Graph(
         inputs,
         [],

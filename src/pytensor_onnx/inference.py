@@ -12,6 +12,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
+from pytensor_onnx import spatial_dims
 from pytensor_onnx.dims import (
     Dim,
     Dims,
@@ -387,7 +388,13 @@ _RULES: dict[str, ShapeRule] = {
     "Pad": _pad,
     "Tile": _tile,
     "TopK": _top_k,
+    "Conv": spatial_dims.convolution,
+    "Resize": spatial_dims.resizing,
 }
+_RULES |= dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), spatial_dims.pooling)
+_RULES |= dict.fromkeys(
+    ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), spatial_dims.global_pooling
+)
 _RULES |= {
     f"Reduce{kind}": _reduce
     for kind in ("Sum", "Prod", "Max", "Min", "Mean", "L1", "L2", "SumSquare", "LogSumExp")
@@ -396,6 +403,7 @@ _RULES |= dict.fromkeys(
     (
         *("Softmax", "LogSoftmax", "CumSum", "CumProd", "Trilu", "Identity", "Cast", "EyeLike"),
         *("ScatterND", "ScatterElements", "ReverseSequence", "LayerNormalization"),
+        *("BatchNormalization", "GroupNormalization", "InstanceNormalization"),
     ),
     _first,
 )

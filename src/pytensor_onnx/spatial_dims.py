@@ -1,0 +1,76 @@
+"""Dimensions of what operators return that slide windows over arrays of shape (N, C, *S)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.dims import Dim, Dims, constant_ints, dims_of
+
+Operands = Sequence[ir.Value | None]
+
+
+def convolution(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    """Return the dimensions of Conv: images of the batch, filters as channels.
+
+    Examples
+    --------
+    >>> x = ir.val("x", shape=("batch", 3, 32, "width"))
+    >>> w = ir.val("w", shape=(8, 3, 3, 3))
+    >>> convolution([x, w], {"strides": [2, 2], "pads": [1, 1, 1, 1]})
+    ('batch', 8, 16, None)
+    """
+    images, filters = dims_of(inputs[0]), dims_of(inputs[1])
+    if images is None or filters is None:
+        return None
+    kernel = attributes.get("kernel_shape", filters[2:])
+    return (images[0], filters[0], *_windows(images[2:], kernel, attributes))
+
+
+def pooling(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    """Return the dimensions of a pool with a window."""
+    dims = dims_of(inputs[0])
+    if dims is None:
+        return None
+    return (*dims[:2], *_windows(dims[2:], attributes["kernel_shape"], attributes))
+
+
+def global_pooling(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    """Return the dimensions of a pool over all of the spatial axes."""
+    dims = dims_of(inputs[0])
+    return None if dims is None else (*dims[:2], *(1,) * (len(dims) - 2))
+
+
+def resizing(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    """Return the dimensions of Resize: those of scale one stay, sizes that are given are told."""
+    dims = dims_of(inputs[0])
+    if dims is None:
+        return None
+    if "axes" in attributes or attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return (None,) * len(dims)
+    if len(inputs) > 3 and inputs[3] is not None:
+        return tuple(constant_ints(inputs[3]) or (None,) * len(dims))
+    scales = inputs[2] if len(inputs) > 2 else None
+    if scales is None or scales.const_value is None:
+        return (None,) * len(dims)
+    return tuple(
+        d if scale == 1 else int(np.floor(d * float(scale))) if isinstance(d, int) else None
+        for d, scale in zip(dims, scales.const_value.numpy(), strict=True)
+    )
+
+
+def _windows(sizes: Dims, kernel: Sequence[Dim], attributes: Mapping[str, Any]) -> Dims:
+    """Return the number of windows along each spatial axis."""
+    rank = len(sizes)
+    if attributes.get("auto_pad", "NOTSET") != "NOTSET" or attributes.get("ceil_mode"):
+        return (None,) * rank
+    ones, pads = [1] * rank, attributes.get("pads", [0] * (2 * rank))
+    strides, dilations = (attributes.get(name, ones) for name in ("strides", "dilations"))
+    axes = zip(sizes, kernel, pads[:rank], pads[rank:], strides, dilations, strict=True)
+    return tuple(
+        (size + before + after - (taps - 1) * dilation - 1) // stride + 1
+        if isinstance(size, int) and isinstance(taps, int)
+        else None
+        for size, taps, before, after, stride, dilation in axes
+    )
