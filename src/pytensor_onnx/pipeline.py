@@ -11,6 +11,7 @@ from pytensor_onnx.passes import (
     merge_equal,
     move_transposes,
     protect_scales,
+    share_transposed,
     vector_products,
 )
 from pytensor_onnx.targets import get_profile
@@ -44,6 +45,7 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
     vector_products(model, scope)
     drop_leading_axes(model, scope)
     merge_equal(model, scope)
+    share_transposed(model, scope)
     keep_reduced_axes(model, scope)
     move_transposes(model, scope)
     fuse_gemm(model, scope)

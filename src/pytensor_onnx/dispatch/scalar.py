@@ -167,7 +167,8 @@ def lower_bit_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) ->
 def lower_associative(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> ir.Value:
     """Chain the binary operator from the left; for bool, add is Or and multiply is And.
 
-    A maximum with zero is a Relu.
+    A maximum with zero is a Relu. A constant goes to the product of matrices that it is the bias
+    of, before other terms are added: PyTensor makes one sum of a layer and what bypasses it.
     """
     if isinstance(op, ps.Maximum) and (x := _other_than_zero(node, inputs)) is not None:
         return onnx.Relu(x)
@@ -175,7 +176,21 @@ def lower_associative(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Valu
         operator = "Or" if isinstance(op, ps.Add | ps.Maximum) else "And"
     else:
         operator = {ps.Add: "Add", ps.Mul: "Mul", ps.Maximum: "Max", ps.Minimum: "Min"}[type(op)]
-    return reduce(lambda x, y: onnx.op(operator, x, y), _cast_all(node, onnx, inputs))
+    terms = _cast_all(node, onnx, inputs)
+    if operator == "Add":
+        terms = _bias_beside_product(terms)
+    return reduce(lambda x, y: onnx.op(operator, x, y), terms)
+
+
+def _bias_beside_product(terms: list[ir.Value]) -> list[ir.Value]:
+    """Return terms with the only product first and the only constant array second."""
+    makers, constants = [x.producer() for x in terms], [x.const_value for x in terms]
+    products = [i for i, node in enumerate(makers) if node and node.op_type == "MatMul"]
+    biases = [i for i, array in enumerate(constants) if array is not None and array.size > 1]
+    if len(terms) < 3 or len(products) != 1 or len(biases) != 1:
+        return terms
+    first = [products[0], biases[0]]
+    return [terms[i] for i in [*first, *(i for i in range(len(terms)) if i not in first)]]
 
 
 def _other_than_zero(node: Apply, inputs: tuple[ir.Value, ...]) -> ir.Value | None:

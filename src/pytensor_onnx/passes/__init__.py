@@ -8,6 +8,7 @@ from pytensor_onnx.passes.layout import move_transposes
 from pytensor_onnx.passes.legalise import legalise
 from pytensor_onnx.passes.merge_equal import merge_equal
 from pytensor_onnx.passes.protect_scales import protect_scales
+from pytensor_onnx.passes.share_transposed import share_transposed
 from pytensor_onnx.passes.vector_products import vector_products
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "merge_equal",
     "move_transposes",
     "protect_scales",
+    "share_transposed",
     "vector_products",
 ]
