@@ -2,7 +2,9 @@
 
 from pytensor_onnx.rewriting import broadcast_sizes as broadcast_sizes  # registers its rewrite
 from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers its rewrite
+from pytensor_onnx.rewriting import canonical_forms as canonical_forms  # registers its rewrites
 from pytensor_onnx.rewriting import choices as choices  # registers its rewrite
+from pytensor_onnx.rewriting import constants as constants  # registers its rewrite
 from pytensor_onnx.rewriting import diagonals as diagonals  # registers its rewrite
 from pytensor_onnx.rewriting import divisions as divisions  # registers its rewrite
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite

@@ -9,6 +9,11 @@ from pytensor.tensor.rewriting.basic import constant_folding
 REQUIRED = ("minimum_compile", "onnx", "scan_save_mem_no_prealloc", "lazy_ifelse")
 INCOMPATIBLE = (
     "cxx_only",
+    # Their place is taken by `canonical_forms`.
+    "local_add_canonizer",
+    "local_mul_canonizer",
+    "local_greedy_distributor",
+    "local_sigm_times_exp",
     # Their place is taken by `structured_products`.
     "dot_diag_to_elemwise",
     "selection_dot_to_indexing",

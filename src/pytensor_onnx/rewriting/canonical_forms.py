@@ -1,0 +1,128 @@
+"""PyTensor's canonical sums and products, in a time that is linear in the size of a graph.
+
+The canonical form of a sum of sums is one sum of all terms, even where a sum within it is used
+elsewhere. In a network of residual layers, where the k-th layer is a sum of k terms, that takes
+quadratic time; with products, and sums within products, it grows faster. Here, sums and products of
+more than a few terms are left as they are, if results that have other uses are among them.
+"""
+
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
+from pytensor.scalar import basic as ps
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import add, mul, neg, reciprocal, sub, true_div
+from pytensor.tensor.rewriting.math import (
+    local_add_canonizer,
+    local_greedy_distributor,
+    local_mul_canonizer,
+    local_sigm_times_exp,
+)
+
+MOST_TERMS = 32
+
+Kinds = tuple[type[ps.ScalarOp], ...]
+SUMS: Kinds = (ps.Add, ps.Sub, ps.Neg)
+PRODUCTS: Kinds = (ps.Mul, ps.TrueDiv, ps.Reciprocal)
+
+
+@node_rewriter([add, sub, neg])
+def canonize_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Bring a sum into PyTensor's canonical form, if it is not a long one of shared results."""
+    return _canonized(local_add_canonizer, SUMS, fgraph, node)
+
+
+@node_rewriter([mul, true_div, reciprocal])
+def canonize_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Bring a product into PyTensor's canonical form, if it is not a long one of shared results."""
+    return _canonized(local_mul_canonizer, PRODUCTS, fgraph, node)
+
+
+@node_rewriter([mul, true_div, reciprocal])
+def distribute_factors(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Multiply sums out where that saves operations, unless they are long and of shared results."""
+    factors = terms_of(fgraph, node.outputs[0], PRODUCTS) or []
+    sums = [terms_of(fgraph, factor, SUMS) for factor in factors]
+    for terms in sums:
+        if terms is None or any(terms_of(fgraph, term, PRODUCTS) is None for term in terms):
+            return None
+    if all(len(terms or ()) == 1 for terms in sums):
+        return None
+    return local_greedy_distributor.transform(fgraph, node) or None
+
+
+@node_rewriter([mul])
+def multiply_sigmoids(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Simplify ``sigmoid(x) * exp(-x)``, if not in a long product of shared results."""
+    if terms_of(fgraph, node.outputs[0], PRODUCTS) is None:
+        return None
+    return local_sigm_times_exp.transform(fgraph, node) or None
+
+
+def _canonized(
+    canonizer: NodeRewriter, kinds: Kinds, fgraph: FunctionGraph, node: Apply
+) -> list[Variable] | None:
+    (out,) = node.outputs
+    # What takes this in is brought into canonical form as a whole.
+    if any(_is_of_kind(client, kinds) for client, _ in fgraph.clients[out]):
+        return None
+    if terms_of(fgraph, out, kinds) is None:
+        return None
+    return canonizer.transform(fgraph, node) or None
+
+
+def terms_of(fgraph: FunctionGraph, variable: Variable, kinds: Kinds) -> list[Variable] | None:
+    """Return what a nested sum or product consists of.
+
+    Parameters
+    ----------
+    fgraph
+        Graph that says what else uses the results within it.
+    variable
+        Sum or product; anything else is a term of its own.
+    kinds
+        Scalar operations to look through.
+
+    Returns
+    -------
+    list of Variable or None
+        The terms, with repetitions; None where there are more than `MOST_TERMS` and a result taken
+        in has other uses.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> x, y, z = pt.vectors("x", "y", "z")
+    >>> graph = FunctionGraph([x, y, z], [x - (y + pt.exp(z))], clone=False)
+    >>> [str(term) for term in terms_of(graph, graph.outputs[0], SUMS)]
+    ['Exp.0', 'y', 'x']
+    """
+    terms: list[Variable] = []
+    is_shared = False
+    waiting = [variable]
+    while waiting:
+        reached = waiting.pop()
+        node = reached.owner
+        if node is None or not (_is_of_kind(node, kinds) or _only_adds_leading_axes(node)):
+            terms.append(reached)
+        else:
+            is_shared |= reached is not variable and len(fgraph.clients[reached]) > 1
+            waiting.extend(node.inputs)
+        if is_shared and len(terms) + len(waiting) > MOST_TERMS:
+            return None
+    return terms
+
+
+def _is_of_kind(node: Apply, kinds: Kinds) -> bool:
+    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, kinds)
+
+
+def _only_adds_leading_axes(node: Apply) -> bool:
+    return isinstance(node.op, DimShuffle) and node.op.is_left_expand_dims
+
+
+for rewrite in (canonize_sum, canonize_product, distribute_factors):
+    optdb["canonicalize"].register(rewrite.__name__, rewrite, "onnx")
+for rewrite in (distribute_factors, multiply_sigmoids):
+    optdb["stabilize"].register(rewrite.__name__, rewrite, "onnx")

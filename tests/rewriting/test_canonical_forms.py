@@ -1,0 +1,99 @@
+"""Sums and products are simplified as PyTensor does, and long ones take a time that is linear."""
+
+import sys
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode
+from pytensor.graph.fg import FunctionGraph
+
+from pytensor_onnx.linker import ONNX
+from pytensor_onnx.rewriting.canonical_forms import MOST_TERMS, PRODUCTS, SUMS, terms_of
+from tests.conftest import compare_onnx_and_py, op_types
+
+LAYERS = {
+    "sum": lambda h: h + pt.sin(h),
+    "sum of three": lambda h: h + pt.sin(h) + pt.tanh(-h),
+    "difference": lambda h: pt.tanh(h) - h,
+    "product": lambda h: h * pt.sigmoid(h),
+    "quotient": lambda h: h / pt.cosh(h),
+    "factor of a sum": lambda h: h + h * pt.exp(-h * h),
+}
+
+
+def network(layer, n_layers):
+    x = h = pt.vector("x")
+    for _ in range(n_layers):
+        h = layer(h)
+    return x, h
+
+
+def calls_per_node(layer, n_layers):
+    """Return how many Python functions the rewrites of a network call for each of its nodes."""
+    x, h = network(layer, n_layers)
+    graph, calls = FunctionGraph([x], [h], clone=False), 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        ONNX.optimizer.rewrite(graph)
+    finally:
+        sys.setprofile(None)
+    return calls / len(graph.apply_nodes)
+
+
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
+def test_work_for_each_node_does_not_grow_with_the_network(layer):
+    calls_per_node(layer, 2)
+    assert calls_per_node(layer, 160) < 1.2 * calls_per_node(layer, 40)
+
+
+@pytest.mark.parametrize("n_layers", [3, 2 * MOST_TERMS])
+def test_short_and_long_networks_and_their_gradients(n_layers):
+    networks = [network(layer, n_layers) for layer in LAYERS.values()]
+    inputs = [x for x, _ in networks]
+    outputs = [y for x, h in networks for y in (h, pt.grad(h.sum(), x))]
+    arrays = [np.array([0.3, -1.2])] * len(inputs)
+    # Rewritten by PyTensor, the sums have more operands than its Python mode takes.
+    expected = pytensor.function(inputs, outputs, mode=Mode("py", None))(*arrays)
+    found = pytensor.function(inputs, outputs, mode="ONNX")(*arrays)
+    for y, reference in zip(found, expected, strict=True):
+        np.testing.assert_allclose(y, reference, rtol=1e-9, atol=1e-15)
+
+
+def test_terms_cancel_also_in_results_that_have_other_uses():
+    x, y = pt.vectors("x", "y")
+    both, ratio = x + y, x * y
+    outputs = [pt.exp(both), pt.exp(ratio), both - x, ratio / x]
+    program = compare_onnx_and_py([x, y], outputs, [np.array([1.5, 2.0]), np.array([0.5, 3.0])])
+    assert not {"Sub", "Div"} & set(op_types(program))
+
+
+def test_factors_are_multiplied_out_where_that_saves_operations():
+    a, b, x = inputs = pt.vectors("a", "b", "x")
+    program = compare_onnx_and_py(inputs, (a / x + b) * x, [np.array([2.0, 3.0])] * 3)
+    assert sorted(op_types(program)) == ["Add", "Mul"]
+
+
+@pytest.mark.parametrize(("kinds", "combine"), [(SUMS, pt.add), (PRODUCTS, pt.mul)])
+def test_only_what_is_long_and_shared_is_not_taken_apart(kinds, combine):
+    terms = [pt.vector() for _ in range(MOST_TERMS + 1)]
+    inner = combine(terms[0], terms[1])
+    whole = inner
+    for term in terms[2:]:
+        whole = combine(whole, term)
+    unshared = FunctionGraph(terms, [whole], clone=False)
+    assert set(terms_of(unshared, whole, kinds)) == set(terms)
+    shared = FunctionGraph(terms, [whole, inner], clone=False)
+    assert terms_of(shared, whole, kinds) is None
+
+
+def test_stable_forms_of_sigmoids():
+    x = pt.vector("x")
+    f = pytensor.function([x], pt.sigmoid(x) * pt.exp(-x), mode="ONNX")
+    np.testing.assert_allclose(f([-800.0, 0.0]), [1.0, 0.5])
