@@ -18,6 +18,8 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import graph_inputs
+from pytensor.link.basic import Container, PerformLinker
+from pytensor.link.utils import map_storage
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.conversion import DynamicAxes
@@ -194,8 +196,8 @@ def _compile(
     params: Sequence[SharedVariable],
     updates: Updates,
 ) -> Any:
-    """Return the step as a function that is not optimised; it is only taken apart again."""
-    mode = Mode("py", None)
+    """Return the step as a function, which is not for running: it is taken apart again."""
+    mode = Mode(_Unlinked(), None)
     if "pytensor_ml" not in sys.modules:
         return pytensor.function(inputs, outputs, updates=updates, mode=mode)
     from pytensor_ml.optim import compile_train
@@ -210,6 +212,20 @@ def _compile(
         extra_outputs=extra,
         compile_kwargs={"mode": mode},
     )
+
+
+class _Unlinked(PerformLinker):
+    """Makes no code of a graph, nor of the graphs within it, which can take a minute."""
+
+    def make_all(
+        self, input_storage: Any = None, output_storage: Any = None, storage_map: Any = None
+    ) -> tuple[Any, ...]:
+        """Allocate what holds the values of shared variables."""
+        graph = self.fgraph
+        stored = map_storage(graph, graph.toposort(), input_storage, output_storage, storage_map)
+        pairs = zip((graph.inputs, graph.outputs), stored, strict=False)
+        inputs, outputs = (list(map(Container, *pair)) for pair in pairs)
+        return (lambda: None), inputs, outputs, [], []
 
 
 def _batches(data: Sequence[Variable]) -> dict[str, dict[int, str]]:
