@@ -4,6 +4,7 @@ from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.passes import (
     drop_leading_axes,
+    fold_into_conv,
     fuse_gemm,
     fuse_relu_clip,
     keep_reduced_axes,
@@ -48,6 +49,7 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
     share_transposed(model, scope)
     keep_reduced_axes(model, scope)
     move_transposes(model, scope)
+    fold_into_conv(model, scope)
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)
     changes = legalise(

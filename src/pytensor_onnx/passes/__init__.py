@@ -1,6 +1,7 @@
 """Passes over onnx_ir models; they know nothing of PyTensor."""
 
 from pytensor_onnx.passes.drop_leading_axes import drop_leading_axes
+from pytensor_onnx.passes.fold_into_conv import fold_into_conv
 from pytensor_onnx.passes.fuse_gemm import fuse_gemm
 from pytensor_onnx.passes.fuse_relu_clip import fuse_relu_clip
 from pytensor_onnx.passes.keep_reduced_axes import keep_reduced_axes
@@ -13,6 +14,7 @@ from pytensor_onnx.passes.vector_products import vector_products
 
 __all__ = [
     "drop_leading_axes",
+    "fold_into_conv",
     "fuse_gemm",
     "fuse_relu_clip",
     "keep_reduced_axes",

@@ -31,6 +31,12 @@ def has_definition(node: ir.Node) -> bool:
     return _KEY in node.meta
 
 
+def definition_of(node: ir.Node) -> Definition | None:
+    """Return the definition that a node carries, None if it carries none."""
+    definition: Definition | None = node.meta.get(_KEY)
+    return definition
+
+
 def convert_definition(onnx: Builder, node: ir.Node) -> list[ir.Value]:
     """Emit what defines a node."""
     results = node.meta[_KEY](onnx, *node.inputs)
