@@ -238,6 +238,13 @@ def test_maxpool_ignores_nan(run):
     assert run("MaxPool", x, kernel_shape=[3]) == 3
 
 
+def test_gelu_in_float64_has_float32_constants(run):
+    assert "Gelu" in PROFILE.inaccurate
+    x = np.array([1.0])
+    expected = (1 + np.tanh(np.sqrt(2 / np.pi) * 1.044715)) / 2
+    assert abs(run("Gelu", x, approximate="tanh") - expected) > 1e-10
+
+
 def test_group_normalization_cancels_where_the_mean_is_large(run):
     assert "GroupNormalization" in PROFILE.inaccurate
     x = 1000 + np.array([[[-1, 1, -1, 1]]], "float32").repeat(64, axis=2)

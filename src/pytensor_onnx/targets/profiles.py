@@ -46,6 +46,7 @@ _ONNXRUNTIME = replace(
     name="onnxruntime",
     kernels="kernels_onnxruntime.json",
     inaccurate={
+        "Gelu": _DOUBLE,
         "GroupNormalization": _FLOATS,
         "Sigmoid": _SINGLE_AND_DOUBLE,
         "Tanh": _DOUBLE,

@@ -1,0 +1,220 @@
+"""The Ops of activation functions: elementwise operators of ONNX and what defines them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.inference import dtype_of
+from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.passes.exact import accept_absolute_error
+
+type Expression = Callable[..., TensorVariable]
+type Gradient = Sequence[Variable]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What an operator computes.
+
+    Attributes
+    ----------
+    value
+        Expression of the operand and the attributes.
+    slope
+        Its derivative; by default that which PyTensor finds.
+    opset
+        The first opset that has the operator.
+    dtypes
+        The dtypes that the operator takes by the standard.
+    """
+
+    value: Expression
+    slope: Expression | None = None
+    opset: int = 1
+    dtypes: frozenset[ir.DataType] = frozenset(
+        {ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE}
+    )
+
+
+class Activation(NetworkOp):
+    """An operator of one operand, named as in ONNX, with float attributes or a text."""
+
+    __props__ = ("operator", "attributes")
+    operator: str
+    attributes: tuple[tuple[str, float | str], ...]
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Use the definition."""
+        return [DEFINITIONS[self.operator].value(x, **dict(self.attributes))]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+        """Emit the operator, unless it is too new or its attributes are too coarse."""
+        definition, dtype = DEFINITIONS[self.operator], dtype_of(x)
+        numbers = [value for _, value in self.attributes if isinstance(value, float)]
+        is_coarse = dtype == ir.DataType.DOUBLE and any(float(np.float32(n)) != n for n in numbers)
+        if onnx.scope.opset_version < definition.opset or dtype not in definition.dtypes:
+            return None
+        return None if is_coarse else getattr(onnx, self.operator)(x, **dict(self.attributes))
+
+    def pullback(
+        self, inputs: Gradient, outputs: Gradient, output_grads: Gradient
+    ) -> list[Variable]:
+        """Multiply by the derivative."""
+        slope = DEFINITIONS[self.operator].slope
+        if slope is None:
+            return super().pullback(inputs, outputs, output_grads)
+        return [output_grads[0] * slope(inputs[0], **dict(self.attributes))]
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{name}={value}" for name, value in self.attributes)
+        return f"{self.operator}{{{options}}}"
+
+
+class Relu(NetworkOp):
+    """The larger of a number and zero, NaN for NaN."""
+
+    __props__ = ()
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Compare with zero."""
+        return [pt.maximum(x, like(x, 0))]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        return onnx.Relu(x)
+
+    def pullback(
+        self, inputs: Gradient, outputs: Gradient, output_grads: Gradient
+    ) -> list[Variable]:
+        """Let the gradient pass where the result is positive."""
+        (y,), (gradient,) = outputs, output_grads
+        return [pt.switch(y > like(y, 0), gradient, like(y, 0))]
+
+
+class PRelu(NetworkOp):
+    """A number where it is not negative, and elsewhere multiplied by a slope."""
+
+    __props__ = ()
+
+    def build_inner_graph(self, x: TensorVariable, slope: TensorVariable) -> list[Variable]:
+        """Multiply the negative part."""
+        return [pt.switch(x < like(x, 0), slope * x, x)]
+
+    def emit(self, onnx: Builder, x: ir.Value, slope: ir.Value) -> ir.Value:
+        """Emit the operator."""
+        return onnx.PRelu(x, slope)
+
+
+class Sigmoid(NetworkOp):
+    """The logistic function, whose absolute error matters and not the relative one of its tail."""
+
+    __props__ = ()
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Use the scalar operation."""
+        return [pt.sigmoid(x)]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit the operator; in float32 an absolute error of 2e-7 is good enough."""
+        y = onnx.Sigmoid(x)
+        if y.dtype == ir.DataType.FLOAT:
+            accept_absolute_error(y.producer())
+        return y
+
+    def pullback(
+        self, inputs: Gradient, outputs: Gradient, output_grads: Gradient
+    ) -> list[Variable]:
+        """Multiply by ``y * (1 - y)``."""
+        (y,), (gradient,) = outputs, output_grads
+        return [gradient * (y * (like(y, 1) - y))]
+
+
+def like(x: TensorVariable, number: float) -> np.ndarray:
+    """Return a number in the dtype of an array."""
+    return np.asarray(number, dtype=x.type.dtype)
+
+
+def _elu(x: TensorVariable, alpha: float) -> TensorVariable:
+    # Where x is large, the branch that is not taken must not overflow: its gradient would be NaN.
+    zero = like(x, 0)
+    return pt.switch(x > zero, x, like(x, alpha) * pt.expm1(pt.minimum(x, zero)))
+
+
+def _selu(x: TensorVariable, alpha: float, gamma: float) -> TensorVariable:
+    return like(x, gamma) * _elu(x, alpha)
+
+
+def _celu(x: TensorVariable, alpha: float) -> TensorVariable:
+    zero, scale = like(x, 0), like(x, alpha)
+    return pt.switch(x > zero, x, scale * pt.expm1(pt.minimum(x, zero) / scale))
+
+
+def _leaky_relu(x: TensorVariable, alpha: float) -> TensorVariable:
+    return pt.switch(x < like(x, 0), like(x, alpha) * x, x)
+
+
+def _leaky_relu_slope(x: TensorVariable, alpha: float) -> TensorVariable:
+    return pt.switch(x < like(x, 0), like(x, alpha), like(x, 1))
+
+
+def _thresholded_relu(x: TensorVariable, alpha: float) -> TensorVariable:
+    return pt.switch(x > like(x, alpha), x, like(x, 0))
+
+
+def _hard_sigmoid(x: TensorVariable, alpha: float, beta: float) -> TensorVariable:
+    return pt.clip(like(x, alpha) * x + like(x, beta), like(x, 0), like(x, 1))
+
+
+def _hard_swish(x: TensorVariable) -> TensorVariable:
+    return x * _hard_sigmoid(x, 1 / 6, 0.5)
+
+
+def _softsign(x: TensorVariable) -> TensorVariable:
+    return x / (like(x, 1) + pt.abs(x))
+
+
+def _mish(x: TensorVariable) -> TensorVariable:
+    return x * pt.tanh(pt.softplus(x))
+
+
+def _gelu(x: TensorVariable, approximate: str = "none") -> TensorVariable:
+    if approximate == "tanh":
+        return x * pt.sigmoid(like(x, 2) * _gelu_argument(x))
+    return like(x, 0.5) * x * pt.erfc(like(x, -np.sqrt(0.5)) * x)
+
+
+def _gelu_slope(x: TensorVariable, approximate: str = "none") -> TensorVariable:
+    one, half = like(x, 1), like(x, 0.5)
+    if approximate == "tanh":
+        gate = Sigmoid()(like(x, 2) * _gelu_argument(x))
+        inner = like(x, 2 * np.sqrt(2 / np.pi)) * (one + like(x, 3 * 0.044715) * x * x)
+        return gate + x * gate * (one - gate) * inner
+    density = like(x, np.sqrt(0.5 / np.pi)) * pt.exp(-half * x * x)
+    return half + half * pt.erf(like(x, np.sqrt(0.5)) * x) + x * density
+
+
+def _gelu_argument(x: TensorVariable) -> TensorVariable:
+    return like(x, np.sqrt(2 / np.pi)) * (x + like(x, 0.044715) * x * x * x)
+
+
+DEFINITIONS = {
+    "Celu": Definition(_celu, opset=12, dtypes=frozenset({ir.DataType.FLOAT})),
+    "Elu": Definition(_elu),
+    "Gelu": Definition(_gelu, _gelu_slope, opset=20),
+    "HardSigmoid": Definition(_hard_sigmoid),
+    "HardSwish": Definition(_hard_swish, opset=14),
+    "LeakyRelu": Definition(_leaky_relu, _leaky_relu_slope),
+    "Mish": Definition(_mish, opset=18),
+    "Selu": Definition(_selu),
+    "Softsign": Definition(_softsign),
+    "ThresholdedRelu": Definition(_thresholded_relu),
+}
+"""The operators by name."""
