@@ -19,6 +19,7 @@ from pytensor_onnx.rewriting import sizes as sizes
 from pytensor_onnx.rewriting import spatial_layers as spatial_layers  # registers its rewrite
 from pytensor_onnx.rewriting import structured_products as structured_products  # registers its own
 from pytensor_onnx.rewriting import upsampling as upsampling  # registers its rewrite
+from pytensor_onnx.rewriting import whole_quotients as whole_quotients  # registers its rewrite
 from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx
 
 __all__ = ["ONNX_QUERY", "register_onnx", "rewrite_for_onnx"]

@@ -1,0 +1,52 @@
+"""Sizes that are multiplied by a number and divided by it again are what they were.
+
+A reshape that leaves the size of a batch open computes it as the number of elements divided by the
+other sizes. What is known to be the size of the batch meets it without a check.
+"""
+
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.tensor.math import int_div, mul
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.subtensor import Subtensor
+
+from pytensor_onnx.rewriting.query import register_onnx
+
+
+@node_rewriter([int_div])
+def divide_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace ``(6 * n) // 3`` by ``2 * n``, where n is the size of an axis.
+
+    Other integers might have overflown.
+    """
+    product, divisor = node.inputs
+    if product.owner is None or product.owner.op != mul or not _is_number(divisor):
+        return None
+    sizes = [v for v in product.owner.inputs if not _is_number(v)]
+    numbers = [v for v in product.owner.inputs if _is_number(v)]
+    if len(sizes) != 1 or len(numbers) != 1 or not _is_size(sizes[0]):
+        return None
+    factor, by = int(numbers[0].data), int(divisor.data)
+    if by <= 0 or factor % by or node.outputs[0].type.dtype != "int64":
+        return None
+    return [sizes[0] if factor == by else sizes[0] * (factor // by)]
+
+
+def _is_number(x: Variable) -> bool:
+    return isinstance(x, Constant) and x.type.ndim == 0
+
+
+def _is_size(x: Variable) -> bool:
+    if x.owner is None:
+        return False
+    if isinstance(x.owner.op, Shape_i):
+        return True
+    shape = x.owner.inputs[0].owner
+    return isinstance(x.owner.op, Subtensor) and shape is not None and isinstance(shape.op, Shape)
+
+
+optdb["canonicalize"].register("divide_multiple", divide_multiple, "onnx")
+# Products of vectors of sizes are written out only here.
+register_onnx(divide_multiple)

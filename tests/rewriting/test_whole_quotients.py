@@ -1,0 +1,34 @@
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx
+from tests.conftest import compare_onnx_and_py, op_types
+
+
+def test_batch_of_flattened_images_is_the_batch():
+    x = pt.tensor("x", shape=(None, 2, 3))
+    program = export_onnx([x], x.reshape((-1, 6)).shape[0])
+    assert op_types(program) == ["Shape", "Squeeze"]
+
+
+@pytest.mark.parametrize(("factor", "divisor"), [(6, 3), (6, 4), (0, 3), (6, -3)])
+def test_quotients_of_sizes(factor, divisor):
+    x = pt.matrix("x")
+    compare_onnx_and_py([x], (x.shape[1] * factor) // divisor, [np.zeros((2, 5))])
+
+
+def test_products_that_overflow_are_divided():
+    n = pt.scalar("n", dtype="int64")
+    compare_onnx_and_py([n], (n * 4) // 4, [np.int64(2**62)])
+
+
+def test_sizes_that_agree_need_no_check():
+    x, labels = pt.tensor("x", shape=(None, 2, 3)), pt.ivector("labels")
+    flat = x.reshape((-1, 6))
+    one_hot = pt.zeros_like(flat)[pt.arange(flat.shape[0]), labels].set(1.0)
+    with pytensor.config.change_flags(floatX="float64"):
+        program = export_onnx([x, labels], one_hot)
+    assert "If" not in op_types(program)
+    assert "Div" not in op_types(program)
