@@ -84,7 +84,7 @@ def symbol(dtype):
 
 
 def assert_close(found, expected, x):
-    """Compare; in float32 the error is measured by the largest of 1, the argument and the result."""
+    """Compare; in float32 by the largest of 1, the argument and the result."""
     assert found.dtype == x.dtype
     if x.dtype == np.float64:
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
