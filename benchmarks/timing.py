@@ -56,13 +56,15 @@ def interleaved(
     """Return the least time of one call of each function, in seconds.
 
     The functions take turns, so that all of them see the machine in the same state; the least of
-    many rounds is what is left when nothing else runs.
+    many rounds is what is left when nothing else runs. A turn is one call, or as many as take the
+    given time.
     """
-    numbers = {}
+    numbers = dict.fromkeys(calls, 1)
     for name, call in calls.items():
         call()
-        fastest = min(_time(call, 20) for _ in range(20))
-        numbers[name] = max(1, round(seconds / fastest))
+        if seconds:
+            fastest = min(_time(call, 20) for _ in range(20))
+            numbers[name] = max(1, round(seconds / fastest))
     best = dict.fromkeys(calls, float("inf"))
     gc.collect()
     gc.disable()
