@@ -226,7 +226,23 @@ def _new_bias(builder: Builder, affine: _Affine, dtype: ir.DataType) -> ir.Value
         constant = constant * affine.scale
     total = constant if shift is None else constant + shift
     name = None if bias is None else bias.name
+    if name is None and affine.scale is not None:
+        filters = affine.conv.inputs[1]
+        name = _bias_name(filters.name) if filters is not None and filters.name else None
     return builder.constant(total.astype(dtype.numpy()), name=name)
+
+
+def _bias_name(filters: str) -> str:
+    """Return what the bias of filters is called.
+
+    Examples
+    --------
+    >>> _bias_name("block.conv.weight"), _bias_name("kernels")
+    ('block.conv.bias', 'kernels_bias')
+    """
+    return (
+        f"{filters.removesuffix('weight')}bias" if filters.endswith("weight") else f"{filters}_bias"
+    )
 
 
 def _vector(builder: Builder, value: ir.Value) -> ir.Value:
