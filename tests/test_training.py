@@ -216,10 +216,12 @@ def test_pytensor_ml_step_carries_moments_counter_and_running_statistics():
 
 
 @pytest.mark.slow
-def test_example_trains_digits_without_pytensor(tmp_path):
+@pytest.mark.parametrize("network", ["cnn", "mlp"])
+def test_example_trains_digits_without_pytensor(tmp_path, network):
     pytest.importorskip("pytensor_ml")
     pytest.importorskip("sklearn")
-    subprocess.run([sys.executable, EXAMPLE / "export.py", "--folder", tmp_path], check=True)
+    export = [sys.executable, EXAMPLE / "export.py", "--folder", tmp_path, "--network", network]
+    subprocess.run(export, check=True)
     code = (
         "import runpy, sys; sys.modules['pytensor'] = None; sys.argv = sys.argv[1:];"
         "runpy.run_path(sys.argv[0], run_name='__main__')"
