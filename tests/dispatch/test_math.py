@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pytensor.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv
 from pytensor.tensor.math import Dot
 
-from pytensor_onnx import PyTensorONNXError, compile_onnx
+from pytensor_onnx import InputError, PyTensorONNXError, compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 DTYPES = [
@@ -263,3 +263,13 @@ def test_any_product(drawn, dtype):
 @given(products(), st.sampled_from(DTYPES))
 def test_any_product_of_many(drawn, dtype):
     check_product(drawn, dtype)
+
+
+def test_batches_that_meet_in_a_product_have_one_size():
+    x, y = pt.tensor3("x"), pt.tensor3("y", shape=(None, None, 2))
+    program = compile_onnx([x, y], x @ y, verify=False)
+    assert [str(v.shape[0]) for v in program.model.graph.inputs] == ["x_dim0", "x_dim0"]
+    with pytest.raises(InputError, match="x_dim0"):
+        program(np.ones((1, 2, 3)), np.ones((4, 3, 2)))
+    broadcast = compile_onnx([x, y], x[:1] @ y, verify=False)
+    assert broadcast(np.ones((2, 2, 3)), np.ones((4, 3, 2))).shape == (4, 2, 2)

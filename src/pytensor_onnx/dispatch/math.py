@@ -19,7 +19,7 @@ def lower_dot(
 ) -> ir.Value:
     """Multiply matrices in the dtype of the result; for bool, any product of a row is enough."""
     dtype = node.outputs[0].type.dtype
-    _equate_dims(onnx, x, y, batched=isinstance(op, BatchedDot))
+    _equate_dims(onnx, node, x, y)
     if dtype == "bool":
         product = onnx.MatMul(onnx.cast(x, "int32"), onnx.cast(y, "int32"))
         return onnx.Greater(product, 0)
@@ -31,7 +31,7 @@ def lower_dot22_scalar(
     op: Dot22Scalar, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value, scale: ir.Value
 ) -> ir.Value:
     """Multiply matrices and scale the product."""
-    _equate_dims(onnx, x, y)
+    _equate_dims(onnx, node, x, y)
     return _scaled(onnx, scale, onnx.MatMul(x, y))
 
 
@@ -51,7 +51,7 @@ def lower_gemm(
 
     A factor that is the constant one leaves no node.
     """
-    _equate_dims(onnx, x, y)
+    _equate_dims(onnx, node, x, y)
     product = _scaled(onnx, alpha, onnx.MatMul(x, y))
     if beta.const_value is None:
         scaled = onnx.Where(onnx.Equal(beta, 0), 0, onnx.Mul(beta, z))
@@ -62,13 +62,21 @@ def lower_gemm(
     return onnx.Add(scaled, product)
 
 
-def _equate_dims(onnx: Builder, x: ir.Value, y: ir.Value, *, batched: bool = False) -> None:
-    """Note that the sizes which meet in a product are equal."""
+def _equate_dims(onnx: Builder, node: Apply, x: ir.Value, y: ir.Value) -> None:
+    """Note that the sizes which meet in a product are equal.
+
+    Axes of the batch are broadcast where PyTensor knows that they have a size of one, and only
+    there.
+    """
     rows, columns = dims_of(x), dims_of(y)
-    if rows and columns and not onnx.in_branch and not onnx.in_function:
-        onnx.scope.equate_dims(rows[-1], columns[-2] if len(columns) > 1 else columns[-1])
-        if batched:
-            onnx.scope.equate_dims(rows[0], columns[0])
+    if not rows or not columns or onnx.in_branch or onnx.in_function:
+        return
+    onnx.scope.equate_dims(rows[-1], columns[-2] if len(columns) > 1 else columns[-1])
+    for axis in range(-min(len(rows), len(columns)), -2):
+        if not any(v.type.shape[axis] == 1 for v in node.inputs[:2]):
+            onnx.scope.equate_dims(rows[axis], columns[axis])
+    for value in (x, y):
+        onnx.scope.name_dims(value)
 
 
 def _scaled(onnx: Builder, factor: ir.Value, x: ir.Value) -> ir.Value:

@@ -69,6 +69,8 @@ def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int |
     )
     dims = dims_of(x)
     if dims is not None:
+        dims = tuple(map(onnx.scope.canonical_dim, dims))
+        wanted = tuple(map(onnx.scope.canonical_dim, wanted))
         rest = quotient_dim(dims, [size for size in wanted if size != -1])
         reached = tuple(rest if size == -1 else size for size in wanted)
         if len(dims) == len(wanted) and (wanted == (-1,) or (reached == dims and None not in dims)):
