@@ -4,6 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.conditional.op import ifelse
 from pytensor.scan.utils import until
 
 from pytensor_onnx import PyTensorONNXError, compile_onnx
@@ -139,8 +140,27 @@ def test_sequence_that_ends_too_early_is_named(x, x0, length):
     if length == 7:
         np.testing.assert_array_equal(run(np.ones(7), 0.0, 5), np.arange(1.0, 6.0))
     else:
-        with pytest.raises(ValueError, match="sequence 0 of walk ends before its steps do"):
+        with pytest.raises(ValueError, match=r"sequence 0 \(x\) of walk ends before its"):
             run(np.ones(3), 0.0, 5)
+
+
+@pytest.mark.parametrize(
+    ("step", "array"),
+    [
+        (lambda i, y, x: 0.5 * y + x[i], "x"),
+        (lambda i, y, x: 0.5 * y + x[pt.stack([i, i])].sum(), "x"),
+        (lambda i, y, x: pt.set_subtensor(y[i], x[0]), "state"),
+        (lambda i, y, x: ifelse(i > 1, y + x[i], y), "x"),
+    ],
+    ids=["element", "several", "update", "in a branch"],
+)
+def test_index_out_of_range_names_the_loop_and_the_array(x, step, array):
+    where = pt.lvector("where")
+    y = scan(step, [where], [pt.zeros_like(x)], [x], name="walk")
+    run = compile_onnx([x, where], y, verify=False)
+    assert run(np.ones(3), [0, 2]).shape == (2, 3)
+    with pytest.raises(IndexError, match=f"an index into {array} is out of range in walk"):
+        run(np.ones(3), [0, 3])
 
 
 def test_negative_number_of_steps_is_refused(x0):

@@ -9,6 +9,7 @@ from pytensor_onnx.rewriting import diagonals as diagonals  # registers its rewr
 from pytensor_onnx.rewriting import divisions as divisions  # registers its rewrite
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
+from pytensor_onnx.rewriting import loop_lengths as loop_lengths  # registers its rewrite
 from pytensor_onnx.rewriting import loop_products as loop_products  # registers its rewrite
 from pytensor_onnx.rewriting import loops as loops  # registers its rewrite
 from pytensor_onnx.rewriting import names as names  # registers its rewrite
