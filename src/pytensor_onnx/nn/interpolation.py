@@ -59,6 +59,8 @@ class Interpolation:
             cells = [self._nearest(above, below)]
             weights = [xp.ones_like(cells[0], dtype="float64")]
         else:
+            if self.mode == "linear":
+                above = xp.clip(above, 0, below * (size - 1))
             first = above // below
             t = (above - first * below) / below
             offsets = (0, 1) if self.mode == "linear" else (-1, 0, 1, 2)

@@ -80,10 +80,11 @@ class Resize(NetworkOp):
         return [gradient]
 
     def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
-        """Emit the operator, if float32 tells the places well enough."""
+        """Emit the operator, if float32 tells the places well enough; cubic ones of images only."""
         how = self.interpolation
         (variable,) = self.fgraph.inputs
-        if not _is_told_by_float32(self, variable):
+        is_image = variable.type.ndim == 4
+        if not _is_told_by_float32(self, variable) or (how.mode == "cubic" and not is_image):
             return None
         attributes: dict[str, Any] = {"mode": how.mode}
         if how.coordinates != "half_pixel":
@@ -92,12 +93,23 @@ class Resize(NetworkOp):
             attributes["nearest_mode"] = how.rounding
         if how.mode == "cubic" and how.cubic_coefficient != -0.75:
             attributes["cubic_coeff_a"] = how.cubic_coefficient
-        if self.scales is not None:
-            scales = np.array([1, 1, *map(float, self.scales)], dtype="float32")
+        scales = self._float32_scales(variable)
+        if scales is not None:
             return onnx.Resize(x, None, scales, **attributes)
         # ONNX Runtime refuses sizes of some axes only, if a Transpose comes before or after.
         sizes = onnx.Concat(onnx.sizes(x, 0, 2), onnx.ints(self.sizes or ()), axis=0)
         return onnx.Resize(x, None, None, sizes, **attributes)
+
+    def _float32_scales(self, x: Variable) -> np.ndarray | None:
+        """Return scales that give the sizes of the result, None where they may not."""
+        if self.scales is not None:
+            return np.array([1, 1, *map(float, self.scales)], dtype="float32")
+        scales = []
+        for size, out in zip(x.type.shape[2:], self.sizes or (), strict=True):
+            if size is None or int(np.float32(size) * np.float32(out / size)) != out:
+                return None
+            scales.append(out / size)
+        return np.array([1, 1, *scales], dtype="float32")
 
     def resized_axes(self, x: Variable) -> list[int]:
         """Return the spatial axes whose size changes, or may change."""
