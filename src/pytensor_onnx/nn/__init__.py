@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         max_pool,
     )
     from pytensor_onnx.nn.resizing import resize, upsample
+    from pytensor_onnx.nn.rotary import rotary_embedding, rotary_tables
 
 _MODULES = {
     "attention": "attention_op",
@@ -92,6 +93,8 @@ _MODULES = {
     "prelu": "activations",
     "relu": "activations",
     "resize": "resizing",
+    "rotary_embedding": "rotary",
+    "rotary_tables": "rotary",
     "rms_norm": "norm",
     "selu": "activations",
     "separable_conv2d": "conv",
@@ -140,6 +143,8 @@ __all__ = [
     "relu",
     "resize",
     "rms_norm",
+    "rotary_embedding",
+    "rotary_tables",
     "selu",
     "separable_conv2d",
     "sigmoid",

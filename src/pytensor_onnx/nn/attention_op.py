@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
-from pytensor.gradient import DisconnectedType, grad
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
@@ -146,23 +145,6 @@ class Attention(NetworkOp):
         if past:
             onnx.scope.equate_dims(past[0][2], past[1][2])
 
-    def pullback(
-        self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        cotangents: Sequence[Variable],
-    ) -> list[Variable]:
-        """Differentiate the definition, whose parts backends then share with the result."""
-        results = self.build_inner_graph(*inputs)
-        known = {
-            result: cotangent
-            for result, cotangent in zip(results, cotangents, strict=True)
-            if not isinstance(cotangent.type, DisconnectedType)
-        }
-        real = [v for v in inputs if v.type.dtype != "bool"]
-        found = iter(grad(None, real, known_grads=known, disconnected_inputs="ignore"))
-        return [pt.zeros(v.shape) if v.type.dtype == "bool" else next(found) for v in inputs]
-
 
 def attention(
     q: Any,
@@ -219,9 +201,10 @@ def attention(
     Examples
     --------
     >>> import numpy as np
+    >>> import pytensor_onnx
     >>> q = np.zeros((1, 1, 2, 1))
     >>> v = np.array([1.0, 3.0]).reshape(1, 1, 2, 1)
-    >>> attention(q, q, v, is_causal=True).eval().ravel()
+    >>> attention(q, q, v, is_causal=True).eval(mode="ONNX").ravel()
     array([1., 2.])
     """
     q, k, v = (pt.as_tensor(x) for x in (q, k, v))

@@ -1,0 +1,179 @@
+"""Rotary position embedding: pairs of features are turned by an angle that grows with position."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytensor.tensor as pt
+from pytensor.configdefaults import config
+from pytensor.graph.basic import Variable
+from pytensor.tensor.type import integer_dtypes
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.nn.base import NetworkOp
+
+OPERATOR_OPSET = 23
+
+
+class RotaryEmbedding(NetworkOp):
+    """Turn pairs of features of x (batch, heads, length, size) by angles, given by cosine and sine.
+
+    These have the shape (batch, length, half); or (positions, half), and the positions of shape
+    (batch, length) are the fourth input.
+
+    Parameters
+    ----------
+    interleaved
+        Whether neighbours make a pair, or one feature of each half.
+    half
+        Number of pairs; features beyond them stay as they are.
+    """
+
+    __props__ = ("interleaved", "half")
+    interleaved: bool
+    half: int
+
+    def build_inner_graph(
+        self, x: TensorVariable, cos: TensorVariable, sin: TensorVariable, *positions: Variable
+    ) -> list[Variable]:
+        """Turn each pair by the angle at its position."""
+        cos, sin = (table[positions[0]] if positions else table for table in (cos, sin))
+        cos, sin = cos[:, None], sin[:, None]
+        turned = self.half * 2
+        whole = x.type.shape[3] == turned
+        first, second = self._pairs(x if whole else x[..., :turned])
+        pairs = first * cos - second * sin, second * cos + first * sin
+        if not self.interleaved:
+            return [pt.concatenate([*pairs, *([] if whole else [x[..., turned:]])], axis=3)]
+        result = pt.join_dims(pt.stack(pairs, axis=4), start_axis=3, n_axes=2)
+        return [result if whole else pt.concatenate([result, x[..., turned:]], axis=3)]
+
+    def _pairs(self, x: TensorVariable) -> Sequence[TensorVariable]:
+        if self.interleaved:
+            return x[..., ::2], x[..., 1::2]
+        return pt.split(x, [self.half] * 2, axis=3)
+
+    def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value | None:
+        """Emit one operator where ONNX has it, which is not for float64."""
+        x, cos, sin, *positions = inputs
+        if onnx.scope.opset_version < OPERATOR_OPSET or x.dtype == ir.DataType.DOUBLE:
+            return None
+        if not positions and onnx.dims(cos)[0] != onnx.dims(x)[0]:
+            return None
+        result = onnx.RotaryEmbedding(
+            x,
+            cos,
+            sin,
+            *(onnx.cast(ids, "int64") for ids in positions),
+            interleaved=int(self.interleaved),
+            rotary_embedding_dim=self.half * 2,
+        )
+        result.shape = x.shape
+        return result
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable],
+    ) -> list[Variable]:
+        """Turn back; the gradient by the angles is that of the definition."""
+        x, cos, sin, *positions = inputs
+        (cotangent,) = cotangents
+        (result,) = self.build_inner_graph(x, cos, sin, *positions)
+        tables = pt.grad(None, [cos, sin], known_grads={result: cotangent})
+        back = self(cotangent, cos, -sin, *positions)
+        return [back, *tables, *(pt.zeros(ids.shape) for ids in positions)]
+
+
+def rotary_embedding(
+    x: Any, cos: Any, sin: Any, positions: Any = None, *, interleaved: bool = False
+) -> TensorVariable:
+    """Turn pairs of features by angles that depend on the position.
+
+    A pair (a, b) becomes (a cos - b sin, b cos + a sin), so that the product of a query and a key
+    depends on the distance between their positions. Exported as one ``RotaryEmbedding`` from opset
+    23 on, else as what it consists of.
+
+    Parameters
+    ----------
+    x
+        Floats of shape (batch, heads, length, size).
+    cos, sin
+        Cosine and sine of the angles: of shape (positions, pairs) with the positions given, else
+        (length, pairs) or (batch, length, pairs). `rotary_tables` makes such. Where there are fewer
+        pairs than in x, its last features stay as they are.
+    positions
+        Integers of shape (batch, length): the row of the tables for each element of x.
+    interleaved
+        Whether neighbours make a pair, or the first feature of one half and of the other.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If dtypes, ranks or known sizes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pytensor_onnx
+    >>> cos, sin = rotary_tables(2, 2)
+    >>> x = np.ones((1, 1, 2, 2))
+    >>> rotary_embedding(x, cos, sin).eval(mode="ONNX").round(4)
+    array([[[[ 1.    ,  1.    ],
+             [-0.3012,  1.3818]]]])
+    """
+    x, cos, sin = (pt.as_tensor(v) for v in (x, cos, sin))
+    dtypes = [v.type.dtype for v in (x, cos, sin)]
+    if len({*dtypes}) > 1 or not dtypes[0].startswith("float"):
+        raise TypeError(f"rotary_embedding takes floats of one dtype; got {dtypes}")
+    ranks = [v.type.ndim for v in (x, cos, sin)]
+    if ranks not in ([4, 2, 2], [4, 3, 3]) or (positions is not None and ranks[1] != 2):
+        raise ValueError(
+            "rotary_embedding takes x of rank 4 and tables of rank 2, or of rank 3 without "
+            f"positions; got {ranks}"
+        )
+    half, size = cos.type.shape[-1], x.type.shape[3]
+    if half is None and size is not None:
+        half = size // 2
+    if half is None or (size is not None and 2 * half > size):
+        raise ValueError(
+            f"rotary_embedding needs a known number of pairs, at most half of the size of x; got "
+            f"tables of width {half} for a size of {size}"
+        )
+    op = RotaryEmbedding(interleaved=bool(interleaved), half=half)
+    if positions is None:
+        return op(x, *(table[None] if ranks[1] == 2 else table for table in (cos, sin)))
+    ids = pt.as_tensor(positions)
+    if ids.type.ndim != 2 or ids.type.dtype not in integer_dtypes:
+        raise TypeError(f"rotary_embedding takes positions as a matrix of integers; got {ids.type}")
+    return op(x, cos, sin, ids)
+
+
+def rotary_tables(
+    length: int, size: int, *, base: float = 10000.0, dtype: str | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return cosine and sine of the angle of each position p and pair i: p / base**(2 i / size).
+
+    Parameters
+    ----------
+    length
+        Number of positions.
+    size
+        Number of features that are turned, an even number.
+    base
+        How fast the angles become smaller from pair to pair.
+    dtype
+        ``floatX`` unless given.
+
+    Examples
+    --------
+    >>> cos, sin = rotary_tables(3, 4)
+    >>> cos.shape, cos[0].tolist()
+    ((3, 2), [1.0, 1.0])
+    """
+    angles = np.outer(np.arange(length), base ** (-np.arange(0, size, 2) / size))
+    wanted = dtype or config.floatX
+    return np.cos(angles).astype(wanted), np.sin(angles).astype(wanted)
