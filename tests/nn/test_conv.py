@@ -386,3 +386,18 @@ def test_what_does_not_fit_at_run_time_fails(dtype, images, filters):
         pytensor.function([x, w], y, mode=PY)(*values)
     with pytest.raises(Exception):  # noqa: B017, PT011
         pytensor.function([x, w], y, mode="ONNX")(*values)
+
+
+@pytest.mark.slow
+def test_numba_runs_and_differentiates_it():
+    x, w = pt.tensor("x", shape=(None, 4, None, 6)), pt.tensor("w", shape=(6, 2, 3, 2))
+    options = {"strides": (2, 1), "dilations": (1, 2), "groups": 2, "pads": [(1, 1), (0, 2)]}
+    values = arrays(14, (2, 4, 7, 6), (6, 2, 3, 2))
+    y = conv2d(x, w, options["pads"], (2, 1), False, (1, 2), 2)
+    outputs = [y, *pt.grad((y**2).sum(), [x, w])]
+    found = pytensor.function([x, w], outputs, mode="NUMBA")(*values)
+    geometry = options["pads"], options["strides"], options["dilations"], options["groups"]
+    result = numpy_conv.correlate(*values, *geometry)
+    close(found[0], result)
+    close(found[1], numpy_conv.image_gradient(2 * result, values[1], (7, 6), *geometry))
+    close(found[2], numpy_conv.filter_gradient(values[0], 2 * result, (3, 2), *geometry))

@@ -154,7 +154,7 @@ class ConvTranspose(_Convolution):
 
     The filters have the shape (O, C / groups, *K), as those of the cross-correlation. The pads are
     taken off the result; ``output_padding`` is how many cells the images of the cross-correlation
-    have that no window reaches, at the end of each spatial axis.
+    have that no window reaches, at the end of each spatial axis: less than a stride.
     """
 
     __props__ = (*_Convolution.__props__, "output_padding")
@@ -221,28 +221,15 @@ class ConvTranspose(_Convolution):
         """Differentiate by the cross-correlation that this is the adjoint of."""
         images, filters, *bias = inputs
         (cotangent,) = cotangents
-        reached, geometry = self._reached(cotangent)
         gradients = [
-            Conv(**geometry)(reached, filters),
-            ConvFilterGradient(**geometry)(reached, images),
+            Conv(**self.geometry())(cotangent, filters),
+            ConvFilterGradient(**self.geometry())(cotangent, images),
         ]
         if None in self.kernel:
             gradients[1] = crop(gradients[1], sizes_of(filters))
         if bias:
             gradients.append(cotangent.sum(axis=(0, *range(2, cotangent.type.ndim))))
         return gradients
-
-    def _reached(self, cotangent: TensorVariable) -> tuple[TensorVariable, dict[str, object]]:
-        """Return the cells that windows reach, and how: output padding may leave room for more."""
-        pads, sizes = [], list(sizes_of(cotangent))
-        for axis, (before, after) in enumerate(self.pads):
-            more = (
-                self.output_padding[axis] if self.output_padding[axis] >= self.strides[axis] else 0
-            )
-            pads.append((before, max(after - more, 0)))
-            sizes[axis] = sizes[axis] - max(more - after, 0)
-        geometry = self.geometry() | {"pads": tuple(pads)}
-        return crop(cotangent, sizes) if sizes != sizes_of(cotangent) else cotangent, geometry
 
 
 class ConvFilterGradient(_Convolution):

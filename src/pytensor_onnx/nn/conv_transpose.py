@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytensor.tensor as pt
 from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
@@ -14,6 +15,7 @@ from pytensor_onnx.nn.conv_arguments import (
 )
 from pytensor_onnx.nn.conv_ops import ConvTranspose
 from pytensor_onnx.nn.windows import Ints, Padding, per_axis
+from pytensor_onnx.nn.zero_padding import pad_with_zeros
 
 
 def conv1d_transpose(
@@ -171,17 +173,34 @@ def _transpose(
         raise ValueError(f"{name}: {known} channels cannot be divided into groups={n_groups}")
     per_group = shape_of(kernels)[1]
     check_bias(name, vectors, None if per_group is None else per_group * n_groups)
+    pads, rests, zeros = zip(
+        *map(_whole_strides, pairs_of("padding", padding, rank), more, strides), strict=True
+    )
     op = ConvTranspose(
         kernel=kernel_of(name, kernels),
-        pads=pairs_of("padding", padding, rank),
+        pads=pads,
         strides=strides,
         dilations=dilations,
         groups=n_groups,
-        output_padding=more,
+        output_padding=rests,
     )
     for axis, size in enumerate(op.sizes(images, kernels)):
         if isinstance(size, int) and size < 1:
             raise ValueError(
                 f"{name}: padding={padding} leaves nothing of spatial axis {axis} of the result"
             )
-    return op(images, kernels, *vectors)
+    if not any(zeros):
+        return op(images, kernels, *vectors)
+    result = pad_with_zeros(op(images, kernels), [(0, n) for n in zeros])
+    for vector in vectors:
+        result = result + pt.shape_padright(vector, rank)
+    return result
+
+
+def _whole_strides(
+    pads: tuple[int, int], more: int, stride: int
+) -> tuple[tuple[int, int], int, int]:
+    """Take whole strides of output padding off the padding; return what is left, and zeros."""
+    rest = more % stride
+    taken = min(more - rest, pads[1])
+    return (pads[0], pads[1] - taken), rest, more - rest - taken
