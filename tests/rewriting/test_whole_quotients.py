@@ -13,6 +13,15 @@ def test_batch_of_flattened_images_is_the_batch():
     assert op_types(program) == ["Shape", "Squeeze"]
 
 
+def test_size_that_is_given_to_a_reshape_is_the_size_of_the_result():
+    x, n = pt.tensor("x", shape=(None, 2, 3)), pt.scalar("n", dtype="int64")
+    program = export_onnx([x], x.reshape((x.shape[0], 6)).shape[0])
+    assert op_types(program) == ["Shape", "Squeeze"]
+    sizes = x.reshape((n, 6)).shape[0]
+    for number in (2, -1):
+        compare_onnx_and_py([x, n], sizes, [np.zeros((2, 2, 3)), np.int64(number)])
+
+
 @pytest.mark.parametrize(("factor", "divisor"), [(6, 3), (6, 4), (0, 3), (6, -3)])
 def test_quotients_of_sizes(factor, divisor):
     x = pt.matrix("x")

@@ -8,7 +8,8 @@ from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
-from pytensor.tensor.math import int_div, mul
+from pytensor.tensor.basic import cast, switch
+from pytensor.tensor.math import eq, int_div, mul
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 
@@ -34,6 +35,21 @@ def divide_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
     return [sizes[0] if factor == by else sizes[0] * (factor // by)]
 
 
+@node_rewriter([switch])
+def choose_size_given(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace ``switch(n == -1, rest, n)``, where n is the size of an axis, by n.
+
+    A size that is given to a reshape is asked whether it stands for what is left.
+    """
+    condition, _, size = node.inputs
+    if condition.owner is None or condition.owner.op != eq or not _is_size(size):
+        return None
+    others = [v for v in condition.owner.inputs if v is not size]
+    if len(others) != 1 or not _is_number(others[0]) or others[0].data >= 0:
+        return None
+    return [cast(size, node.outputs[0].type.dtype)]
+
+
 def _is_number(x: Variable) -> bool:
     return isinstance(x, Constant) and x.type.ndim == 0
 
@@ -47,6 +63,7 @@ def _is_size(x: Variable) -> bool:
     return isinstance(x.owner.op, Subtensor) and shape is not None and isinstance(shape.op, Shape)
 
 
-optdb["canonicalize"].register("divide_multiple", divide_multiple, "onnx")
-# Products of vectors of sizes are written out only here.
-register_onnx(divide_multiple)
+for rewrite in (divide_multiple, choose_size_given):
+    optdb["canonicalize"].register(rewrite.__name__, rewrite, "onnx")
+    # Products of vectors of sizes are written out only here.
+    register_onnx(rewrite)
