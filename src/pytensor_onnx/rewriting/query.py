@@ -17,8 +17,9 @@ INCOMPATIBLE = (
     # Their place is taken by `structured_products`.
     "dot_diag_to_elemwise",
     "selection_dot_to_indexing",
-    # That of `divisions`, and that of `diagonals`.
+    # The place of these is taken by those of `guards`.
     "local_div_by_one",
+    "local_useless_reshape",
     "extract_diag_lift_pass",
     "BlasOpt",
     "fusion",

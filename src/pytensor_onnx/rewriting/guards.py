@@ -1,0 +1,80 @@
+"""Rewrites of PyTensor that are wrong for some nodes run on all others only."""
+
+from collections.abc import Callable, Sequence
+
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
+from pytensor.tensor.basic import Alloc, AllocDiag, Eye
+from pytensor.tensor.math import int_div
+from pytensor.tensor.rewriting.math import local_div_by_one
+from pytensor.tensor.rewriting.shape import local_useless_reshape
+from pytensor.tensor.rewriting.subtensor_lift import (
+    local_extract_diag_lift,
+    local_extract_diag_of_alloc_diag,
+    local_extract_diag_of_eye,
+)
+
+
+def register_guarded(
+    rewrite: NodeRewriter, databases: Sequence[str], is_right: Callable[[Apply], bool]
+) -> None:
+    """Register a rewrite of PyTensor under a condition; the query leaves out PyTensor's own.
+
+    Parameters
+    ----------
+    rewrite
+        What PyTensor registers.
+    databases
+        Where PyTensor registers it.
+    is_right
+        Whether the rewrite may be applied to a node.
+    """
+
+    @node_rewriter(rewrite.tracks())
+    def guarded(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+        return rewrite.transform(fgraph, node) if is_right(node) else None
+
+    for database in databases:
+        optdb[database].register(f"guarded_{rewrite}", guarded, "onnx", use_db_name_as_tag=False)
+
+
+def divides_exactly(node: Apply) -> bool:
+    """Return whether a division by one changes nothing: a floor division of floats rounds."""
+    return node.op != int_div or not node.outputs[0].type.dtype.startswith("float")
+
+
+def may_be_taken_early(node: Apply) -> bool:
+    """Return whether a diagonal may be taken of the operands of what is computed.
+
+    PyTensor leaves the new axis where the first of the two was: it belongs at the end. And of what
+    it allocates, a diagonal beyond the corner gets a negative size.
+    """
+    x, op = node.inputs[0], node.op
+    if (op.axis1, op.axis2) != (x.type.ndim - 2, x.type.ndim - 1):
+        return False
+    source = None if x.owner is None else x.owner.op
+    if isinstance(source, AllocDiag):
+        return abs(op.offset) <= abs(source.offset)
+    return op.offset == 0 or not isinstance(source, Alloc | Eye)
+
+
+def is_known_to_have_elements(node: Apply) -> bool:
+    """Return whether no size of a result is zero by its type.
+
+    Where all sizes but one agree, that one agrees as well: not if their product is zero.
+    """
+    return 0 not in node.outputs[0].type.shape
+
+
+register_guarded(local_div_by_one, ["canonicalize"], divides_exactly)
+register_guarded(
+    local_useless_reshape, ["useless", "canonicalize", "specialize"], is_known_to_have_elements
+)
+for _step in (
+    local_extract_diag_of_alloc_diag,
+    local_extract_diag_of_eye,
+    local_extract_diag_lift,
+):
+    register_guarded(_step, ["specialize"], may_be_taken_early)

@@ -1,0 +1,67 @@
+"""PyTensor's rewrites change no result: divisions by one, reshapes that do nothing, diagonals."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from tests.conftest import compare_onnx_and_py, op_types
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_a_floor_division_by_one_rounds_floats(dtype):
+    x, one = pt.vector("x", dtype=dtype), pt.constant(np.array([1], "uint8"))
+    quotients = pytensor.function([x], [x // one, x // 1, x // pt.ones_like(x)], mode="ONNX")
+    values = np.array([-0.5, 1.5, 2, np.inf, np.nan], dtype)
+    with np.errstate(invalid="ignore"):
+        expected = np.floor_divide(values, np.ones(1, dtype))
+    for found in quotients(values):
+        # PyTensor's own rewrites drop the division, so that it is no reference.
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def test_other_divisions_by_one_leave_no_node():
+    x, n = pt.vector("x"), pt.lvector("n")
+    program = compare_onnx_and_py([x, n], [-x / 1, abs(n) // 1], [np.ones(2), np.array([-3, 4])])
+    assert sorted(op_types(program)) == ["Abs", "Neg"]
+
+
+def test_without_elements_a_size_may_change():
+    x, y = pt.tensor("x", shape=(None, 0)), pt.tensor("y", shape=(1, None))
+    results = [pt.reshape(x, (1, 0)), pt.repeat(x.T, 0, axis=1), pt.repeat(y, 0, axis=1)]
+    # PyTensor's own rewrites return x for the first, so that they are no reference.
+    found = pytensor.function([x, y], results, mode="ONNX")(np.zeros((5, 0)), np.ones((1, 5)))
+    assert [a.shape for a in found] == [(1, 0), (0, 0), (1, 0)]
+
+
+def test_a_reshape_to_the_own_shape_leaves_no_node():
+    x = pt.matrix("x")
+    program = compare_onnx_and_py([x], pt.reshape(abs(x), x.shape), [np.ones((2, 3))])
+    assert op_types(program) == ["Abs"]
+
+
+@pytest.mark.parametrize("offset", [0, 1, -1, 4])
+def test_the_new_axis_of_a_diagonal_is_the_last(offset):
+    x = pt.tensor3("x")
+    filled = pt.alloc(2.0, *x.shape)
+    diagonals = [
+        pt.diagonal(a, offset, *axes)
+        for a in (filled, pt.exp(x))
+        for axes in ((0, 1), (0, 2), (1, 2))
+    ]
+    compare_onnx_and_py([x], diagonals, [np.arange(15.0).reshape(5, 3, 1)])
+
+
+@pytest.mark.parametrize("offset", [0, 1, -1, 5, -5])
+def test_a_diagonal_beyond_the_corner_is_empty(offset):
+    n, v = pt.lscalar("n"), pt.vector("v")
+    matrices = [pt.alloc(2.0, n, n), pt.eye(n), pt.eye(n, n, 1), pt.diag(v, 1), pt.outer(v, v)]
+    compare_onnx_and_py([n, v], [pt.diagonal(m, offset) for m in matrices], [2, np.arange(2.0)])
+
+
+def test_of_a_product_only_the_diagonal_is_computed():
+    x, y = pt.matrix("x", shape=(3, 4)), pt.matrix("y", shape=(4, 3))
+    program = compare_onnx_and_py(
+        [x, y], pt.diagonal(x @ y), [np.arange(12.0).reshape(3, 4), np.ones((4, 3))]
+    )
+    assert "MatMul" not in op_types(program)
