@@ -5,6 +5,7 @@ import onnx_ir as ir
 import pytest
 
 from pytensor_onnx.passes import move_transposes
+from pytensor_onnx.passes.definitions import carry_definition, definition_of
 from tests.passes.conftest import bare, run_model
 
 FIRST, LAST = [0, 3, 1, 2], [0, 2, 3, 1]
@@ -162,6 +163,22 @@ def test_values_captured_by_a_branch_are_transposed_before_it():
         return onnx.if_else(positive, yes.graph([], [yes.Exp(y)]), no.graph([], [no.Neg(y)]))[0]
 
     assert moved(network, X).count("Transpose") == 2
+
+
+def test_definition_of_a_moved_node_is_of_the_order_it_was_made_for():
+    def define(onnx, y):
+        return onnx.Add(y, np.arange(3, dtype="float32"))
+
+    def network(onnx, x):
+        y = onnx.Relu(pooled(onnx, x))
+        carry_definition(y.producer(), define)
+        return pooled(onnx, y)
+
+    model = bare(network, X, shapes=SHAPES)
+    move_transposes(model.model, model.scope)
+    (node,) = (node for node in model.model.graph if node.op_type == "Relu")
+    defined = bare(definition_of(node), X.transpose(FIRST)).run()[0]
+    np.testing.assert_array_equal(defined, (X + np.arange(3, dtype="float32")).transpose(FIRST))
 
 
 def test_transposes_of_attention_stay_where_they_are():

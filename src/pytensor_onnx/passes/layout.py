@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import constant_ints, dims_of
+from pytensor_onnx.passes.definitions import carry_definition, definition_of
 from pytensor_onnx.passes.layout_rules import Moved, Perm, inverse
 from pytensor_onnx.passes.layout_walk import (
     Walk,
@@ -189,6 +190,7 @@ class _Mover(Walk):
         emitted = moved.emit(onnx, operands)
         self._stored += moved.stored
         results = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
+        _keep_meta(node, results[0].producer(), moved)
         for old, new, perm in zip(node.outputs, results, moved.perms, strict=True):
             dims = dims_of(old)
             if dims is not None and new.producer() is not None:
@@ -268,6 +270,29 @@ class _Mover(Walk):
 def _size(value: ir.Value) -> int:
     """Return how many elements a value has, an unknown size taken as a small one."""
     return prod(d if isinstance(d, int) else UNKNOWN_SIZE for d in dims_of(value) or ())
+
+
+def _keep_meta(node: ir.Node, new: ir.Node | None, moved: Moved) -> None:
+    """Let a node that works on bases carry what the one in its place did."""
+    if new is None or new.op_type != node.op_type:
+        return
+    definition = definition_of(node)
+    for key, value in node.meta.items():
+        new.meta.setdefault(key, value)
+    if definition is not None:
+        perms = [list(perm) for perm in moved.wanted if perm is not None]
+        backs = [None if perm is None else list(inverse(perm)) for perm in moved.perms]
+
+        def define(onnx: Builder, *operands: ir.Value) -> list[ir.Value]:
+            own = [onnx.Transpose(x, perm=p) for x, p in zip(operands, perms, strict=True)]
+            results = definition(onnx, *own)
+            results = [results] if isinstance(results, ir.Value) else list(results)
+            return [
+                result if back is None else onnx.Transpose(result, perm=back)
+                for result, back in zip(results, backs, strict=True)
+            ]
+
+        carry_definition(new, define)
 
 
 def _turned_constant(onnx: Builder, value: ir.Value, back: Perm) -> ir.Value:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from pytensor_onnx.dims import dims_of
+from pytensor_onnx.passes.definitions import has_definition
 from pytensor_onnx.passes.layout_rules import Moved, Perm, inverse, move
 
 
@@ -30,6 +31,8 @@ class Walk:
                 continue
             perms = [None if v is None else self.perms.get(v) for v in node.inputs]
             moved = move(node, perms) if any(perms) and not node.domain else None
+            if has_definition(node) and not all(perms):
+                moved = None
             if moved is not None and self._can_give(node, moved):
                 self.moved(node, moved)
                 self.perms |= {
