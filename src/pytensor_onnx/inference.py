@@ -389,6 +389,7 @@ _RULES: dict[str, ShapeRule] = {
     "Tile": _tile,
     "TopK": _top_k,
     "Conv": spatial_dims.convolution,
+    "ConvTranspose": spatial_dims.transposed_convolution,
     "Resize": spatial_dims.resizing,
 }
 _RULES |= dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), spatial_dims.pooling)

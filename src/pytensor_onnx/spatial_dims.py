@@ -20,12 +20,45 @@ def convolution(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     >>> w = ir.val("w", shape=(8, 3, 3, 3))
     >>> convolution([x, w], {"strides": [2, 2], "pads": [1, 1, 1, 1]})
     ('batch', 8, 16, None)
+    >>> convolution([x, w], {"pads": [1, 1, 1, 1]})
+    ('batch', 8, 32, 'width')
     """
     images, filters = dims_of(inputs[0]), dims_of(inputs[1])
     if images is None or filters is None:
         return None
     kernel = attributes.get("kernel_shape", filters[2:])
     return (images[0], filters[0], *_windows(images[2:], kernel, attributes))
+
+
+def transposed_convolution(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    """Return the dimensions of ConvTranspose.
+
+    Examples
+    --------
+    >>> x = ir.val("x", shape=("batch", 8, 16, "width"))
+    >>> w = ir.val("w", shape=(8, 3, 2, 2))
+    >>> transposed_convolution([x, w], {"strides": [2, 2]})
+    ('batch', 3, 32, None)
+    """
+    images, filters = dims_of(inputs[0]), dims_of(inputs[1])
+    if images is None or filters is None:
+        return None
+    groups, rank = attributes.get("group", 1), len(images) - 2
+    channels = filters[1] * groups if isinstance(filters[1], int) else None
+    if "output_shape" in attributes or attributes.get("auto_pad", "NOTSET") != "NOTSET":
+        return (images[0], channels, *(None,) * rank)
+    ones, pads = [1] * rank, attributes.get("pads", [0] * (2 * rank))
+    strides, dilations = (attributes.get(name, ones) for name in ("strides", "dilations"))
+    more = attributes.get("output_padding", [0] * rank)
+    kernel = attributes.get("kernel_shape", filters[2:])
+    axes = zip(images[2:], kernel, pads[:rank], pads[rank:], strides, dilations, more, strict=True)
+    sizes = [
+        (size - 1) * stride + (taps - 1) * dilation + 1 - before - after + extra
+        if isinstance(size, int) and isinstance(taps, int)
+        else None
+        for size, taps, before, after, stride, dilation, extra in axes
+    ]
+    return (images[0], channels if groups > 1 else filters[1], *sizes)
 
 
 def pooling(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
@@ -69,8 +102,15 @@ def _windows(sizes: Dims, kernel: Sequence[Dim], attributes: Mapping[str, Any]) 
     strides, dilations = (attributes.get(name, ones) for name in ("strides", "dilations"))
     axes = zip(sizes, kernel, pads[:rank], pads[rank:], strides, dilations, strict=True)
     return tuple(
-        (size + before + after - (taps - 1) * dilation - 1) // stride + 1
-        if isinstance(size, int) and isinstance(taps, int)
+        _count(size, before + after - (taps - 1) * dilation, stride)
+        if isinstance(taps, int)
         else None
         for size, taps, before, after, stride, dilation in axes
     )
+
+
+def _count(size: Dim, room: int, stride: int) -> Dim:
+    """Return how many windows start in cells of which some are more, or fewer if negative."""
+    if isinstance(size, int):
+        return (size + room - 1) // stride + 1
+    return size if room == 0 and stride == 1 else None
