@@ -174,7 +174,8 @@ def causal_conv1d(
     --------
     >>> import numpy as np
     >>> from pytensor_onnx.nn import causal_conv1d
-    >>> causal_conv1d(np.array([[[1.0, 0.0, 0.0, 2.0]]]), np.array([[[4.0, 2.0, 1.0]]])).eval(mode="ONNX")
+    >>> sequence, taps = np.array([[[1.0, 0.0, 0.0, 2.0]]]), np.array([[[4.0, 2.0, 1.0]]])
+    >>> causal_conv1d(sequence, taps).eval(mode="ONNX")
     array([[[4., 2., 1., 8.]]])
     """
     return _convolve(
