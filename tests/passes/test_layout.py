@@ -129,6 +129,45 @@ def test_constant_weights_after_a_flattening_follow_the_order():
     assert moved(network, integers) == ["Transpose", "MaxPool", "Reshape", "MatMul"]
 
 
+def reshaped(onnx, y, *dims):
+    result = onnx.Reshape(y, np.array([2 if d == "batch" else d for d in dims]), allowzero=1)
+    result.shape = ir.Shape(dims)
+    return result
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_space_is_merged_and_split_channels_first(is_constant):
+    def network(onnx, x):
+        y = reshaped(onnx, pooled(onnx, x), "batch", 24, 3)
+        z = onnx.Relu(y)
+        if is_constant:
+            z = reshaped(onnx, z, "batch", 4, 6, 3)
+        else:
+            z = onnx.Reshape(z, onnx.Shape(x))
+            z.shape = ir.Shape(["batch", 4, 6, 3])
+        return pooled(onnx, z)
+
+    operators = moved(network, X)
+    assert operators.count("Transpose") == 2
+    assert operators.count("Reshape") == 2
+
+
+def test_channels_in_groups_are_split_channels_first():
+    def network(onnx, x):
+        y = reshaped(onnx, pooled(onnx, onnx.Concat(x, x, axis=3)), "batch", 4, 6, 2, 3)
+        y = onnx.Sub(y, onnx.ReduceMax(y, np.array([1, 2, 4])))
+        return pooled(onnx, reshaped(onnx, y, "batch", 4, 6, 6))
+
+    assert moved(network, X).count("Transpose") == 2
+
+
+def test_axes_that_are_not_neighbours_are_not_merged():
+    def network(onnx, x):
+        return onnx.Neg(reshaped(onnx, pooled(onnx, x), "batch", 4, 18))
+
+    assert moved(network, X)[-3:] == ["Transpose", "Reshape", "Neg"]
+
+
 def test_weights_that_are_inputs_keep_the_transpose():
     weights = np.ones((72, 5), "float32")
 

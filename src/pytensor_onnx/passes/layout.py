@@ -17,7 +17,7 @@ import onnx_ir as ir
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import constant_ints, dims_of
 from pytensor_onnx.passes.definitions import carry_definition, definition_of
-from pytensor_onnx.passes.layout_rules import Moved, Perm, inverse
+from pytensor_onnx.passes.layout_moved import Moved, Perm, inverse
 from pytensor_onnx.passes.layout_walk import (
     Walk,
     is_constant,

@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import constant_ints, dims_of
 from pytensor_onnx.inference import is_elementwise
-
-Perm = tuple[int, ...]
-Emit = Callable[[Builder, Sequence[ir.Value | None]], ir.Value | Sequence[ir.Value]]
-
-
-@dataclass
-class Moved:
-    """An operator that works on bases: values that are transposed to give the operands.
-
-    Attributes
-    ----------
-    wanted
-        For each operand the permutation that makes it of its base, None where it is taken as it is.
-    perms
-        For each result the permutation that makes it of what is emitted, None where they are equal.
-    emit
-        Emits the operator for the bases.
-    broadcasts
-        Whether an operand may have fewer axes than the result, or sizes of one.
-    stored
-        Constants in the place of which others are stored, and those.
-    """
-
-    wanted: list[Perm | None]
-    perms: list[Perm | None]
-    emit: Emit
-    broadcasts: bool = False
-    stored: list[tuple[ir.Value, ir.Value]] = field(default_factory=list)
+from pytensor_onnx.passes.layout_moved import Moved, Perm, attributes_of, inverse
+from pytensor_onnx.passes.layout_reshapes import move_reshape
 
 
 def move(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
@@ -60,22 +31,7 @@ def move(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return None if rule is None else rule(node, perms)
 
 
-def inverse(perm: Perm) -> Perm:
-    """Return the permutation that undoes another.
-
-    Examples
-    --------
-    >>> inverse((0, 2, 3, 1))
-    (0, 3, 1, 2)
-    """
-    return tuple(perm.index(i) for i in range(len(perm)))
-
-
 _OF_EACH_ELEMENT = frozenset({"BitCast", "Cast", "Gelu", "Identity", "IsInf", "IsNaN"})
-
-
-def _attributes(node: ir.Node) -> dict:
-    return {name: attribute.value for name, attribute in node.attributes.items()}
 
 
 def _elementwise(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
@@ -87,7 +43,7 @@ def _elementwise(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     if any(p is not None and len(p) > len(perm) for p in perms):
         return None
     wanted = [None if value is None else perm for value in node.inputs]
-    attributes = _attributes(node)
+    attributes = attributes_of(node)
     return Moved(
         wanted,
         [perm],
@@ -101,7 +57,7 @@ def _along_axis(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     perm, axis = perms[0], node.attributes.get("axis")
     if perm is None or axis is None:
         return None
-    attributes = _attributes(node) | {"axis": perm[axis.as_int()]}
+    attributes = attributes_of(node) | {"axis": perm[axis.as_int()]}
     count = len(node.outputs)
     return Moved(
         [perm, *[None] * (len(node.inputs) - 1)],
@@ -124,7 +80,7 @@ def _reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
         return None
     keeps = keepdims is None or bool(keepdims.as_int())
     renamed = sorted(perm[axis] for axis in axes)
-    attributes = _attributes(node)
+    attributes = attributes_of(node)
     return Moved(
         [perm, None],
         [perm if keeps else without(perm, axes)],
@@ -138,7 +94,7 @@ def _arg_reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
         return None
     keepdims = node.attributes.get("keepdims")
     keeps = keepdims is None or bool(keepdims.as_int())
-    attributes = _attributes(node) | {"axis": perm[axis.as_int()]}
+    attributes = attributes_of(node) | {"axis": perm[axis.as_int()]}
     return Moved(
         [perm],
         [perm if keeps else without(perm, [axis.as_int()])],
@@ -220,7 +176,7 @@ def _pad(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     back = inverse(perm)
     before, after = pads[: len(perm)], pads[len(perm) :]
     renamed = np.array([before[i] for i in back] + [after[i] for i in back])
-    attributes = _attributes(node)
+    attributes = attributes_of(node)
     return Moved(
         [perm, *[None] * (len(perms) - 1)],
         [perm],
@@ -252,48 +208,6 @@ def _shape(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved([perm], [None], lambda onnx, xs: onnx.Gather(onnx.Shape(*xs), order, axis=0))
 
 
-def _flatten(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
-    """Flatten another order of axes, if only constant weights meet the result: they follow it."""
-    perm, result = perms[0], node.outputs[0]
-    dims, flat = dims_of(node.inputs[0]), dims_of(result)
-    if perm is None or perm[0] != 0 or dims is None or flat is None or result.is_graph_output():
-        return None
-    sizes = [d for d in dims[1:] if isinstance(d, int)]
-    if len(sizes) != len(dims) - 1 or flat != (dims[0], prod(sizes)):
-        return None
-    users = list(result.uses())
-    if not users or not all(_is_weighted(user, position) for user, position in users):
-        return None
-
-    def emit(onnx: Builder, xs: Sequence[ir.Value | None]) -> ir.Value:
-        order = [p - 1 for p in inverse(perm)[1:]]
-        for user, _ in users:
-            weight = user.inputs[1]
-            assert weight is not None
-            assert weight.const_value is not None
-            array = weight.const_value.numpy()
-            rows = array.reshape(*sizes, -1).transpose(*order, len(sizes)).reshape(array.shape)
-            moved.stored.append((weight, onnx.constant(np.ascontiguousarray(rows))))
-            user.replace_input_with(1, moved.stored[-1][1])
-        return onnx.Reshape(*xs)
-
-    moved = Moved([perm, None], [None], emit)
-    return moved
-
-
-def _is_weighted(user: ir.Node, position: int) -> bool:
-    weight = user.inputs[1] if len(user.inputs) > 1 else None
-    return (
-        user.op_type == "MatMul"
-        and not user.domain
-        and position == 0
-        and weight is not None
-        and weight.const_value is not None
-        and not weight.is_graph_input()
-        and len(weight.const_value.shape) == 2
-    )
-
-
 _RULES = {
     "ArgMax": _arg_reduction,
     "ArgMin": _arg_reduction,
@@ -301,7 +215,7 @@ _RULES = {
     "Gather": _gather,
     "LogSoftmax": _along_axis,
     "Pad": _pad,
-    "Reshape": _flatten,
+    "Reshape": move_reshape,
     "Shape": _shape,
     "Slice": _slice,
     "Softmax": _along_axis,

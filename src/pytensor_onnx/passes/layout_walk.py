@@ -8,7 +8,8 @@ import onnx_ir as ir
 
 from pytensor_onnx.dims import dims_of
 from pytensor_onnx.passes.definitions import has_definition
-from pytensor_onnx.passes.layout_rules import Moved, Perm, inverse, move
+from pytensor_onnx.passes.layout_moved import Moved, Perm, inverse
+from pytensor_onnx.passes.layout_rules import move
 
 
 class Walk:
