@@ -251,8 +251,12 @@ class ConvFilterGradient(_Convolution):
         groups = () if self.groups == 1 else (self.groups,)
         windows = windows.reshape((n, *groups, c_group * product(kernel), product(counts)))
         gradient = gradient.reshape((n, *groups, _split(o, self.groups), product(counts)))
-        result = (windows @ gradient.mT).sum(axis=0).mT
-        return [_taps_reversed(result.reshape((o, c_group, *reversed(kernel))))]
+        products = (windows @ gradient.mT).sum(axis=0)
+        apart = products.reshape((*groups, c_group, *reversed(kernel), _split(o, self.groups)))
+        first, last = len(groups), apart.type.ndim - 1
+        order = (*range(first), last, first, *reversed(range(first + 1, last)))
+        result = apart.transpose(order)
+        return [result.reshape((o, c_group, *kernel)) if groups else result]
 
     def emit(self, onnx: Builder, *operands: ir.Value) -> None:
         """Emit no operator, but the definition.
