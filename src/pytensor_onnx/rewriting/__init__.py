@@ -1,5 +1,6 @@
 """The PyTensor rewrites that prepare a graph for conversion, and those of our own."""
 
+from pytensor_onnx.rewriting import activations as activations  # registers its rewrite
 from pytensor_onnx.rewriting import batches as batches  # registers its rewrite
 from pytensor_onnx.rewriting import broadcast_sizes as broadcast_sizes  # registers its rewrite
 from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers its rewrite
