@@ -19,7 +19,8 @@ from pytensor.scan.rewriting import scan_remove_unused
 from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.rewriting.loops import has_length, takes_a_loop, unwrapped
+from pytensor_onnx.rewriting.batches import takes_a_loop
+from pytensor_onnx.rewriting.loops import has_length, unwrapped
 
 
 @node_rewriter([Scan])

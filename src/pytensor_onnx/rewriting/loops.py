@@ -11,13 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.mode import optdb
-from pytensor.conditional.op import IfElse, LazyIfElse
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import graph_replace, vectorize_graph
 from pytensor.graph.rewriting.basic import copy_stack_trace, dfs_rewriter, node_rewriter
 from pytensor.graph.traversal import ancestors, toposort
-from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar import basic as ps
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import (
@@ -28,24 +26,13 @@ from pytensor.tensor.basic import (
     TensorFromScalar,
     cast,
 )
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.extra_ops import CumOp
-from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape_i
-from pytensor.tensor.subtensor import (
-    AdvancedIncSubtensor,
-    AdvancedSubtensor,
-    IncSubtensor,
-    Subtensor,
-)
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
-LOOPING = (Scan, IfElse, LazyIfElse, CheckAndRaise, RandomVariable)
-"""Ops that stay in a loop: they loop, choose, fail or draw in each step."""
-
-INDEXING = (Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedIncSubtensor)
-"""Ops that index by each step's own indices; batches of them become one index."""
+from pytensor_onnx.rewriting.batches import takes_a_loop
 
 _REDUCTIONS = {ps.Add: pt.sum, ps.Mul: pt.prod, ps.Maximum: pt.max, ps.Minimum: pt.min}
 _CUMULATIVE = {ps.Add: "add", ps.Mul: "mul"}
@@ -310,18 +297,6 @@ def _first_row(buffer: Variable) -> TensorVariable:
     if not any(one and not other for one, other in pairs):
         return rows
     return pt.alloc(rows, 1, *empty.owner.inputs[1:])
-
-
-def takes_a_loop(node: Apply) -> bool:
-    """Return whether a node of a batched graph is lowered by a loop, or must stay in one."""
-    # The table of what batches belongs to the lowerings, which take time to import.
-    from pytensor_onnx.dispatch.blockwise import BATCHING
-
-    if isinstance(node.op, LOOPING):
-        return True
-    return isinstance(node.op, Blockwise) and not isinstance(
-        node.op.core_op, (*BATCHING, *INDEXING)
-    )
 
 
 def has_length(fgraph: FunctionGraph, sequence: Variable, n_steps: Variable) -> bool:
