@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from pytensor_onnx.nn.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
     from pytensor_onnx.nn.detection import non_max_suppression
+    from pytensor_onnx.nn.dropping import dropout
     from pytensor_onnx.nn.norm import (
         batch_norm,
         batch_norm_train,
@@ -73,6 +74,7 @@ _MODULES = {
     "conv3d": "conv",
     "conv3d_transpose": "conv_transpose",
     "depthwise_conv2d": "conv",
+    "dropout": "dropping",
     "elu": "activations",
     "gelu": "activations",
     "global_avg_pool": "pool",
@@ -93,9 +95,9 @@ _MODULES = {
     "prelu": "activations",
     "relu": "activations",
     "resize": "resizing",
+    "rms_norm": "norm",
     "rotary_embedding": "rotary",
     "rotary_tables": "rotary",
-    "rms_norm": "norm",
     "selu": "activations",
     "separable_conv2d": "conv",
     "sigmoid": "activations",
@@ -122,6 +124,7 @@ __all__ = [
     "conv3d",
     "conv3d_transpose",
     "depthwise_conv2d",
+    "dropout",
     "elu",
     "gelu",
     "global_avg_pool",

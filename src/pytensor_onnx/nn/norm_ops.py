@@ -13,13 +13,13 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import dtype_of
-from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.nn.base import KeepsShape, NetworkOp
 
 RMS_OPSET = 23
 GROUP_OPSET = 21
 
 
-class BatchNorm(NetworkOp):
+class BatchNorm(KeepsShape):
     """Each channel of an array (N, C, *S), normalised by a mean and a variance that are given."""
 
     __props__ = ("epsilon",)
@@ -75,7 +75,7 @@ class BatchNorm(NetworkOp):
         return pt.sqrt(var + np.asarray(self.epsilon, dtype=var.type.dtype))
 
 
-class LayerNorm(NetworkOp):
+class LayerNorm(KeepsShape):
     """An array normalised over its last axes, scaled and, with a third input, shifted."""
 
     __props__ = ("n_axes", "epsilon")
@@ -115,7 +115,7 @@ class LayerNorm(NetworkOp):
         return [*gradients, gradient.sum(axis=before)] if beta else gradients
 
 
-class RMSNorm(NetworkOp):
+class RMSNorm(KeepsShape):
     """An array divided by the root of the mean square over its last axes, and scaled."""
 
     __props__ = ("n_axes", "epsilon")
@@ -158,7 +158,7 @@ class RMSNorm(NetworkOp):
         return (wide / root).astype(dtype), (1 / root).astype(dtype)
 
 
-class InstanceNorm(NetworkOp):
+class InstanceNorm(KeepsShape):
     """Each channel of each element of a batch (N, C, *S), normalised, scaled and shifted."""
 
     __props__ = ("epsilon",)
@@ -197,7 +197,7 @@ class InstanceNorm(NetworkOp):
         ]
 
 
-class GroupNorm(NetworkOp):
+class GroupNorm(KeepsShape):
     """Each group of channels of each element of a batch (N, C, *S), normalised.
 
     Each channel is then scaled and shifted by numbers of its own.
@@ -213,7 +213,7 @@ class GroupNorm(NetworkOp):
         """Take groups for the channels of `InstanceNorm`."""
         dtype = x.type.dtype
         sizes = _sizes(x)[1:]
-        grouped = keep_batch(x, [self.groups, math.prod(sizes) // self.groups])
+        grouped = keep_batch(x, [self.groups, sizes[0] // self.groups * math.prod(sizes[1:])])
         one, zero = (np.full(self.groups, number, dtype) for number in (1, 0))
         y = InstanceNorm(epsilon=self.epsilon)(grouped, pt.constant(one), pt.constant(zero))
         y = keep_batch(y, sizes)

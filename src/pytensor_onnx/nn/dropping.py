@@ -1,0 +1,52 @@
+"""Dropout, which is nothing in a network that predicts."""
+
+from typing import Any
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.nn.activations import as_floats
+
+
+def dropout(x: Any, rate: float, kept: Any = None) -> TensorVariable:
+    """Drop some elements in training; leave no trace of it in prediction.
+
+    Parameters
+    ----------
+    x
+        Floats of any shape.
+    rate
+        The fraction of elements that are dropped, at least 0 and less than 1.
+    kept
+        In training, which elements stay: booleans of a shape that broadcasts against x, drawn with
+        a probability of ``1 - rate``. They are an input of the network, so that whoever trains it
+        draws them, in PyTensor or around an exported file. None in prediction.
+
+    Returns
+    -------
+    TensorVariable
+        In prediction x itself. In training ``x / (1 - rate)`` where an element stays, else 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x is not an array of floats, kept not one of booleans, or the rate out of range.
+
+    Examples
+    --------
+    >>> x = pt.vector("x")
+    >>> dropout(x, 0.5) is x
+    True
+    >>> dropout(x, 0.5, [True, False]).eval({x: [1.0, 2.0]}, mode="ONNX")
+    array([2., 0.])
+    """
+    x = as_floats(x, "dropout")
+    if not 0 <= rate < 1:
+        raise ValueError(f"rate={rate} must be at least 0 and less than 1")
+    if kept is None:
+        return x
+    kept = pt.as_tensor(kept)
+    if kept.type.dtype != "bool":
+        raise TypeError(f"kept must be an array of booleans; got one of {kept.type.dtype}")
+    scale = pt.constant(1 / (1 - rate), dtype=x.type.dtype)
+    return pt.switch(kept, x * scale, pt.zeros_like(x))
