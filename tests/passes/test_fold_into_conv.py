@@ -128,3 +128,12 @@ def test_sequences_are_folded_too():
     (node,) = program.model.graph
     assert len(node.inputs) == 3
     assert node.outputs[0].dtype == ir.DataType.FLOAT
+
+
+def test_constants_keep_their_names():
+    x, w = images(), pytensor.shared(values(3, 4, 3, 3), name="w")
+    b, c = (pytensor.shared(values(3), name=name) for name in "bc")
+    plain = conv2d(x, w, filter_flip=False) + c[:, None, None]
+    assert sorted(constants(export_onnx([x], plain, verify=False))) == ["c", "w"]
+    y = batch_norm(conv2d(x, w, bias=b, filter_flip=False), c, c, c, np.ones(3, "float32"))
+    assert sorted(constants(export_onnx([x], y, verify=False))) == ["b", "w"]

@@ -19,11 +19,15 @@ _DEFAULT_EPSILON = 1e-5
 
 @dataclass(frozen=True)
 class _Affine:
-    """A convolution, what each channel of its result is multiplied by, and what is then added."""
+    """A convolution, what each channel of its result is multiplied by, and what is then added.
+
+    The source is the constant that is added, if it is one.
+    """
 
     conv: ir.Node
     scale: np.ndarray | None = None
     shift: np.ndarray | ir.Value | None = None
+    source: ir.Value | None = None
 
 
 def fold_into_conv(model: ir.Model, scope: ModelScope) -> int:
@@ -56,7 +60,7 @@ def fold_into_conv(model: ir.Model, scope: ModelScope) -> int:
         remove_unused(model.graph)
     for old, new in renamed:
         if not old.uses():
-            new.name, old.name = old.name, None
+            new.name, old.name = old.name, new.name
     return count
 
 
@@ -102,7 +106,7 @@ def _elementwise(op_type: str, conv: ir.Node, operand: ir.Value) -> _Affine | No
     vector = np.broadcast_to(constant.ravel(), (channels,))
     if op_type in ("Add", "Sub"):
         shift = vector if op_type == "Add" else -vector
-        return _Affine(conv, shift=shift)
+        return _Affine(conv, shift=shift, source=operand)
     if op_type == "Div" and not vector.all():
         return None
     return _scaled(conv, vector if op_type == "Mul" else 1 / vector, None)
@@ -184,14 +188,17 @@ def _fold(
     if "pytensor.variable" in node.metadata_props:
         builder.provenance["pytensor.variable"] = node.metadata_props["pytensor.variable"]
     renamed = []
-    known = len(scope.initializers)
     if affine.scale is not None:
+        old, known = filters, len(scope.initializers)
         scaled = _scaled_filters(conv, affine.scale).astype(dtype.numpy())
-        new = builder.constant(scaled, name=filters.name)
+        filters = builder.constant(scaled, name=old.name)
         if len(scope.initializers) > known:
-            renamed.append((filters, new))
-        filters = new
+            renamed.append((old, filters))
+    known = len(scope.initializers)
     bias = _new_bias(builder, affine, dtype)
+    replaced = _bias(conv) or affine.source
+    if replaced is not None and bias.const_value is not None and len(scope.initializers) > known:
+        renamed.append((replaced, bias))
     attributes = {name: attribute.value for name, attribute in conv.attributes.items()}
     result = builder.op(conv.op_type, images, filters, bias, **attributes)
     definition = definition_of(conv)
