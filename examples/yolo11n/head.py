@@ -87,8 +87,11 @@ class Detect:
     def decode(self, heads: RawHeads, height: int, width: int) -> TensorVariable:
         """Return boxes in pixels of an image of this size, and scores: (B, 84, A)."""
         cells, strides = anchors(height, width)
-        origin = np.concatenate([cells * strides, np.zeros_like(cells)])
-        boxes = (BOX_OF_SIDES @ self.distances(heads.box_logits)) * strides + origin
+        # The centres of the cells in pixels, and nothing for width and height.
+        centres = np.concatenate([cells * strides, np.zeros_like(cells)])
+        sides = self.distances(heads.box_logits)
+        boxes = pt.constant(BOX_OF_SIDES, name="box_of_sides") @ sides
+        boxes = boxes * pt.constant(strides, name="strides") + pt.constant(centres, name="anchors")
         return pt.concatenate([boxes, nn.sigmoid(heads.class_logits)], axis=1)
 
 
