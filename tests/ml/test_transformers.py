@@ -1,12 +1,17 @@
 """Whole transformers of pytensor-ml compute what `transformers` computes with the same weights."""
 
+from collections import Counter
 from math import erf
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.traversal import graph_inputs
 
 from pytensor_onnx import export_onnx
+from pytensor_onnx.ml import decoding_step
+from tests.conftest import op_types
 from tests.ml.models import clip, gpt2
 from tests.ml.transformers_cases import CLIP, GPT2, tokens
 
@@ -77,3 +82,58 @@ def test_text_that_is_too_long_is_refused():
     program = export_onnx(model.outputs[0])
     with pytest.raises(AssertionError, match="longer than the 32 positions"):
         program(tokens(GPT2["vocab_size"], (1, 33)))
+
+
+PROJECTION = ["MatMul", "Add"]
+HEADS = ["Reshape", "Transpose"]
+ATTEND = ["MatMul", "Mul", "Add", "Softmax", "MatMul", "Transpose", "Reshape", *PROJECTION]
+GATED = [*PROJECTION, "Gelu", *PROJECTION, "Add"]
+GPT2_BLOCK = [
+    *("LayerNormalization", *PROJECTION, "Split", *3 * HEADS, *ATTEND, "Add"),
+    *("LayerNormalization", *GATED),
+]
+EMBEDDING = ["Gather", "Gather", "Add", "Shape", "Squeeze", "Range", "Reshape", "LessOrEqual", "If"]
+MASK = ["Range", "Unsqueeze", "LessOrEqual", "Where"]
+TIED_HEAD = ["LayerNormalization", "Transpose", "MatMul"]
+
+
+@pytest.mark.parametrize("n_layer", [1, 3])
+def test_gpt2_is_the_graph_that_one_would_write_by_hand(n_layer):
+    program = export_onnx(gpt2("float32", n_layer=n_layer).outputs[0], verify=False)
+    expected = [*EMBEDDING, *MASK, *n_layer * GPT2_BLOCK, *TIED_HEAD]
+    assert sorted(op_types(program)) == sorted(expected)
+    assert not program.model.functions
+
+
+def test_a_step_with_a_past_adds_two_concatenations_to_each_block():
+    model = gpt2("float32")
+    program = export_onnx(decoding_step(model.tokens, model.outputs[0]), verify=False)
+    positions = ["Shape", "Squeeze", "Add", "Sub", "Add", "Unsqueeze", "Add"]
+    whole = [*EMBEDDING, *MASK, *2 * GPT2_BLOCK, *TIED_HEAD]
+    # Keys are kept as they are and transposed where they are used.
+    steps = [*positions, *4 * ["Concat"], *2 * ["Transpose"]]
+    found, expected = Counter(op_types(program)), Counter([*whole, *steps])
+    # The positions are reshaped only where the runtime could take their Gather for a Slice.
+    assert found == expected - Counter(["Reshape"])
+
+
+def test_text_encoder_is_the_graph_that_one_would_write_by_hand():
+    program = export_onnx(clip("float32", hidden_act="gelu").outputs[1], verify=False)
+    block = [
+        *("LayerNormalization", *3 * [*PROJECTION, *HEADS], *ATTEND, "Add"),
+        *("LayerNormalization", *GATED),
+    ]
+    expected = [*EMBEDDING, *MASK, *2 * block, "LayerNormalization"]
+    assert sorted(op_types(program)) == sorted(expected)
+
+
+@pytest.mark.parametrize("make", [gpt2, clip])
+def test_weights_have_the_names_of_their_parameters_and_are_stored_once(make):
+    model = make("float32")
+    initializers = export_onnx(model.outputs[0], verify=False).model.graph.initializers
+    stored = sum(value.const_value.size for value in initializers.values())
+    parameters = sum(array.size for array in model.weights.values())
+    # What comes on top are numbers and shapes.
+    assert parameters <= stored < parameters + 64
+    names = {v.name for v in graph_inputs(model.outputs[:1]) if isinstance(v, SharedVariable)}
+    assert names <= set(initializers)
