@@ -86,8 +86,36 @@ def test_last_value_after_no_steps_is_the_initial_one(x, x0):
 
 @pytest.mark.parametrize("extreme", EXTREMES.values(), ids=EXTREMES)
 def test_extreme_with_nan(x, x0, extreme):
-    y = scan(extreme, sequences=[x], outputs_info=[x0])[-1]
-    compare_onnx_and_py([x, x0], y, [np.array([1.0, np.nan, 0.0]), 0.5])
+    y = scan(extreme, sequences=[x], outputs_info=[x0])
+    for values in ([1.0, np.nan, 0.0], [np.nan, np.inf], [-np.inf, 1.0, np.nan]):
+        compare_onnx_and_py([x, x0], [y, y[-1]], [np.array(values), 0.5])
+
+
+@pytest.mark.parametrize("options", [{}, {"target": "web"}, {"inline_functions": True}])
+@pytest.mark.parametrize("length", [*LENGTHS, 64, 65])
+def test_running_extreme_takes_no_scan(x, m, length, options):
+    largest = scan(pt.maximum, sequences=[x], outputs_info=[pt.constant(0.7, dtype="float64")])
+    smallest = scan(lambda e, y: pt.minimum(pt.exp(e), y), [m], [pt.ones(3)])
+    program = compare_onnx_and_py(
+        [x, m], [largest, smallest, largest[-3:]], [values(length), values(length, 3)], **options
+    )
+    assert "Scan" not in loops(program)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int64", "uint64", "float16", "float32"]
+)
+def test_running_extreme_of_every_dtype(dtype):
+    x, x0 = pt.vector("x", dtype=dtype), pt.scalar("x0", dtype=dtype)
+    outputs = [scan(extreme, [x], [x0]) for extreme in EXTREMES.values()]
+    numbers = np.random.default_rng(0).integers(0, 100, size=30).astype(dtype)
+    compare_onnx_and_py([x, x0], outputs, [numbers, np.array(50, dtype)])
+
+
+def test_running_extreme_of_large_rows_stays_in_a_loop():
+    m = pt.matrix("m", shape=(None, 100))
+    y = scan(pt.maximum, sequences=[m], outputs_info=[pt.zeros(100)])
+    assert loops(compare_onnx_and_py([m], y, [values(4, 100)])) == ["Scan"]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float32"])
@@ -164,6 +192,8 @@ def test_last_values_of_a_map(m, kept, length):
     y = scan(lambda row: row.sum() + row, sequences=[m])
     program = compare_onnx_and_py([m], y[kept], [values(length, 3)])
     assert loops(program) == []
+    first = next(iter(program.model.graph))
+    assert first.op_type in ("Shape", "Slice", "Gather"), "only the rows that are kept are computed"
 
 
 @pytest.mark.parametrize("length", LENGTHS[1:])

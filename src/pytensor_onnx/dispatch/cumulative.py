@@ -1,4 +1,4 @@
-"""Cumulative sums and products."""
+"""Cumulative sums, products, maxima and minima."""
 
 import numpy as np
 import onnx_ir as ir
@@ -8,6 +8,7 @@ from pytensor.tensor.extra_ops import CumOp
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.inference import dtype_of
+from pytensor_onnx.rewriting.running_extremes import RunningExtreme
 
 _FIRST_OPSET_WITH_CUMPROD = 26
 
@@ -79,3 +80,42 @@ def _scan_product(onnx: Builder, start: ir.Value, x: ir.Value) -> ir.Value:
     new = step.Mul(product, factor)
     body = step.graph([product, factor], [new, step.Identity(new)])
     return onnx.Scan(start, x, body=body, num_scan_inputs=1, outputs=2)[1]
+
+
+@onnx_funcify.register(RunningExtreme)
+def lower_running_extreme(op: RunningExtreme, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Compare each row with the one before, then two before, then four before, and so on."""
+    body = _running_maximum if op.kind == "max" else _running_minimum
+    result = onnx.call("CumMax" if op.kind == "max" else "CumMin", body, x)
+    result.shape = x.shape
+    return result
+
+
+def _running_maximum(onnx: Builder, x: ir.Value) -> ir.Value:
+    return _double(onnx, x, "Max")
+
+
+def _running_minimum(onnx: Builder, x: ir.Value) -> ir.Value:
+    return _double(onnx, x, "Min")
+
+
+def _double(onnx: Builder, x: ir.Value, operator: str) -> ir.Value:
+    loop = onnx.subgraph()
+    step = ir.Value(name="step", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
+    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
+    distance = ir.Value(
+        name="distance", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape((1,))
+    )
+    rows = ir.Value(name="rows", type=ir.TensorType(dtype_of(x)))
+    length = onnx.Shape(x, start=0, end=1)
+    start, axis = onnx.ints([0]), onnx.ints([0])
+    first = loop.Slice(rows, start, distance, axis)
+    later = loop.Slice(rows, distance, length, axis)
+    earlier = loop.Slice(rows, start, loop.Neg(distance), axis)
+    whole = loop.Concat(first, loop.op(operator, later, earlier), axis=0)
+    twice = loop.Add(distance, distance)
+    again = loop.Squeeze(loop.Less(twice, length), start)
+    body = loop.graph([step, going, distance, rows], [again, twice, whole])
+    one = onnx.ints([1])
+    any_pair = onnx.Squeeze(onnx.Less(one, length), start)
+    return onnx.loop(None, any_pair, [one, x], body)[1]

@@ -33,6 +33,7 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.rewriting.batches import takes_a_loop
+from pytensor_onnx.rewriting.running_extremes import RunningExtreme, has_short_form
 
 _REDUCTIONS = {ps.Add: pt.sum, ps.Mul: pt.prod, ps.Maximum: pt.max, ps.Minimum: pt.min}
 _CUMULATIVE = {ps.Add: "add", ps.Mul: "mul"}
@@ -174,16 +175,10 @@ class _Loop:
             waiting.remove(state)
             self.elements[state.inner] = rows[:-1]
             results[state.output] = rows[-1:] if state.keeps_last and self._is_read(state) else rows
-        nit_sots = self.op.inner_nitsot_outs(self.outputs)
-        if nit_sots:
-            mapped = self._mapped(nit_sots)
-            sizes = self.op.outer_nitsot(self.node.inputs)
-            if mapped is None:
-                return None
-            for output, rows, size in zip(
-                self.op.outer_nitsot_outs(self.node.outputs), mapped, sizes, strict=True
-            ):
-                results[output] = self._last_rows(rows, size)
+        maps = self._maps()
+        if maps is None:
+            return None
+        results.update(maps)
         return {
             old: old.type.filter_variable(new, allow_convert=True) for old, new in results.items()
         }
@@ -193,10 +188,28 @@ class _Loop:
         others = [x for x in self.outputs if x is not state.update]
         return state.inner in ancestors(others)
 
-    def _last_rows(self, rows: TensorVariable, size: Variable) -> TensorVariable:
-        if unwrapped(size) is self.n_steps or _are_equal(unwrapped(size), self.n_steps):
-            return rows
-        return rows[-size:]
+    def _maps(self) -> dict[Variable, TensorVariable] | None:
+        """Return the outputs that no later step takes over, no more steps of each than are kept."""
+        groups: dict[Variable | None, list[tuple[Variable, Variable]]] = {}
+        for output, computed, size in zip(
+            self.op.outer_nitsot_outs(self.node.outputs),
+            self.op.inner_nitsot_outs(self.outputs),
+            self.op.outer_nitsot(self.node.inputs),
+            strict=True,
+        ):
+            groups.setdefault(self._rows_kept(size), []).append((output, computed))
+        results: dict[Variable, TensorVariable] = {}
+        for kept, pairs in groups.items():
+            mapped = self._mapped([computed for _, computed in pairs], kept)
+            if mapped is None:
+                return None
+            results.update(zip((output for output, _ in pairs), mapped, strict=True))
+        return results
+
+    def _rows_kept(self, size: Variable) -> Variable | None:
+        """Return the number of rows that an output keeps, None where those are all."""
+        is_all = unwrapped(size) is self.n_steps or _are_equal(unwrapped(size), self.n_steps)
+        return None if is_all else size
 
     def _is_known(self, state: _State, waiting: Sequence[_State]) -> bool:
         """Return whether what a state is updated with depends on no state that is yet unknown."""
@@ -210,7 +223,7 @@ class _Loop:
         assert parts is not None
         kind, terms = parts
         is_reduced = state.keeps_last and not self._is_read(state)
-        if not is_reduced and kind not in _CUMULATIVE:
+        if not is_reduced and kind not in _CUMULATIVE and not has_short_form(state.inner):
             return None
         mapped = self._mapped([_combined(kind, terms)])
         if mapped is None:
@@ -220,7 +233,7 @@ class _Loop:
         rows = self._with_shape_of(state.initial, cast(rows, dtype))
         whole = pt.concatenate([state.initial, rows], axis=0)
         if not is_reduced:
-            return CumOp(axis=0, mode=_CUMULATIVE[kind])(whole)
+            return _cumulated(kind, whole)
         return cast(_REDUCTIONS[kind](whole, axis=0, keepdims=True), dtype)
 
     def _with_shape_of(self, initial: TensorVariable, rows: TensorVariable) -> TensorVariable:
@@ -230,20 +243,26 @@ class _Loop:
             return rows
         return pt.broadcast_to(rows, (rows.shape[0], *initial.shape[1:]))
 
-    def _mapped(self, variables: Sequence[Variable]) -> list[TensorVariable] | None:
-        """Return what variables of the inner graph are in all steps, None where it takes a loop."""
+    def _mapped(
+        self, variables: Sequence[Variable], kept: Variable | None = None
+    ) -> list[TensorVariable] | None:
+        """Return variables of the inner graph in all steps or the last, None if it takes a loop."""
+        last = slice(None) if kept is None else slice(-kept, None)
+        elements = self.elements
+        if kept is not None:
+            elements = {inner: rows[last] for inner, rows in elements.items()}
         try:
-            results = vectorize_graph(list(variables), self.elements)
+            results = vectorize_graph(list(variables), elements)
         except (NotImplementedError, TypeError, ValueError):
             return None
         results = graph_replace(results, self.constants, strict=False)
-        known = {*self.elements.values(), *self.constants.values()}
+        known = {*elements.values(), *self.constants.values()}
         if any(takes_a_loop(node) for node in toposort(results, blockers=known)):
             return None
         return [
             result
             if result.type.ndim > variable.type.ndim
-            else pt.broadcast_to(result, (self.node.inputs[0], *result.shape))
+            else pt.broadcast_to(result, (self.node.inputs[0], *result.shape))[last]
             for result, variable in zip(results, variables, strict=True)
         ]
 
@@ -282,6 +301,12 @@ def _combined(kind: type[ps.ScalarOp], terms: Sequence[Variable]) -> Variable:
     return {ps.Add: pt.add, ps.Mul: pt.mul, ps.Maximum: pt.maximum, ps.Minimum: pt.minimum}[kind](
         *terms
     )
+
+
+def _cumulated(kind: type[ps.ScalarOp], rows: TensorVariable) -> TensorVariable:
+    if kind in _CUMULATIVE:
+        return CumOp(axis=0, mode=_CUMULATIVE[kind])(rows)
+    return RunningExtreme("max" if kind is ps.Maximum else "min")(rows)
 
 
 def _first_row(buffer: Variable) -> TensorVariable:
