@@ -114,13 +114,12 @@ def add_windows(
         axis, rest = 3 + i, product(kernel[i + 1 :])
         windows = _spread(windows, axis, stride)
         if isinstance(taps, int) and taps <= _MOST_SLICES:
+            seen = [windows]
+            if taps > 1:
+                seen = pt.split(windows, [rest] * taps, n_splits=taps, axis=2)
             parts = [
-                _pad_axis(
-                    windows[:, :, tap * rest : (tap + 1) * rest] if taps > 1 else windows,
-                    axis,
-                    (tap * dilation, (taps - 1 - tap) * dilation),
-                )
-                for tap in range(taps)
+                _pad_axis(part, axis, (tap * dilation, (taps - 1 - tap) * dilation))
+                for tap, part in enumerate(seen)
             ]
             windows = reduce(add, parts)
         else:
