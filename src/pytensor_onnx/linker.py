@@ -12,11 +12,13 @@ from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewri
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import dfs_rewriter
 from pytensor.link.basic import JITLinker
 from pytensor.scan.rewriting.inner_graph import (
     functional_rewrite_scan_inner_graph,
     rewrite_scan_inner_graph,
 )
+from pytensor.tensor.rewriting.basic import constant_folding
 
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.executor import ONNXFunctionMaker
@@ -162,7 +164,10 @@ def _finish(thunk: Any, inputs: list, outputs: list) -> Any:
 
 
 def _with_constants(fgraph: FunctionGraph, values: Mapping[Variable, Any]) -> FunctionGraph:
-    """Return the graph with some inputs replaced by constants, the graph itself where none is."""
+    """Return the graph with some inputs replaced by constants, the graph itself where none is.
+
+    What follows from constants alone is computed.
+    """
     if not values:
         return fgraph
     frozen, equivalent = fgraph.clone_get_equiv(check_integrity=False)
@@ -173,6 +178,7 @@ def _with_constants(fgraph: FunctionGraph, values: Mapping[Variable, Any]) -> Fu
         )
         frozen.replace(inner, constant, import_missing=True)
         frozen.remove_input(frozen.inputs.index(inner))
+    dfs_rewriter(constant_folding).rewrite(frozen)
     return frozen
 
 

@@ -5,9 +5,12 @@ import onnx_ir as ir
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import ONNXLinker, export_onnx, pipeline
 from pytensor_onnx.nn import batch_norm, conv1d, conv2d, conv2d_transpose
+from pytensor_onnx.pipeline import prepare
+from pytensor_onnx.rewriting.query import ONNX_QUERY
 from tests.conftest import compare_onnx_and_py, op_types
 
 RNG = np.random.default_rng(0)
@@ -137,3 +140,18 @@ def test_constants_keep_their_names():
     assert sorted(constants(export_onnx([x], plain, verify=False))) == ["c", "w"]
     y = batch_norm(conv2d(x, w, bias=b, filter_flip=False), c, c, c, np.ones(3, "float32"))
     assert sorted(constants(export_onnx([x], y, verify=False))) == ["b", "w"]
+
+
+def test_frozen_shared_variables_are_folded_in_mode_onnx(monkeypatch):
+    x, w = images(), pytensor.shared(values(3, 4, 3, 3))
+    c = pytensor.shared(np.abs(values(3)) + 1)
+    y = batch_norm(conv2d(x, w), c, 2 * c, c, c)
+    prepared = []
+    monkeypatch.setattr(
+        pipeline, "prepare", lambda c, *a, **k: prepare(c, *a, **k) or prepared.append(c.model)
+    )
+    given = values(2, 4, 6, 5)
+    frozen = pytensor.function([x], y, mode=Mode(ONNXLinker(freeze=True), ONNX_QUERY))(given)
+    (model,) = prepared
+    assert [node.op_type for node in model.graph] == ["Conv"]
+    np.testing.assert_allclose(frozen, pytensor.function([x], y, mode="ONNX")(given), atol=1e-5)
