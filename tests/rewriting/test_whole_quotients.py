@@ -28,6 +28,22 @@ def test_quotients_of_sizes(factor, divisor):
     compare_onnx_and_py([x], (x.shape[1] * factor) // divisor, [np.zeros((2, 5))])
 
 
+@pytest.mark.parametrize("number", [-7, -4, -1, 3])
+@pytest.mark.parametrize("divisor", [1, 2, 3, -2])
+def test_sums_of_sizes_are_divided(number, divisor):
+    x = pt.matrix("x")
+    compare_onnx_and_py([x], (x.shape[1] + number) // divisor, [np.zeros((2, 5))])
+
+
+def test_number_of_windows_after_windows_takes_a_division_each():
+    x = pt.matrix("x")
+    once = (x.shape[1] - 3) // 2 + 1
+    twice = (once - 5) // 3 + 1
+    program = compare_onnx_and_py([x], twice, [np.zeros((2, 12))])
+    assert op_types(program).count("Div") == 2
+    assert set(op_types(program)) <= {"Shape", "Squeeze", "Add", "Sub", "Div"}
+
+
 def test_products_that_overflow_are_divided():
     n = pt.scalar("n", dtype="int64")
     compare_onnx_and_py([n], (n * 4) // 4, [np.int64(2**62)])

@@ -9,7 +9,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.basic import cast, switch
-from pytensor.tensor.math import eq, int_div, mul
+from pytensor.tensor.math import add, eq, int_div, mul
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 
@@ -50,6 +50,34 @@ def choose_size_given(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     return [cast(size, node.outputs[0].type.dtype)]
 
 
+@node_rewriter([int_div])
+def divide_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace ``(n - 3) // 2`` by ``(n + 1) // 2 - 2``, where n is made of sizes.
+
+    Nothing that is divided is negative then: so a number of windows is one division.
+    """
+    total, divisor = node.inputs
+    if total.owner is None or total.owner.op != add or not _is_number(divisor):
+        return None
+    numbers = [v for v in total.owner.inputs if _is_number(v)]
+    others = [v for v in total.owner.inputs if not _is_number(v)]
+    if len(numbers) != 1 or not all(map(_is_made_of_sizes, others)):
+        return None
+    number, by = int(numbers[0].data), int(divisor.data)
+    if by <= 0 or not -(2**31) < number < 0 or node.outputs[0].type.dtype != "int64":
+        return None
+    times = -(number // by)
+    return [(add(*others, number + times * by)) // divisor - times]
+
+
+def _is_made_of_sizes(x: Variable, depth: int = 8) -> bool:
+    if _is_size(x):
+        return True
+    if x.owner is None or not depth or x.owner.op not in (add, mul, int_div):
+        return False
+    return all(_is_number(v) or _is_made_of_sizes(v, depth - 1) for v in x.owner.inputs)
+
+
 def _is_number(x: Variable) -> bool:
     return isinstance(x, Constant) and x.type.ndim == 0
 
@@ -63,7 +91,7 @@ def _is_size(x: Variable) -> bool:
     return isinstance(x.owner.op, Subtensor) and shape is not None and isinstance(shape.op, Shape)
 
 
-for rewrite in (divide_multiple, choose_size_given):
+for rewrite in (divide_multiple, divide_sum, choose_size_given):
     optdb["canonicalize"].register(rewrite.__name__, rewrite, "onnx")
     # Products of vectors of sizes are written out only here.
     register_onnx(rewrite)
