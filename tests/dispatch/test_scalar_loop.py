@@ -9,6 +9,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
+from tests.dispatch.loops import loops
 
 
 def powers():
@@ -61,3 +62,11 @@ def test_negative_number_of_steps_is_refused():
     run = compile_onnx([x, n], powers()(n, x, np.int64(0), 1.5), verify=False)
     with pytest.raises(ValueError, match="termination condition"):
         run(np.ones(2), -1)
+
+
+def test_gradients_that_are_loops_of_series():
+    inputs = a, b, c, x = pt.vectors("a", "b", "c", "x")
+    gradients = pt.grad(pt.hyp2f1(a, b, c, x).sum(), [a, b, c])
+    arrays = [[0.5, 2.0, 1.0], [1.5, 0.5, 3.0], [2.5, 1.0, 2.0], [0.1, 0.5, -0.4]]
+    program = compare_onnx_and_py(inputs, gradients, [np.array(v) for v in arrays], rtol=1e-10)
+    assert loops(program) == ["Loop"]

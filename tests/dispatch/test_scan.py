@@ -53,11 +53,19 @@ def test_number_of_steps_known_or_given(x0, static):
     compare_onnx_and_py(inputs, [y, y[-1]], values)
 
 
-@pytest.mark.parametrize("limit", [3, 50])
-def test_while_loop_stops_at_its_condition(x0, limit):
+@pytest.mark.parametrize("limit", [1, 2, 3, 50, 3000])
+@pytest.mark.parametrize("bound", [0.0, 100.0, np.inf])
+def test_while_loop_stops_at_its_condition(x0, limit, bound):
+    n, last = pt.iscalar("n"), pt.scalar("last")
+    y = scan(lambda y: (y * 1.01, until(y > last)), outputs_info=[x0], n_steps=n)
+    compare_onnx_and_py([x0, n, last], [y, y[-1], y.shape[0]], [1.5, limit, bound], rtol=1e-10)
+
+
+def test_while_loop_of_no_steps(x0):
     n = pt.iscalar("n")
-    y = scan(lambda y: (y * 2, until(y * 2 > 100)), outputs_info=[x0], n_steps=n)
-    compare_onnx_and_py([x0, n], [y, y[-1], y.shape[0]], [1.5, limit])
+    y, z = scan(lambda y: ((y * 2, y + 1), until(y > 100)), outputs_info=[x0, None], n_steps=n)
+    for result in compile_onnx([x0, n], [y, z], verify=False)(1.5, 0):
+        np.testing.assert_array_equal(result, np.zeros(0))
 
 
 def test_newton_iteration(x0):
