@@ -193,3 +193,13 @@ def test_arguments_that_do_not_fit_are_named():
         act.gelu(pt.vector("x"), "erf")
     with pytest.raises(ValueError, match="prelu takes one slope, or a vector"):
         act.prelu(pt.vector("x"), [1.0, 2.0])
+
+
+def test_an_operand_may_be_computed_from_another():
+    x = pt.matrix("x")
+    value = RNG.normal(size=(3, 4))
+    slope = pt.sqr(x).sum(axis=0)
+    gradient = pytensor.grad(act.prelu(x, slope).sum(), x)
+    written_out = pytensor.grad(pt.switch(x < 0, slope * x, x).sum(), x)
+    program = compare_onnx_and_py([x], [gradient, written_out], [value])
+    np.testing.assert_allclose(*program(value), rtol=1e-12)

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from pytensor.compile.builders import SymbolicOp
 from pytensor.gradient import pullback
 from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.replace import clone_replace
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import Lowered, convert_inner, onnx_funcify
@@ -34,9 +35,14 @@ class NetworkOp(SymbolicOp):
         outputs: Sequence[Variable],
         output_grads: Sequence[Variable],
     ) -> list[Variable]:
-        """Differentiate the definition in the open, where it shares what it needs with others."""
-        results = self.build_inner_graph(*inputs)
-        return pullback(results, list(inputs), list(output_grads), disconnected_inputs="ignore")
+        """Differentiate the definition in the open, where it shares what it needs with others.
+
+        One input may be computed from another: each is differentiated by on its own.
+        """
+        own = [variable.type() for variable in inputs]
+        results = self.build_inner_graph(*own)
+        gradients = pullback(results, own, list(output_grads), disconnected_inputs="ignore")
+        return clone_replace(gradients, dict(zip(own, inputs, strict=True)))
 
 
 @onnx_funcify.register(NetworkOp)

@@ -12,11 +12,12 @@ import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.gradient import pullback
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.nn.conv_ops import Conv, transposed_onto
 from pytensor_onnx.nn.resizing import upsample
 from pytensor_onnx.nn.windows import Windows, pad, spatial_size, taps
 from pytensor_onnx.passes.exact import mark_guarded
@@ -33,6 +34,14 @@ class Pool(NetworkOp):
         return [
             self.windows.count(spatial_size(x, axis), axis) for axis in range(self.windows.rank)
         ]
+
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[list[Variable]]:
+        """Compute the number of windows alone."""
+        first, channels, *sizes = input_shapes[0]
+        counts = [self.windows.count(size, axis) for axis, size in enumerate(sizes)]
+        return [[first, channels, *map(pt.as_tensor, counts)]]
 
 
 class MaxPool(Pool):
@@ -61,6 +70,12 @@ class MaxPool(Pool):
 
 class MaxPoolGradient(Pool):
     """The gradient of a maximum pooling, which goes to the first largest cell of each window."""
+
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[list[Variable]]:
+        """Return the shape of what was pooled."""
+        return [list(input_shapes[0])]
 
     def build_inner_graph(
         self, x: TensorVariable, y: TensorVariable, gradient: TensorVariable
@@ -285,8 +300,28 @@ def spread(share: TensorVariable, x: TensorVariable, windows: Windows) -> Tensor
     """Add to each cell of an array what its windows have, the adjoint of `window_sum`."""
     if windows.tile(x.type.shape[2:]):
         return upsample(share, windows.window)
-    counts = [windows.count(spatial_size(x, axis), axis) for axis in range(windows.rank)]
-    return pullback(window_sum(x, windows, counts), x, share)
+    if windows.ceil_mode:
+        counts = [windows.count(spatial_size(x, axis), axis) for axis in range(windows.rank)]
+        return pullback(window_sum(x, windows, counts), x, share)
+    op = Conv(
+        kernel=windows.window,
+        pads=windows.padding,
+        strides=windows.stride,
+        dilations=windows.dilation,
+        groups=1,
+    )
+    ones = pt.constant(np.ones((1, 1, *windows.window), x.type.dtype))
+    spread_out = transposed_onto(op, _one_channel(share), ones, _one_channel(x))
+    static = x.type.shape[1:]
+    return spread_out.reshape((-1, *static) if all(static) else x.shape)
+
+
+def _one_channel(x: TensorVariable) -> TensorVariable:
+    """Return an array (N * C, 1, *S)."""
+    static = x.type.shape[2:]
+    if all(static):
+        return x.reshape((-1, 1, *static))
+    return x.reshape((x.shape[0] * x.shape[1], 1, *x.shape[2:]))
 
 
 def absolute_power(x: TensorVariable, p: int) -> TensorVariable:
