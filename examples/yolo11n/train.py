@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--steps", type=int, default=20, help="steps (20)")
     add("--images", type=int, default=4, help="images, all of them in each step (4)")
     add("--size", type=int, default=64, help="their side, a multiple of 32 (64)")
-    add("--learning-rate", type=float, default=1e-3, help="how far a step goes (0.001)")
+    add("--learning-rate", type=float, default=1e-2, help="how far a step goes (0.01)")
     add("--mode", default="ONNX", help="ONNX (the default), NUMBA or another mode of PyTensor")
     add("--output", type=Path, help="npz file to write the weights to")
     given = parser.parse_args(argv)

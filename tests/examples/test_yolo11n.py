@@ -271,7 +271,7 @@ def test_command_line_writes_the_file(weights_file, tmp_path):
     command = [sys.executable, script, *options, *output]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "equal to PyTensor" in result.stdout
+    assert "wrote" in result.stdout
     session = onnxruntime.InferenceSession(tmp_path / "yolo11n.onnx")
     assert len(session.get_outputs()) == 5
     command[command.index("96")] = "95"
