@@ -45,6 +45,16 @@ class NetworkOp(SymbolicOp):
         return clone_replace(gradients, dict(zip(own, inputs, strict=True)))
 
 
+class KeepsShape(NetworkOp):
+    """An operation whose result has the shape of the first input."""
+
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[Sequence[Variable]]:
+        """Return the sizes without computing the result."""
+        return [input_shapes[0]]
+
+
 @onnx_funcify.register(NetworkOp)
 def lower_network_op(op: NetworkOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
     """Emit the operator, which carries its definition, or else the definition."""
