@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import dtype_of
-from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.nn.base import KeepsShape
 from pytensor_onnx.passes.exact import accept_absolute_error
 
 type Expression = Callable[..., TensorVariable]
@@ -44,7 +44,7 @@ class Definition:
     )
 
 
-class Activation(NetworkOp):
+class Activation(KeepsShape):
     """An operator of one operand, named as in ONNX, with float attributes or a text."""
 
     __props__ = ("operator", "attributes")
@@ -78,7 +78,7 @@ class Activation(NetworkOp):
         return f"{self.operator}{{{options}}}"
 
 
-class Relu(NetworkOp):
+class Relu(KeepsShape):
     """The larger of a number and zero, NaN for NaN."""
 
     __props__ = ()
@@ -99,7 +99,7 @@ class Relu(NetworkOp):
         return [pt.switch(y > like(y, 0), gradient, like(y, 0))]
 
 
-class PRelu(NetworkOp):
+class PRelu(KeepsShape):
     """A number where it is not negative, and elsewhere multiplied by a slope."""
 
     __props__ = ()
@@ -113,7 +113,7 @@ class PRelu(NetworkOp):
         return onnx.PRelu(x, slope)
 
 
-class Sigmoid(NetworkOp):
+class Sigmoid(KeepsShape):
     """The logistic function, whose absolute error matters and not the relative one of its tail."""
 
     __props__ = ()
