@@ -48,7 +48,8 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
     merge_equal(model, scope)
     share_transposed(model, scope)
     keep_reduced_axes(model, scope)
-    move_transposes(model, scope)
+    if move_transposes(model, scope):
+        merge_equal(model, scope)
     fold_into_conv(model, scope)
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)

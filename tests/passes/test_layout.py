@@ -152,6 +152,15 @@ def test_space_is_merged_and_split_channels_first(is_constant):
     assert operators.count("Reshape") == 2
 
 
+def test_batch_that_is_kept_stays_first():
+    def network(onnx, x):
+        y = onnx.Reshape(pooled(onnx, x), np.array([0, -1, 3]))
+        y.shape = ir.Shape(["batch", 24, 3])
+        return onnx.MatMul(onnx.Transpose(onnx.Relu(y), perm=[0, 2, 1]), y)
+
+    assert moved(network, X)[:4] == ["Transpose", "MaxPool", "Reshape", "Relu"]
+
+
 def test_channels_in_groups_are_split_channels_first():
     def network(onnx, x):
         y = reshaped(onnx, pooled(onnx, onnx.Concat(x, x, axis=3)), "batch", 4, 6, 2, 3)

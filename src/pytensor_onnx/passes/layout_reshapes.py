@@ -53,7 +53,7 @@ def _regroup(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     if perm is None or before is None or after is None:
         return None
     sizes = constant_ints(node.inputs[1])
-    if sizes is not None and 0 in sizes:
+    if (sizes is not None and 0 in sizes[1:]) or (sizes and sizes[0] == 0 and perm[0] != 0):
         return None
     head = _common(before, after)
     tail = min(_common(before[::-1], after[::-1]), min(len(before), len(after)) - head)

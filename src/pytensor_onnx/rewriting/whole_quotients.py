@@ -67,7 +67,9 @@ def divide_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     if by <= 0 or not -(2**31) < number < 0 or node.outputs[0].type.dtype != "int64":
         return None
     times = -(number // by)
-    return [(add(*others, number + times * by)) // divisor - times]
+    rest = number + times * by
+    total = add(*others, *([rest] if rest else [])) if rest or len(others) > 1 else others[0]
+    return [total // divisor - times]
 
 
 def _is_made_of_sizes(x: Variable, depth: int = 8) -> bool:
