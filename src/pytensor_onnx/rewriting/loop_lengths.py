@@ -15,7 +15,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape
 from pytensor.tensor.subtensor import Subtensor
 
-from pytensor_onnx.rewriting.loops import unwrapped
+from pytensor_onnx.rewriting.loop_buffers import unwrapped
 
 BEFORE_PUSHING_OUT = 0.045
 _UP_TO = (slice(None, 0, None),)

@@ -20,7 +20,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.rewriting.batches import takes_a_loop
-from pytensor_onnx.rewriting.loops import has_length, unwrapped
+from pytensor_onnx.rewriting.loop_buffers import has_length, unwrapped
 
 
 @node_rewriter([Scan])

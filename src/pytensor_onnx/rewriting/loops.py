@@ -8,7 +8,6 @@ without a state. Both are computed for all steps at once here, unless that would
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -16,27 +15,21 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import graph_replace, vectorize_graph
 from pytensor.graph.rewriting.basic import copy_stack_trace, dfs_rewriter, node_rewriter
 from pytensor.graph.traversal import ancestors, toposort
-from pytensor.scalar import basic as ps
 from pytensor.scan.op import Scan
-from pytensor.tensor.basic import (
-    Alloc,
-    AllocEmpty,
-    ARange,
-    ScalarFromTensor,
-    TensorFromScalar,
-    cast,
-)
-from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.extra_ops import CumOp
-from pytensor.tensor.shape import Shape_i
-from pytensor.tensor.subtensor import IncSubtensor, Subtensor
+from pytensor.tensor.basic import cast
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.rewriting.accumulations import accumulation_of
 from pytensor_onnx.rewriting.batches import takes_a_loop
-from pytensor_onnx.rewriting.running_extremes import RunningExtreme, has_short_form
-
-_REDUCTIONS = {ps.Add: pt.sum, ps.Mul: pt.prod, ps.Maximum: pt.max, ps.Minimum: pt.min}
-_CUMULATIVE = {ps.Add: "add", ps.Mul: "mul"}
+from pytensor_onnx.rewriting.loop_buffers import (
+    allocated_length,
+    are_equal,
+    first_row,
+    has_length,
+    is_sum,
+    unwrapped,
+)
+from pytensor_onnx.rewriting.running_extremes import has_short_form
 
 
 @node_rewriter([Scan])
@@ -142,8 +135,8 @@ class _Loop:
 
     def _is_one_longer(self, buffer: Variable) -> bool:
         """Return whether a buffer has one row more than there are steps."""
-        length = _allocated_length(buffer)
-        return length is not None and _is_sum(length, self.n_steps, 1)
+        length = allocated_length(buffer)
+        return length is not None and is_sum(length, self.n_steps, 1)
 
     def _recurrences(self, inner: Sequence[Variable]) -> Iterator[_State | None]:
         op = self.op
@@ -157,7 +150,7 @@ class _Loop:
             if buffer.type.shape[0] == 1:
                 yield _State(before, after, buffer, output, keeps_last=True)
             elif self._is_one_longer(buffer):
-                yield _State(before, after, _first_row(buffer), output)
+                yield _State(before, after, first_row(buffer), output)
             else:
                 yield None
 
@@ -208,33 +201,29 @@ class _Loop:
 
     def _rows_kept(self, size: Variable) -> Variable | None:
         """Return the number of rows that an output keeps, None where those are all."""
-        is_all = unwrapped(size) is self.n_steps or _are_equal(unwrapped(size), self.n_steps)
+        is_all = unwrapped(size) is self.n_steps or are_equal(unwrapped(size), self.n_steps)
         return None if is_all else size
 
     def _is_known(self, state: _State, waiting: Sequence[_State]) -> bool:
         """Return whether what a state is updated with depends on no state that is yet unknown."""
-        parts = _accumulation(state)
+        accumulation = accumulation_of(state.inner, state.update)
         unknown = {s.inner for s in waiting}
-        return parts is not None and not unknown.intersection(ancestors(parts[1]))
+        return accumulation is not None and unknown.isdisjoint(ancestors(accumulation.terms))
 
     def _accumulated(self, state: _State) -> TensorVariable | None:
         """Return the initial value and all that follow, or the last where no other is kept."""
-        parts = _accumulation(state)
-        assert parts is not None
-        kind, terms = parts
+        accumulation = accumulation_of(state.inner, state.update)
+        assert accumulation is not None
         is_reduced = state.keeps_last and not self._is_read(state)
-        if not is_reduced and kind not in _CUMULATIVE and not has_short_form(state.inner):
+        if not (is_reduced or accumulation.has_operator or has_short_form(state.inner)):
             return None
-        mapped = self._mapped([_combined(kind, terms)])
+        mapped = self._mapped([accumulation.combined()])
         if mapped is None:
             return None
-        (rows,) = mapped
-        dtype = state.initial.type.dtype
-        rows = self._with_shape_of(state.initial, cast(rows, dtype))
+        rows = cast(mapped[0], state.initial.type.dtype)
+        rows = self._with_shape_of(state.initial, rows)
         whole = pt.concatenate([state.initial, rows], axis=0)
-        if not is_reduced:
-            return _cumulated(kind, whole)
-        return cast(_REDUCTIONS[kind](whole, axis=0, keepdims=True), dtype)
+        return accumulation.reduced(whole) if is_reduced else accumulation.cumulated(whole)
 
     def _with_shape_of(self, initial: TensorVariable, rows: TensorVariable) -> TensorVariable:
         """Return rows that broadcast against a state, with the shape of the state."""
@@ -265,129 +254,6 @@ class _Loop:
             else pt.broadcast_to(result, (self.node.inputs[0], *result.shape))[last]
             for result, variable in zip(results, variables, strict=True)
         ]
-
-
-def _accumulation(state: _State) -> tuple[type[ps.ScalarOp], list[Variable]] | None:
-    """Return by what operation a state goes on, and what it meets there; None for another form."""
-    dtype = state.inner.type.dtype
-    kind: type[ps.ScalarOp] | None = None
-    terms: list[Variable] = []
-    reached = state.update
-    while reached is not state.inner:
-        node = reached.owner
-        # The steps round, and wrap around, in the dtype of the state.
-        if node is None or not isinstance(node.op, Elemwise) or reached.type.dtype != dtype:
-            return None
-        operands = list(node.inputs)
-        dependent = [x for x in operands if state.inner in ancestors([x])]
-        if len(dependent) != 1:
-            return None
-        (reached,) = dependent
-        operation = type(node.op.scalar_op)
-        if operation is ps.Sub and operands[0] is reached and not dtype.startswith("uint"):
-            operation, operands[1] = ps.Add, pt.neg(operands[1])
-        if operation not in _REDUCTIONS or kind not in (None, operation) or dtype == "bool":
-            return None
-        kind = operation
-        operands.remove(reached)
-        terms += operands
-    is_exact = all(np.can_cast(x.type.dtype, dtype) for x in terms)
-    return (kind, terms) if kind is not None and is_exact else None
-
-
-def _combined(kind: type[ps.ScalarOp], terms: Sequence[Variable]) -> Variable:
-    if len(terms) == 1:
-        return terms[0]
-    return {ps.Add: pt.add, ps.Mul: pt.mul, ps.Maximum: pt.maximum, ps.Minimum: pt.minimum}[kind](
-        *terms
-    )
-
-
-def _cumulated(kind: type[ps.ScalarOp], rows: TensorVariable) -> TensorVariable:
-    if kind in _CUMULATIVE:
-        return CumOp(axis=0, mode=_CUMULATIVE[kind])(rows)
-    return RunningExtreme("max" if kind is ps.Maximum else "min")(rows)
-
-
-def _first_row(buffer: Variable) -> TensorVariable:
-    """Return the first row of a buffer, which need not be allocated for it."""
-    node = buffer.owner
-    if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
-        return buffer[:1]
-    empty, rows = node.inputs[:2]
-    is_whole = empty.owner is not None and isinstance(empty.owner.op, AllocEmpty)
-    if not is_whole or rows.type.shape[:1] != (1,) or rows.type.ndim != buffer.type.ndim:
-        return buffer[:1]
-    pairs = zip(rows.type.broadcastable[1:], buffer.type.broadcastable[1:], strict=True)
-    if not any(one and not other for one, other in pairs):
-        return rows
-    return pt.alloc(rows, 1, *empty.owner.inputs[1:])
-
-
-def has_length(fgraph: FunctionGraph, sequence: Variable, n_steps: Variable) -> bool:
-    """Return whether a sequence is known to have as many elements as there are steps."""
-    static = sequence.type.shape[0]
-    if isinstance(n_steps, Constant):
-        return static == int(n_steps.data)
-    node = sequence.owner
-    if node is not None and isinstance(node.op, ARange):
-        start, stop, step = map(unwrapped, node.inputs)
-        from_zero = isinstance(start, Constant) and int(start.data) == 0
-        by_one = isinstance(step, Constant) and int(step.data) == 1
-        return from_zero and by_one and _are_equal(stop, n_steps)
-    return _are_equal(unwrapped(fgraph.shape_feature.get_shape(sequence, 0)), n_steps)
-
-
-def _are_equal(first: Variable, second: Variable) -> bool:
-    if first is second:
-        return True
-    a, b = first.owner, second.owner
-    same_size = a is not None and b is not None and isinstance(a.op, Shape_i) and a.op == b.op
-    return same_size and a.inputs[0] is b.inputs[0]
-
-
-def _allocated_length(buffer: Variable) -> Variable | None:
-    """Return the length of a buffer that was allocated, and perhaps written to."""
-    node = buffer.owner
-    while node is not None and isinstance(node.op, IncSubtensor):
-        node = node.inputs[0].owner
-    if node is None:
-        return None
-    if isinstance(node.op, AllocEmpty):
-        return node.inputs[0]
-    if isinstance(node.op, Alloc):
-        return node.inputs[1]
-    if isinstance(node.op, Subtensor) and node.op.idx_list == (slice(None, None, 0),):
-        step = node.inputs[1]
-        is_reversed = isinstance(step, Constant) and int(step.data) == -1
-        return _allocated_length(node.inputs[0]) if is_reversed else None
-    return None
-
-
-def _is_sum(size: Variable, n_steps: Variable, more: int) -> bool:
-    """Return whether a size is the number of steps and some more."""
-    size = unwrapped(size)
-    if isinstance(size, Constant) and isinstance(n_steps, Constant):
-        return int(size.data) == int(n_steps.data) + more
-    node = size.owner
-    if node is None or len(node.inputs) != 2:
-        return False
-    if not isinstance(getattr(node.op, "scalar_op", node.op), ps.Add):
-        return False
-    first, second = map(unwrapped, node.inputs)
-    return any(
-        isinstance(a, Constant) and int(a.data) == more and _are_equal(b, n_steps)
-        for a, b in ((first, second), (second, first))
-    )
-
-
-def unwrapped(variable: Variable) -> Variable:
-    """Return what stands behind conversions between tensors and scalars."""
-    while variable.owner is not None and isinstance(
-        variable.owner.op, TensorFromScalar | ScalarFromTensor
-    ):
-        (variable,) = variable.owner.inputs
-    return variable
 
 
 # After PyTensor has moved out what it can, and has found out how much of each output is wanted.
