@@ -388,6 +388,19 @@ def test_what_does_not_fit_at_run_time_fails(dtype, images, filters):
         pytensor.function([x, w], y, mode="ONNX")(*values)
 
 
+def test_padding_that_only_run_time_knows_has_gradients():
+    inputs = [pt.tensor(dtype="float32", shape=(None,) * 4) for _ in range(3)]
+    x, w, g = inputs
+    y = conv2d(x, w, "same_lower", (2, 4), filter_flip=False)
+    values = arrays(15, (2, 4, 7, 6), (6, 4, 3, 2), (2, 6, 4, 2), dtype="float32")
+    outputs = pt.grad(None, [x, w], known_grads={y: g})
+    program = compare_onnx_and_py(inputs, outputs, values, atol=1e-5)
+    geometry = [(1, 1), (0, 0)], (2, 4), (1, 1)
+    gx, gw = program(*values)
+    close(gx, numpy_conv.image_gradient(values[2], values[1], (7, 6), *geometry))
+    close(gw, numpy_conv.filter_gradient(values[0], values[2], (3, 2), *geometry))
+
+
 @pytest.mark.slow
 def test_numba_runs_and_differentiates_it():
     x, w = pt.tensor("x", shape=(None, 4, None, 6)), pt.tensor("w", shape=(6, 2, 3, 2))
