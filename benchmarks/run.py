@@ -3,7 +3,7 @@
 from pathlib import Path
 from textwrap import fill
 
-from benchmarks import call_overhead, export_scaling, first_result, loops, yolo11n
+from benchmarks import call_overhead, cnn, export_scaling, first_result, loops, yolo11n
 from benchmarks.timing import environment
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -22,7 +22,7 @@ own, such as `python -m benchmarks.call_overhead`.
 def main() -> None:
     """Measure, print and write."""
     tables = []
-    for benchmark in (call_overhead, first_result, export_scaling, loops, yolo11n):
+    for benchmark in (call_overhead, first_result, export_scaling, loops, yolo11n, cnn):
         table = benchmark.measure()
         table.show()
         tables.append(table.markdown())

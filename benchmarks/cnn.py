@@ -1,0 +1,155 @@
+"""A small convolutional network for digits, of pytensor-ml: mode ONNX against mode NUMBA."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor
+
+from benchmarks.timing import Table, interleaved
+from pytensor_onnx import ONNXProgram, export_onnx
+
+BATCH = 32
+STEPS = 400
+MODES = ("ONNX", "NUMBA")
+
+
+@dataclass
+class _Network:
+    """A network of its own for a mode, with what is compiled of it, and the seconds that took."""
+
+    step: Any
+    predict: Any
+    seconds_step: float
+    seconds_predict: float
+    model: Any
+    pixels: Any
+
+
+def measure(steps: int = STEPS) -> Table:
+    """Return the times for compiling, training, predicting and exporting."""
+    images, labels = _digits()
+    with pytensor.config.change_flags(floatX="float32"):
+        networks = {mode: _compiled(mode, images, labels) for mode in MODES}
+        training = _train(networks, images, labels, steps)
+        started = time.perf_counter()
+        file = _exported(networks["ONNX"])
+        exported = time.perf_counter() - started
+        forward = {size: _forward(networks, file, images[:size]) for size in (1, BATCH)}
+
+    table = Table(
+        "A small convolutional network",
+        ["digits, two convolutions", "ONNX", "NUMBA", "ratio"],
+        note=(
+            "Two convolutions of 16 and 32 filters with maximum pooling and a dense layer, of "
+            f"pytensor-ml, on images of 8 by 8 pixels; Adam on batches of {BATCH}. Compilation "
+            "includes the first call; NUMBA finds what it compiled of the same network before, and "
+            "takes minutes without. Steps alternate in blocks of 20. The exported file holds the "
+            "weights as constants; mode ONNX gives them to each call, as they may change. An image "
+            "is so little to compute that the call of a runtime counts."
+        ),
+    )
+    rows: list[tuple[str, dict[str, float], float, str, float | None]] = [
+        ("compile the step, s", {m: n.seconds_step for m, n in networks.items()}, 1, ".1f", 1),
+        (f"{steps} Adam steps, s", training, 1, ".2f", 0.25),
+        ("one step, ms", {m: s / steps for m, s in training.items()}, 1e3, ".2f", None),
+        (
+            "compile the prediction, s",
+            {m: n.seconds_predict for m, n in networks.items()},
+            1,
+            ".1f",
+            1,
+        ),
+        *(
+            (f"predict {size}, {how}, µs", times, 1e6, ".0f", bound)
+            for size, bounds in ((1, (None, None)), (BATCH, (1.5, 0.9)))
+            for (how, times), bound in zip(forward[size].items(), bounds, strict=True)
+        ),
+    ]
+    for name, seconds, unit, form, bound in rows:
+        ratio = seconds["ONNX"] / seconds["NUMBA"]
+        cells = [format(seconds[mode] * unit, form) for mode in MODES]
+        table.rows.append([name, *cells, f"{ratio:.3f}"])
+        if bound is not None:
+            table.claim(f"{name.rsplit(',', 1)[0]}, ONNX against NUMBA", ratio, bound)
+    table.rows.append(["export the prediction, s", f"{exported:.1f}", "", ""])
+    return table
+
+
+def _digits() -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
+    pixels, labels = load_digits(return_X_y=True)
+    return (pixels / 16).astype("float32").reshape(-1, 8, 8, 1), labels
+
+
+def _compiled(mode: str, images: np.ndarray, labels: np.ndarray) -> _Network:
+    from pytensor_ml.activations import ReLU
+    from pytensor_ml.layers import Conv2D, Input, Linear, MaxPool2D, Sequential
+    from pytensor_ml.loss import CrossEntropy, supervised_loss
+    from pytensor_ml.model import Model
+    from pytensor_ml.optim import adam, compile_train
+    from pytensor_ml.pytensorf import compile_predict
+
+    pixels = Input("pixels", shape=(None, 8, 8, 1))
+    features = Sequential(
+        Conv2D("conv1", in_channels=1, out_channels=16, kernel_size=3, padding="same"),
+        ReLU(),
+        MaxPool2D(kernel_size=2),
+        Conv2D("conv2", in_channels=16, out_channels=32, kernel_size=3, padding="same"),
+        ReLU(),
+        MaxPool2D(kernel_size=2),
+    )(pixels)
+    model = Model(Linear("logits", n_in=128, n_out=10)(features.reshape((-1, 128))))
+    model.initialize(seed=0)
+    loss, target = supervised_loss(
+        model.y, CrossEntropy(expect_onehot_labels=False, expect_logits=True)
+    )
+    options = {"mode": mode}
+    started = time.perf_counter()
+    predict = compile_predict(model.y, inputs=[pixels], compile_kwargs=options)
+    predict(images[:1])
+    seconds_predict = time.perf_counter() - started
+    started = time.perf_counter()
+    step = compile_train(
+        loss, adam(3e-3), parameters=model.weights, inputs=[pixels, target], compile_kwargs=options
+    )
+    step(images[:BATCH], labels[:BATCH])
+    seconds_step = time.perf_counter() - started
+    return _Network(step, predict, seconds_step, seconds_predict, model, pixels)
+
+
+def _train(
+    networks: dict[str, _Network], images: np.ndarray, labels: np.ndarray, steps: int
+) -> dict[str, float]:
+    rng = np.random.default_rng(0)
+    seconds = dict.fromkeys(networks, 0.0)
+    for _ in range(0, steps, 20):
+        batches = rng.integers(0, len(images), size=(20, BATCH))
+        for mode, network in networks.items():
+            started = time.perf_counter()
+            for batch in batches:
+                network.step(images[batch], labels[batch])
+            seconds[mode] += time.perf_counter() - started
+    return seconds
+
+
+def _exported(network: _Network) -> ONNXProgram:
+    axes = {"pixels": {0: "batch"}}
+    return export_onnx([network.pixels], network.model.y, verify=False, dynamic_axes=axes)
+
+
+def _forward(
+    networks: dict[str, _Network], file: ONNXProgram, images: np.ndarray
+) -> dict[str, dict[str, float]]:
+    calls = {mode: lambda n=n: n.predict(images) for mode, n in networks.items()}
+    best = interleaved({**calls, "file": lambda: file(images)}, rounds=50)
+    return {
+        "mode ONNX": {mode: best[mode] for mode in MODES},
+        "exported file": {"ONNX": best["file"], "NUMBA": best["NUMBA"]},
+    }
+
+
+if __name__ == "__main__":
+    measure().show()
