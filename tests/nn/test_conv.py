@@ -401,6 +401,20 @@ def test_padding_that_only_run_time_knows_has_gradients():
     close(gw, numpy_conv.filter_gradient(values[0], values[2], (3, 2), *geometry))
 
 
+@pytest.mark.parametrize("mode", [PY, "ONNX"])
+def test_shared_filters_must_keep_their_sizes(mode):
+    (x,) = arrays(16, (1, 4, 6, 6), dtype="float32")
+    w = pytensor.shared(np.ones((2, 4, 3, 3), "float32"))
+    with pytensor.config.change_flags(cxx=""):
+        f = pytensor.function([], conv2d(x, w, "half"), mode=mode)
+        assert f().shape == (1, 2, 6, 6)
+        w.set_value(np.ones((3, 4, 3, 3), "float32"))
+        assert f().shape == (1, 3, 6, 6)
+        w.set_value(np.ones((2, 4, 5, 5), "float32"))
+        with pytest.raises(Exception, match=r"kernel_shape|reshape"):
+            f()
+
+
 @pytest.mark.slow
 def test_numba_runs_and_differentiates_it():
     x, w = pt.tensor("x", shape=(None, 4, None, 6)), pt.tensor("w", shape=(6, 2, 3, 2))
