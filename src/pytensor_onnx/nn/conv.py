@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import pytensor.tensor as pt
@@ -10,25 +9,19 @@ from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.conv_arguments import (
+    BorderMode,
     check_bias,
     check_channels,
     check_room,
     kernel_of,
     operands_of,
-    pairs_of,
+    pads_of,
     shape_of,
 )
 from pytensor_onnx.nn.conv_ops import Conv
-from pytensor_onnx.nn.taps import Size, Sizes, sizes_of, span
+from pytensor_onnx.nn.taps import sizes_of, span
 from pytensor_onnx.nn.windows import Ints, per_axis
 from pytensor_onnx.nn.zero_padding import pad_with_zeros
-
-BorderMode = (
-    Literal["valid", "full", "half", "same_upper", "same_lower"]
-    | int
-    | Sequence[int | tuple[int, int]]
-)
-BORDER_MODES = ("valid", "full", "half", "same_upper", "same_lower")
 
 
 def conv1d(
@@ -315,7 +308,7 @@ def _convolve(
     kernel = kernel_of(name, kernels)
     taps = [own if k is None else k for k, own in zip(kernel, sizes_of(kernels), strict=True)]
     spans = [span(k, d) for k, d in zip(taps, dilation, strict=True)]
-    pads = _pads(border_mode, sizes_of(images), spans, stride)
+    pads = pads_of(border_mode, sizes_of(images), spans, stride)
     if flip:
         kernels = kernels[(..., *[slice(None, None, -1)] * rank)]
     if not all(isinstance(n, int) for pair in pads for n in pair):
@@ -324,37 +317,3 @@ def _convolve(
     check_room(name, images, pads, spans)
     op = Conv(kernel=kernel, pads=tuple(pads), strides=stride, dilations=dilation, groups=groups)
     return op(images, kernels, *vectors)
-
-
-def _pads(
-    mode: BorderMode | Literal["causal"], sizes: Sizes, spans: Sizes, strides: Sequence[int]
-) -> list[tuple[Size, Size]]:
-    """Return the zeros before and after each spatial axis."""
-    if not isinstance(mode, str):
-        return list(pairs_of("border_mode", mode, len(spans)))
-    if mode == "causal":
-        return [(reach - 1, 0) for reach in spans]
-    if mode not in BORDER_MODES:
-        names = ", ".join(map(repr, BORDER_MODES))
-        raise ValueError(
-            f"border_mode={mode!r} is not known: choose one of {names}, a number, or for each "
-            "spatial axis a number or a pair (before, after)"
-        )
-    if mode == "valid":
-        return [(0, 0)] * len(spans)
-    if mode == "full":
-        return [(reach - 1, reach - 1) for reach in spans]
-    if mode == "half":
-        return [(reach // 2, reach // 2) for reach in spans]
-    axes = zip(sizes, spans, strides, strict=True)
-    totals = [_same_total(size, reach, stride) for size, reach, stride in axes]
-    upper = [(total // 2, total - total // 2) for total in totals]
-    return upper if mode == "same_upper" else [pair[::-1] for pair in upper]
-
-
-def _same_total(size: Size, reach: Size, stride: int) -> Size:
-    """Return how many zeros make a result of ``ceil(size / stride)``."""
-    if stride == 1:
-        return reach - 1
-    total = (-(-size // stride) - 1) * stride + reach - size
-    return max(total, 0) if isinstance(total, int) else pt.maximum(total, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pytensor.tensor as pt
@@ -10,8 +11,15 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.nn.taps import Sizes, sizes_of
+from pytensor_onnx.nn.taps import Size, Sizes, sizes_of
 from pytensor_onnx.nn.windows import per_axis
+
+BorderMode = (
+    Literal["valid", "full", "half", "same_upper", "same_lower"]
+    | int
+    | Sequence[int | tuple[int, int]]
+)
+BORDER_MODES = ("valid", "full", "half", "same_upper", "same_lower")
 
 
 def operands_of(
@@ -110,3 +118,37 @@ def check_room(
                 f"{name}: spatial axis {axis} of the input has {size} cells and {sum(pair)} of "
                 f"padding, but a window takes {reach}"
             )
+
+
+def pads_of(
+    mode: BorderMode | Literal["causal"], sizes: Sizes, spans: Sizes, strides: Sequence[int]
+) -> list[tuple[Size, Size]]:
+    """Return the zeros before and after each spatial axis."""
+    if not isinstance(mode, str):
+        return list(pairs_of("border_mode", mode, len(spans)))
+    if mode == "causal":
+        return [(reach - 1, 0) for reach in spans]
+    if mode not in BORDER_MODES:
+        names = ", ".join(map(repr, BORDER_MODES))
+        raise ValueError(
+            f"border_mode={mode!r} is not known: choose one of {names}, a number, or for each "
+            "spatial axis a number or a pair (before, after)"
+        )
+    if mode == "valid":
+        return [(0, 0)] * len(spans)
+    if mode == "full":
+        return [(reach - 1, reach - 1) for reach in spans]
+    if mode == "half":
+        return [(reach // 2, reach // 2) for reach in spans]
+    axes = zip(sizes, spans, strides, strict=True)
+    totals = [_same_total(size, reach, stride) for size, reach, stride in axes]
+    upper = [(total // 2, total - total // 2) for total in totals]
+    return upper if mode == "same_upper" else [pair[::-1] for pair in upper]
+
+
+def _same_total(size: Size, reach: Size, stride: int) -> Size:
+    """Return how many zeros make a result of ``ceil(size / stride)``."""
+    if stride == 1:
+        return reach - 1
+    total = (-(-size // stride) - 1) * stride + reach - size
+    return max(total, 0) if isinstance(total, int) else pt.maximum(total, 0)
