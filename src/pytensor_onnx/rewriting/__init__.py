@@ -9,6 +9,7 @@ from pytensor_onnx.rewriting import choices as choices  # registers its rewrite
 from pytensor_onnx.rewriting import constants as constants  # registers its rewrite
 from pytensor_onnx.rewriting import guards as guards  # registers its rewrites
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite
+from pytensor_onnx.rewriting import last_steps as last_steps  # registers its rewrite
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
 from pytensor_onnx.rewriting import loop_lengths as loop_lengths  # registers its rewrite
 from pytensor_onnx.rewriting import loop_products as loop_products  # registers its rewrite
