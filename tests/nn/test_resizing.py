@@ -176,6 +176,15 @@ def test_a_cell_just_between_two_is_not_left_to_rounding_errors(size, out, round
     np.testing.assert_array_equal(program(value), expected)
 
 
+def test_a_size_that_a_float32_scale_just_misses_is_given_as_a_size():
+    x = pt.tensor("x", shape=(2, 1, 9), dtype="float32")
+    y = resize(x, 13, mode="linear")
+    matrix = RNG.standard_normal((13, 4)).astype("float32")
+    value = RNG.standard_normal((2, 1, 9)).astype("float32")
+    program = compare_onnx_and_py([x], y @ matrix, [value], atol=1e-5)
+    assert op_types(program) == ["Resize", "MatMul"]
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -106,7 +106,7 @@ class Resize(NetworkOp):
             return np.array([1, 1, *map(float, self.scales)], dtype="float32")
         scales = []
         for size, out in zip(x.type.shape[2:], self.sizes or (), strict=True):
-            if size is None or int(np.float32(size) * np.float32(out / size)) != out:
+            if size is None or not _gives(out / size, size, out):
                 return None
             scales.append(out / size)
         return np.array([1, 1, *scales], dtype="float32")
@@ -264,6 +264,15 @@ def _fractions(scales: Scales, rank: int) -> tuple[Fraction, ...]:
     return tuple(Fraction(value).limit_denominator(LARGEST_DENOMINATOR) for value in values)
 
 
+def _gives(scale: float, size: int, out: int) -> bool:
+    """Return whether a scale in float32 gives a size, multiplied in float32 and in float64.
+
+    Runtimes do the one to infer shapes and the other to compute.
+    """
+    coarse = np.float32(scale)
+    return int(coarse * np.float32(size)) == out == int(float(coarse) * size)
+
+
 def _is_told_by_float32(op: Resize, x: Variable) -> bool:
     """Return whether the places, computed in float32, are on the side that they are on in truth.
 
@@ -282,7 +291,7 @@ def _is_told_by_float32(op: Resize, x: Variable) -> bool:
                 return False
             continue
         out = op.out_size(size, axis)
-        if scale is not None and int(np.float32(size) * np.float32(scale)) != out:
+        if scale is not None and not _gives(float(scale), size, out):
             return False
         if op.interpolation.mode == "nearest" and op.interpolation.is_tied(size, out, scale):
             return False
