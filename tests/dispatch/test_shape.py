@@ -298,3 +298,11 @@ def test_reshape_to_the_shape_that_is_there_leaves_no_node():
         [array((2, 0, 3)), array((3,)), array((2, 12))],
     )
     assert sorted(op_types(program)) == ["Exp", "Exp", "Reshape", "Reshape", "Transpose"]
+
+
+def test_of_reshapes_one_after_the_other_the_last_stays():
+    x = pt.tensor("x", shape=(None, 7, 12))
+    split = split_dims(x, shape=(3, 4), axis=2)
+    back = join_dims(split, start_axis=2, n_axes=2)
+    program = compare_onnx_and_py([x], [pt.exp(back), split.reshape((-1,))], [array((2, 7, 12))])
+    assert sorted(op_types(program)) == ["Exp", "Reshape"]

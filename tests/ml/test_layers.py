@@ -79,7 +79,7 @@ def test_dropout_leaves_no_node():
 def test_attention_is_six_operators_between_its_projections(length):
     x = variable("x", None, length, 12)
     separate = layers.MultiheadAttention("m", n_embd=12, n_head=3)
-    assert operators(separate(x)) == 3 * [*PROJECTION, *HEADS] + ATTEND
+    assert sorted(operators(separate(x))) == sorted(3 * [*PROJECTION, *HEADS] + ATTEND)
     fused = layers.MultiheadAttention("m", n_embd=12, n_head=3, fused_qkv=True)
     assert operators(fused(x)) == [*PROJECTION, "Split", *3 * HEADS, *ATTEND]
 
@@ -148,3 +148,30 @@ def test_grouped_heads_train_as_pytensor_does():
     gradients = pt.grad((output**2).sum(), [layer.q_proj.W, layer.k_proj.W, layer.v_proj.b])
     value = RNG.normal(size=(2, 3, 8))
     compare_onnx_and_py([x], gradients, [value], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.usefixtures("float32")
+def test_keys_shared_by_heads_are_not_repeated():
+    x = variable("x", None, None, 12)
+    layer = layers.MultiheadAttention("m", n_embd=12, n_head=6, n_kv_head=2)
+    expected = [*3 * [*PROJECTION, *HEADS], *ATTEND, "Unsqueeze", "Unsqueeze"]
+    assert sorted(operators(layer(x))) == sorted(expected)
+
+
+@pytest.mark.parametrize("lengths", [(3, 3), (2, 5), (5, 2)])
+def test_last_query_has_the_position_of_the_last_key(lengths):
+    q, k, v = (variable(n, None, 4, None, 2) for n in "qkv")
+    output = layers.scaled_dot_product_attention(q, k, v, is_causal=True)
+    s, t = lengths
+    values = [RNG.normal(size=(1, 4, length, 2)) for length in (s, t, t)]
+    compare_onnx_and_py([q, k, v], output, values, rtol=1e-11)
+
+
+def test_mask_and_scale_of_attention_are_kept():
+    q, k, v = (variable(n, None, 4, None, 2) for n in "qkv")
+    k, v = k[:, :2], v[:, :2]
+    mask = variable("mask", None, 4, None, None)
+    output = layers.scaled_dot_product_attention(q, k, v, mask=mask, is_causal=True, scale=0.7)
+    inputs = [q, k.owner.inputs[0], v.owner.inputs[0], mask]
+    values = [RNG.normal(size=shape) for shape in ((1, 4, 3, 2),) * 3 + ((1, 4, 3, 3),)]
+    compare_onnx_and_py(inputs, output, values, rtol=1e-11)

@@ -137,3 +137,17 @@ def test_weights_have_the_names_of_their_parameters_and_are_stored_once(make):
     assert parameters <= stored < parameters + 64
     names = {v.name for v in graph_inputs(model.outputs[:1]) if isinstance(v, SharedVariable)}
     assert names <= set(initializers)
+
+
+@pytest.mark.parametrize("make", [gpt2, clip])
+def test_attention_is_one_operator_from_opset_23_on(make):
+    model = make("float32")
+    ids = tokens(61, (2, 7))
+    old, new = (
+        export_onnx([model.tokens], model.outputs[:2], opset_version=opset, verify=False)
+        for opset in (21, 23)
+    )
+    assert op_types(new).count("Attention") == 2
+    assert not {"Softmax", "Range", "Where"} & set(op_types(new)[len(EMBEDDING) :])
+    for a, b in zip(new(ids), old(ids), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -67,6 +67,7 @@ def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int |
         size if known is None or known <= 0 else known
         for known, size in zip(static, sizes, strict=True)
     )
+    x = _before_reshapes(x)
     dims = dims_of(x)
     if dims is not None:
         dims = tuple(map(onnx.scope.canonical_dim, dims))
@@ -80,6 +81,17 @@ def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int |
     if target is not None:
         return onnx.Reshape(x, onnx.ints(target), allowzero=int(0 in wanted))
     return onnx.Reshape(x, onnx.cast(shape, "int64"), allowzero=1)
+
+
+def _before_reshapes(x: ir.Value) -> ir.Value:
+    """Return the value that has the same elements in the order in which they were first."""
+    node = x.producer()
+    while node is not None and node.op_type == "Reshape" and not node.domain:
+        source = node.inputs[0]
+        if source is None or dims_of(source) is None:
+            break
+        x, node = source, source.producer()
+    return x
 
 
 def _constant_target(dims: Dims, wanted: Dims) -> list[int] | None:

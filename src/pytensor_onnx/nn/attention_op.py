@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import sum_dim
-from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.dispatch.basic import convert_inner
+from pytensor_onnx.nn.base import NetworkOp, rewritten_inner_graph
 
 OPERATOR_OPSET = 23
 
@@ -29,6 +30,8 @@ class Attention(NetworkOp):
     is_causal
         Whether a query meets only the keys up to its own position, which is counted from the
         first of the past keys.
+    ends_together
+        Whether, if causal, the last query has the position of the last key instead.
     softcap
         Bound of the scores, 0 for none.
     has_mask, has_past
@@ -36,13 +39,14 @@ class Attention(NetworkOp):
     """
 
     __props__ = (
-        *("q_num_heads", "kv_num_heads", "scale", "is_causal", "softcap"),
+        *("q_num_heads", "kv_num_heads", "scale", "is_causal", "ends_together", "softcap"),
         *("has_mask", "has_past"),
     )
     q_num_heads: int
     kv_num_heads: int
     scale: float | None
     is_causal: bool
+    ends_together: bool
     softcap: float
     has_mask: bool
     has_past: bool
@@ -59,6 +63,8 @@ class Attention(NetworkOp):
             keys = pt.concatenate([others[-2], keys], axis=2)
             values = pt.concatenate([others[-1], values], axis=2)
             present = [keys, values]
+        elif self.ends_together:
+            past_length = keys.shape[2] - q.shape[-2 if q.type.ndim == 4 else 1]
         groups = self._groups(q, k)
         queries = self._grouped_queries(q, groups)
         if groups:
@@ -104,6 +110,22 @@ class Attention(NetworkOp):
             return merge_heads(result)
         return result if groups is None else pt.join_dims(result, start_axis=1, n_axes=2)
 
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[list[Variable]]:
+        """Tell the sizes from those of the inputs."""
+        q, k, v, *others = input_shapes
+        if self.q_num_heads:
+            known = node.outputs[0].type.shape[2]
+            groups = self.q_num_heads // self.kv_num_heads
+            shapes = [[q[0], q[1], v[2] * groups if known is None else pt.constant(known)]]
+        else:
+            shapes = [[*q[:3], v[3]]]
+        if self.has_past:
+            length = k[1 if self.q_num_heads else 2]
+            shapes += [[*past[:2], past[2] + length, past[3]] for past in others[-2:]]
+        return shapes
+
     def emit(self, onnx: Builder, *inputs: ir.Value) -> list[ir.Value] | None:
         """Emit one operator where ONNX has it and means the same by it.
 
@@ -111,7 +133,13 @@ class Attention(NetworkOp):
         and whether scores are bounded before or after they are masked.
         """
         self._equate_sizes(onnx, inputs)
-        open_case = self.has_mask or self.softcap or inputs[0].dtype == ir.DataType.DOUBLE
+        if self.is_causal and self.ends_together and self._has_key_for_each_query(onnx, inputs):
+            plain = Attention(self.input_types, **{**self._props_dict(), "ends_together": False})
+            return plain.emit(onnx, *inputs) or convert_inner(
+                rewritten_inner_graph(plain), onnx, inputs
+            )
+        ends = self.is_causal and self.ends_together
+        open_case = ends or self.has_mask or self.softcap or inputs[0].dtype == ir.DataType.DOUBLE
         if onnx.scope.opset_version < OPERATOR_OPSET or open_case:
             return None
         q, k, v, *past = inputs
@@ -132,6 +160,11 @@ class Attention(NetworkOp):
             length = sum_dim([onnx.scope.canonical_dim(dim) for dim in (dims[2], added)])
             result.shape = ir.Shape([*dims[:2], length, dims[3]])
         return results
+
+    def _has_key_for_each_query(self, onnx: Builder, inputs: Sequence[ir.Value]) -> bool:
+        length = 1 if self.q_num_heads else 2
+        first, second = (onnx.scope.canonical_dim(onnx.dims(x)[length]) for x in inputs[:2])
+        return first is not None and first == second
 
     def _equate_sizes(self, onnx: Builder, inputs: Sequence[ir.Value]) -> None:
         """Note that all have the same batch, and each key a value."""
@@ -219,6 +252,7 @@ def attention(
         kv_num_heads=heads[1],
         scale=None if scale is None else float(scale),
         is_causal=bool(is_causal),
+        ends_together=False,
         softcap=float(softcap),
         has_mask=bool(masks),
         has_past=bool(past),

@@ -1,6 +1,7 @@
 """The PyTensor rewrites that prepare a graph for conversion, and those of our own."""
 
 from pytensor_onnx.rewriting import activations as activations  # registers its rewrite
+from pytensor_onnx.rewriting import attention_layers as attention_layers  # registers its rewrite
 from pytensor_onnx.rewriting import batches as batches  # registers its rewrite
 from pytensor_onnx.rewriting import broadcast_sizes as broadcast_sizes  # registers its rewrite
 from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers its rewrite
@@ -16,6 +17,7 @@ from pytensor_onnx.rewriting import loop_products as loop_products  # registers 
 from pytensor_onnx.rewriting import loops as loops  # registers its rewrite
 from pytensor_onnx.rewriting import names as names  # registers its rewrite
 from pytensor_onnx.rewriting import norm_layers as norm_layers  # registers its rewrite
+from pytensor_onnx.rewriting import pad_gradients as pad_gradients  # registers its rewrite
 from pytensor_onnx.rewriting import partial_sums as partial_sums  # registers its rewrite
 from pytensor_onnx.rewriting import powers as powers  # registers its rewrite
 from pytensor_onnx.rewriting import products as products  # registers its rewrite

@@ -1,0 +1,57 @@
+"""Attention layers of pytensor-ml become attention of `nn`, heads in the last axis."""
+
+import pytensor.tensor as pt
+from pytensor.compile.builders import SymbolicOp
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.tensor.variable import TensorVariable
+
+LAYER_CLASS = ("pytensor_ml.layers.attention", "AttentionLayer")
+
+
+@node_rewriter([SymbolicOp])
+def attend_as_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace the layer by the operation, which repeats no keys and is one operator in places.
+
+    The layer's heads stand before the length, for which its users transpose its inputs and its
+    result: the operation takes them as they were before. The layer is left alone where something
+    else needs its inputs: its gradient, which shares its parts.
+    """
+    if (type(node.op).__module__, type(node.op).__qualname__) != LAYER_CLASS:
+        return None
+    q, k, v, *masks = node.inputs
+    heads, fewer = q.type.shape[-3], k.type.shape[-3]
+    sizes = q.type.shape[-1], v.type.shape[-1]
+    if q.type.ndim != 4 or None in (heads, fewer, *sizes) or v.type.shape[-3] != fewer:
+        return None
+    if any(mask.type.dtype != q.type.dtype or mask.type.ndim > 4 for mask in masks):
+        return None
+    if any(len(fgraph.clients[x]) > 1 for x in (q, k, v)):
+        return None
+    from pytensor_onnx.nn.attention_op import Attention
+
+    attention = Attention(
+        q_num_heads=heads,
+        kv_num_heads=fewer,
+        scale=node.op.scale,
+        is_causal=bool(node.op.is_causal),
+        ends_together=True,
+        softcap=0.0,
+        has_mask=bool(masks),
+        has_past=False,
+    )
+    merged = attention(*(_merged(x) for x in (q, k, v)), *masks)
+    result = pt.split_dims(merged, shape=(heads, sizes[1]), axis=2).dimshuffle(0, 2, 1, 3)
+    result.name = node.outputs[0].name
+    return [result]
+
+
+def _merged(x: TensorVariable) -> TensorVariable:
+    """Return (batch, heads, length, size) as (batch, length, heads * size)."""
+    return pt.join_dims(x.dimshuffle(0, 2, 1, 3), start_axis=2, n_axes=2)
+
+
+# Before layers are opened, and after their gradients were.
+optdb.register("onnx_attention_layers", dfs_rewriter(attend_as_one), "onnx", position=-0.021)
