@@ -39,6 +39,18 @@ def test_a_shared_variable_has_its_first_value_in_all_references():
         np.testing.assert_array_equal(product.rewritten[0], [np.nan, 2.0])
 
 
+def test_an_error_may_be_left_out_where_the_value_of_a_shared_variable_shows_it():
+    graph = Graph()
+    graph.add_leaf("v0", "pytensor.shared(np.array([0]), shape=(None,))", np.array([0]))
+    with quiet():
+        assert not graph.add("v0[3].set(0)")
+        write = _Reference(Case(graph, [graph.take_failing()], []), [])
+        write.compare(lambda: [np.array([0])], "", frozen=True)
+        for result, frozen in ((0, False), (1, True)):
+            with pytest.raises(Disagreement):
+                write.compare(lambda result=result: [np.array([result])], "", frozen=frozen)
+
+
 def test_what_pytensor_cannot_compile_is_no_failure_to_repeat():
     graph = Graph()
     graph.add_leaf("v0", "pt.tensor('v0', dtype='float64', shape=())", np.array(2.0))
