@@ -5,7 +5,7 @@ from typing import Any
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.nn import pool_ops
+from pytensor_onnx.nn import global_pool_ops, pool_ops
 from pytensor_onnx.nn.windows import (
     Ints,
     Padding,
@@ -178,7 +178,7 @@ def global_max_pool(input: Any) -> TensorVariable:
     >>> global_max_pool([[[1.0, 3.0]]]).eval(mode="ONNX")
     array([[[3.]]])
     """
-    return pool_ops.GlobalMaxPool()(_spatial(input, "global_max_pool"))
+    return global_pool_ops.GlobalMaxPool()(_spatial(input, "global_max_pool"))
 
 
 def global_avg_pool(input: Any) -> TensorVariable:
@@ -199,7 +199,7 @@ def global_avg_pool(input: Any) -> TensorVariable:
     >>> global_avg_pool([[[1.0, 3.0]]]).eval(mode="ONNX")
     array([[[2.]]])
     """
-    return pool_ops.GlobalAveragePool()(_spatial(input, "global_avg_pool"))
+    return global_pool_ops.GlobalAveragePool()(_spatial(input, "global_avg_pool"))
 
 
 def global_lp_pool(input: Any, p: int = 2) -> TensorVariable:
@@ -222,7 +222,7 @@ def global_lp_pool(input: Any, p: int = 2) -> TensorVariable:
     >>> global_lp_pool([[[3.0, 4.0]]]).eval(mode="ONNX")
     array([[[5.]]])
     """
-    return pool_ops.GlobalLpPool(p=_order(p))(_spatial(input, "global_lp_pool"))
+    return global_pool_ops.GlobalLpPool(p=_order(p))(_spatial(input, "global_lp_pool"))
 
 
 def _spatial(input: Any, name: str) -> TensorVariable:

@@ -18,6 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.nn.base import NetworkOp
 from pytensor_onnx.nn.conv_ops import Conv, transposed_onto
+from pytensor_onnx.nn.powers import absolute_power, over_power, root, slope
 from pytensor_onnx.nn.resizing import upsample
 from pytensor_onnx.nn.windows import Windows, pad, spatial_size, taps
 from pytensor_onnx.passes.exact import mark_guarded
@@ -215,77 +216,6 @@ class LpPool(Pool):
         return [slope(x, self.p) * spread(over_power(gradient, y, self.p), x, self.windows)]
 
 
-class GlobalPool(NetworkOp):
-    """What the Ops have in common that make one number of each channel."""
-
-    __props__: tuple[str, ...] = ()
-
-    def _axes(self, x: TensorVariable) -> list[int]:
-        return list(range(2, x.type.ndim))
-
-
-class GlobalMaxPool(GlobalPool):
-    """The largest value of each channel; NaN where it holds one."""
-
-    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
-        """Reduce the spatial axes."""
-        return [pt.max(x, axis=self._axes(x), keepdims=True)]
-
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
-        """Emit the operator."""
-        return onnx.GlobalMaxPool(x)
-
-    def pullback(
-        self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        output_grads: Sequence[Variable],
-    ) -> list[Variable]:
-        """Give what a channel gets to its first largest cell."""
-        (x,), (gradient,) = inputs, output_grads
-        flat = x.flatten(3)
-        wins = pt.eq(pt.arange(flat.shape[2]), pt.argmax(flat, axis=2, keepdims=True))
-        return [pt.switch(wins, gradient.flatten(3), pt.zeros_like(flat)).reshape(x.shape)]
-
-
-class GlobalAveragePool(GlobalPool):
-    """The mean of each channel."""
-
-    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
-        """Reduce the spatial axes."""
-        return [pt.mean(x, axis=self._axes(x), keepdims=True).astype(x.type.dtype)]
-
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
-        """Emit the operator."""
-        return onnx.GlobalAveragePool(x)
-
-
-class GlobalLpPool(GlobalPool):
-    """The p-norm of each channel."""
-
-    __props__ = ("p",)
-    p: int
-
-    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
-        """Reduce the spatial axes."""
-        total = pt.sum(absolute_power(x, self.p), axis=self._axes(x), keepdims=True)
-        return [root(total, self.p).astype(x.type.dtype)]
-
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
-        """Emit the operator."""
-        return onnx.GlobalLpPool(x, p=self.p)
-
-    def pullback(
-        self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        output_grads: Sequence[Variable],
-    ) -> list[Variable]:
-        """Differentiate the norm, whose gradient at zero is taken to be zero."""
-        (x,), (y,), (gradient,) = inputs, outputs, output_grads
-        return [slope(x, self.p) * over_power(gradient, y, self.p)]
-
-
 def window_sum(
     x: TensorVariable, windows: Windows, counts: Sequence[int | TensorVariable]
 ) -> TensorVariable:
@@ -322,28 +252,6 @@ def _one_channel(x: TensorVariable) -> TensorVariable:
     if all(static):
         return x.reshape((-1, 1, *static))
     return x.reshape((x.shape[0] * x.shape[1], 1, *x.shape[2:]))
-
-
-def absolute_power(x: TensorVariable, p: int) -> TensorVariable:
-    """Return ``|x| ** p``."""
-    return pt.abs(x) if p == 1 else pt.sqr(x) if p == 2 else pt.abs(x) ** p
-
-
-def root(x: TensorVariable, p: int) -> TensorVariable:
-    """Return the p-th root."""
-    return x if p == 1 else pt.sqrt(x) if p == 2 else x ** np.asarray(1 / p, x.type.dtype)
-
-
-def slope(x: TensorVariable, p: int) -> TensorVariable:
-    """Return the derivative of ``|x| ** p / p``."""
-    return x if p == 2 else pt.sign(x) if p == 1 else pt.sign(x) * pt.abs(x) ** (p - 1)
-
-
-def over_power(gradient: TensorVariable, y: TensorVariable, p: int) -> TensorVariable:
-    """Return ``gradient / y ** (p - 1)``, zero where y is."""
-    if p == 1:
-        return gradient
-    return pt.switch(pt.eq(y, 0), pt.zeros_like(y), gradient / (y if p == 2 else y ** (p - 1)))
 
 
 def repeat_cells(onnx: Builder, x: ir.Value, times: Sequence[int]) -> ir.Value:
