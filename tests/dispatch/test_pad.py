@@ -177,3 +177,12 @@ def test_images_of_a_dynamic_batch_are_reflected_by_one_operator(batch):
     value = np.arange(12.0 * batch).reshape(batch, 3, 4)
     program = compare_onnx_and_py([x], pt.pad(x, ((0, 0), (1, 2), (0, 3)), "reflect"), [value])
     assert op_types(program) == ["Pad"]
+
+
+def test_gradient_of_a_constant_padding_is_a_slice():
+    x = pt.tensor("x", shape=(None, 3))
+    gradient = pytensor.grad((pt.pad(x, ((1, 2), (0, 3)), constant_values=2.0) ** 3).sum(), x)
+    value = np.arange(6.0).reshape(2, 3)
+    program = compare_onnx_and_py([x], gradient, [value])
+    assert op_types(program).count("Slice") == 1
+    assert not {"ScatterND", "Concat"} & set(op_types(program))

@@ -67,3 +67,12 @@ def test_second_derivatives_of_layers_are_opened_too():
     gradient = pt.grad((layers.Linear("fc", n_in=3, n_out=3)(x) ** 2).sum(), x)
     fgraph = rewritten([pt.grad((gradient**2).sum(), x)])
     assert not any(isinstance(node.op, OpFromGraph) for node in fgraph.toposort())
+
+
+def test_gradients_of_functions_and_of_padding_are_opened():
+    x = pt.matrix("x")
+    f = OpFromGraph([x], [pt.exp(x) * 2], name="f")
+    y = f(pt.pad(x, ((1, 1), (0, 2)), mode="constant"))
+    fgraph = rewritten([pt.grad((y**2).sum(), x)])
+    (function,) = (node for node in fgraph.toposort() if type(node.op) is OpFromGraph)
+    assert len(function.outputs) == 1

@@ -221,10 +221,10 @@ class _Mover(Walk):
                 if output is value:
                     self.graph.outputs[i] = made
             return
-        within = {node, *nodes_within(node)}
-        for user, position in list(value.uses()):
-            if user in within:
-                user.replace_input_with(position, made)
+        for user in (node, *nodes_within(node)):
+            for position, operand in enumerate(user.inputs):
+                if operand is value:
+                    user.replace_input_with(position, made)
 
     def _turned(self, onnx: Builder, base: ir.Value, perm: Perm) -> ir.Value:
         """Return a transposition, which is made only once."""

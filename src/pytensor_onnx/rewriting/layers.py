@@ -40,32 +40,33 @@ def inline_layers(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 
 
 @graph_rewriter
-def inline_layer_gradients(fgraph: FunctionGraph) -> None:
-    """Replace the gradient of a layer by its inner graph.
+def inline_gradients(fgraph: FunctionGraph) -> None:
+    """Replace the gradient of an Op that has an inner graph by its own inner graph.
 
-    PyTensor wraps it up in an `OpFromGraph` of its own, which computes once more what the layer
-    does, and the gradient by the data of the first layer, which nobody asks for.
+    PyTensor wraps it up in an `OpFromGraph`, which computes once more what the Op does, and the
+    gradients by all inputs, such as the data of the first layer, which nobody asks for.
     """
-    opened: set[Apply] = set()
-    for node in fgraph.toposort():
-        if is_layer(node.op) or _differentiates(node, opened):
-            opened.add(node)
     for node in reversed(fgraph.toposort()):
-        if node in opened and not is_layer(node.op):
+        if differentiated(node) is not None:
             replacements = zip(node.outputs, inline_ofg_node(node), strict=True)
-            fgraph.replace_all(list(replacements), reason="inline_layer_gradients")
+            fgraph.replace_all(list(replacements), reason="inline_gradients")
 
 
-def _differentiates(node: Apply, layers: set[Apply]) -> bool:
-    """Return whether a node is the gradient of a layer: it takes all its inputs and outputs."""
+def differentiated(node: Apply) -> Apply | None:
+    """Return what a node is the gradient of: it takes its inputs and outputs, and more.
+
+    An `OpFromGraph` of the user's that does so would be opened too, which changes no result.
+    """
     if type(node.op) is not OpFromGraph:
-        return False
-    given = set(node.inputs)
-    owners = {v.owner for v in node.inputs} & layers
-    return any(given.issuperset(owner.inputs) for owner in owners)
+        return None
+    for owner in dict.fromkeys(v.owner for v in node.inputs if v.owner is not None):
+        known = [*owner.inputs, *owner.outputs]
+        if isinstance(owner.op, OpFromGraph) and known == node.inputs[: len(known)] != node.inputs:
+            return owner
+    return None
 
 
 # While the layers stand, by which their gradients are known.
-optdb.register("onnx_inline_layer_gradients", inline_layer_gradients, "onnx", position=-0.025)
+optdb.register("onnx_inline_gradients", inline_gradients, "onnx", position=-0.025)
 # Just before PyTensor opens the graphs that their makers marked for it.
 optdb.register("onnx_inline_layers", dfs_rewriter(inline_layers), "onnx", position=-0.02)
