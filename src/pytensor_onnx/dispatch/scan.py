@@ -10,21 +10,18 @@ early or a state may change its shape. A Scan cannot run zero steps, so it may s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 import numpy as np
 import onnx_ir as ir
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.scalar.basic import Add, Minimum, ScalarOp
+from pytensor.graph.basic import Apply
 from pytensor.scan.op import Scan
-from pytensor.tensor.basic import AllocEmpty, ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.subtensor import IncSubtensor
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import Dim, Dims, constant_ints, dims_of, sizes_in
 from pytensor_onnx.dispatch.basic import convert_inner, onnx_funcify
 from pytensor_onnx.dispatch.failure import name_failure, name_indexing
+from pytensor_onnx.dispatch.scan_buffers import nearest_later
+from pytensor_onnx.dispatch.scan_history import Histories, History
+from pytensor_onnx.dispatch.scan_outputs import Outputs, runs_at_least_once
 from pytensor_onnx.inference import dtype_of
 
 
@@ -32,20 +29,6 @@ from pytensor_onnx.inference import dtype_of
 def lower_scan(op: Scan, node: Apply, onnx: Builder, *outer: ir.Value) -> list[ir.Value]:
     """Run the inner graph step by step."""
     return _Lowering(op, node, onnx, list(outer)).run()
-
-
-@dataclass
-class _History:
-    """The latest values of one output, the newest first, carried from step to step.
-
-    Some outputs keep no more than these, and then nothing is stacked.
-    """
-
-    initial: list[ir.Value]
-    is_kept: bool = False
-    past: list[ir.Value] = field(default_factory=list)
-    final: list[ir.Value] = field(default_factory=list)
-    trace: ir.Value | None = None
 
 
 class _Lowering:
@@ -57,7 +40,7 @@ class _Lowering:
         self.n_steps = self._checked_steps()
         self.is_scan = self._has_fixed_form()
         self.never_runs = constant_ints(self.n_steps) == [0]
-        self.is_guarded = self.is_scan and not self._runs_at_least_once()
+        self.is_guarded = self.is_scan and not runs_at_least_once(self.n_steps)
         self.place = onnx.subgraph() if self.is_guarded else onnx
         self.loop = self.place.subgraph()
         self.sequences: list[ir.Value] = []
@@ -72,13 +55,14 @@ class _Lowering:
             self._element(sequence, 0, f"sequence {i}")
             for i, sequence in enumerate(op.outer_seqs(self.outer))
         ]
-        mit_mot = self._mit_mot_histories()
+        histories = Histories(op, self.node, self.onnx, self.outer, self._carry)
+        mit_mot = histories.mit_mot()
         mit_mot_taps = [
             self._mit_mot_tap(i, tap, mit_mot[i])
             for i, taps in enumerate(info.normalized_mit_mot_in_slices)
             for tap in taps
         ]
-        recurrent = self._recurrent_histories()
+        recurrent = histories.recurrent()
         taps = [
             history.past[-tap - 1]
             for history, slices in zip(
@@ -86,7 +70,7 @@ class _Lowering:
             )
             for tap in slices
         ]
-        mapped = self._mapped_histories()
+        mapped = histories.mapped()
         untraced = [self._carry(x) for x in op.outer_untraced_sit_sot(self.outer)]
         arguments = [*sequences, *mit_mot_taps, *taps, *untraced, *op.outer_non_seqs(self.outer)]
         results = convert_inner(op.fgraph, self.loop, arguments)
@@ -109,14 +93,10 @@ class _Lowering:
         )
         return checked
 
-    def _runs_at_least_once(self) -> bool:
-        n_steps = self.n_steps.const_value
-        return n_steps is not None and int(n_steps.numpy()) > 0
-
     def _has_fixed_form(self) -> bool:
         """Return whether an ONNX Scan does what is asked: it runs to the end of its sequences."""
         runs_over_something = self.info.n_seqs or any(
-            _nearest_later(writes, tap) is None
+            nearest_later(writes, tap) is None
             for reads, writes in zip(
                 self.info.normalized_mit_mot_in_slices,
                 self.info.normalized_mit_mot_out_slices,
@@ -174,117 +154,8 @@ class _Lowering:
         self.state.append((initial, inside))
         return inside
 
-    def _history(self, initial: list[ir.Value], *, is_kept: bool = False) -> _History:
-        return _History(initial, is_kept, [self._carry(x) for x in initial])
-
-    def _recurrent_histories(self) -> list[_History]:
-        op, info = self.op, self.info
-        buffers = op.outer_mitsot(self.outer) + op.outer_sitsot(self.outer)
-        variables = op.outer_mitsot(self.node.inputs) + op.outer_sitsot(self.node.inputs)
-        histories = []
-        for buffer, variable, taps in zip(
-            buffers, variables, info.mit_sot_in_slices + info.sit_sot_in_slices, strict=True
-        ):
-            length = -min(taps)
-            initial = self._initial_rows(variable, buffer)
-            source = buffer if initial is None else initial
-            rows = [self._row(source, i) for i in range(length)][::-1]
-            kept = self._rows_kept(buffer, variable, length)
-            # Only as many rows are returned as there are values, so that any may fill up the rest.
-            filling = [rows[-1]] * ((kept or length) - length)
-            histories.append(self._history([*rows, *filling], is_kept=kept is not None))
-        return histories
-
-    def _rows_kept(self, buffer: ir.Value, variable: Variable, n_initial: int) -> int | None:
-        """Return how many of the latest values a buffer holds at most, None where not a few."""
-        dims, n_steps = dims_of(buffer), self.node.inputs[0]
-        size = None if dims is None else dims[0]
-        if size == n_initial:
-            return n_initial
-        if self.info.as_while:
-            return None
-        if isinstance(size, int) and isinstance(n_steps, Constant):
-            is_filled = size <= int(n_steps.data) + n_initial
-            return size if is_filled and size <= _MOST_CARRIED else None
-        limit = _most_steps(_buffer_size(variable), n_steps, n_initial)
-        return limit + n_initial if limit and limit + n_initial <= _MOST_CARRIED else None
-
-    def _mapped_histories(self) -> list[_History | None]:
-        """Return the history of each output without recurrence; None for those to be stacked."""
-        n_outer = len(self.node.outputs) - self.info.n_nit_sot - self.info.n_untraced_sit_sot
-        return [
-            self._mapped_history(size, variable)
-            for size, variable in zip(
-                self.op.outer_nitsot(self.node.inputs),
-                self.node.outputs[n_outer : n_outer + self.info.n_nit_sot],
-                strict=True,
-            )
-        ]
-
-    def _mapped_history(self, size: Variable, variable: Variable) -> _History | None:
-        n_steps, row = self.node.inputs[0], variable.type.shape[1:]
-        if not isinstance(size, Constant) or None in row:
-            return None
-        kept = int(size.data)
-        is_filled = not isinstance(n_steps, Constant) or kept <= int(n_steps.data)
-        if not 0 < kept <= (1 if self.info.as_while else _MOST_CARRIED) or not is_filled:
-            return None
-        nothing = self.onnx.constant(np.zeros(row, variable.type.dtype))
-        return self._history([nothing] * kept, is_kept=True)
-
-    def _initial_rows(self, variable: Variable, buffer: ir.Value) -> ir.Value | None:
-        """Return what was put into a fresh buffer before the loop, None where that is not known.
-
-        What is written to a buffer broadcasts along its rows.
-        """
-        written = _written_to_fresh_buffer(variable)
-        value = None if written is None else self.onnx.peek(written)
-        dims, whole = dims_of(value), dims_of(buffer)
-        if value is None or not dims or whole is None or len(dims) != len(whole):
-            return None
-        canonical = self.onnx.scope.canonical_dim
-        if [*map(canonical, dims[1:])] == [*map(canonical, whole[1:])]:
-            return value
-        return self.onnx.Expand(
-            value,
-            self.onnx.Concat(self.onnx.ints([1]), self.onnx.sizes(buffer, 1, len(whole)), axis=0),
-        )
-
-    def _row(self, buffer: ir.Value, position: int) -> ir.Value:
-        producer = buffer.producer()
-        if producer is not None and producer.op_type == "Unsqueeze":
-            operand, axes = producer.inputs
-            if constant_ints(axes) == [0] and operand is not None:
-                return operand
-        return self.onnx.Gather(buffer, np.int64(position), axis=0)
-
-    def _mit_mot_histories(self) -> list[dict[int, _History]]:
-        """Return, for each buffer that is read and written, the histories of its written offsets.
-
-        What is read at offset t was written by the nearest later offset o, o - t steps before.
-        """
-        groups = []
-        for buffer, reads, writes in zip(
-            self.op.outer_mitmot(self.outer),
-            self.info.normalized_mit_mot_in_slices,
-            self.info.normalized_mit_mot_out_slices,
-            strict=True,
-        ):
-            depths = dict.fromkeys(writes, 0)
-            for tap in reads:
-                written = _nearest_later(writes, tap)
-                if written is not None:
-                    depths[written] = max(depths[written], written - tap)
-            groups.append(
-                {
-                    o: self._history([self._row(buffer, o - k) for k in range(1, depth + 1)])
-                    for o, depth in depths.items()
-                }
-            )
-        return groups
-
-    def _mit_mot_tap(self, group: int, tap: int, histories: dict[int, _History]) -> ir.Value:
-        written = _nearest_later(tuple(histories), tap)
+    def _mit_mot_tap(self, group: int, tap: int, histories: dict[int, History]) -> ir.Value:
+        written = nearest_later(tuple(histories), tap)
         if written is not None:
             return histories[written].past[written - tap - 1]
         return self._element(self.op.outer_mitmot(self.outer)[group], tap, f"buffer {group}")
@@ -292,16 +163,16 @@ class _Lowering:
     def _close(
         self,
         results: list[ir.Value],
-        mit_mot: list[dict[int, _History]],
-        recurrent: list[_History],
-        mapped: list[_History | None],
+        mit_mot: list[dict[int, History]],
+        recurrent: list[History],
+        mapped: list[History | None],
     ) -> list[ir.Value]:
         """Emit the loop and return the outputs of the Scan."""
         op = self.op
         histories = [
             *(h for group in mit_mot for h in group.values()),
             *recurrent,
-            *(h or _History([]) for h in mapped),
+            *(h or History([]) for h in mapped),
         ]
         computed = [
             *(x for group in op.inner_mitmot_outs_grouped(results) for x in group),
@@ -327,11 +198,12 @@ class _Lowering:
                 history.trace, *traces = traces
         buffers = op.outer_mitsot(self.outer) + op.outer_sitsot(self.outer)
         variables = op.outer_mitsot(self.node.inputs) + op.outer_sitsot(self.node.inputs)
+        outputs = Outputs(op, self.node, self.onnx, self.n_steps)
         return [
-            *(self._mit_mot_output(i, group) for i, group in enumerate(mit_mot)),
-            *map(self._recurrent_output, recurrent, buffers, variables),
+            *map(outputs.mit_mot, op.outer_mitmot(self.outer), mit_mot),
+            *map(outputs.recurrent, recurrent, buffers, variables),
             *map(
-                self._mapped_output,
+                outputs.mapped,
                 histories[len(histories) - len(mapped) :],
                 op.outer_nitsot(self.outer),
                 op.outer_nitsot(self.node.inputs),
@@ -381,118 +253,6 @@ class _Lowering:
             return self.loop.Identity(self.going)
         return self.loop.Not(self.loop.cast(results[-1], "bool"))
 
-    def _mit_mot_output(self, group: int, histories: dict[int, _History]) -> ir.Value:
-        """Return a buffer with what was written to it, the last write to each place winning."""
-        onnx, buffer = self.onnx, self.op.outer_mitmot(self.outer)[group]
-        dims = dims_of(buffer)
-        for offset in sorted(histories, reverse=True):
-            trace = self._with_row_shape(histories[offset].trace, buffer)
-            end = onnx.Add(onnx.Shape(trace, start=0, end=1), offset)
-            parts = [onnx.Slice(buffer, [0], [offset], [0])] if offset else []
-            parts += [trace, onnx.Slice(buffer, end, onnx.ints([_END]), onnx.ints([0]))]
-            buffer = onnx.Concat(*parts, axis=0)
-            buffer.shape = None if dims is None else ir.Shape(dims)
-        return buffer
-
-    def _recurrent_output(
-        self, history: _History, buffer: ir.Value, variable: Variable
-    ) -> ir.Value:
-        """Return initial values and trace as PyTensor keeps them: the last that fit the buffer."""
-        onnx = self.onnx
-        if history.is_kept:
-            n_kept, size = len(history.final), onnx.dims(buffer)[0]
-            first = None if size == n_kept else onnx.Sub(n_kept, onnx.sizes(buffer, 0, 1))
-            return self._joined(history.final, first)
-        n_initial = len(history.initial)
-        rows = [onnx.Unsqueeze(x, [0]) for x in reversed(history.initial)]
-        trace = self._with_row_shape(history.trace, buffer)
-        whole = onnx.Concat(*rows, trace, axis=0)
-        return self._fit(whole, None, variable, n_initial, buffer)
-
-    def _mapped_output(self, history: _History, size: ir.Value, variable: Variable) -> ir.Value:
-        """Return what is computed without recurrence, the last that are asked for."""
-        if not history.is_kept:
-            assert history.trace is not None
-            return self._fit(history.trace, size, variable, 0)
-        n_steps, n_kept = self.n_steps, len(history.final)
-        if n_steps.const_value is not None:
-            return self._joined(history.final, None)
-        missing = self.onnx.Max(self.onnx.Sub(n_kept, n_steps), 0)
-        return self._joined(history.final, self.onnx.Unsqueeze(missing, [0]))
-
-    def _joined(self, newest_first: list[ir.Value], first: ir.Value | None) -> ir.Value:
-        """Return values in the order of the steps, all or from a position on."""
-        onnx = self.onnx
-        rows = [onnx.Unsqueeze(x, [0]) for x in reversed(newest_first)]
-        joined = onnx.Concat(*rows, axis=0) if len(rows) > 1 else rows[0]
-        if first is None:
-            return joined
-        return onnx.Slice(joined, first, onnx.ints([_END]), onnx.ints([0]))
-
-    def _with_row_shape(self, trace: ir.Value | None, buffer: ir.Value) -> ir.Value:
-        """Return a trace whose rows have the shape of a buffer's, even if there are none."""
-        assert trace is not None
-        dims = dims_of(buffer)
-        if self._runs_at_least_once() or dims is None or all(isinstance(d, int) for d in dims[1:]):
-            return trace
-        onnx = self.onnx
-        shape = onnx.Concat(
-            onnx.Shape(trace, start=0, end=1), onnx.sizes(buffer, 1, len(dims)), axis=0
-        )
-        reshaped = onnx.Reshape(trace, shape, allowzero=1)
-        reshaped.shape = ir.Shape((None, *dims[1:]))
-        return reshaped
-
-    def _fit(
-        self,
-        whole: ir.Value,
-        size: ir.Value | None,
-        variable: Variable,
-        n_initial: int,
-        buffer: ir.Value | None = None,
-    ) -> ir.Value:
-        """Return the last rows that a buffer holds; one that is too long ends in zeros.
-
-        The latter happens to gradients that are truncated, as they are not computed for all steps.
-        """
-        if self._is_exact(variable, n_initial):
-            return whole
-        onnx = self.onnx
-        if size is None:
-            assert buffer is not None
-            size = onnx.size(buffer, 0)
-        size = onnx.Reshape(onnx.cast(size, "int64"), onnx.ints([1]))
-        rank = len(onnx.dims(whole))
-        n_rows = onnx.Shape(whole, start=0, end=1)
-        missing = onnx.Max(onnx.Sub(size, n_rows), 0)
-        start = onnx.Max(onnx.Sub(n_rows, size), 0)
-        last = onnx.Slice(whole, start, onnx.ints([_END]), onnx.ints([0]))
-        # The size that PyTensor reduces the trace to, for all but its last steps, is a constant.
-        is_reduced = isinstance(variable, Constant) and self.n_steps.const_value is None
-        if self.info.as_while or is_reduced:
-            return last
-        zero = onnx.constant(np.zeros((), dtype_of(whole).numpy()))
-        shape = (
-            missing
-            if rank == 1
-            else onnx.Concat(missing, onnx.Shape(whole, start=1, end=rank), axis=0)
-        )
-        return onnx.Concat(last, onnx.Expand(zero, shape), axis=0)
-
-    def _is_exact(self, variable: Variable, n_initial: int) -> bool:
-        """Return whether a buffer is known to hold all of an output and no more."""
-        n_steps = self.node.inputs[0]
-        size = _buffer_size(variable) if n_initial else variable
-        if size is None:
-            return False
-        if isinstance(size, Constant) and isinstance(n_steps, Constant):
-            return int(size.data) == int(n_steps.data) + n_initial
-        return _is_sum(size, n_steps, n_initial)
-
-
-_END = np.iinfo(np.int64).max
-_MOST_CARRIED = 8
-
 
 def _declared(name: str, dtype: ir.DataType, dims: Dims | None) -> ir.Value:
     shape = None if dims is None else ir.Shape(_sizes_only(dims))
@@ -501,78 +261,3 @@ def _declared(name: str, dtype: ir.DataType, dims: Dims | None) -> ir.Value:
 
 def _sizes_only(dims: Dims) -> list[Dim]:
     return [d if isinstance(d, int) else None for d in dims]
-
-
-def _nearest_later(writes: Sequence[int], tap: int) -> int | None:
-    return min((o for o in writes if o > tap), default=None)
-
-
-def _written_to_fresh_buffer(variable: Variable) -> Variable | None:
-    """Return what `set_subtensor(empty[:k], rows)` put first into a buffer, one row for each k."""
-    node = variable.owner
-    if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
-        return None
-    empty, rows, *bounds = node.inputs
-    (index,) = node.op.idx_list if len(node.op.idx_list) == 1 else (None,)
-    starts_first = isinstance(index, slice) and index.start is None and index.step is None
-    if not starts_first or empty.owner is None or not isinstance(empty.owner.op, AllocEmpty):
-        return None
-    stop = bounds[0] if len(bounds) == 1 else None
-    n_rows = rows.type.shape[0] if rows.type.ndim else None
-    is_whole = isinstance(stop, Constant) and n_rows == int(stop.data)
-    return rows if is_whole else None
-
-
-def _buffer_size(variable: Variable) -> Variable | None:
-    """Return the length of a buffer that PyTensor allocated for a scan."""
-    owner = variable.owner
-    if owner is not None and isinstance(owner.op, IncSubtensor):
-        owner = owner.inputs[0].owner
-    if owner is None or not isinstance(owner.op, AllocEmpty):
-        return None
-    return owner.inputs[0]
-
-
-def _is_sum(size: Variable, n_steps: Variable, n_initial: int) -> bool:
-    """Return whether an expression is the number of steps plus a constant."""
-    size, n_steps = _unwrapped(size), _unwrapped(n_steps)
-    if n_initial == 0:
-        return size is n_steps
-    return any(
-        int(constant.data) == n_initial and other is n_steps
-        for constant, other in _constant_operands(size, Add)
-    )
-
-
-def _most_steps(size: Variable | None, n_steps: Variable, n_initial: int) -> int | None:
-    """Return the constant c where a size is the lesser of c and the steps, plus a constant."""
-    if size is None:
-        return None
-    for constant, other in _constant_operands(size, Add):
-        for limit, count in _constant_operands(other, Minimum):
-            if int(constant.data) == n_initial and count is _unwrapped(n_steps):
-                return int(limit.data)
-    return None
-
-
-def _constant_operands(
-    variable: Variable, scalar_op: type[ScalarOp]
-) -> list[tuple[Constant, Variable]]:
-    """Return the constant and the other operand of a scalar operation, nothing where not such."""
-    node = _unwrapped(variable).owner
-    if node is None or len(node.inputs) != 2:
-        return []
-    if not isinstance(getattr(node.op, "scalar_op", node.op), scalar_op):
-        return []
-    first, second = map(_unwrapped, node.inputs)
-    pairs = [(first, second), (second, first)]
-    return [(a, b) for a, b in pairs if isinstance(a, Constant)]
-
-
-def _unwrapped(variable: Variable) -> Variable:
-    """Return what stands behind conversions between tensors and scalars."""
-    while variable.owner is not None and isinstance(
-        variable.owner.op, TensorFromScalar | ScalarFromTensor
-    ):
-        (variable,) = variable.owner.inputs
-    return variable

@@ -1,0 +1,170 @@
+"""The values of earlier steps that a loop carries, one for each tap."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.scan.op import Scan
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import constant_ints, dims_of
+from pytensor_onnx.dispatch.scan_buffers import (
+    buffer_size,
+    most_steps,
+    nearest_later,
+    written_to_fresh_buffer,
+)
+
+_MOST_CARRIED = 8
+
+
+@dataclass
+class History:
+    """The latest values of one output, the newest first, carried from step to step.
+
+    Some outputs keep no more than these, and then nothing is stacked.
+    """
+
+    initial: list[ir.Value]
+    is_kept: bool = False
+    past: list[ir.Value] = field(default_factory=list)
+    final: list[ir.Value] = field(default_factory=list)
+    trace: ir.Value | None = None
+
+
+class Histories:
+    """Finds what the outputs of a Scan start from, and what of it a loop must carry.
+
+    Parameters
+    ----------
+    op, node
+        The Scan and its Apply node.
+    onnx
+        Builder around the loop.
+    outer
+        The inputs of the Scan.
+    carry
+        Called with a value that the loop starts from; returns what a step gets.
+    """
+
+    def __init__(
+        self,
+        op: Scan,
+        node: Apply,
+        onnx: Builder,
+        outer: list[ir.Value],
+        carry: Callable[[ir.Value], ir.Value],
+    ) -> None:
+        self.op, self.node, self.onnx, self.outer, self.carry = op, node, onnx, outer, carry
+
+    def recurrent(self) -> list[History]:
+        """Return the history of each recurrent output."""
+        op, info = self.op, self.op.info
+        buffers = op.outer_mitsot(self.outer) + op.outer_sitsot(self.outer)
+        variables = op.outer_mitsot(self.node.inputs) + op.outer_sitsot(self.node.inputs)
+        histories = []
+        for buffer, variable, taps in zip(
+            buffers, variables, info.mit_sot_in_slices + info.sit_sot_in_slices, strict=True
+        ):
+            length = -min(taps)
+            initial = self._initial_rows(variable, buffer)
+            source = buffer if initial is None else initial
+            rows = [self._row(source, i) for i in range(length)][::-1]
+            kept = self._rows_kept(buffer, variable, length)
+            # Only as many rows are returned as there are values, so that any may fill up the rest.
+            filling = [rows[-1]] * ((kept or length) - length)
+            histories.append(self._history([*rows, *filling], is_kept=kept is not None))
+        return histories
+
+    def mapped(self) -> list[History | None]:
+        """Return the history of each output without recurrence; None for those to be stacked."""
+        n_outer = len(self.node.outputs) - self.op.info.n_nit_sot - self.op.info.n_untraced_sit_sot
+        return [
+            self._mapped_history(size, variable)
+            for size, variable in zip(
+                self.op.outer_nitsot(self.node.inputs),
+                self.node.outputs[n_outer : n_outer + self.op.info.n_nit_sot],
+                strict=True,
+            )
+        ]
+
+    def mit_mot(self) -> list[dict[int, History]]:
+        """Return, for each buffer that is read and written, the histories of its written offsets.
+
+        What is read at offset t was written by the nearest later offset o, o - t steps before.
+        """
+        groups = []
+        for buffer, reads, writes in zip(
+            self.op.outer_mitmot(self.outer),
+            self.op.info.normalized_mit_mot_in_slices,
+            self.op.info.normalized_mit_mot_out_slices,
+            strict=True,
+        ):
+            depths = dict.fromkeys(writes, 0)
+            for tap in reads:
+                written = nearest_later(writes, tap)
+                if written is not None:
+                    depths[written] = max(depths[written], written - tap)
+            groups.append(
+                {
+                    o: self._history([self._row(buffer, o - k) for k in range(1, depth + 1)])
+                    for o, depth in depths.items()
+                }
+            )
+        return groups
+
+    def _history(self, initial: list[ir.Value], *, is_kept: bool = False) -> History:
+        return History(initial, is_kept, [self.carry(x) for x in initial])
+
+    def _rows_kept(self, buffer: ir.Value, variable: Variable, n_initial: int) -> int | None:
+        """Return how many of the latest values a buffer holds at most, None where not a few."""
+        dims, n_steps = dims_of(buffer), self.node.inputs[0]
+        size = None if dims is None else dims[0]
+        if size == n_initial:
+            return n_initial
+        if self.op.info.as_while:
+            return None
+        if isinstance(size, int) and isinstance(n_steps, Constant):
+            is_filled = size <= int(n_steps.data) + n_initial
+            return size if is_filled and size <= _MOST_CARRIED else None
+        limit = most_steps(buffer_size(variable), n_steps, n_initial)
+        return limit + n_initial if limit and limit + n_initial <= _MOST_CARRIED else None
+
+    def _mapped_history(self, size: Variable, variable: Variable) -> History | None:
+        n_steps, row = self.node.inputs[0], variable.type.shape[1:]
+        if not isinstance(size, Constant) or None in row:
+            return None
+        kept = int(size.data)
+        is_filled = not isinstance(n_steps, Constant) or kept <= int(n_steps.data)
+        if not 0 < kept <= (1 if self.op.info.as_while else _MOST_CARRIED) or not is_filled:
+            return None
+        nothing = self.onnx.constant(np.zeros(row, variable.type.dtype))
+        return self._history([nothing] * kept, is_kept=True)
+
+    def _initial_rows(self, variable: Variable, buffer: ir.Value) -> ir.Value | None:
+        """Return what was put into a fresh buffer before the loop, None where that is not known.
+
+        What is written to a buffer broadcasts along its rows.
+        """
+        written = written_to_fresh_buffer(variable)
+        value = None if written is None else self.onnx.peek(written)
+        dims, whole = dims_of(value), dims_of(buffer)
+        if value is None or not dims or whole is None or len(dims) != len(whole):
+            return None
+        canonical = self.onnx.scope.canonical_dim
+        if [*map(canonical, dims[1:])] == [*map(canonical, whole[1:])]:
+            return value
+        return self.onnx.Expand(
+            value,
+            self.onnx.Concat(self.onnx.ints([1]), self.onnx.sizes(buffer, 1, len(whole)), axis=0),
+        )
+
+    def _row(self, buffer: ir.Value, position: int) -> ir.Value:
+        producer = buffer.producer()
+        if producer is not None and producer.op_type == "Unsqueeze":
+            operand, axes = producer.inputs
+            if constant_ints(axes) == [0] and operand is not None:
+                return operand
+        return self.onnx.Gather(buffer, np.int64(position), axis=0)

@@ -1,0 +1,146 @@
+"""What a Scan returns, put together from what its loop stacked and carried."""
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.scan.op import Scan
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import dims_of
+from pytensor_onnx.dispatch.scan_buffers import buffer_size, is_sum
+from pytensor_onnx.dispatch.scan_history import History
+from pytensor_onnx.inference import dtype_of
+
+_END = np.iinfo(np.int64).max
+
+
+class Outputs:
+    """Puts the outputs of a Scan together in the buffers that PyTensor asks for.
+
+    Parameters
+    ----------
+    op, node
+        The Scan and its Apply node.
+    onnx
+        Builder around the loop.
+    n_steps
+        Number of steps.
+    """
+
+    def __init__(self, op: Scan, node: Apply, onnx: Builder, n_steps: ir.Value) -> None:
+        self.op, self.node, self.onnx, self.n_steps = op, node, onnx, n_steps
+
+    def mit_mot(self, buffer: ir.Value, histories: dict[int, History]) -> ir.Value:
+        """Return a buffer with what was written to it, the last write to each place winning."""
+        onnx = self.onnx
+        dims = dims_of(buffer)
+        for offset in sorted(histories, reverse=True):
+            trace = self._with_row_shape(histories[offset].trace, buffer)
+            end = onnx.Add(onnx.Shape(trace, start=0, end=1), offset)
+            parts = [onnx.Slice(buffer, [0], [offset], [0])] if offset else []
+            parts += [trace, onnx.Slice(buffer, end, onnx.ints([_END]), onnx.ints([0]))]
+            buffer = onnx.Concat(*parts, axis=0)
+            buffer.shape = None if dims is None else ir.Shape(dims)
+        return buffer
+
+    def recurrent(self, history: History, buffer: ir.Value, variable: Variable) -> ir.Value:
+        """Return initial values and trace as PyTensor keeps them: the last that fit the buffer."""
+        onnx = self.onnx
+        if history.is_kept:
+            n_kept, size = len(history.final), onnx.dims(buffer)[0]
+            first = None if size == n_kept else onnx.Sub(n_kept, onnx.sizes(buffer, 0, 1))
+            return self._joined(history.final, first)
+        n_initial = len(history.initial)
+        rows = [onnx.Unsqueeze(x, [0]) for x in reversed(history.initial)]
+        trace = self._with_row_shape(history.trace, buffer)
+        whole = onnx.Concat(*rows, trace, axis=0)
+        return self._fit(whole, None, variable, n_initial, buffer)
+
+    def mapped(self, history: History, size: ir.Value, variable: Variable) -> ir.Value:
+        """Return what is computed without recurrence, the last that are asked for."""
+        if not history.is_kept:
+            assert history.trace is not None
+            return self._fit(history.trace, size, variable, 0)
+        n_steps, n_kept = self.n_steps, len(history.final)
+        if n_steps.const_value is not None:
+            return self._joined(history.final, None)
+        missing = self.onnx.Max(self.onnx.Sub(n_kept, n_steps), 0)
+        return self._joined(history.final, self.onnx.Unsqueeze(missing, [0]))
+
+    def _joined(self, newest_first: list[ir.Value], first: ir.Value | None) -> ir.Value:
+        """Return values in the order of the steps, all or from a position on."""
+        onnx = self.onnx
+        rows = [onnx.Unsqueeze(x, [0]) for x in reversed(newest_first)]
+        joined = onnx.Concat(*rows, axis=0) if len(rows) > 1 else rows[0]
+        if first is None:
+            return joined
+        return onnx.Slice(joined, first, onnx.ints([_END]), onnx.ints([0]))
+
+    def _with_row_shape(self, trace: ir.Value | None, buffer: ir.Value) -> ir.Value:
+        """Return a trace whose rows have the shape of a buffer's, even if there are none."""
+        assert trace is not None
+        dims = dims_of(buffer)
+        if (
+            runs_at_least_once(self.n_steps)
+            or dims is None
+            or all(isinstance(d, int) for d in dims[1:])
+        ):
+            return trace
+        onnx = self.onnx
+        shape = onnx.Concat(
+            onnx.Shape(trace, start=0, end=1), onnx.sizes(buffer, 1, len(dims)), axis=0
+        )
+        reshaped = onnx.Reshape(trace, shape, allowzero=1)
+        reshaped.shape = ir.Shape((None, *dims[1:]))
+        return reshaped
+
+    def _fit(
+        self,
+        whole: ir.Value,
+        size: ir.Value | None,
+        variable: Variable,
+        n_initial: int,
+        buffer: ir.Value | None = None,
+    ) -> ir.Value:
+        """Return the last rows that a buffer holds; one that is too long ends in zeros.
+
+        The latter happens to gradients that are truncated, as they are not computed for all steps.
+        """
+        if self._is_exact(variable, n_initial):
+            return whole
+        onnx = self.onnx
+        if size is None:
+            assert buffer is not None
+            size = onnx.size(buffer, 0)
+        size = onnx.Reshape(onnx.cast(size, "int64"), onnx.ints([1]))
+        rank = len(onnx.dims(whole))
+        n_rows = onnx.Shape(whole, start=0, end=1)
+        missing = onnx.Max(onnx.Sub(size, n_rows), 0)
+        start = onnx.Max(onnx.Sub(n_rows, size), 0)
+        last = onnx.Slice(whole, start, onnx.ints([_END]), onnx.ints([0]))
+        # The size that PyTensor reduces the trace to, for all but its last steps, is a constant.
+        is_reduced = isinstance(variable, Constant) and self.n_steps.const_value is None
+        if self.op.info.as_while or is_reduced:
+            return last
+        zero = onnx.constant(np.zeros((), dtype_of(whole).numpy()))
+        shape = (
+            missing
+            if rank == 1
+            else onnx.Concat(missing, onnx.Shape(whole, start=1, end=rank), axis=0)
+        )
+        return onnx.Concat(last, onnx.Expand(zero, shape), axis=0)
+
+    def _is_exact(self, variable: Variable, n_initial: int) -> bool:
+        """Return whether a buffer is known to hold all of an output and no more."""
+        n_steps = self.node.inputs[0]
+        size = buffer_size(variable) if n_initial else variable
+        if size is None:
+            return False
+        if isinstance(size, Constant) and isinstance(n_steps, Constant):
+            return int(size.data) == int(n_steps.data) + n_initial
+        return is_sum(size, n_steps, n_initial)
+
+
+def runs_at_least_once(n_steps: ir.Value) -> bool:
+    """Return whether a number of steps is known not to be zero."""
+    return n_steps.const_value is not None and int(n_steps.const_value.numpy()) > 0
