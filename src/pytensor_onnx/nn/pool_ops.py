@@ -30,6 +30,9 @@ class Pool(NetworkOp):
     __props__: tuple[str, ...] = ("windows",)
     windows: Windows
 
+    def __str__(self) -> str:
+        return f"{type(self).__name__}{{{self.windows}}}"
+
     def counts(self, x: TensorVariable) -> list[int | TensorVariable]:
         """Return the number of windows along each spatial axis of an array."""
         return [
@@ -153,6 +156,10 @@ class AveragePool(Pool):
     __props__ = ("windows", "count_include_pad")
     count_include_pad: bool
 
+    def __str__(self) -> str:
+        padding = ", count_include_pad" if self.count_include_pad else ""
+        return f"AveragePool{{{self.windows}{padding}}}"
+
     def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
         """Divide the sum by the number of cells."""
         dtype = x.type.dtype
@@ -193,6 +200,9 @@ class LpPool(Pool):
 
     __props__ = ("windows", "p")
     p: int
+
+    def __str__(self) -> str:
+        return f"LpPool{{{self.windows}, p={self.p}}}"
 
     def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
         """Take the root of the sum of powers."""

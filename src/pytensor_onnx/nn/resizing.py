@@ -44,6 +44,11 @@ class Resize(NetworkOp):
     scales: tuple[Fraction, ...] | None
     interpolation: Interpolation
 
+    def __str__(self) -> str:
+        scales = tuple(map(float, self.scales or ()))
+        target = f"sizes={self.sizes}" if self.scales is None else f"scales={scales}"
+        return f"Resize{{{target}, {self.interpolation.mode}, {self.interpolation.coordinates}}}"
+
     def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
         """Interpolate along one axis after the other."""
         dtype = x.type.dtype

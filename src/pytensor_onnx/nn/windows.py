@@ -37,6 +37,15 @@ class Windows:
     dilation: tuple[int, ...]
     ceil_mode: bool
 
+    def __str__(self) -> str:
+        """Name what is not as by default."""
+        options = [f"window={self.window}"]
+        options += [f"stride={self.stride}"] if self.stride != self.window else []
+        options += [f"padding={self.padding}"] if any(map(any, self.padding)) else []
+        options += [f"dilation={self.dilation}"] if max(self.dilation) > 1 else []
+        options += ["ceil_mode"] if self.ceil_mode else []
+        return ", ".join(options)
+
     @property
     def rank(self) -> int:
         """The number of spatial axes."""
