@@ -124,6 +124,14 @@ def test_a_scale_that_is_not_finite_stays():
     assert op_types(export_onnx([x], y, verify=False)) == ["Conv", "Mul"]
 
 
+def test_filters_that_would_overflow_stay():
+    x = pt.tensor("x", dtype="float16", shape=(1, 1, 2, 2))
+    y = conv2d(x, np.full((1, 1, 1, 1), 100, "float16")) * np.float16(1000)
+    program = export_onnx([x], y, verify=False)
+    small = np.full((1, 1, 2, 2), 1e-4, "float16")
+    np.testing.assert_allclose(program(small), 10 * small * 1e4, rtol=1e-2)
+
+
 def test_sequences_are_folded_too():
     x = pt.tensor("x", dtype="float32", shape=(None, 2, 7))
     y = conv1d(x, values(3, 2, 3)) + values(3)[:, None]

@@ -131,11 +131,13 @@ def _normalisation(node: ir.Node) -> _Affine | None:
 
 
 def _scaled(conv: ir.Node, scale: np.ndarray, shift: np.ndarray | None) -> _Affine | None:
-    """Return the change if filters and bias are constant, and the scale is a number everywhere."""
-    if _constant(conv.inputs[1]) is None or not np.isfinite(scale).all():
-        return None
+    """Return the change if filters and bias are constant, and none of them becomes infinite."""
     bias = _bias(conv)
-    return None if bias is not None and _constant(bias) is None else _Affine(conv, scale, shift)
+    if _constant(conv.inputs[1]) is None or (bias is not None and _constant(bias) is None):
+        return None
+    with np.errstate(all="ignore"):
+        filters = _scaled_filters(conv, scale).astype(dtype_of(conv.inputs[1]).numpy())
+    return _Affine(conv, scale, shift) if np.isfinite(filters).all() else None
 
 
 def _channel_axis(operand: ir.Value, conv: ir.Node) -> int | None:
