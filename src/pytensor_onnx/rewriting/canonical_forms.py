@@ -47,7 +47,7 @@ def distribute_factors(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     for terms in sums:
         if terms is None or any(terms_of(fgraph, term, PRODUCTS) is None for term in terms):
             return None
-    if all(len(terms or ()) == 1 for terms in sums):
+    if sums == [[factor] for factor in factors]:
         return None
     return local_greedy_distributor.transform(fgraph, node) or None
 
