@@ -175,3 +175,14 @@ def test_mask_and_scale_of_attention_are_kept():
     inputs = [q, k.owner.inputs[0], v.owner.inputs[0], mask]
     values = [RNG.normal(size=shape) for shape in ((1, 4, 3, 2),) * 3 + ((1, 4, 3, 3),)]
     compare_onnx_and_py(inputs, output, values, rtol=1e-11)
+
+
+def test_one_query_for_several_masks_or_keys_is_repeated():
+    q = variable("q", 1, 2, 1, 4)
+    k, v = (variable(name, None, 2, 3, 4) for name in "kv")
+    mask = variable("mask", 5, 3)
+    attend = layers.scaled_dot_product_attention
+    results = [attend(q, k, v, mask=mask), attend(q, k, v)]
+    shapes = ((1, 2, 1, 4), (2, 2, 3, 4), (2, 2, 3, 4), (5, 3))
+    values = [RNG.normal(size=shape) for shape in shapes]
+    compare_onnx_and_py([q, k, v, mask], results, values, rtol=1e-11)

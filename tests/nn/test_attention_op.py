@@ -245,6 +245,8 @@ def test_batches_that_differ_are_refused():
         (((2, 4, 3, 5),) * 3, {"q_num_heads": 4}, ValueError, "numbers of heads"),
         (((2, 4, 3, 5),) * 3, {"past_key": pt.tensor4("p")}, ValueError, "together"),
         (((2, 4, 3, 5),) * 3, {"mask": pt.lmatrix("m")}, TypeError, "mask of bool or float64"),
+        (((2, 4, 3, 5),) * 3, {"mask": np.ones((4, 3))}, ValueError, "mask that broadcasts"),
+        (((2, 3, 12),) * 3, {"mask": np.ones((2, 1, 3)), "q_num_heads": 4}, ValueError, "mask"),
     ],
 )
 def test_what_does_not_fit_is_named(shapes, options, error, message):
@@ -257,3 +259,16 @@ def test_dtypes_do_not_mix():
     q, k = pt.tensor4("q", dtype="float32"), pt.tensor4("k", dtype="float64")
     with pytest.raises(TypeError, match="floats of one dtype"):
         attention(q, k, k)
+
+
+def test_one_batch_of_queries_is_repeated_for_several_of_keys():
+    q, k, v = arrays("float32")
+    one = pt.tensor("q", dtype="float32", shape=(1, *q.shape[1:]))
+    keys, values = symbols([k, v], ("k", "v"))
+    result = attention(one, keys, values)
+    outputs = [result, result.shape]
+    program = export_onnx([one, keys, values], outputs, opset_version=23)
+    found, shape = program(q[:1], k, v)
+    expected = define(np.repeat(q[:1], B, axis=0), k, v)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert tuple(shape) == expected.shape

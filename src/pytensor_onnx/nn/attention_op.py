@@ -115,12 +115,14 @@ class Attention(NetworkOp):
     ) -> list[list[Variable]]:
         """Tell the sizes from those of the inputs."""
         q, k, v, *others = input_shapes
+        sizes = zip(node.inputs[:3], input_shapes, strict=False)
+        batch = next((shape[0] for x, shape in sizes if x.type.shape[0] != 1), q[0])
         if self.q_num_heads:
             known = node.outputs[0].type.shape[2]
             groups = self.q_num_heads // self.kv_num_heads
-            shapes = [[q[0], q[1], v[2] * groups if known is None else pt.constant(known)]]
+            shapes = [[batch, q[1], v[2] * groups if known is None else pt.constant(known)]]
         else:
-            shapes = [[*q[:3], v[3]]]
+            shapes = [[batch, *q[1:3], v[3]]]
         if self.has_past:
             length = k[1 if self.q_num_heads else 2]
             shapes += [[*past[:2], past[2] + length, past[3]] for past in others[-2:]]
@@ -138,9 +140,12 @@ class Attention(NetworkOp):
             return plain.emit(onnx, *inputs) or convert_inner(
                 rewritten_inner_graph(plain), onnx, inputs
             )
+        repeats = len({onnx.dims(x)[0] == 1 for x in inputs}) > 1
         ends = self.is_causal and self.ends_together
-        open_case = ends or self.has_mask or self.softcap or inputs[0].dtype == ir.DataType.DOUBLE
-        if onnx.scope.opset_version < OPERATOR_OPSET or open_case:
+        is_narrower = inputs[0].dtype == ir.DataType.DOUBLE
+        if repeats or ends or self.has_mask or self.softcap or is_narrower:
+            return None
+        if onnx.scope.opset_version < OPERATOR_OPSET:
             return None
         q, k, v, *past = inputs
         heads = {"q_num_heads": self.q_num_heads, "kv_num_heads": self.kv_num_heads}
@@ -171,8 +176,10 @@ class Attention(NetworkOp):
         if onnx.in_branch or onnx.in_function:
             return
         q, k, v, *past = (onnx.dims(x) for x in (*inputs[:3], *inputs[3 + self.has_mask :]))
-        for dims in (k, v, *past):
-            onnx.scope.equate_dims(q[0], dims[0])
+        # PyTensor repeats a batch that is known to have a size of one.
+        batches = [dims[0] for dims in (q, k, v, *past) if dims[0] != 1]
+        for size in batches[1:]:
+            onnx.scope.equate_dims(batches[0], size)
         length = 1 if self.q_num_heads else 2
         onnx.scope.equate_dims(k[length], v[length])
         if past:
@@ -247,6 +254,7 @@ def attention(
     masks = [] if mask is None else [_as_mask(mask, q.type.dtype)]
     _check_arrays(q, k, v, past)
     heads = _numbers_of_heads(q, k, q_num_heads, kv_num_heads)
+    _check_masks(q, masks, heads[0])
     op = Attention(
         q_num_heads=heads[0],
         kv_num_heads=heads[1],
@@ -320,6 +328,18 @@ def _check_arrays(
         raise ValueError(f"attention takes q, k and v of rank 3, or all of rank 4; got {ranks}")
     if any(x.type.ndim != 4 for x in past):
         raise ValueError(f"attention takes past keys and values of rank 4; got {ranks}")
+
+
+def _check_masks(q: TensorVariable, masks: Sequence[TensorVariable], heads: int) -> None:
+    batch, second, third, *_ = q.type.shape
+    scores = (batch, heads, second) if heads else (batch, second, third)
+    for mask in masks:
+        pairs = zip(scores[::-1], mask.type.shape[-2::-1], strict=False)
+        if any(size is not None and other not in (None, 1, size) for size, other in pairs):
+            raise ValueError(
+                f"attention takes a mask that broadcasts to {(*scores, None)}; got one of shape "
+                f"{mask.type.shape}"
+            )
 
 
 def _numbers_of_heads(

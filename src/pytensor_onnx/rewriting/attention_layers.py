@@ -1,5 +1,7 @@
 """Attention layers of pytensor-ml become attention of `nn`, heads in the last axis."""
 
+from collections.abc import Sequence
+
 import pytensor.tensor as pt
 from pytensor.compile.builders import SymbolicOp
 from pytensor.compile.mode import optdb
@@ -28,6 +30,11 @@ def attend_as_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
         return None
     if any(mask.type.dtype != q.type.dtype or mask.type.ndim > 4 for mask in masks):
         return None
+    scores = (*q.type.shape[:3], k.type.shape[2])
+    if len({x.type.shape[0] == 1 for x in (q, k, v)}) > 1 or any(
+        _is_repeated(scores, mask) for mask in masks
+    ):
+        return None
     if any(len(fgraph.clients[x]) > 1 for x in (q, k, v)):
         return None
     from pytensor_onnx.nn.attention_op import Attention
@@ -46,6 +53,12 @@ def attend_as_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     result = pt.split_dims(merged, shape=(heads, sizes[1]), axis=2).dimshuffle(0, 2, 1, 3)
     result.name = node.outputs[0].name
     return [result]
+
+
+def _is_repeated(scores: Sequence[int | None], mask: Variable) -> bool:
+    """Return whether a mask has several elements along an axis where the scores have one."""
+    sizes = zip(scores[::-1], mask.type.shape[::-1], strict=False)
+    return any(size == 1 and other != 1 for size, other in sizes)
 
 
 def _merged(x: TensorVariable) -> TensorVariable:
