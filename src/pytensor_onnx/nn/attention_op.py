@@ -13,6 +13,12 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import sum_dim
 from pytensor_onnx.dispatch.basic import convert_inner
+from pytensor_onnx.nn.attention_checks import (
+    as_mask,
+    check_arrays,
+    check_masks,
+    numbers_of_heads,
+)
 from pytensor_onnx.nn.base import NetworkOp, rewritten_inner_graph
 
 OPERATOR_OPSET = 23
@@ -251,10 +257,10 @@ def attention(
     if (past_key is None) != (past_value is None):
         raise ValueError("attention takes past_key and past_value together, or neither")
     past = [] if past_key is None else [pt.as_tensor(past_key), pt.as_tensor(past_value)]
-    masks = [] if mask is None else [_as_mask(mask, q.type.dtype)]
-    _check_arrays(q, k, v, past)
-    heads = _numbers_of_heads(q, k, q_num_heads, kv_num_heads)
-    _check_masks(q, masks, heads[0])
+    masks = [] if mask is None else [as_mask(mask, q.type.dtype)]
+    check_arrays(q, k, v, past)
+    heads = numbers_of_heads(q, k, q_num_heads, kv_num_heads)
+    check_masks(q, masks, heads[0])
     op = Attention(
         q_num_heads=heads[0],
         kv_num_heads=heads[1],
@@ -305,65 +311,3 @@ def _grouped_mask(mask: TensorVariable, groups: tuple[int, int]) -> TensorVariab
     if mask.type.shape[axis] == 1:
         return pt.expand_dims(mask, axis)
     return pt.split_dims(mask, shape=groups, axis=axis)
-
-
-def _as_mask(mask: Any, dtype: str) -> TensorVariable:
-    mask = pt.as_tensor(mask)
-    if mask.type.dtype not in ("bool", dtype):
-        raise TypeError(f"attention takes a mask of bool or {dtype}; got {mask.type.dtype}")
-    if mask.type.ndim > 4:
-        raise ValueError(f"attention takes a mask of at most 4 dimensions; got {mask.type.ndim}")
-    return mask
-
-
-def _check_arrays(
-    q: TensorVariable, k: TensorVariable, v: TensorVariable, past: Sequence[TensorVariable]
-) -> None:
-    arrays = {"q": q, "k": k, "v": v, **dict(zip(("past_key", "past_value"), past, strict=False))}
-    dtypes = {name: x.type.dtype for name, x in arrays.items()}
-    if len({*dtypes.values()}) > 1 or not q.type.dtype.startswith("float"):
-        raise TypeError(f"attention takes floats of one dtype; got {dtypes}")
-    ranks = {name: x.type.ndim for name, x in arrays.items()}
-    if q.type.ndim not in (3, 4) or not q.type.ndim == k.type.ndim == v.type.ndim:
-        raise ValueError(f"attention takes q, k and v of rank 3, or all of rank 4; got {ranks}")
-    if any(x.type.ndim != 4 for x in past):
-        raise ValueError(f"attention takes past keys and values of rank 4; got {ranks}")
-
-
-def _check_masks(q: TensorVariable, masks: Sequence[TensorVariable], heads: int) -> None:
-    batch, second, third, *_ = q.type.shape
-    scores = (batch, heads, second) if heads else (batch, second, third)
-    for mask in masks:
-        pairs = zip(scores[::-1], mask.type.shape[-2::-1], strict=False)
-        if any(size is not None and other not in (None, 1, size) for size, other in pairs):
-            raise ValueError(
-                f"attention takes a mask that broadcasts to {(*scores, None)}; got one of shape "
-                f"{mask.type.shape}"
-            )
-
-
-def _numbers_of_heads(
-    q: TensorVariable, k: TensorVariable, q_num_heads: int | None, kv_num_heads: int | None
-) -> tuple[int, int]:
-    merged = q.type.ndim == 3
-    if merged == (q_num_heads is None) or (kv_num_heads is not None and not merged):
-        raise ValueError("attention takes numbers of heads with arrays of rank 3, and only then")
-    if merged:
-        heads, fewer = q_num_heads, kv_num_heads or q_num_heads
-    else:
-        heads, fewer = q.type.shape[1], k.type.shape[1]
-    if heads and fewer and heads % fewer:
-        raise ValueError(
-            f"attention: {heads} heads of queries do not make groups for {fewer} of keys"
-        )
-    if not merged:
-        return 0, 0
-    assert heads is not None
-    assert fewer is not None
-    for name, x, number in (("q", q, heads), ("k", k, fewer)):
-        width = x.type.shape[2]
-        if width is not None and width % number:
-            raise ValueError(
-                f"attention: {name} has width {width}, which {number} heads do not share"
-            )
-    return heads, fewer
