@@ -290,4 +290,4 @@ def test_inner_graph_of_an_op_that_is_an_operator_is_left_alone(x):
     f = pytensor.function([x], y, mode="ONNX")
     (op,) = (node.op for node in f.maker.fgraph.toposort())
     assert op == y.owner.op
-    np.testing.assert_array_equal(f([[-1.0, 2.0]]), [[0.0, 2.0]])
+    np.testing.assert_array_equal(f([-1.0, 2.0]), [0.0, 2.0])

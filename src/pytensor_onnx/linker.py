@@ -20,7 +20,6 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
-from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.executor import ONNXFunctionMaker
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
 from pytensor_onnx.session import Session, SessionOptions
@@ -199,6 +198,9 @@ def rewrite_what_is_converted(
 
     Such an Op is an operator, and the inner graph that defines it is hardly ever converted.
     """
+    
+    from pytensor_onnx.dispatch import onnx_funcify
+
     if onnx_funcify.dispatch(type(op)) is onnx_funcify.dispatch(OpFromGraph):
         functional_rewrite_ofg_inner_graph(linker, op, node, inner, mode=mode)
 
