@@ -198,7 +198,6 @@ def rewrite_what_is_converted(
 
     Such an Op is an operator, and the inner graph that defines it is hardly ever converted.
     """
-    
     from pytensor_onnx.dispatch import onnx_funcify
 
     if onnx_funcify.dispatch(type(op)) is onnx_funcify.dispatch(OpFromGraph):
