@@ -319,7 +319,9 @@ def _slice(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
             result[axis] = size
         elif isinstance(size, int):
             to_the_front = steps[i] < 0 and stops[i] < -size
-            taken = slice(starts[i], None if to_the_front else stops[i], steps[i])
+            # A start before the first element is the first one, also on the way to the front.
+            start = max(starts[i], -size)
+            taken = slice(start, None if to_the_front else stops[i], steps[i])
             result[axis] = len(range(size)[taken])
         elif size is not None:
             result[axis] = slice_dim(size, starts[i], stops[i], steps[i])
