@@ -99,36 +99,13 @@ def test_training_lowers_the_loss(yolo11n):
     losses = [step(images, targets) for _ in range(8)]
     assert losses[-1] < 0.9 * losses[0]
     trained = model.state.values()
-    changed = [name for name in weights if (trained[name] != weights[name]).any()]
-    fixed = {name for name in weights if name.endswith(("num_batches_tracked", "dfl.conv.weight"))}
-    assert set(changed) == set(weights) - fixed
-
-
-def losses_of_the_head(yolo11n, mode):
-    """Train the head alone on fixed features: Numba compiles the whole network for minutes."""
-    size = 32
-    state = yolo11n.weights.State(training=True)
-    detect = yolo11n.head.Detect(state, "model.23", (64, 128, 256))
-    state.set_values(yolo11n.weights.initial_weights(state.shapes))
-    rng = np.random.default_rng(0)
-    values = [
-        rng.normal(size=(3, c, size // s, size // s)).astype("float32")
-        for c, s in ((64, 8), (128, 16), (256, 32))
-    ]
-    features = [pt.tensor(dtype="float32", shape=value.shape) for value in values]
-    targets = yolo11n.loss.target_variables()
-    order = ("assigned", "corners", "bins", "classes")
-    loss = yolo11n.loss.detection_loss(detect, detect(features), targets, size, size)
-    updates = state.updates | yolo11n.train.descent(loss, state.trainable, 1e-2)
-    inputs = [*features, *(getattr(targets, name) for name in order)]
-    step = pytensor.function(inputs, loss, updates=updates, mode=mode)
-    _, objects = yolo11n.train.synthetic_images(3, size)
-    assigned = yolo11n.loss.assign(objects, size, size)
-    return [step(*values, *(getattr(assigned, name) for name in order)) for _ in range(6)]
-
-
-@pytest.mark.slow
-def test_head_learns_alike_in_mode_onnx_and_in_numba(yolo11n):
-    losses = losses_of_the_head(yolo11n, "ONNX")
-    assert losses[-1] < 0.9 * losses[0]
-    np.testing.assert_allclose(losses_of_the_head(yolo11n, "NUMBA"), losses, rtol=1e-3)
+    changed = {name for name in weights if (trained[name] != weights[name]).any()}
+    statistics = ("running_mean", "running_var")
+    # No object is large enough for the boxes of the coarser scales.
+    fixed = {
+        name
+        for name in weights
+        if name.endswith(("num_batches_tracked", "dfl.conv.weight"))
+        or (name.startswith(("model.23.cv2.1", "model.23.cv2.2")) and not name.endswith(statistics))
+    }
+    assert changed == set(weights) - fixed
