@@ -109,3 +109,28 @@ def test_training_lowers_the_loss(yolo11n):
         or (name.startswith(("model.23.cv2.1", "model.23.cv2.2")) and not name.endswith(statistics))
     }
     assert changed == set(weights) - fixed
+
+
+def trained_block(yolo11n, mode):
+    """Train one block in a mode: Numba takes half a minute to compile each convolution."""
+    blocks, state = yolo11n.blocks, yolo11n.weights.State(training=True)
+    layer = blocks.Conv(state, "model.0", 3, 4, 3, stride=2)
+    state.set_values(yolo11n.weights.initial_weights(state.shapes))
+    images = pt.tensor("images", shape=(2, 3, 8, 8), dtype="float32")
+    targets = pt.tensor("targets", shape=(2, 4, 4, 4), dtype="float32")
+    loss = ((layer(images) - targets) ** 2).mean()
+    updates = state.updates | yolo11n.train.descent(loss, state.trainable, 0.1)
+    step = pytensor.function([images, targets], loss, updates=updates, mode=mode)
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=v.type.shape).astype("float32") for v in (images, targets)]
+    return [float(step(*values)) for _ in range(6)], state.values()
+
+
+@pytest.mark.slow
+def test_block_learns_alike_in_mode_onnx_and_in_numba(yolo11n):
+    losses, weights = trained_block(yolo11n, "ONNX")
+    expected_losses, expected_weights = trained_block(yolo11n, "NUMBA")
+    assert losses[-1] < 0.8 * losses[0]
+    np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
+    for name, expected in expected_weights.items():
+        np.testing.assert_allclose(weights[name], expected, rtol=0, atol=1e-4, err_msg=name)
