@@ -35,8 +35,9 @@ OPTIMIZATION_LEVELS = {
 _LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("uint64")}
 
 # The first takes an Expand from a size of one to zero for one that does nothing, the second a
-# Gather by a Range for a Slice, which knows no error and counts a negative end from the last.
-_WRONG_OPTIMIZERS = ["ExpandElimination", "GatherToSliceFusion"]
+# Gather by a Range for a Slice, which knows no error and counts a negative end from the last. The
+# third takes a time that is quadratic in the uses of a constant; models share them already.
+DISABLED_OPTIMIZERS = ["ExpandElimination", "GatherToSliceFusion", "ConstantSharing"]
 _DTYPES: dict[str, np.dtype[Any]] = {
     "tensor(double)": np.dtype("float64"),
     "tensor(float)": np.dtype("float32"),
@@ -166,7 +167,7 @@ class Session:
         source = str(model) if isinstance(model, str | Path) else _serialize(model)
         try:
             self.runtime = ort.InferenceSession(
-                source, runtime_options, providers=names, disabled_optimizers=_WRONG_OPTIMIZERS
+                source, runtime_options, providers=names, disabled_optimizers=DISABLED_OPTIMIZERS
             )
         except Exception as error:
             raise PyTensorONNXError(f"ONNX Runtime refuses the model: {error}") from error
