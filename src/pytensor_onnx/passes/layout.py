@@ -156,7 +156,8 @@ class _Mover(Walk):
                 new.name, old.name = old.name, None
                 node = new.producer()
                 assert node is not None
-                node.name = new.name
+                if node.name not in self._scope.failures:
+                    node.name = new.name
         for old, new in self._stored:
             if not old.uses() and new.name not in self.graph.initializers:
                 new.name = old.name
@@ -190,7 +191,10 @@ class _Mover(Walk):
         emitted = moved.emit(onnx, operands)
         self._stored += moved.stored
         results = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
-        _keep_meta(node, results[0].producer(), moved)
+        new_node = results[0].producer()
+        if new_node is not None and node.name in self._scope.failures:
+            new_node.name = node.name
+        _keep_meta(node, new_node, moved)
         for old, new, perm in zip(node.outputs, results, moved.perms, strict=True):
             dims = dims_of(old)
             if dims is not None and new.producer() is not None:
