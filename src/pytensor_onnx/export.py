@@ -13,6 +13,7 @@ from onnx_ir.passes.common import (
     DeduplicateInitializersPass,
     InlinePass,
     LiftConstantsToInitializersPass,
+    NameFixPass,
 )
 from pytensor.compile.executor import Function
 from pytensor.compile.ops import view_op
@@ -351,6 +352,8 @@ def _export(
         model = InlinePass()(model).model
         LiftConstantsToInitializersPass(size_limit=0)(model)
         DeduplicateInitializersPass()(model)
+        # Values of a function may get the names that values of loops and branches have.
+        NameFixPass()(model)
     program = ONNXProgram(
         model,
         reference=reference,
