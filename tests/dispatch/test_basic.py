@@ -8,6 +8,7 @@ import pytest
 from pytensor import sparse
 from pytensor.compile.builders import OpFromGraph, SymbolicOp
 from pytensor.compile.ops import deep_copy_op, view_op
+from pytensor.gradient import disconnected_grad, grad_clip, grad_scale, zero_grad
 from pytensor.graph import Apply, Op
 from pytensor.printing import Print
 from pytensor.raise_op import Assert, CheckAndRaise
@@ -385,3 +386,17 @@ def test_checked_size_is_known_to_be_the_size():
     result = pt.exp(x).reshape((x.shape[0], n)) + y
     program = compare_onnx_and_py([x, y], result, [np.ones((2, 3)), np.ones(3)])
     assert "Reshape" not in op_types(program)
+
+
+def test_marks_for_gradients_leave_no_node():
+    x = pt.vector("x")
+    marked = [
+        zero_grad(x),
+        disconnected_grad(x),
+        grad_clip(x, -1.0, 1.0),
+        grad_scale(x, 2.0),
+    ]
+    program = compare_onnx_and_py([x], [pt.exp(y) for y in marked], [np.array([1.0, -2.0])])
+    assert set(op_types(program)) == {"Exp", "Identity"}
+    slopes = [pt.grad((y * x**3).sum(), x) for y in marked]
+    compare_onnx_and_py([x], slopes, [np.array([1.0, -2.0])])

@@ -66,3 +66,11 @@ def test_standard_models_keep_the_operators_of_the_standard():
     outputs = [pt.erf(x), pt.tan(x), pt.arcsinh(x)]
     program = export_onnx([x], outputs, target="standard", verify=False)
     assert sorted(op_types(program)) == ["Asinh", "Erf", "Tan"]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_product_with_a_logarithm_is_zero_at_zero(dtype):
+    x, y = (pt.vector(name, dtype=dtype) for name in "xy")
+    numbers = np.array([0.0, 0.5, -2.0, np.inf, np.nan], dtype)
+    pairs = [grid.ravel() for grid in np.meshgrid(numbers, numbers)]
+    compare_onnx_and_py([x, y], [pt.special.xlogy(x, y), pt.special.xlog1py(x, y)], pairs)
