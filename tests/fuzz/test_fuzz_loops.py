@@ -3,7 +3,10 @@
 import pytest
 
 from tests.fuzz.strategy import cases_with_loops
-from tests.fuzz.test_fuzz import assert_no_failure
+from tests.fuzz.test_fuzz import (
+    assert_no_failure,
+    assert_none_fails_in_a_process_of_its_own,
+)
 
 FEW, MANY, CHUNK = 20, 500, 125
 
@@ -15,4 +18,4 @@ def test_random_graphs_with_loops_agree_with_pytensor():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 1 + MANY // CHUNK))
 def test_many_random_graphs_with_loops_agree_with_pytensor(seed):
-    assert_no_failure(CHUNK, seed, cases_with_loops())
+    assert_none_fails_in_a_process_of_its_own(CHUNK, "--loops", "--seed", str(seed))

@@ -65,3 +65,13 @@ def test_of_a_product_only_the_diagonal_is_computed():
         [x, y], pt.diagonal(x @ y), [np.arange(12.0).reshape(3, 4), np.ones((4, 3))]
     )
     assert "MatMul" not in op_types(program)
+
+
+def test_of_values_set_at_one_position_the_last_is_read():
+    x, y, i = pt.vector("x"), pt.vector("y"), pt.lvector("i")
+    written = x[i].set(y)
+    f = pytensor.function([x, y, i], [written[i], x[1:].set(y)[1:]], mode="ONNX")
+    # PyTensor's own rewrites read 5 and 6, so that they are no reference.
+    last, sliced = f([1.0, 2.0, 3.0], [5.0, 6.0], [0, -3])
+    np.testing.assert_array_equal(last, [6.0, 6.0])
+    np.testing.assert_array_equal(sliced, [5.0, 6.0])

@@ -10,11 +10,13 @@ from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.math import int_div
 from pytensor.tensor.rewriting.math import local_div_by_one
 from pytensor.tensor.rewriting.shape import local_useless_reshape
+from pytensor.tensor.rewriting.subtensor import local_read_of_write_same_indices
 from pytensor.tensor.rewriting.subtensor_lift import (
     local_extract_diag_lift,
     local_extract_diag_of_alloc_diag,
     local_extract_diag_of_eye,
 )
+from pytensor.tensor.subtensor import Subtensor
 
 
 def register_guarded(
@@ -68,9 +70,23 @@ def is_known_to_have_elements(node: Apply) -> bool:
     return 0 not in node.outputs[0].type.shape
 
 
+def reads_what_was_set(node: Apply) -> bool:
+    """Return whether what is read at the positions of a write is what was written.
+
+    Index arrays may name a position twice: then the last value that is set there stays.
+    """
+    source = node.inputs[0].owner
+    return isinstance(node.op, Subtensor) or not getattr(
+        None if source is None else source.op, "set_instead_of_inc", False
+    )
+
+
 register_guarded(local_div_by_one, ["canonicalize"], divides_exactly)
 register_guarded(
     local_useless_reshape, ["useless", "canonicalize", "specialize"], is_known_to_have_elements
+)
+register_guarded(
+    local_read_of_write_same_indices, ["canonicalize", "specialize"], reads_what_was_set
 )
 for _step in (
     local_extract_diag_of_alloc_diag,
