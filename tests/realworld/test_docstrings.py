@@ -135,6 +135,8 @@ def test_examples(name: str, results: list[Any]) -> None:
     expected = run(name, PY, results)
     found = run(name, get_mode("ONNX"), results)
     assert len(found) == len(expected) > 0
+    if name.endswith("shape_of_variables"):  # It computes them in the order of a set.
+        found, expected = sorted(found), sorted(expected)
     for a, b in zip(found, expected, strict=True):
         # Finite differences amplify rounding; plain examples agree to the last bits.
         rtol = 1e-5 if "grad" in name or "hessian" in name else 1e-12
