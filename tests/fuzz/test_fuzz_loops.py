@@ -2,20 +2,16 @@
 
 import pytest
 
-from tests.fuzz.strategy import cases_with_loops
-from tests.fuzz.test_fuzz import (
-    assert_no_failure,
-    assert_none_fails_in_a_process_of_its_own,
-)
+from tests.fuzz.test_fuzz import assert_none_fails
 
 FEW, MANY, CHUNK = 20, 500, 125
 
 
 def test_random_graphs_with_loops_agree_with_pytensor():
-    assert_no_failure(FEW, 0, cases_with_loops())
+    assert_none_fails(FEW, "--loops", "--seed", "0")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 1 + MANY // CHUNK))
 def test_many_random_graphs_with_loops_agree_with_pytensor(seed):
-    assert_none_fails_in_a_process_of_its_own(CHUNK, "--loops", "--seed", str(seed))
+    assert_none_fails(CHUNK, "--loops", "--seed", str(seed))
