@@ -10,8 +10,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from tests.fuzz.run import Failure, find_failures, limit_memory
-from tests.fuzz.strategy import cases, cases_with_loops
+from tests.fuzz.run import limit_memory, search
 
 CHUNK = 100
 
@@ -46,11 +45,6 @@ def main() -> int:
             passed = time.perf_counter() - started
             print(f"{done} graphs, {failures} failures, {passed:.0f} s", flush=True)
     return 1 if failures else 0
-
-
-def search(graphs: int, seed: int, loops: bool) -> list[Failure]:
-    """Return what fails in a process of its own."""
-    return find_failures(graphs, seed, cases_with_loops() if loops else cases())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.fuzz.comparison import Case, check, quiet
 from tests.fuzz.shrink import shrink
+from tests.fuzz.strategy import cases, cases_with_loops
 
 MEMORY = 8 * 2**30
 LENGTH = 4096
@@ -93,3 +94,8 @@ def limit_memory() -> None:
     except ImportError:
         return
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def search(graphs: int, seed: int, loops: bool) -> list[Failure]:
+    """Return what fails among the graphs of a seed, with loops or without."""
+    return find_failures(graphs, seed, cases_with_loops() if loops else cases())
