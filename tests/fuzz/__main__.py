@@ -10,7 +10,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from tests.fuzz.run import limit_memory, search
+from tests.fuzz.run import limit_memory, search_seed
 
 CHUNK = 100
 
@@ -30,7 +30,7 @@ def main() -> int:
     ) as pool:
         chunks = [min(CHUNK, arguments.graphs - i) for i in range(0, arguments.graphs, CHUNK)]
         chunks_running = {
-            pool.submit(search, graphs, arguments.seed * 1_000_000 + i, arguments.loops): (
+            pool.submit(search_seed, graphs, arguments.seed * 1_000_000 + i, arguments.loops): (
                 graphs,
                 i,
             )

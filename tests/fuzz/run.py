@@ -96,6 +96,6 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def search(graphs: int, seed: int, loops: bool) -> list[Failure]:
+def search_seed(graphs: int, seed: int, loops: bool) -> list[Failure]:
     """Return what fails among the graphs of a seed, with loops or without."""
     return find_failures(graphs, seed, cases_with_loops() if loops else cases())

@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import dtype_of
-from pytensor_onnx.nn.base import KeepsShape
+from pytensor_onnx.nn.base import KeepsShape, is_float32
 from pytensor_onnx.passes.exact import accept_absolute_error
 
 type Expression = Callable[..., TensorVariable]
@@ -59,10 +59,11 @@ class Activation(KeepsShape):
         """Emit the operator, unless it is too new or its attributes are too coarse."""
         definition, dtype = DEFINITIONS[self.operator], dtype_of(x)
         numbers = [value for _, value in self.attributes if isinstance(value, float)]
-        is_coarse = dtype == ir.DataType.DOUBLE and any(float(np.float32(n)) != n for n in numbers)
         if onnx.scope.opset_version < definition.opset or dtype not in definition.dtypes:
             return None
-        return None if is_coarse else getattr(onnx, self.operator)(x, **dict(self.attributes))
+        if not all(is_float32(number, dtype) for number in numbers):
+            return None
+        return getattr(onnx, self.operator)(x, **dict(self.attributes))
 
     def pullback(
         self, inputs: Gradient, outputs: Gradient, output_grads: Gradient

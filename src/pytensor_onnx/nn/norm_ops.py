@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import dtype_of
-from pytensor_onnx.nn.base import KeepsShape, NetworkOp
+from pytensor_onnx.nn.base import KeepsShape, NetworkOp, is_float32
 
 RMS_OPSET = 23
 GROUP_OPSET = 21
@@ -296,8 +296,3 @@ def _wide(x: TensorVariable) -> TensorVariable:
 
 def _last_axes(x: TensorVariable, count: int) -> list[int]:
     return list(range(x.type.ndim - count, x.type.ndim))
-
-
-def is_float32(number: float, dtype: ir.DataType) -> bool:
-    """Return whether a float32 attribute holds a number as well as an array of a dtype does."""
-    return dtype != ir.DataType.DOUBLE or float(np.float32(number)) == number
