@@ -71,8 +71,17 @@ class _Convolution(NetworkOp):
         return attributes
 
     def _kernel_of(self, filters: TensorVariable) -> Sizes:
-        sizes = zip(self.kernel, sizes_of(filters), strict=True)
-        return [own if known is None else known for known, own in sizes]
+        return self._kernel(sizes_of(filters))
+
+    def _kernel(self, sizes: Sizes) -> Sizes:
+        """Return the sizes of filters, ints where they are known."""
+        axes = zip(self.kernel, sizes, strict=True)
+        return [own if known is None else known for known, own in axes]
+
+    def _grouped(self, *sizes: Size) -> tuple[Size, ...]:
+        """Return a shape with an axis for the groups before the last two, if there are groups."""
+        groups = () if self.groups == 1 else (self.groups,)
+        return (*sizes[:-2], *groups, *sizes[-2:])
 
     def _spans(self, kernel: Sizes) -> Sizes:
         return [span(k, d) for k, d in zip(kernel, self.dilations, strict=True)]
@@ -116,18 +125,12 @@ class Conv(_Convolution):
         """Emit the operator of the same name."""
         return onnx.Conv(*operands, **self.attributes())
 
-    def _grouped(self, *sizes: Size) -> tuple[Size, ...]:
-        """Return a shape with an axis for the groups before the last two, if there are groups."""
-        groups = () if self.groups == 1 else (self.groups,)
-        return (*sizes[:-2], *groups, *sizes[-2:])
-
     def infer_shape(
         self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
     ) -> list[list[Variable]]:
         """Compute the sizes without computing the convolution."""
         (n, _, *sizes), (o, _, *own) = input_shapes[:2]
-        kernel = [k if known is None else known for known, k in zip(self.kernel, own, strict=True)]
-        return [[n, o, *map(pt.as_tensor, self._counts(sizes, kernel))]]
+        return [[n, o, *map(pt.as_tensor, self._counts(sizes, self._kernel(own)))]]
 
     def pullback(
         self,
@@ -167,10 +170,9 @@ class ConvTranspose(_Convolution):
         kernel, counts = self._kernel_of(filters), sizes_of(images)
         n, o, c = size_of(images, 0), size_of(images, 1), size_of(filters, 1)
         taps = c * product(kernel)
-        groups = () if self.groups == 1 else (self.groups,)
         per_group = _split(o, self.groups)
-        matrix = filters.reshape((*groups, per_group, taps)).mT
-        windows = matrix @ images.reshape((n, *groups, per_group, product(counts)))
+        matrix = filters.reshape(self._grouped(per_group, taps)).mT
+        windows = matrix @ images.reshape(self._grouped(n, per_group, product(counts)))
         windows = windows.reshape((n, c * self.groups, product(kernel), *counts))
         result = add_windows(windows, kernel, self.strides, self.dilations)
         extra = [
@@ -209,8 +211,8 @@ class ConvTranspose(_Convolution):
     ) -> list[list[Variable]]:
         """Compute the sizes without computing the convolution."""
         (n, _, *counts), (_, c, *own) = input_shapes[:2]
-        kernel = [k if known is None else known for known, k in zip(self.kernel, own, strict=True)]
-        return [[n, c * self.groups, *map(pt.as_tensor, self._sizes(counts, kernel))]]
+        sizes = self._sizes(counts, self._kernel(own))
+        return [[n, c * self.groups, *map(pt.as_tensor, sizes)]]
 
     def pullback(
         self,
@@ -248,11 +250,12 @@ class ConvFilterGradient(_Convolution):
         windows = take_windows(padded, kernel, counts, self.strides, self.dilations)
         n, c, o = size_of(images, 0), size_of(images, 1), size_of(gradient, 1)
         c_group = _split(c, self.groups)
-        groups = () if self.groups == 1 else (self.groups,)
-        windows = windows.reshape((n, *groups, c_group * product(kernel), product(counts)))
-        gradient = gradient.reshape((n, *groups, _split(o, self.groups), product(counts)))
+        o_group = _split(o, self.groups)
+        windows = windows.reshape(self._grouped(n, c_group * product(kernel), product(counts)))
+        gradient = gradient.reshape(self._grouped(n, o_group, product(counts)))
         products = (windows @ gradient.mT).sum(axis=0)
-        apart = products.reshape((*groups, c_group, *reversed(kernel), _split(o, self.groups)))
+        groups = () if self.groups == 1 else (self.groups,)
+        apart = products.reshape((*groups, c_group, *reversed(kernel), o_group))
         first, last = len(groups), apart.type.ndim - 1
         order = (*range(first), last, first, *reversed(range(first + 1, last)))
         result = apart.transpose(order)
@@ -278,8 +281,8 @@ class ConvFilterGradient(_Convolution):
     ) -> list[list[Variable]]:
         """Compute the sizes without computing the gradient."""
         (_, c, *sizes), (_, o, *counts) = input_shapes
-        c_group = c if self.groups == 1 else c // self.groups
-        return [[o, c_group, *map(pt.as_tensor, self._taps(sizes, counts))]]
+        taps = self._taps(sizes, counts)
+        return [[o, _split(c, self.groups), *map(pt.as_tensor, taps)]]
 
     def pullback(
         self,
