@@ -45,19 +45,34 @@ def keys(distance, a):
 
 
 def matrix(
-    size, out, scale, mode, coordinates="half_pixel", rounding="round_prefer_floor", a=-0.75
+    size,
+    out,
+    scale,
+    mode,
+    coordinates="half_pixel",
+    rounding="round_prefer_floor",
+    a=-0.75,
+    antialias=False,
+    exclude_outside=False,
 ):
     """Return what one axis of the result is made of, by the formulas of the standard."""
     result = np.zeros((out, size))
+    stretch = max(1, 1 / scale) if antialias else 1
     for i in range(out):
         p = place(i, size, out, scale, coordinates)
         if mode == "nearest":
             result[i, min(max(nearest(p, rounding), 0), size - 1)] = 1
             continue
-        reach = 1 if mode == "linear" else 2
-        for cell in range(math.floor(p) - reach + 1, math.floor(p) + reach + 1):
-            weight = 1 - abs(p - cell) if mode == "linear" else keys(float(p - cell), a)
-            result[i, min(max(cell, 0), size - 1)] += float(weight)
+        reach = math.ceil(stretch * (1 if mode == "linear" else 2))
+        weights = {}
+        for cell in range(math.floor(p) - reach, math.floor(p) + reach + 2):
+            d = abs(p - cell) / stretch
+            weights[cell] = float(max(1 - d, 0)) if mode == "linear" else float(keys(d, a))
+            if exclude_outside and not 0 <= cell < size:
+                weights[cell] = 0
+        total = sum(weights.values())
+        for cell, weight in weights.items():
+            result[i, min(max(cell, 0), size - 1)] += weight / total
     return result
 
 
@@ -141,6 +156,51 @@ def test_scales_that_are_given_tell_the_places(scale):
         assert_same(found, right.astype(found.dtype), atol=2e-6 if found.itemsize == 4 else 1e-13)
 
 
+@pytest.mark.parametrize("coordinates", COORDINATES)
+def test_antialiasing_widens_the_kernel_where_the_result_is_smaller(coordinates):
+    options = [
+        {"mode": mode, "coordinates": coordinates, "antialias": True, "exclude_outside": excluded}
+        for mode, excluded in product(("linear", "cubic"), (False, True))
+    ]
+    check((10, 7), (3, 12), options)
+    check((9,), (4,), options[:2])
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.7, 1.5])
+def test_antialiasing_takes_its_width_from_the_scale_that_is_given(scale):
+    value = RNG.standard_normal((2, 2, 11))
+    fraction = Fraction(scale).limit_denominator(1000)
+    inputs = symbols((11,))
+    graphs = [resize(x, scales=scale, mode="linear", antialias=True) for x in inputs]
+    values = [value.astype(x.dtype) for x in inputs]
+    program = compare_onnx_and_py(inputs, graphs, values, atol=2e-6)
+    outs = (math.floor(11 * fraction),)
+    expected = resized(value, outs, scales=(fraction,), mode="linear", antialias=True)
+    for found in program(*values):
+        assert_same(found, expected.astype(found.dtype), atol=10 * np.finfo(found.dtype).eps)
+
+
+def test_cells_outside_are_excluded_from_cubic_interpolation():
+    options = [{"mode": mode, "exclude_outside": True} for mode in ("linear", "cubic")]
+    check((4, 5), (7, 9), options)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 8, 9), (None, 2, None, None)])
+def test_antialiasing_is_one_operator(shape):
+    x = pt.tensor("x", shape=shape, dtype="float32")
+    graphs = [
+        resize(x, (4, 3), mode=mode, antialias=True, exclude_outside=mode == "cubic")
+        for mode in ("linear", "cubic")
+    ]
+    program = export_onnx([x], graphs, verify=False)
+    assert op_types(program).count("Resize") == 2
+    assert set(op_types(program)) <= {"Resize", "Shape", "Concat"}
+    value = RNG.standard_normal((1, 2, 8, 9)).astype("float32")
+    expected = ReferenceEvaluator(ir.to_proto(program.model)).run(None, {"x": value})
+    for found, right in zip(program(value), expected, strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-5)
+
+
 def test_the_exported_operator_means_the_same_to_the_reference_of_onnx():
     x = pt.tensor("x", shape=(None, 2, 4, 5), dtype="float32")
     graphs = [
@@ -192,6 +252,8 @@ def test_a_size_that_a_float32_scale_just_misses_is_given_as_a_size():
         {"sizes": (7, 3), "mode": "nearest"},
         {"sizes": (7, 3), "mode": "linear"},
         {"scales": (1.5, 2), "mode": "cubic"},
+        {"sizes": (2, 3), "mode": "cubic", "antialias": True},
+        {"scales": (0.5, 0.4), "mode": "linear", "antialias": True, "exclude_outside": True},
     ],
 )
 def test_gradients_are_the_transposed_matrices(options):
@@ -239,7 +301,8 @@ def test_resizing_in_float16_is_that_of_float32():
 def test_resizing_runs_in_numba():
     x = pt.tensor("x", shape=(None, 2, None, None))
     value = RNG.standard_normal((2, 2, 4, 5))
-    graphs = [upsample(x, 2), resize(x, (7, 3), mode="linear")]
+    smaller = resize(x, (2, 3), mode="cubic", antialias=True)
+    graphs = [upsample(x, 2), resize(x, (7, 3), mode="linear"), smaller]
     gradients = [pytensor.grad((y**2).sum(), x) for y in graphs]
     found = pytensor.function([x], [*graphs, *gradients], mode="NUMBA")(value)
     expected = pytensor.function([x], [*graphs, *gradients], mode="ONNX")(value)
@@ -259,6 +322,7 @@ def test_resizing_runs_in_numba():
         ({"scales": 2, "mode": "bilinear"}, "mode='bilinear' must be one of 'nearest'"),
         ({"scales": 2, "coordinates": "corner"}, "coordinates='corner' must be one of"),
         ({"scales": 2, "rounding": "up"}, "rounding='up' must be one of"),
+        ({"sizes": 2, "antialias": True}, "antialias=True goes with mode='linear'"),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(options, message):

@@ -1,5 +1,6 @@
 """Interpolation along one axis, from the definition of the operator Resize."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -30,14 +31,20 @@ class Interpolation:
         One of `ROUNDINGS`: which cell is the nearest one.
     cubic_coefficient
         The parameter of the cubic kernel.
+    antialias
+        Whether the kernel becomes as wide as the cells of a smaller output.
+    exclude_outside
+        Whether cells beyond the edges have no weight; else the outer cells are repeated there.
     """
 
     mode: str
     coordinates: str
     rounding: str
     cubic_coefficient: float
+    antialias: bool = False
+    exclude_outside: bool = False
 
-    def taps(self, size: Size, out: Size, scale: Fraction | None) -> list[tuple[Array, Array]]:
+    def taps(self, size: Size, out: Size, scale: Fraction | None) -> tuple[Array, Array]:
         """Return the cells that each cell of the output is made of, and their weights.
 
         Parameters
@@ -49,27 +56,38 @@ class Interpolation:
 
         Returns
         -------
-        list of pairs
-            Indices and float64 weights, vectors over the output; NumPy arrays where both sizes are
+        pair of arrays
+            Indices and float64 weights, of shape (out, taps); NumPy arrays where both sizes are
             known.
         """
-        above, below = self._place(size, out, scale)
-        xp: Any = np if isinstance(above, np.ndarray) else pt
+        places, below = self._place(size, out, scale)
+        xp: Any = np if isinstance(places, np.ndarray) else pt
+        above = places[:, None]
         if self.mode == "nearest":
-            cells = [self._nearest(above, below)]
-            weights = [xp.ones_like(cells[0], dtype="float64")]
-        else:
-            if self.mode == "linear":
-                above = xp.clip(above, 0, below * (size - 1))
-            first = above // below
-            t = (above - first * below) / below
-            offsets = (0, 1) if self.mode == "linear" else (-1, 0, 1, 2)
-            cells = [first + offset for offset in offsets]
-            weights = [1 - t, t] if self.mode == "linear" else self._cubic_weights(t)
-        return [
-            (xp.clip(cell, 0, size - 1), weight)
-            for cell, weight in zip(cells, weights, strict=True)
-        ]
+            cells = self._nearest(above, below)
+            return xp.clip(cells, 0, size - 1), xp.ones_like(cells, dtype="float64")
+        if self.mode == "linear" and not self.antialias:
+            above = xp.clip(above, 0, below * (size - 1))
+        wider, width = self._stretch(size, out, scale)
+        reach = (1 if self.mode == "linear" else 2) * wider
+        first = (above * width - reach * below) // (below * width) + 1
+        cells = first + xp.arange(-(-2 * reach // width))
+        distances = abs(cells * below - above) * width / (below * wider)
+        weights = self._kernel(distances, np.where if xp is np else pt.switch)
+        if self.exclude_outside:
+            weights = weights * ((cells >= 0) & (cells < size))
+        if self.exclude_outside or self.antialias:
+            weights = weights / weights.sum(axis=1, keepdims=True)
+        return xp.clip(cells, 0, size - 1), weights
+
+    def matrix(self, size: Size, out: Size, scale: Fraction | None) -> Array:
+        """Return the matrix of shape (out, size) that interpolates; parameters as for `taps`."""
+        cells, weights = self.taps(size, out, scale)
+        if isinstance(cells, np.ndarray):
+            matrix = np.zeros((out, size))
+            np.add.at(matrix, (np.arange(out)[:, None], cells), weights)
+            return matrix
+        return pt.zeros((out, size))[pt.arange(out)[:, None], cells].inc(weights)
 
     def is_tied(self, size: int, out: int, scale: Fraction | None) -> bool:
         """Return whether a place lies just where the nearest cell changes."""
@@ -96,6 +114,15 @@ class Interpolation:
             place = place * (out > 1) if is_known else pt.switch(pt.gt(out, 1), place, 0)
         return place, 2 * above_scale
 
+    def _stretch(self, size: Size, out: Size, scale: Fraction | None) -> tuple[Size, Size]:
+        """Return how many times wider the kernel is, as a fraction."""
+        if not self.antialias:
+            return 1, 1
+        if scale is not None:
+            return max(scale.numerator, scale.denominator), scale.numerator
+        is_known = isinstance(size, int) and isinstance(out, int)
+        return max(size, out) if is_known else pt.maximum(size, out), out
+
     def _nearest(self, above: Array, below: Size) -> Array:
         if self.rounding == "floor":
             return above // below
@@ -105,14 +132,11 @@ class Interpolation:
             return (2 * above + below) // (2 * below)
         return -((below - 2 * above) // (2 * below))
 
-    def _cubic_weights(self, t: Array) -> list[Array]:
-        """Return the weights of Keys' cubic convolution for the four cells around a place."""
+    def _kernel(self, d: Array, choose: Callable[..., Array]) -> Array:
+        """Return the weights at some distances: a triangle, or Keys' cubic convolution."""
+        if self.mode == "linear":
+            return (1 - d).clip(0, 1)
         a = self.cubic_coefficient
-
-        def inner(d: Array) -> Array:
-            return ((a + 2) * d - (a + 3)) * d * d + 1
-
-        def outer(d: Array) -> Array:
-            return (((d - 5) * d + 8) * d - 4) * a
-
-        return [outer(t + 1), inner(t), inner(1 - t), outer(2 - t)]
+        inner = ((a + 2) * d - (a + 3)) * d * d + 1
+        outer = (((d - 5) * d + 8) * d - 4) * a
+        return choose(d <= 1, inner, choose(d < 2, outer, 0.0))
