@@ -35,7 +35,8 @@ class Converted:
     scope
         Names, constants and functions of the model, for passes that add to it.
     failures
-        For each node that fails when a check does: the exception to raise instead.
+        For each node that fails when a check does: the exception to raise instead. Passes may add
+        to it.
     values
         The value that stands for each PyTensor variable.
     """
@@ -138,7 +139,7 @@ def convert(
         },
     )
     tensors = {v: x for v, x in converter.values.items() if isinstance(x, ir.Value)}
-    return Converted(model, scope, dict(scope.failures), tensors)
+    return Converted(model, scope, scope.failures, tensors)
 
 
 def names_of(variables: Sequence[Variable], kind: str) -> list[str]:

@@ -327,3 +327,13 @@ def test_arrays_and_arguments_of_the_wrong_type_are_named():
         max_pool(pt.tensor4("x"), (2.5, 2))
     with pytest.raises(ValueError, match="p=0 must be a positive int"):
         lp_pool(pt.tensor4("x"), 2, p=0)
+
+
+def test_an_axis_too_short_for_a_window_is_an_error_when_the_model_runs():
+    x = pt.tensor("x", shape=(None, 1, None, None), dtype="float32")
+    program = export_onnx([x], avg_pool(x, (1, 3), stride=2))
+    assert program(np.ones((2, 1, 1, 3), "float32")).shape == (2, 1, 1, 1)
+    compiled = pytensor.function([x], max_pool(x, (1, 3), stride=2), mode="ONNX")
+    for run in (program, compiled):
+        with pytest.raises(ValueError, match=r"a window of .*Pool is larger than the padded array"):
+            run(np.ones((2, 1, 1, 2), "float32"))

@@ -360,6 +360,18 @@ def test_expand_to_a_constant_shape_with_a_zero_is_dropped(run_graph):
     assert y.shape == (1,)
 
 
+@pytest.mark.parametrize("op_type", ["AveragePool", "LpPool", "MaxPool"])
+def test_a_pool_finds_a_window_where_less_than_a_stride_is_missing(run, op_type):
+    assert PROFILE.finds_window_on_short_axis
+    pool = {"kernel_shape": [3], "strides": [2]}
+    x = np.ones((1, 1, 4), "float32")
+    assert run(op_type, x[..., :2], **pool).shape == (1, 1, 1)
+    assert run(op_type, x[..., :1], **pool).shape == (1, 1, 0)
+    assert run(op_type, x[..., :2], **pool, ceil_mode=1).shape == (1, 1, 1)
+    with pytest.raises(Exception, match="Calculated output dimension is negative"):
+        run(op_type, x[..., :1], **pool | {"kernel_shape": [6]})
+
+
 def test_gather_by_a_range_becomes_a_slice(run_graph):
     assert PROFILE.range_indices_become_slice
     nodes = [

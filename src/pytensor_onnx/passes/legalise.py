@@ -25,6 +25,7 @@ from pytensor_onnx.passes import (
     ordering,
     pooling,
     range_indices,
+    short_axes,
 )
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope, Names
@@ -238,7 +239,7 @@ class _Legaliser:
             return definitions.convert_definition, f"{what} as it is defined: more accurate"
         if dtype in profile.computed_wider.get(op, ()):
             return self._in_wider(node, dtype, "more accurate")
-        if dtype in _INTEGERS:
+        if dtype in _INTEGERS and not exact.is_guarded(node):
             form = self._exact_form(node, dtype)
             if form is not None:
                 return form, f"{what} made exact"
@@ -253,6 +254,13 @@ class _Legaliser:
             return exact.nan_log_softmax, f"{what} guarded: NaN propagates"
         if op in ("TopK", "Unique") and not ordering.is_guarded(node):
             return self._order_form(node, dtype)
+        if (
+            op in short_axes.POOLS
+            and profile.finds_window_on_short_axis
+            and short_axes.may_be_short(node)
+            and self._runs_as_is(node, dtype)
+        ):
+            return short_axes.check_sizes, f"{op} refuses arrays smaller than a window"
         if op in pooling.GUARDED and self._loses_nan(node, dtype) and self._runs_as_is(node, dtype):
             return pooling.GUARDED[op], f"{what} guarded: NaN and minus infinity survive"
         if (

@@ -7,6 +7,7 @@ import onnx_ir as ir
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import dims_of, dtype_of
 from pytensor_onnx.passes.exact import mark_guarded
+from pytensor_onnx.passes.short_axes import mark_checked
 
 Pooling = Callable[[Builder, ir.Value], ir.Value]
 
@@ -23,6 +24,8 @@ def max_pool(onnx: Builder, node: ir.Node) -> list[ir.Value]:
         largest, _ = inner.op("MaxPool", x, outputs=2, **attributes)
         mark_guarded(largest.producer())
         is_nan = inner.MaxPool(inner.cast(inner.IsNaN(x), "uint8"), **attributes)
+        for pooled in (largest, is_nan):
+            mark_checked(pooled)
         return inner.Where(inner.cast(is_nan, "bool"), float("nan"), largest)
 
     return _guard(onnx, node, pool_with_care)
@@ -45,6 +48,7 @@ def _guard(onnx: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Val
     results = onnx.op(node.op_type, x, outputs=len(node.outputs), **attributes)
     pooled, *indices = [results] if isinstance(results, ir.Value) else results
     mark_guarded(pooled.producer())
+    mark_checked(pooled)
 
     def keep(inner: Builder, x: ir.Value, pooled: ir.Value) -> ir.Value:
         total = inner.Abs(inner.ReduceSum(x, keepdims=0))

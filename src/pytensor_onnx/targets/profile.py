@@ -90,6 +90,9 @@ class Profile:
     expand_to_nothing_is_dropped: bool = False
     """The optimizer drops an Expand to a constant shape with a zero: a size of one stays one."""
 
+    finds_window_on_short_axis: bool = False
+    """Pools with a stride find one window where the padded array is a little shorter than it."""
+
     range_indices_become_slice: bool = False
     """The optimizer makes a Slice of a Gather by a Range: no error, other ends if negative."""
 

@@ -61,6 +61,7 @@ _ONNXRUNTIME = replace(
     int64_compared_by_halves=frozenset({"Clip", "Max", "Min", "ReduceMax", "ReduceMin", "Sign"}),
     integer_pow_through_double=True,
     expand_to_nothing_is_dropped=True,
+    finds_window_on_short_axis=True,
     range_indices_become_slice=True,
     empty_products_unwritten=True,
     narrows_scales=True,

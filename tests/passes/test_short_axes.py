@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from tests.passes.conftest import bare_op
+
+POOLS = ["AveragePool", "LpPool", "MaxPool"]
+CHECK = ["Shape", "Max", "Reshape"]
+
+
+@pytest.mark.parametrize("op_type", POOLS)
+def test_a_pool_fails_where_no_window_has_room(op_type):
+    window = {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [0, 0, 1, 0]}
+    fitting = bare_op(op_type, np.ones((1, 2, 2, 2), "float32"), **window)
+    fitting.legalise(assume_finite=True)
+    assert fitting.operators() == [*CHECK, op_type]
+    assert fitting.run()[0].shape == (1, 2, 1, 1)
+    for sizes in [(1, 2), (2, 1)]:
+        short = bare_op(op_type, np.ones((1, 2, *sizes), "float32"), **window)
+        short.legalise(assume_finite=True)
+        with pytest.raises(Exception, match=f"a window of {op_type} is larger than the padded"):
+            short.run()
+
+
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [
+        (["n", 2, 3], {"kernel_shape": [3], "strides": [2]}),
+        (["n", 2, "w"], {"kernel_shape": [3], "strides": [1]}),
+        (["n", 2, "w"], {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
+        (["n", 2, "w"], {"kernel_shape": [3], "strides": [2], "ceil_mode": 1}),
+        (["n", 2, "w"], {"kernel_shape": [1], "strides": [2], "dilations": [4]}),
+    ],
+)
+def test_what_cannot_go_wrong_is_not_checked(shape, attributes):
+    model = bare_op("MaxPool", np.ones((1, 2, 3), "float32"), shapes=[shape], **attributes)
+    assert model.legalise(assume_finite=True) == []
+
+
+def test_a_checked_pool_is_guarded_against_nan_as_well():
+    x = np.array([[[1, np.nan, 3, 4]]], "float32")
+    model = bare_op("MaxPool", x, kernel_shape=[2], strides=[2])
+    model.legalise()
+    assert model.operators() == [*CHECK, "MaxPool", "KeepNonFiniteInMaxPool_float32"]
+    np.testing.assert_array_equal(model.run()[0], [[[np.nan, 4]]])
+
+
+def test_the_standard_rounds_down():
+    model = bare_op("MaxPool", np.ones((1, 2, 3), "float32"), kernel_shape=[2], strides=[2])
+    assert model.legalise("standard") == []
