@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.tape import Tape
 
+from pytensor_onnx.dims import SIZE
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.inference import (
     Dims,
@@ -259,6 +260,22 @@ class Builder:
             return self.constant(np.int64(dim))
         sizes = self.sizes(value, axis, axis + 1)
         return self._read_once(dim, lambda: self.Squeeze(sizes, self.ints([0])))
+
+    def name_size(self, number: ir.Value, wanted: str) -> None:
+        """Let a number that is not negative be a size, of a dimension with a name of its own.
+
+        Examples
+        --------
+        >>> onnx = Builder(ModelScope(21))
+        >>> n = ir.val("n", dtype=ir.DataType.INT64, shape=())
+        >>> onnx.name_size(n, "steps")
+        >>> dims_of(onnx.Range(0, n, 1))
+        ('steps',)
+        """
+        dim = self.scope.computed_dim(wanted)
+        number.meta[SIZE] = dim
+        self._sizes_read[dim] = number
+        self._sizes_read[(dim,)] = self.Unsqueeze(number, self.ints([0]))
 
     def _read_once(self, key: Hashable, read: Callable[[], ir.Value]) -> ir.Value:
         reader: Builder | None = self

@@ -17,6 +17,9 @@ Dims = tuple[Dim, ...]
 CHECKED = "checked"
 """Where the metadata of a value holds the one that it equals, unless a check fails."""
 
+SIZE = "size"
+"""Where the metadata of a number holds the dimension that it gave its name."""
+
 _LONGEST_SHAPE = 64
 _LONGEST_NAME = 60
 _OPEN = 2**62
@@ -217,6 +220,8 @@ def sizes_in(value: ir.Value | None) -> Dims | None:
         )
     if CHECKED in value.meta:
         return sizes_in(value.meta[CHECKED])
+    if SIZE in value.meta:
+        return (value.meta[SIZE],)
     node = value.producer()
     rule = None if node is None or node.domain else _SIZE_RULES.get(node.op_type)
     known = None if rule is None or node is None else rule(node)

@@ -94,6 +94,12 @@ class ModelScope:
         dim = self.canonical_dim(dim)
         return not isinstance(dim, str) or dim in self._ranks or not dim.isidentifier()
 
+    def computed_dim(self, wanted: str) -> str:
+        """Return a name for a dimension whose size is computed."""
+        name = self.dim_names.unique(wanted)
+        self._computed_dims.add(name)
+        return name
+
     def canonical_dim(self, dim: Dim) -> Dim:
         """Return the size or name that stands for all dimensions known to be equal to this one."""
         root = dim

@@ -4,10 +4,11 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.raise_op import CheckAndRaise
+from pytensor.conditional.op import ifelse
 from pytensor.scan.utils import until
 
-from pytensor_onnx import compile_onnx
+from pytensor_onnx import compile_onnx, export_onnx
+from pytensor_onnx.rewriting.loop_checks import FirstRows, StepCount
 from tests.dispatch.loops import scan
 
 STEPS = {
@@ -44,9 +45,49 @@ def test_map_without_a_loop():
         run(np.arange(4.0), 5)
 
 
+@pytest.mark.parametrize("step", [lambda e: e * 2, lambda e, y: y + e, lambda e, y: y * 0.5 + e])
+@pytest.mark.parametrize("n_steps", [-1, -2])
+def test_negative_number_of_steps_is_refused_without_a_loop_too(step, n_steps):
+    x, n = pt.vector("x"), pt.iscalar("n")
+    initial = [pt.zeros(())] if step.__code__.co_argcount == 2 else None
+    run = compile_onnx([x, n], scan(step, [x], initial, n_steps=n, name="walk"), verify=False)
+    with pytest.raises(IndexError, match="walk was asked to run a negative number of steps"):
+        run(np.ones(3), n_steps)
+
+
+def test_other_uses_of_the_number_of_steps_are_not_checked():
+    x, n = pt.vector("x"), pt.iscalar("n")
+    doubled = scan(lambda e: e * 2, [x], n_steps=n)
+    run = compile_onnx([x, n], ifelse(n > 0, doubled, x[n:]), verify=False)
+    np.testing.assert_array_equal(run(np.arange(4.0), 2), [0, 2])
+    np.testing.assert_array_equal(run(np.arange(4.0), -1), [3])
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_gradient_of_a_loop_that_ends_too_late_names_the_loop(step):
+    x, z, n = pt.vector("x"), pt.vector("z"), pt.iscalar("n")
+    y = scan(step, [x, z], [pt.zeros(())], n_steps=n, name="walk")
+    run = compile_onnx([x, z, n], pt.grad((y**2).sum(), [x, z]), verify=False)
+    with pytest.raises(ValueError, match=r"sequence 1 \(z\) of walk ends before its steps do"):
+        run(np.ones(4), np.ones(1), 4)
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_each_sequence_is_checked_once(step):
+    x, z, n = pt.vector("x"), pt.vector("z"), pt.iscalar("n")
+    y = scan(step, [x, z], [pt.zeros(())], n_steps=n, name="walk")
+    outputs = [y] if step is STEPS["condition"] else [y, *pt.grad((y**2).sum(), [x, z])]
+    nodes = list(export_onnx([x, z, n], outputs).model.graph.all_nodes())
+    cuts = [node.name for node in nodes if node.op_type == "Reshape" and "sequence" in node.name]
+    assert len(cuts) == 2
+    assert len([node for node in nodes if "negative number of steps" in node.name]) == 1
+
+
 @pytest.mark.parametrize(("n_steps", "shape"), [(None, (None,)), (3, (4,))])
 def test_nothing_is_checked_that_is_known(n_steps, shape):
     x, z = pt.vector("x", shape=shape), pt.vector("z", shape=shape)
     y = scan(lambda e, f, y: y * 0.5 + e * f, [x, z], [pt.zeros(())], n_steps=n_steps)
     f = pytensor.function([x, z], y, mode="ONNX")
-    assert not any(isinstance(node.op, CheckAndRaise) for node in f.maker.fgraph.toposort())
+    assert not any(
+        isinstance(node.op, (FirstRows, StepCount)) for node in f.maker.fgraph.toposort()
+    )

@@ -246,9 +246,10 @@ def test_others_stay_loops(x, x0, step):
     assert len(loops(compare_onnx_and_py([x, x0], y, [values(5), 0.5]))) == 1
 
 
-def test_sequence_that_may_be_too_short_stays_in_a_loop(x, x0):
+def test_sequence_that_may_be_too_short_is_summed_after_a_check(x, x0):
     n = pt.iscalar("n")
     y = scan(lambda e, y: y + e, sequences=[x], outputs_info=[x0], n_steps=n)
-    run = compile_onnx([x, x0, n], y, verify=False)
+    program = compare_onnx_and_py([x, x0, n], [y, y[-1]], [values(7), 0.5, 5], rtol=RTOL)
+    assert loops(program) == []
     with pytest.raises(ValueError, match="ends before its steps do"):
-        run(np.ones(3), 0.0, 5)
+        program(np.ones(3), 0.0, 5)

@@ -19,10 +19,12 @@ from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import Dim, Dims, constant_ints, dims_of, sizes_in
 from pytensor_onnx.dispatch.basic import convert_inner, onnx_funcify
 from pytensor_onnx.dispatch.failure import name_failure, name_indexing
+from pytensor_onnx.dispatch.loop_checks import checked_count, first_rows
 from pytensor_onnx.dispatch.scan_buffers import nearest_later
 from pytensor_onnx.dispatch.scan_history import Histories, History
 from pytensor_onnx.dispatch.scan_outputs import Outputs, runs_at_least_once
 from pytensor_onnx.inference import dtype_of
+from pytensor_onnx.rewriting.loop_checks import StepCount
 
 
 @onnx_funcify.register(Scan)
@@ -79,19 +81,13 @@ class _Lowering:
     def _checked_steps(self) -> ir.Value:
         """Return the number of steps, which fails where it is negative."""
         steps = self.onnx.cast(self.outer[0], "int64")
-        if steps.const_value is not None:
-            if int(steps.const_value.numpy()) < 0:
-                raise self.onnx.unsupported("a scan cannot run a negative number of steps")
-            return steps
-        if sizes_in(steps) not in (None, (None,)):
-            return steps
-        is_negative = self.onnx.cast(self.onnx.Less(steps, 0), "int64")
-        checked = self.onnx.Gather(self.onnx.Unsqueeze(steps, [0]), is_negative, axis=0)
-        name = self.op.name or "scan"
-        name_failure(
-            self.onnx, checked, IndexError(f"{name} was asked to run a negative number of steps")
-        )
-        return checked
+        if steps.const_value is None:
+            if sizes_in(steps) not in (None, (None,)):
+                return steps
+            return checked_count(self.onnx, steps, StepCount(self.op.name or "scan").failure)
+        if int(steps.const_value.numpy()) < 0:
+            raise self.onnx.unsupported("a scan cannot run a negative number of steps")
+        return steps
 
     def _has_fixed_form(self) -> bool:
         """Return whether an ONNX Scan does what is asked: it runs to the end of its sequences."""
@@ -128,7 +124,7 @@ class _Lowering:
 
     def _cut(self, sequence: ir.Value, start: int, failure: Exception) -> ir.Value:
         """Return as much of a sequence as there are steps, which fails where it is too short."""
-        place, canonical = self.place, self.onnx.scope.canonical_dim
+        canonical = self.onnx.scope.canonical_dim
         dims = self.onnx.dims(sequence)
         steps = sizes_in(self.n_steps)
         if (
@@ -138,14 +134,7 @@ class _Lowering:
             and canonical(dims[0]) == canonical(steps[0])
         ):
             return sequence
-        count = place.Unsqueeze(self.n_steps, [0])
-        end = place.Add(count, start) if start else count
-        cut = place.Slice(sequence, [start], end, [0])
-        rows = place.sizes(sequence, 1, len(dims))
-        exact = place.Reshape(cut, place.Concat(count, rows, axis=0), allowzero=1)
-        exact.shape = ir.Shape((None, *dims[1:]))
-        name_failure(place, exact, failure)
-        return exact
+        return first_rows(self.place, sequence, self.n_steps, failure, start)
 
     def _carry(self, initial: ir.Value) -> ir.Value:
         """Return the value that a step gets, and note where it starts from."""

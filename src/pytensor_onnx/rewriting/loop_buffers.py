@@ -1,13 +1,18 @@
 """What the graph tells of the buffers and the lengths of loops."""
 
+import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
+from pytensor.tensor.type import integer_dtypes
 from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.rewriting.loop_checks import StepCount
 
 
 def has_length(fgraph: FunctionGraph, sequence: Variable, n_steps: Variable) -> bool:
@@ -69,12 +74,19 @@ def is_sum(size: Variable, n_steps: Variable, more: int) -> bool:
 
 
 def unwrapped(variable: Variable) -> Variable:
-    """Return what stands behind conversions between tensors and scalars."""
-    while variable.owner is not None and isinstance(
-        variable.owner.op, TensorFromScalar | ScalarFromTensor
-    ):
+    """Return what stands behind checks, and conversions that keep an integer as it is."""
+    while variable.owner is not None and _keeps_integer(variable.owner):
         (variable,) = variable.owner.inputs
     return variable
+
+
+def _keeps_integer(node: Apply) -> bool:
+    if isinstance(node.op, TensorFromScalar | ScalarFromTensor | StepCount):
+        return True
+    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, ps.Cast):
+        return False
+    before, after = node.inputs[0].type.dtype, node.outputs[0].type.dtype
+    return before in integer_dtypes and after in integer_dtypes and np.can_cast(before, after)
 
 
 def first_row(buffer: Variable) -> TensorVariable:

@@ -3,28 +3,28 @@
 Outside, a sequence of one element would broadcast with the others.
 """
 
-import pytensor.tensor as pt
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
-from pytensor.raise_op import CheckAndRaise
+from pytensor.graph.rewriting.basic import in2out, node_rewriter
 from pytensor.scalar import basic as ps
 from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape
 from pytensor.tensor.subtensor import Subtensor
 
-from pytensor_onnx.rewriting.loop_buffers import unwrapped
+from pytensor_onnx.rewriting.loop_buffers import has_length, unwrapped
+from pytensor_onnx.rewriting.loop_checks import FirstRows, StepCount
 
 BEFORE_PUSHING_OUT = 0.045
 _UP_TO = (slice(None, 0, None),)
+_BY_STEP = (slice(None, None, 0),)
 _FIRST = (0,)
 
 
 @node_rewriter([Scan])
-def check_lengths(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Check the lengths of sequences of which a given number of steps is taken.
+def check_lengths(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
+    """Check a number of steps, and the lengths of sequences of which it is taken.
 
     Examples
     --------
@@ -37,22 +37,32 @@ def check_lengths(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     Traceback (most recent call last):
     ValueError: sequence 1 (y) of products ends before its steps do
     """
-    op, inputs = node.op, list(node.inputs)
-    n_steps = unwrapped(inputs[0])
-    for i in range(op.info.n_seqs):
-        taken = inputs[1 + i]
+    op, loop, n_steps = node.op, node.op.name or "scan", unwrapped(node.inputs[0])
+    count = node.inputs[0] if _is_length(n_steps) else _checked(fgraph, n_steps, loop)
+    checked = {node.inputs[0]: count}
+    for i, taken in enumerate(op.outer_seqs(node.inputs)):
         whole = _taken_from(taken, n_steps)
         if whole is not None and not _is_long_enough(whole, n_steps):
-            check = CheckAndRaise(ValueError, _failure(op, i, whole.name))
-            inputs[1 + i] = check(taken, pt.le(inputs[0], whole.shape[0]))
+            checked[taken] = FirstRows(_called(i, whole.name), loop)(whole, count)
+    inputs = [checked.get(x, x) for x in node.inputs]
     if inputs == node.inputs:
         return None
-    return op.make_node(*inputs).outputs
+    outputs = op.make_node(*inputs).outputs
+    # The gradient of the loop takes the same rows; other uses of the number are left alone.
+    del checked[node.inputs[0]]
+    return checked | dict(zip(node.outputs, outputs, strict=True))
 
 
-def _failure(op: Scan, position: int, name: str | None) -> str:
+def _checked(fgraph: FunctionGraph, n_steps: Variable, loop: str) -> Variable:
+    """Return a number of steps with its check, the one that another loop of it has."""
+    clients = [client for client, _ in fgraph.clients.get(n_steps, ())]
+    shared = [client.outputs[0] for client in clients if isinstance(client.op, StepCount)]
+    return shared[0] if shared else StepCount(loop)(n_steps)
+
+
+def _called(position: int, name: str | None) -> str:
     called = f" ({name.removesuffix('[0:]')})" if name else ""
-    return f"sequence {position}{called} of {op.name or 'scan'} ends before its steps do"
+    return f"sequence {position}{called}"
 
 
 def _taken_from(sequence: Variable, n_steps: Variable) -> Variable | None:
@@ -66,25 +76,77 @@ def _taken_from(sequence: Variable, n_steps: Variable) -> Variable | None:
 
 def _is_long_enough(sequence: Variable, n_steps: Variable) -> bool:
     """Return whether the number of steps is at most the length of a sequence, by how it is made."""
-    node = n_steps.owner
     static = sequence.type.shape[0]
     if isinstance(n_steps, Constant):
         return static is not None and int(n_steps.data) <= static
-    if node is None:
+    if _taken_count(sequence) is n_steps:
+        return True
+    if _is_minimum(n_steps):
+        return any(_is_long_enough(sequence, unwrapped(x)) for x in n_steps.owner.inputs)
+    return _measured(n_steps) is sequence
+
+
+def _taken_count(sequence: Variable) -> Variable | None:
+    """Return how many rows were taken for the steps of a loop, in whatever order they are now."""
+    node = sequence.owner
+    while node is not None and _is_reversal(node):
+        node = node.inputs[0].owner
+    if node is None or not isinstance(node.op, FirstRows):
+        return None
+    return unwrapped(node.inputs[1])
+
+
+def _is_reversal(node: Apply) -> bool:
+    if not isinstance(node.op, Subtensor) or node.op.idx_list != _BY_STEP:
         return False
-    if isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, ps.Minimum):
-        return any(_is_long_enough(sequence, unwrapped(x)) for x in node.inputs)
-    if not isinstance(node.op, Subtensor) or node.op.idx_list != _FIRST:
-        return False
+    step = node.inputs[1]
+    return isinstance(step, Constant) and int(step.data) == -1
+
+
+def _is_length(n_steps: Variable) -> bool:
+    """Return whether a number of steps is a length of sequences, or a constant."""
+    if _is_minimum(n_steps):
+        return all(_is_length(unwrapped(x)) for x in n_steps.owner.inputs)
+    return isinstance(n_steps, Constant) or _measured(n_steps) is not None
+
+
+def _is_minimum(size: Variable) -> bool:
+    node = size.owner
+    is_elementwise = node is not None and isinstance(node.op, Elemwise)
+    return is_elementwise and isinstance(node.op.scalar_op, ps.Minimum)
+
+
+def _measured(size: Variable) -> Variable | None:
+    """Return the variable of which a size is the first, None where it is something else."""
+    node = size.owner
+    if node is None or not isinstance(node.op, Subtensor) or node.op.idx_list != _FIRST:
+        return None
     shape, first = node.inputs
     is_size = shape.owner is not None and isinstance(shape.owner.op, Shape)
     is_first = isinstance(first, Constant) and int(first.data) == 0
-    return is_size and is_first and shape.owner.inputs[0] is sequence
+    return shape.owner.inputs[0] if is_size and is_first else None
 
 
+@node_rewriter([StepCount, FirstRows])
+def drop_known_checks(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Drop the checks of a loop whose numbers turn out to be those of another, as of a gradient."""
+    if isinstance(node.op, FirstRows):
+        rows, count = node.inputs
+        is_known = node.outputs[0].type.is_super(rows.type)
+        return [rows] if is_known and has_length(fgraph, rows, unwrapped(count)) else None
+    n_steps = unwrapped(node.inputs[0])
+    if n_steps is node.inputs[0]:
+        return None
+    return [_checked(fgraph, n_steps, node.op.loop)]
+
+
+optdb["canonicalize"].register(
+    drop_known_checks.__name__, drop_known_checks, "onnx", use_db_name_as_tag=False
+)
 optdb.register(
     "onnx_check_lengths",
-    dfs_rewriter(check_lengths, ignore_newtrees=True),
+    # A gradient comes after its loop, whose checks hold for it.
+    in2out(check_lengths, ignore_newtrees=True),
     "onnx",
     position=BEFORE_PUSHING_OUT,
 )

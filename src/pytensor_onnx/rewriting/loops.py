@@ -30,6 +30,7 @@ from pytensor_onnx.rewriting.loop_buffers import (
     unwrapped,
 )
 from pytensor_onnx.rewriting.running_extremes import has_short_form
+from pytensor_onnx.rewriting.step_indices import mark_indices
 
 
 @node_rewriter([Scan])
@@ -104,11 +105,13 @@ class _Loop:
         if not all(has_length(fgraph, x, n_steps) for x in sequences):
             return None
         inner = op.fgraph.unfreeze()
-        loop = cls(node, n_steps, inner.outputs)
+        loop = cls(node, n_steps, [])
         loop.elements = dict(zip(op.inner_seqs(inner.inputs), sequences, strict=True))
         loop.constants = dict(
             zip(op.inner_non_seqs(inner.inputs), op.outer_non_seqs(node.inputs), strict=True)
         )
+        mark_indices(fgraph, inner, loop.elements, loop.constants, op.name or "scan")
+        loop.outputs = inner.outputs
         found = [*loop._gradients(inner.inputs), *loop._recurrences(inner.inputs)]
         loop.states = [state for state in found if state is not None]
         return loop if len(loop.states) == len(found) else None

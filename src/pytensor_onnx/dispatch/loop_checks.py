@@ -1,0 +1,78 @@
+"""What a loop requires of its number of steps and of its sequences: nodes that fail by name."""
+
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.failure import name_failure
+from pytensor_onnx.rewriting.loop_checks import FirstRows, StepCount, StepIndex
+
+
+@onnx_funcify.register(StepCount)
+def lower_step_count(op: StepCount, node: Apply, onnx: Builder, n_steps: ir.Value) -> ir.Value:
+    """Return the number if it is not negative."""
+    return checked_count(onnx, onnx.cast(n_steps, "int64"), op.failure)
+
+
+@onnx_funcify.register(FirstRows)
+def lower_first_rows(
+    op: FirstRows, node: Apply, onnx: Builder, rows: ir.Value, count: ir.Value
+) -> ir.Value:
+    """Return as many rows as the count says."""
+    return first_rows(onnx, rows, onnx.cast(count, "int64"), op.failure)
+
+
+@onnx_funcify.register(StepIndex)
+def lower_step_index(op: StepIndex, node: Apply, onnx: Builder, index: ir.Value) -> ir.Value:
+    """Return the index: what takes elements by it is named when the graph is complete."""
+    return index
+
+
+def checked_count(onnx: Builder, n_steps: ir.Value, failure: Exception) -> ir.Value:
+    """Return a number of steps by a node that fails where it is negative.
+
+    Parameters
+    ----------
+    onnx
+        Builder that receives the nodes.
+    n_steps
+        The number, an int64 of rank 0.
+    failure
+        What a negative one raises where the model is run by this package.
+    """
+    is_negative = onnx.cast(onnx.Less(n_steps, 0), "int64")
+    checked = onnx.Gather(onnx.Unsqueeze(n_steps, [0]), is_negative, axis=0)
+    name_failure(onnx, checked, failure)
+    if not onnx.in_function:
+        onnx.name_size(checked, "steps")
+    return checked
+
+
+def first_rows(
+    onnx: Builder, sequence: ir.Value, count: ir.Value, failure: Exception, start: int = 0
+) -> ir.Value:
+    """Return rows from a position on, by a node that fails where there are too few.
+
+    Parameters
+    ----------
+    onnx
+        Builder that receives the nodes.
+    sequence
+        What the rows are taken from.
+    count
+        How many, an int64 of rank 0 that is not negative.
+    failure
+        What a shorter sequence raises where the model is run by this package.
+    start
+        Position of the first.
+    """
+    dims = onnx.dims(sequence)
+    n_rows = onnx.Unsqueeze(count, [0])
+    cut = onnx.Slice(sequence, [start], onnx.Add(n_rows, start) if start else n_rows, [0])
+    row = onnx.sizes(sequence, 1, len(dims))
+    shape = onnx.Concat(n_rows, row, axis=0) if len(dims) > 1 else n_rows
+    exact = onnx.Reshape(cut, shape, allowzero=1)
+    exact.shape = ir.Shape((*onnx.dims(exact)[:1], *dims[1:]))
+    name_failure(onnx, exact, failure)
+    return exact

@@ -1,0 +1,138 @@
+"""What a loop requires of its number of steps and of its sequences, as Ops of their own.
+
+They stay where the loop itself becomes a batched graph, and know what their results have in common:
+rows that are taken for all steps are as many as there are steps.
+"""
+
+from typing import Any
+
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.replace import _vectorize_node, _vectorize_not_needed
+from pytensor.tensor.basic import as_tensor_variable, get_scalar_constant_value
+from pytensor.tensor.exceptions import NotScalarConstantError
+from pytensor.tensor.type import lscalar
+
+
+class StepCount(Op):
+    """A number of steps, which fails where it is negative.
+
+    Parameters
+    ----------
+    loop
+        What the loop is called.
+
+    Examples
+    --------
+    >>> StepCount("walk")(3).eval(mode="FAST_COMPILE")
+    array(3)
+    """
+
+    __props__ = ("loop",)
+
+    def __init__(self, loop: str) -> None:
+        self.loop = loop
+
+    def make_node(self, n_steps: Any) -> Apply:
+        """Return a node whose output is an int64."""
+        return Apply(self, [as_tensor_variable(n_steps)], [lscalar()])
+
+    @property
+    def failure(self) -> Exception:
+        """What a negative number raises."""
+        return IndexError(f"{self.loop} was asked to run a negative number of steps")
+
+    def infer_shape(self, node: Apply, shapes: list[tuple]) -> list[tuple]:
+        """Return no dimensions."""
+        return [()]
+
+    def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
+        """Return the number, if it is one of steps."""
+        (n_steps,) = inputs
+        if n_steps < 0:
+            raise self.failure
+        outputs[0][0] = n_steps.astype("int64")
+
+
+class FirstRows(Op):
+    """The rows of a sequence that the steps of a loop take, which fails where there are fewer.
+
+    Parameters
+    ----------
+    sequence, loop
+        What the sequence and the loop are called.
+
+    Examples
+    --------
+    >>> FirstRows("sequence 0", "walk")([1.0, 2.0, 3.0], 2).eval(mode="FAST_COMPILE")
+    array([1., 2.])
+    """
+
+    __props__ = ("sequence", "loop")
+    view_map = {0: [0]}  # noqa: RUF012  (an attribute of every Op of PyTensor)
+
+    def __init__(self, sequence: str, loop: str) -> None:
+        self.sequence, self.loop = sequence, loop
+
+    def make_node(self, rows: Any, count: Any) -> Apply:
+        """Return a node whose output has as many rows as the count says."""
+        rows, count = as_tensor_variable(rows), as_tensor_variable(count)
+        try:
+            known = int(get_scalar_constant_value(count))
+        except NotScalarConstantError:
+            known = None
+        shape = (known, *rows.type.shape[1:])
+        return Apply(self, [rows, count], [rows.type.clone(shape=shape)()])
+
+    @property
+    def failure(self) -> Exception:
+        """What too few rows raise."""
+        return ValueError(f"{self.sequence} of {self.loop} ends before its steps do")
+
+    def infer_shape(self, node: Apply, shapes: list[tuple]) -> list[tuple]:
+        """Return the count and the sizes of a row."""
+        return [(node.inputs[1], *shapes[0][1:])]
+
+    def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
+        """Return the first rows, if there are as many."""
+        rows, count = inputs
+        if not 0 <= count <= len(rows):
+            raise self.failure
+        outputs[0][0] = rows[: int(count)]
+
+
+class StepIndex(Op):
+    """An index that each step of a loop has of its own; it fails where it is used, by this name.
+
+    Parameters
+    ----------
+    loop
+        What the loop is called.
+    """
+
+    __props__ = ("loop",)
+    view_map = {0: [0]}  # noqa: RUF012  (an attribute of every Op of PyTensor)
+
+    def __init__(self, loop: str) -> None:
+        self.loop = loop
+
+    def make_node(self, index: Any) -> Apply:
+        """Return a node whose output is like its input."""
+        index = as_tensor_variable(index)
+        return Apply(self, [index], [index.type()])
+
+    def infer_shape(self, node: Apply, shapes: list[tuple]) -> list[tuple]:
+        """Return the shape of the input."""
+        return shapes
+
+    def do_constant_folding(self, fgraph: FunctionGraph, node: Apply) -> bool:
+        """Return False: of a constant that counts, PyTensor would make a slice."""
+        return False
+
+    def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
+        """Return the index."""
+        outputs[0][0] = inputs[0]
+
+
+_vectorize_node.register(StepIndex, _vectorize_not_needed)
