@@ -388,6 +388,15 @@ def test_what_does_not_fit_at_run_time_fails(dtype, images, filters):
         pytensor.function([x, w], y, mode="ONNX")(*values)
 
 
+def test_computed_filters_without_taps_are_an_error():
+    x, w = (pt.tensor4(dtype="float32") for _ in range(2))
+    f = pytensor.function([x, w], conv2d(x, 2 * w), mode="ONNX")
+    values = arrays(16, (1, 2, 6, 6), (4, 2, 3, 1), dtype="float32")
+    assert f(*values).shape == (1, 4, 4, 6)
+    with pytest.raises(ValueError, match="the filters of Conv are empty"):
+        f(values[0], values[1][:, :, :0])
+
+
 def test_padding_that_only_run_time_knows_has_gradients():
     inputs = [pt.tensor(dtype="float32", shape=(None,) * 4) for _ in range(3)]
     x, w, g = inputs

@@ -47,3 +47,26 @@ def test_a_checked_pool_is_guarded_against_nan_as_well():
 def test_the_standard_rounds_down():
     model = bare_op("MaxPool", np.ones((1, 2, 3), "float32"), kernel_shape=[2], strides=[2])
     assert model.legalise("standard") == []
+
+
+def test_a_convolution_fails_where_its_filters_have_no_taps():
+    x = np.ones((1, 2, 5), "float32")
+    for taps in (1, 0):
+        model = bare_op("Conv", x, np.ones((3, 2, taps), "float32"))
+        model.legalise()
+        assert model.operators() == [*CHECK, "Conv"]
+        if taps:
+            np.testing.assert_array_equal(model.run()[0], np.full((1, 3, 5), 2))
+        else:
+            with pytest.raises(Exception, match="the filters of Conv are empty"):
+                model.run()
+
+
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [(["o", "c", 3], {}), (["o", "c", "k+1"], {}), (["o", "c", "k"], {"kernel_shape": [3]})],
+)
+def test_filters_that_are_known_to_have_taps_are_not_checked(shape, attributes):
+    operands = np.ones((1, 2, 5), "float32"), np.ones((3, 2, 3), "float32")
+    model = bare_op("Conv", *operands, shapes=[["n", 2, 5], shape], **attributes)
+    assert model.legalise() == []

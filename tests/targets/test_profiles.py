@@ -372,6 +372,38 @@ def test_a_pool_finds_a_window_where_less_than_a_stride_is_missing(run, op_type)
         run(op_type, x[..., :1], **pool | {"kernel_shape": [6]})
 
 
+def test_a_convolution_without_taps_does_not_return():
+    assert PROFILE.hangs_without_taps
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["y"])],
+            "hangs",
+            [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None] * 3) for n in ("x", "w")],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 3)],
+        ),
+        opset_imports=[helper.make_opsetid("", 21)],
+        ir_version=10,
+    )
+    lines = [
+        "import sys, numpy as np, onnxruntime",
+        "session = onnxruntime.InferenceSession(sys.stdin.buffer.read())",
+        "run = lambda taps: session.run(None, {'x': np.ones((1, 1, 5), 'float32'), 'w': taps})",
+        "run(np.ones((1, 1, 1), 'float32'))",
+        "print('started', flush=True)",
+        "run(np.ones((1, 1, 0), 'float32'))",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(model.SerializeToString())
+        process.stdin.close()
+        assert process.stdout.readline() == b"started\n"
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1.0)
+        finally:
+            process.kill()
+
+
 def test_gather_by_a_range_becomes_a_slice(run_graph):
     assert PROFILE.range_indices_become_slice
     nodes = [

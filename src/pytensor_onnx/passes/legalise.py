@@ -260,7 +260,14 @@ class _Legaliser:
             and short_axes.may_be_short(node)
             and self._runs_as_is(node, dtype)
         ):
-            return short_axes.check_sizes, f"{op} refuses arrays smaller than a window"
+            return short_axes.check_room, f"{op} refuses arrays smaller than a window"
+        if (
+            op == "Conv"
+            and profile.hangs_without_taps
+            and short_axes.may_have_no_taps(node)
+            and self._runs_as_is(node, dtype)
+        ):
+            return short_axes.check_taps, f"{op} refuses filters without taps"
         if op in pooling.GUARDED and self._loses_nan(node, dtype) and self._runs_as_is(node, dtype):
             return pooling.GUARDED[op], f"{what} guarded: NaN and minus infinity survive"
         if (

@@ -1,15 +1,18 @@
-"""Pools refuse an axis too short for a window, where a runtime finds one window all the same."""
+"""Arrays too short are refused: for a window of a pool, and filters without taps."""
+
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import is_positive
 from pytensor_onnx.failures import name_failure
 from pytensor_onnx.inference import dims_of
 from pytensor_onnx.passes.exact import mark_guarded
 
 POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 
-_CHECKED = "windows are known to fit"
+_CHECKED = "sizes are checked"
 
 
 def mark_checked(pooled: ir.Value) -> ir.Node:
@@ -30,18 +33,46 @@ def may_be_short(node: ir.Node) -> bool:
     return _CHECKED not in node.meta and any(_least_sizes(node))
 
 
-def check_sizes(onnx: Builder, node: ir.Node) -> list[ir.Value]:
-    """Reshape the array to its own sizes, or to the least where it is shorter, which fails."""
-    x, attributes = node.inputs[0], {k: v.value for k, v in node.attributes.items()}
+def check_room(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Let a pool fail where an axis is shorter than a window."""
+    message = f"a window of {node.op_type} is larger than the padded array"
+    checked = _at_least(onnx, node.inputs[0], _least_sizes(node), message)
+    return _with_operand(onnx, node, 0, checked)
+
+
+def may_have_no_taps(node: ir.Node) -> bool:
+    """Return whether the filters of a convolution may have a spatial size of zero."""
+    if _CHECKED in node.meta or "kernel_shape" in node.attributes:
+        return False
+    dims = dims_of(node.inputs[1])
+    return dims is not None and not all(map(is_positive, dims[2:]))
+
+
+def check_taps(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Let a convolution fail where its filters have no taps."""
+    dims = dims_of(node.inputs[1]) or ()
+    least = [0 if is_positive(dim) else 1 for dim in dims[2:]]
+    message = f"the filters of {node.op_type} are empty"
+    return _with_operand(onnx, node, 1, _at_least(onnx, node.inputs[1], least, message))
+
+
+def _at_least(onnx: Builder, x: ir.Value | None, least: Sequence[int], message: str) -> ir.Value:
+    """Reshape an array to its own sizes, or to the least where it is shorter, which fails."""
     if x is None:
-        raise TypeError(f"{node.op_type} without an operand")
-    sizes = onnx.Max(onnx.Shape(x), onnx.ints([0, 0, *_least_sizes(node)]))
+        raise TypeError(f"an operand is missing of which {message}")
+    sizes = onnx.Max(onnx.Shape(x), onnx.ints([0, 0, *least]))
     mark_guarded(sizes.producer())
     checked = onnx.Reshape(x, sizes)
     checked.shape = x.shape
-    error = ValueError(f"a window of {node.op_type} is larger than the padded array")
-    name_failure(onnx, checked, error)
-    results = onnx.op(node.op_type, checked, outputs=len(node.outputs), **attributes)
+    name_failure(onnx, checked, ValueError(message))
+    return checked
+
+
+def _with_operand(onnx: Builder, node: ir.Node, position: int, operand: ir.Value) -> list[ir.Value]:
+    """Emit a node with another operand, marked as checked."""
+    operands = [operand if i == position else old for i, old in enumerate(node.inputs)]
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    results = onnx.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
     values = [results] if isinstance(results, ir.Value) else results
     mark_checked(values[0]).meta.update(node.meta)
     return values

@@ -93,6 +93,9 @@ class Profile:
     finds_window_on_short_axis: bool = False
     """Pools with a stride find one window where the padded array is a little shorter than it."""
 
+    hangs_without_taps: bool = False
+    """Conv does not return where the filters have a spatial size of zero."""
+
     range_indices_become_slice: bool = False
     """The optimizer makes a Slice of a Gather by a Range: no error, other ends if negative."""
 

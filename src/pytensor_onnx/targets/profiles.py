@@ -62,6 +62,7 @@ _ONNXRUNTIME = replace(
     integer_pow_through_double=True,
     expand_to_nothing_is_dropped=True,
     finds_window_on_short_axis=True,
+    hangs_without_taps=True,
     range_indices_become_slice=True,
     empty_products_unwritten=True,
     narrows_scales=True,
