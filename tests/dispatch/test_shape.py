@@ -243,6 +243,15 @@ def test_an_array_without_elements_takes_sizes_from_inputs(count):
     compare_onnx_and_py([x, n], x.reshape((n, 1, 0)), [array((3, 0)), count])
 
 
+def test_an_assertion_on_an_array_without_elements_asks_for_the_size_that_it_has():
+    """The type that PyTensor gives the reshaped array has a zero in place of the unknown size."""
+    x, n = pt.matrix("x", shape=(2, 0)), pt.lscalar("n")
+    result = specify_shape(x.reshape((n, 0)), (3, None))
+    compare_onnx_and_py([x, n], result, [array((2, 0)), 3])
+    with pytest.raises(AssertionError, match="SpecifyShape"):
+        compile_onnx([x, n], result, verify=False)(array((2, 0)), 2)
+
+
 def test_an_assertion_on_a_computed_size_holds_where_that_size_is_used_again():
     x = pt.matrix("x", shape=(None, 2))
     result = specify_shape(pt.exp(x[:7]).sum(axis=1), (7,)) + x[:7, 0]

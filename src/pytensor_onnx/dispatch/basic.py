@@ -181,7 +181,11 @@ class GraphConverter:
         )
 
     def _adopt(self, variable: Variable, value: ir.Value) -> None:
-        """Give a value the type and name of the variable that it computes."""
+        """Give a value the type and name of the variable that it computes.
+
+        A size of zero in PyTensor's type says nothing: a reshape has it for every size that is not
+        known, where another size is zero.
+        """
         wanted = ir.DataType.from_numpy(np.dtype(variable.type.dtype))
         if value.dtype is None:
             value.dtype = wanted
@@ -200,8 +204,7 @@ class GraphConverter:
                 f"which has rank {len(static)}"
             )
         dims: list[Dim] = [
-            k if s is None else s
-            for s, k in zip(static, known or (None,) * len(static), strict=True)
+            s or k for s, k in zip(static, known or (None,) * len(static), strict=True)
         ]
         value.shape = ir.Shape(dims)
         if variable.name and value.name is None and not self.onnx.in_function:
