@@ -14,6 +14,7 @@ from pytensor_onnx._version import __version__
 from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.dims import sizes_in
 from pytensor_onnx.dispatch.basic import GraphConverter, check_type, user_line
+from pytensor_onnx.dispatch.failure import name_indexing_by_steps
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
 from pytensor_onnx.inference import Dim, dims_of, output_dims
 from pytensor_onnx.named_dims import dim_names as dim_names_of
@@ -113,6 +114,7 @@ def convert(
         value.const_value = ir.tensor(default, name=value.name)
         initializers.append(value)
     name_values(nodes, scope.names)
+    name_indexing_by_steps(onnx, fgraph, converter.values)
     graph = ir.Graph(
         inputs,
         outputs,

@@ -210,14 +210,6 @@ def test_rows_by_given_indices(m, indices):
     assert loops(program) == []
 
 
-def test_index_out_of_range_is_refused(x):
-    where = pt.lvector("where")
-    y = scan(lambda i, x: x[i] * 2, sequences=[where], non_sequences=[x])
-    run = compile_onnx([x, where], y, verify=False)
-    with pytest.raises(Exception, match="out of"):
-        run(np.ones(3), np.array([0, 3]))
-
-
 @pytest.mark.parametrize("length", LENGTHS)
 def test_jacobian(x, length):
     jacobian = pytensor.gradient.jacobian(pt.tanh(x) * x.sum(), x)

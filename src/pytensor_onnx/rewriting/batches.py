@@ -25,19 +25,12 @@ from pytensor.tensor.extra_ops import FillDiagonal, SearchsortedOp
 from pytensor.tensor.pad import Pad, pad
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.sort import ArgSortOp, SortOp
-from pytensor.tensor.subtensor import (
-    AdvancedIncSubtensor,
-    AdvancedSubtensor,
-    IncSubtensor,
-    Subtensor,
-)
 from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.rewriting.loop_checks import INDEXING
 
 LOOPING = (Scan, IfElse, LazyIfElse, CheckAndRaise, RandomVariable)
 """Ops that stay in a loop: they loop, choose, fail or draw in each step."""
-
-INDEXING = (Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedIncSubtensor)
-"""Ops that index by each step's own indices; batches of them become one index."""
 
 
 @node_rewriter([Blockwise])

@@ -12,7 +12,16 @@ from pytensor.graph.op import Op
 from pytensor.graph.replace import _vectorize_node, _vectorize_not_needed
 from pytensor.tensor.basic import as_tensor_variable, get_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    IncSubtensor,
+    Subtensor,
+)
 from pytensor.tensor.type import lscalar
+
+INDEXING = (Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedIncSubtensor)
+"""Ops that take or change elements by indices."""
 
 
 class StepCount(Op):
@@ -136,3 +145,16 @@ class StepIndex(Op):
 
 
 _vectorize_node.register(StepIndex, _vectorize_not_needed)
+
+
+def loop_of_index(node: Apply) -> str | None:
+    """Return the loop that a node takes elements for, by an index of its steps."""
+    if not isinstance(node.op, INDEXING):
+        return None
+    for variable in node.inputs[1:]:
+        made = variable.owner
+        while made is not None and len(made.inputs) == 1 and not isinstance(made.op, StepIndex):
+            made = made.inputs[0].owner
+        if made is not None and isinstance(made.op, StepIndex):
+            return made.op.loop
+    return None

@@ -17,9 +17,8 @@ from pytensor.tensor.subtensor import (
 )
 from pytensor.tensor.type import TensorType, integer_dtypes
 
-from pytensor_onnx.rewriting.batches import INDEXING
 from pytensor_onnx.rewriting.loop_buffers import are_equal, unwrapped
-from pytensor_onnx.rewriting.loop_checks import StepIndex
+from pytensor_onnx.rewriting.loop_checks import INDEXING, StepIndex
 
 _WRITING = (IncSubtensor, AdvancedIncSubtensor)
 
