@@ -1,9 +1,10 @@
-"""PyTensor's rewrites change no result: divisions by one, reshapes that do nothing, diagonals."""
+"""PyTensor's rewrites change no result: divisions by one, reshapes, diagonals, repeated numbers."""
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
 
 from tests.conftest import compare_onnx_and_py, op_types
 
@@ -75,3 +76,38 @@ def test_of_values_set_at_one_position_the_last_is_read():
     last, sliced = f([1.0, 2.0, 3.0], [5.0, 6.0], [0, -3])
     np.testing.assert_array_equal(last, [6.0, 6.0])
     np.testing.assert_array_equal(sliced, [5.0, 6.0])
+
+
+@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("reduce", [pt.sum, pt.prod, pt.any, pt.all], ids=lambda f: f.__name__)
+def test_a_number_that_is_repeated_no_times_is_not_in_a_reduction(reduce, count):
+    x, v, n = pt.scalar("x"), pt.vector("v", dtype="int64"), pt.lscalar("n")
+    repeated = [pt.alloc(x, n), pt.alloc(x, count), pt.alloc(v, n, 2)]
+    results = [reduce(a, axis=0) for a in repeated]
+    reference = pytensor.function([x, v, n], results, mode=Mode("py", None))
+    # PyTensor's own rewrites are wrong here, so that they are no reference.
+    function = pytensor.function([x, v, n], results, mode="ONNX")
+    for number in (2.0, 0.0, np.inf):
+        values = [number, np.array([1, 0]), count]
+        found = function(*values)
+        for a, b in zip(found, reference(*values), strict=True):
+            np.testing.assert_array_equal(a, b, strict=True)
+
+
+@pytest.mark.parametrize("reduce", [pt.max, pt.min], ids=lambda f: f.__name__)
+def test_no_repeated_numbers_have_no_extremes(reduce):
+    x, v, n = pt.scalar("x"), pt.vector("v", dtype="int64"), pt.lscalar("n")
+    for result in (reduce(pt.alloc(x, n)), reduce(pt.alloc(v, n, 2), axis=0)):
+        f = pytensor.function([x, v, n], result, mode="ONNX", on_unused_input="ignore")
+        np.testing.assert_array_equal(f(2.0, [1, 1], 3), 1 if result.ndim else 2)
+        with pytest.raises(ValueError, match="zero-size array"):
+            f(2.0, [1, 1], 0)
+
+
+def test_a_number_that_is_repeated_is_reduced_once():
+    x, n = pt.scalar("x"), pt.lscalar("n")
+    repeated = [pt.alloc(x, 3, 2), pt.ones(n)]
+    program = compare_onnx_and_py(
+        [x, n], [pt.sum(a) for a in repeated] + [pt.max(repeated[0])], [2.0, 3]
+    )
+    assert not {"Expand", "ReduceSum", "ReduceMax"} & set(op_types(program))

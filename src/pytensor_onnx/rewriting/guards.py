@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from pytensor.compile.mode import optdb
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
-from pytensor.tensor.math import int_div
-from pytensor.tensor.rewriting.math import local_div_by_one
+from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, int_div
+from pytensor.tensor.rewriting.math import local_careduce_of_alloc, local_div_by_one
 from pytensor.tensor.rewriting.shape import local_useless_reshape
 from pytensor.tensor.rewriting.subtensor import local_read_of_write_same_indices
 from pytensor.tensor.rewriting.subtensor_lift import (
@@ -81,6 +82,24 @@ def reads_what_was_set(node: Apply) -> bool:
     )
 
 
+def may_be_reduced_once(node: Apply) -> bool:
+    """Return whether a repeated number may be reduced as one: it may be repeated no times.
+
+    Of no numbers there is no largest one, and none is true. Their sum is zero, which a product with
+    their count is for finite ones only.
+    """
+    x, axes = node.inputs[0], node.op.axis
+    if x.owner is None or not isinstance(x.owner.op, Alloc):
+        return False
+    sizes = x.type.shape if axes is None else [x.type.shape[axis] for axis in axes]
+    if all(sizes) or getattr(node.op, "initial", False):
+        return True
+    value = x.owner.inputs[0]
+    is_finite = isinstance(value, Constant) and np.isfinite(value.data).all()
+    is_sum = isinstance(node.op, Sum) and (is_finite or not value.dtype.startswith("float"))
+    return is_sum or isinstance(node.op, Prod | ProdWithoutZeros)
+
+
 register_guarded(local_div_by_one, ["canonicalize"], divides_exactly)
 register_guarded(
     local_useless_reshape, ["useless", "canonicalize", "specialize"], is_known_to_have_elements
@@ -88,6 +107,7 @@ register_guarded(
 register_guarded(
     local_read_of_write_same_indices, ["canonicalize", "specialize"], reads_what_was_set
 )
+register_guarded(local_careduce_of_alloc, ["specialize"], may_be_reduced_once)
 for _step in (
     local_extract_diag_of_alloc_diag,
     local_extract_diag_of_eye,

@@ -21,6 +21,7 @@ INCOMPATIBLE = (
     "local_div_by_one",
     "local_useless_reshape",
     "local_read_of_write_same_indices",
+    "local_careduce_of_alloc",
     "extract_diag_lift_pass",
     "BlasOpt",
     "fusion",
