@@ -15,7 +15,7 @@ from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.raise_op import Assert
 
-from pytensor_onnx import InputError, ONNXLinker, UnsupportedTypeError, onnx_funcify
+from pytensor_onnx import InputError, ONNXLinker, onnx_funcify
 from pytensor_onnx.rewriting import ONNX_QUERY
 
 FROZEN = Mode(ONNXLinker(freeze=True), ONNX_QUERY)
@@ -251,13 +251,6 @@ def test_failing_check_raises_its_own_exception(x):
     with pytest.raises(AssertionError, match="x must be positive"):
         f([-1.0])
     np.testing.assert_array_equal(f([1.0]), [2.0])
-
-
-def test_random_generators_are_refused():
-    rng = pt.random.shared_rng(seed=1)
-    next_rng, draw = rng.normal(size=(2,))
-    with pytest.raises(UnsupportedTypeError, match="dense tensors"):
-        pytensor.function([], draw, updates={rng: next_rng}, mode="ONNX")
 
 
 def test_gradients_run(x):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from pytensor.compile.executor import Function, _pickle_Function
 from pytensor.compile.maker import FunctionMaker
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.random.type import RandomType
 
 from pytensor_onnx.named_dims import is_tensor
 
@@ -97,10 +99,15 @@ class _DirectCall:
         return feed
 
 
+def has_generators(fgraph: FunctionGraph) -> bool:
+    """Return whether a function takes or returns random generators, which are states inside."""
+    return any(isinstance(v.type, RandomType) for v in (*fgraph.inputs, *fgraph.outputs))
+
+
 def _direct_call(function: Function) -> _DirectCall | None:
     """Return the direct way to call a function, None where there is none."""
     session = getattr(function.vm, "jit_fn", None)
-    if session is None or function._has_updates:
+    if session is None or function._has_updates or has_generators(function.maker.fgraph):
         return None
     names = {id(s): n for n, s in zip(session.input_names, function.vm.inputs, strict=True)}
     required = [c.required and not c.implicit for c in function.input_storage]

@@ -32,6 +32,8 @@ from pytensor_onnx.ml.model import open_model, warn_of_training
 from pytensor_onnx.named_dims import is_tensor, lower_named, without_named
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
+from pytensor_onnx.random import state_of
+from pytensor_onnx.rewriting.generators import draw_from_states, is_generator, with_states
 from pytensor_onnx.session import SessionOptions
 from pytensor_onnx.targets import get_profile
 
@@ -125,7 +127,7 @@ def export_onnx(
     results = [outputs] if isinstance(outputs, Variable) else list(outputs)
     updated = dict(updates or {})
     shared = _check_inputs(inputs, [*results, *updated.values()])
-    opaque = [v for v in shared if v not in updated and not is_tensor(v.type)]
+    opaque = [v for v in shared if v not in updated and not _has_value(v)]
     check_updates(updated)
     source = _Source(
         # What no tensor can hold stays an input, which the conversion then refuses with all else.
@@ -187,7 +189,7 @@ def export_function_onnx(
     for variable, spec, container in zip(
         fgraph.inputs, maker.inputs, function.input_storage, strict=True
     ):
-        if variable in updates or (spec.implicit and is_tensor(variable.type)):
+        if variable in updates or (spec.implicit and _has_value(variable)):
             source.values[variable] = container.data
         else:
             source.inputs.append(variable)
@@ -316,7 +318,7 @@ def _export(
     if target == "web" and path is not None and source.updates:
         require_state_path(state_path)
     state_names = [v.name or f"state_{i}" for i, v in enumerate(source.updates)]
-    values = [np.asarray(source.values[variable]) for variable in source.updates]
+    values = [_state_value(v, source.values[v]) for v in source.updates]
     state_inputs = fgraph.inputs[len(source.inputs) :]
     converted = convert(
         fgraph,
@@ -421,7 +423,7 @@ def _reference_graph(
     replacements: dict[Variable, Variable] = {
         variable: _constant(variable, value)
         for variable, value in source.values.items()
-        if variable not in source.updates and is_tensor(variable.type)
+        if variable not in source.updates and _has_value(variable)
     }
     # A loop cannot be made again from them: it refuses a state that is known to have a size of one
     # after a step, but not before.
@@ -447,15 +449,29 @@ def _reference_graph(
         fgraph.replace(stand_in, constant, import_missing=True)
         fgraph.remove_input(fgraph.inputs.index(stand_in))
     lower_named(fgraph)
-    return fgraph
+    draw_from_states.rewrite(fgraph)
+    return with_states(fgraph)
+
+
+def _has_value(variable: Variable) -> bool:
+    """Return whether the value of a shared variable can be part of a model."""
+    return is_tensor(variable.type) or is_generator(variable)
+
+
+def _state_value(variable: Variable, value: Any) -> np.ndarray:
+    return state_of(value) if is_generator(variable) else np.asarray(value)
 
 
 def _constant(variable: Variable, value: Any) -> Constant:
+    if is_generator(variable):
+        return Constant(variable.type, value, name=variable.name)
     return variable.type.constant_type(variable.type, np.asarray(value), name=variable.name)
 
 
 def _knows_more(constant: Constant, variable: Variable) -> bool:
     """Return whether a constant is known to have sizes of one where its variable is not."""
+    if is_generator(variable):
+        return False
     return [n == 1 for n in constant.type.shape] != [n == 1 for n in variable.type.shape]
 
 
@@ -465,5 +481,7 @@ def _specialised(variable: Variable, position: int, examples: Sequence[Any]) -> 
             f"example_inputs has {len(examples)} values, but the graph has more inputs: "
             f"{variable.name or position} is missing"
         )
+    if is_generator(variable):
+        return variable.type()
     value = variable.type.filter(examples[position], allow_downcast=True)
     return variable.type.clone(shape=value.shape)()

@@ -20,7 +20,10 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
-from pytensor_onnx.executor import ONNXFunctionMaker
+from pytensor_onnx.executor import ONNXFunctionMaker, has_generators
+from pytensor_onnx.named_dims import is_tensor
+from pytensor_onnx.random import generator_of, state_of
+from pytensor_onnx.rewriting.generators import draw_from_states, is_generator, with_states
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
 from pytensor_onnx.session import Session, SessionOptions
 
@@ -103,7 +106,7 @@ class ONNXLinker(JITLinker):
 
         frozen = self._frozen_inputs(fgraph)
         graph = _with_constants(fgraph, {v: storage_map[v][0] for v in frozen})
-        converted = convert(graph, opset_version=OPSET_VERSION)
+        converted = convert(_with_states(graph), opset_version=OPSET_VERSION)
         prepare(converted, "onnxruntime", assume_finite=self.assume_finite)
         return Session(
             converted.model,
@@ -116,7 +119,8 @@ class ONNXLinker(JITLinker):
         if not self.freeze:
             return set()
         updated = {fgraph.inputs[i] for i in (fgraph.update_mapping or {}).values()}
-        return {v for v in fgraph.inputs if isinstance(v, SharedVariable)} - updated
+        shared = {v for v in fgraph.inputs if isinstance(v, SharedVariable) and is_tensor(v.type)}
+        return shared - updated
 
     def create_thunk_inputs(self, storage_map: Mapping[Variable, list[Any]]) -> list[list[Any]]:
         """Return the storage of each input of the session."""
@@ -152,7 +156,32 @@ class ONNXLinker(JITLinker):
                 storage[0] = result
             return results
 
+        if has_generators(self.fgraph):
+            thunk = self._with_generators(run, feeds, outputs)
         return [_finish(thunk, inputs, outputs)], [], session
+
+    def _with_generators(self, run: Callable, feeds: Sequence, outputs: Sequence) -> Callable:
+        """Return a thunk that reads the states of generators, and stores generators."""
+        frozen = self._frozen_inputs(self.fgraph)
+        read = [v for v in self.fgraph.inputs if v not in frozen]
+        seeded = [
+            (name, storage)
+            for (name, storage), variable in zip(feeds, read, strict=True)
+            if is_generator(variable)
+        ]
+        drawn = [i for i, variable in enumerate(self.fgraph.outputs) if is_generator(variable)]
+
+        def thunk() -> list[Any]:
+            feed = {name: storage[0] for name, storage in feeds}
+            feed.update((name, state_of(storage[0])) for name, storage in seeded)
+            results: list[Any] = run(feed)
+            for i in drawn:
+                results[i] = generator_of(results[i])
+            for storage, result in zip(outputs, results, strict=True):
+                storage[0] = result
+            return results
+
+        return thunk
 
 
 def _finish(thunk: Any, inputs: list, outputs: list) -> Any:
@@ -179,6 +208,15 @@ def _with_constants(fgraph: FunctionGraph, values: Mapping[Variable, Any]) -> Fu
         frozen.remove_input(frozen.inputs.index(inner))
     dfs_rewriter(constant_folding).rewrite(frozen)
     return frozen
+
+
+def _with_states(fgraph: FunctionGraph) -> FunctionGraph:
+    """Return the graph with states in place of generators, the graph itself where it has none."""
+    if not any(map(is_generator, fgraph.variables)):
+        return fgraph
+    graph = fgraph.clone(check_integrity=False)
+    draw_from_states.rewrite(graph)
+    return with_states(graph)
 
 
 class ONNXMode(Mode):

@@ -18,6 +18,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.inference import dims_of
+from pytensor_onnx.random import state_of
 from pytensor_onnx.session import Session, SessionOptions
 from pytensor_onnx.state_files import write_state
 
@@ -142,6 +143,8 @@ class ONNXProgram:
         for value, variable, argument in zip(
             inputs, self._reference.inputs, arguments, strict=False
         ):
+            if isinstance(argument, np.random.Generator):
+                argument = state_of(argument)  # noqa: PLW2901
             try:
                 array = variable.type.filter(argument, allow_downcast=None)
             except (TypeError, ValueError):

@@ -323,9 +323,6 @@ def test_an_input_that_is_no_real_tensor_is_refused():
     matrix = sparse.csr_matrix("matrix")
     with pytest.raises(UnsupportedTypeError, match=r"(?s)variable matrix.*dense"):
         export_onnx([matrix], sparse.dense_from_sparse(matrix))
-    rng = pt.random.type.random_generator_type("rng")
-    with pytest.raises(UnsupportedTypeError, match="variable rng"):
-        export_onnx([rng], pt.random.normal(rng=rng, size=3))
 
 
 def test_all_inputs_that_cannot_be_converted_are_listed():

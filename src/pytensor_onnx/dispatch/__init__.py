@@ -13,6 +13,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     multi_index,
     nonzero,
     pad,
+    random,
     scalar,
     scalar_loop,
     scan,

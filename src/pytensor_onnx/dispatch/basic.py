@@ -21,6 +21,7 @@ from pytensor.graph.type import Type
 from pytensor.printing import Print
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.type import DenseTensorType
 from pytensor.tensor.type_other import NoneTypeT
 
@@ -229,7 +230,7 @@ class _UnsupportedType(UnsupportedCase):
 
 def check_type(type_: Type) -> None:
     """Raise `UnsupportedCase` for a type that no ONNX tensor can hold."""
-    if isinstance(type_, NoneTypeT):
+    if isinstance(type_, NoneTypeT | RandomType):
         return
     if not (is_named(type_) or isinstance(type_, DenseTensorType | ScalarType)):
         raise _UnsupportedType(
@@ -307,6 +308,8 @@ def _provenance(node: Apply) -> dict[str, str]:
 
 def _placeholder(variable: Variable) -> ir.Value:
     dtype = getattr(variable.type, "dtype", None)
+    if isinstance(variable.type, RandomType):
+        dtype = "uint32"
     if dtype is None or not _is_supported(variable):
         return ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
     shape = getattr(variable.type, "shape", ())

@@ -56,7 +56,12 @@ def _elementwise_dims(node: Apply, onnx: Builder, inputs: Sequence[ir.Value]) ->
 
 @onnx_funcify.register(DimShuffle)
 def lower_dim_shuffle(op: DimShuffle, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Squeeze the dropped axes, transpose the kept ones, insert the new ones."""
+    """Squeeze the dropped axes, transpose the kept ones, insert the new ones.
+
+    A constant number gets its axes here: in the definition of a function no rewrite did it.
+    """
+    if x.const_value is not None and x.const_value.size == 1:
+        return onnx.constant(x.const_value.numpy().reshape((1,) * node.outputs[0].type.ndim))
     kept = sorted(op.shuffle)
     permutation = [kept.index(axis) for axis in op.shuffle]
     dropped = [axis for axis in range(node.inputs[0].type.ndim) if axis not in kept]

@@ -18,6 +18,9 @@ def floor_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     if x.dtype is not None and x.dtype.is_floating_point():
         return onnx.call("FloorDivide", _float_floor_divide, x, y)
     if _is_safe_divisor(y):
+        shift = _shift(x, y)
+        if shift is not None:
+            return onnx.BitShift(x, shift, direction="RIGHT")
         return _floor_quotient(onnx, x, y)
     return onnx.call("FloorDivide", _integer_floor_divide, x, y)
 
@@ -51,6 +54,19 @@ def _is_safe_divisor(y: ir.Value) -> bool:
         return False
     divisor = y.const_value.numpy()
     return bool(divisor.size and np.all(divisor != 0) and not np.any(divisor == -1))
+
+
+def _shift(x: ir.Value, y: ir.Value) -> np.ndarray | None:
+    """Return by how many bits a quotient shifts its dividend, None where it is no shift."""
+    if x.dtype not in (ir.DataType.UINT8, ir.DataType.UINT32, ir.DataType.UINT64):
+        return None
+    divisor = y.const_value
+    if divisor is None or divisor.size != 1:
+        return None
+    number = int(divisor.numpy().item())
+    if number.bit_count() != 1:
+        return None
+    return np.full(divisor.numpy().shape, number.bit_length() - 1, dtype_of(x).numpy())
 
 
 def _is_natural(x: ir.Value | None, depth: int = 12) -> bool:

@@ -1,0 +1,182 @@
+"""PyTensor's random variables as expressions of uniform and normal numbers."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.random import basic as ptr
+from pytensor.tensor.variable import TensorVariable as V
+
+from pytensor_onnx.functions.random.drawing import (
+    Drawn,
+    Parameters,
+    Sizes,
+    drawn,
+    require,
+    samples,
+    transforms,
+)
+from pytensor_onnx.functions.random.ops import (
+    OpenUniform,
+    RandomBits,
+    StandardNormal,
+    StandardUniform,
+)
+
+
+@transforms(StandardUniform, ptr.UniformRV)
+def uniform(u: V, low: V, high: V) -> V:
+    """Scale; rounding may reach the upper end, as in NumPy."""
+    return low + (high - low) * u
+
+
+@transforms(StandardNormal, ptr.NormalRV, "scale")
+def normal(z: V, loc: V, scale: V) -> V:
+    """Scale and move."""
+    return loc + scale * z
+
+
+@transforms(StandardNormal, ptr.HalfNormalRV, "scale")
+def halfnormal(z: V, loc: V, scale: V) -> V:
+    """Fold the negative half over."""
+    return loc + scale * pt.abs(z)
+
+
+@transforms(StandardNormal, ptr.LogNormalRV, "sigma")
+def lognormal(z: V, mean: V, sigma: V) -> V:
+    """Raise e to a normal number."""
+    return pt.exp(mean + sigma * z)
+
+
+@transforms(OpenUniform, ptr.ExponentialRV, "scale")
+def exponential(u: V, scale: V) -> V:
+    """Invert the distribution function, as those that follow do."""
+    return -pt.log(u) * scale
+
+
+@transforms(OpenUniform, ptr.WeibullRV, "shape")
+def weibull(u: V, shape: V) -> V:
+    """Take a power of an exponential number."""
+    return (-pt.log(u)) ** (1 / shape)
+
+
+@transforms(OpenUniform, ptr.ParetoRV, "b", "scale")
+def pareto(u: V, b: V, scale: V) -> V:
+    """Start at the scale; the tail falls with the power b."""
+    return scale * pt.exp(-pt.log(u) / b)
+
+
+@transforms(OpenUniform, ptr.GumbelRV, "scale")
+def gumbel(u: V, loc: V, scale: V) -> V:
+    """Take the logarithm of an exponential number."""
+    return loc - scale * pt.log(-pt.log(u))
+
+
+@transforms(OpenUniform, ptr.LogisticRV, "scale")
+def logistic(u: V, loc: V, scale: V) -> V:
+    """Take log-odds."""
+    return loc + scale * (pt.log(u) - pt.log1p(-u))
+
+
+@transforms(OpenUniform, ptr.LaplaceRV, "scale")
+def laplace(u: V, loc: V, scale: V) -> V:
+    """Take an exponential number to either side."""
+    return loc + scale * pt.where(u < 0.5, pt.log(2 * u), -pt.log(2 * (1 - u)))
+
+
+@transforms(OpenUniform, ptr.CauchyRV, "scale")
+def cauchy(u: V, loc: V, scale: V) -> V:
+    """Take the cotangent of the angle to the nearer end, which keeps the tails exact."""
+    return loc + scale * pt.where(u < 0.5, -1, 1) * _cotangent(pt.minimum(u, 1 - u))
+
+
+@transforms(OpenUniform, ptr.HalfCauchyRV, "scale")
+def halfcauchy(u: V, loc: V, scale: V) -> V:
+    """Take the cotangent of an angle up to a right one."""
+    return loc + scale * _cotangent(u / 2)
+
+
+@transforms(StandardUniform, ptr.TriangularRV)
+def triangular(u: V, left: V, mode: V, right: V) -> V:
+    """Invert the distribution function, on either side of the mode."""
+    left = require(left, (left <= mode) & (mode <= right), "left > mode or mode > right")
+    width, before, behind = right - left, mode - left, right - mode
+    return pt.where(
+        u * width < before,
+        left + pt.sqrt(u * width * before),
+        right - pt.sqrt((1 - u) * width * behind),
+    )
+
+
+@transforms(OpenUniform, ptr.TruncExponentialRV, "b", "scale")
+def truncexpon(u: V, b: V, loc: V, scale: V) -> V:
+    """Invert the distribution function up to b."""
+    return loc - scale * pt.log1p(u * pt.expm1(-b))
+
+
+@samples(ptr.BernoulliRV)
+def bernoulli(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+    """Compare a uniform number with the probability, in the precision that this has."""
+    (p,) = parameters
+    p = require(p, (p >= 0) & (p <= 1), "p < 0, p > 1 or p is NaN")
+    after, u = drawn(StandardUniform(_float_of(p)), state, shape)
+    return after, (u < p).astype(dtype)
+
+
+@samples(ptr.CategoricalRV)
+def categorical(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+    """Count the cumulated probabilities that a uniform number reaches."""
+    (p,) = parameters
+    after, u = drawn(StandardUniform(_float_of(p)), state, shape)
+    reached = pt.cumsum(p, axis=-1)[..., :-1] <= u[..., None]
+    return after, reached.sum(axis=-1).astype(dtype)
+
+
+@samples(ptr.GeometricRV)
+def geometric(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+    """Round an exponential number up."""
+    (p,) = parameters
+    p = require(p, (p > 0) & (p <= 1), "p <= 0, p > 1 or p contains NaNs")
+    after, u = drawn(OpenUniform(_float_of(p)), state, shape)
+    trials = pt.ceil(pt.log(u) / pt.log1p(-p))
+    return after, pt.maximum(trials, 1).astype(dtype)
+
+
+@samples(ptr.IntegersRV)
+def integers(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+    """Take the upper half of the product of 64 bits and the number of integers.
+
+    The probability of each differs by no more than 2**-64 from that of the others.
+    """
+    low, high = (x.astype("int64") for x in parameters)
+    low = require(low, low < high, "low >= high")
+    after, bits = drawn(RandomBits(), state, shape)
+    count = (high - low).astype("uint64")
+    return after, (low + _upper_half(bits, count).astype("int64")).astype(dtype)
+
+
+@samples(ptr.PermutationRV)
+def permutation(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+    """Order positions by random numbers; of equal ones, 1 in 2**53, the first is the first."""
+    (x,) = parameters
+    after, keys = OpenUniform("float64")(state, shape[0])
+    order = pt.argsort(keys)
+    return after, order.astype(dtype) if x.type.ndim == 0 else x[order]
+
+
+def _cotangent(turns: V) -> V:
+    """Return the cotangent of an angle in half turns."""
+    angle = np.dtype(turns.type.dtype).type(np.pi) * turns
+    return pt.cos(angle) / pt.sin(angle)
+
+
+def _upper_half(x: V, y: V) -> V:
+    """Return the upper 64 bits of the product of uint64, which has 128."""
+    half, mask = pt.constant(np.uint64(2**32)), pt.constant(np.uint64(2**32 - 1))
+    x_high, x_low, y_high, y_low = x // half, x & mask, y // half, y & mask
+    crossed = x_high * y_low + x_low * y_low // half
+    carried = x_low * y_high + (crossed & mask)
+    return x_high * y_high + crossed // half + carried // half
+
+
+def _float_of(p: V) -> str:
+    return "float32" if p.type.dtype in ("float16", "float32") else "float64"

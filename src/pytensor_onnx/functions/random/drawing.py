@@ -1,0 +1,136 @@
+"""How a random variable of PyTensor becomes an expression of draws from a state.
+
+The expressions themselves stand in `distributions`.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.basic import infer_static_shape
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.type_other import NoneTypeT
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.random.ops import Draw
+
+Drawn = tuple[Variable, TensorVariable]
+Sizes = Sequence[TensorVariable]
+Parameters = Sequence[TensorVariable]
+Transform = Callable[..., TensorVariable]
+Sampler = Callable[[str, Variable, Sizes, Parameters], Drawn]
+
+SAMPLERS: dict[type[RandomVariable], Sampler] = {}
+
+
+def draw(node: Apply, state: Variable) -> Drawn | None:
+    """Return the next state and the draw of a random variable, None where none is defined.
+
+    Parameters
+    ----------
+    node
+        Node of a `RandomVariable`.
+    state
+        What stands for its generator: a vector of four uint32.
+    """
+    op = node.op
+    sampler = SAMPLERS.get(type(op))
+    if sampler is None:
+        return None
+    size, parameters = op.size_param(node), list(op.dist_params(node))
+    shape = _sizes(op._infer_shape(size, parameters))
+    if not isinstance(size.type, NoneTypeT):
+        parameters = [
+            _spread(x, shape, core) for x, core in zip(parameters, op.ndims_params, strict=True)
+        ]
+    dtype = node.outputs[1].type.dtype
+    after, result = sampler(dtype, state, shape, parameters)
+    return after, result.astype(dtype)
+
+
+def _spread(x: TensorVariable, shape: Sizes, n_core: int) -> TensorVariable:
+    """Return a parameter with the shape of the draw, unless its type tells that it broadcasts."""
+    n_batch = x.type.ndim - n_core
+    sizes = x.type.shape[:n_batch]
+    pairs = zip(sizes, map(_known, shape[:n_batch]), strict=True)
+    if all(size == 1 or (size is not None and size == wanted) for size, wanted in pairs):
+        return x
+    return pt.broadcast_to(
+        x, [*shape[:n_batch], *(x.shape[i] for i in range(n_batch, x.type.ndim))]
+    )
+
+
+def drawn(op: Draw, state: Variable, shape: Sizes) -> Drawn:
+    """Return the next state, and what an Op draws in a shape."""
+    known = [_known(n) for n in shape]
+    if None in known:
+        n = reduce(lambda a, b: a * b, shape)
+    else:
+        n = pt.constant(np.prod([size or 0 for size in known], dtype="int64"))
+    after, flat = op(state, n)
+    return after, flat if len(shape) == 1 else pt.reshape(flat, shape, ndim=len(shape))
+
+
+def _sizes(shape: Sequence[Variable]) -> Sizes:
+    """Return sizes as 0-d int64 tensors, those that can be told as constants."""
+    sizes, static = infer_static_shape(shape)
+    return [
+        pt.as_tensor(n, dtype="int64") if known is None else pt.constant(np.int64(known))
+        for n, known in zip(sizes, static, strict=True)
+    ]
+
+
+def _known(size: Variable) -> int | None:
+    return int(size.data) if isinstance(size, pt.TensorConstant) else None
+
+
+def transforms(
+    op_type: type[Draw], rv: type[RandomVariable], *not_negative: str
+) -> Callable[[Transform], Transform]:
+    """Register a function of standard numbers and parameters as what a random variable is.
+
+    Parameters
+    ----------
+    op_type
+        Draws the standard numbers.
+    rv
+        The random variable.
+    not_negative
+        Names of parameters that must not be negative.
+    """
+
+    def register(transform: Transform) -> Transform:
+        names = list(inspect.signature(transform).parameters)[1:]
+
+        def sampler(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+            computed = dtype if dtype in ("float32", "float64") else "float32"
+            after, standard = drawn(op_type(computed), state, shape)
+            given = [
+                require(x, ~(x < 0), f"{name} < 0") if name in not_negative else x
+                for name, x in zip(names, parameters, strict=True)
+            ]
+            return after, transform(standard, *(x.astype(computed) for x in given))
+
+        SAMPLERS[rv] = sampler
+        return transform
+
+    return register
+
+
+def samples(rv: type[RandomVariable]) -> Callable[[Sampler], Sampler]:
+    """Register a function that draws a random variable from a state."""
+
+    def register(sampler: Sampler) -> Sampler:
+        SAMPLERS[rv] = sampler
+        return sampler
+
+    return register
+
+
+def require(x: TensorVariable, holds: TensorVariable, message: str) -> TensorVariable:
+    """Return a parameter that is checked: where something does not hold, the draw raises."""
+    return CheckAndRaise(ValueError, message)(x, pt.all(holds))

@@ -1,0 +1,105 @@
+"""What the Ops that draw do, as PyTensor expressions of Threefry."""
+
+from collections.abc import Callable
+from functools import singledispatch
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.random.ops import (
+    Draw,
+    OpenUniform,
+    RandomBits,
+    StandardNormal,
+    StandardUniform,
+    Threefry,
+)
+
+Drawn = tuple[TensorVariable, TensorVariable]
+
+
+@singledispatch
+def sample(op: Draw, state: TensorVariable, n: TensorVariable) -> Drawn:
+    """Return the next state and a vector of n draws, as an expression."""
+    raise NotImplementedError(type(op))
+
+
+@sample.register(RandomBits)
+def sample_bits(op: RandomBits, state: TensorVariable, n: TensorVariable) -> Drawn:
+    """Put the first word of a block above the second."""
+    after, x, y = _blocks(state, n)
+    return after, x.astype("uint64") * np.uint64(2**32) + y.astype("uint64")
+
+
+@sample.register(StandardUniform)
+def sample_uniform(op: StandardUniform, state: TensorVariable, n: TensorVariable) -> Drawn:
+    """Scale integers of as many bits as the floats have."""
+    if op.dtype == "float64":
+        return _doubles(state, n)
+    after, words = _words(state, n)
+    return after, _turns(words)
+
+
+@sample.register(OpenUniform)
+def sample_open_uniform(op: OpenUniform, state: TensorVariable, n: TensorVariable) -> Drawn:
+    """Scale integers plus a half, of one bit less, so that neither end is reached."""
+    if op.dtype == "float64":
+        after, x, y = _blocks(state, n)
+        high, low = x.astype("float64"), (y // _word(2**12)).astype("float64")
+        return after, (high * 2.0**20 + low + 0.5) * 2.0**-52
+    after, words = _words(state, n)
+    numbers = (words // _word(2**9)).astype("float32")
+    return after, (numbers + np.float32(0.5)) * np.float32(2.0**-23)
+
+
+@sample.register(StandardNormal)
+def sample_normal(op: StandardNormal, state: TensorVariable, n: TensorVariable) -> Drawn:
+    """Take points of the plane by their distance and angle (Box and Muller, 1958)."""
+    pairs = (n + 1) // 2
+    number: Callable[[float], np.floating] = np.dtype(op.dtype).type
+    if op.dtype == "float64":
+        after, numbers = _doubles(state, 2 * pairs)
+        distance, turn = 1.0 - numbers[:pairs], numbers[pairs:]
+    else:
+        after, x, y = _blocks(state, pairs)
+        distance = (x.astype("float32") + np.float32(0.5)) * np.float32(2.0**-32)
+        turn = _turns(y)
+    radius = pt.sqrt(number(-2) * pt.log(distance))
+    angle = number(2 * np.pi) * turn
+    return after, pt.concatenate([radius * pt.cos(angle), radius * pt.sin(angle)])[:n]
+
+
+def _blocks(
+    state: TensorVariable, n: TensorVariable
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Return the state after n blocks, and the two words of each."""
+    low, high = state[2], state[3]
+    x, y = Threefry()(state[0], state[1], *_plus(low, high, pt.arange(n)))
+    after = pt.concatenate([state[:2], pt.stack(_plus(low, high, n))])
+    return after, x, y
+
+
+def _plus(low: TensorVariable, high: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
+    """Return the two words of a counter plus numbers below 2**32."""
+    total = low + n.astype("uint32")
+    return [total, high + (total < low).astype("uint32")]
+
+
+def _words(state: TensorVariable, n: TensorVariable) -> Drawn:
+    after, x, y = _blocks(state, (n + 1) // 2)
+    return after, pt.concatenate([x, y])[:n]
+
+
+def _doubles(state: TensorVariable, n: TensorVariable) -> Drawn:
+    after, x, y = _blocks(state, n)
+    high, low = x.astype("float64"), (y // _word(2**11)).astype("float64")
+    return after, (high * 2.0**21 + low) * 2.0**-53
+
+
+def _turns(words: TensorVariable) -> TensorVariable:
+    return (words // _word(2**8)).astype("float32") * np.float32(2.0**-24)
+
+
+def _word(number: int) -> TensorVariable:
+    return pt.constant(np.uint32(number))

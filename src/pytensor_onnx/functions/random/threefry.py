@@ -1,0 +1,31 @@
+"""Threefry-2x32-20 as a PyTensor expression, of operators that runtimes have for uint32."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.random.reference import PARITY, ROTATIONS, ROUNDS
+
+
+def threefry(
+    first_key: TensorVariable, second_key: TensorVariable, low: TensorVariable, high: TensorVariable
+) -> list[TensorVariable]:
+    """Return the two words that the cipher makes of the two words of a counter.
+
+    A rotation is a product and a quotient by powers of two, whose bits do not overlap.
+    """
+    keys = [first_key, second_key, _word(PARITY) ^ first_key ^ second_key]
+    x, y = low + keys[0], high + keys[1]
+    for i in range(ROUNDS):
+        x = x + y
+        n = ROTATIONS[i % 8]
+        y = (y * _word(2**n) + y // _word(2 ** (32 - n))) ^ x
+        if i % 4 == 3:
+            k = i // 4 + 1
+            x = x + keys[k % 3]
+            y = y + (keys[(k + 1) % 3] + _word(k))
+    return [x, y]
+
+
+def _word(number: int | np.uint32) -> TensorVariable:
+    return pt.constant(np.uint32(number))

@@ -1,0 +1,84 @@
+"""The state that stands for a random generator in ONNX, and how it comes from a NumPy generator.
+
+See ``docs/random.md`` for the format, and for how to make a state without this package.
+"""
+
+import copy
+from typing import Any
+
+import numpy as np
+
+__all__ = ["generator_of", "state_of"]
+
+# The second half of the key of a Philox generator that stands for a state: "pytensor" in ASCII.
+_MARK = np.uint64(0x7079_7465_6E73_6F72)
+
+
+def state_of(generator: np.random.Generator | dict[str, Any] | int) -> np.ndarray:
+    """Return the state that a generator seeds, or stands for.
+
+    Parameters
+    ----------
+    generator
+        A NumPy generator of any kind, which is not changed; its state as a dictionary; or a seed
+        for `numpy.random.default_rng`.
+
+    Returns
+    -------
+    ndarray
+        uint32 of shape (4,): the key in two words, and a counter of 64 bits, its low word first.
+        The key is the next two words that the generator would draw, the counter is zero. What
+        `generator_of` made gives the state that it was made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> state = state_of(np.random.default_rng(1))
+    >>> key = np.random.default_rng(1).integers(2**32, size=2, dtype="uint32")
+    >>> np.array_equal(state, [*key, 0, 0]), np.array_equal(state, state_of(1))
+    (True, True)
+    """
+    if isinstance(generator, dict):
+        generator = _from_dict(generator)
+    elif not isinstance(generator, np.random.Generator):
+        generator = np.random.default_rng(generator)
+    bit_generator = generator.bit_generator
+    if isinstance(bit_generator, np.random.Philox):
+        philox: Any = bit_generator.state
+        key, mark = philox["state"]["key"]
+        if mark == _MARK:
+            words = [key, philox["state"]["counter"][0]]
+            return np.array(words, dtype="<u8").view("<u4").astype("uint32")
+    key_words = copy.deepcopy(generator).integers(2**32, size=2, dtype="uint32")
+    return np.append(key_words, np.zeros(2, "uint32"))
+
+
+def generator_of(state: np.ndarray) -> np.random.Generator:
+    """Return a NumPy generator that stands for a state: a Philox generator of that key and counter.
+
+    NumPy draws other numbers from it than a model does.
+
+    Parameters
+    ----------
+    state
+        uint32 of shape (4,).
+
+    Examples
+    --------
+    >>> state = np.array([1, 2, 3, 4], dtype="uint32")
+    >>> state_of(generator_of(state))
+    array([1, 2, 3, 4], dtype=uint32)
+    """
+    key, counter = np.asarray(state, dtype="<u4").view("<u8")
+    return np.random.Generator(
+        np.random.Philox(
+            key=np.array([key, _MARK], dtype="uint64"),
+            counter=np.array([counter, 0, 0, 0], dtype="uint64"),
+        )
+    )
+
+
+def _from_dict(state: dict[str, Any]) -> np.random.Generator:
+    bit_generator = getattr(np.random, str(state["bit_generator"]))()
+    bit_generator.state = state
+    return np.random.Generator(bit_generator)

@@ -1,0 +1,89 @@
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.functions.random.ops import (
+    OpenUniform,
+    RandomBits,
+    StandardNormal,
+    StandardUniform,
+    Threefry,
+    state_variable,
+)
+from tests.conftest import compare_onnx_and_py, op_types
+from tests.functions.random.test_reference import KNOWN_ANSWERS
+
+# Neither word of the counter stays: both the carry and the wrap are passed.
+STATE = np.array([5, 7, 2**32 - 3, 2**32 - 1], "uint32")
+BITS = [RandomBits(), StandardUniform("float64"), StandardUniform("float32")]
+BITS += [OpenUniform("float64"), OpenUniform("float32")]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_threefry_gives_the_published_answers(rank):
+    words = [pt.tensor(f"w{i}", dtype="uint32", shape=(None,) * rank) for i in range(4)]
+    program = export_onnx(words, Threefry()(*words), verify=False)
+    columns = np.array([(*key, *counter) for counter, key, _ in KNOWN_ANSWERS], "uint32").T
+    expected = np.array([result for *_, result in KNOWN_ANSWERS], "uint32").T
+    if rank:
+        np.testing.assert_array_equal(program(*columns), expected)
+    else:
+        results = [program(*words) for words in columns.T]
+        np.testing.assert_array_equal(np.transpose(results), expected)
+
+
+def test_draws_are_equal_to_those_of_the_reference_in_every_bit():
+    state, n = state_variable("state"), pt.scalar("n", dtype="int64")
+    outputs = [result for op in BITS for result in op(state, n)]
+    compiled = pytensor.function([state, n], outputs, mode="ONNX")
+    program = export_onnx([state, n], outputs, verify=False)
+    for count in (0, 1, 2, 5, 100):
+        expected = [result for op in BITS for result in op.reference(STATE, count)]
+        for found in (compiled(STATE, count), program(STATE, count)):
+            for a, b in zip(found, expected, strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_normal_numbers_are_those_of_the_reference(dtype):
+    state, n = state_variable("state"), pt.scalar("n", dtype="int64")
+    # The runtime's cosine is exact to some 1e-16 of one, near its zeros not of itself.
+    tolerance = {"float32": 1e-6, "float64": 1e-14}[dtype]
+    for count in (0, 1, 6, 101):
+        program = compare_onnx_and_py(
+            [state, n], StandardNormal(dtype)(state, n), [STATE, count], atol=tolerance
+        )
+    assert op_types(program) == [f"StandardNormal_{dtype}"]
+
+
+def test_the_cipher_is_one_function_of_the_model():
+    state = state_variable("state")
+    after, x = StandardUniform("float32")(state, 3)
+    _, y = StandardNormal("float64")(after, 3)
+    program = export_onnx([state], [x, y], verify=False)
+    assert op_types(program) == ["StandardUniform_float32", "StandardNormal_float64"]
+    functions = {function.name: function for function in program.model.functions.values()}
+    for name in op_types(program):
+        assert [node.op_type for node in functions[name]].count("Threefry2x32") == 1
+    cipher = functions["Threefry2x32"]
+    operators = {node.op_type for node in cipher}
+    assert operators == {"Add", "BitShift", "BitwiseXor", "Constant", "Mul"}
+
+
+def test_inlined_functions_draw_the_same():
+    state = state_variable("state")
+    _, x = StandardUniform("float64")(state, 4)
+    program = export_onnx([state], x, verify=False, inline_functions=True)
+    assert not program.model.functions
+    np.testing.assert_array_equal(program(STATE), StandardUniform("float64").reference(STATE, 4)[1])
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("float32", 23), ("float64", 52)])
+def test_open_uniform_numbers_are_as_far_from_zero_as_from_one(dtype, bits):
+    _, drawn = OpenUniform(dtype).reference(STATE, 10_000)
+    steps = drawn.astype("float64") * 2.0**bits
+    np.testing.assert_array_equal(steps % 1, 0.5)
+    assert 0 < drawn.min() < drawn.max() < 1
