@@ -46,11 +46,19 @@ def test_sizes_of_interpolation_are_sizes(shape, aligned):
     assert "Gather" not in op_types(program)
 
 
-@pytest.mark.parametrize("shape", [(None, None, 3), (4, 5, 3)])
-@pytest.mark.parametrize("size", [(8, 10), (7, 3)])
-def test_sizes_of_repetition(shape, size):
+@pytest.mark.parametrize("size", [(8, 10), (6, 5), (7, 3), (3, 11)])
+def test_known_sizes_of_repetition_are_one_operator(size):
+    x = layers.Input("x", shape=(None, 4, 5, 3))
+    program = compare_onnx_and_py([x], layers.Upsample2D(size=size)(x), [X])
+    assert op_types(program) == ["Transpose", "Resize", "Transpose"]
+
+
+@pytest.mark.parametrize("shape", [(None, None, 3), (6, 5, 3)])
+def test_repetition_that_float32_may_not_tell_is_a_gather(shape):
     x = layers.Input("x", shape=(None, *shape))
-    compare_onnx_and_py([x], layers.Upsample2D(size=size)(x), [X])
+    value = np.tile(X, (1, 2, 1, 1))[:, :6]
+    program = compare_onnx_and_py([x], layers.Upsample2D(size=(10, 5))(x), [value])
+    assert "Resize" not in op_types(program)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])

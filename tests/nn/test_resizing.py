@@ -226,6 +226,33 @@ def test_upsampling_is_one_operator_that_repeats_cells(shape):
     np.testing.assert_array_equal(program(value), value.repeat(2, axis=2).repeat(2, axis=3))
 
 
+@pytest.mark.parametrize(("rounding", "scale"), [("floor", 1.5), ("ceil", 0.75)])
+@pytest.mark.parametrize("coordinates", ["asymmetric", "half_pixel"])
+def test_a_scale_that_float32_holds_tells_the_cells_of_any_size(rounding, scale, coordinates):
+    options = {"mode": "nearest", "coordinates": coordinates, "rounding": rounding}
+    x = pt.tensor("x", shape=(None, 1, None), dtype="float32")
+    program = export_onnx([x], resize(x, scales=scale, **options), verify=False)
+    assert op_types(program) == ["Resize"]
+    for size in range(2, 40):
+        value = np.arange(size, dtype="float32").reshape(1, 1, size)
+        outs = (math.floor(size * scale),)
+        expected = resized(value, outs, scales=(Fraction(scale),), **options)
+        np.testing.assert_array_equal(program(value), expected)
+
+
+@pytest.mark.parametrize("size", range(4, 13))
+def test_sizes_that_float32_tells_are_one_operator(size):
+    options = {"mode": "nearest", "coordinates": "asymmetric", "rounding": "floor"}
+    outs = [out for out in range(1, 13) if math.gcd(size, out) == 1 and out != size]
+    x = pt.tensor("x", shape=(None, 1, size), dtype="float32")
+    program = export_onnx([x], [resize(x, out, **options) for out in outs], verify=False)
+    assert op_types(program).count("Resize") == len(outs)
+    assert "Gather" not in op_types(program)
+    value = np.arange(size, dtype="float32").reshape(1, 1, size)
+    for out, found in zip(outs, program(value), strict=True):
+        np.testing.assert_array_equal(found, resized(value, (out,), **options))
+
+
 @pytest.mark.parametrize(("size", "out"), [(10, 6), (13, 7), (21, 11), (9, 21)])
 @pytest.mark.parametrize("rounding", ["floor", "ceil"])
 def test_a_cell_just_between_two_is_not_left_to_rounding_errors(size, out, rounding):

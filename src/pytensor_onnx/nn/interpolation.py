@@ -90,9 +90,18 @@ class Interpolation:
         return pt.zeros((out, size))[pt.arange(out)[:, None], cells].inc(weights)
 
     def is_tied(self, size: int, out: int, scale: Fraction | None) -> bool:
-        """Return whether a place lies just where the nearest cell changes."""
-        above, below = self._place(size, out, scale)
-        twice = 2 * np.asarray(above) % (2 * below)
+        """Return whether a rounded place could be on the wrong side of where the cell changes.
+
+        It cannot where the quotient is exact: of zero, and by a scale that float32 holds.
+        """
+        factor = Fraction(out, size) if scale is None else scale
+        if self.coordinates != "align_corners" and Fraction(float(np.float32(factor))) == factor:
+            return False
+        places, below = self._place(size, out, scale)
+        above = np.asarray(places)
+        if self.coordinates in ("align_corners", "asymmetric"):
+            above = above[1:]
+        twice = 2 * above % (2 * below)
         return bool(np.any(twice == (below if self.rounding.startswith("round") else 0)))
 
     def _place(self, size: Size, out: Size, scale: Fraction | None) -> tuple[Array, Size]:

@@ -84,8 +84,7 @@ class Resize(NetworkOp):
         """Emit the operator, if float32 tells the places well enough; cubic ones of images only."""
         how = self.interpolation
         (variable,) = self.fgraph.inputs
-        is_image = variable.type.ndim == 4
-        if not _is_told_by_float32(self, variable) or (how.mode == "cubic" and not is_image):
+        if not self.is_operator(variable):
             return None
         attributes: dict[str, Any] = {"mode": how.mode}
         if how.coordinates != "half_pixel":
@@ -102,6 +101,11 @@ class Resize(NetworkOp):
         # ONNX Runtime refuses sizes of some axes only, if a Transpose comes before or after.
         sizes = onnx.Concat(onnx.sizes(x, 0, 2), onnx.ints(self.sizes or ()), axis=0)
         return onnx.Resize(x, None, None, sizes, **attributes)
+
+    def is_operator(self, x: Variable) -> bool:
+        """Return whether the operator says the same as the definition."""
+        is_image = x.type.ndim == 4
+        return _is_told_by_float32(self, x) and (is_image or self.interpolation.mode != "cubic")
 
     def _float32_scales(self, x: Variable) -> np.ndarray | None:
         """Return scales that give the sizes of the result, None where they may not."""
@@ -155,7 +159,7 @@ def _is_told_by_float32(op: Resize, x: Variable) -> bool:
     """Return whether the places, computed in float32, are on the side that they are on in truth.
 
     A float32 scale is exact or gives the same size, and nearest cells are never a matter of the
-    last digit. Of sizes that are not known, only those scales are trusted that are whole.
+    last digit. Where sizes are not known, only scales that float32 holds are trusted.
     """
     for axis in op.resized_axes(x):
         size = x.type.shape[2 + axis]
@@ -165,7 +169,8 @@ def _is_told_by_float32(op: Resize, x: Variable) -> bool:
         if size is None:
             if scale is not None and Fraction(float(np.float32(scale))) != scale:
                 return False
-            if op.interpolation.mode == "nearest":
+            aligned = op.interpolation.coordinates == "align_corners"
+            if op.interpolation.mode == "nearest" and (scale is None or aligned):
                 return False
             continue
         out = op.out_size(size, axis)

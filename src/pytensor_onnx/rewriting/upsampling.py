@@ -145,11 +145,13 @@ def _resized(steps: list[_Step]) -> Variable | None:
     options: dict[str, Any] = {"mode": mode[0], **_COORDINATES[mode]}
     if all(scale and scale == int(scale) for scale in scales):
         options["scales"] = [int(scale) for scale in scales]
-    elif mode[0] == "linear" and all(size is not None for size in sizes):
+    elif all(size is not None for size in sizes):
         options["sizes"] = sizes
     else:
         return None
-    return to_last(resize(to_first(source), **options))
+    resized = resize(to_first(source), **options)
+    is_operator = resized.owner.op.is_operator(resized.owner.inputs[0])
+    return to_last(resized) if is_operator else None
 
 
 def _factor(size: Variable, source: Variable, axis: int) -> int:
