@@ -1,4 +1,8 @@
-"""Passes over onnx_ir models; they know nothing of PyTensor."""
+"""Passes over onnx_ir models; they know nothing of PyTensor.
+
+A pass that improves a model is a function of the model, which it changes in place, and of its scope
+(names, constants and functions). It returns how many places it changed.
+"""
 
 from pytensor_onnx.passes.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fold_into_conv import fold_into_conv

@@ -14,20 +14,7 @@ from pytensor_onnx.scope import ModelScope, content_key
 
 
 def drop_leading_axes(model: ir.Model, scope: ModelScope) -> int:
-    """Drop leading axes of size one where another operand gives the result its rank.
-
-    Parameters
-    ----------
-    model
-        Model to change in place.
-    scope
-        Names, constants and functions of the model.
-
-    Returns
-    -------
-    int
-        How many operands lost axes.
-    """
+    """Drop leading axes of size one where another operand gives the result its rank."""
     count = 0
     for node in list(model.graph.all_nodes()):
         if node.op_type == "Unsqueeze" and not node.domain:

@@ -36,18 +36,6 @@ def fold_into_conv(model: ir.Model, scope: ModelScope) -> int:
     A sum of something for each channel becomes the bias, whether it is constant or not. What is
     multiplied by must be constant, and so must the filters: they are multiplied once and for all,
     in float64, and rounded once.
-
-    Parameters
-    ----------
-    model
-        Model to change in place.
-    scope
-        Names, constants and functions of the model.
-
-    Returns
-    -------
-    int
-        How many nodes were folded.
     """
     renamed: list[tuple[ir.Value, ir.Value]] = []
     count = 0

@@ -15,18 +15,6 @@ def fuse_gemm(model: ir.Model, scope: ModelScope) -> int:
 
     A bias is taken in if the product has no other use and the bias is broadcast one way; a factor's
     Transpose, if the transposed matrix has no other use.
-
-    Parameters
-    ----------
-    model
-        Model to change in place.
-    scope
-        Names, constants and functions of the model.
-
-    Returns
-    -------
-    int
-        How many products were replaced.
     """
     count = 0
     for node in list(model.graph):

@@ -12,20 +12,7 @@ from pytensor_onnx.scope import ModelScope, Names
 
 
 def fuse_relu_clip(model: ir.Model, scope: ModelScope) -> int:
-    """Let each Clip with constant bounds take what a Relu before it takes.
-
-    Parameters
-    ----------
-    model
-        Model to change in place, its functions and subgraphs included.
-    scope
-        Names and constants of the model.
-
-    Returns
-    -------
-    int
-        How many were fused.
-    """
+    """Let each Clip with constant bounds take what a Relu before it takes."""
     count = _fuse(model.graph, scope, scope.names)
     for function in model.functions.values():
         names = Names()

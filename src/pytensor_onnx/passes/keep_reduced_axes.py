@@ -9,20 +9,7 @@ from pytensor_onnx.scope import ModelScope
 
 
 def keep_reduced_axes(model: ir.Model, scope: ModelScope) -> int:
-    """Replace a reduction and the Unsqueeze that adds the reduced axes again by one reduction.
-
-    Parameters
-    ----------
-    model
-        Model to change in place.
-    scope
-        Names, constants and functions of the model.
-
-    Returns
-    -------
-    int
-        How many pairs were replaced.
-    """
+    """Replace a reduction and the Unsqueeze that adds the reduced axes again by one reduction."""
     count = 0
     for node in list(model.graph):
         reduction = _reduction_of_added_axes(node)

@@ -54,18 +54,6 @@ def move_transposes(model: ir.Model, scope: ModelScope) -> int:
 
     What hangs together by operators that are moved is moved as a whole or not at all. It is left
     as it is if more would be transposed, or as much and no layer that works channels first gains.
-
-    Parameters
-    ----------
-    model
-        Model to change in place; subgraphs and functions are left as they are.
-    scope
-        Names, constants and functions of the model.
-
-    Returns
-    -------
-    int
-        How many groups of Transposes were moved.
     """
     if not any(map(is_transpose, model.graph)):
         return 0

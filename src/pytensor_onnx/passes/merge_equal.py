@@ -24,18 +24,6 @@ def merge_equal(model: ir.Model, scope: ModelScope) -> int:
 
     Nodes with subgraphs, and results of the model, stay; so do the sizes that a check compares,
     for they are known to be equal only where it holds.
-
-    Parameters
-    ----------
-    model
-        Model to change in place.
-    scope
-        Names, constants and functions of the model.
-
-    Returns
-    -------
-    int
-        How many nodes are gone.
     """
     first: dict[Hashable, ir.Node] = {}
     count = 0

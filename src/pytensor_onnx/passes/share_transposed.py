@@ -19,18 +19,6 @@ def share_transposed(model: ir.Model, scope: ModelScope) -> int:
 
     Of the two, the one that has the name of a parameter is kept. A runtime computes the Transpose
     once, when it loads the model.
-
-    Parameters
-    ----------
-    model
-        Model to change in place.
-    scope
-        Names, constants and functions of the model.
-
-    Returns
-    -------
-    int
-        How many constants are gone.
     """
     graph, named = model.graph, set(scope.constant_names.values())
     matrices = [

@@ -22,20 +22,7 @@ from pytensor_onnx.scope import ModelScope
 
 
 def vector_products(model: ir.Model, scope: ModelScope) -> int:
-    """Replace the product of a vector made a matrix by the product of the vector on the left.
-
-    Parameters
-    ----------
-    model
-        Model to change in place.
-    scope
-        Names, constants and functions of the model.
-
-    Returns
-    -------
-    int
-        How many products were changed.
-    """
+    """Replace the product of a vector made a matrix by the product of the vector on the left."""
     count = 0
     for squeeze in list(model.graph):
         operands = _operands(squeeze)
