@@ -15,6 +15,7 @@ from pytensor_onnx.rewriting import last_steps as last_steps  # registers its re
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
 from pytensor_onnx.rewriting import loop_lengths as loop_lengths  # registers its rewrite
 from pytensor_onnx.rewriting import loop_products as loop_products  # registers its rewrite
+from pytensor_onnx.rewriting import loop_reads as loop_reads  # registers its rewrite
 from pytensor_onnx.rewriting import loops as loops  # registers its rewrite
 from pytensor_onnx.rewriting import names as names  # registers its rewrite
 from pytensor_onnx.rewriting import norm_layers as norm_layers  # registers its rewrite
