@@ -13,7 +13,6 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import infer_static_shape
 from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.type_other import NoneTypeT
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.random.ops import Draw
@@ -41,27 +40,11 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
     sampler = SAMPLERS.get(type(op))
     if sampler is None:
         return None
-    size, parameters = op.size_param(node), list(op.dist_params(node))
-    shape = _sizes(op._infer_shape(size, parameters))
-    if not isinstance(size.type, NoneTypeT):
-        parameters = [
-            _spread(x, shape, core) for x, core in zip(parameters, op.ndims_params, strict=True)
-        ]
+    parameters = op.dist_params(node)
+    shape = _sizes(op._infer_shape(op.size_param(node), parameters))
     dtype = node.outputs[1].type.dtype
     after, result = sampler(dtype, state, shape, parameters)
     return after, result.astype(dtype)
-
-
-def _spread(x: TensorVariable, shape: Sizes, n_core: int) -> TensorVariable:
-    """Return a parameter with the shape of the draw, unless its type tells that it broadcasts."""
-    n_batch = x.type.ndim - n_core
-    sizes = x.type.shape[:n_batch]
-    pairs = zip(sizes, map(_known, shape[:n_batch]), strict=True)
-    if all(size == 1 or (size is not None and size == wanted) for size, wanted in pairs):
-        return x
-    return pt.broadcast_to(
-        x, [*shape[:n_batch], *(x.shape[i] for i in range(n_batch, x.type.ndim))]
-    )
 
 
 def drawn(op: Draw, state: Variable, shape: Sizes) -> Drawn:
