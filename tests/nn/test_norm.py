@@ -124,7 +124,11 @@ def test_a_norm_is_one_operator_in_float32():
     composite = ["Mul", "ReduceMean", "Add", "Sqrt", "Div", "Mul"]
     assert operators(graphs["rms"]) == composite
     known = group_norm(pt.tensor("x", shape=(None, 4, 5, 6), dtype="float32"), 2, *np.ones((2, 4)))
-    assert operators(known) == ["Reshape", "InstanceNormalization", "Reshape", "Mul", "Add"]
+    grouped = ["Reshape", "InstanceNormalization", "Reshape", "Mul", "Add"]
+    assert operators(known) == grouped
+    x = pt.tensor("x", shape=(None, 4, None, None), dtype="float32")
+    sizes = ["Shape", "Shape", "Shape", "Concat"]
+    assert operators(group_norm(x, 2, *np.ones((2, 4)))) == [*sizes, *grouped]
 
 
 def test_batch_norm_in_float64_is_one_operator_with_an_exact_epsilon():

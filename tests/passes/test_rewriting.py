@@ -39,6 +39,15 @@ def test_new_nodes_stand_where_the_old_one_stood(model):
     np.testing.assert_array_equal(model.run()[1], -2 * (X + 1))
 
 
+def test_nodes_that_the_results_do_not_need_are_left_out(model):
+    def results_of(onnx, x):
+        onnx.Abs(onnx.Neg(x))
+        return onnx.Mul(x, 2.0)
+
+    assert [node.op_type for node in replaced(model, results_of)] == ["Mul"]
+    assert [node.op_type for node in model.model.graph] == ["Mul", "Neg"]
+
+
 def test_an_output_keeps_its_name_and_the_shape_that_was_known(model):
     old = model.model.graph.outputs[0]
     name, shape = old.name, list(old.shape)

@@ -19,7 +19,8 @@ from pytensor_onnx.nn.conv_arguments import (
     shape_of,
 )
 from pytensor_onnx.nn.conv_ops import Conv
-from pytensor_onnx.nn.taps import sizes_of, span
+from pytensor_onnx.nn.sizes import sizes_of
+from pytensor_onnx.nn.taps import span
 from pytensor_onnx.nn.windows import Ints, per_axis
 from pytensor_onnx.nn.zero_padding import pad_with_zeros
 

@@ -11,7 +11,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.nn.taps import Size, Sizes, sizes_of
+from pytensor_onnx.nn.sizes import Size, Sizes, sizes_of
 from pytensor_onnx.nn.windows import per_axis
 
 BorderMode = (

@@ -12,18 +12,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.nn.base import NetworkOp
-from pytensor_onnx.nn.taps import (
-    Pairs,
-    Size,
-    Sizes,
-    add_windows,
-    crop,
-    product,
-    size_of,
-    sizes_of,
-    span,
-    take_windows,
-)
+from pytensor_onnx.nn.sizes import Size, Sizes, size_of, sizes_of
+from pytensor_onnx.nn.taps import Pairs, add_windows, crop, product, span, take_windows
 from pytensor_onnx.nn.zero_padding import pad_with_zeros
 
 _HAS_WINDOW = Assert("The images of a convolution are smaller than its windows.")
@@ -91,6 +81,13 @@ class _Convolution(NetworkOp):
         axes = zip(sizes, self.pads, self._spans(kernel), self.strides, strict=True)
         return [(size + sum(pads) - reach) // stride + 1 for size, pads, reach, stride in axes]
 
+    def _filter_gradient(
+        self, images: TensorVariable, gradient: TensorVariable, filters: TensorVariable
+    ) -> TensorVariable:
+        """Return the gradient of the filters of a cross-correlation, which has their sizes."""
+        result = ConvFilterGradient(**self.geometry())(images, gradient)
+        return crop(result, sizes_of(filters)) if None in self.kernel else result
+
     def __str__(self) -> str:
         options = [f"kernel={self.kernel}"]
         options += [f"pads={self.pads}"] if any(map(any, self.pads)) else []
@@ -141,15 +138,11 @@ class Conv(_Convolution):
         """Differentiate by the transposed convolution, the gradient of filters and a sum."""
         images, filters, *bias = inputs
         (cotangent,) = cotangents
-        gradients = [
+        return [
             transposed_onto(self, cotangent, filters, images),
-            ConvFilterGradient(**self.geometry())(images, cotangent),
+            self._filter_gradient(images, cotangent, filters),
+            *(sum_per_channel(cotangent) for _ in bias),
         ]
-        if None in self.kernel:
-            gradients[1] = crop(gradients[1], sizes_of(filters))
-        if bias:
-            gradients.append(cotangent.sum(axis=(0, *range(2, cotangent.type.ndim))))
-        return gradients
 
 
 class ConvTranspose(_Convolution):
@@ -223,15 +216,11 @@ class ConvTranspose(_Convolution):
         """Differentiate by the cross-correlation that this is the adjoint of."""
         images, filters, *bias = inputs
         (cotangent,) = cotangents
-        gradients = [
+        return [
             Conv(**self.geometry())(cotangent, filters),
-            ConvFilterGradient(**self.geometry())(cotangent, images),
+            self._filter_gradient(cotangent, images, filters),
+            *(sum_per_channel(cotangent) for _ in bias),
         ]
-        if None in self.kernel:
-            gradients[1] = crop(gradients[1], sizes_of(filters))
-        if bias:
-            gradients.append(cotangent.sum(axis=(0, *range(2, cotangent.type.ndim))))
-        return gradients
 
 
 class ConvFilterGradient(_Convolution):
@@ -297,6 +286,11 @@ class ConvFilterGradient(_Convolution):
             transposed_onto(self, gradient, filters, images),
             Conv(**self.geometry())(images, filters),
         ]
+
+
+def sum_per_channel(x: TensorVariable) -> TensorVariable:
+    """Return the sums over all axes of an array (N, C, *S) but that of the channels."""
+    return x.sum(axis=(0, *range(2, x.type.ndim)))
 
 
 def transposed_onto(

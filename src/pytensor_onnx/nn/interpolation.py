@@ -9,12 +9,13 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.nn.sizes import Size
+
 MODES = ("nearest", "linear", "cubic")
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 type Array = np.ndarray | TensorVariable
-type Size = int | TensorVariable
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn import norm_ops
 from pytensor_onnx.nn.activations import as_floats
+from pytensor_onnx.nn.sizes import sizes_of
 
 
 def batch_norm(
@@ -279,10 +280,7 @@ def _count_axes(x: TensorVariable, axis: int, name: str) -> int:
 def _scale_or_ones(gamma: Any, x: TensorVariable, n_axes: int) -> TensorVariable:
     if gamma is not None:
         return _over_axes(gamma, "gamma", x, n_axes)
-    first = x.type.ndim - n_axes
-    sizes = [
-        x.shape[first + i] if size is None else size for i, size in enumerate(x.type.shape[first:])
-    ]
+    sizes = sizes_of(x, x.type.ndim - n_axes)
     if all(isinstance(size, int) for size in sizes):
         return pt.constant(np.ones(sizes, x.type.dtype))
     return pt.ones(sizes, dtype=x.type.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import dtype_of
 from pytensor_onnx.nn.base import KeepsShape, NetworkOp, is_float32
+from pytensor_onnx.nn.sizes import Size, sizes_of
 
 RMS_OPSET = 23
 GROUP_OPSET = 21
@@ -86,9 +86,8 @@ class LayerNorm(KeepsShape):
         self, x: TensorVariable, gamma: TensorVariable, *beta: TensorVariable
     ) -> list[Variable]:
         """Standardise in float32 at least."""
-        y, _ = standardise(_wide(x), _last_axes(x, self.n_axes), self.epsilon)
-        y = y.astype(x.type.dtype) * gamma
-        return [y + beta[0] if beta else y]
+        y, _ = standardise(x, _last_axes(x, self.n_axes), self.epsilon)
+        return [y * gamma + beta[0] if beta else y * gamma]
 
     def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value | None:
         """Emit the operator, unless its attribute cannot hold epsilon."""
@@ -106,8 +105,7 @@ class LayerNorm(KeepsShape):
         (x, gamma, *beta), (gradient,) = inputs, output_grads
         axes = _last_axes(x, self.n_axes)
         before = list(range(x.type.ndim - self.n_axes))
-        y, inverse = standardise(_wide(x), axes, self.epsilon)
-        y, inverse = y.astype(x.type.dtype), inverse.astype(x.type.dtype)
+        y, inverse = standardise(x, axes, self.epsilon)
         gradients = [
             standardise_gradient(gradient * gamma, y, inverse, axes),
             (gradient * y).sum(axis=before),
@@ -168,8 +166,7 @@ class InstanceNorm(KeepsShape):
         self, x: TensorVariable, gamma: TensorVariable, beta: TensorVariable
     ) -> list[Variable]:
         """Standardise in float32 at least."""
-        y, _ = standardise(_wide(x), _last_axes(x, x.type.ndim - 2), self.epsilon)
-        y = y.astype(x.type.dtype)
+        y, _ = standardise(x, _last_axes(x, x.type.ndim - 2), self.epsilon)
         return [y * along_channels(gamma, x) + along_channels(beta, x)]
 
     def emit(self, onnx: Builder, x: ir.Value, gamma: ir.Value, beta: ir.Value) -> ir.Value | None:
@@ -187,8 +184,7 @@ class InstanceNorm(KeepsShape):
         """Take the share of mean and deviation off the gradient."""
         (x, gamma, _), (gradient,) = inputs, output_grads
         axes = _last_axes(x, x.type.ndim - 2)
-        y, inverse = standardise(_wide(x), axes, self.epsilon)
-        y, inverse = y.astype(x.type.dtype), inverse.astype(x.type.dtype)
+        y, inverse = standardise(x, axes, self.epsilon)
         others = [0, *range(2, x.type.ndim)]
         return [
             standardise_gradient(gradient * along_channels(gamma, x), y, inverse, axes),
@@ -212,8 +208,8 @@ class GroupNorm(KeepsShape):
     ) -> list[Variable]:
         """Take groups for the channels of `InstanceNorm`."""
         dtype = x.type.dtype
-        sizes = _sizes(x)[1:]
-        grouped = keep_batch(x, [self.groups, sizes[0] // self.groups * math.prod(sizes[1:])])
+        sizes = sizes_of(x, 1)
+        grouped = keep_batch(x, [self.groups, sizes[0] // self.groups, *sizes[1:]])
         one, zero = (np.full(self.groups, number, dtype) for number in (1, 0))
         y = InstanceNorm(epsilon=self.epsilon)(grouped, pt.constant(one), pt.constant(zero))
         y = keep_batch(y, sizes)
@@ -250,10 +246,10 @@ class KeepBatch(NetworkOp):
     ) -> list[Variable]:
         """Go back to the shape that it had."""
         (x,), (gradient,) = inputs, output_grads
-        return [keep_batch(gradient, _sizes(x)[1:])]
+        return [keep_batch(gradient, sizes_of(x, 1))]
 
 
-def keep_batch(x: TensorVariable, sizes: Sequence[int | TensorVariable]) -> TensorVariable:
+def keep_batch(x: TensorVariable, sizes: Sequence[Size]) -> TensorVariable:
     """Reshape an array (N, ...) to (N, *sizes), none of which is 0 where they are known."""
     known = tuple(size for size in sizes if isinstance(size, int) and size > 0)
     if len(known) == len(sizes):
@@ -261,18 +257,18 @@ def keep_batch(x: TensorVariable, sizes: Sequence[int | TensorVariable]) -> Tens
     return x.reshape((x.shape[0], *sizes))
 
 
-def _sizes(x: Variable) -> list[int | TensorVariable]:
-    return [x.shape[i] if size is None else size for i, size in enumerate(x.type.shape)]
-
-
 def standardise(
     x: TensorVariable, axes: Sequence[int], epsilon: float
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Return ``(x - mean) / deviation`` and the inverse of the deviation, over some axes."""
-    centred = x - x.mean(axis=axes, keepdims=True)
+    """Return ``(x - mean) / deviation`` and the inverse of the deviation, over some axes.
+
+    They are computed in float32 at least, and have the dtype of x.
+    """
+    wide = _wide(x)
+    centred = wide - wide.mean(axis=axes, keepdims=True)
     var = pt.sqr(centred).mean(axis=axes, keepdims=True)
-    deviation = pt.sqrt(var + np.asarray(epsilon, x.type.dtype))
-    return centred / deviation, 1 / deviation
+    deviation = pt.sqrt(var + np.asarray(epsilon, wide.type.dtype))
+    return (centred / deviation).astype(x.type.dtype), (1 / deviation).astype(x.type.dtype)
 
 
 def standardise_gradient(

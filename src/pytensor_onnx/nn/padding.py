@@ -10,6 +10,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.nn.sizes import sizes_of
 
 Widths = tuple[tuple[int, int], ...]
 
@@ -33,7 +34,7 @@ class ConstantPad(NetworkOp):
         """Join the array with the new cells, one axis after the other."""
         fill = np.asarray(self.value, dtype=x.type.dtype)
         for axis, widths in enumerate(self.widths):
-            sizes = [x.shape[i] if s is None else s for i, s in enumerate(x.type.shape)]
+            sizes = sizes_of(x, 0)
             before, after = (
                 [pt.full((*sizes[:axis], width, *sizes[axis + 1 :]), fill)] if width else []
                 for width in widths

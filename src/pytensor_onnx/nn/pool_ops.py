@@ -20,7 +20,8 @@ from pytensor_onnx.nn.base import NetworkOp
 from pytensor_onnx.nn.conv_ops import Conv, transposed_onto
 from pytensor_onnx.nn.powers import absolute_power, over_power, root, slope
 from pytensor_onnx.nn.resizing import upsample
-from pytensor_onnx.nn.windows import Windows, pad, spatial_size, taps
+from pytensor_onnx.nn.sizes import sizes_of
+from pytensor_onnx.nn.windows import Windows, pad, taps
 from pytensor_onnx.passes.exact import mark_guarded
 
 
@@ -33,19 +34,12 @@ class Pool(NetworkOp):
     def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.windows}}}"
 
-    def counts(self, x: TensorVariable) -> list[int | TensorVariable]:
-        """Return the number of windows along each spatial axis of an array."""
-        return [
-            self.windows.count(spatial_size(x, axis), axis) for axis in range(self.windows.rank)
-        ]
-
     def infer_shape(
         self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
     ) -> list[list[Variable]]:
         """Compute the number of windows alone."""
         first, channels, *sizes = input_shapes[0]
-        counts = [self.windows.count(size, axis) for axis, size in enumerate(sizes)]
-        return [[first, channels, *map(pt.as_tensor, counts)]]
+        return [[first, channels, *map(pt.as_tensor, self.windows.counts(sizes))]]
 
 
 class MaxPool(Pool):
@@ -54,7 +48,7 @@ class MaxPool(Pool):
     def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
         """Take the largest of the taps, along one axis after the other."""
         y = pad(x, self.windows, -np.inf)
-        for axis, count in enumerate(self.counts(x)):
+        for axis, count in enumerate(self.windows.counts(sizes_of(x))):
             y = reduce(pt.maximum, taps(y, self.windows, axis, count))
         return [y]
 
@@ -85,7 +79,7 @@ class MaxPoolGradient(Pool):
         self, x: TensorVariable, y: TensorVariable, gradient: TensorVariable
     ) -> list[Variable]:
         """Compare the taps with the largest value, in the order of the cells in memory."""
-        windows, counts = self.windows, self.counts(x)
+        windows, counts = self.windows, self.windows.counts(sizes_of(x))
         padded = pad(x, windows, -np.inf)
         total = pt.zeros_like(padded)
         left = pt.ones_like(y, dtype="bool")
@@ -104,8 +98,8 @@ class MaxPoolGradient(Pool):
             left = left & ~wins
             total = pt.inc_subtensor(total[tap], pt.switch(wins, gradient, pt.zeros_like(gradient)))
         inside = (
-            slice(before, before + spatial_size(x, axis))
-            for axis, (before, _) in enumerate(windows.padding)
+            slice(before, before + size)
+            for size, (before, _) in zip(sizes_of(x), windows.padding, strict=True)
         )
         return [total[(slice(None), slice(None), *inside)]]
 
@@ -164,7 +158,7 @@ class AveragePool(Pool):
         """Divide the sum by the number of cells."""
         dtype = x.type.dtype
         y = x.astype("float32") if dtype == "float16" else x
-        total = window_sum(y, self.windows, self.counts(x))
+        total = window_sum(y, self.windows)
         return [(total / self._sizes(x).astype(y.type.dtype)).astype(dtype)]
 
     def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
@@ -187,8 +181,8 @@ class AveragePool(Pool):
         """Return how many cells each window counts, in a shape that broadcasts against (*T)."""
         rank = self.windows.rank
         sizes = pt.as_tensor(1)
-        for axis in range(rank):
-            own = self.windows.cells(spatial_size(x, axis), axis, self.count_include_pad)
+        for axis, size in enumerate(sizes_of(x)):
+            own = self.windows.cells(size, axis, self.count_include_pad)
             sizes = sizes * (
                 own if isinstance(own, int) else pt.shape_padright(own, rank - 1 - axis)
             )
@@ -208,7 +202,7 @@ class LpPool(Pool):
         """Take the root of the sum of powers."""
         dtype = x.type.dtype
         y = x.astype("float32") if dtype == "float16" else x
-        total = window_sum(absolute_power(y, self.p), self.windows, self.counts(x))
+        total = window_sum(absolute_power(y, self.p), self.windows)
         return [root(total, self.p).astype(dtype)]
 
     def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
@@ -226,12 +220,10 @@ class LpPool(Pool):
         return [slope(x, self.p) * spread(over_power(gradient, y, self.p), x, self.windows)]
 
 
-def window_sum(
-    x: TensorVariable, windows: Windows, counts: Sequence[int | TensorVariable]
-) -> TensorVariable:
+def window_sum(x: TensorVariable, windows: Windows) -> TensorVariable:
     """Return the sum over each window."""
     total = pad(x, windows, 0.0)
-    for axis, count in enumerate(counts):
+    for axis, count in enumerate(windows.counts(sizes_of(x))):
         total = reduce(operator.add, taps(total, windows, axis, count))
     return total
 
@@ -241,8 +233,7 @@ def spread(share: TensorVariable, x: TensorVariable, windows: Windows) -> Tensor
     if windows.tile(x.type.shape[2:]):
         return upsample(share, windows.window)
     if windows.ceil_mode:
-        counts = [windows.count(spatial_size(x, axis), axis) for axis in range(windows.rank)]
-        return pullback(window_sum(x, windows, counts), x, share)
+        return pullback(window_sum(x, windows), x, share)
     op = Conv(
         kernel=windows.window,
         pads=windows.padding,

@@ -14,8 +14,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.nn.base import NetworkOp
-from pytensor_onnx.nn.interpolation import Interpolation, Size
-from pytensor_onnx.nn.windows import spatial_size
+from pytensor_onnx.nn.interpolation import Interpolation
+from pytensor_onnx.nn.sizes import Size, size_of
 
 
 class Resize(NetworkOp):
@@ -69,7 +69,7 @@ class Resize(NetworkOp):
         """Multiply by the transposed matrix of each axis; sum over the copies of a cell."""
         (x,), (gradient,) = inputs, output_grads
         for axis in self.resized_axes(x):
-            size, position = spatial_size(x, axis), 2 + axis
+            size, position = size_of(x, 2 + axis), 2 + axis
             copies = self._copies(axis)
             if copies:
                 shape = [*gradient.shape[:position], size, copies, *gradient.shape[position + 1 :]]
@@ -127,7 +127,7 @@ class Resize(NetworkOp):
 
     def _lengths(self, x: Variable, axis: int) -> tuple[Size, Size, Fraction | None]:
         """Return the sizes before and after along a spatial axis, and the scale if it is given."""
-        size = spatial_size(x, axis)
+        size = size_of(x, 2 + axis)
         return size, self.out_size(size, axis), None if self.scales is None else self.scales[axis]
 
     def out_size(self, size: Size, axis: int) -> Size:

@@ -10,23 +10,11 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.padding import pad_constant
+from pytensor_onnx.nn.sizes import Size, Sizes, sizes_of
 
-type Size = int | TensorVariable
-type Sizes = Sequence[Size]
 type Pairs = Sequence[tuple[int, int]]
 
 _MOST_SLICES = 32
-
-
-def size_of(x: TensorVariable, axis: int) -> Size:
-    """Return the size of an axis, an int where the type knows it."""
-    static = x.type.shape[axis]
-    return x.shape[axis] if static is None else static
-
-
-def sizes_of(x: TensorVariable) -> Sizes:
-    """Return the sizes of the axes after the first two."""
-    return [size_of(x, axis) for axis in range(2, x.type.ndim)]
 
 
 def span(count: Size, distance: int) -> Size:
@@ -123,7 +111,7 @@ def add_windows(
             ]
             windows = reduce(add, parts)
         else:
-            sizes = [size_of(windows, other) for other in range(windows.type.ndim)]
+            sizes = sizes_of(windows, 0)
             apart = windows.reshape((*sizes[:2], taps, rest, *sizes[3:]))
             cells = pt.arange(taps)[:, None] * dilation + pt.arange(sizes[axis])
             sizes[2], sizes[axis] = rest, sizes[axis] + (taps - 1) * dilation
@@ -135,7 +123,7 @@ def add_windows(
 
 def _merge(x: TensorVariable, axis: int) -> TensorVariable:
     """Return an array in which an axis and the next are one."""
-    sizes = [size_of(x, i) for i in range(x.type.ndim)]
+    sizes = sizes_of(x, 0)
     return x.reshape((*sizes[:axis], sizes[axis] * sizes[axis + 1], *sizes[axis + 2 :]))
 
 

@@ -9,11 +9,11 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.padding import pad_constant
+from pytensor_onnx.nn.sizes import Size
 
 SPATIAL_RANKS = (1, 2, 3)
 type Ints = int | Sequence[int]
 type Padding = int | Sequence[int | tuple[int, int]]
-type Size = int | TensorVariable
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,10 @@ class Windows:
         else:
             count = _smaller((room + stride - 1) // stride + 1, (size + before - 1) // stride + 1)
         return max(count, 0) if isinstance(count, int) else pt.maximum(count, 0)
+
+    def counts(self, sizes: Sequence[Size]) -> list[Size]:
+        """Return the number of windows along each spatial axis."""
+        return [self.count(size, axis) for axis, size in enumerate(sizes)]
 
     def cells(self, size: Size, axis: int, with_padding: bool) -> Any:
         """Return how many cells each window has along a spatial axis, an int where all have it.
@@ -220,12 +224,6 @@ def check_fit(x: TensorVariable, windows: Windows) -> None:
                 f"with a dilation of {windows.dilation[axis]}, a window could miss all "
                 f"{size} cells of spatial axis {axis}"
             )
-
-
-def spatial_size(x: TensorVariable, axis: int) -> Size:
-    """Return the size of a spatial axis, an int where the type knows it."""
-    static = x.type.shape[2 + axis]
-    return x.shape[2 + axis] if static is None else static
 
 
 def taps(x: TensorVariable, windows: Windows, axis: int, count: Size) -> list[TensorVariable]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.scope import ModelScope, Names, content_key, name_values
+from pytensor_onnx.scope import ModelScope, Names, content_key, live_nodes, name_values
 
 GraphLike = ir.Graph | ir.Function
 
@@ -22,7 +22,7 @@ def replace_node(
     node
         Node to replace.
     builder
-        Holds the new nodes.
+        Holds the new nodes, of which those stay that the results need.
     results
         What takes the place of the outputs of the node. They take over its shapes, and its names
         where these are the user's.
@@ -32,7 +32,7 @@ def replace_node(
     Returns
     -------
     list of onnx_ir.Node
-        The new nodes.
+        The new nodes that are left.
     """
     own = {id(v) for new in builder.nodes for v in new.outputs}
     results = [r if id(r) in own else builder.Identity(r) for r in results]
@@ -45,7 +45,7 @@ def replace_node(
             new.type = old.type
         old.name = None
     ir.convenience.replace_all_uses_with(node.outputs, results, replace_graph_outputs=True)
-    new_nodes = list(builder.nodes)
+    new_nodes = live_nodes(builder.nodes, results)
     name_values(new_nodes, names)
     owner.insert_before(node, new_nodes)
     owner.remove(node, safe=True)
