@@ -51,7 +51,7 @@ def blocks(state: Words, count: int) -> tuple[Words, Words, Words]:
     counter = (np.arange(count, dtype="uint64") + np.uint64(start)).astype("uint64")
     low = (counter & np.uint64(0xFFFFFFFF)).astype("uint32")
     high = (counter >> np.uint64(32)).astype("uint32")
-    end = (start + count) % 2**64
+    end = (start + int(count)) % 2**64
     after = np.array([state[0], state[1], end & 0xFFFFFFFF, end >> 32], dtype="uint32")
     x, y = threefry(state[0], state[1], low, high)
     return after, x, y
