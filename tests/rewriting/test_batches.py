@@ -86,6 +86,64 @@ def test_batches_of_several_inputs_broadcast():
     compare_onnx_and_py([a, b], outputs, [values(2, 1, 4, 3), values(1, 5, 3)], atol=1e-14)
 
 
+SEARCHES = {
+    "one batch": ((2, 3, 4), (2, 3, 5)),
+    "one value for each": ((2, 3, 4), (2, 3)),
+    "matrices of values": ((2, 4), (2, 3, 5)),
+    "values for all": ((2, 3, 4), (5,)),
+    "arrays broadcast": ((1, 3, 4), (2, 1, 5)),
+    "empty arrays": ((2, 0), (2, 5)),
+    "no values": ((2, 4), (2, 0)),
+    "known sizes": ((2, 1), (2, 1)),
+}
+
+
+@pytest.mark.parametrize(("arrays", "wanted"), SEARCHES.values(), ids=SEARCHES)
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_search_in_a_batch_of_arrays(arrays, wanted, side):
+    n_core = {(2, 3): 0, (2, 3, 5): 1 if len(arrays) == 3 else 2}.get(wanted, 1)
+    x, v = pt.vector("x"), pt.tensor("v", dtype="float64", shape=(None,) * n_core)
+    a, b = [
+        pt.tensor(name, dtype="float64", shape=[1 if n == 1 else None for n in shape])
+        for name, shape in (("a", arrays), ("b", wanted))
+    ]
+    y = vectorize_graph(pt.searchsorted(x, v, side=side), {x: a, v: b})
+    sorted_values = np.sort(values(*arrays), axis=-1)
+    sorted_values[..., -1:] = np.nan
+    # What stands between, at, before and after the elements.
+    looked_for = np.resize([*np.unique(sorted_values), 0.03, np.inf, -np.inf], wanted)
+    program = compare_onnx_and_py([a, b], y, [sorted_values, looked_for])
+    assert loops(program) == []
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "uint64", "float32"])
+def test_search_in_a_batch_of_every_dtype(dtype):
+    x, v, order = pt.vector("x", dtype=dtype), pt.vector("v", dtype=dtype), pt.lvector("order")
+    batch = {s: pt.matrix(s.name.upper(), dtype=s.dtype) for s in (x, v, order)}
+    plain = pt.searchsorted(x, v, side="right", sorter=order)
+    y = vectorize_graph(plain, batch)
+    unsorted = np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 100, size=(3, 6))
+    arrays = [unsorted.astype(dtype), unsorted[:, ::-2].astype(dtype), np.argsort(unsorted)]
+    assert loops(compare_onnx_and_py([*batch.values()], y, arrays)) == []
+
+
+@pytest.mark.parametrize("batch", [(0,), (2, 0)])
+def test_search_in_no_arrays(batch):
+    x, v = pt.vector("x"), pt.vector("v")
+    a, b = [pt.tensor(name, dtype="float64", shape=(None,) * (len(batch) + 1)) for name in "ab"]
+    run = compile_onnx([a, b], vectorize_graph(pt.searchsorted(x, v), {x: a, v: b}), verify=False)
+    assert run(np.zeros((*batch, 4)), np.zeros((*batch, 5))).shape == (*batch, 5)
+
+
+def test_search_in_batches_of_different_sizes_is_refused():
+    x, v = pt.vector("x"), pt.vector("v")
+    a, b = pt.matrix("a"), pt.matrix("b")
+    run = compile_onnx([a, b], vectorize_graph(pt.searchsorted(x, v), {x: a, v: b}), verify=False)
+    for sizes in ((3, 2), (1, 2), (2, 1)):
+        with pytest.raises(ValueError, match="have different sizes"):
+            run(np.zeros((sizes[0], 4)), np.zeros((sizes[1], 5)))
+
+
 def test_padding_that_differs_in_the_batch_is_a_loop():
     x, value, many = pt.vector("x"), pt.scalar("value"), pt.vector("many")
     y = vectorize_graph(pt.pad(x, (1, 2), constant_values=value), {value: many})

@@ -17,6 +17,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     scalar,
     scalar_loop,
     scan,
+    search,
     selection,
     shape,
     sort,

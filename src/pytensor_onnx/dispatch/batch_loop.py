@@ -34,7 +34,7 @@ def loop_over_batch(
     """
     n_batch = op.batch_ndim(node)
     core_ranks = [len(signature) for signature in op.inputs_sig]
-    sizes = [_batch_size(axis, node, onnx, inputs) for axis in range(n_batch)]
+    sizes = [batch_size(axis, node, onnx, inputs) for axis in range(n_batch)]
     batch = onnx.Concat(*sizes, axis=0) if len(sizes) > 1 else sizes[0]
     count = reduce(onnx.Mul, sizes)
     flat = [
@@ -104,7 +104,7 @@ def _origins(op: Blockwise, node: Apply) -> list[list[tuple[int, int] | None]]:
     return [[known.get(size) for size in shape] for shape in shapes]
 
 
-def _batch_size(axis: int, node: Apply, onnx: Builder, inputs: tuple[ir.Value, ...]) -> ir.Value:
+def batch_size(axis: int, node: Apply, onnx: Builder, inputs: tuple[ir.Value, ...]) -> ir.Value:
     """Return the size of a batch axis, which inputs that are not broadcast along it share."""
     for variable, value in zip(node.inputs, inputs, strict=True):
         if not variable.type.broadcastable[axis]:

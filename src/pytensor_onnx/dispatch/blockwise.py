@@ -3,13 +3,14 @@
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.extra_ops import SearchsortedOp
 from pytensor.tensor.math import Dot
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.batch_loop import loop_over_batch
 
-BATCHING = (Dot,)
+BATCHING = (Dot, SearchsortedOp)
 """Ops whose lowering works on the last axes, whatever stands before them."""
 
 

@@ -1,15 +1,14 @@
-"""Repeating, searching and counting, and the ops of PyTensor's `extra_ops` that are left."""
+"""Repeating and counting, and the ops of PyTensor's `extra_ops` that are left."""
 
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
-from pytensor.tensor.extra_ops import Bartlett, CpuContiguous, Repeat, SearchsortedOp, Unique
+from pytensor.tensor.extra_ops import Bartlett, CpuContiguous, Repeat, Unique
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import constant_ints
 from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
 from pytensor_onnx.dispatch.ranges import count_up
-from pytensor_onnx.inference import dtype_of
 
 _LONGEST_CONSTANT = 4096
 
@@ -72,76 +71,6 @@ def lower_unique(op: Unique, node: Apply, onnx: Builder, x: ir.Value) -> list[ir
     results = onnx.Unique(x, outputs=wanted[-1] + 1, **axis)
     results = [results] if isinstance(results, ir.Value) else results
     return [results[i] for i in wanted]
-
-
-@onnx_funcify.register(SearchsortedOp)
-def lower_searchsorted(
-    op: SearchsortedOp,
-    node: Apply,
-    onnx: Builder,
-    x: ir.Value,
-    v: ir.Value,
-    sorter: ir.Value | None = None,
-) -> ir.Value:
-    """Search for all elements at once by halving, in the dtype that NumPy compares in."""
-    if sorter is not None:
-        same = onnx.Equal(onnx.size(sorter, 0), onnx.size(x, 0))
-        error = ValueError("sorter must have as many elements as the array that it sorts")
-        x = onnx.Gather(check_that(onnx, [same], x, error), onnx.cast(sorter, "int64"), axis=0)
-    dtype = np.promote_types(*(variable.type.dtype for variable in node.inputs[:2]))
-    common = "uint8" if dtype.kind == "b" else dtype
-    search = _search_left if op.side == "left" else _search_right
-    name = f"SearchSorted{op.side.capitalize()}"
-    positions = onnx.call(name, search, onnx.cast(x, common), onnx.cast(v, common))
-    positions.shape = v.shape
-    return positions
-
-
-def _search_left(onnx: Builder, x: ir.Value, v: ir.Value) -> ir.Value:
-    return _halve(onnx, x, v, right=False)
-
-
-def _search_right(onnx: Builder, x: ir.Value, v: ir.Value) -> ir.Value:
-    return _halve(onnx, x, v, right=True)
-
-
-def _halve(onnx: Builder, x: ir.Value, v: ir.Value, *, right: bool) -> ir.Value:
-    """Halve the range of positions for each element until one position is left."""
-    loop = onnx.subgraph()
-    step, span = (
-        ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
-        for name in ("step", "span")
-    )
-    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
-    low, high = (
-        ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64)) for name in ("low", "high")
-    )
-    open_ = loop.Less(low, high)
-    middle = loop.Div(loop.Add(low, high), 2)
-    element = loop.Gather(x, loop.Where(open_, middle, 0), axis=0)
-    is_above = loop.Not(_is_before(loop, v, element)) if right else _is_before(loop, element, v)
-    above, below = loop.And(open_, is_above), loop.And(open_, loop.Not(is_above))
-    half = loop.Div(span, 2)
-    body = loop.graph(
-        [step, going, span, low, high],
-        [
-            loop.Greater(half, 0),
-            half,
-            loop.Where(above, loop.Add(middle, 1), low),
-            loop.Where(below, middle, high),
-        ],
-    )
-    shape, size = onnx.Shape(v), onnx.Squeeze(onnx.Shape(x), onnx.ints([0]))
-    first, last = onnx.Expand(np.int64(0), shape), onnx.Expand(size, shape)
-    return onnx.loop(None, onnx.Greater(size, 0), [size, first, last], body)[1]
-
-
-def _is_before(onnx: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Return where one stands before the other in ascending order, NaN last."""
-    less = onnx.Less(a, b)
-    if not dtype_of(a).is_floating_point():
-        return less
-    return onnx.Or(less, onnx.And(onnx.IsNaN(b), onnx.Not(onnx.IsNaN(a))))
 
 
 @onnx_funcify.register(Bartlett)

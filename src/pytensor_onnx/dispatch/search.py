@@ -1,0 +1,122 @@
+"""Searching in sorted arrays, for all elements at once."""
+
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.tensor.extra_ops import SearchsortedOp
+
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.batch_loop import batch_size
+from pytensor_onnx.inference import dtype_of
+
+
+@onnx_funcify.register(SearchsortedOp)
+def lower_searchsorted(
+    op: SearchsortedOp, node: Apply, onnx: Builder, *inputs: ir.Value
+) -> ir.Value:
+    """Search for all elements at once by halving, in the dtype that NumPy compares in.
+
+    In a `Blockwise`, each array of the batch is searched for the elements of its own.
+    """
+    dtype = np.promote_types(*(variable.type.dtype for variable in node.inputs[:2]))
+    common = "uint8" if dtype.kind == "b" else dtype
+    n_batch = node.inputs[0].type.ndim - 1
+    x, v, *sorter = _with_same_batch(onnx, node, n_batch, inputs) if n_batch else inputs
+    if sorter:
+        x = _sorted_by(onnx, x, onnx.cast(sorter[0], "int64"), n_batch)
+    wanted = _as_rows(onnx, v, n_batch) if n_batch else v
+    name = f"SearchSorted{op.side.capitalize()}{'InRows' if n_batch else ''}"
+    search = partial(_halve, is_right=op.side == "right", by_rows=bool(n_batch))
+    positions = onnx.call(name, search, onnx.cast(x, common), onnx.cast(wanted, common))
+    if wanted is not v:
+        positions = onnx.Reshape(positions, onnx.shape(v), allowzero=1)
+    positions.shape = v.shape
+    return positions
+
+
+def _with_same_batch(
+    onnx: Builder, node: Apply, n_batch: int, inputs: tuple[ir.Value, ...]
+) -> list[ir.Value]:
+    """Return inputs with the same batch axes, checked to be so."""
+    patterns = [variable.type.broadcastable[:n_batch] for variable in node.inputs]
+    conditions = []
+    for axis in range(n_batch):
+        pairs = zip(inputs, patterns, strict=True)
+        sizes = [onnx.size(x, axis) for x, is_one in pairs if not is_one[axis]]
+        conditions += [onnx.Equal(sizes[0], size) for size in sizes[1:]]
+    error = ValueError("the batches of what is searched and searched for have different sizes")
+    checked = [check_that(onnx, conditions, inputs[0], error), *inputs[1:]]
+    if len(set(patterns)) == 1:
+        return checked
+    batch = [batch_size(axis, node, onnx, inputs) for axis in range(n_batch)]
+    core = [onnx.sizes(x, n_batch, len(onnx.dims(x))) for x in inputs]
+    return [
+        onnx.Expand(x, onnx.Concat(*batch, row, axis=0))
+        for x, row in zip(checked, core, strict=True)
+    ]
+
+
+def _sorted_by(onnx: Builder, x: ir.Value, sorter: ir.Value, n_batch: int) -> ir.Value:
+    same = onnx.Equal(onnx.size(sorter, n_batch), onnx.size(x, n_batch))
+    error = ValueError("sorter must have as many elements as the array that it sorts")
+    x = check_that(onnx, [same], x, error)
+    if n_batch:
+        return onnx.GatherElements(x, sorter, axis=n_batch)
+    return onnx.Gather(x, sorter, axis=0)
+
+
+def _as_rows(onnx: Builder, v: ir.Value, n_batch: int) -> ir.Value:
+    """Return an array with one axis after those of the batch."""
+    rank = len(onnx.dims(v))
+    if rank == n_batch:
+        return onnx.Unsqueeze(v, onnx.ints([-1]))
+    if rank == n_batch + 1:
+        return v
+    count = onnx.ReduceProd(onnx.sizes(v, n_batch, rank), onnx.ints([0]))
+    shape = onnx.Concat(onnx.sizes(v, 0, n_batch), count, axis=0)
+    return onnx.Reshape(v, shape, allowzero=1)
+
+
+def _halve(onnx: Builder, x: ir.Value, v: ir.Value, *, is_right: bool, by_rows: bool) -> ir.Value:
+    """Halve the range of positions for each element until one position is left."""
+    loop = onnx.subgraph()
+    step, span = (
+        ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
+        for name in ("step", "span")
+    )
+    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
+    low, high = (
+        ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64)) for name in ("low", "high")
+    )
+    open_ = loop.Less(low, high)
+    middle = loop.Div(loop.Add(low, high), 2)
+    position = loop.Where(open_, middle, 0)
+    take = partial(loop.GatherElements, axis=-1) if by_rows else partial(loop.Gather, axis=0)
+    element = take(x, position)
+    is_above = loop.Not(_is_before(loop, v, element)) if is_right else _is_before(loop, element, v)
+    above, below = loop.And(open_, is_above), loop.And(open_, loop.Not(is_above))
+    half = loop.Div(span, 2)
+    body = loop.graph(
+        [step, going, span, low, high],
+        [
+            loop.Greater(half, 0),
+            half,
+            loop.Where(above, loop.Add(middle, 1), low),
+            loop.Where(below, middle, high),
+        ],
+    )
+    last_axis = onnx.Shape(x, start=-1) if by_rows else onnx.Shape(x)
+    shape, size = onnx.Shape(v), onnx.Squeeze(last_axis, onnx.ints([0]))
+    first, last = onnx.Expand(np.int64(0), shape), onnx.Expand(size, shape)
+    return onnx.loop(None, onnx.Greater(size, 0), [size, first, last], body)[1]
+
+
+def _is_before(onnx: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Return where one stands before the other in ascending order, NaN last."""
+    less = onnx.Less(a, b)
+    if not dtype_of(a).is_floating_point():
+        return less
+    return onnx.Or(less, onnx.And(onnx.IsNaN(b), onnx.Not(onnx.IsNaN(a))))
