@@ -19,8 +19,8 @@ def dropout(x: Any, rate: float, kept: Any = None) -> TensorVariable:
         The fraction of elements that are dropped, at least 0 and less than 1.
     kept
         In training, which elements stay: booleans of a shape that broadcasts against x, drawn with
-        a probability of ``1 - rate``. They are an input of the network, so that whoever trains it
-        draws them, in PyTensor or around an exported file. None in prediction.
+        a probability of ``1 - rate``; from a generator of PyTensor's, which is then part of the
+        state of a training step, or as an input, by whoever trains. None in prediction.
 
     Returns
     -------
@@ -39,6 +39,10 @@ def dropout(x: Any, rate: float, kept: Any = None) -> TensorVariable:
     True
     >>> dropout(x, 0.5, [True, False]).eval({x: [1.0, 2.0]}, mode="ONNX")
     array([2., 0.])
+    >>> rng = pt.random.shared_rng(seed=0)
+    >>> next_rng, kept = rng.bernoulli(0.5, size=x.shape)
+    >>> dropout(x, 0.5, kept.astype(bool)).eval({x: [1.0, 2.0, 3.0]}, mode="ONNX")
+    array([2., 4., 6.])
     """
     x = as_floats(x, "dropout")
     if not 0 <= rate < 1:

@@ -138,7 +138,8 @@ def geometric(dtype: str, state: Variable, shape: Sizes, parameters: Parameters)
     p = require(p, (p > 0) & (p <= 1), "p <= 0, p > 1 or p contains NaNs")
     after, u = drawn(OpenUniform(_float_of(p)), state, shape)
     trials = pt.ceil(pt.log(u) / pt.log1p(-p))
-    return after, pt.maximum(trials, 1).astype(dtype)
+    largest = np.nextafter(np.dtype(u.type.dtype).type(2**63), 0, dtype=u.type.dtype)
+    return after, pt.clip(trials, 1, largest).astype(dtype)
 
 
 @samples(ptr.IntegersRV)
