@@ -18,6 +18,7 @@ CASES = {
     "rms": (norm.RMSNormLayer, {"affine": True}, 1, RMS),
     "rms, plain": (norm.RMSNormLayer, {"affine": False}, 0, RMS),
     "group": (norm.GroupNormLayer, {"affine": True, "n_groups": 2}, 2, GROUP),
+    "group, plain": (norm.GroupNormLayer, {"affine": False, "n_groups": 2}, 0, GROUP[:3]),
     "batch": (norm.PredictionBatchNormLayer, {"affine": True}, 4, ["BatchNormalization"]),
     "batch, plain": (norm.PredictionBatchNormLayer, {"affine": False}, 2, ["BatchNormalization"]),
 }

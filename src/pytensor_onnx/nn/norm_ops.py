@@ -196,16 +196,14 @@ class InstanceNorm(KeepsShape):
 class GroupNorm(KeepsShape):
     """Each group of channels of each element of a batch (N, C, *S), normalised.
 
-    Each channel is then scaled and shifted by numbers of its own.
+    Where there are further inputs, each channel is scaled by the first and shifted by the second.
     """
 
     __props__ = ("groups", "epsilon")
     groups: int
     epsilon: float
 
-    def build_inner_graph(
-        self, x: TensorVariable, gamma: TensorVariable, beta: TensorVariable
-    ) -> list[Variable]:
+    def build_inner_graph(self, x: TensorVariable, *affine: TensorVariable) -> list[Variable]:
         """Take groups for the channels of `InstanceNorm`."""
         dtype = x.type.dtype
         sizes = sizes_of(x, 1)
@@ -213,15 +211,18 @@ class GroupNorm(KeepsShape):
         one, zero = (np.full(self.groups, number, dtype) for number in (1, 0))
         y = InstanceNorm(epsilon=self.epsilon)(grouped, pt.constant(one), pt.constant(zero))
         y = keep_batch(y, sizes)
+        if not affine:
+            return [y]
+        gamma, beta = affine
         return [y * along_channels(gamma, x) + along_channels(beta, x)]
 
-    def emit(self, onnx: Builder, x: ir.Value, gamma: ir.Value, beta: ir.Value) -> ir.Value | None:
+    def emit(self, onnx: Builder, x: ir.Value, *affine: ir.Value) -> ir.Value | None:
         """Emit the operator, which takes numbers for each channel from opset 21 on."""
         old = onnx.scope.opset_version < GROUP_OPSET
-        if old or not is_float32(self.epsilon, dtype_of(x)):
+        if old or not affine or not is_float32(self.epsilon, dtype_of(x)):
             return None
         attributes = {"num_groups": self.groups, "epsilon": self.epsilon}
-        return onnx.GroupNormalization(x, gamma, beta, **attributes)
+        return onnx.GroupNormalization(x, *affine, **attributes)
 
 
 class KeepBatch(NetworkOp):

@@ -127,10 +127,8 @@ def _rms_norm(node: Apply) -> _Form | None:
 def _group_norm(node: Apply) -> _Form | None:
     from pytensor_onnx.nn.norm_ops import GroupNorm
 
-    if not node.op.affine:
-        return None
     op = GroupNorm(groups=int(node.op.n_groups), epsilon=float(node.op.epsilon))
-    return _Form(op, node.inputs[0], [2, 1], is_spatial=True)
+    return _Form(op, node.inputs[0], [2, 1] if node.op.affine else [], is_spatial=True)
 
 
 def _batch_norm(node: Apply) -> _Form | None:
