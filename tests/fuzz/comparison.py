@@ -16,8 +16,10 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
 from pytensor_onnx import UnsupportedOpError, export_onnx
-from tests.fuzz.evaluation import PRECISIONS, TOLERANCE, Evaluation, NoReferenceError
+from tests.fuzz.evaluation import Evaluation
 from tests.fuzz.graphs import Graph, Term
+from tests.fuzz.implementation import NoReferenceError
+from tests.fuzz.rounding import PRECISIONS, TOLERANCE
 
 # What PyTensor's own rewrites make of a graph, those aside that only its other backends use.
 REWRITTEN = Mode("py", "fast_run").excluding("cxx_only", "BlasOpt", "fusion", "inplace")

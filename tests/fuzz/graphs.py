@@ -13,7 +13,8 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
 from tests.dispatch.values import DISCRETE, DTYPES, FLOATS
-from tests.fuzz.evaluation import Evaluation, NoReferenceError
+from tests.fuzz.evaluation import Evaluation
+from tests.fuzz.implementation import NoReferenceError
 
 LARGEST_SIZE, LARGEST_RANK = 1000, 5
 SIZES = (3, 2, 1, 4, 0, 5)

@@ -1,0 +1,76 @@
+"""PyTensor's own Python implementations, and what stands in for those that are wrong."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytensor
+from pytensor.compile.mode import Mode
+from pytensor.conditional.op import IfElse, LazyIfElse
+from pytensor.graph.basic import Apply
+from pytensor.scan.op import Scan
+from pytensor.tensor.rewriting.uncanonicalize import local_max_to_min
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, unflatten_index_variables
+from pytensor.tensor.type import TensorType
+
+Perform = Callable[..., list[Any]]
+
+AS_WRITTEN = Mode("py", None)
+COMPILED = (Scan, IfElse, LazyIfElse)
+"""Ops whose Python implementation works in compiled functions only."""
+
+
+class NoReferenceError(ValueError):
+    """PyTensor's result is none to compare with.
+
+    Either rounding errors decide it, so that two right implementations may differ, or it does not
+    have the type that the Op promises, or PyTensor cannot compile the Op to compute it.
+    """
+
+
+def as_meant(node: Apply) -> Apply:
+    """Return a node, or the one that computes what it stands for without an overflow.
+
+    PyTensor writes a minimum as ``-max(-x)``, which the smallest integer has no place in.
+    """
+    if not node.outputs or not getattr(node.outputs[0].type, "dtype", "").startswith("int"):
+        return node
+    meant = local_max_to_min.transform(None, node)
+    return meant[0].owner if meant else node
+
+
+def implementation(node: Apply) -> Perform:
+    """Return PyTensor's Python implementation of a node."""
+    if isinstance(node.op, COMPILED):
+        symbols = [v.type() for v in node.inputs]
+        try:
+            outputs = node.op(*symbols, return_list=True)
+            return pytensor.function(symbols, outputs, mode=AS_WRITTEN, on_unused_input="ignore")
+        except Exception as error:
+            raise NoReferenceError(f"PyTensor cannot compile {node.op}") from error
+    node.op.prepare_node(node, None, None, "py")
+
+    def perform(*arguments: Any) -> list[Any]:
+        storage: list[list[Any]] = [[None] for _ in node.outputs]
+        given = list(arguments)
+        if isinstance(node.op, AdvancedIncSubtensor) and not node.op.set_instead_of_inc:
+            given[1] = _repeated(node.op, *arguments)
+        node.op.perform(node, given, storage)
+        try:
+            return [
+                v.type.filter(cell[0]) if isinstance(v.type, TensorType) else cell[0]
+                for v, cell in zip(node.outputs, storage, strict=True)
+            ]
+        except TypeError as error:
+            raise NoReferenceError(str(error)) from error
+
+    return perform
+
+
+def _repeated(op: AdvancedIncSubtensor, x: np.ndarray, y: np.ndarray, *indices: Any) -> np.ndarray:
+    """Return what is added at positions as often as there are positions, where it has fewer axes.
+
+    NumPy's ``add.at`` reads past the end of a vector that it repeats for a matrix of positions.
+    """
+    positions = x[tuple(unflatten_index_variables(indices, op.idx_list))]
+    return y if y.ndim == positions.ndim else np.broadcast_to(y, positions.shape).copy()

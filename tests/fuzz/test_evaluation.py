@@ -1,0 +1,44 @@
+"""References are right where PyTensor's implementations are not, and know what rounding does."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+
+from tests.fuzz.comparison import quiet
+from tests.fuzz.evaluation import Evaluation
+
+
+def evaluated(inputs, result):
+    evaluation = Evaluation()
+    for variable, value in inputs.items():
+        evaluation.give(variable, value)
+    with quiet():
+        evaluation.evaluate([result])
+    return evaluation
+
+
+def test_a_minimum_is_the_smallest_integer():
+    x = pt.tensor("x", dtype="int16", shape=(None, None))
+    value, result = np.array([[3, -32768], [-1, 0]], "int16"), pt.min(x, axis=1)
+    found = evaluated({x: value}, result).value(result)
+    np.testing.assert_array_equal(found, np.array([-32768, -1], "int16"), strict=True)
+
+
+def test_what_is_added_at_a_matrix_of_positions_is_repeated():
+    x, y = pt.vector("x"), pt.vector("y")
+    result = x[np.array([[0, 1], [1, 2], [2, 2]])].inc(y)
+    found = evaluated({x: np.zeros(3), y: np.array([1.0, 10.0])}, result).value(result)
+    np.testing.assert_array_equal(found, [1.0, 11.0, 21.0])
+
+
+def test_rounding_in_the_steps_of_a_loop_counts():
+    x = pt.vector("x", dtype="float32")
+    zero = pt.zeros((), dtype="float32")
+    values = {x: np.array([0.3, 0.7, 1.9], "float32")}
+
+    def rounding(step):
+        result = pytensor.scan(step, [x], [zero], return_updates=False)
+        return evaluated(values, result).rounding(result)
+
+    assert rounding(lambda e, y: pt.tanh(e + y)) < 1
+    assert rounding(lambda e, y: pt.log(pt.exp(e)) - e + y) > 1
