@@ -144,6 +144,22 @@ def test_search_in_batches_of_different_sizes_is_refused():
             run(np.zeros((sizes[0], 4)), np.zeros((sizes[1], 5)))
 
 
+@pytest.mark.parametrize("minlength", [None, 5])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_counts_in_a_batch(minlength, is_weighted):
+    x, w = pt.lvector("x"), pt.vector("w")
+    batch = {x: pt.ltensor3("many"), w: pt.tensor3("weights")}
+    counts = pt.bincount(x, w if is_weighted else None, minlength)
+    y = vectorize_graph(counts, batch)
+    numbers = np.random.default_rng(0).integers(0, 4, size=(2, 3, 6))
+    numbers[..., -1] = 3
+    program = compare_onnx_and_py([*batch.values()], y, [numbers, values(2, 3, 6)])
+    assert loops(program) == []
+    numbers[0, 0] = 7
+    with pytest.raises(ValueError, match="arrays of a batch would have different sizes"):
+        program(numbers, values(2, 3, 6))
+
+
 def test_padding_that_differs_in_the_batch_is_a_loop():
     x, value, many = pt.vector("x"), pt.scalar("value"), pt.vector("many")
     y = vectorize_graph(pt.pad(x, (1, 2), constant_values=value), {value: many})

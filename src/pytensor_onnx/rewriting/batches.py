@@ -7,6 +7,7 @@ themselves; here are others. What is left is looped over, unless its ONNX form b
 from collections.abc import Sequence
 from functools import singledispatch
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import optdb
@@ -19,7 +20,7 @@ from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.op import Scan
-from pytensor.tensor.basic import AllocDiag
+from pytensor.tensor.basic import Alloc, AllocDiag
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.extra_ops import FillDiagonal, SearchsortedOp
 from pytensor.tensor.pad import Pad, pad
@@ -103,6 +104,22 @@ def _batched_alloc_diag(op: AllocDiag, node: Apply) -> Sequence[TensorVariable]:
     rank = _batch_rank(node)
     batched_op = AllocDiag(axis1=op.axis1 + rank, axis2=op.axis2 + rank, offset=op.offset)
     return [batched_op(diagonal)]
+
+
+@batched.register(Alloc)
+def _batched_alloc(op: Alloc, node: Apply) -> Sequence[TensorVariable] | None:
+    """Allocate for the whole batch, by the size that is the same in all of it, as of `bincount`."""
+    rank = _batch_rank(node)
+    value, *sizes = node.inputs
+    shared = _without_batch(value, rank)
+    varying = [size for size in sizes if _without_batch(size, rank) is None]
+    if shared is None or len(varying) != 1:
+        return None
+    first = pt.concatenate([varying[0].ravel(), np.zeros(1, "int64")])[0]
+    check = CheckAndRaise(ValueError, "the arrays of a batch would have different sizes")
+    size = check(first, pt.all(pt.eq(varying[0], first)))
+    core = [size if x is varying[0] else x.squeeze() for x in sizes]
+    return [pt.alloc(shared, *varying[0].shape, *core)]
 
 
 @batched.register(FillDiagonal)
