@@ -12,6 +12,9 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import PyTensorONNXError, export_onnx, export_training_step
+from pytensor_onnx.functions.random import reference
+from pytensor_onnx.nn import dropout
+from pytensor_onnx.random import state_of
 from tests.conftest import op_types
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "training_step"
@@ -234,3 +237,27 @@ def test_example_trains_digits_without_pytensor(tmp_path, network):
     )
     accuracy = float(done.stdout.split("held-out accuracy")[1].split("%")[0])
     assert accuracy >= 97
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_dropout_draws_another_mask_in_every_step(regression, data, given):
+    x, y, params, _ = regression
+    rng = pt.random.shared_rng(seed=0, name="mask_rng")
+    next_rng, kept = rng.bernoulli(0.5, size=x.shape)
+    loss = ((dropout(x, 0.5, kept.astype(bool)) @ params[0] - y) ** 2).mean()
+    kept.name = "kept"
+    updates = {p: p * np.float32(1) for p in params}
+    optimizer = {**updates, rng: next_rng} if given else lambda loss, params: updates
+    program = export_training_step(loss, params, optimizer, inputs=[x, y], extra_outputs=[kept])
+    assert "equal to PyTensor" in program.verification
+    state, masks = state_of(0), []
+    for _ in range(3):
+        loss, mask = program(*data)
+        # PyTensor holds 0.5 in float32, and so are the numbers that it is compared with.
+        state, numbers = reference.uniform(state, mask.size, "float32")
+        np.testing.assert_array_equal(mask.ravel(), numbers < 0.5)
+        residual = data[0] * mask * 2 @ [1.0, -1.0] - data[1]
+        np.testing.assert_allclose(loss, (residual**2).mean(), rtol=1e-5)
+        masks.append(mask)
+    np.testing.assert_array_equal(program.state["mask_rng"], state)
+    assert not np.array_equal(masks[0], masks[1])

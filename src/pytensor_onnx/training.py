@@ -25,6 +25,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.conversion import DynamicAxes
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.export import export_function_onnx, require_state_path
+from pytensor_onnx.generator_updates import generator_updates
 from pytensor_onnx.program import ONNXProgram
 
 Updates = Mapping[SharedVariable, Variable]
@@ -49,10 +50,10 @@ def export_training_step(
     """Export one step of training as a model that any ONNX runtime can train with.
 
     The inputs are the data, the learning rate and the state: parameters, what the optimizer
-    remembers, step counters, running statistics. The outputs are the loss and the next state. An
-    input ``W`` of the state comes back as ``W_next``; the metadata ``state`` of the model is a
-    JSON object of all such pairs, ``parameters`` a list of those that are parameters. The state
-    keeps its shapes.
+    remembers, step counters, running statistics, the generators that dropout draws from. The
+    outputs are the loss and the next state. An input ``W`` of the state comes back as ``W_next``;
+    the metadata ``state`` of the model is a JSON object of all such pairs, ``parameters`` a list of
+    those that are parameters. The state keeps its shapes.
 
     Parameters
     ----------
@@ -199,6 +200,7 @@ def _compile(
     """Return the step as a function, which is not for running: it is taken apart again."""
     mode = Mode(_Unlinked(), None)
     if "pytensor_ml" not in sys.modules:
+        updates = {**updates, **generator_updates(outputs, updates)}
         return pytensor.function(inputs, outputs, updates=updates, mode=mode)
     from pytensor_ml.optim import compile_train
 

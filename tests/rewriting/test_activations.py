@@ -88,6 +88,14 @@ def test_what_is_another_function_stays_as_it_is():
     assert written_out((X + pt.abs(X)) / f32(2))
 
 
+def test_a_choice_by_a_mask_is_left():
+    mask = pt.vector("mask", dtype="int64")
+    y = pt.switch(mask.astype("bool"), X * f32(2), f32(0))
+    with pytensor.config.change_flags(on_opt_error="raise"):
+        program = compare_onnx_and_py([X, mask], y, [VALUE.astype("float32"), np.int64(VALUE > 0)])
+    assert "Where" in op_types(program)
+
+
 def test_float64_keeps_its_accuracy():
     x = pt.vector("x")
     half = 0.5 * x * (1 + pt.erf(x / np.sqrt(2)))

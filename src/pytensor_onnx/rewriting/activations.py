@@ -39,7 +39,7 @@ def _choice(fgraph: FunctionGraph, node: Apply) -> Variable | None:
     """Recognise a choice by the sign of x between x and a multiple of it."""
     condition, positive, other = node.inputs
     test = _elementwise(condition)
-    if test is None or not _is_only_here(fgraph, condition):
+    if test is None or len(test.inputs) != 2 or not _is_only_here(fgraph, condition):
         return None
     operand, bound = test.inputs
     if _number(bound) != 0:
