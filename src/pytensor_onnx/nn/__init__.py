@@ -7,6 +7,8 @@ exports as the operator that ONNX has for it.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import pytensor_onnx.nn.kernels  # noqa: F401  registers its rewrite
+
 if TYPE_CHECKING:
     from pytensor_onnx.nn.activations import (
         celu,

@@ -1,0 +1,62 @@
+"""In mode NUMBA, convolutions and pools that are computed by functions rather than inner graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytensor.compile.builders import SymbolicOp
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import graph_rewriter
+
+
+class Kernel(Op):
+    """What an operation of networks computes, for a linker that has a function for it.
+
+    PyTensor would rewrite and compile its inner graph, for each size of arrays anew.
+
+    Parameters
+    ----------
+    op
+        The operation.
+    """
+
+    __props__ = ("op",)
+
+    def __init__(self, op: SymbolicOp) -> None:
+        self.op = op
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Return a node with results of the same types."""
+        outputs = [variable.type() for variable in self.op.make_node(*inputs).outputs]
+        return Apply(self, list(inputs), outputs)
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list[list[Any]]) -> None:
+        """Compute the inner graph."""
+        self.op.perform(node, inputs, output_storage)
+
+    def __str__(self) -> str:
+        return f"Kernel{{{self.op}}}"
+
+
+@graph_rewriter
+def use_kernels(fgraph: FunctionGraph) -> None:
+    """Replace each operation of networks that Numba has a function for.
+
+    The functions are loaded here, as PyTensor loads Numba: when the first graph is compiled.
+    """
+    nodes = [node for node in fgraph.toposort() if isinstance(node.op, SymbolicOp)]
+    if not nodes:
+        return
+    from pytensor_onnx.nn.numba_kernels import has_kernel
+
+    for node in filter(has_kernel, nodes):
+        results = Kernel(node.op)(*node.inputs, return_list=True)
+        fgraph.replace_all(list(zip(node.outputs, results, strict=True)), reason="use_kernels")
+
+
+# Just before PyTensor rewrites the inner graphs for the linker.
+optdb.register("onnx_numba_kernels", use_kernels, "numba", position=49.5)

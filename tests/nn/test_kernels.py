@@ -1,0 +1,49 @@
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import nn
+from pytensor_onnx.nn.kernels import Kernel
+from tests.conftest import PY
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_networks_of_any_rank_learn_in_numba_as_by_definition(dtype):
+    rng = np.random.default_rng(0)
+    inputs, values, outputs = [], [], []
+    functions = ((nn.conv1d, nn.conv1d_transpose), (nn.conv2d, nn.conv2d_transpose))
+    for rank, (conv, transpose) in enumerate(functions, 1):
+        x = pt.tensor(f"x{rank}", shape=(None,) * (2 + rank), dtype=dtype)
+        w = pt.tensor(f"w{rank}", shape=(6, 2, 3, 2)[: 2 + rank], dtype=dtype)
+        b = pt.tensor(f"b{rank}", shape=(6,), dtype=dtype)
+        pads, strides = ((1, 2), (0, 1))[:rank], (2, 1)[:rank]
+        y = conv(x, w, pads, strides, num_groups=2, bias=b)
+        z = nn.max_pool(y, 2, stride=1)
+        back = transpose(z, w, strides, pads, groups=2)
+        inputs += [x, w, b]
+        values += [rng.normal(size=size) for size in ((3, 4, 9, 8)[: 2 + rank], w.type.shape, 6)]
+        outputs += [z, back, *pt.grad((back**2).sum(), [x, w, b])]
+    values = [value.astype(dtype) for value in values]
+    in_numba = pytensor.function(inputs, outputs, mode="NUMBA")
+    with pytensor.config.change_flags(cxx=""):
+        expected = pytensor.function(inputs, outputs, mode=PY)(*values)
+    names = {
+        type(node.op.op).__name__
+        for node in in_numba.maker.fgraph.apply_nodes
+        if isinstance(node.op, Kernel)
+    }
+    assert names == {"Conv", "ConvTranspose", "ConvFilterGradient", "MaxPool", "MaxPoolGradient"}
+    # Sums over hundreds of products, in another order.
+    rtol = 1e-4 if dtype == "float32" else 1e-11
+    for a, b in zip(in_numba(*values), expected, strict=True):
+        assert a.dtype == dtype
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("mode", [PY, "ONNX"])
+def test_other_modes_have_no_kernels(mode):
+    x, w = pt.tensor4("x"), pt.tensor4("w")
+    function = pytensor.function([x, w], nn.max_pool(nn.conv2d(x, w), 2), mode=mode)
+    assert not any(isinstance(node.op, Kernel) for node in function.maker.fgraph.apply_nodes)
