@@ -12,6 +12,7 @@ import pytensor
 import pytensor.tensor as pt
 from loss import Objects, Targets, assign, detection_loss, target_variables
 from model import Yolo11n
+from pytensor.compile.mode import get_mode
 from pytensor.tensor.sharedvar import TensorSharedVariable
 from pytensor.tensor.variable import TensorVariable
 from weights import initial_weights, load_weights
@@ -23,7 +24,9 @@ Updates = dict[TensorSharedVariable, TensorVariable]
 Step = Callable[[np.ndarray, Targets[np.ndarray]], float]
 
 
-def make_step(model: Yolo11n, size: int, *, learning_rate: float, mode: str) -> Step:
+def make_step(
+    model: Yolo11n, size: int, *, learning_rate: float, mode: str, batch: int | None = None
+) -> Step:
     """Compile a step of gradient descent with momentum, which returns the loss before it.
 
     Parameters
@@ -36,13 +39,17 @@ def make_step(model: Yolo11n, size: int, *, learning_rate: float, mode: str) -> 
         How far a step goes.
     mode
         Where it is computed: ``"ONNX"``, ``"NUMBA"`` or another mode of PyTensor.
+    batch
+        Number of images of each step, if it is always the same: the graph is smaller then.
     """
-    images = pt.tensor("images", shape=(None, 3, size, size), dtype="float32")
+    images = pt.tensor("images", shape=(batch, 3, size, size), dtype="float32")
     targets = target_variables()
     loss = detection_loss(model.detect, model(images), targets, size, size)
     updates = model.state.updates | descent(loss, model.state.trainable, learning_rate)
     inputs = [images, targets.assigned, targets.corners, targets.bins, targets.classes]
-    step = pytensor.function(inputs, loss, updates=updates, mode=mode)
+    # To find out whether each of thousands of results may be written over takes PyTensor minutes.
+    compile_mode = get_mode(mode).excluding("inplace")
+    step = pytensor.function(inputs, loss, updates=updates, mode=compile_mode)
     return lambda images, t: float(step(images, t.assigned, t.corners, t.bins, t.classes))
 
 
@@ -94,7 +101,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     targets = assign(objects, given.size, given.size)
 
     started = time.perf_counter()
-    step = make_step(model, given.size, learning_rate=given.learning_rate, mode=given.mode)
+    step = make_step(
+        model,
+        given.size,
+        learning_rate=given.learning_rate,
+        mode=given.mode,
+        batch=given.images,
+    )
     print(f"compiled in {time.perf_counter() - started:.1f} s")
     for number in range(given.steps):
         started = time.perf_counter()
