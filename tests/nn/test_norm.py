@@ -131,6 +131,45 @@ def test_a_norm_is_one_operator_in_float32():
     assert operators(group_norm(x, 2, *np.ones((2, 4)))) == [*sizes, *grouped]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_axes_and_defaults_are_as_defined(dtype):
+    value = RNG.standard_normal((2, 4, 5, 6)).astype(dtype)
+    x, row = symbol(dtype), pt.matrix("row", shape=(None, 4), dtype=dtype)
+    weight = RNG.uniform(0.5, 1.5, (4, 5, 6)).astype(dtype)
+    p = {name: vector.astype(dtype) for name, vector in PARAMETERS.items()}
+    graphs = [
+        layer_norm(x, weight, weight + 1, axis=1, epsilon=EPSILON),
+        layer_norm(x, axis=-2, epsilon=EPSILON),
+        rms_norm(x, axis=2, epsilon=EPSILON),
+        rms_norm(x, weight, axis=-3, epsilon=EPSILON),
+        batch_norm(row, **p, epsilon=EPSILON),
+        group_norm(row, 2, p["gamma"], p["beta"], epsilon=EPSILON),
+        layer_norm(x),
+        rms_norm(x),
+    ]
+    v, rows = value.astype("float64"), value[:, :, 0, 0].astype("float64")
+    names = ("mean", "var", "gamma", "beta")
+    mean, var, gamma, beta = (PARAMETERS[name] for name in names)
+    grouped = standardised(rows.reshape(2, 2, 2), -1).reshape(2, 4)
+    last = (v**2).mean(-1, keepdims=True)
+    spread = v.var(-1, keepdims=True) + 1e-5
+    expected = [
+        standardised(v, (1, 2, 3)) * weight + weight + 1,
+        standardised(v, (2, 3)),
+        v / np.sqrt((v**2).mean((2, 3), keepdims=True) + EPSILON),
+        v / np.sqrt((v**2).mean((1, 2, 3), keepdims=True) + EPSILON) * weight,
+        (rows - mean) / np.sqrt(var + EPSILON) * gamma + beta,
+        grouped * gamma + beta,
+        (v - v.mean(-1, keepdims=True)) / np.sqrt(spread),
+        v / np.sqrt(last + 1e-5),
+    ]
+    atol = 2e-6 if dtype == "float32" else 1e-13
+    values = [value, value[:, :, 0, 0]]
+    program = compare_onnx_and_py([x, row], graphs, values, atol=atol)
+    for found, right in zip(program(*values), expected, strict=True):
+        assert_same(found, right.astype(dtype), atol=atol)
+
+
 def test_batch_norm_in_float64_is_one_operator_with_an_exact_epsilon():
     graph, _ = norms(symbol("float64"))["batch"]
     assert operators(graph) == ["BatchNormalization"]

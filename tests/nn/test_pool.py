@@ -213,6 +213,18 @@ def test_gradient_of_a_norm_is_that_of_finite_differences_and_zero_at_zero(p):
     assert np.all(np.isfinite(found))
 
 
+def test_the_norm_of_order_one_is_the_sum_of_absolute_values():
+    value = RNG.standard_normal((2, 3, 7)).astype("float32")
+    values = [value, value.astype("float64")]
+    inputs = symbols(3, (7,))
+    outputs = [y for x in inputs for y in (lp_pool(x, 2, 3, 1, p=1), global_lp_pool(x, p=1))]
+    program = compare_onnx_and_py(inputs, outputs, values)
+    windows = pooled(values[1], lambda v, _: np.abs(v).sum(-1), window=2, stride=3, padding=1)
+    expected = [windows, np.abs(values[1]).sum(-1, keepdims=True)]
+    for found, right in zip(program(*values), [*expected, *expected], strict=True):
+        assert_same(found, right.astype(found.dtype))
+
+
 @pytest.mark.parametrize("sizes", [(5,), (2, 2, 3)])
 def test_global_pools_are_as_defined(sizes):
     value = RNG.standard_normal((2, 3, *sizes)).astype("float32")

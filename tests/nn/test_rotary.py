@@ -63,6 +63,16 @@ def test_tables_may_be_given_for_each_element(batched):
     np.testing.assert_allclose(program(x), expected, rtol=1e-12, atol=1e-14)
 
 
+def test_tables_are_the_angles_of_positions():
+    angles = np.arange(5)[:, None] / 100.0 ** (np.array([0, 2, 4]) / 6)
+    for table, right in zip(
+        rotary_tables(5, 6, base=100.0, dtype="float32"), tables(angles, "f"), strict=True
+    ):
+        assert table.dtype == np.float32
+        np.testing.assert_allclose(table, right, rtol=1e-6, atol=1e-7)
+    assert rotary_tables(5, 6)[0].dtype == np.float64
+
+
 def test_products_depend_on_the_distance_of_positions():
     cos, sin = rotary_tables(10, D)
     q, k = RNG.normal(size=(2, 1, 1, 1, D))

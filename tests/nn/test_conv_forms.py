@@ -1,0 +1,99 @@
+"""Every option of the forms of convolution, against the loop over groups and taps."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx.nn import (
+    causal_conv1d,
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv3d,
+    conv3d_transpose,
+    depthwise_conv2d,
+    separable_conv2d,
+)
+from tests.conftest import compare_onnx_and_py, op_types
+from tests.nn import convolution as numpy_conv
+from tests.nn.test_conv import arrays, close, flipped
+
+CONV = {1: conv1d, 2: conv2d, 3: conv3d}
+MODES = {
+    "valid": lambda span: (0, 0),
+    "full": lambda span: (span - 1, span - 1),
+    "half": lambda span: (span // 2, span // 2),
+    "same_upper": lambda span: ((span - 1) // 2, span // 2),
+    "same_lower": lambda span: (span // 2, (span - 1) // 2),
+}
+
+
+def variables(values, known):
+    return [pt.tensor(dtype=v.dtype, shape=v.shape if known else (None,) * v.ndim) for v in values]
+
+
+def biased(y, b):
+    return y + b.reshape(-1, *(1,) * (y.ndim - 2))
+
+
+@pytest.mark.parametrize("rank", CONV)
+@pytest.mark.parametrize("flip", [True, False])
+def test_paddings_by_name_and_a_bias(rank, flip):
+    values = arrays(
+        rank, (2, 4, 6, 5, 4)[: rank + 2], (6, 2, 3, 2, 2)[: rank + 2], (6,), dtype="float32"
+    )
+    x, w, b = values
+    symbols = variables(values, known=flip)
+    dilations, strides = (1, 2, 1)[:rank], (1,) * rank
+    options = {"filter_flip": flip, "filter_dilation": dilations, "num_groups": 2}
+    outputs = [CONV[rank](*symbols[:2], mode, **options, bias=symbols[2]) for mode in MODES]
+    program = compare_onnx_and_py(symbols, outputs, values, atol=1e-5)
+    filters = flipped(w) if flip else w
+    for found, pads_of in zip(program(*values), MODES.values(), strict=True):
+        spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
+        pads = [pads_of(span) for span in spans]
+        close(found, biased(numpy_conv.correlate(x, filters, pads, strides, dilations, 2), b))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_all_options_of_depthwise_separable_and_causal_convolutions(known):
+    values = arrays(
+        8,
+        *[(2, 3, 7, 6), (6, 1, 3, 2), (4, 6, 1, 1), (6,), (4,)],
+        *[(2, 4, 7), (6, 2, 3), (6,)],
+        dtype="float32",
+    )
+    x, w, mixing, b, c, sequence, taps, d = values
+    symbols = variables(values, known)
+    options = {"border_mode": ((1, 0), 2), "subsample": (2, 1), "filter_dilation": (1, 3)}
+    geometry = [(1, 0), (2, 2)], (2, 1), (1, 3), 3
+    expected, outputs = [], []
+    for flip in (True, False):
+        each = options | {"filter_flip": flip, "num_channels": 3}
+        outputs += [
+            depthwise_conv2d(symbols[0], symbols[1], **each, bias=symbols[3]),
+            separable_conv2d(symbols[0], symbols[1], symbols[2], **each, bias=symbols[4]),
+            causal_conv1d(*symbols[5:7], 2, flip, 3, 2, symbols[7]),
+        ]
+        turned = flipped if flip else np.asarray
+        apart = numpy_conv.correlate(x, turned(w), *geometry)
+        mixed = numpy_conv.correlate(apart, mixing, [(0, 0)] * 2, (1, 1), (1, 1))
+        causal = numpy_conv.correlate(sequence, turned(taps), [(6, 0)], (2,), (3,), 2)
+        expected += [biased(apart, b), biased(mixed, c), biased(causal, d)]
+    program = compare_onnx_and_py(symbols, outputs, values, atol=1e-5)
+    assert op_types(program).count("Conv") == 8
+    for found, result in zip(program(*values), expected, strict=True):
+        close(found, result)
+
+
+@pytest.mark.parametrize(("rank", "conv"), [(1, conv1d_transpose), (3, conv3d_transpose)])
+def test_transposed_convolutions_of_other_ranks_add_a_bias(rank, conv):
+    values = arrays(
+        9, (2, 4, 4, 3, 3)[: rank + 2], (4, 3, 3, 2, 2)[: rank + 2], (6,), dtype="float32"
+    )
+    symbols = variables(values, known=False)
+    x, w, b = values
+    y = conv(*symbols[:2], stride=2, groups=2, bias=symbols[2])
+    program = compare_onnx_and_py(symbols, [y], values, atol=1e-5)
+    plain = numpy_conv.transpose(x, w, [(0, 0)] * rank, (2,) * rank, (1,) * rank, 2)
+    close(program(*values)[0], biased(plain, b))
