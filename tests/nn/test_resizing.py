@@ -207,16 +207,13 @@ def test_scales_may_differ_by_axis_and_go_with_all_coordinates(mode):
     scales, outs = (1.5, 0.5), (6, 2)
     inputs = symbols((4, 5))
     values = [value.astype(x.dtype) for x in inputs]
-    graphs = [
-        resize(x, scales=scales, mode=mode, coordinates=each)
-        for x in inputs
-        for each in COORDINATES
-    ] + [upsample(x, (2, 3), mode) for x in inputs]
+    graphs = [resize(inputs[0], scales=scales, mode=mode, coordinates=c) for c in COORDINATES]
+    graphs += [upsample(x, (2, 3), mode) for x in inputs]
     program = compare_onnx_and_py(inputs, graphs, values, atol=2e-6)
     fractions = [Fraction(scale) for scale in scales]
     expected = [resized(value, outs, fractions, mode=mode, coordinates=c) for c in COORDINATES]
     larger = resized(value, (8, 15), [Fraction(2), Fraction(3)], mode=mode)
-    right = [*expected, *expected, larger, larger]
+    right = [*expected, larger, larger]
     for found, result in zip(program(*values), right, strict=True):
         atol = 2e-6 if found.itemsize == 4 else 1e-13
         assert_same(found, result.astype(found.dtype), atol=atol)
