@@ -11,9 +11,16 @@ from pytensor.scan.utils import until
 
 from pytensor_onnx import UnsupportedOpError, export_onnx
 from pytensor_onnx.functions.random import reference
+from pytensor_onnx.functions.random.ops import state_variable
 from pytensor_onnx.random import state_of
-from pytensor_onnx.rewriting.generators import draw_from_states, is_generator, with_states
-from tests.conftest import op_types
+from pytensor_onnx.rewriting.generators import (
+    GeneratorOf,
+    StateOf,
+    draw_from_states,
+    is_generator,
+    with_states,
+)
+from tests.conftest import compare_onnx_and_py, op_types
 
 SEED = 1
 
@@ -57,6 +64,13 @@ def test_a_graph_of_tensors_is_left():
     fgraph = with_states(fgraph)
     assert not any(map(is_generator, fgraph.variables))
     assert [v.type.dtype for v in (*fgraph.inputs, *fgraph.outputs)] == ["uint32"] * 2 + ["float64"]
+
+
+def test_a_generator_made_of_a_state_is_the_state():
+    state = state_variable("state")
+    same = StateOf()(GeneratorOf()(state))
+    program = compare_onnx_and_py([state], same, [np.arange(4, dtype="uint32")])
+    assert op_types(program) == ["Identity"]
 
 
 @pytest.mark.parametrize("n", [4, 1, 0])
