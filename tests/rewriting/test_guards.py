@@ -27,6 +27,16 @@ def test_other_divisions_by_one_leave_no_node():
     assert sorted(op_types(program)) == ["Abs", "Neg"]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_a_known_quotient_is_the_one_of_its_operands(dtype):
+    k = pt.constant(np.array([0, 2], dtype))
+    x = pt.constant(np.array([0, 0], dtype))
+    f = pytensor.function([], [x / x, x / k, k / k, k / x], mode="ONNX")
+    # PyTensor's own rewrites return zeros and ones, so that they are no reference.
+    nan = np.nan
+    np.testing.assert_array_equal(f(), [[nan, nan], [nan, 0], [nan, 1], [nan, np.inf]])
+
+
 def test_without_elements_a_size_may_change():
     x, y = pt.tensor("x", shape=(None, 0)), pt.tensor("y", shape=(1, None))
     results = [pt.reshape(x, (1, 0)), pt.repeat(x.T, 0, axis=1), pt.repeat(y, 0, axis=1)]

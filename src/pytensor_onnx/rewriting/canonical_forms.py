@@ -20,6 +20,8 @@ from pytensor.tensor.rewriting.math import (
     local_sigm_times_exp,
 )
 
+from pytensor_onnx.rewriting.guards import has_unknown_operand
+
 MOST_TERMS = 32
 
 Kinds = tuple[type[ps.ScalarOp], ...]
@@ -64,6 +66,8 @@ def _canonized(
     canonizer: NodeRewriter, kinds: Kinds, fgraph: FunctionGraph, node: Apply
 ) -> list[Variable] | None:
     (out,) = node.outputs
+    if not has_unknown_operand(node):
+        return None
     # What takes this in is brought into canonical form as a whole.
     if any(_is_of_kind(client, kinds) for client, _ in fgraph.clients[out]):
         return None

@@ -9,7 +9,11 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, int_div
-from pytensor.tensor.rewriting.math import local_careduce_of_alloc, local_div_by_one
+from pytensor.tensor.rewriting.math import (
+    local_careduce_of_alloc,
+    local_div_by_one,
+    local_zero_div,
+)
 from pytensor.tensor.rewriting.shape import local_useless_reshape
 from pytensor.tensor.rewriting.subtensor import local_read_of_write_same_indices
 from pytensor.tensor.rewriting.subtensor_lift import (
@@ -100,7 +104,16 @@ def may_be_reduced_once(node: Apply) -> bool:
     return is_sum or isinstance(node.op, Prod | ProdWithoutZeros)
 
 
+def has_unknown_operand(node: Apply) -> bool:
+    """Return whether a result is not known: what is known is computed as it is written.
+
+    PyTensor takes the quotient of a zero for zero, and of a number and itself for one.
+    """
+    return not all(isinstance(x, Constant) for x in node.inputs)
+
+
 register_guarded(local_div_by_one, ["canonicalize"], divides_exactly)
+register_guarded(local_zero_div, ["canonicalize", "specialize"], has_unknown_operand)
 register_guarded(
     local_useless_reshape, ["useless", "canonicalize", "specialize"], is_known_to_have_elements
 )

@@ -19,6 +19,7 @@ INCOMPATIBLE = (
     "selection_dot_to_indexing",
     # The place of these is taken by those of `guards`.
     "local_div_by_one",
+    "local_zero_div",
     "local_useless_reshape",
     "local_read_of_write_same_indices",
     "local_careduce_of_alloc",
