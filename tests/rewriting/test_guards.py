@@ -114,6 +114,22 @@ def test_no_repeated_numbers_have_no_extremes(reduce):
             f(2.0, [1, 1], 0)
 
 
+def test_what_is_repeated_no_times_has_no_unique_values():
+    x, n = pt.vector("x"), pt.lscalar("n")
+    repeated = [pt.alloc(x, n, 2), pt.repeat(x, n), pt.second(pt.alloc(1.0, n, 2), x)]
+    f = pytensor.function([x, n], [pt.unique(a) for a in repeated], mode="ONNX")
+    # PyTensor's own rewrites take the values of x, so that they are no reference.
+    for count, expected in ((0, []), (2, [1.0, 3.0])):
+        for found in f([3.0, 1.0], count):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_the_unique_values_are_those_of_what_is_repeated():
+    x = pt.vector("x", shape=(2,))
+    repeated = pt.unique(pt.alloc(x, 3, 2))
+    assert "Expand" not in op_types(compare_onnx_and_py([x], repeated, [np.ones(2)]))
+
+
 def test_a_number_that_is_repeated_is_reduced_once():
     x, n = pt.scalar("x"), pt.lscalar("n")
     repeated = [pt.alloc(x, 3, 2), pt.ones(n)]

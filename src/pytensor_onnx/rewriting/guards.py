@@ -9,6 +9,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, int_div
+from pytensor.tensor.rewriting.extra_ops import local_Unique_lift
 from pytensor.tensor.rewriting.math import (
     local_careduce_of_alloc,
     local_div_by_one,
@@ -86,6 +87,11 @@ def reads_what_was_set(node: Apply) -> bool:
     )
 
 
+def is_known_to_take_elements(node: Apply) -> bool:
+    """Return whether no size of an operand may be zero: repeated no times, it has no values."""
+    return all(node.inputs[0].type.shape)
+
+
 def may_be_reduced_once(node: Apply) -> bool:
     """Return whether a repeated number may be reduced as one: it may be repeated no times.
 
@@ -120,6 +126,7 @@ register_guarded(
 register_guarded(
     local_read_of_write_same_indices, ["canonicalize", "specialize"], reads_what_was_set
 )
+register_guarded(local_Unique_lift, ["useless", "canonicalize"], is_known_to_take_elements)
 register_guarded(local_careduce_of_alloc, ["specialize"], may_be_reduced_once)
 for _step in (
     local_extract_diag_of_alloc_diag,
