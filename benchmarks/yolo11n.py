@@ -1,5 +1,9 @@
-"""YOLO11n at 320x320: the example's file against the form in which other exporters write it."""
+"""YOLO11n at 320x320: the example's file against the form in which other exporters write it.
 
+``python -m benchmarks.yolo11n --modes`` compares PyTensor's modes; Numba compiles for minutes.
+"""
+
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -7,13 +11,17 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
+import pytensor.tensor as pt
 
+from benchmarks.modes import Case, compare
 from benchmarks.timing import Table, interleaved
 from benchmarks.yolo11n_reference import reference_model
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "yolo11n"))
 SIZE = 320
 THREADS = 2
+TRAINED = {"size": 64, "batch": 2}
+ROUNDS = 10
 
 
 def measure() -> Table:
@@ -50,6 +58,46 @@ def measure() -> Table:
     return table
 
 
+def measure_modes(size: int = SIZE, rounds: int = ROUNDS) -> Table:
+    """Time a prediction and a training step in PyTensor's modes, and the first of each."""
+    from loss import assign, detection_loss, target_variables
+    from model import Yolo11n
+    from train import descent, synthetic_images
+    from weights import initial_weights
+
+    predicting, training = Yolo11n(), Yolo11n(training=True)
+    weights = initial_weights(predicting.state.shapes)
+    for model in (predicting, training):
+        model.state.set_values(weights)
+    image = pt.tensor("image", shape=(1, 3, size, size), dtype="float32")
+    side, batch = TRAINED["size"], TRAINED["batch"]
+    images = pt.tensor("images", shape=(batch, 3, side, side), dtype="float32")
+    targets = target_variables()
+    loss = detection_loss(training.detect, training(images), targets, side, side)
+    updates = training.state.updates | descent(loss, training.state.trainable, 1e-3)
+    pictures, objects = synthetic_images(batch, side)
+    assigned = assign(objects, side, side)
+    names = ("assigned", "corners", "bins", "classes")
+    return compare(
+        f"YOLO11n in PyTensor's modes, {size}x{size}",
+        {
+            "prediction": Case(
+                [image],
+                predicting.detect.decode(predicting(image), size, size),
+                [np.random.default_rng(0).random((1, 3, size, size), dtype="float32")],
+            ),
+            "training step": Case(
+                [images, *(getattr(targets, name) for name in names)],
+                loss,
+                [pictures, *(getattr(assigned, name) for name in names)],
+                list(updates.items()),
+            ),
+        },
+        note=f"A prediction is of one image; a training step of {batch} of {side}x{side}.",
+        rounds=rounds,
+    )
+
+
 class Form:
     """A file, loaded, and the number of its nodes before and after the runtime's optimizer."""
 
@@ -65,4 +113,6 @@ class Form:
 
 
 if __name__ == "__main__":
-    measure().show()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--modes", action="store_true", help="compare PyTensor's modes")
+    (measure_modes() if parser.parse_args().modes else measure()).show()
