@@ -47,7 +47,7 @@ EXCLUDED = {
             *("BaseBlockDiagonal", "BaseBLAS", "GemmRelated", "XOp", "XTypeCastOp", "COp"),
             *("ExternalCOp", "OpenMPOp", "_NoPythonOp", "_NoPythonCOp", "Stack"),
             *("ScipyWrapperOp", "ScipyScalarWrapperOp", "ScipyVectorWrapperOp", "NetworkOp"),
-            *("Pool", "GlobalPool", "_Convolution", "KeepsShape", "Draw"),
+            *("Pool", "GlobalPool", "Convolution", "KeepsShape", "Draw"),
             *("__ComparisonOpSparseDense", "__ComparisonOpSparseSparse"),
         ),
         BASE,

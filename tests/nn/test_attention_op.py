@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import InputError, export_onnx
-from pytensor_onnx.nn.attention_op import attention
+from pytensor_onnx.nn import attention
 from tests.conftest import RELATIVE_TOLERANCE, compare_onnx_and_py, op_types
 
 RNG = np.random.default_rng(0)

@@ -8,14 +8,7 @@ import pytest
 from scipy import signal
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.nn import (
-    causal_conv1d,
-    conv1d,
-    conv2d,
-    conv3d,
-    depthwise_conv2d,
-    separable_conv2d,
-)
+from pytensor_onnx.nn import conv1d, conv2d, conv3d
 from tests.conftest import PY, compare_onnx_and_py, op_types
 from tests.nn import convolution as numpy_conv
 
@@ -262,39 +255,6 @@ def test_filters_are_flipped_at_export_if_constant_and_in_the_graph_if_computed(
     assert op_types(export_onnx([x], conv2d(x, value))) == ["Conv"]
     assert op_types(export_onnx([x], conv2d(x, shared, "half"))) == ["Conv"]
     assert op_types(export_onnx([x, w], conv2d(x, w), verify=False)) == ["Slice", "Conv"]
-
-
-def test_other_forms_are_one_or_two_convs():
-    x, w = images_and_filters((None, 4, 8, 8), (8, 1, 3, 3))
-    mixing = pt.tensor(dtype="float32", shape=(5, 8, 1, 1))
-    sequence, taps = images_and_filters((None, 4, 8), (6, 2, 3))
-    values = arrays(
-        9, (2, 4, 8, 8), (8, 1, 3, 3), (5, 8, 1, 1), (2, 4, 8), (6, 2, 3), dtype="float32"
-    )
-    outputs = [
-        depthwise_conv2d(x, w, "half", filter_flip=False),
-        separable_conv2d(x, w, mixing, subsample=2, filter_flip=False),
-        causal_conv1d(sequence, taps, 2, False, 2, num_groups=2),
-    ]
-    program = compare_onnx_and_py([x, w, mixing, sequence, taps], outputs, values, atol=1e-5)
-    assert op_types(program) == ["Conv"] * 4
-    images, filters, pointwise, sequences, kernel = values
-    none = [(0, 0), (0, 0)]
-    each = numpy_conv.correlate(images, filters, none, (2, 2), (1, 1), 4)
-    expected = [
-        numpy_conv.correlate(images, filters, [(1, 1), (1, 1)], (1, 1), (1, 1), 4),
-        numpy_conv.correlate(each, pointwise, none, (1, 1), (1, 1)),
-        numpy_conv.correlate(sequences, kernel, [(4, 0)], (2,), (2,), 2),
-    ]
-    for found, result in zip(program(*values), expected, strict=True):
-        close(found, result)
-
-
-def test_depthwise_channels_may_be_given_where_the_type_does_not_say_them():
-    x, w = images_and_filters((None, None, 8, 8), (8, 1, 3, 3))
-    with pytest.raises(ValueError, match="give num_channels"):
-        depthwise_conv2d(x, w)
-    assert depthwise_conv2d(x, w, num_channels=4).owner.op.groups == 4
 
 
 def test_empty_batches_give_empty_results_and_zero_gradients():

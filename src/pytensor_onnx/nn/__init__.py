@@ -31,15 +31,9 @@ if TYPE_CHECKING:
         swish,
         thresholded_relu,
     )
-    from pytensor_onnx.nn.attention_op import attention
-    from pytensor_onnx.nn.conv import (
-        causal_conv1d,
-        conv1d,
-        conv2d,
-        conv3d,
-        depthwise_conv2d,
-        separable_conv2d,
-    )
+    from pytensor_onnx.nn.attending import attention
+    from pytensor_onnx.nn.conv import conv1d, conv2d, conv3d
+    from pytensor_onnx.nn.conv_forms import causal_conv1d, depthwise_conv2d, separable_conv2d
     from pytensor_onnx.nn.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
     from pytensor_onnx.nn.detection import non_max_suppression
     from pytensor_onnx.nn.dropping import dropout
@@ -63,11 +57,11 @@ if TYPE_CHECKING:
     from pytensor_onnx.nn.rotary import rotary_embedding, rotary_tables
 
 _MODULES = {
-    "attention": "attention_op",
+    "attention": "attending",
     "avg_pool": "pool",
     "batch_norm": "norm",
     "batch_norm_train": "norm",
-    "causal_conv1d": "conv",
+    "causal_conv1d": "conv_forms",
     "celu": "activations",
     "conv1d": "conv",
     "conv1d_transpose": "conv_transpose",
@@ -75,7 +69,7 @@ _MODULES = {
     "conv2d_transpose": "conv_transpose",
     "conv3d": "conv",
     "conv3d_transpose": "conv_transpose",
-    "depthwise_conv2d": "conv",
+    "depthwise_conv2d": "conv_forms",
     "dropout": "dropping",
     "elu": "activations",
     "gelu": "activations",
@@ -101,7 +95,7 @@ _MODULES = {
     "rotary_embedding": "rotary",
     "rotary_tables": "rotary",
     "selu": "activations",
-    "separable_conv2d": "conv",
+    "separable_conv2d": "conv_forms",
     "sigmoid": "activations",
     "silu": "activations",
     "softmax": "activations",

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: masks, groups of heads, keys and values of earlier steps."""
+"""The Op of attention: what defines it, and the operator of ONNX."""
 
 import math
 from collections.abc import Sequence
@@ -13,12 +13,6 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import sum_dim
 from pytensor_onnx.dispatch.basic import convert_inner
-from pytensor_onnx.nn.attention_checks import (
-    as_mask,
-    check_arrays,
-    check_masks,
-    numbers_of_heads,
-)
 from pytensor_onnx.nn.base import NetworkOp, rewritten_inner_graph
 
 OPERATOR_OPSET = 23
@@ -190,89 +184,6 @@ class Attention(NetworkOp):
         onnx.scope.equate_dims(k[length], v[length])
         if past:
             onnx.scope.equate_dims(past[0][2], past[1][2])
-
-
-def attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any = None,
-    *,
-    is_causal: bool = False,
-    scale: float | None = None,
-    softcap: float = 0.0,
-    q_num_heads: int | None = None,
-    kv_num_heads: int | None = None,
-    past_key: Any = None,
-    past_value: Any = None,
-) -> Any:
-    r"""Return the values, averaged by the softmax of how well their keys fit each query.
-
-    .. math:: \mathrm{softmax}(s\, Q K^\top + M)\, V
-
-    as the operator ``Attention`` of ONNX defines it.
-
-    Parameters
-    ----------
-    q, k, v
-        Floats of one dtype and of shape (batch, heads, length, size); or (batch, length,
-        heads * size), with the number of heads given. There may be fewer heads of keys and values:
-        each then serves a group of consecutive heads of queries.
-    mask
-        What is added to the scores, or booleans that are True where a query meets a key; of a shape
-        that broadcasts to (batch, heads, length of q, length of past and k).
-    is_causal
-        Whether query i meets only the keys up to i. Past keys come first: with p of them, query i
-        has the position p + i.
-    scale
-        Factor s; one over the square root of the size of a head unless given.
-    softcap
-        If not 0, scores s become ``softcap * tanh(s / softcap)``, before they are masked.
-    q_num_heads, kv_num_heads
-        Numbers of heads, for arrays of rank 3; the second equals the first unless given.
-    past_key, past_value
-        Keys and values of earlier steps, of shape (batch, heads, length, size).
-
-    Returns
-    -------
-    TensorVariable or tuple of TensorVariable
-        The result, in the layout of q. With past keys and values also those of past and present
-        together, of rank 4: the past of the next step. A query that meets no key gives NaN.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If dtypes, ranks or known sizes do not fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pytensor_onnx
-    >>> q = np.zeros((1, 1, 2, 1))
-    >>> v = np.array([1.0, 3.0]).reshape(1, 1, 2, 1)
-    >>> attention(q, q, v, is_causal=True).eval(mode="ONNX").ravel()
-    array([1., 2.])
-    """
-    q, k, v = (pt.as_tensor(x) for x in (q, k, v))
-    if (past_key is None) != (past_value is None):
-        raise ValueError("attention takes past_key and past_value together, or neither")
-    past = [] if past_key is None else [pt.as_tensor(past_key), pt.as_tensor(past_value)]
-    masks = [] if mask is None else [as_mask(mask, q.type.dtype)]
-    check_arrays(q, k, v, past)
-    heads = numbers_of_heads(q, k, q_num_heads, kv_num_heads)
-    check_masks(q, masks, heads[0])
-    op = Attention(
-        q_num_heads=heads[0],
-        kv_num_heads=heads[1],
-        scale=None if scale is None else float(scale),
-        is_causal=bool(is_causal),
-        ends_together=False,
-        softcap=float(softcap),
-        has_mask=bool(masks),
-        has_past=bool(past),
-    )
-    results = op(q, k, v, *masks, *past, return_list=True)
-    return tuple(results) if past else results[0]
 
 
 def split_heads(x: TensorVariable, *heads: int) -> TensorVariable:

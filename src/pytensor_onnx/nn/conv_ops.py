@@ -11,107 +11,29 @@ from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.nn.base import NetworkOp
+from pytensor_onnx.nn.conv_geometry import Convolution
 from pytensor_onnx.nn.sizes import Size, Sizes, size_of, sizes_of
-from pytensor_onnx.nn.taps import Pairs, add_windows, crop, product, span, take_windows
+from pytensor_onnx.nn.taps import add_windows, crop, product, span, take_windows
 from pytensor_onnx.nn.zero_padding import pad_with_zeros
 
 _HAS_WINDOW = Assert("The images of a convolution are smaller than its windows.")
 
 
-class _Convolution(NetworkOp):
-    """What the Ops have in common: how the taps of the filters meet the cells of the images.
-
-    Parameters
-    ----------
-    kernel
-        Sizes of the filters along the spatial axes, None where they are known at run time only.
-    pads
-        Zeros before and after each spatial axis of the images.
-    strides, dilations
-        Distances between windows, and between the taps of one window.
-    groups
-        Number of groups that the channels are divided into.
-    """
-
-    __props__: tuple[str, ...] = ("kernel", "pads", "strides", "dilations", "groups")
-    kernel: tuple[int | None, ...]
-    pads: Pairs
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    groups: int
-
-    def geometry(self) -> dict[str, object]:
-        """Return the parameters that an adjoint shares."""
-        return {name: getattr(self, name) for name in _Convolution.__props__}
-
-    def attributes(self) -> dict[str, int | list[int]]:
-        """Return the attributes of the ONNX operator, without defaults."""
-        attributes: dict[str, int | list[int]] = {}
-        if None not in self.kernel:
-            attributes["kernel_shape"] = [k for k in self.kernel if k is not None]
-        if any(map(any, self.pads)):
-            attributes["pads"] = [pair[i] for i in (0, 1) for pair in self.pads]
-        if max(self.strides) > 1:
-            attributes["strides"] = list(self.strides)
-        if max(self.dilations) > 1:
-            attributes["dilations"] = list(self.dilations)
-        if self.groups > 1:
-            attributes["group"] = self.groups
-        return attributes
-
-    def _kernel_of(self, filters: TensorVariable) -> Sizes:
-        return self._kernel(sizes_of(filters))
-
-    def _kernel(self, sizes: Sizes) -> Sizes:
-        """Return the sizes of filters, ints where they are known."""
-        axes = zip(self.kernel, sizes, strict=True)
-        return [own if known is None else known for known, own in axes]
-
-    def _grouped(self, *sizes: Size) -> tuple[Size, ...]:
-        """Return a shape with an axis for the groups before the last two, if there are groups."""
-        groups = () if self.groups == 1 else (self.groups,)
-        return (*sizes[:-2], *groups, *sizes[-2:])
-
-    def _spans(self, kernel: Sizes) -> Sizes:
-        return [span(k, d) for k, d in zip(kernel, self.dilations, strict=True)]
-
-    def _counts(self, sizes: Sizes, kernel: Sizes) -> Sizes:
-        """Return the number of windows along each spatial axis."""
-        axes = zip(sizes, self.pads, self._spans(kernel), self.strides, strict=True)
-        return [(size + sum(pads) - reach) // stride + 1 for size, pads, reach, stride in axes]
-
-    def _filter_gradient(
-        self, images: TensorVariable, gradient: TensorVariable, filters: TensorVariable
-    ) -> TensorVariable:
-        """Return the gradient of the filters of a cross-correlation, which has their sizes."""
-        result = ConvFilterGradient(**self.geometry())(images, gradient)
-        return crop(result, sizes_of(filters)) if None in self.kernel else result
-
-    def __str__(self) -> str:
-        options = [f"kernel={self.kernel}"]
-        options += [f"pads={self.pads}"] if any(map(any, self.pads)) else []
-        options += [f"strides={self.strides}"] if max(self.strides) > 1 else []
-        options += [f"dilations={self.dilations}"] if max(self.dilations) > 1 else []
-        options += [f"groups={self.groups}"] if self.groups > 1 else []
-        return f"{type(self).__name__}{{{', '.join(options)}}}"
-
-
-class Conv(_Convolution):
+class Conv(Convolution):
     """Cross-correlation of images (N, C, *S) with filters (O, C / groups, *K), plus a bias (O,)."""
 
     def build_inner_graph(
         self, images: TensorVariable, filters: TensorVariable, *bias: TensorVariable
     ) -> list[Variable]:
         """Multiply the filters by what each tap sees, for each image."""
-        kernel = self._kernel_of(filters)
+        kernel = self.kernel_of(filters)
         padded = pad_with_zeros(images, self.pads)
-        counts = [_checked(count) for count in self._counts(sizes_of(images), kernel)]
+        counts = [_checked(count) for count in self.counts(sizes_of(images), kernel)]
         windows = take_windows(padded, kernel, counts, self.strides, self.dilations)
         n, o = size_of(images, 0), size_of(filters, 0)
         taps = size_of(filters, 1) * product(kernel)
-        windows = windows.reshape(self._grouped(n, taps, product(counts)))
-        matrix = _taps_reversed(filters).reshape(self._grouped(_split(o, self.groups), taps))
+        windows = windows.reshape(self.grouped(n, taps, product(counts)))
+        matrix = _taps_reversed(filters).reshape(self.grouped(_split(o, self.groups), taps))
         result = matrix @ windows
         result = result.reshape((n, o, *counts))
         for vector in bias:
@@ -127,7 +49,7 @@ class Conv(_Convolution):
     ) -> list[list[Variable]]:
         """Compute the sizes without computing the convolution."""
         (n, _, *sizes), (o, _, *own) = input_shapes[:2]
-        return [[n, o, *map(pt.as_tensor, self._counts(sizes, self._kernel(own)))]]
+        return [[n, o, *map(pt.as_tensor, self.counts(sizes, self.kernel_from(own)))]]
 
     def pullback(
         self,
@@ -140,12 +62,12 @@ class Conv(_Convolution):
         (cotangent,) = cotangents
         return [
             transposed_onto(self, cotangent, filters, images),
-            self._filter_gradient(images, cotangent, filters),
+            filter_gradient_onto(self, images, cotangent, filters),
             *(sum_per_channel(cotangent) for _ in bias),
         ]
 
 
-class ConvTranspose(_Convolution):
+class ConvTranspose(Convolution):
     """The adjoint of a cross-correlation in its images: (N, O, *L) becomes (N, C, *S).
 
     The filters have the shape (O, C / groups, *K), as those of the cross-correlation. The pads are
@@ -153,19 +75,19 @@ class ConvTranspose(_Convolution):
     have that no window reaches, at the end of each spatial axis: less than a stride.
     """
 
-    __props__ = (*_Convolution.__props__, "output_padding")
+    __props__ = (*Convolution.__props__, "output_padding")
     output_padding: tuple[int, ...]
 
     def build_inner_graph(
         self, images: TensorVariable, filters: TensorVariable, *bias: TensorVariable
     ) -> list[Variable]:
         """Multiply the filters by each cell, and add that up where windows meet."""
-        kernel, counts = self._kernel_of(filters), sizes_of(images)
+        kernel, counts = self.kernel_of(filters), sizes_of(images)
         n, o, c = size_of(images, 0), size_of(images, 1), size_of(filters, 1)
         taps = c * product(kernel)
         per_group = _split(o, self.groups)
-        matrix = filters.reshape(self._grouped(per_group, taps)).mT
-        windows = matrix @ images.reshape(self._grouped(n, per_group, product(counts)))
+        matrix = filters.reshape(self.grouped(per_group, taps)).mT
+        windows = matrix @ images.reshape(self.grouped(n, per_group, product(counts)))
         windows = windows.reshape((n, c * self.groups, product(kernel), *counts))
         result = add_windows(windows, kernel, self.strides, self.dilations)
         extra = [
@@ -187,12 +109,12 @@ class ConvTranspose(_Convolution):
 
     def sizes(self, images: TensorVariable, filters: TensorVariable) -> Sizes:
         """Return the spatial sizes of the result, ints where they are known."""
-        return self._sizes(sizes_of(images), self._kernel_of(filters))
+        return self._sizes(sizes_of(images), self.kernel_of(filters))
 
     def _sizes(self, counts: Sizes, kernel: Sizes) -> Sizes:
         """Return the spatial sizes of the result."""
         axes = zip(
-            counts, self.strides, self._spans(kernel), self.pads, self.output_padding, strict=True
+            counts, self.strides, self.spans(kernel), self.pads, self.output_padding, strict=True
         )
         return [
             span(count, stride) + reach - 1 - sum(pads) + more
@@ -204,7 +126,7 @@ class ConvTranspose(_Convolution):
     ) -> list[list[Variable]]:
         """Compute the sizes without computing the convolution."""
         (n, _, *counts), (_, c, *own) = input_shapes[:2]
-        sizes = self._sizes(counts, self._kernel(own))
+        sizes = self._sizes(counts, self.kernel_from(own))
         return [[n, c * self.groups, *map(pt.as_tensor, sizes)]]
 
     def pullback(
@@ -218,12 +140,12 @@ class ConvTranspose(_Convolution):
         (cotangent,) = cotangents
         return [
             Conv(**self.geometry())(cotangent, filters),
-            self._filter_gradient(cotangent, images, filters),
+            filter_gradient_onto(self, cotangent, images, filters),
             *(sum_per_channel(cotangent) for _ in bias),
         ]
 
 
-class ConvFilterGradient(_Convolution):
+class ConvFilterGradient(Convolution):
     """The adjoint of a cross-correlation in its filters.
 
     Takes images (N, C, *S) and the gradient (N, O, *L) of the result, and returns the gradient
@@ -240,8 +162,8 @@ class ConvFilterGradient(_Convolution):
         n, c, o = size_of(images, 0), size_of(images, 1), size_of(gradient, 1)
         c_group = _split(c, self.groups)
         o_group = _split(o, self.groups)
-        windows = windows.reshape(self._grouped(n, c_group * product(kernel), product(counts)))
-        gradient = gradient.reshape(self._grouped(n, o_group, product(counts)))
+        windows = windows.reshape(self.grouped(n, c_group * product(kernel), product(counts)))
+        gradient = gradient.reshape(self.grouped(n, o_group, product(counts)))
         products = (windows @ gradient.mT).sum(axis=0)
         groups = () if self.groups == 1 else (self.groups,)
         apart = products.reshape((*groups, c_group, *reversed(kernel), o_group))
@@ -293,15 +215,23 @@ def sum_per_channel(x: TensorVariable) -> TensorVariable:
     return x.sum(axis=(0, *range(2, x.type.ndim)))
 
 
+def filter_gradient_onto(
+    op: Convolution, images: TensorVariable, gradient: TensorVariable, filters: TensorVariable
+) -> TensorVariable:
+    """Return the gradient of the filters of a cross-correlation, which has their sizes."""
+    result = ConvFilterGradient(**op.geometry())(images, gradient)
+    return crop(result, sizes_of(filters)) if None in op.kernel else result
+
+
 def transposed_onto(
-    op: _Convolution, gradient: TensorVariable, filters: TensorVariable, images: TensorVariable
+    op: Convolution, gradient: TensorVariable, filters: TensorVariable, images: TensorVariable
 ) -> TensorVariable:
     """Return the gradient of the images of a cross-correlation, which has their spatial sizes.
 
     Where a stride leaves cells that no window reaches, and how many is not known before run time,
     the transposed convolution makes as many as there can be, and what is too much is cut off.
     """
-    kernel = op._kernel_of(filters)
+    kernel = op.kernel_of(filters)
     sizes = sizes_of(images)
     left_over, is_too_large = [], False
     for axis, stride in enumerate(op.strides):

@@ -1,0 +1,146 @@
+"""Causal, depthwise and separable convolution."""
+
+from __future__ import annotations
+
+import pytensor.tensor as pt
+from pytensor.tensor import TensorLike
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.nn.conv import conv2d, convolve
+from pytensor_onnx.nn.conv_arguments import BorderMode
+from pytensor_onnx.nn.windows import Ints
+
+
+def causal_conv1d(
+    input: TensorLike,
+    filters: TensorLike,
+    subsample: Ints = 1,
+    filter_flip: bool = True,
+    filter_dilation: Ints = 1,
+    num_groups: int = 1,
+    bias: TensorLike | None = None,
+) -> TensorVariable:
+    """Convolve sequences so that no result depends on what comes after it; see `conv2d`.
+
+    All zeros are put before the sequence, ``(K - 1) * filter_dilation`` of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pytensor_onnx.nn import causal_conv1d
+    >>> sequence, taps = np.array([[[1.0, 0.0, 0.0, 2.0]]]), np.array([[[4.0, 2.0, 1.0]]])
+    >>> causal_conv1d(sequence, taps).eval(mode="ONNX")
+    array([[[4., 2., 1., 8.]]])
+    """
+    return convolve(
+        "causal_conv1d",
+        input,
+        filters,
+        border_mode="causal",
+        strides=subsample,
+        dilations=filter_dilation,
+        groups=num_groups,
+        flip=filter_flip,
+        bias=bias,
+    )
+
+
+def depthwise_conv2d(
+    input: TensorLike,
+    filters: TensorLike,
+    border_mode: BorderMode = "valid",
+    subsample: Ints = 1,
+    filter_flip: bool = True,
+    filter_dilation: Ints = 1,
+    bias: TensorLike | None = None,
+    num_channels: int | None = None,
+) -> TensorVariable:
+    """Convolve each channel of images (N, C, H, W) with M filters of its own; see `conv2d`.
+
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W).
+    filters
+        Filters (C * M, 1, KH, KW), of which each M in turn belong to a channel.
+    num_channels
+        Number of channels C, where the type of the images does not say it.
+    border_mode, subsample, filter_flip, filter_dilation, bias
+        As for `conv2d`.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx.nn import depthwise_conv2d
+    >>> images, filters = pt.tensor(shape=(1, 4, 9, 9)), pt.tensor(shape=(8, 1, 3, 3))
+    >>> depthwise_conv2d(images, filters).type.shape
+    (1, 8, 7, 7)
+    """
+    images = pt.as_tensor(input)
+    channels = images.type.shape[1] if images.type.ndim > 1 else None
+    channels = channels if num_channels is None else num_channels
+    if channels is None:
+        raise ValueError(
+            f"depthwise_conv2d: the number of channels of {images} is not known: give num_channels"
+        )
+    return convolve(
+        "depthwise_conv2d",
+        images,
+        filters,
+        border_mode=border_mode,
+        strides=subsample,
+        dilations=filter_dilation,
+        groups=channels,
+        flip=filter_flip,
+        bias=bias,
+    )
+
+
+def separable_conv2d(
+    input: TensorLike,
+    depthwise_filters: TensorLike,
+    pointwise_filters: TensorLike,
+    border_mode: BorderMode = "valid",
+    subsample: Ints = 1,
+    filter_flip: bool = True,
+    filter_dilation: Ints = 1,
+    bias: TensorLike | None = None,
+    num_channels: int | None = None,
+) -> TensorVariable:
+    """Convolve each channel with filters of its own, then mix the channels of each pixel.
+
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W).
+    depthwise_filters
+        Filters (C * M, 1, KH, KW), as for `depthwise_conv2d`, which takes the other options too.
+    pointwise_filters
+        Filters (O, C * M, 1, 1).
+    bias
+        Vector (O,) that is added to the result, if any.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx.nn import separable_conv2d
+    >>> images, depthwise = pt.tensor(shape=(1, 4, 9, 9)), pt.tensor(shape=(8, 1, 3, 3))
+    >>> separable_conv2d(images, depthwise, pt.tensor(shape=(5, 8, 1, 1)), "half").type.shape
+    (1, 5, 9, 9)
+    """
+    mixing = pt.as_tensor(pointwise_filters)
+    if any(size not in (1, None) for size in mixing.type.shape[2:]):
+        raise ValueError(
+            f"separable_conv2d: pointwise_filters {mixing} must have the shape (O, C * M, 1, 1), "
+            f"not {mixing.type.shape}"
+        )
+    each = depthwise_conv2d(
+        input,
+        depthwise_filters,
+        border_mode,
+        subsample,
+        filter_flip,
+        filter_dilation,
+        num_channels=num_channels,
+    )
+    return conv2d(each, mixing, bias=bias, filter_flip=False)
