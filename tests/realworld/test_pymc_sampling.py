@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 pm = pytest.importorskip("pymc")
 
@@ -73,3 +74,18 @@ def test_values_of_draws_are_computed() -> None:
 
     for found, expected in zip(compute(IN_ONNX), compute(REFERENCE), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_prior_draws_have_the_distributions_of_the_model() -> None:
+    with pm.Model():
+        a = pm.Normal("a", 1, 2)
+        b = pm.Bernoulli("b", pm.math.sigmoid(a))
+        c = pm.Categorical("c", p=[0.2, 0.3, 0.5], shape=3)
+        y = pm.Normal("y", a, pm.HalfNormal("s", 1), shape=2)
+    drawn = pm.draw([a, b, c, y], draws=500, mode="ONNX", random_seed=1)
+    again = pm.draw([a, b, c, y], draws=500, mode="ONNX", random_seed=1)
+    expected = pm.draw([a, b, c, y], draws=500, random_seed=2)
+    for found, same, wanted in zip(drawn, again, expected, strict=True):
+        np.testing.assert_array_equal(found, same)
+        assert found.shape == wanted.shape
+        assert stats.ks_2samp(found.ravel(), wanted.ravel()).pvalue > 1e-3

@@ -3,6 +3,7 @@
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+import pytensor.xtensor as px
 import pytest
 from pytensor.compile.builders import OpFromGraph
 from pytensor.conditional import ifelse
@@ -192,6 +193,18 @@ def test_a_function_of_a_generator_is_opened(rng, inline):
     third, y = op(second)
     (first,), (then,) = run_twice([], [pt.concatenate([x, y])], {rng: third})
     np.testing.assert_array_equal([*first, *then], 2 * uniform(8))
+
+
+def test_draws_with_named_dimensions():
+    rng, m, n = (
+        px.random.shared_rng(seed=SEED, name="rng"),
+        px.xtensor("m", dims=("a",)),
+        pt.lscalar("n"),
+    )
+    following, x = rng.uniform(m, m + 1, extra_dims={"b": n})
+    (first,), (second,) = run_twice([m, n], [x], {rng: following}, np.array([3.0, 5.0]), 2)
+    expected = uniform(8).reshape((2, 2, 2)) + np.array([3, 5])
+    np.testing.assert_allclose([first, second], expected, rtol=1e-15)
 
 
 def test_draws_keep_their_names(rng):

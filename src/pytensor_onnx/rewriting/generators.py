@@ -24,6 +24,7 @@ from pytensor.tensor.random.type import RandomType, random_generator_type
 from pytensor_onnx.functions.random import distributions  # noqa: F401  (registers them)
 from pytensor_onnx.functions.random.drawing import draw
 from pytensor_onnx.functions.random.ops import state_variable
+from pytensor_onnx.named_dims import lower_named
 from pytensor_onnx.random import generator_of, state_of
 
 
@@ -42,13 +43,22 @@ class StateOf(Op):
 
 
 class GeneratorOf(Op):
-    """The generator that stands for a state."""
+    """The generator that stands for a state.
 
-    __props__ = ()
+    Parameters
+    ----------
+    type_
+        Type of the generator: that of PyTensor's tensors or of its named ones.
+    """
+
+    __props__ = ("type_",)
+
+    def __init__(self, type_: RandomType = random_generator_type) -> None:
+        self.type_ = type_
 
     def make_node(self, state: Variable) -> Apply:
         """Return the node for a vector of four uint32."""
-        return Apply(self, [state], [random_generator_type()])
+        return Apply(self, [state], [self.type_()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
         """Make the generator."""
@@ -78,6 +88,7 @@ def draw_from_states(fgraph: FunctionGraph) -> None:
     ['StateOf', 'OpenUniform{dtype=float64}']
     """
     if any(map(is_generator, fgraph.variables)):
+        lower_named(fgraph)
         _Rewrite(fgraph).run()
 
 
@@ -95,7 +106,7 @@ class _Rewrite:
                 self._rewrite(node)
         for output in list(self.fgraph.outputs):
             if is_generator(output):
-                self._replace(output, GeneratorOf()(self._state(output)))
+                self._replace(output, GeneratorOf(output.type)(self._state(output)))
 
     def _open_functions(self) -> None:
         """Replace what takes or returns a generator by the graph within it."""
@@ -141,7 +152,7 @@ class _Rewrite:
         """Let an unknown Op have its generators, for an error that names it."""
         for i, variable in enumerate(list(node.inputs)):
             if is_generator(variable):
-                generator = GeneratorOf()(self._state(variable))
+                generator = GeneratorOf(variable.type)(self._state(variable))
                 self.fgraph.change_node_input(node, i, generator, import_missing=True)
 
     def _with_states(self, variables: Sequence[Variable]) -> list[Variable]:

@@ -4,8 +4,10 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.graph.replace import vectorize_graph
 from scipy import stats
 
+from pytensor_onnx import UnsupportedOpError
 from tests import coverage_recorder
 from tests.conftest import PY
 
@@ -197,3 +199,20 @@ def test_parameters_that_are_fine_leave_no_check():
     rng, z = rng.integers(2, 9, size=3)
     f = pytensor.function([], [x, y, z], updates={generator: rng}, mode="ONNX")
     assert "CheckAndRaise" not in str([node.op for node in f.maker.fgraph.toposort()])
+
+
+def test_half_precision_is_drawn_in_single_precision():
+    generator = pt.random.shared_rng(seed=9)
+    rng, x = generator.normal(0, 1, size=N, dtype="float16")
+    x = pytensor.function([], x, updates={generator: rng}, mode="ONNX")()
+    assert x.dtype == "float16"
+    assert stats.kstest(x.astype("float64"), "norm").pvalue > LEVEL
+
+
+def test_a_batch_of_permutations_is_refused():
+    rows, generator = pt.vector("rows"), pt.random.shared_rng(seed=10)
+    rng, x = generator.permutation(rows)
+    batch = pt.matrix("batch")
+    x, rng = vectorize_graph([x, rng], {rows: batch})
+    with pytest.raises(UnsupportedOpError, match="no sampler is defined for permutation"):
+        pytensor.function([batch], x, updates={generator: rng}, mode="ONNX")

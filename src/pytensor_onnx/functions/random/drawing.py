@@ -29,6 +29,8 @@ SAMPLERS: dict[type[RandomVariable], Sampler] = {}
 def draw(node: Apply, state: Variable) -> Drawn | None:
     """Return the next state and the draw of a random variable, None where none is defined.
 
+    Batches of draws that are vectors or more, such as permutations, are not.
+
     Parameters
     ----------
     node
@@ -38,7 +40,7 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
     """
     op = node.op
     sampler = SAMPLERS.get(type(op))
-    if sampler is None:
+    if sampler is None or (op.ndim_supp and op.batch_ndim(node)):
         return None
     parameters = op.dist_params(node)
     shape = _sizes(op._infer_shape(op.size_param(node), parameters))
