@@ -10,9 +10,11 @@ early or a state may change its shape. A Scan cannot run zero steps, so it may s
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import onnx_ir as ir
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.scan.op import Scan
 
 from pytensor_onnx.builder import Builder
@@ -176,7 +178,19 @@ class _Lowering:
         stacked = [
             new for history, new in zip(histories, computed, strict=True) if not history.is_kept
         ]
-        values = self._emit(results, next_state, stacked)
+        outer = self.node.inputs
+        typed = [
+            *(x for x, g in zip(op.outer_mitmot(outer), mit_mot, strict=True) for _ in g),
+            *op.outer_mitsot(outer),
+            *op.outer_sitsot(outer),
+            *op.outer_nitsot_outs(self.node.outputs),
+        ]
+        empty = [
+            _sizes_of_no_steps(new, variable)
+            for history, new, variable in zip(histories, computed, typed, strict=True)
+            if not history.is_kept
+        ]
+        values = self._emit(results, next_state, stacked, empty)
         last, traces = values[: len(self.state)], values[len(self.state) :]
         for trace, row in zip(traces, stacked, strict=True):
             dims = dims_of(row)
@@ -206,12 +220,16 @@ class _Lowering:
         return steps[0] if steps and not self.info.as_while else None
 
     def _emit(
-        self, results: list[ir.Value], next_state: list[ir.Value], stacked: list[ir.Value]
+        self,
+        results: list[ir.Value],
+        next_state: list[ir.Value],
+        stacked: list[ir.Value],
+        empty: list[list[int]],
     ) -> list[ir.Value]:
         """Emit the loop; return the last state, and what was stacked."""
         initial = [outside for outside, _ in self.state]
         if self.never_runs:
-            return [*initial, *(self._empty_trace(self.onnx, row) for row in stacked)]
+            return [*initial, *map(partial(_empty_trace, self.onnx), stacked, empty)]
         inside = [inside for _, inside in self.state]
         if not self.is_scan:
             going = self._condition(results)
@@ -224,23 +242,29 @@ class _Lowering:
         if not self.is_guarded:
             return values
         skipped = self.onnx.subgraph()
-        nothing = [*initial, *(self._empty_trace(skipped, row) for row in stacked)]
+        nothing = [*initial, *map(partial(_empty_trace, skipped), stacked, empty)]
         return self.onnx.if_else(
             self.onnx.Greater(self.n_steps, 0),
             self.place.graph([], values),
             skipped.graph([], nothing),
         )
 
-    def _empty_trace(self, builder: Builder, row: ir.Value) -> ir.Value:
-        """Return what is stacked in no step; sizes that only a step tells are zero."""
-        sizes = [d if isinstance(d, int) else 0 for d in dims_of(row) or ()]
-        return builder.Identity(builder.constant(np.zeros((0, *sizes), dtype_of(row).numpy())))
-
     def _condition(self, results: list[ir.Value]) -> ir.Value:
         """Return whether another step follows: an inner `until` that holds ends the loop."""
         if not self.info.as_while:
             return self.loop.Identity(self.going)
         return self.loop.Not(self.loop.cast(results[-1], "bool"))
+
+
+def _sizes_of_no_steps(row: ir.Value, whole: Variable) -> list[int]:
+    """Return the sizes of a row that no step computes; those that only a step tells are zero."""
+    known = zip(dims_of(row) or (), whole.type.shape[1:], strict=True)
+    return [d if isinstance(d, int) else size or 0 for d, size in known]
+
+
+def _empty_trace(builder: Builder, row: ir.Value, sizes: list[int]) -> ir.Value:
+    """Return what is stacked in no step."""
+    return builder.Identity(builder.constant(np.zeros((0, *sizes), dtype_of(row).numpy())))
 
 
 def _declared(name: str, dtype: ir.DataType, dims: Dims | None) -> ir.Value:

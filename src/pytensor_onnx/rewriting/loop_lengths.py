@@ -3,6 +3,7 @@
 Outside, a sequence of one element would broadcast with the others.
 """
 
+import pytensor.tensor as pt
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
@@ -10,7 +11,7 @@ from pytensor.graph.rewriting.basic import in2out, node_rewriter
 from pytensor.scalar import basic as ps
 from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.shape import Shape
+from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_onnx.rewriting.loop_buffers import has_length, unwrapped
@@ -119,6 +120,8 @@ def _is_minimum(size: Variable) -> bool:
 def _measured(size: Variable) -> Variable | None:
     """Return the variable of which a size is the first, None where it is something else."""
     node = size.owner
+    if node is not None and isinstance(node.op, Shape_i) and node.op.i == 0:
+        return node.inputs[0]
     if node is None or not isinstance(node.op, Subtensor) or node.op.idx_list != _FIRST:
         return None
     shape, first = node.inputs
@@ -135,6 +138,8 @@ def drop_known_checks(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
         is_known = node.outputs[0].type.is_super(rows.type)
         return [rows] if is_known and has_length(fgraph, rows, unwrapped(count)) else None
     n_steps = unwrapped(node.inputs[0])
+    if _is_length(n_steps):
+        return [pt.cast(n_steps, "int64")]
     if n_steps is node.inputs[0]:
         return None
     return [_checked(fgraph, n_steps, node.op.loop)]
