@@ -91,3 +91,15 @@ def test_graphs_within_graphs_in_batches(function, batch):
     values = np.random.default_rng(0).normal(size=(*batch, 4))
     for options in ({}, {"inline_functions": True}):
         compare_onnx_and_py([x], y, [values], **options)
+
+
+@pytest.mark.parametrize(
+    ("x_batch", "v_batch", "batch"),
+    [((0, 1), (4,), (0, 4)), ((2, 0), (1, 1), (2, 0)), ((0,), (), (0,)), ((1, 0), (3, 1), (3, 0))],
+)
+def test_empty_batches_broadcast(x_batch, v_batch, batch):
+    x = pt.tensor("x", dtype="float64", shape=[*(1 if n == 1 else None for n in x_batch), 2, 5])
+    v = pt.tensor("v", dtype="float64", shape=[*(1 if n == 1 else None for n in v_batch), 5])
+    run = compile_onnx([x, v], Blockwise(Scaled())(x, v), verify=False)
+    product, total = run(np.ones((*x_batch, 2, 5)), np.ones((*v_batch, 5)))
+    assert (product.shape, total.shape) == ((*batch, 2, 5), batch)

@@ -99,3 +99,40 @@ def test_inside_a_function(x, c, value, options):
     function = OpFromGraph([x, c], [ifelse(c > 0, x * 2, pt.exp(x))])
     a, b = pt.vector("a"), pt.scalar("b")
     compare_onnx_and_py([a, b], function(a, b), [np.arange(3.0), value], **options)
+
+
+IN_LOOPS = {
+    "branch": lambda i, y, x: ifelse(pt.lt(i, x.shape[0]), y + x[i], y),
+    "nested branches": lambda i, y, x: ifelse(
+        pt.lt(i, x.shape[0]), ifelse(pt.ge(i, 1), y + x[i - 1 :][0], y + x[i]), -y
+    ),
+    "loop in a branch": lambda i, y, x: ifelse(
+        pt.lt(i, x.shape[0]),
+        pytensor.scan(lambda k, z, x: z + x[k] * z, [i[None]], [y + 1], [x], return_updates=False)[
+            -1
+        ],
+        y,
+    ),
+    "check": lambda i, y, x: ifelse(
+        pt.lt(i, x.shape[0]), y + Assert("never")(x, pt.lt(i, x.shape[0])).sum(), y * 2
+    ),
+    "other shapes": lambda i, y, x: y + ifelse(pt.lt(i, 2), pt.zeros(3) + i, pt.ones(5) * i).sum(),
+}
+
+
+@pytest.mark.parametrize("indices", [[], [0], [7, 2], [0, 1, 2, 3, 4] * 20])
+@pytest.mark.parametrize("step", IN_LOOPS.values(), ids=IN_LOOPS)
+def test_branch_that_a_step_does_not_take_cannot_fail(x, step, indices):
+    where = pt.lvector("where")
+    y = pytensor.scan(step, [where], [pt.ones(())], [x], return_updates=False)
+    values = [np.array([0.5, -1.0, 0.25]), np.array(indices, "int64")]
+    compare_onnx_and_py([x, where], y, values, rtol=1e-10)
+
+
+def test_branch_that_is_not_taken_cannot_fail_in_a_function(x, c):
+    failing = Assert("never")(x, pt.gt(c, 0))
+    function = OpFromGraph([x, c], [ifelse(c > 0, failing * 3, x)])
+    for options in ({}, {"inline_functions": True}):
+        run = compile_onnx([x, c], function(x, c), verify=False, **options)
+        np.testing.assert_array_equal(run(np.ones(2), -1.0), [1.0, 1.0])
+        np.testing.assert_array_equal(run(np.ones(2), 1.0), [3.0, 3.0])
