@@ -115,6 +115,19 @@ def test_layer_is_its_operators(name):
     assert sorted(op_types(program)) == sorted(operators)
 
 
+@pytest.mark.parametrize("affine", [True, False])
+def test_batch_norm_without_running_statistics_takes_those_of_the_batch(affine):
+    with pytensor.config.change_flags(floatX="float32"):
+        layer = layers.BatchNorm("n", n_in=4, affine=affine, track_running_stats=False)
+        x = layers.Input("x", shape=(None, *IMAGE))
+        (y,) = pytensorf.rewrite_for_prediction([layer(x)])
+    value = RNG.standard_normal((3, *IMAGE)).astype("float32")
+    program = compare_onnx_and_py([x], y, [value], rtol=1e-4, atol=1e-5)
+    expected = (value - value.mean((0, 1, 2))) / np.sqrt(value.var((0, 1, 2)) + 1e-5)
+    (found,) = program(value)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_no_layer_is_left_out():
     installed = {
         name

@@ -349,3 +349,10 @@ def test_an_axis_too_short_for_a_window_is_an_error_when_the_model_runs():
     for run in (program, compiled):
         with pytest.raises(ValueError, match=r"a window of .*Pool is larger than the padded array"):
             run(np.ones((2, 1, 1, 2), "float32"))
+
+
+def test_a_pool_of_float64_has_no_window_on_a_short_axis():
+    x = pt.tensor("x", shape=(None, 1, None))
+    outputs = [avg_pool(x, 3, stride=2), lp_pool(x, 3, stride=2)]
+    program = compare_onnx_and_py([x], outputs, [np.ones((2, 1, 2))])
+    assert [y.shape for y in program(np.ones((2, 1, 2)))] == [(2, 1, 0)] * 2
