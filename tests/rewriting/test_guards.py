@@ -37,6 +37,12 @@ def test_a_known_quotient_is_the_one_of_its_operands(dtype):
     np.testing.assert_array_equal(f(), [[nan, nan], [nan, 0], [nan, 1], [nan, np.inf]])
 
 
+def test_the_known_minimum_of_integers_is_the_smallest_one():
+    x = pt.constant(np.array([3, -128], "int8"))
+    (found,) = pytensor.function([], [pt.min(x)], mode="ONNX")()
+    assert found == -128
+
+
 def test_without_elements_a_size_may_change():
     x, y = pt.tensor("x", shape=(None, 0)), pt.tensor("y", shape=(1, None))
     results = [pt.reshape(x, (1, 0)), pt.repeat(x.T, 0, axis=1), pt.repeat(y, 0, axis=1)]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.replace import clone_replace, vectorize_graph
 
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
@@ -69,3 +69,15 @@ def test_slices_after_a_mask_of_several_axes_are_not_taken_for_others(lead, boun
 
 def tensor(name, value):
     return pt.tensor(name, dtype=str(value.dtype), shape=(None,) * value.ndim)
+
+
+@pytest.mark.parametrize("known", ["", "y", "xy"])
+def test_what_is_added_at_rows_of_positions_is_repeated(known):
+    x, y = pt.vector("x"), pt.vector("y")
+    values = {x: np.zeros(3), y: np.array([1.0, 10.0])}
+    result = x[np.array([[0, 1], [1, 2], [2, 2]])].inc(y)
+    inputs = [v for v in values if v.name not in known]
+    constants = {v: pt.constant(values[v]) for v in values if v.name in known}
+    f = compile_onnx(inputs, clone_replace(result, constants), verify=False)
+    # NumPy's add.at, that PyTensor uses, is no reference.
+    np.testing.assert_array_equal(f(*(values[v] for v in inputs)), [1.0, 11.0, 21.0])

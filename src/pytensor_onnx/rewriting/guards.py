@@ -7,6 +7,7 @@ from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
+from pytensor.graph.rewriting.db import TopoDB
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, int_div
 from pytensor.tensor.rewriting.extra_ops import local_Unique_lift
@@ -22,6 +23,7 @@ from pytensor.tensor.rewriting.subtensor_lift import (
     local_extract_diag_of_alloc_diag,
     local_extract_diag_of_eye,
 )
+from pytensor.tensor.rewriting.uncanonicalize import local_max_to_min
 from pytensor.tensor.subtensor import Subtensor
 
 
@@ -44,8 +46,10 @@ def register_guarded(
     def guarded(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
         return rewrite.transform(fgraph, node) if is_right(node) else None
 
-    for database in databases:
-        optdb[database].register(f"guarded_{rewrite}", guarded, "onnx", use_db_name_as_tag=False)
+    for name in databases:
+        database = optdb[name]
+        target = database.db if isinstance(database, TopoDB) else database
+        target.register(f"guarded_{rewrite}", guarded, "onnx", use_db_name_as_tag=False)
 
 
 def divides_exactly(node: Apply) -> bool:
@@ -110,6 +114,11 @@ def may_be_reduced_once(node: Apply) -> bool:
     return is_sum or isinstance(node.op, Prod | ProdWithoutZeros)
 
 
+def is_integer(node: Apply) -> bool:
+    """Return whether a result is an integer: ``-x`` has no place for the smallest one."""
+    return node.outputs[0].type.dtype.startswith("int")
+
+
 def has_unknown_operand(node: Apply) -> bool:
     """Return whether a result is not known: what is known is computed as it is written.
 
@@ -120,6 +129,8 @@ def has_unknown_operand(node: Apply) -> bool:
 
 register_guarded(local_div_by_one, ["canonicalize"], divides_exactly)
 register_guarded(local_zero_div, ["canonicalize", "specialize"], has_unknown_operand)
+# Before negations become products, and what is known is computed.
+register_guarded(local_max_to_min, ["useless"], is_integer)
 register_guarded(
     local_useless_reshape, ["useless", "canonicalize", "specialize"], is_known_to_have_elements
 )

@@ -118,6 +118,23 @@ def _squeezed(entry: slice) -> slice:
     return slice(*(None if bound is None else bound.squeeze() for bound in bounds))
 
 
+@node_rewriter([AdvancedIncSubtensor])
+def repeat_by_an_axis(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Give a vector that is added at several rows of positions an axis to be repeated along.
+
+    Without it, the ``add.at`` of NumPy reads past its end where constants are computed.
+    """
+    x, y, *indices = node.inputs
+    rank = max((index.type.ndim for index in indices), default=0)
+    if node.op.set_instead_of_inc or x.type.ndim != 1 or y.type.ndim != 1 or rank < 2:
+        return None
+    result = node.op(x, pt.shape_padleft(y, rank - 1), *indices)
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+optdb["canonicalize"].register(repeat_by_an_axis.__name__, repeat_by_an_axis, "onnx")
+
 # Where the axes and shapes that it brings are simplified with the rest.
 optdb["specialize"].register(
     index_by_batch.__name__, index_by_batch, "onnx", use_db_name_as_tag=False
