@@ -15,6 +15,8 @@ from pytensor_onnx.functions.random.ops import (
     StandardUniform,
     Threefry,
 )
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.coefficients import COSINE, SINE
 
 Drawn = tuple[TensorVariable, TensorVariable]
 
@@ -55,7 +57,11 @@ def sample_open_uniform(op: OpenUniform, state: TensorVariable, n: TensorVariabl
 
 @sample.register(StandardNormal)
 def sample_normal(op: StandardNormal, state: TensorVariable, n: TensorVariable) -> Drawn:
-    """Take points of the plane by their distance and angle (Box and Muller, 1958)."""
+    """Take points of the plane by their distance and angle (Box and Muller, 1958).
+
+    The angle is known in turns, whose quarters are exact: its sine and cosine need no more than
+    polynomials, and are the same in every runtime.
+    """
     pairs = (n + 1) // 2
     number: Callable[[float], np.floating] = np.dtype(op.dtype).type
     if op.dtype == "float64":
@@ -66,8 +72,26 @@ def sample_normal(op: StandardNormal, state: TensorVariable, n: TensorVariable) 
         distance = (x.astype("float32") + np.float32(0.5)) * np.float32(2.0**-32)
         turn = _turns(y)
     radius = pt.sqrt(number(-2) * pt.log(distance))
-    angle = number(2 * np.pi) * turn
-    return after, pt.concatenate([radius * pt.cos(angle), radius * pt.sin(angle)])[:n]
+    sine, cosine = _sine_and_cosine(turn)
+    return after, pt.concatenate([radius * cosine, radius * sine])[:n]
+
+
+def _sine_and_cosine(turn: TensorVariable) -> Drawn:
+    """Return the sine and the cosine of an angle from 0 to 1, in turns."""
+    half = constant(turn, 0.5)
+    quarters = turn * constant(turn, 4.0)
+    whole = pt.round(quarters)
+    angle = (quarters - whole) * constant(turn, np.pi / 2)
+    square = angle * angle
+    sine = angle + angle * (square * polynomial(square, SINE))
+    cosine = half * square - square * square * polynomial(square, COSINE)
+    cosine = constant(turn, 1.0) - cosine
+    is_even = pt.eq(whole * half, pt.floor(whole * half))
+    first, second = pt.switch(is_even, sine, cosine), pt.switch(is_even, cosine, sine)
+    return (
+        pt.switch(pt.abs(whole - constant(turn, 2.5)) < constant(turn, 1.0), -first, first),
+        pt.switch(pt.abs(whole - constant(turn, 1.5)) < constant(turn, 1.0), -second, second),
+    )
 
 
 def _blocks(
