@@ -9,6 +9,7 @@ from pytensor.scan.utils import until
 
 from pytensor_onnx import compile_onnx, export_onnx
 from pytensor_onnx.rewriting.loop_checks import FirstRows, StepCount
+from tests.conftest import compare_onnx_and_py
 from tests.dispatch.loops import scan
 
 STEPS = {
@@ -53,6 +54,44 @@ def test_negative_number_of_steps_is_refused_without_a_loop_too(step, n_steps):
     run = compile_onnx([x, n], scan(step, [x], initial, n_steps=n, name="walk"), verify=False)
     with pytest.raises(IndexError, match="walk was asked to run a negative number of steps"):
         run(np.ones(3), n_steps)
+
+
+INNER = STEPS | {"map": lambda e, f: e * f}
+
+
+@pytest.mark.parametrize("is_recurrent", [False, True])
+@pytest.mark.parametrize("step", INNER.values(), ids=INNER)
+def test_loops_within_loops(step, is_recurrent):
+    m, z, n = pt.matrix("m"), pt.vector("z"), pt.iscalar("n")
+
+    def outer(row, total, z, n):
+        initial = None if step is INNER["map"] else [pt.zeros(())]
+        inner = scan(step, [row, z], initial, n_steps=n, name="inner")
+        return inner.sum() + total * 0.5
+
+    initial = pt.zeros(())
+    if is_recurrent:
+        y = scan(outer, [m], [initial], [z, n])
+    else:
+        y = scan(lambda row, z, n: outer(row, initial, z, n), [m], None, [z, n])
+    program = compare_onnx_and_py([m, z, n], y, [np.ones((2, 4)), np.ones(4), 3])
+    with pytest.raises(ValueError, match="sequence 1 of inner ends before its steps do"):
+        program(np.ones((2, 4)), np.ones(1), 4)
+    with pytest.raises(IndexError, match="inner was asked to run a negative number of steps"):
+        program(np.ones((2, 4)), np.ones(4), -2)
+
+
+def test_a_step_that_an_inner_loop_does_not_make_is_not_read():
+    m, n = pt.matrix("m"), pt.iscalar("n")
+    y = scan(
+        lambda row, n: scan(lambda e, y: y * 0.5 + e, [row], [row[0]], n_steps=n, name="inner")[1],
+        [m],
+        None,
+        [n],
+    )
+    program = compare_onnx_and_py([m, n], y, [np.ones((2, 4)), 2])
+    with pytest.raises(IndexError, match="a step of inner is read that it does not make"):
+        program(np.ones((2, 4)), 1)
 
 
 def test_other_uses_of_the_number_of_steps_are_not_checked():

@@ -11,6 +11,7 @@ from pytensor_onnx.rewriting import constants as constants  # registers its rewr
 from pytensor_onnx.rewriting import generators as generators  # registers its rewrite
 from pytensor_onnx.rewriting import guards as guards  # registers its rewrites
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite
+from pytensor_onnx.rewriting import inner_loops as inner_loops  # registers its rewrite
 from pytensor_onnx.rewriting import last_steps as last_steps  # registers its rewrite
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
 from pytensor_onnx.rewriting import loop_lengths as loop_lengths  # registers its rewrite

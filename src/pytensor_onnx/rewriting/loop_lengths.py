@@ -10,9 +10,10 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import in2out, node_rewriter
 from pytensor.scalar import basic as ps
 from pytensor.scan.op import Scan
+from pytensor.tensor.basic import AllocEmpty
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape, Shape_i
-from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
 from pytensor_onnx.rewriting.loop_buffers import has_length, unwrapped
 from pytensor_onnx.rewriting.loop_checks import FirstRows, StepCount
@@ -46,6 +47,8 @@ def check_lengths(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable
         if whole is not None and not _is_long_enough(whole, n_steps):
             checked[taken] = FirstRows(_called(i, whole.name), loop)(whole, count)
     inputs = [checked.get(x, x) for x in node.inputs]
+    if count is not node.inputs[0]:
+        inputs = [_with_length(x, node.inputs[0], count) for x in inputs]
     if inputs == node.inputs:
         return None
     outputs = op.make_node(*inputs).outputs
@@ -59,6 +62,20 @@ def _checked(fgraph: FunctionGraph, n_steps: Variable, loop: str) -> Variable:
     clients = [client for client, _ in fgraph.clients.get(n_steps, ())]
     shared = [client.outputs[0] for client in clients if isinstance(client.op, StepCount)]
     return shared[0] if shared else StepCount(loop)(n_steps)
+
+
+def _with_length(buffer: Variable, n_steps: Variable, count: Variable) -> Variable:
+    """Return a buffer that is allocated for a checked number of steps."""
+    node = buffer.owner
+    if node is None or not isinstance(node.op, IncSubtensor):
+        return buffer
+    empty = node.inputs[0].owner
+    size = empty.inputs[0].owner if empty and isinstance(empty.op, AllocEmpty) else None
+    if size is None or n_steps not in size.inputs:
+        return buffer
+    length = size.op(*(count if x is n_steps else x for x in size.inputs))
+    allocated = empty.op(length, *empty.inputs[1:])
+    return node.op(allocated, *node.inputs[1:])
 
 
 def _called(position: int, name: str | None) -> str:

@@ -1,0 +1,55 @@
+"""Loops within loops are checked as those that stand alone, before work moves out of them."""
+
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import in2out, node_rewriter
+from pytensor.scan.op import Scan
+
+from pytensor_onnx.rewriting.loop_lengths import BEFORE_PUSHING_OUT, check_lengths
+from pytensor_onnx.rewriting.loop_reads import check_read_step
+
+
+@node_rewriter([Scan])
+def check_inner_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Check the lengths of sequences, and the steps that are read, of the loops within a loop.
+
+    Examples
+    --------
+    >>> import pytensor, pytensor.tensor as pt
+    >>> x, n = pt.matrix("x"), pt.iscalar("n")
+    >>> def total(row, n):
+    ...     steps = pytensor.scan(
+    ...         lambda e: e * 2, [row], n_steps=n, name="doubled", return_updates=False
+    ...     )
+    ...     return steps.sum()
+    >>> totals = pytensor.scan(total, [x], None, [n], return_updates=False)
+    >>> pytensor.function([x, n], totals, mode="ONNX")([[1.0, 2.0]], 3)
+    Traceback (most recent call last):
+    ValueError: sequence 0 of doubled ends before its steps do
+    """
+    op = node.op
+    if not any(isinstance(inner.op, Scan) for inner in op.fgraph.apply_nodes):
+        return None
+    inner = op.fgraph.unfreeze()
+    for check in (check_inner_loops, check_read_step, check_lengths):
+        in2out(check, ignore_newtrees=True).rewrite(inner)
+    loop = Scan(
+        inner.inputs,
+        inner.outputs,
+        op.info,
+        mode=op.mode,
+        profile=op.profile,
+        truncate_gradient=op.truncate_gradient,
+        name=op.name,
+        allow_gc=op.allow_gc,
+    )
+    return loop(*node.inputs, return_list=True)
+
+
+optdb.register(
+    "onnx_check_inner_loops",
+    in2out(check_inner_loops, ignore_newtrees=True),
+    "onnx",
+    position=BEFORE_PUSHING_OUT - 0.002,
+)
