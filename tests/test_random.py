@@ -142,6 +142,13 @@ def test_the_state_of_an_exported_model_goes_in_and_out(rng):
     np.testing.assert_array_equal([*program(), *program()], expected)
 
 
+def test_an_exported_generator_without_an_update_draws_the_same_with_a_warning(rng):
+    with pytest.warns(UserWarning, match=r"rng: every run .* draws the same"):
+        program = export_onnx([], rng.uniform(size=3)[1])
+    np.testing.assert_array_equal(program(), uniform(state_of(SEED), 3)[1])
+    np.testing.assert_array_equal(program(), program())
+
+
 def test_a_plain_runtime_seeds_by_a_key_and_a_counter(rng, tmp_path):
     following, x = rng.uniform(size=3)
     export_onnx([], x, tmp_path / "m.onnx", updates={rng: following})

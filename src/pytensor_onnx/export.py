@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -311,6 +312,7 @@ def _export(
             f"precision={precision!r} is not available: build the graph in the dtype wanted"
         )
     get_profile(target)
+    _warn_of_constant_draws(source)
     reference = _reference_graph(source, example_inputs, static_state)
     fgraph = reference.clone(check_integrity=False)
     ONNX.optimizer.rewrite(fgraph)
@@ -456,6 +458,18 @@ def _reference_graph(
 def _has_value(variable: Variable) -> bool:
     """Return whether the value of a shared variable can be part of a model."""
     return is_tensor(variable.type) or is_generator(variable)
+
+
+def _warn_of_constant_draws(source: _Source) -> None:
+    """Warn of generators whose next state goes nowhere: PyTensor, too, draws the same again."""
+    names = [str(v) for v in source.values if is_generator(v) and v not in source.updates]
+    if names:
+        warnings.warn(
+            f"{', '.join(names)}: every run of the model draws the same, as the generator has no "
+            "update. Give its next state in updates={rng: next_rng}",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _state_value(variable: Variable, value: Any) -> np.ndarray:
