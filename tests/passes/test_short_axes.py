@@ -17,7 +17,7 @@ def test_a_pool_fails_where_no_window_has_room(op_type):
     for sizes in [(1, 2), (2, 1)]:
         short = bare_op(op_type, np.ones((1, 2, *sizes), "float32"), **window)
         short.legalise(assume_finite=True)
-        with pytest.raises(Exception, match=f"a window of {op_type} is larger than the padded"):
+        with pytest.raises(Exception, match="a window of a pool is larger"):
             short.run()
 
 

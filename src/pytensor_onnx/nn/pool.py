@@ -54,7 +54,8 @@ def max_pool(
     ------
     TypeError, ValueError
         If the array does not have these axes, an argument does not fit them, or a window would lie
-        wholly in the padding.
+        wholly in the padding, or is larger than the padded array: what is not known of its size is
+        checked at run time.
 
     Notes
     -----

@@ -48,7 +48,7 @@ class MaxPool(Pool):
     def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
         """Take the largest of the taps, along one axis after the other."""
         y = pad(x, self.windows, -np.inf)
-        for axis, count in enumerate(self.windows.counts(sizes_of(x))):
+        for axis, count in enumerate(self.windows.checked_counts(x)):
             y = reduce(pt.maximum, taps(y, self.windows, axis, count))
         return [y]
 
@@ -223,7 +223,7 @@ class LpPool(Pool):
 def window_sum(x: TensorVariable, windows: Windows) -> TensorVariable:
     """Return the sum over each window."""
     total = pad(x, windows, 0.0)
-    for axis, count in enumerate(windows.counts(sizes_of(x))):
+    for axis, count in enumerate(windows.checked_counts(x)):
         total = reduce(operator.add, taps(total, windows, axis, count))
     return total
 

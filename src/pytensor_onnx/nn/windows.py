@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.padding import pad_constant
-from pytensor_onnx.nn.sizes import Size
+from pytensor_onnx.nn.sizes import Size, sizes_of
 
 SPATIAL_RANKS = (1, 2, 3)
 type Ints = int | Sequence[int]
 type Padding = int | Sequence[int | tuple[int, int]]
+
+_HAS_ROOM = CheckAndRaise(ValueError, "a window of a pool is larger than the padded array")
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,15 @@ class Windows:
     def counts(self, sizes: Sequence[Size]) -> list[Size]:
         """Return the number of windows along each spatial axis."""
         return [self.count(size, axis) for axis, size in enumerate(sizes)]
+
+    def checked_counts(self, x: TensorVariable) -> list[Size]:
+        """Return the number of windows along each spatial axis of an array, which fails at 0."""
+        return [
+            count
+            if isinstance(count, int) or self.count(1, axis) > 0
+            else _HAS_ROOM(count, count > 0)
+            for axis, count in enumerate(self.counts(sizes_of(x)))
+        ]
 
     def cells(self, size: Size, axis: int, with_padding: bool) -> Any:
         """Return how many cells each window has along a spatial axis, an int where all have it.

@@ -35,7 +35,7 @@ def may_be_short(node: ir.Node) -> bool:
 
 def check_room(onnx: Builder, node: ir.Node) -> list[ir.Value]:
     """Let a pool fail where an axis is shorter than a window."""
-    message = f"a window of {node.op_type} is larger than the padded array"
+    message = "a window of a pool is larger than the padded array"
     checked = _at_least(onnx, node.inputs[0], _least_sizes(node), message)
     return _with_operand(onnx, node, 0, checked)
 
