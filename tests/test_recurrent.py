@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import compile_onnx, export_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.dispatch.loops import loops
 
@@ -98,6 +98,17 @@ def test_prediction(x, kind, reverse, length):
     expected = reference(kind, values, weights_of(layer), reverse=reverse)
     np.testing.assert_allclose(program(values)[0], expected, rtol=1e-10, atol=1e-13)
     assert loops(program) == ["Scan"]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("kind", STEPS)
+def test_prediction_of_no_steps_and_of_many(x, kind, reverse):
+    layer = make_layer(kind, reverse=reverse)
+    run = compile_onnx([x], layer(x), verify=False)
+    for length in (0, 300):
+        values = sequences(length)
+        expected = reference(kind, values, weights_of(layer), reverse=reverse)
+        np.testing.assert_allclose(run(values), expected, rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", STEPS)
