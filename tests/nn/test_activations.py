@@ -70,6 +70,16 @@ CASES = {
         lambda x: np.where(x > 0.3, x, 0),
         ["ThresholdedRelu"],
     ),
+    "prelu, one slope": (
+        lambda x: act.prelu(x, 0.2),
+        lambda x: np.where(x < 0, 0.2 * x, x),
+        ["PRelu"],
+    ),
+    "softmax, first axis": (
+        lambda x: act.softmax(x, 0),
+        lambda x: special.softmax(x, axis=0),
+        ["Softmax"],
+    ),
     "softmax": (act.softmax, lambda x: special.softmax(x, axis=-1), ["Softmax"]),
     "log_softmax": (
         lambda x: act.log_softmax(x, 1),

@@ -130,3 +130,17 @@ def test_depthwise_channels_may_be_given_where_the_type_does_not_say_them():
     with pytest.raises(ValueError, match="give num_channels"):
         depthwise_conv2d(x, w)
     assert depthwise_conv2d(x, w, num_channels=4).owner.op.groups == 4
+
+
+def test_what_does_not_fit_a_form_is_named():
+    x, w = images_and_filters((None, 4, 8, 8), (8, 1, 3, 3))
+    with pytest.raises(ValueError, match=r"pointwise_filters .* must have the shape \(O, C \* M"):
+        separable_conv2d(x, w, pt.tensor(dtype="float32", shape=(5, 8, 3, 1)))
+    with pytest.raises(ValueError, match="conv2d: the images have 8 channels and the filters 7"):
+        separable_conv2d(x, w, pt.tensor(dtype="float32", shape=(5, 7, 1, 1)))
+    with pytest.raises(ValueError, match="depthwise_conv2d: the images have 4 channels"):
+        depthwise_conv2d(x, pt.tensor(dtype="float32", shape=(8, 2, 3, 3)))
+    with pytest.raises(ValueError, match="depthwise_conv2d: 6 filters cannot be divided into"):
+        depthwise_conv2d(x, pt.tensor(dtype="float32", shape=(6, 1, 3, 3)))
+    with pytest.raises(ValueError, match=r"causal_conv1d: input .* must have 3 dimensions"):
+        causal_conv1d(x, w)

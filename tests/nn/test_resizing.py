@@ -373,3 +373,10 @@ def test_resizing_runs_in_numba():
 def test_arguments_that_do_not_fit_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         resize(pt.tensor4("x"), **options)
+
+
+def test_arrays_of_other_ranks_and_dtypes_are_named():
+    with pytest.raises(ValueError, match=r"resize takes an array of shape .* got one of 2 dim"):
+        resize(pt.matrix("x"), 3)
+    with pytest.raises(TypeError, match="resize takes an array of floats; got one of int64"):
+        upsample(pt.ltensor4("x"), 2)
