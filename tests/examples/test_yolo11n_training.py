@@ -112,7 +112,7 @@ def test_training_lowers_the_loss(yolo11n):
 
 
 def trained_block(yolo11n, mode):
-    """Train one block in a mode: Numba takes half a minute to compile each convolution."""
+    """Train one block in a mode."""
     blocks, state = yolo11n.blocks, yolo11n.weights.State(training=True)
     layer = blocks.Conv(state, "model.0", 3, 4, 3, stride=2)
     state.set_values(yolo11n.weights.initial_weights(state.shapes))
