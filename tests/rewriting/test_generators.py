@@ -195,6 +195,41 @@ def test_a_function_of_a_generator_is_opened(rng, inline):
     np.testing.assert_array_equal([*first, *then], 2 * uniform(8))
 
 
+def test_a_cost_and_its_gradient_see_the_same_draw(rng):
+    a = pt.dscalar("a")
+    following, u = rng.uniform(size=3)
+    cost = ((a * u) ** 2).sum()
+    outputs = [cost, pt.grad(cost, a)]
+    f = pytensor.function([a], outputs, updates={rng: following}, mode="ONNX")
+    cost, gradient = f(1.5)
+    np.testing.assert_allclose(cost, (1.5 * uniform(3)) @ (1.5 * uniform(3)), rtol=1e-12)
+    np.testing.assert_allclose(gradient, 2 * cost / 1.5, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"inline_functions": True},
+        {"opset_version": 18},
+        {"opset_version": 26},
+        {"target": "standard"},
+        {"target": "web"},
+    ],
+    ids=str,
+)
+def test_options_of_the_export_change_no_draw(rng, options):
+    n = pt.lscalar("n")
+    following, x = pytensor.scan(
+        add_uniform, outputs_info=[rng, pt.zeros(())], n_steps=n, return_updates=False
+    )
+    following, k = following.integers(0, n, size=(n, 2))
+    program = export_onnx([n], [x, k], updates={rng: following}, **options)
+    found, integers = program(4)
+    np.testing.assert_allclose(found, np.cumsum(uniform(4)), rtol=1e-15)
+    assert integers.shape == (4, 2)
+    assert set(integers.ravel()) <= {0, 1, 2, 3}
+
+
 def test_draws_with_named_dimensions():
     rng, m, n = (
         px.random.shared_rng(seed=SEED, name="rng"),

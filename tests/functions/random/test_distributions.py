@@ -29,6 +29,7 @@ CONTINUOUS = {
     "cauchy": ((1.0, 2.0), stats.cauchy(1, 2)),
     "halfcauchy": ((1.0, 2.0), stats.halfcauchy(1, 2)),
     "triangular": ((-1.0, 0.5, 4.0), stats.triang(0.3, -1, 5)),
+    "wald": ((1.5, 2.0), stats.invgauss(0.75, scale=2)),
     "truncexpon": ((1.5, 2.0, 3.0), stats.truncexpon(1.5, 2, 3)),
 }
 DISCRETE = {

@@ -142,6 +142,26 @@ def geometric(dtype: str, state: Variable, shape: Sizes, parameters: Parameters)
     return after, pt.clip(trials, 1, largest).astype(dtype)
 
 
+@samples(ptr.WaldRV)
+def wald(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+    """Choose between the two roots that have a squared normal number in common.
+
+    From J. R. Michael, W. R. Schucany and R. W. Haas, "Generating random variates using
+    transformations with multiple roots", The American Statistician 30 (1976) 88-90, with the
+    smaller root as a quotient, which nothing cancels in.
+    """
+    computed = dtype if dtype in ("float32", "float64") else "float32"
+    mean, scale = (
+        require(x, x > 0, f"{name} <= 0").astype(computed)
+        for name, x in zip(("mean", "scale"), parameters, strict=True)
+    )
+    state, z = drawn(StandardNormal(computed), state, shape)
+    after, u = drawn(StandardUniform(computed), state, shape)
+    w = mean * z * z / (2 * scale)
+    smaller = mean / (1 + w + pt.sqrt(w * (w + 2)))
+    return after, pt.where(u * (mean + smaller) <= mean, smaller, mean * (mean / smaller))
+
+
 @samples(ptr.IntegersRV)
 def integers(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
     """Take the upper half of the product of 64 bits and the number of integers.
