@@ -100,8 +100,20 @@ def normal(state: Words, n: int, dtype: str) -> tuple[Words, np.ndarray]:
         distance = (x.astype(dtype) + np.float32(0.5)) * np.float32(2.0**-32)
         turn = (y >> np.uint32(8)).astype(dtype) * np.float32(2.0**-24)
     radius = np.sqrt(distance.dtype.type(-2) * np.log(distance))
-    angle = distance.dtype.type(2 * np.pi) * turn
-    return after, np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:n]
+    sine, cosine = _sine_and_cosine(turn)
+    return after, np.concatenate([radius * cosine, radius * sine])[:n]
+
+
+def _sine_and_cosine(turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sine and the cosine of an angle in turns, whose quarters are exact."""
+    whole = np.round(4 * turn)
+    angle = turn.dtype.type(np.pi / 2) * (4 * turn - whole)
+    sine, cosine = np.sin(angle), np.cos(angle)
+    quarter = whole.astype("int64") % 4
+    return (
+        np.choose(quarter, [sine, cosine, -sine, -cosine]),
+        np.choose(quarter, [cosine, -sine, -cosine, sine]),
+    )
 
 
 def _words(state: Words, n: int) -> tuple[Words, Words]:
