@@ -8,6 +8,8 @@ import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pytensor.compile.mode import Mode
 
 from pytensor_onnx import ONNXLinker, export_function_onnx, export_onnx
@@ -20,7 +22,7 @@ SEED = 1
 
 def uniform(state, n):
     """Return the next state and uniform numbers, as the reference draws them."""
-    return reference.uniform(np.asarray(state), n, "float64")
+    return reference.uniform(np.asarray(state, "uint32"), n, "float64")
 
 
 @pytest.fixture
@@ -225,3 +227,24 @@ def test_draws_of_long_runs_are_independent(rng):
     a, b = pytensor.function([], [x, y], updates={rng: third}, mode="ONNX")()
     for first, then in ((a, b), (a[1:], a[:-1]), (a[10_000:], a[:10_000])):
         assert abs(np.corrcoef(first, then)[0, 1]) < 4 / np.sqrt(len(first))
+
+
+SIZES = pt.lvector("sizes")
+GENERATOR = pt.random.rng("generator")
+FOLLOWING, DRAWN = GENERATOR.uniform(size=(SIZES[0], 2, SIZES[1]))
+FOLLOWING, SECOND = FOLLOWING.normal(size=SIZES[0], dtype="float32")
+BOTH = pytensor.function([GENERATOR, SIZES], [FOLLOWING, DRAWN, SECOND], mode="ONNX")
+
+
+@given(
+    state=st.lists(st.integers(0, 2**32 - 1), min_size=4, max_size=4),
+    sizes=st.tuples(st.integers(0, 5), st.integers(0, 5)),
+)
+def test_any_state_draws_any_size_as_the_reference(state, sizes):
+    generator = generator_of(np.array(state, "uint32"))
+    following, x, y = BOTH(generator, np.array(sizes))
+    expected_state, numbers = uniform(state, 2 * sizes[0] * sizes[1])
+    np.testing.assert_array_equal(x, numbers.reshape((sizes[0], 2, sizes[1])))
+    expected_state, numbers = reference.normal(expected_state, sizes[0], "float32")
+    np.testing.assert_allclose(y, numbers, rtol=1e-6)
+    np.testing.assert_array_equal(state_of(following), expected_state)
