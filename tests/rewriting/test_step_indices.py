@@ -3,6 +3,7 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
 
 from tests.conftest import compare_onnx_and_py
 from tests.dispatch.loops import loops, scan
@@ -55,6 +56,17 @@ def test_counting_past_the_end_of_an_array_is_refused(counter, step):
     for length in (1, 2):
         with pytest.raises(IndexError, match="an index into z is out of range in walk"):
             program(np.arange(3.0), np.arange(float(length)), 3)
+
+
+@pytest.mark.parametrize("options", [{}, {"inline_functions": True}])
+def test_index_in_a_function_names_the_loop(options):
+    z, where = pt.vector("z"), pt.lvector("where")
+    y = scan(lambda i, z: z[i] * 2, [where], None, [z], name="walk")
+    function = OpFromGraph([z, where], [y], name="taken")
+    a, b = pt.vector("a"), pt.lvector("b")
+    program = compare_onnx_and_py([a, b], function(a, b), [np.ones(3), [0, 2]], **options)
+    with pytest.raises(IndexError, match="is out of range in walk"):
+        program(np.ones(3), [3])
 
 
 def test_counting_the_elements_of_an_array_takes_no_index():

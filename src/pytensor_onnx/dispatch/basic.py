@@ -27,6 +27,7 @@ from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import CHECKED, Dim, dims_of, same_sizes
+from pytensor_onnx.dispatch.failure import name_indexing_by_steps
 from pytensor_onnx.errors import Problem, UnsupportedCase
 from pytensor_onnx.named_dims import is_named, is_tensor
 
@@ -281,6 +282,7 @@ def convert_inner(
     converter.convert(fgraph.toposort())
     if converter.problems:
         raise NestedProblems(converter.problems)
+    name_indexing_by_steps(onnx, fgraph, converter.values)
     return [converter.value_of(variable) for variable in fgraph.outputs]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 from pytensor.graph.basic import Variable
-from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.fg import AbstractFunctionGraph
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.failures import name_failure
@@ -34,7 +34,7 @@ def name_indexing(onnx: Builder, body: ir.Graph, loop: str) -> None:
 
 
 def name_indexing_by_steps(
-    onnx: Builder, fgraph: FunctionGraph, values: Mapping[Variable, ir.Value]
+    onnx: Builder, fgraph: AbstractFunctionGraph, values: Mapping[Variable, ir.Value]
 ) -> None:
     """Name the nodes that index for all steps of a loop at once.
 
