@@ -136,3 +136,15 @@ def test_branch_that_is_not_taken_cannot_fail_in_a_function(x, c):
         run = compile_onnx([x, c], function(x, c), verify=False, **options)
         np.testing.assert_array_equal(run(np.ones(2), -1.0), [1.0, 1.0])
         np.testing.assert_array_equal(run(np.ones(2), 1.0), [3.0, 3.0])
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_branch_that_is_known_to_be_taken_stands_alone(x, size, lazy):
+    """The size of a number is known to the exporter only, where it has axes of a computed size."""
+    y, n = pt.scalar("y"), pt.lscalar("n")
+    known = pt.reshape(y, (n, n), ndim=2).shape[1]
+    taken = pt.exp(x) if lazy else x
+    outputs = ifelse(pt.eq(known, size), [taken, x[:1]], [x[1:], x[:2]])
+    program = compare_onnx_and_py([x, y, n], outputs, [np.arange(3.0), 2.0, 1])
+    assert "If" not in op_types(program)
