@@ -1,11 +1,29 @@
-"""The last steps of a loop are no more than it has."""
+"""What is read of the steps of a loop is what it computes in them, however many it makes."""
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
+from pytensor.scan.utils import until
 
-from tests.conftest import compare_onnx_and_py
+from tests.conftest import compare_onnx_and_py, op_types
+
+READS = [slice(-2, None), slice(1, None), slice(1, 2), slice(None, None, -1), 0, 1]
+LOOPS = {
+    "state": lambda x, limit: pytensor.scan(
+        lambda e, y: (0.5 * y + e, until(e >= limit)), [x], [pt.zeros(())], return_updates=False
+    ),
+    "taps": lambda x, limit: pytensor.scan(
+        lambda e, a, b: (0.5 * a + b + e, until(e >= limit)),
+        [x],
+        [{"initial": pt.ones(2), "taps": [-2, -1]}],
+        return_updates=False,
+    ),
+    "map": lambda x, limit: pytensor.scan(
+        lambda e: (0.5 * e, until(e >= limit)), [x], return_updates=False
+    ),
+}
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 3])
@@ -16,3 +34,41 @@ def test_the_last_two_of_few_rows(n_steps):
     compare_onnx_and_py(
         [x], [rows[-2:], rows[-2:, 1], rows[-2:][-1], states[-2:]], [np.arange(n_steps) + 1.0]
     )
+
+
+@pytest.mark.parametrize("length", [3, None])
+@pytest.mark.parametrize("make", LOOPS.values(), ids=LOOPS)
+def test_steps_are_counted_from_the_first_where_a_condition_ends_the_loop(make, length):
+    x, limit = pt.vector("x", shape=(length,)), pt.scalar("limit")
+    steps = make(x, limit)
+    # PyTensor's own rewrites count them from the last of all steps, so that they are no reference.
+    reference = pytensor.function([x, limit], steps, mode=Mode("py", None))
+    function = pytensor.function([x, limit], [steps[index] for index in READS], mode="ONNX")
+    for last in (2.0, 3.0, 4.0):
+        expected = reference([1.0, 2.0, 3.0], last)
+        for found, index in zip(function([1.0, 2.0, 3.0], last), READS, strict=True):
+            np.testing.assert_allclose(found, expected[index], rtol=1e-14, strict=True)
+
+
+@pytest.mark.parametrize("index", [0, 1, slice(-2, None)])
+@pytest.mark.parametrize("make", LOOPS.values(), ids=LOOPS)
+def test_a_step_alone_is_read_where_a_condition_ends_the_loop(make, index):
+    x, limit = pt.vector("x", shape=(3,)), pt.scalar("limit")
+    steps = make(x, limit)
+    expected = pytensor.function([x, limit], steps, mode=Mode("py", None))([1.0, 2.0, 3.0], 1.0)
+    function = pytensor.function([x, limit], steps[index], mode="ONNX")
+    if index == 1:
+        with pytest.raises(IndexError):
+            expected[index]
+        with pytest.raises(Exception, match=r"out of data bounds|out of range"):
+            function([1.0, 2.0, 3.0], 1.0)
+    else:
+        np.testing.assert_allclose(function([1.0, 2.0, 3.0], 1.0), expected[index], rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["state", "map"])
+def test_the_last_step_alone_is_kept_where_a_condition_ends_the_loop(kind):
+    x, limit = pt.vector("x", shape=(3,)), pt.scalar("limit")
+    last = LOOPS[kind](x, limit)[-1]
+    program = compare_onnx_and_py([x, limit], last, [np.array([1.0, 2.0, 3.0]), 2.0])
+    assert {"Loop", "Concat"} & set(op_types(program)) == {"Loop"}

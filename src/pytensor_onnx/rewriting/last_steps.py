@@ -1,10 +1,11 @@
-"""The last steps of a loop that has no more of them are all steps."""
+"""Which of its steps a loop keeps, where only some are read."""
 
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace, dfs_rewriter, node_rewriter
 from pytensor.scan.op import Scan
+from pytensor.scan.rewriting.trace import scan_reduce_trace_no_prealloc
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
 
@@ -31,6 +32,51 @@ def take_all_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     return [result]
 
 
+@node_rewriter([Scan])
+def keep_what_is_read(
+    fgraph: FunctionGraph, node: Apply
+) -> dict[Variable | str, Variable | list[Apply]] | None:
+    """Have a loop keep no more steps than are read, counted from the last one, as PyTensor does.
+
+    A loop that a condition may end does not tell where other steps are from there: PyTensor counts
+    on the number that it makes without the condition. Of such loops the last step alone is kept.
+    """
+    info = node.op.info
+    initial = [
+        *[0] * info.n_mit_mot,
+        *(-min(taps) for taps in info.mit_sot_in_slices),
+        *[1] * info.n_sit_sot,
+        *[0] * info.n_nit_sot,
+    ]
+    if info.as_while and not all(
+        _is_last_or_whole(fgraph, client, before)
+        for output, before in zip(node.outputs, initial, strict=False)
+        for client, _ in fgraph.clients[output]
+        if isinstance(client.op, Subtensor)
+    ):
+        return None
+    return scan_reduce_trace_no_prealloc.transform(fgraph, node) or None
+
+
+def _is_last_or_whole(fgraph: FunctionGraph, read: Apply, initial: int) -> bool:
+    """Return whether what is read of a buffer is its last row, or all after the initial ones."""
+    first, *_ = indices_from_subtensor(read.inputs[1:], read.op.idx_list)
+    if not isinstance(first, slice):
+        return isinstance(first, Constant) and int(first.data) == -1
+    start = 0 if first.start is None else first.start
+    start = int(start.data) if isinstance(start, Constant) else start
+    if start != initial or first.stop is not None or first.step is not None:
+        return False
+    clients = [client for client, _ in fgraph.clients[read.outputs[0]]]
+    return len(clients) != 1 or not isinstance(clients[0].op, Subtensor)
+
+
+optdb.register(
+    keep_what_is_read.__name__,
+    dfs_rewriter(keep_what_is_read, ignore_newtrees=True),
+    "onnx",
+    position=1.612,
+)
 optdb["canonicalize"].register(
     take_all_steps.__name__, take_all_steps, "onnx", use_db_name_as_tag=False
 )

@@ -6,7 +6,7 @@ from pytensor.graph.rewriting.basic import NodeRewriter, dfs_rewriter
 from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
 from pytensor.tensor.rewriting.basic import constant_folding
 
-REQUIRED = ("minimum_compile", "onnx", "scan_save_mem_no_prealloc", "lazy_ifelse")
+REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
 INCOMPATIBLE = (
     "cxx_only",
     # Their place is taken by `canonical_forms`.
