@@ -185,7 +185,11 @@ class _Reference:
     @property
     def fails(self) -> bool:
         """Whether PyTensor fails, on the graph as written or as its rewrites leave it."""
-        return isinstance(self.written, Exception) or isinstance(self.rewritten, Exception)
+        return (
+            isinstance(self.written, Exception)
+            or isinstance(self.rewritten, Exception)
+            or isinstance(self._rewrite(self._constants()), Exception)
+        )
 
     @cached_property
     def rewritten(self) -> list[Any] | Exception:
@@ -196,13 +200,16 @@ class _Reference:
         """Return whether a result is that of a graph as PyTensor's own rewrites leave it."""
         if self._explains(self.rewritten, found):
             return True
+        return frozen and self._explains(self._rewrite(self._constants()), found)
+
+    def _constants(self) -> dict[Variable, Variable]:
+        """Return constants for the shared variables whose values a model holds."""
         updated = {state.variable for state, _ in self.case.updates}
-        constants = {
+        return {
             t.variable: t.variable.type.constant_type(t.variable.type, t.value)
             for t in self.case.graph.shared
             if t.variable not in updated
         }
-        return frozen and self._explains(self._rewrite(constants), found)
 
     def _rewrite(self, constants: dict[Variable, Variable]) -> list[Any] | Exception:
         def call() -> list[Any]:

@@ -115,7 +115,7 @@ def several_states(g: Graph) -> str | None:
 def loop_that_stops(g: Graph) -> str:
     x, last = g.term(WIDE, rank=range(3)), g.whole(g.choices.below(4))
     step = f"({_cast('0.5 * y + i', x)}, {UNTIL}(pt.ge(i, {last})))"
-    taken = g.choices.of(("", "[-1]"))
+    taken = g.choices.of(("", "[-1]", "[0]", "[1:]", "[-2:]"))
     return f"pytensor.scan(lambda i, y: {step}, [pt.arange(3)], [{x}], return_updates=False){taken}"
 
 
