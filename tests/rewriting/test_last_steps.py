@@ -5,6 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
+from pytensor.scan.op import Scan
 from pytensor.scan.utils import until
 
 from tests.conftest import compare_onnx_and_py, op_types
@@ -72,3 +73,31 @@ def test_the_last_step_alone_is_kept_where_a_condition_ends_the_loop(kind):
     last = LOOPS[kind](x, limit)[-1]
     program = compare_onnx_and_py([x, limit], last, [np.array([1.0, 2.0, 3.0]), 2.0])
     assert {"Loop", "Concat"} & set(op_types(program)) == {"Loop"}
+
+
+@pytest.mark.parametrize("length", [4, None])
+@pytest.mark.parametrize("index", [slice(-7), slice(-7, 2), slice(-1)])
+def test_slices_may_end_before_the_first_step(index, length):
+    x = pt.vector("x", shape=(length,))
+    states = pytensor.scan(lambda e, y: 0.5 * y + e, [x], [pt.zeros(())], return_updates=False)
+    rows = pytensor.scan(lambda e: pt.tanh(e) + e, [states], return_updates=False)
+    reference = pytensor.function([x], [states, rows], mode=Mode("py", None))
+    reads = [[y[index]] for y in (states, rows)]
+    reads += [[*read, y[:3]] for read, y in zip(reads, (states, rows), strict=True)]
+    for wanted, which in zip(reads, (0, 1, 0, 1), strict=True):
+        function = pytensor.function([x], wanted, mode="ONNX")
+        for count in (4,) if length else (0, 1, 4):
+            steps = reference(np.arange(count) + 1.0)[which]
+            found = function(np.arange(count) + 1.0)
+            expected = (steps[index], steps[:3])[: len(found)]
+            for a, b in zip(found, expected, strict=True):
+                # PyTensor's own rewrites make too few steps, so that they are no reference.
+                np.testing.assert_allclose(a, b, rtol=1e-14, strict=True)
+
+
+def test_no_more_steps_are_made_than_are_read():
+    x = pt.vector("x", shape=(4,))
+    steps = pytensor.scan(lambda e, y: pt.tanh(y + e), [x], [pt.zeros(())], return_updates=False)
+    f = pytensor.function([x], [steps[:2], steps[:-3]], mode="ONNX")
+    (loop,) = (node for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Scan))
+    assert loop.inputs[0].data == 2

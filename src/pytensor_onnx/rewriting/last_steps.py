@@ -1,11 +1,11 @@
-"""Which of its steps a loop keeps, where only some are read."""
+"""Which of its steps a loop makes and keeps, where only some are read."""
 
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import copy_stack_trace, dfs_rewriter, node_rewriter
 from pytensor.scan.op import Scan
-from pytensor.scan.rewriting.trace import scan_reduce_trace_no_prealloc
+from pytensor.scan.rewriting.trace import scan_reduce_nsteps, scan_reduce_trace_no_prealloc
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
 
@@ -32,10 +32,33 @@ def take_all_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     return [result]
 
 
+Replacements = dict[Variable | str, Variable | list[Apply]]
+
+
 @node_rewriter([Scan])
-def keep_what_is_read(
-    fgraph: FunctionGraph, node: Apply
-) -> dict[Variable | str, Variable | list[Apply]] | None:
+def make_what_is_read(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
+    """Have a loop make no more steps than are read, as PyTensor does.
+
+    Not where a slice ends, or starts, before the last step by more than there may be: PyTensor asks
+    for a negative number of steps there, or reads others.
+    """
+    reads = [client for output in node.outputs for client, _ in fgraph.clients[output]]
+    if not all(_is_within(client, node.inputs[0]) for client in reads):
+        return None
+    return scan_reduce_nsteps.transform(fgraph, node) or None
+
+
+def _is_within(read: Apply, n_steps: Variable) -> bool:
+    if not isinstance(read.op, Subtensor):
+        return True
+    first, *_ = indices_from_subtensor(read.inputs[1:], read.op.idx_list)
+    bounds = (first.start, first.stop) if isinstance(first, slice) else ()
+    lowest = min((int(b.data) for b in bounds if isinstance(b, Constant)), default=0)
+    return lowest >= 0 or (isinstance(n_steps, Constant) and -lowest <= int(n_steps.data))
+
+
+@node_rewriter([Scan])
+def keep_what_is_read(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     """Have a loop keep no more steps than are read, counted from the last one, as PyTensor does.
 
     A loop that a condition may end does not tell where other steps are from there: PyTensor counts
@@ -71,12 +94,14 @@ def _is_last_or_whole(fgraph: FunctionGraph, read: Apply, initial: int) -> bool:
     return len(clients) != 1 or not isinstance(clients[0].op, Subtensor)
 
 
-optdb.register(
-    keep_what_is_read.__name__,
-    dfs_rewriter(keep_what_is_read, ignore_newtrees=True),
-    "onnx",
-    position=1.612,
-)
+# Each in the place of PyTensor's.
+for _rewrite, _position in ((make_what_is_read, 1.611), (keep_what_is_read, 1.612)):
+    optdb.register(
+        _rewrite.__name__,
+        dfs_rewriter(_rewrite, ignore_newtrees=True),
+        "onnx",
+        position=_position,
+    )
 optdb["canonicalize"].register(
     take_all_steps.__name__, take_all_steps, "onnx", use_db_name_as_tag=False
 )

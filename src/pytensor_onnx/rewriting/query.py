@@ -33,6 +33,8 @@ INCOMPATIBLE = (
     "local_batched_matmul_to_core_matmul",
     "local_batched_matmul_to_core_matmul_with_reshape",
     "specialize_matmul_to_batched_dot",
+    # The place of these is taken by those of `last_steps`.
+    "scan_reduce_nsteps",
     "scan_reduce_trace_prealloc",
     # A state that is not traced may change its shape, one of which only the last is kept may not.
     "scan_sit_sot_to_untraced",
