@@ -2,8 +2,10 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
-from pytensor_onnx import nn
+from pytensor_onnx import export_function_onnx, nn
 from pytensor_onnx.nn.kernels import Kernel
 from tests.conftest import PY
 
@@ -40,6 +42,20 @@ def test_networks_of_any_rank_learn_in_numba_as_by_definition(dtype):
     for a, b in zip(in_numba(*values), expected, strict=True):
         assert a.dtype == dtype
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+    small = [np.ones((3, 4, 1), dtype), *values[1:]]
+    with pytest.raises(ValueError, match="a window of a pool is larger than the padded array"):
+        in_numba(*small)
+
+
+def test_functions_with_kernels_are_exported_as_the_operations():
+    x, w = pt.tensor4("x", dtype="float32"), pt.tensor4("w", dtype="float32")
+    results = [nn.max_pool(nn.conv2d(x, w), 2)]
+    results += pt.grad(results[0].sum(), [w])
+    with_kernels = Mode("py", RewriteDatabaseQuery(include=["onnx_numba_kernels"]))
+    function = pytensor.function([x, w], results, mode=with_kernels)
+    assert any(isinstance(node.op, Kernel) for node in function.maker.fgraph.apply_nodes)
+    program = export_function_onnx(function, assume_finite=True)
+    assert {"Conv", "MaxPool"} <= {node.op_type for node in program.proto.graph.node}
 
 
 @pytest.mark.parametrize("mode", [PY, "ONNX"])

@@ -1,4 +1,4 @@
-"""In mode NUMBA, convolutions and pools that are computed by functions rather than inner graphs."""
+"""In mode NUMBA, convolutions and pools are computed by functions rather than inner graphs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import graph_rewriter
+from pytensor.graph.rewriting.basic import dfs_rewriter, graph_rewriter, node_rewriter
 
 
 class Kernel(Op):
@@ -58,5 +58,12 @@ def use_kernels(fgraph: FunctionGraph) -> None:
         fgraph.replace_all(list(zip(node.outputs, results, strict=True)), reason="use_kernels")
 
 
+@node_rewriter([Kernel])
+def restore_operation(fgraph: FunctionGraph, node: Apply) -> list[Variable]:
+    """Put the operation back, in a function compiled by Numba that is exported."""
+    return node.op.op(*node.inputs, return_list=True)
+
+
+optdb.register("onnx_operations", dfs_rewriter(restore_operation), "onnx", position=-0.05)
 # Just before PyTensor rewrites the inner graphs for the linker.
 optdb.register("onnx_numba_kernels", use_kernels, "numba", position=49.5)

@@ -199,6 +199,8 @@ def max_pool(images: Array, window: Three, geometry: Geometry, ceil_mode: bool) 
     l0 = window_count(s0, window[0], s[0], d[0], p[0], q[0], ceil_mode)
     l1 = window_count(s1, window[1], s[1], d[1], p[1], q[1], ceil_mode)
     l2 = window_count(s2, window[2], s[2], d[2], p[2], q[2], ceil_mode)
+    if min(l0, l1, l2) == 0:
+        raise ValueError("a window of a pool is larger than the padded array")
     result = np.empty((n, channels, l0, l1, l2), images.dtype)
     for i in range(n):
         for c in range(channels):
