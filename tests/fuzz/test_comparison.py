@@ -32,6 +32,21 @@ def test_pytensors_rewrites_excuse_what_infinite_and_nan_become():
             product.compare(lambda _: [np.ones(1)], "")
 
 
+def test_each_result_is_excused_by_itself():
+    graph = Graph()
+    graph.add_leaf("v0", "pt.tensor('v0', shape=(None,))", np.array([np.nan]))
+    graph.add_leaf("v1", "pt.tensor('v1', shape=(None,))", np.array([0.5]))
+    with quiet():
+        assert graph.add("v0 * 0")
+        assert graph.add("v1 // 1")
+        case = Case(graph, graph.terms[-2:], [])
+        both = _Reference(case, [t.value for t in graph.inputs])
+        # PyTensor's rewrites make 0 of the product, and 0.5 of the quotient.
+        both.compare(lambda *_: [np.array([0.0]), np.array([0.0])], "")
+        with pytest.raises(Disagreement):
+            both.compare(lambda *_: [np.array([0.0]), np.array([0.5])], "")
+
+
 def test_a_shared_variable_has_its_first_value_in_all_references():
     with quiet():
         product = reference("v0 * 0 + v0", [np.nan, 2.0], "pytensor.shared(np.array([nan, 2.0]))")
