@@ -56,7 +56,7 @@ EXCLUDED = {
         (
             *("FusedElemwise", "BlockwiseWithCoreShape", "OpWithCoreShape", "CGemv", "JAXOp"),
             *("RandomVariableWithCoreShape", "ScalarCAReduce", "ScalarSubtensor"),
-            *("ScalarizedElemwise", "ScalarizedJoin"),
+            *("ScalarizedElemwise", "ScalarizedJoin", "Kernel"),
         ),
         INTERNAL,
     ),
