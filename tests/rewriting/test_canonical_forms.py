@@ -9,6 +9,7 @@ import pytest
 from pytensor.compile.mode import Mode
 from pytensor.graph.fg import FunctionGraph
 
+from pytensor_onnx import compile_onnx
 from pytensor_onnx.linker import ONNX
 from pytensor_onnx.rewriting.canonical_forms import MOST_TERMS, PRODUCTS, SUMS, terms_of
 from tests.conftest import compare_onnx_and_py, op_types
@@ -100,3 +101,11 @@ def test_stable_forms_of_sigmoids():
     x = pt.vector("x")
     f = pytensor.function([x], pt.sigmoid(x) * pt.exp(-x), mode="ONNX")
     np.testing.assert_allclose(f([-800.0, 0.0]), [1.0, 0.5])
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0], ids=["alone", "in a product"])
+def test_a_product_with_zeros_of_another_size_fails(factor):
+    x = pt.matrix("x", shape=(5, 1))
+    zeros = pytensor.shared(np.zeros((7, 1)), shape=(None, None))
+    with pytest.raises(Exception, match=r"broadcast|[Ii]ncompatible|Mul"):
+        compile_onnx([x], pt.exp(x) * zeros * factor, verify=False)(np.ones((5, 1)))

@@ -6,7 +6,6 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
-from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 
@@ -144,12 +143,3 @@ def test_a_number_that_is_repeated_is_reduced_once():
         [x, n], [pt.sum(a) for a in repeated] + [pt.max(repeated[0])], [2.0, 3]
     )
     assert not {"Expand", "ReduceSum", "ReduceMax"} & set(op_types(program))
-
-
-@pytest.mark.xfail(strict=True, reason="PyTensor's product with zeros leaves out that sizes differ")
-def test_a_product_with_zeros_of_another_size_fails():
-    x = pt.matrix("x", shape=(5, 1))
-    zeros = pytensor.shared(np.zeros((7, 1)), shape=(None, None))
-    run = compile_onnx([x], x * zeros, verify=False)
-    with pytest.raises(Exception, match=r"broadcast|[Ii]ncompatible|Mul"):
-        run(np.ones((5, 1)))

@@ -20,7 +20,7 @@ from pytensor.tensor.rewriting.math import (
     local_sigm_times_exp,
 )
 
-from pytensor_onnx.rewriting.guards import has_unknown_operand
+from pytensor_onnx.rewriting.guards import has_unknown_operand, may_be_broadcast
 
 MOST_TERMS = 32
 
@@ -71,7 +71,8 @@ def _canonized(
     # What takes this in is brought into canonical form as a whole.
     if any(_is_of_kind(client, kinds) for client, _ in fgraph.clients[out]):
         return None
-    if terms_of(fgraph, out, kinds) is None:
+    terms = terms_of(fgraph, out, kinds)
+    if terms is None or not may_be_broadcast(terms):
         return None
     return canonizer.transform(fgraph, node) or None
 

@@ -1,6 +1,7 @@
 """Rewrites of PyTensor that are wrong for some nodes run on all others only."""
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 import numpy as np
 from pytensor.compile.mode import optdb
@@ -14,6 +15,7 @@ from pytensor.tensor.rewriting.extra_ops import local_Unique_lift
 from pytensor.tensor.rewriting.math import (
     local_careduce_of_alloc,
     local_div_by_one,
+    local_mul_specialize,
     local_zero_div,
 )
 from pytensor.tensor.rewriting.shape import local_useless_reshape
@@ -127,6 +129,12 @@ def has_unknown_operand(node: Apply) -> bool:
     return not all(isinstance(x, Constant) for x in node.inputs)
 
 
+def may_be_broadcast(operands: Sequence[Variable]) -> bool:
+    """Return whether known sizes agree: a product with zeros would be zeros of one of the sizes."""
+    axes = zip_longest(*(x.type.shape[::-1] for x in operands))
+    return all(len({*sizes} - {None, 1}) <= 1 for sizes in axes)
+
+
 register_guarded(local_div_by_one, ["canonicalize"], divides_exactly)
 register_guarded(local_zero_div, ["canonicalize", "specialize"], has_unknown_operand)
 # Before negations become products, and what is known is computed.
@@ -138,6 +146,7 @@ register_guarded(
     local_read_of_write_same_indices, ["canonicalize", "specialize"], reads_what_was_set
 )
 register_guarded(local_Unique_lift, ["useless", "canonicalize"], is_known_to_take_elements)
+register_guarded(local_mul_specialize, ["specialize"], lambda node: may_be_broadcast(node.inputs))
 register_guarded(local_careduce_of_alloc, ["specialize"], may_be_reduced_once)
 for _step in (
     local_extract_diag_of_alloc_diag,

@@ -20,6 +20,7 @@ INCOMPATIBLE = (
     # The place of these is taken by those of `guards`.
     "local_div_by_one",
     "local_zero_div",
+    "local_mul_specialize",
     "local_Unique_lift",
     "local_useless_reshape",
     "local_read_of_write_same_indices",
