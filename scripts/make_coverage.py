@@ -161,13 +161,13 @@ def make_table(recorded: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], lis
 
 
 def op_classes() -> set[type]:
-    """Return the Op classes of PyTensor, those of optional parts that cannot be imported aside.
+    """Return the Op classes of PyTensor, those of parts that need optional packages aside.
 
     Those that this project adds are among them.
     """
     from pytensor.graph.op import Op
 
-    skipped = ("pytensor.bin", "pytensor.misc", "pytensor.ipython")
+    skipped = ("pytensor.bin", "pytensor.misc", "pytensor.ipython", "pytensor.link.jax.dispatch")
     for name in PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
             if module.name.startswith(skipped):
@@ -179,7 +179,11 @@ def op_classes() -> set[type]:
                 except ImportError:
                     continue
     packages = tuple(f"{name}." for name in PACKAGES)
-    return {c for c in _subclasses(Op) if c.__module__.startswith(packages)}
+    return {
+        c
+        for c in _subclasses(Op)
+        if c.__module__.startswith(packages) and not c.__module__.startswith(skipped)
+    }
 
 
 def _subclasses(cls: type) -> Iterator[type]:
