@@ -6,6 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
+from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 
@@ -143,3 +144,11 @@ def test_a_number_that_is_repeated_is_reduced_once():
         [x, n], [pt.sum(a) for a in repeated] + [pt.max(repeated[0])], [2.0, 3]
     )
     assert not {"Expand", "ReduceSum", "ReduceMax"} & set(op_types(program))
+
+
+def test_repeated_numbers_are_cut_to_integers_after_the_reduction():
+    x = pt.vector("x")
+    stacked = pt.stack([x, x, x])
+    outputs = [pt.prod(stacked, dtype="int64"), pt.sum(stacked, dtype="int8")]
+    run = compile_onnx([x], outputs)
+    assert [int(y) for y in run(np.array([1.5, 1.5]))] == [11, 9]
