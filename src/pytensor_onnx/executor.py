@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from pytensor.compile.executor import Function, _pickle_Function
 from pytensor.compile.maker import FunctionMaker
-from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.random.type import RandomType
 
 from pytensor_onnx.named_dims import is_tensor
+from pytensor_onnx.random import has_generators
 
 Run = Callable[[dict[str, Any]], list[np.ndarray]]
 
@@ -97,11 +96,6 @@ class _DirectCall:
         for name, storage in self.stored:
             feed[name] = storage[0]
         return feed
-
-
-def has_generators(fgraph: FunctionGraph) -> bool:
-    """Return whether a function takes or returns random generators, which are states inside."""
-    return any(isinstance(v.type, RandomType) for v in (*fgraph.inputs, *fgraph.outputs))
 
 
 def _direct_call(function: Function) -> _DirectCall | None:

@@ -33,8 +33,8 @@ from pytensor_onnx.ml.model import open_model, warn_of_training
 from pytensor_onnx.named_dims import is_tensor, lower_named, without_named
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
-from pytensor_onnx.random import state_of
-from pytensor_onnx.rewriting.generators import draw_from_states, is_generator, with_states
+from pytensor_onnx.random import is_generator, state_of
+from pytensor_onnx.rewriting.generators import draw_from_states, with_states
 from pytensor_onnx.session import SessionOptions
 from pytensor_onnx.targets import get_profile
 

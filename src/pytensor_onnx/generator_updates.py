@@ -7,9 +7,9 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scan.op import Scan
 from pytensor.tensor.random.op import RNGConsumerOp
-from pytensor.tensor.random.type import RandomType
 
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.random import is_generator
 
 
 def generator_updates(
@@ -42,7 +42,7 @@ def generator_updates(
     return {
         v: _last_state(fgraph, v)
         for v in fgraph.inputs
-        if isinstance(v, SharedVariable) and isinstance(v.type, RandomType) and v not in updates
+        if isinstance(v, SharedVariable) and is_generator(v) and v not in updates
     }
 
 

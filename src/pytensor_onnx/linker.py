@@ -20,10 +20,10 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
-from pytensor_onnx.executor import ONNXFunctionMaker, has_generators
+from pytensor_onnx.executor import ONNXFunctionMaker
 from pytensor_onnx.named_dims import is_tensor
-from pytensor_onnx.random import generator_of, state_of
-from pytensor_onnx.rewriting.generators import draw_from_states, is_generator, with_states
+from pytensor_onnx.random import generator_of, has_generators, is_generator, state_of
+from pytensor_onnx.rewriting.generators import draw_from_states, with_states
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
 from pytensor_onnx.session import Session, SessionOptions
 

@@ -7,6 +7,9 @@ import copy
 from typing import Any
 
 import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.random.type import RandomType
 
 __all__ = ["generator_of", "state_of"]
 
@@ -82,3 +85,13 @@ def _from_dict(state: dict[str, Any]) -> np.random.Generator:
     bit_generator = getattr(np.random, str(state["bit_generator"]))()
     bit_generator.state = state
     return np.random.Generator(bit_generator)
+
+
+def is_generator(variable: Variable) -> bool:
+    """Return whether a variable holds a random generator."""
+    return isinstance(variable.type, RandomType)
+
+
+def has_generators(fgraph: FunctionGraph) -> bool:
+    """Return whether a function takes or returns random generators, which are states inside."""
+    return any(map(is_generator, (*fgraph.inputs, *fgraph.outputs)))

@@ -12,7 +12,7 @@ from pytensor.tensor.special import LogSoftmax, Softmax
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
-from pytensor_onnx.dispatch.failure import name_failure
+from pytensor_onnx.failures import name_failure
 from pytensor_onnx.folding import fold_last_axis, merge_axes
 from pytensor_onnx.inference import Dim, dims_of, dtype_of
 

@@ -10,8 +10,6 @@ from pytensor_onnx.builder import Builder
 from pytensor_onnx.failures import name_failure
 from pytensor_onnx.rewriting.loop_checks import loop_of_index
 
-__all__ = ["name_failure", "name_indexing", "name_indexing_by_steps"]
-
 _INDEXING = ("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND")
 _OP = "pytensor.op"
 

@@ -5,7 +5,7 @@ from pytensor.graph.basic import Apply
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import onnx_funcify
-from pytensor_onnx.dispatch.failure import name_failure
+from pytensor_onnx.failures import name_failure
 from pytensor_onnx.rewriting.loop_checks import FirstRows, StepCount, StepIndex
 
 

@@ -20,11 +20,12 @@ from pytensor.scan.op import Scan
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import Dim, Dims, constant_ints, dims_of, sizes_in
 from pytensor_onnx.dispatch.basic import convert_inner, onnx_funcify
-from pytensor_onnx.dispatch.failure import name_failure, name_indexing
+from pytensor_onnx.dispatch.failure import name_indexing
 from pytensor_onnx.dispatch.loop_checks import checked_count, first_rows
 from pytensor_onnx.dispatch.scan_buffers import nearest_later
 from pytensor_onnx.dispatch.scan_history import Histories, History
 from pytensor_onnx.dispatch.scan_outputs import Outputs, runs_at_least_once
+from pytensor_onnx.failures import name_failure
 from pytensor_onnx.inference import dtype_of
 from pytensor_onnx.rewriting.loop_checks import StepCount
 

@@ -25,7 +25,8 @@ from pytensor_onnx.functions.random import distributions  # noqa: F401  (registe
 from pytensor_onnx.functions.random.drawing import draw
 from pytensor_onnx.functions.random.ops import state_variable
 from pytensor_onnx.named_dims import lower_named
-from pytensor_onnx.random import generator_of, state_of
+from pytensor_onnx.random import generator_of, has_generators, is_generator, state_of
+from pytensor_onnx.rewriting.inner_graphs import loop_like
 
 
 class StateOf(Op):
@@ -63,11 +64,6 @@ class GeneratorOf(Op):
     def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
         """Make the generator."""
         outputs[0][0] = generator_of(inputs[0])
-
-
-def is_generator(variable: Variable) -> bool:
-    """Return whether a variable holds a random generator."""
-    return isinstance(variable.type, RandomType)
 
 
 @graph_rewriter
@@ -182,18 +178,7 @@ def _scan_of_states(op: Scan, outer: list[Variable]) -> list[Variable]:
     inner = op.fgraph.unfreeze()
     draw_from_states.rewrite(inner)
     inner = with_states(inner)
-    new = Scan(
-        inner.inputs,
-        inner.outputs,
-        op.info,
-        mode=op.mode,
-        truncate_gradient=op.truncate_gradient,
-        name=op.name,
-        profile=op.profile,
-        allow_gc=op.allow_gc,
-        strict=op.strict,
-    )
-    outputs: list[Variable] = new.make_node(*outer).outputs
+    outputs: list[Variable] = loop_like(op, inner.inputs, inner.outputs).make_node(*outer).outputs
     return outputs
 
 
@@ -205,7 +190,7 @@ def with_states(fgraph: FunctionGraph) -> FunctionGraph:
     fgraph
         Graph that `draw_from_states` has been applied to.
     """
-    if not any(map(is_generator, [*fgraph.inputs, *fgraph.outputs])):
+    if not has_generators(fgraph):
         return fgraph
     inputs = []
     for variable in list(fgraph.inputs):

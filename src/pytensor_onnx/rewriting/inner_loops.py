@@ -6,6 +6,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import in2out, node_rewriter
 from pytensor.scan.op import Scan
 
+from pytensor_onnx.rewriting.inner_graphs import loop_like
 from pytensor_onnx.rewriting.loop_lengths import BEFORE_PUSHING_OUT, check_lengths
 from pytensor_onnx.rewriting.loop_reads import check_read_step
 
@@ -34,16 +35,7 @@ def check_inner_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     inner = op.fgraph.unfreeze()
     for check in (check_inner_loops, check_read_step, check_lengths):
         in2out(check, ignore_newtrees=True).rewrite(inner)
-    loop = Scan(
-        inner.inputs,
-        inner.outputs,
-        op.info,
-        mode=op.mode,
-        profile=op.profile,
-        truncate_gradient=op.truncate_gradient,
-        name=op.name,
-        allow_gc=op.allow_gc,
-    )
+    loop = loop_like(op, inner.inputs, inner.outputs)
     return loop(*node.inputs, return_list=True)
 
 

@@ -20,6 +20,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.rewriting.batches import takes_a_loop
+from pytensor_onnx.rewriting.inner_graphs import loop_like
 from pytensor_onnx.rewriting.loop_buffers import has_length, unwrapped
 
 
@@ -97,16 +98,8 @@ def _with_sequences(
     elements = {old: old.type(name=old.name) for old in sequences}
     inputs = [*elements.values(), *inner.inputs]
     outputs = clone_replace(inner.outputs, replace=elements)
-    scan = Scan(
-        inputs,
-        outputs,
-        replace(op.info, n_seqs=op.info.n_seqs + len(sequences)),
-        mode=op.mode,
-        profile=op.profile,
-        truncate_gradient=op.truncate_gradient,
-        name=op.name,
-        allow_gc=op.allow_gc,
-    )
+    info = replace(op.info, n_seqs=op.info.n_seqs + len(sequences))
+    scan = loop_like(op, inputs, outputs, info)
     n_steps, *others = node.inputs
     results = scan(n_steps, *sequences.values(), *others, return_list=True)
     return dict(zip(node.outputs, results, strict=True))
