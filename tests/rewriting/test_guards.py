@@ -28,6 +28,14 @@ def test_other_divisions_by_one_leave_no_node():
     assert sorted(op_types(program)) == ["Abs", "Neg"]
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int32", "float32"])
+@pytest.mark.parametrize("one", [np.int64(1), np.float64(1)])
+def test_one_over_a_number_has_the_precision_of_the_quotient(one, dtype):
+    x = pt.vector("x", dtype=dtype)
+    quotient = pt.constant(np.array([one])) / x
+    compare_onnx_and_py([x], quotient, [np.array([3, 7, 0, 1], dtype)], rtol=1e-15)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 def test_a_known_quotient_is_the_one_of_its_operands(dtype):
     k = pt.constant(np.array([0, 2], dtype))

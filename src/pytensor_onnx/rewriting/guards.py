@@ -10,11 +10,12 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
 from pytensor.graph.rewriting.db import TopoDB
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
-from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, int_div
+from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, int_div, reciprocal
 from pytensor.tensor.rewriting.extra_ops import local_Unique_lift
 from pytensor.tensor.rewriting.math import (
     local_careduce_of_alloc,
     local_div_by_one,
+    local_div_to_reciprocal,
     local_mul_specialize,
     local_zero_div,
 )
@@ -57,6 +58,11 @@ def register_guarded(
 def divides_exactly(node: Apply) -> bool:
     """Return whether a division by one changes nothing: a floor division of floats rounds."""
     return node.op != int_div or not node.outputs[0].type.dtype.startswith("float")
+
+
+def has_wide_reciprocal(node: Apply) -> bool:
+    """Return whether ``1 / x`` has the dtype of the reciprocal: that of a uint8 is a float32."""
+    return reciprocal(node.inputs[1]).type.dtype == node.outputs[0].type.dtype
 
 
 def may_be_taken_early(node: Apply) -> bool:
@@ -139,6 +145,7 @@ def may_be_broadcast(operands: Sequence[Variable]) -> bool:
 
 register_guarded(local_div_by_one, ["canonicalize"], divides_exactly)
 register_guarded(local_zero_div, ["canonicalize", "specialize"], has_unknown_operand)
+register_guarded(local_div_to_reciprocal, ["specialize"], has_wide_reciprocal)
 # Before negations become products, and what is known is computed.
 register_guarded(local_max_to_min, ["useless"], is_integer)
 register_guarded(

@@ -19,6 +19,7 @@ INCOMPATIBLE = (
     "selection_dot_to_indexing",
     # The place of these is taken by those of `guards`.
     "local_div_by_one",
+    "local_div_to_reciprocal",
     "local_zero_div",
     "local_mul_specialize",
     "local_Unique_lift",
