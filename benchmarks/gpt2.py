@@ -1,5 +1,10 @@
-"""A small GPT-2 of pytensor-ml in mode ONNX against PyTensor's other backends."""
+"""A small GPT-2 of pytensor-ml in PyTensor's modes and, where there is one, in PyTorch.
 
+PyTorch may live in an environment of its own: ``python -m benchmarks.gpt2 --torch PYTHON``.
+"""
+
+import argparse
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -9,6 +14,7 @@ import pytensor.tensor as pt
 
 from benchmarks.modes import Case, compare
 from benchmarks.timing import Table
+from benchmarks.torch_process import in_torch
 from pytensor_onnx import export_onnx
 from pytensor_onnx.ml import decoding_step
 
@@ -23,10 +29,13 @@ CONFIG = {
 }
 LENGTH = 64
 BATCH = 4
+RATE = 1e-3
 ROUNDS = 20
 
 
-def measure(config: dict[str, Any] = CONFIG, rounds: int = ROUNDS) -> Table:
+def measure(
+    config: dict[str, Any] = CONFIG, rounds: int = ROUNDS, torch: Path | None = None
+) -> Table:
     """Time the logits of a text, one token more, a training step, and the first of each."""
     from pytensor_ml.models import build_from_config
     from pytensor_ml.pytensorf import collect_trainable_params
@@ -44,19 +53,22 @@ def measure(config: dict[str, Any] = CONFIG, rounds: int = ROUNDS) -> Table:
     chosen = pt.special.log_softmax(logits[:, :-1], axis=-1)
     rows = chosen.reshape((-1, config["vocab_size"]))
     loss = -rows[pt.arange(rows.shape[0]), ids[:, 1:].flatten()].mean()
-    rate = np.float32(1e-3)
+    rate = np.float32(RATE)
     updates = [(w, w - rate * g) for w, g in zip(weights, pt.grad(loss, weights), strict=True)]
+    cases = {
+        "text": Case([ids], logits, [text[:1]]),
+        "next token": Case(step.inputs, step.outputs, [text[:1, :1], *past]),
+        "training step": Case([ids], loss, [text], updates),
+    }
+    built_from = {"config": config, "length": LENGTH, "batch": BATCH, "rate": RATE}
     table = compare(
         "GPT-2, small",
-        {
-            "text": Case([ids], logits, [text[:1]]),
-            "next token": Case(step.inputs, step.outputs, [text[:1, :1], *past]),
-            "training step": Case([ids], loss, [text], updates),
-        },
+        cases,
         note=f"{size / 1e6:.1f} million parameters in float32: {config['n_layer']} blocks of width "
         f"{config['n_embd']}. A text has {LENGTH} tokens; the next token takes keys and values of "
         f"{LENGTH} tokens before it; a step of gradient descent takes {BATCH} texts.",
         rounds=rounds,
+        others=in_torch("gpt2", [*cases], torch, **built_from),
     )
     start = perf_counter()
     program = export_onnx(logits)
@@ -68,4 +80,6 @@ def measure(config: dict[str, Any] = CONFIG, rounds: int = ROUNDS) -> Table:
 
 
 if __name__ == "__main__":
-    measure().show()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--torch", type=Path, help="a Python that has PyTorch; else this one")
+    measure(torch=parser.parse_args().torch).show()

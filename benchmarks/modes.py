@@ -14,7 +14,7 @@ from pytensor.graph.replace import clone_replace
 from benchmarks.timing import Table, interleaved
 
 PACKAGES = {"ONNX": "onnxruntime", "NUMBA": "numba", "JAX": "jax"}
-"""The modes, and what each needs; `resnet18` measures PyTorch itself as well."""
+"""The modes, and what each needs."""
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from benchmarks.modes import Case, compare
 from benchmarks.timing import Table
-from benchmarks.torch_process import TorchProcess
+from benchmarks.torch_process import in_torch
 from pytensor_onnx import export_onnx, nn
 
 SIZE = 64
@@ -89,24 +89,18 @@ def measure(
     updates = [(w, w - rate * g) for w, g in zip(weights, pt.grad(loss, weights), strict=True)]
     count = sum(w.get_value(borrow=True).size for w in weights)
 
-    others = {}
-    process = TorchProcess.start(torch)
-    if process is not None:
-        process.send(blocks=BLOCKS, classes=CLASSES, rate=RATE, size=size, batch=batch)
-        others["PyTorch"] = {
-            what: lambda what=what: process.send(what=what)
-            for what in ("prediction", "training step")
-        }
+    cases = {
+        "prediction": Case([one], prediction, [values[:1]]),
+        "training step": Case([images, labels], loss, [values, classes], updates),
+    }
+    built_from = {"blocks": BLOCKS, "classes": CLASSES, "rate": RATE, "size": size, "batch": batch}
     table = compare(
         f"ResNet-18 at {size}x{size}",
-        {
-            "prediction": Case([one], prediction, [values[:1]]),
-            "training step": Case([images, labels], loss, [values, classes], updates),
-        },
+        cases,
         note=f"{count / 1e6:.1f} million parameters in float32, batch norms folded; a prediction "
         f"is of one image, a step of gradient descent of {batch}.",
         rounds=rounds,
-        others=others,
+        others=in_torch("resnet18", [*cases], torch, **built_from),
     )
     start = perf_counter()
     program = export_onnx([one], prediction)

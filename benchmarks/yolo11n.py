@@ -1,6 +1,7 @@
 """YOLO11n at 320x320: the example's file against the form in which other exporters write it.
 
-``python -m benchmarks.yolo11n --modes`` compares PyTensor's modes; Numba compiles for minutes.
+``python -m benchmarks.yolo11n --modes`` compares PyTensor's modes and, where there is one, PyTorch,
+which may live in an environment of its own: ``--torch PYTHON``. Numba compiles for minutes.
 """
 
 import argparse
@@ -15,12 +16,14 @@ import pytensor.tensor as pt
 
 from benchmarks.modes import Case, compare
 from benchmarks.timing import Table, interleaved
+from benchmarks.torch_process import in_torch
 from benchmarks.yolo11n_reference import reference_model
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "yolo11n"))
 SIZE = 320
 THREADS = 2
-TRAINED = {"size": 64, "batch": 2}
+TRAINED_SIZE, BATCH = 64, 2
+RATE = 1e-3
 ROUNDS = 10
 
 
@@ -58,11 +61,11 @@ def measure() -> Table:
     return table
 
 
-def measure_modes(size: int = SIZE, rounds: int = ROUNDS) -> Table:
+def measure_modes(size: int = SIZE, rounds: int = ROUNDS, torch: Path | None = None) -> Table:
     """Time a prediction and a training step in PyTensor's modes, and the first of each."""
     from loss import assign, detection_loss, target_variables
     from model import Yolo11n
-    from train import descent, synthetic_images
+    from train import MOMENTUM, descent, synthetic_images
     from weights import initial_weights
 
     predicting, training = Yolo11n(), Yolo11n(training=True)
@@ -70,31 +73,35 @@ def measure_modes(size: int = SIZE, rounds: int = ROUNDS) -> Table:
     for model in (predicting, training):
         model.state.set_values(weights)
     image = pt.tensor("image", shape=(1, 3, size, size), dtype="float32")
-    side, batch = TRAINED["size"], TRAINED["batch"]
-    images = pt.tensor("images", shape=(batch, 3, side, side), dtype="float32")
+    side = TRAINED_SIZE
+    images = pt.tensor("images", shape=(BATCH, 3, side, side), dtype="float32")
     targets = target_variables()
     loss = detection_loss(training.detect, training(images), targets, side, side)
-    updates = training.state.updates | descent(loss, training.state.trainable, 1e-3)
-    pictures, objects = synthetic_images(batch, side)
+    updates = training.state.updates | descent(loss, training.state.trainable, RATE)
+    pictures, objects = synthetic_images(BATCH, side)
     assigned = assign(objects, side, side)
     names = ("assigned", "corners", "bins", "classes")
+    cases = {
+        "prediction": Case(
+            [image],
+            predicting.detect.decode(predicting(image), size, size),
+            [np.random.default_rng(0).random((1, 3, size, size), dtype="float32")],
+        ),
+        "training step": Case(
+            [images, *(getattr(targets, name) for name in names)],
+            loss,
+            [pictures, *(getattr(assigned, name) for name in names)],
+            list(updates.items()),
+        ),
+    }
+    built_from = {"size": size, "trained_size": side, "batch": BATCH}
+    built_from |= {"rate": RATE, "momentum": MOMENTUM}
     return compare(
         f"YOLO11n in PyTensor's modes, {size}x{size}",
-        {
-            "prediction": Case(
-                [image],
-                predicting.detect.decode(predicting(image), size, size),
-                [np.random.default_rng(0).random((1, 3, size, size), dtype="float32")],
-            ),
-            "training step": Case(
-                [images, *(getattr(targets, name) for name in names)],
-                loss,
-                [pictures, *(getattr(assigned, name) for name in names)],
-                list(updates.items()),
-            ),
-        },
-        note=f"A prediction is of one image; a training step of {batch} of {side}x{side}.",
+        cases,
+        note=f"A prediction is of one image; a training step of {BATCH} of {side}x{side}.",
         rounds=rounds,
+        others=in_torch("yolo11n", [*cases], torch, **built_from),
     )
 
 
@@ -115,4 +122,6 @@ class Form:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--modes", action="store_true", help="compare PyTensor's modes")
-    (measure_modes() if parser.parse_args().modes else measure()).show()
+    parser.add_argument("--torch", type=Path, help="a Python that has PyTorch; else this one")
+    given = parser.parse_args()
+    (measure_modes(torch=given.torch) if given.modes else measure()).show()
