@@ -13,7 +13,14 @@ from pytensor_onnx import ONNXProgram, export_onnx
 from tests import coverage_recorder
 
 RELATIVE_TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2}
-PY = Mode("py", "fast_compile")
+PY = Mode("py", None)
+"""The graph as it is written."""
+
+REWRITTEN = Mode("py", "fast_compile")
+"""For graphs that PyTensor cannot compute, or not with accuracy, as they are written."""
+
+# A rewrite that fails is no test that passes.
+pytensor.config.on_opt_error = "raise"
 
 settings.register_profile(
     "repeatable",
@@ -36,6 +43,7 @@ def compare_onnx_and_py(
     rtol: float | None = None,
     atol: float = 0.0,
     signed_zeros: bool = False,
+    reference: Mode = PY,
     **export_options: Any,
 ) -> ONNXProgram:
     """Assert that mode ONNX and the exported model give PyTensor's values, dtypes and shapes.
@@ -50,6 +58,8 @@ def compare_onnx_and_py(
         Tolerances; by default 1e-12, 1e-5 or 1e-2 relative by dtype, and none absolute.
     signed_zeros
         Whether zeros must have the same sign.
+    reference
+        Mode of PyTensor that gives the values.
 
     Returns
     -------
@@ -60,7 +70,9 @@ def compare_onnx_and_py(
     inputs = list(inputs)
     # Inner graphs of Ops would be compiled by a C compiler otherwise.
     with pytensor.config.change_flags(cxx=""), np.errstate(all="ignore"):
-        expected = pytensor.function(inputs, results, mode=PY, on_unused_input="ignore")(*values)
+        expected = pytensor.function(inputs, results, mode=reference, on_unused_input="ignore")(
+            *values
+        )
     in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")(*values)
     program = export_onnx(inputs, results, verify=False, **export_options)
     for found in (in_mode, program(*values)):

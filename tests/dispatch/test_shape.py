@@ -8,7 +8,7 @@ from pytensor.tensor.reshape import join_dims, split_dims
 from pytensor.tensor.shape import Reshape, Shape_i, specify_shape
 
 from pytensor_onnx import compile_onnx
-from tests.conftest import compare_onnx_and_py, op_types
+from tests.conftest import REWRITTEN, compare_onnx_and_py, op_types
 
 DTYPES = [
     "bool",
@@ -155,7 +155,8 @@ def test_axes_are_joined(shape, static):
     results = [join_dims(x, 0, n) for n in (0, 1, 2, 3)] + [join_dims(x, 2, 1), join_dims(x, 3, 0)]
     if 0 not in shape:
         results.append(join_dims(x, 1, 2))
-    program = compare_onnx_and_py([x], results, [array(shape)])
+    # PyTensor's Op itself fails where a size is zero.
+    program = compare_onnx_and_py([x], results, [array(shape)], reference=REWRITTEN)
     if static:
         assert "Shape" not in op_types(program)
 

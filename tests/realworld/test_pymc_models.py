@@ -10,7 +10,7 @@ import pytest
 pm = pytest.importorskip("pymc")
 
 from pytensor_onnx import UnsupportedOpError, export_onnx, export_value_and_grad  # noqa: E402
-from tests.conftest import PY  # noqa: E402
+from tests.conftest import REWRITTEN  # noqa: E402
 from tests.realworld.models import MODELS  # noqa: E402
 
 # What the models need that has no lowering.
@@ -61,7 +61,7 @@ def compare(model: pm.Model, compile_in: Callable[[Any], Callable]) -> None:
     """Assert that what is compiled in mode ONNX returns what it does in Python."""
     in_onnx = compile_in("ONNX")
     with pytensor.config.change_flags(cxx=""):
-        in_python = compile_in(PY)
+        in_python = compile_in(REWRITTEN)
     for point in points(model):
         found, expected = in_onnx(point), in_python(point)
         pairs = (
@@ -119,8 +119,10 @@ def test_log_densities_are_exported_with_their_gradient(name: str) -> None:
     for point in points(model):
         energy, *gradients = program(*(point[v.name] for v in model.value_vars))
         with pytensor.config.change_flags(cxx=""):
-            np.testing.assert_allclose(energy, model.compile_logp(mode=PY)(point), rtol=1e-12)
-            expected = model.compile_dlogp(mode=PY)(point)
+            np.testing.assert_allclose(
+                energy, model.compile_logp(mode=REWRITTEN)(point), rtol=1e-12
+            )
+            expected = model.compile_dlogp(mode=REWRITTEN)(point)
         found = np.concatenate([np.ravel(gradient) for gradient in gradients])
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 

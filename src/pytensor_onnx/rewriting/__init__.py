@@ -22,13 +22,13 @@ from pytensor_onnx.rewriting import names as names  # registers its rewrite
 from pytensor_onnx.rewriting import norm_layers as norm_layers  # registers its rewrite
 from pytensor_onnx.rewriting import pad_gradients as pad_gradients  # registers its rewrite
 from pytensor_onnx.rewriting import partial_sums as partial_sums  # registers its rewrite
-from pytensor_onnx.rewriting import powers as powers  # registers its rewrite
 from pytensor_onnx.rewriting import products as products  # registers its rewrite
 from pytensor_onnx.rewriting import sizes as sizes
 from pytensor_onnx.rewriting import spatial_layers as spatial_layers  # registers its rewrite
 from pytensor_onnx.rewriting import structured_products as structured_products  # registers its own
 from pytensor_onnx.rewriting import upsampling as upsampling  # registers its rewrite
 from pytensor_onnx.rewriting import whole_quotients as whole_quotients  # registers its rewrite
+from pytensor_onnx.rewriting import widening as widening  # registers its rewrite
 from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx
 
 __all__ = ["ONNX_QUERY", "register_onnx", "rewrite_for_onnx"]

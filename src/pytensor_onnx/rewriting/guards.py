@@ -7,16 +7,23 @@ import numpy as np
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
 from pytensor.graph.rewriting.db import TopoDB
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
-from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, int_div, reciprocal
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, add, int_div, mul, sub, true_div
 from pytensor.tensor.rewriting.extra_ops import local_Unique_lift
 from pytensor.tensor.rewriting.math import (
     local_careduce_of_alloc,
     local_div_by_one,
-    local_div_to_reciprocal,
+    local_log1p,
     local_mul_specialize,
+    local_neg_to_mul,
+    local_reciprocal_canon,
+    local_sum_of_neg_to_neg_of_sum,
+    local_sum_prod_of_mul_or_div,
     local_zero_div,
 )
 from pytensor.tensor.rewriting.shape import local_useless_reshape
@@ -25,9 +32,10 @@ from pytensor.tensor.rewriting.subtensor_lift import (
     local_extract_diag_lift,
     local_extract_diag_of_alloc_diag,
     local_extract_diag_of_eye,
+    local_subtensor_of_batch_dims,
 )
 from pytensor.tensor.rewriting.uncanonicalize import local_max_to_min
-from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
 
 def register_guarded(
@@ -58,11 +66,6 @@ def register_guarded(
 def divides_exactly(node: Apply) -> bool:
     """Return whether a division by one changes nothing: a floor division of floats rounds."""
     return node.op != int_div or not node.outputs[0].type.dtype.startswith("float")
-
-
-def has_wide_reciprocal(node: Apply) -> bool:
-    """Return whether ``1 / x`` has the dtype of the reciprocal: that of a uint8 is a float32."""
-    return reciprocal(node.inputs[1]).type.dtype == node.outputs[0].type.dtype
 
 
 def may_be_taken_early(node: Apply) -> bool:
@@ -124,6 +127,76 @@ def may_be_reduced_once(node: Apply) -> bool:
     return is_sum or isinstance(node.op, Prod | ProdWithoutZeros)
 
 
+def is_log_of_one_plus(node: Apply) -> bool:
+    """Return whether ``log`` is of one and a float: integers wrap around, and near one is not one.
+
+    PyTensor takes all constants up to ten units in the last place away for one.
+    """
+    x = node.inputs[0]
+    if x.owner is None or x.owner.op not in (add, sub) or not x.type.dtype.startswith("float"):
+        return False
+    constants = [operand.data for operand in x.owner.inputs if isinstance(operand, Constant)]
+    return bool(constants) and bool(np.all(sum(constants) == 1))
+
+
+def sums_floats(node: Apply) -> bool:
+    """Return whether a sum is of floats: the negative of an integer may wrap around before it."""
+    return node.inputs[0].type.dtype.startswith("float")
+
+
+def has_minus_one(node: Apply) -> bool:
+    """Return whether a dtype has the -1 that PyTensor multiplies by, without which it complains."""
+    return node.inputs[0].type.dtype.startswith(("int", "float"))
+
+
+def is_wide_float(node: Apply) -> bool:
+    """Return whether a power with the float exponent that PyTensor takes has the same dtype."""
+    return node.inputs[0].type.dtype in ("float32", "float64")
+
+
+def reads_cells_that_exist(node: Apply) -> bool:
+    """Return whether an axis of length one is read where it has its cell: PyTensor takes no other.
+
+    An index that is dropped fails no more where it is wrong.
+    """
+    x, *indices = node.inputs
+    if x.owner is None or not isinstance(x.owner.op, Elemwise | Blockwise):
+        return False
+    ones = zip(*(operand.type.broadcastable for operand in x.owner.inputs), strict=False)
+    read = indices_from_subtensor(indices, node.op.idx_list)
+    for has_one, index in zip(map(all, ones), read, strict=False):
+        is_first = isinstance(index, Constant) and np.isin(index.data, (0, -1)).all()
+        if has_one and not isinstance(index, slice) and not is_first:
+            return False
+    return True
+
+
+def has_common_factor(node: Apply) -> bool:
+    """Return whether a factor or divisor may be taken out of a sum.
+
+    Integers of a product may wrap around before they are added up, and float16 overflows in the
+    sum. A sum of no numbers is zero, whatever the factor. Powers of a factor of a product may
+    overflow where the product does not.
+    """
+    x, axes = node.inputs[0], node.op.axis
+    dtypes = {x.type.dtype, node.outputs[0].type.dtype}
+    is_product = x.owner is not None and x.owner.op in (mul, true_div)
+    if not isinstance(node.op, Sum) or not is_product or not dtypes <= {"float32", "float64"}:
+        return False
+    sizes = x.type.shape if axes is None else [x.type.shape[axis] for axis in axes]
+    if all(sizes):
+        return True
+    axes = range(x.type.ndim) if axes is None else axes
+    factors = x.owner.inputs[1:] if x.owner.op == true_div else x.owner.inputs
+    outer = [f for f in factors if all(f.type.broadcastable[axis] for axis in axes)]
+    return all(isinstance(f, Constant) and _is_usual(f, x.owner.op) for f in outer)
+
+
+def _is_usual(factor: Constant, op: Op) -> bool:
+    with np.errstate(divide="ignore"):
+        return bool(np.isfinite(1 / factor.data if op == true_div else factor.data).all())
+
+
 def is_integer(node: Apply) -> bool:
     """Return whether a result is an integer: ``-x`` has no place for the smallest one."""
     return node.outputs[0].type.dtype.startswith("int")
@@ -145,7 +218,6 @@ def may_be_broadcast(operands: Sequence[Variable]) -> bool:
 
 register_guarded(local_div_by_one, ["canonicalize"], divides_exactly)
 register_guarded(local_zero_div, ["canonicalize", "specialize"], has_unknown_operand)
-register_guarded(local_div_to_reciprocal, ["specialize"], has_wide_reciprocal)
 # Before negations become products, and what is known is computed.
 register_guarded(local_max_to_min, ["useless"], is_integer)
 register_guarded(
@@ -157,6 +229,14 @@ register_guarded(
 register_guarded(local_Unique_lift, ["useless", "canonicalize"], is_known_to_take_elements)
 register_guarded(local_mul_specialize, ["specialize"], lambda node: may_be_broadcast(node.inputs))
 register_guarded(local_careduce_of_alloc, ["specialize"], may_be_reduced_once)
+register_guarded(local_sum_prod_of_mul_or_div, ["specialize"], has_common_factor)
+register_guarded(local_sum_of_neg_to_neg_of_sum, ["specialize"], sums_floats)
+register_guarded(local_neg_to_mul, ["canonicalize"], has_minus_one)
+register_guarded(local_reciprocal_canon, ["canonicalize"], is_wide_float)
+register_guarded(local_log1p, ["stabilize", "specialize"], is_log_of_one_plus)
+register_guarded(
+    local_subtensor_of_batch_dims, ["canonicalize", "specialize"], reads_cells_that_exist
+)
 for _step in (
     local_extract_diag_of_alloc_diag,
     local_extract_diag_of_eye,

@@ -1,0 +1,36 @@
+"""Operands get the dtype of the result before PyTensor rewrites what is computed of them."""
+
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.scalar.basic import Add, Mul, Pow, Sub, TrueDiv
+from pytensor.tensor.basic import cast, constant
+from pytensor.tensor.elemwise import Elemwise
+
+
+@node_rewriter([Elemwise])
+def widen_operands(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Cast the operands of arithmetic to the dtype of the result, of a power the base.
+
+    PyTensor's own rewrites compute with an operand as it is, which wraps around and rounds: of a
+    uint8 they make ``-x`` for ``0.0 - x``, the float32 ``log1p(x)`` for ``log(1.0 + x)``, and an
+    int16 for its square.
+    """
+    if not isinstance(node.op.scalar_op, Add | Mul | Pow | Sub | TrueDiv):
+        return None
+    dtype = node.outputs[0].type.dtype
+    count = 1 if isinstance(node.op.scalar_op, Pow) else len(node.inputs)
+    operands, rest = node.inputs[:count], node.inputs[count:]
+    if all(x.type.dtype == dtype for x in operands):
+        return None
+    return [node.op(*(_widened(x, dtype) for x in operands), *rest)]
+
+
+def _widened(x: Variable, dtype: str) -> Variable:
+    if isinstance(x, Constant) and x.type.dtype != dtype:
+        return constant(x.data.astype(dtype), name=x.name)
+    return cast(x, dtype)
+
+
+optdb.register("onnx_widen_operands", dfs_rewriter(widen_operands), "onnx", position=-0.01)
