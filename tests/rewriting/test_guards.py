@@ -52,6 +52,12 @@ def test_without_elements_a_size_may_change():
     assert [a.shape for a in found] == [(1, 0), (0, 0), (1, 0)]
 
 
+def test_a_size_beside_a_zero_is_not_computed():
+    x, n = pt.vector("x", shape=(0,)), pt.lvector("n")
+    y = pt.split_dims(x, axis=0, shape=(n.shape[0], 3, 0))
+    compare_onnx_and_py([x, n], [y[-1:2], y.shape[0]], [np.zeros(0), np.arange(3)])
+
+
 def test_a_reshape_to_the_own_shape_leaves_no_node():
     x = pt.matrix("x")
     program = compare_onnx_and_py([x], pt.reshape(abs(x), x.shape), [np.ones((2, 3))])

@@ -26,6 +26,7 @@ from pytensor.tensor.rewriting.math import (
     local_sum_prod_of_mul_or_div,
     local_zero_div,
 )
+from pytensor.tensor.rewriting.reshape import local_split_dims
 from pytensor.tensor.rewriting.shape import local_useless_reshape
 from pytensor.tensor.rewriting.subtensor import local_read_of_write_same_indices
 from pytensor.tensor.rewriting.subtensor_lift import (
@@ -86,7 +87,7 @@ def may_be_taken_early(node: Apply) -> bool:
 def is_known_to_have_elements(node: Apply) -> bool:
     """Return whether no size of a result is zero by its type.
 
-    Where all sizes but one agree, that one agrees as well: not if their product is zero.
+    Where all sizes but one agree, or are known, that one does too: not if their product is zero.
     """
     return 0 not in node.outputs[0].type.shape
 
@@ -223,6 +224,7 @@ register_guarded(local_max_to_min, ["useless"], is_integer)
 register_guarded(
     local_useless_reshape, ["useless", "canonicalize", "specialize"], is_known_to_have_elements
 )
+register_guarded(local_split_dims, ["canonicalize"], is_known_to_have_elements)
 register_guarded(
     local_read_of_write_same_indices, ["canonicalize", "specialize"], reads_what_was_set
 )

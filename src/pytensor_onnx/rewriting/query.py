@@ -23,6 +23,7 @@ INCOMPATIBLE = (
     "local_mul_specialize",
     "local_Unique_lift",
     "local_useless_reshape",
+    "local_split_dims",
     "local_read_of_write_same_indices",
     "local_careduce_of_alloc",
     "local_sum_prod_of_mul_or_div",
