@@ -514,6 +514,16 @@ def test_picking_one_element_of_each_row_needs_no_counting():
     assert not {"Range", "Concat", "Expand"} & set(op_types(program))
 
 
+@pytest.mark.parametrize(
+    "mask", [np.zeros(0, bool), np.array([True, True]), np.array([False, True])]
+)
+def test_a_mask_beside_a_number_selects_rows_of_one_column(mask):
+    x, n = pt.tensor("x", shape=(len(mask), 2)), int(mask.sum())
+    y = pt.vector("y")
+    results = [x[mask, -1], x[mask, 0].set(y), x[mask, -2].inc(y)]
+    compare_onnx_and_py([x, y], results, [array((len(mask), 2)), array((n,))])
+
+
 def test_a_batch_of_indices_gathers_by_batch():
     value, indices = array((4, 3, 5), "float64"), array((4, 2, 2), "uint8").astype("int64") % 3
     x = tensor("x", value, static=True)

@@ -130,7 +130,8 @@ def rectifier(g: Graph) -> str:
 @operation
 def arctan2(g: Graph) -> str:
     x = g.term(WIDE)
-    return f"pt.arctan2({x}, {g.partner(x, WIDE)})"
+    # The sign of a zero, which sums do not keep alike, would tell 0 from pi.
+    return f"pt.arctan2(pt.switch(pt.eq({x}, 0), 1, {x}), {g.partner(x, WIDE)})"
 
 
 @operation

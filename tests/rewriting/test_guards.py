@@ -38,6 +38,13 @@ def test_a_known_quotient_is_the_one_of_its_operands(dtype):
     np.testing.assert_array_equal(f(), [[nan, nan], [nan, 0], [nan, 1], [nan, np.inf]])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "int64", "uint8"])
+def test_zero_over_zero_is_nan_unless_it_is_an_integer(dtype):
+    x = pt.vector("x", dtype=dtype)
+    zero = pt.constant(np.zeros(1, dtype))
+    compare_onnx_and_py([x], [zero / x, zero // x], [np.array([0, 1, 2], dtype)])
+
+
 def test_the_known_minimum_of_integers_is_the_smallest_one():
     x = pt.constant(np.array([3, -128], "int8"))
     (found,) = pytensor.function([], [pt.min(x)], mode="ONNX")()
@@ -58,10 +65,18 @@ def test_a_size_beside_a_zero_is_not_computed():
     compare_onnx_and_py([x, n], [y[-1:2], y.shape[0]], [np.zeros(0), np.arange(3)])
 
 
+def test_a_size_beside_one_that_may_be_zero_may_change():
+    x, n = pt.matrix("x"), pt.lscalar("n")
+    for shape, length in (((4, 0), 3), ((2, 3), 2)):
+        results = [pt.reshape(x, (n, x.shape[1])), pt.reshape(x.T, (x.shape[1], n))]
+        compare_onnx_and_py([x, n], results, [np.ones(shape), length])
+
+
 def test_a_reshape_to_the_own_shape_leaves_no_node():
     x = pt.matrix("x")
-    program = compare_onnx_and_py([x], pt.reshape(abs(x), x.shape), [np.ones((2, 3))])
-    assert op_types(program) == ["Abs"]
+    for shape in (x.shape, (x.shape[0], x.shape[1]), (x.shape[0], -1)):
+        program = compare_onnx_and_py([x], pt.reshape(abs(x), shape), [np.ones((2, 3))])
+        assert op_types(program) == ["Abs"]
 
 
 @pytest.mark.parametrize("offset", [0, 1, -1, 4])

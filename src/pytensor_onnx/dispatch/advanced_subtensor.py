@@ -178,7 +178,8 @@ def along_axis(
     if len(others) != 1 or (inserted and others[0] != rank - 1):
         return None
     [axis] = others
-    positions = unsqueezed(onnx, arrays[axis], [axis]) if inserted else arrays[axis]
+    missing = range(index_rank - len(onnx.dims(arrays[axis])))
+    positions = unsqueezed(onnx, arrays[axis], [*missing, *([axis] if inserted else [])])
     fitted = _fitted_but(onnx, positions, x, rank, [axis])
     return None if fitted is None else AlongAxis(axis, fitted, inserted)
 

@@ -20,7 +20,11 @@ from pytensor.tensor.rewriting.math import (
     local_sigm_times_exp,
 )
 
-from pytensor_onnx.rewriting.guards import has_unknown_operand, may_be_broadcast
+from pytensor_onnx.rewriting.guards import (
+    has_unknown_operand,
+    is_zero_quotient,
+    may_be_broadcast,
+)
 
 MOST_TERMS = 32
 
@@ -66,7 +70,7 @@ def _canonized(
     canonizer: NodeRewriter, kinds: Kinds, fgraph: FunctionGraph, node: Apply
 ) -> list[Variable] | None:
     (out,) = node.outputs
-    if not has_unknown_operand(node):
+    if not has_unknown_operand(node) or is_zero_quotient(node):
         return None
     # What takes this in is brought into canonical form as a whole.
     if any(_is_of_kind(client, kinds) for client, _ in fgraph.clients[out]):

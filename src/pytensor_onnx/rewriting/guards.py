@@ -27,7 +27,11 @@ from pytensor.tensor.rewriting.math import (
     local_zero_div,
 )
 from pytensor.tensor.rewriting.reshape import local_split_dims
-from pytensor.tensor.rewriting.shape import local_useless_reshape
+from pytensor.tensor.rewriting.shape import (
+    _is_shape_i_of_x,
+    _unpack_shape_vector,
+    local_useless_reshape,
+)
 from pytensor.tensor.rewriting.subtensor import local_read_of_write_same_indices
 from pytensor.tensor.rewriting.subtensor_lift import (
     local_extract_diag_lift,
@@ -87,9 +91,25 @@ def may_be_taken_early(node: Apply) -> bool:
 def is_known_to_have_elements(node: Apply) -> bool:
     """Return whether no size of a result is zero by its type.
 
-    Where all sizes but one agree, or are known, that one does too: not if their product is zero.
+    Where all sizes but one are known, that one is as well: not if their product is zero.
     """
     return 0 not in node.outputs[0].type.shape
+
+
+def keeps_its_sizes(node: Apply) -> bool:
+    """Return whether an array is reshaped to its own sizes.
+
+    Where all sizes but one agree, that one agrees as well: not if their product may be zero.
+    """
+    (x, shape), sizes = node.inputs, node.outputs[0].type.shape
+    if x.type.ndim != len(sizes):
+        return False
+    if 0 not in sizes and sizes.count(None) <= 1:
+        return True
+    return all(
+        _is_shape_i_of_x(size, x, axis) or (isinstance(size, Constant) and size.data == -1)
+        for axis, size in enumerate(_unpack_shape_vector(shape))
+    )
 
 
 def reads_what_was_set(node: Apply) -> bool:
@@ -203,12 +223,23 @@ def is_integer(node: Apply) -> bool:
     return node.outputs[0].type.dtype.startswith("int")
 
 
+def has_zero_quotient(node: Apply) -> bool:
+    """Return whether a zero is the quotient of a zero and anything: 0.0 / 0.0 is NaN."""
+    return has_unknown_operand(node) and not node.outputs[0].type.dtype.startswith("float")
+
+
 def has_unknown_operand(node: Apply) -> bool:
     """Return whether a result is not known: what is known is computed as it is written.
 
-    PyTensor takes the quotient of a zero for zero, and of a number and itself for one.
+    PyTensor takes the quotient of a number and itself for one.
     """
     return not all(isinstance(x, Constant) for x in node.inputs)
+
+
+def is_zero_quotient(node: Apply) -> bool:
+    """Return whether a zero is divided."""
+    dividend = node.inputs[0]
+    return node.op == true_div and isinstance(dividend, Constant) and not np.any(dividend.data)
 
 
 def may_be_broadcast(operands: Sequence[Variable]) -> bool:
@@ -218,12 +249,10 @@ def may_be_broadcast(operands: Sequence[Variable]) -> bool:
 
 
 register_guarded(local_div_by_one, ["canonicalize"], divides_exactly)
-register_guarded(local_zero_div, ["canonicalize", "specialize"], has_unknown_operand)
+register_guarded(local_zero_div, ["canonicalize", "specialize"], has_zero_quotient)
 # Before negations become products, and what is known is computed.
 register_guarded(local_max_to_min, ["useless"], is_integer)
-register_guarded(
-    local_useless_reshape, ["useless", "canonicalize", "specialize"], is_known_to_have_elements
-)
+register_guarded(local_useless_reshape, ["useless", "canonicalize", "specialize"], keeps_its_sizes)
 register_guarded(local_split_dims, ["canonicalize"], is_known_to_have_elements)
 register_guarded(
     local_read_of_write_same_indices, ["canonicalize", "specialize"], reads_what_was_set
