@@ -521,7 +521,7 @@ def test_a_mask_beside_a_number_selects_rows_of_one_column(mask):
     x, n = pt.tensor("x", shape=(len(mask), 2)), int(mask.sum())
     y = pt.vector("y")
     results = [x[mask, -1], x[mask, 0].set(y), x[mask, -2].inc(y)]
-    compare_onnx_and_py([x, y], results, [array((len(mask), 2)), array((n,))])
+    compare_onnx_and_py([x, y], results, [array((len(mask), 2), "float64"), array((n,), "float64")])
 
 
 def test_a_batch_of_indices_gathers_by_batch():
