@@ -65,6 +65,7 @@ def measure_modes(size: int = SIZE, rounds: int = ROUNDS, torch: Path | None = N
     """Time a prediction and a training step in PyTensor's modes, and the first of each."""
     from loss import assign, detection_loss, target_variables
     from model import Yolo11n
+    from numba_calls import unoptimized_calls
     from train import MOMENTUM, descent, synthetic_images
     from weights import initial_weights
 
@@ -96,13 +97,14 @@ def measure_modes(size: int = SIZE, rounds: int = ROUNDS, torch: Path | None = N
     }
     built_from = {"size": size, "trained_size": side, "batch": BATCH}
     built_from |= {"rate": RATE, "momentum": MOMENTUM}
-    return compare(
-        f"YOLO11n in PyTensor's modes, {size}x{size}",
-        cases,
-        note=f"A prediction is of one image; a training step of {BATCH} of {side}x{side}.",
-        rounds=rounds,
-        others=in_torch("yolo11n", [*cases], torch, **built_from),
-    )
+    with unoptimized_calls():
+        return compare(
+            f"YOLO11n in PyTensor's modes, {size}x{size}",
+            cases,
+            note=f"A prediction is of one image; a training step of {BATCH} of {side}x{side}.",
+            rounds=rounds,
+            others=in_torch("yolo11n", [*cases], torch, **built_from),
+        )
 
 
 class Form:

@@ -111,26 +111,53 @@ def test_training_lowers_the_loss(yolo11n):
     assert changed == set(weights) - fixed
 
 
-def trained_block(yolo11n, mode):
-    """Train one block in a mode."""
-    blocks, state = yolo11n.blocks, yolo11n.weights.State(training=True)
-    layer = blocks.Conv(state, "model.0", 3, 4, 3, stride=2)
+def one_block(blocks, state):
+    """Return a convolution with batch norm and activation."""
+    return blocks.Conv(state, "model.0", 3, 4, 3, stride=2)
+
+
+def every_block(blocks, state):
+    """Return a network of each kind of block."""
+    layers = [
+        blocks.Conv(state, "model.0", 3, 16, 3, stride=2),
+        blocks.C3k2(state, "model.1", 16, 16, 4),
+        blocks.C3k2(state, "model.2", 16, 16, 8, deep=True),
+        blocks.SPPF(state, "model.3", 16),
+        blocks.C2PSA(state, "model.4", 16),
+        blocks.PlainConv(state, "model.5", 16, 4),
+    ]
+
+    def network(x):
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    return network
+
+
+def trained(yolo11n, make, mode):
+    """Train a network in a mode, and return the losses and the parameters."""
+    state = yolo11n.weights.State(training=True)
+    network = make(yolo11n.blocks, state)
     state.set_values(yolo11n.weights.initial_weights(state.shapes))
     images = pt.tensor("images", shape=(2, 3, 8, 8), dtype="float32")
     targets = pt.tensor("targets", shape=(2, 4, 4, 4), dtype="float32")
-    loss = ((layer(images) - targets) ** 2).mean()
+    loss = ((network(images) - targets) ** 2).mean()
     updates = state.updates | yolo11n.train.descent(loss, state.trainable, 0.1)
-    step = pytensor.function([images, targets], loss, updates=updates, mode=mode)
     rng = np.random.default_rng(0)
     values = [rng.normal(size=v.type.shape).astype("float32") for v in (images, targets)]
-    return [float(step(*values)) for _ in range(6)], state.values()
+    with yolo11n.numba_calls.unoptimized_calls():
+        step = pytensor.function([images, targets], loss, updates=updates, mode=mode)
+        return [float(step(*values)) for _ in range(6)], state.values()
 
 
 @pytest.mark.slow
-def test_block_learns_alike_in_mode_onnx_and_in_numba(yolo11n):
-    losses, weights = trained_block(yolo11n, "ONNX")
-    expected_losses, expected_weights = trained_block(yolo11n, "NUMBA")
+@pytest.mark.parametrize("make", [one_block, every_block])
+def test_blocks_learn_alike_in_mode_onnx_and_in_numba(yolo11n, make):
+    losses, weights = trained(yolo11n, make, "ONNX")
+    expected_losses, expected_weights = trained(yolo11n, make, "NUMBA")
     assert losses[-1] < 0.8 * losses[0]
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
+    # Each of the six steps rounds to float32 and starts from what the one before it rounded.
     for name, expected in expected_weights.items():
-        np.testing.assert_allclose(weights[name], expected, rtol=0, atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(weights[name], expected, rtol=3e-4, atol=1e-4, err_msg=name)
