@@ -2,6 +2,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
+from pytensor_onnx import PyTensorONNXError, compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 DTYPES = [
@@ -37,3 +38,12 @@ def test_positions_along_all_axes_are_known_to_be_equally_many():
     value = np.arange(12.0).reshape(3, 4)
     program = compare_onnx_and_py([x, mask], x[rows, columns], [value, value % 5 < 2])
     assert "Expand" not in op_types(program)
+
+
+def test_an_array_must_have_as_many_elements_as_there_are_positions():
+    x, n = pt.vector("x", shape=(4,)), pt.lscalar("n")
+    positions = pt.argsort(pt.nonzero_values(x))
+    result = pt.switch(pt.constant(np.array([1, 2])), n, positions)
+    compare_onnx_and_py([x, n], result, [np.array([0.0, 1, 2, 0]), 7])
+    with pytest.raises(PyTensorONNXError):
+        compile_onnx([x, n], result, verify=False)(np.ones(4), 7)

@@ -182,6 +182,13 @@ def test_integers_wrap_around_before_they_are_reduced(reduce):
     compare_onnx_and_py([a, x], [reduce(a * x), reduce(-x)], [np.int8(3), values])
 
 
+def test_magnitudes_and_signs_are_those_of_integers_that_wrapped_around():
+    x, n = pt.vector("x", dtype="int8"), pt.vector("n", dtype="int64")
+    results = [abs(2 * x), abs(x * x), pt.sign(x * x), pt.sign(pt.prod(n))]
+    values = [np.array([100, -100, 12, -128], "int8"), np.array([2**40, 2**40, -3])]
+    compare_onnx_and_py([x, n], results, values)
+
+
 @pytest.mark.parametrize("factor", [2.0, np.inf, np.nan, 0.0])
 @pytest.mark.parametrize("is_known", [True, False])
 def test_the_sum_of_no_multiples_is_zero(factor, is_known):
@@ -237,3 +244,13 @@ def test_numbers_without_a_sign_are_negated_in_silence(capfd):
     compare_onnx_and_py([x, y], [-x, 1 / y], values)
     pytensor.function([x, y], [-x, pt.reciprocal(y)], mode="ONNX")
     assert "Rewrite failure" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [np.s_[::-2], np.s_[:-9:-2], np.s_[-9:1], np.s_[9:0:-1], np.s_[1:], np.s_[:1], np.s_[0:2:2]],
+)
+def test_a_slice_of_one_row_is_the_row_it_begins_with(piece):
+    x = pt.matrix("x", shape=(2, 3))
+    results = [x[piece].flatten(), x[piece].squeeze(0), pt.argmax(x[piece])]
+    compare_onnx_and_py([x], results, [np.array([[4.0, 3, 0], [0, 2, 1]])])

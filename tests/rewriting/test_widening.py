@@ -53,3 +53,9 @@ def test_what_is_cast_for_a_sum_is_cast_once():
     x = pt.vector("x", dtype="uint8")
     program = compare_onnx_and_py([x], np.float64(0.5) - x, [np.array([1, 255], "uint8")])
     assert sorted(op_types(program)) == ["Cast", "Sub"]
+
+
+@pytest.mark.parametrize("function", [pt.reciprocal, pt.sqrt, pt.log, pt.exp])
+def test_a_function_of_integers_is_one_of_what_wrapped_around(function):
+    x = pt.vector("x", dtype="int8")
+    compare_onnx_and_py([x], [function(x * 2), function(x**2)], [np.array([3, 16, 100], "int8")])

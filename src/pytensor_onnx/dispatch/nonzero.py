@@ -59,5 +59,5 @@ def true_count(onnx: Builder, x: ir.Value) -> str:
     ('x_count', 'y_count', 'x_count')
     """
     if _COUNT not in x.meta:
-        x.meta[_COUNT] = onnx.scope.dim_names.unique(f"{x.name or 'nonzero'}_count")
+        x.meta[_COUNT] = onnx.scope.computed_dim(f"{x.name or 'nonzero'}_count")
     return x.meta[_COUNT]

@@ -149,7 +149,7 @@ def lower_non_max_suppression(
 ) -> ir.Value:
     """Emit the operator; how many it selects is known at run time."""
     selected = onnx.NonMaxSuppression(*inputs, center_point_box=int(op.center_point_box))
-    selected.shape = ir.Shape([onnx.scope.dim_names.unique("selected"), 3])
+    selected.shape = ir.Shape([onnx.scope.computed_dim("selected"), 3])
     return selected
 
 

@@ -16,14 +16,19 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, add, int_div, mul, sub, true_div
 from pytensor.tensor.rewriting.extra_ops import local_Unique_lift
 from pytensor.tensor.rewriting.math import (
+    local_abs_lift,
     local_careduce_of_alloc,
     local_div_by_one,
     local_log1p,
     local_mul_specialize,
     local_neg_to_mul,
     local_reciprocal_canon,
+    local_sign_prod,
     local_sum_of_neg_to_neg_of_sum,
     local_sum_prod_of_mul_or_div,
+    local_sumsqr2dot,
+    local_useless_abs,
+    local_useless_sign,
     local_zero_div,
 )
 from pytensor.tensor.rewriting.reshape import local_split_dims
@@ -39,7 +44,7 @@ from pytensor.tensor.rewriting.subtensor_lift import (
     local_extract_diag_of_eye,
     local_subtensor_of_batch_dims,
 )
-from pytensor.tensor.rewriting.uncanonicalize import local_max_to_min
+from pytensor.tensor.rewriting.uncanonicalize import local_dimshuffle_subtensor, local_max_to_min
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
 
@@ -160,8 +165,8 @@ def is_log_of_one_plus(node: Apply) -> bool:
     return bool(constants) and bool(np.all(sum(constants) == 1))
 
 
-def sums_floats(node: Apply) -> bool:
-    """Return whether a sum is of floats: the negative of an integer may wrap around before it."""
+def takes_floats(node: Apply) -> bool:
+    """Return whether an operand is of floats: what integers are computed by may wrap around."""
     return node.inputs[0].type.dtype.startswith("float")
 
 
@@ -190,6 +195,21 @@ def reads_cells_that_exist(node: Apply) -> bool:
         if has_one and not isinstance(index, slice) and not is_first:
             return False
     return True
+
+
+def starts_where_it_says(node: Apply) -> bool:
+    """Return whether slices begin with their start: PyTensor reads that for a slice of one cell.
+
+    A negative start may lie before the first cell, and without one a negative step begins at the
+    last.
+    """
+    source = node.inputs[0].owner
+    if source is None or not isinstance(source.op, Subtensor):
+        return False
+    read = indices_from_subtensor(source.inputs[1:], source.op.idx_list)
+    slices = [index for index in read if isinstance(index, slice)]
+    numbers = [n for s in slices for n in (s.start, s.step) if n is not None]
+    return all(isinstance(n, Constant) and n.data >= 0 for n in numbers)
 
 
 def has_common_factor(node: Apply) -> bool:
@@ -261,10 +281,15 @@ register_guarded(local_Unique_lift, ["useless", "canonicalize"], is_known_to_tak
 register_guarded(local_mul_specialize, ["specialize"], lambda node: may_be_broadcast(node.inputs))
 register_guarded(local_careduce_of_alloc, ["specialize"], may_be_reduced_once)
 register_guarded(local_sum_prod_of_mul_or_div, ["specialize"], has_common_factor)
-register_guarded(local_sum_of_neg_to_neg_of_sum, ["specialize"], sums_floats)
+register_guarded(local_sum_of_neg_to_neg_of_sum, ["specialize"], takes_floats)
+register_guarded(local_sumsqr2dot, ["canonicalize", "specialize"], takes_floats)
+register_guarded(local_abs_lift, ["canonicalize"], takes_floats)
+for _step in (local_useless_abs, local_useless_sign, local_sign_prod):
+    register_guarded(_step, ["canonicalize", "stabilize", "specialize"], takes_floats)
 register_guarded(local_neg_to_mul, ["canonicalize"], has_minus_one)
 register_guarded(local_reciprocal_canon, ["canonicalize"], is_wide_float)
 register_guarded(local_log1p, ["stabilize", "specialize"], is_log_of_one_plus)
+register_guarded(local_dimshuffle_subtensor, ["uncanonicalize"], starts_where_it_says)
 register_guarded(
     local_subtensor_of_batch_dims, ["canonicalize", "specialize"], reads_cells_that_exist
 )

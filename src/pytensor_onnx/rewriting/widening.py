@@ -4,7 +4,15 @@ from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
-from pytensor.scalar.basic import Add, Mul, Pow, Sub, TrueDiv
+from pytensor.scalar.basic import (
+    Add,
+    Cast,
+    Mul,
+    Pow,
+    Sub,
+    TrueDiv,
+    UnaryScalarOp,
+)
 from pytensor.tensor.basic import cast, constant
 from pytensor.tensor.elemwise import Elemwise
 
@@ -15,16 +23,27 @@ def widen_operands(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 
     PyTensor's own rewrites compute with an operand as it is, which wraps around and rounds: of a
     uint8 they make ``-x`` for ``0.0 - x``, the float32 ``log1p(x)`` for ``log(1.0 + x)``, and an
-    int16 for its square.
+    int16 for its square. Across a function of integers that returns floats they simplify what
+    wraps around before it: ``1 / (2 * x)``.
     """
-    if not isinstance(node.op.scalar_op, Add | Mul | Pow | Sub | TrueDiv):
-        return None
     dtype = node.outputs[0].type.dtype
-    count = 1 if isinstance(node.op.scalar_op, Pow) else len(node.inputs)
+    count = _number_of_operands(node, dtype)
     operands, rest = node.inputs[:count], node.inputs[count:]
     if all(x.type.dtype == dtype for x in operands):
         return None
     return [node.op(*(_widened(x, dtype) for x in operands), *rest)]
+
+
+def _number_of_operands(node: Apply, dtype: str) -> int:
+    """Return how many operands, the first ones, are computed with in the dtype of the result."""
+    op = node.op.scalar_op
+    if isinstance(op, Add | Mul | Sub | TrueDiv):
+        return len(node.inputs)
+    if isinstance(op, Pow):
+        return 1
+    is_function = isinstance(op, UnaryScalarOp) and not isinstance(op, Cast)
+    of_integers = node.inputs[0].type.dtype.startswith(("int", "uint", "bool"))
+    return 1 if is_function and of_integers and dtype.startswith("float") else 0
 
 
 def _widened(x: Variable, dtype: str) -> Variable:
