@@ -1,9 +1,23 @@
-"""Run all benchmarks and write `docs/benchmarks.md`: ``python -m benchmarks.run``."""
+"""Run all benchmarks and write `docs/benchmarks.md`: ``python -m benchmarks.run``.
 
+Where PyTorch lives in an environment of its own: ``python -m benchmarks.run --torch PYTHON``.
+"""
+
+import argparse
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 
-from benchmarks import call_overhead, cnn, export_scaling, first_result, loops, yolo11n
+from benchmarks import (
+    call_overhead,
+    cnn,
+    export_scaling,
+    first_result,
+    gpt2,
+    loops,
+    resnet18,
+    yolo11n,
+)
 from benchmarks.timing import environment
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -12,8 +26,8 @@ INTRODUCTION = """\
 
 Each number is the least of several rounds, in which the alternatives take turns; the claim is the
 ratio of two numbers of one run, not the number. `python -m benchmarks.run` in a clone, with the
-extra `pymc` and Numba installed, measures all of this again; each table also has a script of its
-own, such as `python -m benchmarks.call_overhead`.
+extra `pymc`, Numba and JAX installed, measures all of this again; each table also has a script of
+its own, such as `python -m benchmarks.call_overhead`.
 
 {environment}
 """
@@ -21,9 +35,22 @@ own, such as `python -m benchmarks.call_overhead`.
 
 def main() -> None:
     """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--torch", type=Path, help="a Python that has PyTorch; else this one")
+    torch = parser.parse_args().torch
     tables = []
-    for benchmark in (call_overhead, first_result, export_scaling, loops, yolo11n, cnn):
-        table = benchmark.measure()
+    for measure in (
+        call_overhead.measure,
+        first_result.measure,
+        export_scaling.measure,
+        loops.measure,
+        yolo11n.measure,
+        cnn.measure,
+        partial(resnet18.measure, torch=torch),
+        partial(gpt2.measure, torch=torch),
+        partial(yolo11n.measure_modes, torch=torch),
+    ):
+        table = measure()
         table.show()
         tables.append(table.markdown())
     PAGE.parent.mkdir(exist_ok=True)
