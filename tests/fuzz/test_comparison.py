@@ -32,6 +32,14 @@ def test_pytensors_rewrites_excuse_what_infinite_and_nan_become():
             product.compare(lambda _: [np.ones(1)], "")
 
 
+def test_each_element_is_excused_by_itself():
+    with quiet():
+        product = reference("v0 * 0", [np.nan, np.inf])
+        product.compare(lambda _: [np.array([0.0, np.nan])], "")
+        with pytest.raises(Disagreement):
+            product.compare(lambda _: [np.array([0.0, 1.0])], "")
+
+
 def test_each_result_is_excused_by_itself():
     graph = Graph()
     graph.add_leaf("v0", "pt.tensor('v0', shape=(None,))", np.array([np.nan]))

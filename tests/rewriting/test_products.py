@@ -149,3 +149,10 @@ def test_any_einstein_sum_is_that_of_numpy(data, static, dtype):
         program = compile_onnx(inputs, pt.einsum(equation, *inputs), verify=False)
     # PyTensor's Python implementation has no batches without elements.
     assert_same(program(*values), np.einsum(equation, *values), atol=1e-10)
+
+
+def test_gradients_of_products_of_nothing():
+    x, y = pt.vector("x", shape=(0,)), pt.matrix("y", shape=(0, 0))
+    gradient = pt.grad((pt.outer(x, x) * y).sum(), x)
+    program = compare_onnx_and_py([x, y], [gradient, x @ y + x], [np.zeros(0), np.zeros((0, 0))])
+    assert "MatMul" not in op_types(program)
