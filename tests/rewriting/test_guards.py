@@ -254,3 +254,9 @@ def test_a_slice_of_one_row_is_the_row_it_begins_with(piece):
     x = pt.matrix("x", shape=(2, 3))
     results = [x[piece].flatten(), x[piece].squeeze(0), pt.argmax(x[piece])]
     compare_onnx_and_py([x], results, [np.array([[4.0, 3, 0], [0, 2, 1]])])
+
+
+def test_the_sign_of_a_quotient_by_zero_is_that_of_infinity():
+    x = pt.vector("x")
+    values = np.array([0.0, -0.0, 2, -3, np.inf, np.nan])
+    compare_onnx_and_py([x], [pt.sign(1 / x), pt.sign(pt.exp(x) / x)], [values])

@@ -17,6 +17,8 @@ INCOMPATIBLE = (
     # Their place is taken by `structured_products`.
     "dot_diag_to_elemwise",
     "selection_dot_to_indexing",
+    # The sign of 1 / 0 is 1, and not that of 0.
+    "local_sign_div",
     # The place of these is taken by those of `guards`.
     "local_div_by_one",
     "local_zero_div",
