@@ -17,7 +17,7 @@ from pytensor.compile.executor import Function
 from pytensor.compile.mode import get_mode
 
 from pytensor_onnx.executor import ONNXFunction
-from tests.conftest import PY, assert_same
+from tests.conftest import REWRITTEN, assert_same
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -132,7 +132,7 @@ def run(name: str, mode: Any, results: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name: str, results: list[Any]) -> None:
-    expected = run(name, PY, results)
+    expected = run(name, REWRITTEN, results)
     found = run(name, get_mode("ONNX"), results)
     assert len(found) == len(expected) > 0
     if name.endswith("shape_of_variables"):  # It computes them in the order of a set.
