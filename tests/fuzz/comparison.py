@@ -201,7 +201,7 @@ class _Reference:
         others = [self.rewritten, *([self._rewrite(self._constants())] if frozen else [])]
         if isinstance(found, Exception) or isinstance(self.written, Exception):
             return any(self._explains(other, found) for other in others)
-        lists = [other for other in others if not isinstance(other, Exception)]
+        lists = [self.written, *(other for other in others if not isinstance(other, Exception))]
         return all(
             not self._difference(i, self.written[i], found[i])
             or (
@@ -211,13 +211,16 @@ class _Reference:
             for i, term in enumerate(self.terms)
         )
 
-    def _nearest(self, i: int, others: Sequence[list[Any]], found: Any) -> np.ndarray:
-        """Return for each element what is found, if the graph as written or another leads to it."""
-        nearest = np.array(self.written[i])
+    def _nearest(self, i: int, expected: Sequence[list[Any]], found: Any) -> np.ndarray:
+        """Return for each element what is found, if one of the results of its shape is that.
+
+        How many positions of a computed array hold something depends on what NaN becomes as well.
+        """
+        alike = [np.asarray(e[i]) for e in expected if np.shape(e[i]) == np.shape(found)]
+        nearest, *others = alike or [np.asarray(self.written[i])]
         for other in others:
-            if np.shape(other[i]) == nearest.shape == np.shape(found):
-                tolerance = TOLERANCE[self.precisions[i]]
-                nearest = np.where(is_same(found, other[i], tolerance), other[i], nearest)
+            same = is_same(found, other, TOLERANCE[self.precisions[i]])
+            nearest = np.where(same, other, nearest)
         return nearest
 
     def _constants(self) -> dict[Variable, Variable]:

@@ -40,6 +40,20 @@ def test_each_element_is_excused_by_itself():
             product.compare(lambda _: [np.array([0.0, 1.0])], "")
 
 
+def test_a_number_of_positions_that_nan_decides_is_excused():
+    graph = Graph()
+    graph.add_leaf("v0", "pt.tensor('v0', shape=(None,))", np.array([np.inf, 2.0]))
+    with quiet():
+        assert graph.add("v0 - v0")
+        assert graph.add("pt.nonzero(v1)[0]")
+        positions = _Reference(Case(graph, graph.terms[-1:], []), [graph.inputs[0].value])
+        for result in ([0], []):
+            positions.compare(lambda _, result=result: [np.array(result, dtype="int64")], "")
+        for result in ([1], [0, 1]):
+            with pytest.raises(Disagreement):
+                positions.compare(lambda _, result=result: [np.array(result)], "")
+
+
 def test_each_result_is_excused_by_itself():
     graph = Graph()
     graph.add_leaf("v0", "pt.tensor('v0', shape=(None,))", np.array([np.nan]))
