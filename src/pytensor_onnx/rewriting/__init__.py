@@ -9,7 +9,13 @@ from pytensor_onnx.rewriting import canonical_forms as canonical_forms  # regist
 from pytensor_onnx.rewriting import choices as choices  # registers its rewrite
 from pytensor_onnx.rewriting import constants as constants  # registers its rewrite
 from pytensor_onnx.rewriting import generators as generators  # registers its rewrite
-from pytensor_onnx.rewriting import guards as guards  # registers its rewrites
+from pytensor_onnx.rewriting import (
+    guarded_arithmetic as guarded_arithmetic,
+)  # registers its rewrites
+from pytensor_onnx.rewriting import guarded_indexing as guarded_indexing  # registers its rewrites
+from pytensor_onnx.rewriting import (
+    guarded_reductions as guarded_reductions,
+)  # registers its rewrites
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite
 from pytensor_onnx.rewriting import inner_loops as inner_loops  # registers its rewrite
 from pytensor_onnx.rewriting import last_steps as last_steps  # registers its rewrite

@@ -20,7 +20,7 @@ from pytensor.tensor.rewriting.math import (
     local_sigm_times_exp,
 )
 
-from pytensor_onnx.rewriting.guards import (
+from pytensor_onnx.rewriting.guarded_arithmetic import (
     has_unknown_operand,
     is_zero_quotient,
     may_be_broadcast,

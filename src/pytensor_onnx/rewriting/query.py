@@ -6,6 +6,8 @@ from pytensor.graph.rewriting.basic import NodeRewriter, dfs_rewriter
 from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
 from pytensor.tensor.rewriting.basic import constant_folding
 
+from pytensor_onnx.rewriting.guards import GUARDED
+
 REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
 INCOMPATIBLE = (
     "cxx_only",
@@ -19,27 +21,8 @@ INCOMPATIBLE = (
     "selection_dot_to_indexing",
     # The sign of 1 / 0 is 1, and not that of 0.
     "local_sign_div",
-    # The place of these is taken by those of `guards`.
-    "local_div_by_one",
-    "local_zero_div",
-    "local_mul_specialize",
-    "local_Unique_lift",
-    "local_useless_reshape",
-    "local_split_dims",
-    "local_read_of_write_same_indices",
-    "local_careduce_of_alloc",
-    "local_sum_prod_of_mul_or_div",
-    "local_sum_of_neg_to_neg_of_sum",
-    "local_sumsqr2dot",
-    "local_abs_lift",
-    "local_useless_abs",
-    "local_useless_sign",
-    "local_sign_prod",
-    "local_log1p",
-    "local_neg_to_mul",
-    "local_reciprocal_canon",
-    "local_subtensor_of_batch_dims",
-    "local_dimshuffle_subtensor",
+    # The place of these is taken by those that `guards` registers.
+    GUARDED,
     "extract_diag_lift_pass",
     "BlasOpt",
     "fusion",

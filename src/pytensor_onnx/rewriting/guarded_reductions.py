@@ -1,0 +1,83 @@
+"""Reductions that PyTensor simplifies where the result stays what it is."""
+
+import numpy as np
+from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.op import Op
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, mul, true_div
+from pytensor.tensor.rewriting.extra_ops import local_Unique_lift
+from pytensor.tensor.rewriting.math import (
+    local_careduce_of_alloc,
+    local_sum_of_neg_to_neg_of_sum,
+    local_sum_prod_of_mul_or_div,
+    local_sumsqr2dot,
+)
+from pytensor.tensor.rewriting.uncanonicalize import local_max_to_min
+
+from pytensor_onnx.rewriting.guarded_arithmetic import takes_floats
+from pytensor_onnx.rewriting.guards import add_guarded, register_guarded
+
+
+def may_be_reduced_once(node: Apply) -> bool:
+    """Return whether a repeated number may be reduced as one: it may be repeated no times.
+
+    Of no numbers there is no largest one, and none is true. Their sum is zero, which a product with
+    their count is for finite ones only. A result that is cut to an integer is cut at the end.
+    """
+    x, axes = node.inputs[0], node.op.axis
+    if x.owner is None or not isinstance(x.owner.op, Alloc):
+        return False
+    if x.type.dtype.startswith("float") and "int" in node.outputs[0].type.dtype:
+        return False
+    sizes = x.type.shape if axes is None else [x.type.shape[axis] for axis in axes]
+    if all(sizes) or getattr(node.op, "initial", False):
+        return True
+    value = x.owner.inputs[0]
+    is_finite = isinstance(value, Constant) and np.isfinite(value.data).all()
+    is_sum = isinstance(node.op, Sum) and (is_finite or not value.dtype.startswith("float"))
+    return is_sum or isinstance(node.op, Prod | ProdWithoutZeros)
+
+
+def has_common_factor(node: Apply) -> bool:
+    """Return whether a factor or divisor may be taken out of a sum.
+
+    Integers of a product may wrap around before they are added up, and float16 overflows in the
+    sum. A sum of no numbers is zero, whatever the factor. Powers of a factor of a product may
+    overflow where the product does not.
+    """
+    x, axes = node.inputs[0], node.op.axis
+    dtypes = {x.type.dtype, node.outputs[0].type.dtype}
+    is_product = x.owner is not None and x.owner.op in (mul, true_div)
+    if not isinstance(node.op, Sum) or not is_product or not dtypes <= {"float32", "float64"}:
+        return False
+    sizes = x.type.shape if axes is None else [x.type.shape[axis] for axis in axes]
+    if all(sizes):
+        return True
+    axes = range(x.type.ndim) if axes is None else axes
+    factors = x.owner.inputs[1:] if x.owner.op == true_div else x.owner.inputs
+    outer = [f for f in factors if all(f.type.broadcastable[axis] for axis in axes)]
+    return all(isinstance(f, Constant) and _is_usual(f, x.owner.op) for f in outer)
+
+
+def _is_usual(factor: Constant, op: Op) -> bool:
+    with np.errstate(divide="ignore"):
+        return bool(np.isfinite(1 / factor.data if op == true_div else factor.data).all())
+
+
+def is_integer(node: Apply) -> bool:
+    """Return whether a result is an integer: ``-x`` has no place for the smallest one."""
+    return node.outputs[0].type.dtype.startswith("int")
+
+
+def is_known_to_take_elements(node: Apply) -> bool:
+    """Return whether no size of an operand may be zero: repeated no times, it has no values."""
+    return all(node.inputs[0].type.shape)
+
+
+register_guarded(local_careduce_of_alloc, may_be_reduced_once)
+register_guarded(local_sum_prod_of_mul_or_div, has_common_factor)
+register_guarded(local_sum_of_neg_to_neg_of_sum, takes_floats)
+register_guarded(local_sumsqr2dot, takes_floats)
+register_guarded(local_Unique_lift, is_known_to_take_elements)
+# Before negations become products, and what is known is computed.
+add_guarded("useless", local_max_to_min, is_integer)

@@ -1,0 +1,65 @@
+"""Arithmetic gives what the graph as it is written gives: divisions, magnitudes, logarithms."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from tests.conftest import compare_onnx_and_py, op_types
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_a_floor_division_by_one_rounds_floats(dtype):
+    x, one = pt.vector("x", dtype=dtype), pt.constant(np.array([1], "uint8"))
+    values = np.array([-0.5, 1.5, 2, np.inf, np.nan], dtype)
+    compare_onnx_and_py([x], [x // one, x // 1, x // pt.ones_like(x)], [values])
+
+
+def test_other_divisions_by_one_leave_no_node():
+    x, n = pt.vector("x"), pt.lvector("n")
+    program = compare_onnx_and_py([x, n], [-x / 1, abs(n) // 1], [np.ones(2), np.array([-3, 4])])
+    assert sorted(op_types(program)) == ["Abs", "Neg"]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_a_known_quotient_is_the_one_of_its_operands(dtype):
+    x, k = (pt.constant(np.array(numbers, dtype)) for numbers in ([0, 0], [0, 2]))
+    compare_onnx_and_py([], [x / x, x / k, k / k, k / x], [])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int64", "uint8"])
+def test_zero_over_zero_is_nan_unless_it_is_an_integer(dtype):
+    x = pt.vector("x", dtype=dtype)
+    zero = pt.constant(np.zeros(1, dtype))
+    compare_onnx_and_py([x], [zero / x, zero // x], [np.array([0, 1, 2], dtype)])
+
+
+def test_the_sign_of_a_quotient_by_zero_is_that_of_infinity():
+    x = pt.vector("x")
+    values = np.array([0.0, -0.0, 2, -3, np.inf, np.nan])
+    compare_onnx_and_py([x], [pt.sign(1 / x), pt.sign(pt.exp(x) / x)], [values])
+
+
+def test_magnitudes_and_signs_are_those_of_integers_that_wrapped_around():
+    x, n = pt.vector("x", dtype="int8"), pt.vector("n", dtype="int64")
+    results = [abs(2 * x), abs(x * x), pt.sign(x * x), pt.sign(pt.prod(n))]
+    values = [np.array([100, -100, 12, -128], "int8"), np.array([2**40, 2**40, -3])]
+    compare_onnx_and_py([x, n], results, values)
+
+
+def test_the_log_of_a_sum_with_nearly_one_is_not_the_one_with_one():
+    x = pt.vector("x", dtype="float32")
+    near = pt.constant(np.nextafter(np.float32(1), np.float32(2)))
+    one = pt.constant(np.float32(1))
+    values = np.array([0, 1e-9, -1e-9], "float32")
+    program = compare_onnx_and_py([x], pt.log(near + x), [values])
+    assert op_types(program) == ["Add", "Log"]
+    compare_onnx_and_py([x], [pt.log(one + x), pt.log(one - x)], [values[:1]])
+
+
+def test_numbers_without_a_sign_are_negated_in_silence(capfd):
+    x, y = pt.vector("x", dtype="uint8"), pt.vector("y", dtype="float16")
+    values = [np.array([1, 255], "uint8"), np.array([2, 4], "float16")]
+    compare_onnx_and_py([x, y], [-x, 1 / y], values)
+    pytensor.function([x, y], [-x, pt.reciprocal(y)], mode="ONNX")
+    assert "Rewrite failure" not in capfd.readouterr().err
