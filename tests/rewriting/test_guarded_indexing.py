@@ -91,3 +91,10 @@ def test_a_slice_of_one_row_is_the_row_it_begins_with(piece):
     x = pt.matrix("x", shape=(2, 3))
     results = [x[piece].flatten(), x[piece].squeeze(0), pt.argmax(x[piece])]
     compare_onnx_and_py([x], results, [np.array([[4.0, 3, 0], [0, 2, 1]])])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "uint64", "int8"])
+def test_constant_indices_may_go_backwards(dtype):
+    x = pt.matrix("x")
+    results = [x[:, np.array(index, dtype)] for index in ([3, 2], [3, 1], [1, 2, 3], [2])]
+    compare_onnx_and_py([x], results, [np.arange(8.0).reshape(2, 4)])

@@ -11,7 +11,10 @@ from pytensor.tensor.rewriting.shape import (
     _unpack_shape_vector,
     local_useless_reshape,
 )
-from pytensor.tensor.rewriting.subtensor import local_read_of_write_same_indices
+from pytensor.tensor.rewriting.subtensor import (
+    local_adv_idx_to_slice,
+    local_read_of_write_same_indices,
+)
 from pytensor.tensor.rewriting.subtensor_lift import (
     local_extract_diag_lift,
     local_extract_diag_of_alloc_diag,
@@ -57,6 +60,11 @@ def reads_what_was_set(node: Apply) -> bool:
     return isinstance(node.op, Subtensor) or not getattr(
         None if source is None else source.op, "set_instead_of_inc", False
     )
+
+
+def has_no_unsigned_index(node: Apply) -> bool:
+    """Return whether indices may be negated: the step from one to the next is, backwards."""
+    return not any(index.type.dtype.startswith("uint") for index in node.inputs[1:])
 
 
 def reads_cells_that_exist(node: Apply) -> bool:
@@ -109,6 +117,7 @@ def may_be_taken_early(node: Apply) -> bool:
 register_guarded(local_useless_reshape, keeps_its_sizes)
 register_guarded(local_split_dims, is_known_to_have_elements)
 register_guarded(local_read_of_write_same_indices, reads_what_was_set)
+register_guarded(local_adv_idx_to_slice, has_no_unsigned_index)
 register_guarded(local_subtensor_of_batch_dims, reads_cells_that_exist)
 register_guarded(local_dimshuffle_subtensor, starts_where_it_says)
 for _rewrite in (
