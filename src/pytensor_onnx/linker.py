@@ -12,7 +12,7 @@ from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewri
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import dfs_rewriter
+from pytensor.graph.rewriting.basic import in2out
 from pytensor.link.basic import JITLinker
 from pytensor.scan.rewriting.inner_graph import (
     functional_rewrite_scan_inner_graph,
@@ -206,7 +206,7 @@ def _with_constants(fgraph: FunctionGraph, values: Mapping[Variable, Any]) -> Fu
         )
         frozen.replace(inner, constant, import_missing=True)
         frozen.remove_input(frozen.inputs.index(inner))
-    dfs_rewriter(constant_folding).rewrite(frozen)
+    in2out(constant_folding).rewrite(frozen)
     return frozen
 
 

@@ -61,5 +61,5 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
         for function in model.functions.values():
             count += protect_scales(function, scope, in_function=True)
         if count:
-            changes.append(f"factors of {count} float64 matrix products kept in float64")
+            changes.append(f"factors of {count} matrix products kept out of float32 attributes")
     return changes

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
-from tests.conftest import op_types
+from tests.conftest import compare_onnx_and_py, op_types
 
 GRAPHS = {
     "factor after": lambda a, b: 0.1 * (a @ b),
@@ -36,3 +36,19 @@ def test_float32_products_and_unscaled_ones_stay_as_they_are():
     assert op_types(export_onnx([a, b], a @ b)) == ["MatMul"]
     c, d = pt.fmatrices("c", "d")
     assert "MatMul" in op_types(export_onnx([c, d], pt.constant(0.1, dtype="float32") * (c @ d)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("factor", [np.inf, -np.inf, np.nan])
+def test_factors_that_are_not_finite_are_no_attributes(factor, rank, dtype, tmp_path):
+    a, b = (pt.tensor(n, dtype=dtype, shape=(None,) * rank) for n in "ab")
+    number = pt.constant(np.array(factor, dtype))
+    zero = pt.constant(np.array(0, dtype))
+    results = [number * (a @ b), (number * a) @ b, a @ (b / zero)]
+    values = [np.arange(-4, 4).reshape(2, 4)[(None,) * (rank - 2)].astype(dtype) for _ in "ab"]
+    values[1] = values[1].mT
+    for result in results:
+        program = compare_onnx_and_py([a, b], result, values)
+        program.save(tmp_path / "model.onnx")
+        ort.InferenceSession(str(tmp_path / "model.onnx"))

@@ -63,3 +63,11 @@ def test_numbers_without_a_sign_are_negated_in_silence(capfd):
     compare_onnx_and_py([x, y], [-x, 1 / y], values)
     pytensor.function([x, y], [-x, pt.reciprocal(y)], mode="ONNX")
     assert "Rewrite failure" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("dtype", "tiny"), [("float32", 1e-42), ("float64", 1e-310)])
+def test_a_quotient_by_a_tiny_number_is_no_product_with_infinity(dtype, tiny):
+    x, y = pt.vector("x", dtype=dtype), pt.vector("y", dtype=dtype)
+    divisor = pt.constant(np.array(tiny, dtype))
+    values = [np.array([0, tiny, 3 * tiny], dtype), np.array([1, 2, 0.5], dtype)]
+    compare_onnx_and_py([x, y], [x / divisor, y * (x / divisor), 2 * x / divisor], values)

@@ -14,6 +14,12 @@ def test_mean_reads_the_size_it_divides_by(dtype):
         assert sorted(op_types(program)) == ["Cast", "Div", "ReduceSum", "Shape", "Squeeze"]
 
 
+def test_mean_divides_by_a_number_where_the_sizes_are_known():
+    x = pt.tensor("x", shape=(None, 3, 2))
+    program = compare_onnx_and_py([x], x.mean(axis=(1, 2)), [np.arange(12.0).reshape(2, 3, 2)])
+    assert op_types(program) == ["ReduceSum", "Mul"]
+
+
 @pytest.mark.parametrize("position", [0, 1, -1])
 def test_an_element_of_a_cast_vector_is_the_cast_element(position):
     n, m = pt.lscalars("n", "m")

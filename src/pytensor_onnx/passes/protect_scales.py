@@ -1,10 +1,12 @@
-"""Protection of float64 matrix products from runtimes that narrow their constant factors.
+"""Protection of matrix products from runtimes that take in their constant factors.
 
 ONNX Runtime folds a constant factor before or after a MatMul into an attribute of its own fused
-operator. Attributes are float32: a factor of 0.1 comes out wrong by 1.5e-8. A Gemm is left alone,
-and so is a product with a Sum of one operand, which is that operand, between it and the factor.
+operator. Attributes are float32: to a float64 product a factor of 0.1 comes out wrong by 1.5e-8.
+And they have to be finite, or the model is refused. A Gemm is left alone, and so is a product with
+a Sum of one operand, which is that operand, between it and the factor.
 """
 
+import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
@@ -13,7 +15,7 @@ from pytensor_onnx.scope import ModelScope
 
 
 def protect_scales(owner: GraphLike, scope: ModelScope, *, in_function: bool = False) -> int:
-    """Separate float64 matrix products from constant factors that a runtime would narrow.
+    """Separate matrix products from constant factors that are not right as float32 attributes.
 
     Parameters
     ----------
@@ -34,10 +36,10 @@ def protect_scales(owner: GraphLike, scope: ModelScope, *, in_function: bool = F
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
                 count += protect_scales(attribute.as_graph(), scope, in_function=in_function)
-        if node.op_type != "MatMul" or node.domain or node.outputs[0].dtype != ir.DataType.DOUBLE:
+        if node.op_type != "MatMul" or node.domain:
             continue
-        before = [_is_scale(_through_transpose(x)) for x in node.inputs]
-        after = any(_is_scale(user) for user in node.outputs[0].consumers())
+        before = [_is_unfit(_through_transpose(x)) for x in node.inputs]
+        after = any(_is_unfit(user) for user in node.outputs[0].consumers())
         if not any(before) and not after:
             continue
         builder = Builder(scope, in_function=in_function)
@@ -63,10 +65,21 @@ def _through_transpose(value: ir.Value | None) -> ir.Node | None:
     return producer
 
 
-def _is_scale(node: ir.Node | None) -> bool:
-    """Return whether a node multiplies by, or divides by, a single constant."""
+def _is_unfit(node: ir.Node | None) -> bool:
+    """Return whether a node multiplies or divides by a number that is not right as an attribute."""
     if node is None or node.op_type not in ("Mul", "Div"):
         return False
     factors = node.inputs if node.op_type == "Mul" else node.inputs[1:]
     constants = [x.const_value for x in factors if x is not None]
-    return any(constant is not None and constant.size == 1 for constant in constants)
+    return any(
+        constant is not None and constant.size == 1 and not _fits(constant, node.op_type)
+        for constant in constants
+    )
+
+
+def _fits(constant: ir.TensorProtocol, op_type: str) -> bool:
+    if constant.dtype == ir.DataType.DOUBLE:
+        return False
+    number = constant.numpy().astype("float32")
+    with np.errstate(divide="ignore", over="ignore"):
+        return bool(np.isfinite(number if op_type == "Mul" else 1 / number).all())

@@ -22,6 +22,7 @@ from pytensor.tensor.rewriting.math import (
 
 from pytensor_onnx.rewriting.guarded_arithmetic import (
     has_unknown_operand,
+    is_tiny,
     is_zero_quotient,
     may_be_broadcast,
 )
@@ -77,6 +78,8 @@ def _canonized(
         return None
     terms = terms_of(fgraph, out, kinds)
     if terms is None or not may_be_broadcast(terms):
+        return None
+    if kinds == PRODUCTS and any(map(is_tiny, terms)):
         return None
     return canonizer.transform(fgraph, node) or None
 

@@ -46,6 +46,14 @@ def is_zero_quotient(node: Apply) -> bool:
     return node.op == true_div and isinstance(dividend, Constant) and not np.any(dividend.data)
 
 
+def is_tiny(factor: Variable) -> bool:
+    """Return whether a factor is a number whose reciprocal overflows: PyTensor multiplies by it."""
+    if not isinstance(factor, Constant) or not factor.type.dtype.startswith("float"):
+        return False
+    with np.errstate(divide="ignore", over="ignore"):
+        return bool(np.any(np.isinf(1 / factor.data) & (factor.data != 0)))
+
+
 def may_be_broadcast(operands: Sequence[Variable]) -> bool:
     """Return whether known sizes agree: a product with zeros would be zeros of one of the sizes."""
     axes = zip_longest(*(x.type.shape[::-1] for x in operands))

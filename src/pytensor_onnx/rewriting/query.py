@@ -2,7 +2,7 @@
 
 from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import NodeRewriter, dfs_rewriter
+from pytensor.graph.rewriting.basic import NodeRewriter, in2out
 from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
 from pytensor.tensor.rewriting.basic import constant_folding
 
@@ -43,7 +43,7 @@ ONNX_QUERY = RewriteDatabaseQuery(include=["fast_run", *REQUIRED], exclude=list(
 _onnx_db = EquilibriumDB()
 optdb.register("onnx_specialize", _onnx_db, "onnx", position=48)
 # What a rewrite does to a number, to fit it to what it meets, is computed before the conversion.
-optdb.register("onnx_constant_folding", dfs_rewriter(constant_folding), "onnx", position=48.1)
+optdb.register("onnx_constant_folding", in2out(constant_folding), "onnx", position=48.1)
 
 
 def register_onnx[R: NodeRewriter](rewrite: R) -> R:

@@ -3,6 +3,7 @@
 from functools import reduce
 from operator import mul
 
+from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
@@ -15,7 +16,6 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 from pytensor_onnx.rewriting.query import register_onnx
 
 
-@register_onnx
 @node_rewriter([Subtensor])
 def cast_one_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an element of a vector that was made of scalars and cast by the scalar, cast."""
@@ -69,3 +69,7 @@ def multiply_sizes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     if not dtype.startswith(("int", "uint")) or node.outputs[0].type.ndim:
         return None
     return [reduce(mul, [cast(element, dtype) for element in made.inputs])]
+
+
+# Where PyTensor reads the sizes of a shape, so that the product of those that are known is known.
+optdb["canonicalize"].register(cast_one_size.__name__, cast_one_size, "onnx")

@@ -106,7 +106,7 @@ class Profile:
     """
 
     narrows_scales: bool = False
-    """A constant factor of a float64 MatMul is folded into a float32 attribute of a fused one."""
+    """A constant factor of a MatMul is folded into a float32 attribute, which has to be finite."""
 
     float_to_integer_saturates: bool = False
     """Cast of a float outside the range of int32 or int64 saturates, and of NaN gives 0."""
