@@ -12,7 +12,15 @@ from pytensor.scan.op import Scan
 
 from tests.fuzz.implementation import NoReferenceError, as_meant, implementation
 from tests.fuzz.loop_rounding import with_rounding
-from tests.fuzz.rounding import LARGEST_DEVIATION, PRECISIONS, accumulates, is_exact, moved, rounds
+from tests.fuzz.rounding import (
+    LARGEST_DEVIATION,
+    PRECISIONS,
+    accumulates,
+    is_exact,
+    is_on_grid,
+    moved,
+    rounds,
+)
 
 COPIES = 3
 
@@ -94,6 +102,8 @@ class Evaluation:
         perform = implementation(node)
         results = [perform(*_copied(v[0] for v in inputs))]
         determined = all(v in self.exact for v in node.inputs)
+        if accumulates(node):
+            determined &= all(is_on_grid(v[0]) for v in inputs)
         exact = [
             determined and is_exact(node.op, v, value)
             for v, value in zip(outputs, results[0], strict=True)

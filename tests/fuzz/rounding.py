@@ -53,9 +53,8 @@ def accumulates(node: Apply) -> bool:
     """Return whether a node adds floats up, in an order that is open."""
     is_sum = isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add)
     others = (math.Dot, blas.BatchedDot, extra_ops.CumOp)
-    return getattr(node.outputs[0].type, "dtype", "").startswith("float") and (
-        is_sum or isinstance(_core(node.op), others)
-    )
+    takes_floats = getattr(node.inputs[0].type, "dtype", "").startswith("float")
+    return takes_floats and (is_sum or isinstance(_core(node.op), others))
 
 
 def _core(op: Op) -> Op:
@@ -71,9 +70,16 @@ def is_exact(op: Op, variable: Variable, value: Any) -> bool:
         return True
     if not issubclass(type(_core(op)), ARITHMETIC):
         return False
-    step, largest = _GRID[dtype]
-    array = np.asarray(value, dtype="float64")
-    finite = array[np.isfinite(array)]
+    return is_on_grid(value)
+
+
+def is_on_grid(value: Any) -> bool:
+    """Return whether floats are small multiples of a power of two, which are added exactly."""
+    array = np.asarray(value)
+    if array.dtype.kind != "f":
+        return True
+    step, largest = _GRID[str(array.dtype)]
+    finite = array[np.isfinite(array)].astype("float64")
     return bool(np.all(np.abs(finite) < largest) and np.all(finite % step == 0))
 
 

@@ -54,6 +54,25 @@ def test_a_number_of_positions_that_nan_decides_is_excused():
                 positions.compare(lambda _, result=result: [np.array(result)], "")
 
 
+def test_nan_is_excused_in_loops_that_pytensor_rewrites_wrongly():
+    graph = Graph()
+    graph.add_leaf("v0", "pt.tensor('v0', shape=(None,))", np.array([np.nan]))
+    until = "__import__('sys').modules['pytensor.scan.utils'].until(pt.ge(i, 0))"
+    with quiet():
+        assert graph.add("v0 * 0")
+        assert graph.add(
+            f"pytensor.scan(lambda i, y: (0.5 * y + i, {until}), [pt.arange(3)], [v1], "
+            "return_updates=False)[-2:]"
+        )
+        # PyTensor's rewrites give a second step.
+        last = _Reference(Case(graph, graph.terms[-1:], []), [graph.inputs[0].value])
+        assert last.rewritten[0].shape == (2, 1)
+        for result in (0.0, np.nan):
+            last.compare(lambda _, result=result: [np.full((1, 1), result)], "")
+        with pytest.raises(Disagreement):
+            last.compare(lambda _: [np.ones((1, 1))], "")
+
+
 def test_each_result_is_excused_by_itself():
     graph = Graph()
     graph.add_leaf("v0", "pt.tensor('v0', shape=(None,))", np.array([np.nan]))

@@ -42,3 +42,10 @@ def test_rounding_in_the_steps_of_a_loop_counts():
 
     assert rounding(lambda e, y: pt.tanh(e + y)) < 1
     assert rounding(lambda e, y: pt.log(pt.exp(e)) - e + y) > 1
+
+
+def test_a_sum_that_is_cut_to_an_integer_is_rounded_before():
+    x = pt.vector("x")
+    for values, is_known in (([1.5, 1e308, -1e308], False), ([1.5, 1e3, -1e3], True)):
+        result = pt.sum(x, dtype="int64")
+        assert (evaluated({x: np.array(values)}, result).rounding(result) == 0) == is_known

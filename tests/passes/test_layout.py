@@ -82,6 +82,18 @@ def test_bias_that_is_an_input_is_reshaped_not_transposed():
     assert operators.count("Unsqueeze") == 1
 
 
+@pytest.mark.parametrize(
+    ("shape", "perm"), [((3, 6, 1), [2, 1, 0]), ((6, 1, 4), [2, 0, 1]), ((6, 4, 1), [1, 0, 2])]
+)
+def test_operands_of_fewer_axes_may_be_transposed_as_well(shape, perm):
+    w = np.random.default_rng(1).normal(size=shape).astype("float32")
+
+    def network(onnx, x, w):
+        return pooled(onnx, onnx.Add(pooled(onnx, x), onnx.Transpose(w, perm=perm)))
+
+    moved(network, X, w, shapes=[*SHAPES, shape])
+
+
 def test_residual_connections_cancel_with_the_block_and_with_the_input():
     def network(onnx, x):
         for _ in range(3):

@@ -78,7 +78,7 @@ class Walk:
         wide = wide_axes(value, len(perm)) if broadcasts else None
         if wide is None:
             return False
-        order = wide if own is None else [own[a] for a in wide]
+        order = wide if own is None else [own[a - len(perm) + len(own)] for a in wide]
         return order_of(order) == order_of([perm[a] for a in wide])
 
     def takes(self, node: ir.Node) -> bool:
