@@ -289,7 +289,7 @@ def random_network(seed):
         values = [x]
         for _ in range(12):
             y = values[rng.integers(max(0, len(values) - 3), len(values))]
-            kind = rng.integers(9)
+            kind = rng.integers(10)
             if kind < 3:
                 y = pooled(onnx, y)
             elif kind == 3:
@@ -305,6 +305,11 @@ def random_network(seed):
                 y = onnx.Mul(y, onnx.Unsqueeze(reduced, np.array([axis])))
             elif kind == 7:
                 y = onnx.Where(onnx.Greater(y, values[0]), y, onnx.Tanh(y))
+            elif kind == 8:
+                a, b, kept = map(int, rng.permutation(3))
+                reduced = onnx.ReduceMax(onnx.ReduceMax(y, [0], keepdims=0), [a, b], keepdims=1)
+                perm = [b if i == a else a if i == b else kept for i in range(3)]
+                y = onnx.Sub(y, onnx.Transpose(reduced, perm=perm))
             else:
                 y = onnx.Slice(onnx.Concat(y, y, axis=3), [1], [4], [3])
             y.shape = x.shape
