@@ -22,8 +22,8 @@ from pytensor.tensor.rewriting.math import (
 
 from pytensor_onnx.rewriting.guarded_arithmetic import (
     has_unknown_operand,
+    is_divided_zero,
     is_tiny,
-    is_zero_quotient,
     may_be_broadcast,
 )
 
@@ -71,7 +71,7 @@ def _canonized(
     canonizer: NodeRewriter, kinds: Kinds, fgraph: FunctionGraph, node: Apply
 ) -> list[Variable] | None:
     (out,) = node.outputs
-    if not has_unknown_operand(node) or is_zero_quotient(node):
+    if not has_unknown_operand(node):
         return None
     # What takes this in is brought into canonical form as a whole.
     if any(_is_of_kind(client, kinds) for client, _ in fgraph.clients[out]):
@@ -79,7 +79,7 @@ def _canonized(
     terms = terms_of(fgraph, out, kinds)
     if terms is None or not may_be_broadcast(terms):
         return None
-    if kinds == PRODUCTS and any(map(is_tiny, terms)):
+    if kinds == PRODUCTS and any(is_tiny(x) or is_divided_zero(fgraph, x) for x in terms):
         return None
     return canonizer.transform(fgraph, node) or None
 

@@ -5,6 +5,7 @@ from itertools import zip_longest
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.math import add, int_div, sub, true_div
 from pytensor.tensor.rewriting.math import (
     local_abs_lift,
@@ -40,10 +41,11 @@ def has_unknown_operand(node: Apply) -> bool:
     return not all(isinstance(x, Constant) for x in node.inputs)
 
 
-def is_zero_quotient(node: Apply) -> bool:
-    """Return whether a zero is divided."""
-    dividend = node.inputs[0]
-    return node.op == true_div and isinstance(dividend, Constant) and not np.any(dividend.data)
+def is_divided_zero(fgraph: FunctionGraph, factor: Variable) -> bool:
+    """Return whether a factor is a zero that is divided somewhere in a graph: 0.0 / 0.0 is NaN."""
+    if not isinstance(factor, Constant) or np.any(factor.data):
+        return False
+    return any(node.op == true_div and i == 0 for node, i in fgraph.clients[factor])
 
 
 def is_tiny(factor: Variable) -> bool:

@@ -1,4 +1,4 @@
-"""Functions of what narrow integers make with constants are those of the graph as it is written."""
+"""Functions of what numbers make with constants are those of the graph as it is written."""
 
 import numpy as np
 import pytensor
@@ -32,18 +32,23 @@ BINARY = {
     "mod": lambda x, y: x % y,
     "maximum": pt.maximum,
 }
-CONSTANTS = [np.float64(1), np.float64(2), np.float32(0.5), np.int64(3), np.int8(2), np.uint8(1)]
+CONSTANTS = [
+    *(np.float64(0), np.float64(1), np.float64(2), np.float32(0.5)),
+    *(np.int64(3), np.int8(0), np.int8(2), np.uint8(1)),
+]
 VALUES = {
     "bool": [True, False],
     "int8": [100, -100, 12, -128, 1, 3],
     "uint8": [200, 100, 16, 255, 1, 3],
     "int16": [200, -300, 16, -(2**15), 1, 3],
+    "float16": [3.25, -0.75, 7, 0.125, 1, -100, 0],
+    "float64": [3.25, -0.75, 17, 1e-4, 1, -100, 0],
 }
 
 
 @pytest.mark.parametrize("binary", BINARY)
 @pytest.mark.parametrize("dtype", VALUES)
-def test_functions_of_narrow_integers_with_constants(dtype, binary):
+def test_functions_of_what_is_computed_with_constants(dtype, binary):
     x, value = pt.vector("x", dtype=dtype), np.array(VALUES[dtype], dtype)
     results = {}
     for number in CONSTANTS:
