@@ -18,8 +18,10 @@ from tests.fuzz.rounding import (
     accumulates,
     is_exact,
     is_on_grid,
+    loses_signs,
     moved,
     rounds,
+    with_any_signs,
 )
 
 COPIES = 3
@@ -37,7 +39,8 @@ class Evaluation:
     values
         The value of each variable, then its copies.
     exact
-        The variables whose value every right implementation computes to the last bit.
+        The variables whose value every right implementation computes to the last bit, the signs of
+        zeros aside.
     precision
         The narrowest float dtype that each variable depends on, as an index of `PRECISIONS`.
     not_finite
@@ -112,16 +115,17 @@ class Evaluation:
         if is_loop:
             scale = max(map(self._scale, outputs))
             perform = implementation(with_rounding(node, scale, self._rng))
+        moves = accumulates(node) and not all(exact)
         for copy in range(1, 1 + COPIES):
-            arguments = _copied(v[copy] for v in inputs)
-            if not is_loop and (all(exact) or (determined and not accumulates(node))):
+            if not is_loop and not moves and all(v[copy] is v[0] for v in inputs):
                 results.append(results[0])
-            elif accumulates(node):
+                continue
+            arguments = _copied(v[copy] for v in inputs)
+            if moves:
                 # A sum in another order is the sum of numbers a little different.
                 operands = zip(node.inputs, arguments, strict=True)
-                results.append(perform(*(self._moved(a, self._scale(v)) for v, a in operands)))
-            else:
-                results.append(perform(*arguments))
+                arguments = [self._moved(a, self._scale(v)) for v, a in operands]
+            results.append(perform(*arguments))
         if any(
             np.shape(a) != np.shape(b) or np.asarray(a).dtype != np.asarray(b).dtype
             for other in results[1:]
@@ -134,6 +138,8 @@ class Evaluation:
                 self.exact.add(variable)
             elif rounds(node.op):
                 copies[1:] = [self._moved(copy, self._scale(variable)) for copy in copies[1:]]
+            if loses_signs(node.op):
+                copies[1:] = [with_any_signs(copy, self._rng) for copy in copies[1:]]
             self.values[variable] = copies
             if not _is_finite(copies[0]) or not self.not_finite.isdisjoint(node.inputs):
                 self.not_finite.add(variable)

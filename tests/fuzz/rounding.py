@@ -49,6 +49,11 @@ def rounds(op: Op) -> bool:
     return not issubclass(type(_core(op)), SELECTING)
 
 
+def loses_signs(op: Op) -> bool:
+    """Return whether an Op computes anything, with zeros of either sign: see docs/limits.md."""
+    return isinstance(op, Elemwise | CAReduce) or rounds(op)
+
+
 def accumulates(node: Apply) -> bool:
     """Return whether a node adds floats up, in an order that is open."""
     is_sum = isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add)
@@ -90,3 +95,13 @@ def moved(value: Any, scale: float, rng: np.random.Generator) -> Any:
         return value
     factor = 1 + 2 * scale * rng.uniform(-1, 1, size=array.shape)
     return np.asarray(array * factor, dtype=array.dtype)
+
+
+def with_any_signs(value: Any, rng: np.random.Generator) -> Any:
+    """Return floats whose zeros have signs by chance; a value without zeros itself."""
+    array = np.asarray(value)
+    zeros = array == 0
+    if array.dtype.kind != "f" or not zeros.any():
+        return value
+    signs = rng.choice(np.array([-0.0, 0.0], array.dtype), size=array.shape)
+    return np.where(zeros, signs, array)

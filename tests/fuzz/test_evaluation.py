@@ -49,3 +49,14 @@ def test_a_sum_that_is_cut_to_an_integer_is_rounded_before():
     for values, is_known in (([1.5, 1e308, -1e308], False), ([1.5, 1e3, -1e3], True)):
         result = pt.sum(x, dtype="int64")
         assert (evaluated({x: np.array(values)}, result).rounding(result) == 0) == is_known
+
+
+def test_zeros_that_are_computed_have_any_sign():
+    x = pt.vector("x")
+    values = {x: np.array([1.0, -0.0, 0.0, 2.0])}
+    for result, is_known in (
+        (1 / x, True),
+        (pt.maximum(x, 0), True),
+        (1 / pt.maximum(x, 0), False),
+    ):
+        assert (evaluated(values, result).rounding(result) < 1) == is_known
