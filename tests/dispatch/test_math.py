@@ -118,6 +118,15 @@ def test_a_batch_of_empty_products_is_zero(left, right, dtype):
         compare_onnx_and_py([x, y, used], [used * used, x @ y, used + x @ y], values)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint32"])
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_batch_of_products_without_elements_is_as_long_as_its_operands(dtype, size):
+    x = pt.tensor3("x", dtype=dtype)
+    last = pt.constant(np.full((1, 1, 1), 2, dtype)) * x[-1]
+    values = [np.ones((2, size, size), dtype)]
+    compare_onnx_and_py([x], [last @ x, x @ last, last @ last], values)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_ops_of_batches(dtype):
     x, y = pt.tensor3("x", dtype=dtype), pt.tensor3("y", dtype=dtype)

@@ -182,7 +182,8 @@ def empty_product_form(node: ir.Node) -> Callable[[Builder, ir.Node], ir.Value] 
     """Return a form of a MatMul that is zero where the inner dimension is 0, None if it is anyway.
 
     The runtime then writes the first matrix of a batch only, and fails on unsigned integers. A
-    product with a dimension that is then 0 as well has no elements.
+    product with a dimension that is then 0 as well has no elements, but is as short as a batch of
+    one on the left.
     """
     left, right = (dims_of(x) for x in node.inputs)
     inner = [*(left or ())[-1:], *(right or ())[-2:-1]]
@@ -190,7 +191,9 @@ def empty_product_form(node: ir.Node) -> Callable[[Builder, ir.Node], ir.Value] 
         return None
     if node.inputs[0] is not None and node.inputs[0].dtype in _SIGNED:
         return _signed_product
-    if any(is_empty_with(size, dims_of(node.outputs[0]) or ()) for size in inner):
+    is_repeated = 1 in (left or ())[:-2]
+    sizes = dims_of(node.outputs[0]) or ()
+    if not is_repeated and any(is_empty_with(size, sizes) for size in inner):
         return None
     ranks = [None if dims is None else len(dims) for dims in (left, right)]
     return None if ranks[1] == 2 or ranks == [1, 1] else _batched_product
