@@ -5,6 +5,7 @@ import pytest
 from pytensor.tensor.basic import Eye
 from pytensor.tensor.math import Dot
 
+from pytensor_onnx import export_onnx
 from tests.conftest import compare_onnx_and_py
 
 CASES = {
@@ -28,3 +29,18 @@ def test_no_matrix_product_is_left(name):
     assert not any(isinstance(node.op, Dot | Eye) for node in f.maker.fgraph.toposort())
     values = np.array([1.5, -2.0, 0.5, 3.0]), np.arange(16.0).reshape(4, 4)
     compare_onnx_and_py([v, x], y, values)
+
+
+@pytest.mark.parametrize("number", [0.0, 2.0])
+def test_a_matrix_of_one_number_does_not_fit_others(number):
+    w, x = pytensor.shared(np.array([[number]]), shape=(None, None)), pt.matrix("x", shape=(3, 2))
+    with pytest.raises(ValueError, match="Incompatible"):
+        export_onnx([x], w @ x, verify=False)
+
+
+def test_a_matrix_of_one_number_is_not_broadcast():
+    w, x = pytensor.shared(np.array([[2.0]]), shape=(None, None)), pt.matrix("x")
+    program = export_onnx([x], w @ x, verify=False)
+    np.testing.assert_array_equal(program(np.ones((1, 2))), [[2, 2]])
+    with pytest.raises(AssertionError, match="shape"):
+        program(np.ones((3, 2)))

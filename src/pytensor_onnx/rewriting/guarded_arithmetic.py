@@ -8,6 +8,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.math import add, int_div, sub, true_div
 from pytensor.tensor.rewriting.math import (
+    local_0_dot_x,
     local_abs_lift,
     local_div_by_one,
     local_log1p,
@@ -56,6 +57,16 @@ def is_tiny(factor: Variable) -> bool:
         return bool(np.any(np.isinf(1 / factor.data) & (factor.data != 0)))
 
 
+def may_fit(node: Apply) -> bool:
+    """Return whether a matrix product may be replaced by what needs no equal sizes.
+
+    They differ where they are known to, as of a shared variable whose value does not fit. A single
+    number would be broadcast along any other size.
+    """
+    columns, rows = node.inputs[0].type.shape[-1], node.inputs[1].type.shape[-2:][0]
+    return columns == rows or (None in (columns, rows) and 1 not in (columns, rows))
+
+
 def may_be_broadcast(operands: Sequence[Variable]) -> bool:
     """Return whether known sizes agree: a product with zeros would be zeros of one of the sizes."""
     axes = zip_longest(*(x.type.shape[::-1] for x in operands))
@@ -91,6 +102,7 @@ def is_wide_float(node: Apply) -> bool:
 
 register_guarded(local_div_by_one, divides_exactly)
 register_guarded(local_zero_div, has_zero_quotient)
+register_guarded(local_0_dot_x, may_fit)
 register_guarded(local_mul_specialize, lambda node: may_be_broadcast(node.inputs))
 register_guarded(local_log1p, is_log_of_one_plus)
 register_guarded(local_neg_to_mul, has_minus_one)
