@@ -459,15 +459,21 @@ def test_the_runtime_refuses_a_newer_file_format(run):
         run("Neg", np.ones(1), ir_version=PROFILE.max_ir_version + 1)
 
 
-def test_constant_factors_of_double_products_are_narrowed(tmp_path):
-    assert PROFILE.narrows_scales
+def scaled_product(factor):
+    """Return a session of a float64 product that is multiplied by a constant."""
     product = helper.make_node("MatMul", ["a", "b"], ["p"])
     scaled = helper.make_node("Mul", ["p", "c"], ["y"])
     values = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [1, 1]) for name in "aby"]
-    factor = helper.make_tensor("c", TensorProto.DOUBLE, [], [0.1])
-    graph = helper.make_graph([product, scaled], "g", values[:2], values[2:], [factor])
+    constant = helper.make_tensor("c", TensorProto.DOUBLE, [], [factor])
+    graph = helper.make_graph([product, scaled], "g", values[:2], values[2:], [constant])
     opset = helper.make_opsetid("", 21)
     model = helper.make_model(graph, opset_imports=[opset], ir_version=10)
-    session = ort.InferenceSession(model.SerializeToString())
+    return ort.InferenceSession(model.SerializeToString())
+
+
+def test_constant_factors_of_products_are_narrowed_and_have_to_be_finite():
+    assert PROFILE.narrows_scales
     one = np.ones((1, 1))
-    assert session.run(None, {"a": one, "b": one})[0] != 0.1
+    assert scaled_product(0.1).run(None, {"a": one, "b": one})[0] != 0.1
+    with pytest.raises(Exception, match="finite"):
+        scaled_product(np.inf)
