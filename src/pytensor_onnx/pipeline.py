@@ -11,7 +11,7 @@ from pytensor_onnx.passes import (
     legalise,
     merge_equal,
     move_transposes,
-    protect_scales,
+    protect_products,
     share_transposed,
     vector_products,
 )
@@ -56,10 +56,10 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )
-    if profile.narrows_scales:
-        count = protect_scales(model.graph, scope)
+    if profile.fuses_products:
+        count = protect_products(model.graph, scope)
         for function in model.functions.values():
-            count += protect_scales(function, scope, in_function=True)
+            count += protect_products(function, scope, in_function=True)
         if count:
-            changes.append(f"factors of {count} matrix products kept out of float32 attributes")
+            changes.append(f"{count} matrix products kept apart from what is fused with them")
     return changes

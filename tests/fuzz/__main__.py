@@ -4,13 +4,11 @@
 """
 
 import argparse
-import multiprocessing
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from tests.fuzz.run import limit_memory, search_seed
+from tests.fuzz.run import Chunk, search
 
 CHUNK = 100
 
@@ -24,26 +22,18 @@ def main() -> int:
     parser.add_argument("--loops", action="store_true", help="only graphs with loops, branches")
     arguments = parser.parse_args()
     started, done, failures = time.perf_counter(), 0, 0
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        arguments.processes, mp_context=context, initializer=limit_memory
-    ) as pool:
-        chunks = [min(CHUNK, arguments.graphs - i) for i in range(0, arguments.graphs, CHUNK)]
-        chunks_running = {
-            pool.submit(search_seed, graphs, arguments.seed * 1_000_000 + i, arguments.loops): (
-                graphs,
-                i,
-            )
-            for i, graphs in enumerate(chunks)
-        }
-        for future in as_completed(chunks_running):
-            graphs, chunk = chunks_running[future]
-            done += graphs
-            for failure in future.result():
-                failures += 1
-                print(f"\nFAILURE {failures} (chunk {chunk})\n{failure}", flush=True)
-            passed = time.perf_counter() - started
-            print(f"{done} graphs, {failures} failures, {passed:.0f} s", flush=True)
+    first = arguments.seed * 1_000_000
+    chunks = [
+        Chunk(min(CHUNK, arguments.graphs - i), first + i // CHUNK, arguments.loops)
+        for i in range(0, arguments.graphs, CHUNK)
+    ]
+    for chunk, failing in search(chunks, arguments.processes):
+        done += chunk.graphs
+        for failure in failing:
+            failures += 1
+            print(f"\nFAILURE {failures} (chunk {chunk.seed - first})\n{failure}", flush=True)
+        passed = time.perf_counter() - started
+        print(f"{done} graphs, {failures} failures, {passed:.0f} s", flush=True)
     return 1 if failures else 0
 
 

@@ -1,8 +1,14 @@
 """Search for random graphs on which ONNX and PyTensor differ, made small."""
 
 import itertools
+import multiprocessing
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from hashlib import shake_256
+from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
@@ -35,7 +41,9 @@ class Failure:
         return f"{self.error}\n\n{self.code}\n"
 
 
-def find_failures(graphs: int, seed: int, strategy: SearchStrategy[Case]) -> list[Failure]:
+def find_failures(
+    graphs: int, seed: int, strategy: SearchStrategy[Case], last: Path | None = None
+) -> list[Failure]:
     """Return failing graphs among random ones, made small, one for each kind of failure.
 
     Hypothesis reads what it draws from bytes that depend on the seed and on nothing else. Its own
@@ -50,6 +58,8 @@ def find_failures(graphs: int, seed: int, strategy: SearchStrategy[Case]) -> lis
         What the graphs depend on.
     strategy
         Draws them.
+    last
+        File for the script of the graph that is tried, which stays if it ends the process.
     """
     failures: dict[str, Failure] = {}
     tried = 0
@@ -61,6 +71,8 @@ def find_failures(graphs: int, seed: int, strategy: SearchStrategy[Case]) -> lis
         if not case.outputs:
             return
         tried += 1
+        if last is not None:
+            last.write_text(case.code)
         error = error_of(case)
         if error is None or (kind := repr(error)[:60]) in failures:
             return
@@ -96,6 +108,53 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def search_seed(graphs: int, seed: int, loops: bool) -> list[Failure]:
-    """Return what fails among the graphs of a seed, with loops or without."""
-    return find_failures(graphs, seed, cases_with_loops() if loops else cases())
+@dataclass(frozen=True)
+class Chunk:
+    """Graphs of one seed, with loops or without."""
+
+    graphs: int
+    seed: int
+    loops: bool = False
+
+    def search(self, last: Path | None = None) -> list[Failure]:
+        """Return what fails among the graphs."""
+        return find_failures(
+            self.graphs, self.seed, cases_with_loops() if self.loops else cases(), last
+        )
+
+
+def search(chunks: Sequence[Chunk], processes: int) -> Iterator[tuple[Chunk, list[Failure]]]:
+    """Yield chunks and what fails in them, searched in several processes.
+
+    A graph that ends its process fails. It takes the other processes with it, so what was being
+    searched is searched again, each chunk in a process of its own.
+    """
+    waiting = list(chunks)
+    while waiting:
+        with _pool(processes) as pool:
+            running = {pool.submit(chunk.search): chunk for chunk in waiting}
+            for future in as_completed(running):
+                if isinstance(future.exception(), BrokenProcessPool):
+                    break
+                waiting.remove(running[future])
+                yield running[future], future.result()
+        # A pool hands out one chunk more than it has processes.
+        begun, waiting = waiting[: processes + 1], waiting[processes + 1 :]
+        for chunk in begun:
+            yield chunk, _search_alone(chunk)
+
+
+def _search_alone(chunk: Chunk) -> list[Failure]:
+    with tempfile.TemporaryDirectory() as directory, _pool(1) as pool:
+        last = Path(directory) / "last.py"
+        future: Future[list[Failure]] = pool.submit(chunk.search, last)
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return [Failure("the process ended", last.read_text())]
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        processes, mp_context=multiprocessing.get_context("spawn"), initializer=limit_memory
+    )

@@ -1,9 +1,11 @@
-"""The graphs of a seed are the same ones wherever it runs."""
+"""The graphs of a seed are the same ones wherever it runs, and all of them are tried."""
 
 import hashlib
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +40,28 @@ def test_a_seed_gives_the_same_graphs_in_every_process():
         for seed in "12"
     }
     assert len(digests) == 1
+
+
+@dataclass(frozen=True)
+class FakeChunk(run.Chunk):
+    """Graphs that fail in no other way than by ending the process, of seed 3."""
+
+    def search(self, last: Path | None = None) -> list[run.Failure]:
+        if self.seed == 3:
+            if last is not None:
+                last.write_text("the graph")
+            os._exit(1)
+        return []
+
+
+@pytest.mark.slow
+def test_a_graph_that_ends_the_process_is_a_failure():
+    # Under the name by which other processes find it.
+    from tests.fuzz.test_run import FakeChunk
+
+    chunks = [FakeChunk(1, seed) for seed in range(8)]
+    found = dict(run.search(chunks, 2))
+    assert set(found) == set(chunks)
+    assert {
+        chunk.seed: [f.code for f in failing] for chunk, failing in found.items() if failing
+    } == {3: ["the graph"]}

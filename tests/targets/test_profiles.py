@@ -200,6 +200,29 @@ def test_unique_of_empty_slices_ends_the_process():
     assert "Traceback" not in result.stderr
 
 
+KILLER_OF_PRODUCTS_WITHOUT_ROWS = """
+import numpy, onnx.helper as h, onnxruntime
+x, y = numpy.zeros((0, 2, 3), "float32"), numpy.zeros((2, 3, 4), "float32")
+info = [h.make_tensor_value_info(n, 1, [None] * 3) for n in "xyz"]
+nodes = [h.make_node("Transpose", ["x"], ["t"], perm=[1, 0, 2]), h.make_node("MatMul", "ty", "z")]
+graph = h.make_graph(nodes, "g", info[:2], info[2:])
+model = h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10)
+onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x, "y": y})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    platform.machine().lower() not in {"x86_64", "amd64"}, reason="only x86 traps on this division"
+)
+def test_products_of_no_rows_moved_behind_the_batch_end_the_process():
+    assert PROFILE.fuses_products
+    command = [sys.executable, "-c", KILLER_OF_PRODUCTS_WITHOUT_ROWS]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert result.returncode < 0
+    assert "Traceback" not in result.stderr
+
+
 @pytest.mark.parametrize("op_type", sorted(PROFILE.reductions_ignore_nan))
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_reductions_ignore_nan(run, op_type, dtype):
@@ -472,7 +495,7 @@ def scaled_product(factor):
 
 
 def test_constant_factors_of_products_are_narrowed_and_have_to_be_finite():
-    assert PROFILE.narrows_scales
+    assert PROFILE.fuses_products
     one = np.ones((1, 1))
     assert scaled_product(0.1).run(None, {"a": one, "b": one})[0] != 0.1
     with pytest.raises(Exception, match="finite"):

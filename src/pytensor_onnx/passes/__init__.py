@@ -12,7 +12,7 @@ from pytensor_onnx.passes.keep_reduced_axes import keep_reduced_axes
 from pytensor_onnx.passes.layout import move_transposes
 from pytensor_onnx.passes.legalise import legalise
 from pytensor_onnx.passes.merge_equal import merge_equal
-from pytensor_onnx.passes.protect_scales import protect_scales
+from pytensor_onnx.passes.protect_products import protect_products
 from pytensor_onnx.passes.share_transposed import share_transposed
 from pytensor_onnx.passes.vector_products import vector_products
 
@@ -25,7 +25,7 @@ __all__ = [
     "legalise",
     "merge_equal",
     "move_transposes",
-    "protect_scales",
+    "protect_products",
     "share_transposed",
     "vector_products",
 ]

@@ -105,8 +105,12 @@ class Profile:
     For unsigned integers it fails.
     """
 
-    narrows_scales: bool = False
-    """A constant factor of a MatMul is folded into a float32 attribute, which has to be finite."""
+    fuses_products: bool = False
+    """A MatMul takes in what stands before or after it.
+
+    A constant factor becomes a float32 attribute, which has to be finite. Where a Transpose moves
+    the rows behind the batch, no rows end the process.
+    """
 
     float_to_integer_saturates: bool = False
     """Cast of a float outside the range of int32 or int64 saturates, and of NaN gives 0."""

@@ -1,21 +1,24 @@
-"""Protection of matrix products from runtimes that take in their constant factors.
+"""Protection of matrix products from runtimes that take in what stands before and after them.
 
-ONNX Runtime folds a constant factor before or after a MatMul into an attribute of its own fused
-operator. Attributes are float32: to a float64 product a factor of 0.1 comes out wrong by 1.5e-8.
-And they have to be finite, or the model is refused. A Gemm is left alone, and so is a product with
-a Sum of one operand, which is that operand, between it and the factor.
+ONNX Runtime makes a fused operator of a MatMul and a constant factor before or after it, which
+becomes an attribute. Attributes are float32: to a float64 product a factor of 0.1 comes out wrong
+by 1.5e-8. And they have to be finite, or the model is refused. It takes in a Transpose of the batch
+before a MatMul too, and divides by the number of rows then, which ends the process where there are
+none. A Gemm is left alone, and so is a product with a Sum of one operand, which is that operand, in
+between.
 """
 
 import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
+from pytensor_onnx.dims import dims_of, is_positive
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope
 
 
-def protect_scales(owner: GraphLike, scope: ModelScope, *, in_function: bool = False) -> int:
-    """Separate matrix products from constant factors that are not right as float32 attributes.
+def protect_products(owner: GraphLike, scope: ModelScope, *, in_function: bool = False) -> int:
+    """Separate matrix products from what a runtime must not take in.
 
     Parameters
     ----------
@@ -35,10 +38,10 @@ def protect_scales(owner: GraphLike, scope: ModelScope, *, in_function: bool = F
     for node in list(owner):
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
-                count += protect_scales(attribute.as_graph(), scope, in_function=in_function)
+                count += protect_products(attribute.as_graph(), scope, in_function=in_function)
         if node.op_type != "MatMul" or node.domain:
             continue
-        before = [_is_unfit(_through_transpose(x)) for x in node.inputs]
+        before = [_is_unfit(_through_transpose(x)) or _moves_rows(x) for x in node.inputs]
         after = any(_is_unfit(user) for user in node.outputs[0].consumers())
         if not any(before) and not after:
             continue
@@ -48,8 +51,7 @@ def protect_scales(owner: GraphLike, scope: ModelScope, *, in_function: bool = F
             result = builder.Gemm(*node.inputs)
         else:
             operands = [
-                builder.Sum(x) if scaled else x
-                for x, scaled in zip(node.inputs, before, strict=True)
+                builder.Sum(x) if apart else x for x, apart in zip(node.inputs, before, strict=True)
             ]
             result = builder.MatMul(*operands)
             result = builder.Sum(result) if after else result
@@ -63,6 +65,19 @@ def _through_transpose(value: ir.Value | None) -> ir.Node | None:
     if producer is not None and producer.op_type == "Transpose":
         return _through_transpose(producer.inputs[0])
     return producer
+
+
+def _moves_rows(value: ir.Value | None) -> bool:
+    """Return whether rows or columns that may be none were the first axis, before a batch."""
+    node = None if value is None else value.producer()
+    if node is None or node.op_type != "Transpose" or "perm" not in node.attributes:
+        return False
+    perm = list(node.attributes["perm"].as_ints())
+    batch = list(range(1, len(perm) - 1))
+    if not batch or perm not in ([*batch, 0, len(perm) - 1], [*batch, len(perm) - 1, 0]):
+        return False
+    dims = dims_of(node.inputs[0])
+    return dims is None or not is_positive(dims[0])
 
 
 def _is_unfit(node: ir.Node | None) -> bool:

@@ -1,4 +1,4 @@
-"""Constant factors of float64 matrix products keep their precision in any session."""
+"""Matrix products are what they are in any session, whatever stands before and after them."""
 
 import numpy as np
 import onnxruntime as ort
@@ -52,3 +52,13 @@ def test_factors_that_are_not_finite_are_no_attributes(factor, rank, dtype, tmp_
         program = compare_onnx_and_py([a, b], result, values)
         program.save(tmp_path / "model.onnx")
         ort.InferenceSession(str(tmp_path / "model.onnx"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("perm", [(1, 0, 2), (1, 2, 0), (1, 2, 0, 3), (1, 2, 3, 0)], ids=str)
+def test_rows_before_the_batch_may_be_none(perm, dtype):
+    x, y = (pt.tensor(name, dtype=dtype, shape=(None,) * len(perm)) for name in "xy")
+    for rows in (0, 3):
+        value = np.ones((rows, 2, 4, 2)[: len(perm)], dtype)
+        moved = value.transpose(perm).mT
+        compare_onnx_and_py([x, y], [x.transpose(perm) @ y, y @ x.transpose(perm)], [value, moved])
