@@ -54,7 +54,7 @@ def test_factors_that_are_not_finite_are_no_attributes(factor, rank, dtype, tmp_
         ort.InferenceSession(str(tmp_path / "model.onnx"))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "uint8"])
 @pytest.mark.parametrize("perm", [(1, 0, 2), (1, 2, 0), (1, 2, 0, 3), (1, 2, 3, 0)], ids=str)
 def test_rows_before_the_batch_may_be_none(perm, dtype):
     x, y = (pt.tensor(name, dtype=dtype, shape=(None,) * len(perm)) for name in "xy")
