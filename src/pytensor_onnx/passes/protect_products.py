@@ -13,7 +13,6 @@ import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import dims_of, is_positive
-from pytensor_onnx.inference import dtype_of
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope
 
@@ -40,11 +39,7 @@ def protect_products(owner: GraphLike, scope: ModelScope, *, in_function: bool =
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
                 count += protect_products(attribute.as_graph(), scope, in_function=in_function)
-        if (
-            node.op_type != "MatMul"
-            or node.domain
-            or not dtype_of(node.outputs[0]).is_floating_point()
-        ):
+        if node.op_type != "MatMul" or node.domain or not _is_of_floats(node):
             continue
         before = [_is_unfit(_through_transpose(x)) or _moves_rows(x) for x in node.inputs]
         after = any(_is_unfit(user) for user in node.outputs[0].consumers())
@@ -63,6 +58,11 @@ def protect_products(owner: GraphLike, scope: ModelScope, *, in_function: bool =
         replace_node(owner, node, builder, [result], scope.names)
         count += 1
     return count
+
+
+def _is_of_floats(node: ir.Node) -> bool:
+    dtypes = [v.dtype for v in (*node.inputs, *node.outputs) if v is not None]
+    return any(dtype is not None and dtype.is_floating_point() for dtype in dtypes)
 
 
 def _through_transpose(value: ir.Value | None) -> ir.Node | None:
