@@ -153,6 +153,19 @@ def test_integer_division_by_zero_fails(run, op_type, dtype):
         run(op_type, np.array([1, 2], dtype), np.array([0, 1], dtype))
 
 
+traps_on_x86 = pytest.mark.skipif(
+    platform.machine().lower() not in {"x86_64", "amd64"}, reason="only x86 traps on this division"
+)
+
+
+def status_without_traceback(script, *arguments):
+    """Return how a process ends, which it must not do by an exception of Python."""
+    command = [sys.executable, "-c", script, *arguments]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert "Traceback" not in result.stderr
+    return result.returncode
+
+
 KILLER = """
 import sys
 import numpy, onnx.helper as h, onnxruntime
@@ -167,17 +180,12 @@ session.run(None, {"x": x, "y": -numpy.ones_like(x)})
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    platform.machine().lower() not in {"x86_64", "amd64"}, reason="only x86 traps on this division"
-)
+@traps_on_x86
 @pytest.mark.parametrize("op_type", ["Div", "Mod"])
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_integer_division_that_overflows_ends_the_process(op_type, dtype):
     assert PROFILE.integer_division_overflow_kills
-    command = [sys.executable, "-c", KILLER, op_type, dtype]
-    result = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert result.returncode != 0
-    assert "Traceback" not in result.stderr
+    assert status_without_traceback(KILLER, op_type, dtype) != 0
 
 
 KILLER_OF_EMPTY_SLICES = """
@@ -194,10 +202,7 @@ onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
 @pytest.mark.slow
 def test_unique_of_empty_slices_ends_the_process():
     assert PROFILE.unique_of_empty_slices_kills
-    command = [sys.executable, "-c", KILLER_OF_EMPTY_SLICES]
-    result = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert result.returncode < 0
-    assert "Traceback" not in result.stderr
+    assert status_without_traceback(KILLER_OF_EMPTY_SLICES) < 0
 
 
 KILLER_OF_PRODUCTS_WITHOUT_ROWS = """
@@ -212,15 +217,10 @@ onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x, "y": 
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    platform.machine().lower() not in {"x86_64", "amd64"}, reason="only x86 traps on this division"
-)
+@traps_on_x86
 def test_products_of_no_rows_moved_behind_the_batch_end_the_process():
     assert PROFILE.fuses_products
-    command = [sys.executable, "-c", KILLER_OF_PRODUCTS_WITHOUT_ROWS]
-    result = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert result.returncode < 0
-    assert "Traceback" not in result.stderr
+    assert status_without_traceback(KILLER_OF_PRODUCTS_WITHOUT_ROWS) < 0
 
 
 @pytest.mark.parametrize("op_type", sorted(PROFILE.reductions_ignore_nan))

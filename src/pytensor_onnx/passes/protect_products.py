@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import dims_of, is_positive
+from pytensor_onnx.passes.layout_walk import is_transpose, perm_of
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope
 
@@ -75,11 +76,11 @@ def _through_transpose(value: ir.Value | None) -> ir.Node | None:
 def _moves_rows(value: ir.Value | None) -> bool:
     """Return whether rows or columns that may be none were the first axis, before a batch."""
     node = None if value is None else value.producer()
-    if node is None or node.op_type != "Transpose" or "perm" not in node.attributes:
+    if node is None or not is_transpose(node):
         return False
-    perm = list(node.attributes["perm"].as_ints())
-    batch = list(range(1, len(perm) - 1))
-    if not batch or perm not in ([*batch, 0, len(perm) - 1], [*batch, len(perm) - 1, 0]):
+    perm = perm_of(node)
+    *batch, last = range(1, len(perm))
+    if perm not in ((*batch, 0, last), (*batch, last, 0)):
         return False
     dims = dims_of(node.inputs[0])
     return dims is None or not is_positive(dims[0])

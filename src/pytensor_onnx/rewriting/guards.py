@@ -47,12 +47,19 @@ def add_guarded(stage: str, rewrite: NodeRewriter, is_right: Condition) -> None:
     is_right
         Whether it may be applied to a node.
     """
+    _rewrites_of(stage).register(
+        f"guarded_{rewrite}", guarded(rewrite, is_right), "onnx", use_db_name_as_tag=False
+    )
+
+
+def guarded(rewrite: NodeRewriter, is_right: Condition) -> NodeRewriter:
+    """Return a rewrite that is applied to the nodes of which a condition holds."""
 
     @node_rewriter(rewrite.tracks())
-    def guarded(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    def rewrite_if_right(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
         return rewrite.transform(fgraph, node) if is_right(node) else None
 
-    _rewrites_of(stage).register(f"guarded_{rewrite}", guarded, "onnx", use_db_name_as_tag=False)
+    return rewrite_if_right
 
 
 def _rewrites_of(stage: str) -> RewriteDatabase:

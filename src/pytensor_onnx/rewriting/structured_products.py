@@ -6,33 +6,23 @@ quadratic in the size of a network. One pass before and one after find as much i
 """
 
 from pytensor.compile.mode import optdb
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.graph.rewriting.basic import dfs_rewriter
 from pytensor.tensor.rewriting.linalg.products import selection_dot_to_indexing
 from pytensor.tensor.rewriting.math import dot_diag_to_elemwise
 
 from pytensor_onnx.rewriting.guarded_arithmetic import may_fit
+from pytensor_onnx.rewriting.guards import guarded
 
 BEFORE_CANONICAL_FORM, AFTER_CANONICAL_FORM = 0.06, 1.2
 
-
-@node_rewriter(dot_diag_to_elemwise.tracks())
-def open_structured_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Scale or index by a structured matrix, if the product has the sizes of one."""
-    if not may_fit(node):
-        return None
-    for rewrite in (dot_diag_to_elemwise, selection_dot_to_indexing):
-        results = rewrite.transform(fgraph, node)
-        if results:
-            return results
-    return None
-
+REWRITES = [
+    guarded(rewrite, may_fit) for rewrite in (dot_diag_to_elemwise, selection_dot_to_indexing)
+]
 
 for position in (BEFORE_CANONICAL_FORM, AFTER_CANONICAL_FORM):
     optdb.register(
         f"onnx_structured_products_{position}",
-        dfs_rewriter(open_structured_product),
+        dfs_rewriter(*REWRITES),
         "onnx",
         position=position,
     )
