@@ -57,9 +57,7 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )
     if profile.fuses_products:
-        count = protect_products(model.graph, scope)
-        for function in model.functions.values():
-            count += protect_products(function, scope, in_function=True)
+        count = protect_products(model, scope)
         if count:
             changes.append(f"{count} matrix products kept apart from what is fused with them")
     return changes

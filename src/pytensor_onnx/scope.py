@@ -178,6 +178,14 @@ def name_values(nodes: Iterable[ir.Node], names: Names) -> None:
             node.name = node.outputs[0].name
 
 
+def names_in(function: ir.Function) -> Names:
+    """Return the names of a function, which are its own."""
+    names = Names()
+    for value in (*function.inputs, *(v for node in function.all_nodes() for v in node.outputs)):
+        names.reserve(str(value.name))
+    return names
+
+
 def names_in_subgraphs(nodes: Iterable[ir.Node]) -> Iterator[str]:
     """Yield the names given in subgraphs, which no value around them may have."""
     for node in nodes:

@@ -25,6 +25,27 @@ def test_a_rectified_value_is_clipped_in_a_function():
     compare_onnx_and_py([x], op(x), [np.array(VALUES)])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("low", "high"), [(0, 2), (-1, 2), (0.5, 2), (-2, -1)])
+def test_a_rectified_value_may_come_from_a_function_or_go_to_one(low, high, dtype):
+    x = pt.vector("x", dtype=dtype)
+    bounds = [pt.scalar(name, dtype=dtype) for name in ("low", "high")]
+    numbers = [np.array(n, dtype) for n in (low, high)]
+    rectified = OpFromGraph([x], [pt.maximum(x, 0)], name="rectified")
+    clipped = OpFromGraph([x], [pt.clip(x, *numbers)], name="clipped")
+    clipped_to = OpFromGraph([x, *bounds], [pt.clip(x, *bounds)], name="clipped_to")
+    relu2 = OpFromGraph([x, *bounds], [pt.clip(pt.maximum(x, 0), *bounds)], name="relu2")
+    results = [
+        clipped(pt.maximum(x, 0)),
+        pt.clip(rectified(x), *numbers),
+        clipped(rectified(x)),
+        clipped_to(pt.maximum(x, 0), *numbers),
+        relu2(x, *numbers),
+    ]
+    for result in results:
+        compare_onnx_and_py([x], result, [np.array(VALUES, dtype)])
+
+
 def test_a_relu_that_is_used_elsewhere_stays():
     x = pt.vector("x")
     y = pt.maximum(x, 0)

@@ -4,9 +4,31 @@ import numpy as np
 import onnxruntime as ort
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
 
 from pytensor_onnx import export_onnx
 from tests.conftest import compare_onnx_and_py, op_types
+
+
+def called(function, *arguments):
+    """Return what a function gives, by a function of the model for variables."""
+    if not isinstance(arguments[0], pt.TensorVariable):
+        return function(*arguments)
+    inputs = [pt.as_tensor(a).type() for a in arguments]
+    return OpFromGraph(inputs, [function(*inputs)])(*arguments)
+
+
+def product(a, b):
+    return a @ b
+
+
+def scaled(a, factor=0.1):
+    return factor * a
+
+
+def turned(a):
+    return a.mT
+
 
 GRAPHS = {
     "factor after": lambda a, b: 0.1 * (a @ b),
@@ -15,13 +37,22 @@ GRAPHS = {
     "factor on the right operand": lambda a, b: a @ (0.1 * b),
     "factors everywhere": lambda a, b: 0.1 * ((0.3 * a) @ (0.7 * b)),
     "factor on a transposed operand": lambda a, b: ((0.1 * a).mT @ b.mT).mT,
+    "factor after a product in a function": lambda a, b: 0.1 * called(product, a, b),
+    "factor before a product in a function": lambda a, b: called(product, a, 0.1 * b),
+    "factor in a function after": lambda a, b: called(scaled, a @ b),
+    "factor in a function before": lambda a, b: called(scaled, a) @ b,
+    "factor and product in functions": lambda a, b: called(product, called(scaled, a), b),
+    "factor and product in one function": lambda a, b: called(lambda x, y: 0.1 * (x @ y), a, b),
+    "factor that a function is given": lambda a, b: called(scaled, a @ b, np.array(0.1)),
+    "transposed in a function": lambda a, b: called(turned, 0.1 * called(turned, a)) @ b,
 }
 
 
 @pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("size", [None, 3])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_constant_factors_are_not_narrowed(name, rank, tmp_path):
-    a, b = (pt.tensor(n, dtype="float64", shape=(None,) * rank) for n in "ab")
+def test_constant_factors_are_not_narrowed(name, size, rank, tmp_path):
+    a, b = (pt.tensor(n, dtype="float64", shape=(size,) * rank) for n in "ab")
     program = export_onnx([a, b], GRAPHS[name](a, b), tmp_path / "model.onnx", verify=False)
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, *(3,) * rank))
@@ -29,6 +60,14 @@ def test_constant_factors_are_not_narrowed(name, rank, tmp_path):
     expected = GRAPHS[name](x, y)
     for found in (session.run(None, {"a": x, "b": y})[0], program(x, y)):
         np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("factor", [2.0, -0.25, 1.0 / 3.0])
+def test_only_what_float32_does_not_hold_is_kept_apart(factor):
+    a, b = (pt.tensor(n, shape=(2, 3, 3)) for n in "ab")
+    x, y = np.random.default_rng(1).normal(size=(2, 2, 3, 3))
+    program = compare_onnx_and_py([a, b], [factor * (a @ b), (b @ a) / factor], [x, y])
+    assert op_types(program).count("Max") == (2 if factor == 1.0 / 3.0 else 0)
 
 
 def test_float32_products_and_unscaled_ones_stay_as_they_are():
@@ -62,3 +101,8 @@ def test_rows_before_the_batch_may_be_none(perm, dtype):
         value = np.ones((rows, 2, 4, 2)[: len(perm)], dtype)
         moved = value.transpose(perm).mT
         compare_onnx_and_py([x, y], [x.transpose(perm) @ y, y @ x.transpose(perm)], [value, moved])
+        results = [
+            called(product, x.transpose(perm), y),
+            called(lambda a: a.transpose(perm), x) @ y,
+        ]
+        compare_onnx_and_py([x, y], results, [value, moved])

@@ -6,6 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
+from tests.conftest import compare_onnx_and_py
 
 
 def results_beside_zero(y, number):
@@ -48,6 +49,13 @@ def test_what_stands_before_or_behind_an_empty_reshape_changes_no_size(build):
     expected = [(2, 1, 0), (2, 0), build(pt.zeros((2, 0))).eval().shape]
     for found, shape in zip(program(np.zeros((1, 0)), 2), expected, strict=True):
         np.testing.assert_array_equal(found, shape)
+
+
+def test_copies_that_are_joined_have_the_sizes_of_what_is_copied():
+    x = pt.tensor("x", dtype="uint64", shape=(0, 4))
+    rolled = pt.roll(x, 1, axis=1)
+    copies = pt.stack([rolled, rolled, rolled], axis=2)
+    compare_onnx_and_py([x], pt.stack([copies, copies * 2]), [np.zeros((0, 4), "uint64")])
 
 
 def test_joined_axes_beside_a_zero_keep_their_product():

@@ -28,7 +28,7 @@ from pytensor_onnx.passes import (
     short_axes,
 )
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node
-from pytensor_onnx.scope import ModelScope, Names
+from pytensor_onnx.scope import ModelScope, Names, names_in
 from pytensor_onnx.targets import Profile, main_type
 
 Decomposition = Callable[..., ir.Value]
@@ -137,14 +137,8 @@ class _Place:
 
 
 def _place_in(function: ir.Function) -> _Place:
-    names = Names()
-    for value in function.inputs:
-        names.unique(str(value.name))
-    for node in function.all_nodes():
-        for value in node.outputs:
-            names.unique(str(value.name))
     shaped = any(value.shape is not None for value in function.inputs)
-    return _Place(names, f"{function.domain}::{function.name}", shaped)
+    return _Place(names_in(function), f"{function.domain}::{function.name}", shaped)
 
 
 class _Legaliser:

@@ -2,80 +2,112 @@
 
 ONNX Runtime makes a fused operator of a MatMul and a constant factor before or after it, which
 becomes an attribute. Attributes are float32: to a float64 product a factor of 0.1 comes out wrong
-by 1.5e-8. And they have to be finite, or the model is refused. It takes in a Transpose of the batch
-before a MatMul too, and divides by the number of rows then, which ends the process where there are
-none. A Gemm is left alone, and so is a product with a Sum of one operand, which is that operand, in
-between.
+by 1.5e-8, of 0.5 it does not. And they have to be finite, or the model is refused. It takes in a
+Transpose of the batch before a MatMul too, and divides by the number of rows then, which ends the
+process where there are none. It sees all this through the functions of the model, which it puts in
+the place of their calls first. A Gemm is left alone, and so is a product with a Max of one operand,
+which is that operand, in between.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import dims_of, is_positive
+from pytensor_onnx.passes.inlined import Inlined
 from pytensor_onnx.passes.layout_walk import is_transpose, perm_of
-from pytensor_onnx.passes.rewriting import GraphLike, replace_node
-from pytensor_onnx.scope import ModelScope
+from pytensor_onnx.passes.rewriting import replace_node
+from pytensor_onnx.scope import ModelScope, Names, names_in
+
+LARGEST_EXPONENT = 16
+"""Up to which a power of two is exact as a float32, even if it is multiplied by a few others."""
 
 
-def protect_products(owner: GraphLike, scope: ModelScope, *, in_function: bool = False) -> int:
+def protect_products(model: ir.Model, scope: ModelScope) -> int:
     """Separate matrix products from what a runtime must not take in.
 
     Parameters
     ----------
-    owner
-        Graph or function to change in place; its subgraphs are visited too.
+    model
+        Model to change in place, with its functions and the graphs within nodes.
     scope
         Names and constants of the model.
-    in_function
-        Whether the graph is the body of a function.
 
     Returns
     -------
     int
         How many products were changed.
     """
+    inlined = Inlined(model)
     count = 0
-    for node in list(owner):
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                count += protect_products(attribute.as_graph(), scope, in_function=in_function)
-        if node.op_type != "MatMul" or node.domain or not _is_of_floats(node):
-            continue
-        before = [_is_unfit(_through_transpose(x)) or _moves_rows(x) for x in node.inputs]
-        after = any(_is_unfit(user) for user in node.outputs[0].consumers())
-        if not any(before) and not after:
-            continue
-        builder = Builder(scope, in_function=in_function)
-        builder.provenance = dict(node.metadata_props)
-        if all(x is not None and x.shape is not None and len(x.shape) == 2 for x in node.inputs):
-            result = builder.Gemm(*node.inputs)
-        else:
-            operands = [
-                builder.Sum(x) if apart else x for x, apart in zip(node.inputs, before, strict=True)
-            ]
-            result = builder.MatMul(*operands)
-            result = builder.Sum(result) if after else result
-        replace_node(owner, node, builder, [result], scope.names)
-        count += 1
+    for owner in inlined.owners:
+        products = [
+            (node, apart)
+            for node in owner.all_nodes()
+            if node.op_type == "MatMul" and not node.domain and not _is_of_integers(node)
+            if any(apart := _kept_apart(node, inlined))
+        ]
+        count += len(products)
+        in_function = isinstance(owner, ir.Function)
+        names = names_in(owner) if isinstance(owner, ir.Function) else scope.names
+        for node, apart in products:
+            _protect(node, apart, Builder(scope, in_function=in_function), names)
     return count
 
 
-def _is_of_floats(node: ir.Node) -> bool:
+def _kept_apart(node: ir.Node, inlined: Inlined) -> tuple[bool, bool, bool]:
+    """Return whether the operands and the result of a product are to be kept apart."""
+    left, right = (
+        x is not None
+        and (any(_is_unfit(n, inlined) for n in _makers(x, inlined)) or _moves_rows(x, inlined))
+        for x in node.inputs
+    )
+    return left, right, any(_is_unfit(n, inlined) for n in inlined.users(node.outputs[0]))
+
+
+def _protect(node: ir.Node, apart: tuple[bool, bool, bool], onnx: Builder, names: Names) -> None:
+    assert node.graph is not None
+    onnx.provenance = dict(node.metadata_props)
+    if all(x is not None and x.shape is not None and len(x.shape) == 2 for x in node.inputs):
+        result = onnx.Gemm(*node.inputs)
+    else:
+        *operands, result_apart = apart
+        result = onnx.MatMul(
+            *(onnx.Max(x) if own else x for x, own in zip(node.inputs, operands, strict=True))
+        )
+        result = onnx.Max(result) if result_apart else result
+    replace_node(node.graph, node, onnx, [result], names)
+
+
+def _is_of_integers(node: ir.Node) -> bool:
+    """Return whether a product is known to be one of integers; in functions nothing is known."""
     dtypes = [v.dtype for v in (*node.inputs, *node.outputs) if v is not None]
-    return any(dtype is not None and dtype.is_floating_point() for dtype in dtypes)
+    return any(dtype is not None and dtype.is_integer() for dtype in dtypes)
 
 
-def _through_transpose(value: ir.Value | None) -> ir.Node | None:
-    producer = None if value is None else value.producer()
-    if producer is not None and producer.op_type == "Transpose":
-        return _through_transpose(producer.inputs[0])
-    return producer
+def _makers(value: ir.Value, inlined: Inlined) -> Iterator[ir.Node]:
+    """Yield the nodes that may make a value, those before a Transpose in place of it."""
+    seen: set[ir.Value] = set()
+    waiting: list[ir.Value | None] = [value]
+    while waiting:
+        after = waiting.pop()
+        origins = [] if after is None else [v for v in inlined.origins(after) if v not in seen]
+        seen.update(origins)
+        for node in (v.producer() for v in origins):
+            if node is not None and node.op_type == "Transpose":
+                waiting.append(node.inputs[0])
+            elif node is not None:
+                yield node
 
 
-def _moves_rows(value: ir.Value | None) -> bool:
+def _moves_rows(value: ir.Value, inlined: Inlined) -> bool:
     """Return whether rows or columns that may be none were the first axis, before a batch."""
-    node = None if value is None else value.producer()
+    return any(_moves_first(origin.producer()) for origin in inlined.origins(value))
+
+
+def _moves_first(node: ir.Node | None) -> bool:
     if node is None or not is_transpose(node):
         return False
     perm = perm_of(node)
@@ -86,21 +118,27 @@ def _moves_rows(value: ir.Value | None) -> bool:
     return dims is None or not is_positive(dims[0])
 
 
-def _is_unfit(node: ir.Node | None) -> bool:
+def _is_unfit(node: ir.Node, inlined: Inlined) -> bool:
     """Return whether a node multiplies or divides by a number that is not right as an attribute."""
-    if node is None or node.op_type not in ("Mul", "Div"):
+    if node.op_type not in ("Mul", "Div"):
         return False
     factors = node.inputs if node.op_type == "Mul" else node.inputs[1:]
-    constants = [x.const_value for x in factors if x is not None]
-    return any(
-        constant is not None and constant.size == 1 and not _fits(constant, node.op_type)
-        for constant in constants
-    )
+    origins = [v for x in factors if x is not None for v in inlined.origins(x)]
+    return any(v in inlined.folded and not _fits(v.const_value, node.op_type) for v in origins)
 
 
-def _fits(constant: ir.TensorProtocol, op_type: str) -> bool:
-    if constant.dtype == ir.DataType.DOUBLE:
+def _fits(constant: ir.TensorProtocol | None, op_type: str) -> bool:
+    """Return whether a factor, if it is taken in at all, is right as a float32."""
+    if constant is None:
         return False
-    number = constant.numpy().astype("float32")
+    if constant.size != 1:
+        return True
+    number = constant.numpy()
+    if constant.dtype == ir.DataType.DOUBLE:
+        mantissa, exponent = np.frexp(number)
+        return bool(
+            (np.abs(mantissa) == 0.5).all() and (np.abs(exponent) <= LARGEST_EXPONENT).all()
+        )
+    number = number.astype("float32")
     with np.errstate(divide="ignore", over="ignore"):
         return bool(np.isfinite(number if op_type == "Mul" else 1 / number).all())

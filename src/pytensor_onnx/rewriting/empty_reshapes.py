@@ -1,7 +1,10 @@
 """Empty arrays that are reshaped: the sizes that do not follow from their number of elements."""
 
+from typing import Any
+
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph
 from pytensor.graph.rewriting.basic import graph_rewriter
@@ -9,27 +12,48 @@ from pytensor.tensor.shape import Reshape
 from pytensor.tensor.type import TensorType
 
 
-@graph_rewriter
-def forget_sizes_beside_zero(fgraph: FunctionGraph) -> None:
-    """Correct the static shapes that PyTensor gives to ``reshape(x, (n, 0))`` of an empty array.
+class ForgetSizesBesideZero(Feature):
+    """Corrects the static shapes that PyTensor gives to ``reshape(x, (n, 0))`` of an empty array.
 
     It divides the number of elements by the sizes that it knows, and takes zero by zero for zero:
-    rewrites would believe that ``n`` is zero. The type of what is computed from it follows.
+    rewrites would believe that ``n`` is zero. The types of what is computed from it follow.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pytensor.tensor as pt
+    >>> from pytensor.graph.fg import FunctionGraph
+    >>> n, x = pt.lscalar("n"), pt.vector("x", shape=(0,))
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     y = pt.reshape(x, (n, 0))
+    >>> y.type.shape
+    (0, 0)
+    >>> fgraph = FunctionGraph([n, x], [y], clone=False, features=[ForgetSizesBesideZero()])
+    >>> y.type.shape
+    (None, 0)
     """
-    changed: set[Variable] = set()
-    for node in fgraph.toposort():
-        if isinstance(node.op, Reshape) and 0 in node.outputs[0].type.shape:
-            made = _made_of_unknown_sizes(node)
-            if 0 not in made.outputs[0].type.shape:
-                continue
-        elif changed.isdisjoint(node.inputs) or isinstance(node.op, HasInnerGraph):
-            continue
-        else:
-            made = node.op.make_node(*node.inputs)
-        for output, new in zip(node.outputs, made.outputs, strict=True):
-            if output.type != new.type:
-                output.type = new.type
-                changed.add(output)
+
+    def on_attach(self, fgraph: FunctionGraph) -> None:
+        """Correct what is there."""
+        for node in fgraph.toposort():
+            _correct(node)
+
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
+        """Correct what a rewrite makes, after its operands."""
+        _correct(node)
+
+
+def _correct(node: Apply) -> None:
+    if isinstance(node.op, Reshape) and 0 in node.outputs[0].type.shape:
+        made = _made_of_unknown_sizes(node)
+        if 0 not in made.outputs[0].type.shape:
+            return
+    elif isinstance(node.op, HasInnerGraph) or not any(map(_may_be_corrected, node.inputs)):
+        return
+    else:
+        made = node.op.make_node(*node.inputs)
+    for output, new in zip(node.outputs, made.outputs, strict=True):
+        output.type = new.type
 
 
 def _made_of_unknown_sizes(node: Apply) -> Apply:
@@ -37,6 +61,16 @@ def _made_of_unknown_sizes(node: Apply) -> Apply:
     x, sizes = node.inputs
     unknown = TensorType(x.type.dtype, shape=(None,) * x.type.ndim)()
     return node.op.make_node(unknown, sizes)
+
+
+def _may_be_corrected(variable: Variable) -> bool:
+    return isinstance(variable.type, TensorType) and {0, None} <= set(variable.type.shape)
+
+
+@graph_rewriter
+def forget_sizes_beside_zero(fgraph: FunctionGraph) -> None:
+    """Correct static shapes now and in the rewrites that follow."""
+    fgraph.attach_feature(ForgetSizesBesideZero())
 
 
 # Before the first rewrite of all.

@@ -5,17 +5,10 @@ from pytensor.graph.basic import Apply, Constant
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.rewriting.blockwise import local_blockwise_reshape
 from pytensor.tensor.rewriting.reshape import local_join_dims, local_split_dims
 from pytensor.tensor.rewriting.shape import (
     _is_shape_i_of_x,
     _unpack_shape_vector,
-    local_fuse_expand_dims_reshape,
-    local_fuse_squeeze_reshape,
-    local_reshape_chain,
-    local_reshape_lift,
-    local_reshape_to_dimshuffle,
-    local_useless_expand_dims_in_reshape,
     local_useless_reshape,
 )
 from pytensor.tensor.rewriting.subtensor import (
@@ -28,10 +21,7 @@ from pytensor.tensor.rewriting.subtensor_lift import (
     local_extract_diag_of_eye,
     local_subtensor_of_batch_dims,
 )
-from pytensor.tensor.rewriting.uncanonicalize import (
-    local_dimshuffle_subtensor,
-    local_reshape_dimshuffle,
-)
+from pytensor.tensor.rewriting.uncanonicalize import local_dimshuffle_subtensor
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
 from pytensor_onnx.rewriting.guards import add_guarded, register_guarded
@@ -126,23 +116,12 @@ def may_be_taken_early(node: Apply) -> bool:
 
 
 register_guarded(local_useless_reshape, keeps_its_sizes)
+register_guarded(local_join_dims, is_known_to_have_elements)
+register_guarded(local_split_dims, is_known_to_have_elements)
 register_guarded(local_read_of_write_same_indices, reads_what_was_set)
 register_guarded(local_adv_idx_to_slice, has_no_unsigned_index)
 register_guarded(local_subtensor_of_batch_dims, reads_cells_that_exist)
 register_guarded(local_dimshuffle_subtensor, starts_where_it_says)
-for _rewrite in (
-    local_blockwise_reshape,
-    local_fuse_expand_dims_reshape,
-    local_fuse_squeeze_reshape,
-    local_join_dims,
-    local_reshape_chain,
-    local_reshape_dimshuffle,
-    local_reshape_lift,
-    local_reshape_to_dimshuffle,
-    local_split_dims,
-    local_useless_expand_dims_in_reshape,
-):
-    register_guarded(_rewrite, is_known_to_have_elements)
 for _rewrite in (
     local_extract_diag_of_alloc_diag,
     local_extract_diag_of_eye,
