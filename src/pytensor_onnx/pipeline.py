@@ -7,6 +7,7 @@ from pytensor_onnx.passes import (
     fold_into_conv,
     fuse_gemm,
     fuse_relu_clip,
+    hide_ranges,
     keep_reduced_axes,
     legalise,
     merge_equal,
@@ -56,8 +57,8 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )
-    if profile.fuses_products:
-        count = protect_products(model, scope)
-        if count:
-            changes.append(f"{count} matrix products kept apart from what is fused with them")
+    if profile.range_indices_become_slice and (count := hide_ranges(model, scope)):
+        changes.append(f"Gather by a Range kept from becoming a Slice ({count} times)")
+    if profile.fuses_products and (count := protect_products(model, scope)):
+        changes.append(f"{count} matrix products kept apart from what is fused with them")
     return changes

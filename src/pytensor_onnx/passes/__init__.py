@@ -13,6 +13,7 @@ from pytensor_onnx.passes.layout import move_transposes
 from pytensor_onnx.passes.legalise import legalise
 from pytensor_onnx.passes.merge_equal import merge_equal
 from pytensor_onnx.passes.protect_products import protect_products
+from pytensor_onnx.passes.range_indices import hide_ranges
 from pytensor_onnx.passes.share_transposed import share_transposed
 from pytensor_onnx.passes.vector_products import vector_products
 
@@ -21,6 +22,7 @@ __all__ = [
     "fold_into_conv",
     "fuse_gemm",
     "fuse_relu_clip",
+    "hide_ranges",
     "keep_reduced_axes",
     "legalise",
     "merge_equal",

@@ -5,45 +5,51 @@ sees a Relu and bounds through the functions of the model too, which it puts in 
 calls first: a Max of one operand keeps them apart.
 """
 
+from functools import partial
+
 import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.passes.inlined import Inlined
-from pytensor_onnx.passes.rewriting import replace_node
-from pytensor_onnx.scope import ModelScope, names_in
+from pytensor_onnx.passes.rewriting import Form
+from pytensor_onnx.scope import ModelScope
 
 
 def fuse_relu_clip(model: ir.Model, scope: ModelScope) -> int:
     """Let each Clip with constant bounds take what a Relu before it takes."""
     inlined = Inlined(model)
-    count = 0
-    for owner in inlined.owners:
-        in_function = isinstance(owner, ir.Function)
-        names = names_in(owner) if isinstance(owner, ir.Function) else scope.names
-        for node in list(owner.all_nodes()):
-            if not _is_refused(node, inlined):
-                continue
-            assert node.graph is not None
-            onnx = Builder(scope, in_function=in_function)
-            onnx.provenance = dict(node.metadata_props)
-            x, low, high = node.inputs
-            relu = _relu_before(node)
-            if relu is None and node.outputs[0].dtype not in (None, ir.DataType.DOUBLE):
-                continue
-            if relu is None:
-                result = onnx.Clip(onnx.Max(x), low, high)
-            else:
-                raised = np.clip(0, _constant(low), _constant(high))
-                result = onnx.Clip(relu.inputs[0], raised.astype(_constant(low).dtype), high)
-            replace_node(node.graph, node, onnx, [result], names)
-            if relu is not None:
-                _remove_unused(relu)
-            count += 1
+    relus = []
+
+    def form_of(node: ir.Node) -> Form | None:
+        if not _may_fuse(node, inlined):
+            return None
+        relu = _relu_before(node)
+        if relu is not None:
+            relus.append(relu)
+            return partial(_fused, relu=relu)
+        return _apart if node.outputs[0].dtype in (None, ir.DataType.DOUBLE) else None
+
+    count = inlined.replace(scope, form_of)
+    for relu in dict.fromkeys(relus):
+        if relu.graph is not None and not (
+            relu.outputs[0].uses() or relu.outputs[0].is_graph_output()
+        ):
+            relu.graph.remove(relu, safe=True)
     return count
 
 
-def _is_refused(node: ir.Node, inlined: Inlined) -> bool:
+def _fused(onnx: Builder, node: ir.Node, relu: ir.Node) -> ir.Value:
+    low, high = (_constant(bound) for bound in node.inputs[1:])
+    return onnx.Clip(relu.inputs[0], np.clip(np.zeros_like(low), low, high), node.inputs[2])
+
+
+def _apart(onnx: Builder, node: ir.Node) -> ir.Value:
+    x, low, high = node.inputs
+    return onnx.Clip(onnx.Max(x), low, high)
+
+
+def _may_fuse(node: ir.Node, inlined: Inlined) -> bool:
     """Return whether a Clip may take the result of a Relu, and constant bounds."""
     if node.op_type != "Clip" or node.domain or len(node.inputs) != 3:
         return False
@@ -63,12 +69,6 @@ def _relu_before(node: ir.Node) -> ir.Node | None:
 
 def _is_relu(node: ir.Node | None) -> bool:
     return node is not None and node.op_type == "Relu" and not node.domain
-
-
-def _remove_unused(node: ir.Node) -> None:
-    result = node.outputs[0]
-    if node.graph is not None and not (result.uses() or result.is_graph_output()):
-        node.graph.remove(node, safe=True)
 
 
 def _constant(value: ir.Value | None) -> np.ndarray:

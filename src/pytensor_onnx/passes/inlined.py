@@ -1,11 +1,13 @@
 """What stands before and after a value once a runtime has put functions in place of their calls."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import onnx_ir as ir
 
-from pytensor_onnx.passes.rewriting import GraphLike
+from pytensor_onnx.builder import Builder
+from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node
+from pytensor_onnx.scope import ModelScope, names_in
 
 
 class Inlined:
@@ -65,6 +67,36 @@ class Inlined:
         """Return the nodes other than calls that may read a value."""
         values = _reached(value, self._after)
         return [node for v in values for node in v.consumers() if node not in self._calls]
+
+    def replace(self, scope: ModelScope, form_of: Callable[[ir.Node], Form | None]) -> int:
+        """Put other nodes in the place of some, in the graph and in functions.
+
+        Parameters
+        ----------
+        scope
+            Names and constants of the model.
+        form_of
+            Returns what takes the place of a node, None for those that stay.
+
+        Returns
+        -------
+        int
+            How many nodes were replaced.
+        """
+        count = 0
+        for owner in self.owners:
+            in_function = isinstance(owner, ir.Function)
+            names = names_in(owner) if isinstance(owner, ir.Function) else scope.names
+            forms = [(node, form_of(node)) for node in owner.all_nodes()]
+            for node, form in forms:
+                if form is not None and node.graph is not None:
+                    onnx = Builder(scope, in_function=in_function)
+                    onnx.provenance = dict(node.metadata_props)
+                    made = form(onnx, node)
+                    results = [made] if isinstance(made, ir.Value) else made
+                    replace_node(node.graph, node, onnx, results, names)
+                    count += 1
+        return count
 
 
 def _reached(value: ir.Value, edges: Mapping[ir.Value, list[ir.Value]]) -> list[ir.Value]:

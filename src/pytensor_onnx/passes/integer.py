@@ -6,7 +6,6 @@ halves are equal: 2**31 counts as less than 7. Its Less, Greater and TopK are ri
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
@@ -15,6 +14,7 @@ import onnx_ir as ir
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import constant_ints, dims_of
 from pytensor_onnx.passes.exact import between_casts
+from pytensor_onnx.passes.rewriting import Form
 
 _SMALL_STEP = 2**20
 _EXACT_IN_DOUBLE = 2**52
@@ -168,8 +168,6 @@ def _int_attribute(node: ir.Node, name: str, default: int) -> int:
     attribute = node.attributes.get(name)
     return default if attribute is None else attribute.as_int()
 
-
-Form = Callable[[Builder, ir.Node], ir.Value | list[ir.Value]]
 
 ORDERED: dict[str, Form] = {
     "Max": extremum,

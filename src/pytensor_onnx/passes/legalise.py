@@ -24,16 +24,15 @@ from pytensor_onnx.passes import (
     integer,
     ordering,
     pooling,
-    range_indices,
     short_axes,
 )
-from pytensor_onnx.passes.rewriting import GraphLike, replace_node
+from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope, Names, names_in
 from pytensor_onnx.targets import Profile, main_type
 
 Decomposition = Callable[..., ir.Value]
 Decompositions = Mapping[str, Decomposition]
-Rewrite = tuple[integer.Form | None, str]
+Rewrite = tuple[Form | None, str]
 """What takes the place of a node, and a line on it; no form and no line to leave it alone."""
 
 _CONTAINERS = frozenset({"Constant", "If", "Loop", "Scan"})
@@ -270,12 +269,6 @@ class _Legaliser:
             and empty.expands_to_nothing(node)
         ):
             return empty.expand_to_nothing, "Expand to a size of zero made a Slice"
-        if (
-            op == "Gather"
-            and profile.range_indices_become_slice
-            and range_indices.takes_range(node)
-        ):
-            return range_indices.take_by_vector, "Gather by a Range kept from becoming a Slice"
         if op == "MatMul" and profile.empty_products_unwritten:
             form = exact.empty_product_form(node)
             return form, "" if form is None else f"{what} guarded: an empty product is zero"
@@ -297,7 +290,7 @@ class _Legaliser:
             return form, f"{_describe(node, dtype)} guarded: NaN comes last"
         return None, ""
 
-    def _exact_form(self, node: ir.Node, dtype: ir.DataType) -> integer.Form | None:
+    def _exact_form(self, node: ir.Node, dtype: ir.DataType) -> Form | None:
         op, profile = node.op_type, self.profile
         if op in profile.integer_reductions_through_double:
             return exact.INTEGER_REDUCTIONS.get(op) or integer.REDUCTIONS.get(op)

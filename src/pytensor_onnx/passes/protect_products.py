@@ -10,6 +10,7 @@ which is that operand, in between.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -18,8 +19,8 @@ from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import dims_of, is_positive
 from pytensor_onnx.passes.inlined import Inlined
 from pytensor_onnx.passes.layout_walk import is_transpose, perm_of
-from pytensor_onnx.passes.rewriting import replace_node
-from pytensor_onnx.scope import ModelScope, Names, names_in
+from pytensor_onnx.passes.rewriting import Form
+from pytensor_onnx.scope import ModelScope
 
 LARGEST_EXPONENT = 16
 """Up to which a power of two is exact as a float32, even if it is multiplied by a few others."""
@@ -41,20 +42,14 @@ def protect_products(model: ir.Model, scope: ModelScope) -> int:
         How many products were changed.
     """
     inlined = Inlined(model)
-    count = 0
-    for owner in inlined.owners:
-        products = [
-            (node, apart)
-            for node in owner.all_nodes()
-            if node.op_type == "MatMul" and not node.domain and not _is_of_integers(node)
-            if any(apart := _kept_apart(node, inlined))
-        ]
-        count += len(products)
-        in_function = isinstance(owner, ir.Function)
-        names = names_in(owner) if isinstance(owner, ir.Function) else scope.names
-        for node, apart in products:
-            _protect(node, apart, Builder(scope, in_function=in_function), names)
-    return count
+
+    def form_of(node: ir.Node) -> Form | None:
+        if node.op_type != "MatMul" or node.domain or _is_of_integers(node):
+            return None
+        apart = _kept_apart(node, inlined)
+        return partial(_protected, apart=apart) if any(apart) else None
+
+    return inlined.replace(scope, form_of)
 
 
 def _kept_apart(node: ir.Node, inlined: Inlined) -> tuple[bool, bool, bool]:
@@ -67,18 +62,14 @@ def _kept_apart(node: ir.Node, inlined: Inlined) -> tuple[bool, bool, bool]:
     return left, right, any(_is_unfit(n, inlined) for n in inlined.users(node.outputs[0]))
 
 
-def _protect(node: ir.Node, apart: tuple[bool, bool, bool], onnx: Builder, names: Names) -> None:
-    assert node.graph is not None
-    onnx.provenance = dict(node.metadata_props)
+def _protected(onnx: Builder, node: ir.Node, apart: tuple[bool, bool, bool]) -> ir.Value:
     if all(x is not None and x.shape is not None and len(x.shape) == 2 for x in node.inputs):
-        result = onnx.Gemm(*node.inputs)
-    else:
-        *operands, result_apart = apart
-        result = onnx.MatMul(
-            *(onnx.Max(x) if own else x for x, own in zip(node.inputs, operands, strict=True))
-        )
-        result = onnx.Max(result) if result_apart else result
-    replace_node(node.graph, node, onnx, [result], names)
+        return onnx.Gemm(*node.inputs)
+    *operands, result_apart = apart
+    result = onnx.MatMul(
+        *(onnx.Max(x) if own else x for x, own in zip(node.inputs, operands, strict=True))
+    )
+    return onnx.Max(result) if result_apart else result
 
 
 def _is_of_integers(node: ir.Node) -> bool:

@@ -1,25 +1,36 @@
 """A form of Gather for runtimes that make a Slice of one whose indices are a Range.
 
 A Slice ends where the axis does, and counts a negative end from there: indices beyond the size are
-no error to it, and those from -2 to 1 select nothing.
+no error to it, and those from -2 to 1 select nothing. A runtime finds the Range of another function
+too, since it puts functions in the place of their calls first.
 """
 
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
+from pytensor_onnx.passes.inlined import Inlined
+from pytensor_onnx.passes.rewriting import Form
+from pytensor_onnx.scope import ModelScope
 
 
-def takes_range(node: ir.Node) -> bool:
-    """Return whether the indices of a Gather are a Range as it is."""
-    index = node.inputs[1]
-    producer = None if index is None else index.producer()
-    return producer is not None and producer.op_type == "Range" and not producer.domain
+def hide_ranges(model: ir.Model, scope: ModelScope) -> int:
+    """Hide from the runtime that the indices of a Gather are a Range as it is."""
+    inlined = Inlined(model)
+
+    def form_of(node: ir.Node) -> Form | None:
+        return _take_by_copy if _takes_range(node, inlined) else None
+
+    return inlined.replace(scope, form_of)
 
 
-def take_by_vector(onnx: Builder, node: ir.Node) -> ir.Value:
-    """Gather by the same indices, which a Reshape hides from the runtime."""
+def _takes_range(node: ir.Node, inlined: Inlined) -> bool:
+    if node.op_type != "Gather" or node.domain or node.inputs[1] is None:
+        return False
+    makers = [origin.producer() for origin in inlined.origins(node.inputs[1])]
+    return any(n is not None and n.op_type == "Range" and not n.domain for n in makers)
+
+
+def _take_by_copy(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Gather by the same indices, which a Max of one operand hides from the runtime."""
     x, index = node.inputs
-    vector = onnx.Reshape(index, onnx.ints([-1]))
-    if index is not None:
-        vector.shape = index.shape
-    return onnx.Gather(x, vector, **{key: a.value for key, a in node.attributes.items()})
+    return onnx.Gather(x, onnx.Max(index), **{key: a.value for key, a in node.attributes.items()})

@@ -1,6 +1,6 @@
 """Replacement of single nodes by others, the tool that the passes share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
@@ -8,6 +8,9 @@ from pytensor_onnx.builder import Builder
 from pytensor_onnx.scope import ModelScope, Names, content_key, live_nodes, name_values
 
 GraphLike = ir.Graph | ir.Function
+
+Form = Callable[[Builder, ir.Node], ir.Value | list[ir.Value]]
+"""Emits what takes the place of a node."""
 
 
 def replace_node(
