@@ -1,11 +1,12 @@
 """What all tests share: the comparison of mode ONNX and of the exported file with PyTensor."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytensor
 from hypothesis import HealthCheck, settings
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 
@@ -33,6 +34,14 @@ settings.load_profile("repeatable")
 
 def pytest_sessionfinish() -> None:
     coverage_recorder.write()
+
+
+def called(function: Callable, *arguments: Variable) -> Variable | list[Variable]:
+    """Return what a function gives, by a function of the model that is called with arguments."""
+    inputs = [a.type() for a in arguments]
+    results = function(*inputs)
+    results = list(results) if isinstance(results, list | tuple) else [results]
+    return OpFromGraph(inputs, results, on_unused_input="ignore")(*arguments)
 
 
 def compare_onnx_and_py(

@@ -12,6 +12,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
+from tests.conftest import called
 from tests.dispatch.values import DISCRETE, DTYPES, FLOATS
 from tests.fuzz.evaluation import Evaluation
 from tests.fuzz.implementation import NoReferenceError
@@ -25,7 +26,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 
-from tests.conftest import compare_onnx_and_py
+from tests.conftest import called, compare_onnx_and_py
 
 nan, inf = np.nan, np.inf
 """
@@ -138,6 +139,7 @@ class Graph:
             "pt": pt,
             "pytensor": pytensor,
             "OpFromGraph": OpFromGraph,
+            "called": called,
             "nan": np.nan,
             "inf": np.inf,
         }
@@ -153,7 +155,17 @@ class Graph:
             code = operation(self)
         except REFUSED:
             return False
+        if code and self.choices.one_in(6):
+            code = self._in_function(code)
         return code == "" or (code is not None and self.add(code))
+
+    def _in_function(self, code: str) -> str:
+        """Return code that does the same in a function, which knows its arguments by type only."""
+        names = list(dict.fromkeys(re.findall(r"\bv\d+\b", code)))
+        if not names or "pt.grad(" in code:
+            return code
+        arguments = ", ".join(names)
+        return f"called(lambda {arguments}: {code}, {arguments})"
 
     def add(self, code: str, first_name: str | None = None) -> bool:
         """Evaluate code, add what it makes, and return whether it made sense."""

@@ -4,18 +4,16 @@ import numpy as np
 import onnxruntime as ort
 import pytensor.tensor as pt
 import pytest
-from pytensor.compile.builders import OpFromGraph
 
 from pytensor_onnx import export_onnx
-from tests.conftest import compare_onnx_and_py, op_types
+from tests.conftest import called, compare_onnx_and_py, op_types
 
 
-def called(function, *arguments):
+def given(function, *arguments):
     """Return what a function gives, by a function of the model for variables."""
-    if not isinstance(arguments[0], pt.TensorVariable):
+    if isinstance(arguments[0], np.ndarray):
         return function(*arguments)
-    inputs = [pt.as_tensor(a).type() for a in arguments]
-    return OpFromGraph(inputs, [function(*inputs)])(*arguments)
+    return called(function, *map(pt.as_tensor, arguments))
 
 
 def product(a, b):
@@ -37,14 +35,14 @@ GRAPHS = {
     "factor on the right operand": lambda a, b: a @ (0.1 * b),
     "factors everywhere": lambda a, b: 0.1 * ((0.3 * a) @ (0.7 * b)),
     "factor on a transposed operand": lambda a, b: ((0.1 * a).mT @ b.mT).mT,
-    "factor after a product in a function": lambda a, b: 0.1 * called(product, a, b),
-    "factor before a product in a function": lambda a, b: called(product, a, 0.1 * b),
-    "factor in a function after": lambda a, b: called(scaled, a @ b),
-    "factor in a function before": lambda a, b: called(scaled, a) @ b,
-    "factor and product in functions": lambda a, b: called(product, called(scaled, a), b),
-    "factor and product in one function": lambda a, b: called(lambda x, y: 0.1 * (x @ y), a, b),
-    "factor that a function is given": lambda a, b: called(scaled, a @ b, np.array(0.1)),
-    "transposed in a function": lambda a, b: called(turned, 0.1 * called(turned, a)) @ b,
+    "factor after a product in a function": lambda a, b: 0.1 * given(product, a, b),
+    "factor before a product in a function": lambda a, b: given(product, a, 0.1 * b),
+    "factor in a function after": lambda a, b: given(scaled, a @ b),
+    "factor in a function before": lambda a, b: given(scaled, a) @ b,
+    "factor and product in functions": lambda a, b: given(product, given(scaled, a), b),
+    "factor and product in one function": lambda a, b: given(lambda x, y: 0.1 * (x @ y), a, b),
+    "factor that a function is given": lambda a, b: given(scaled, a @ b, np.array(0.1)),
+    "transposed in a function": lambda a, b: given(turned, 0.1 * given(turned, a)) @ b,
 }
 
 
