@@ -29,7 +29,7 @@ from pytensor_onnx.scope import (
     content_key,
     live_nodes,
     name_values,
-    names_in_subgraphs,
+    rename_in_subgraphs,
 )
 
 FUNCTION_DOMAIN = "pytensor"
@@ -447,8 +447,7 @@ class Builder:
         for value in inputs:
             names.unique(str(value.name))
         nodes = live_nodes(inner.nodes, results)
-        for taken in names_in_subgraphs(nodes):
-            names.reserve(taken)
+        rename_in_subgraphs(nodes, names)
         name_values(nodes, names)
         graph = ir.Graph(
             inputs,

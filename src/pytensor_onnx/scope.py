@@ -181,19 +181,27 @@ def name_values(nodes: Iterable[ir.Node], names: Names) -> None:
 def names_in(function: ir.Function) -> Names:
     """Return the names of a function, which are its own."""
     names = Names()
-    for value in (*function.inputs, *(v for node in function.all_nodes() for v in node.outputs)):
+    results = (v for node in function for v in node.outputs)
+    for value in (*function.inputs, *results, *_values_in_subgraphs(function)):
         names.reserve(str(value.name))
     return names
 
 
-def names_in_subgraphs(nodes: Iterable[ir.Node]) -> Iterator[str]:
-    """Yield the names given in subgraphs, which no value around them may have."""
+def rename_in_subgraphs(nodes: Iterable[ir.Node], names: Names) -> None:
+    """Give the values in the subgraphs of nodes other names where theirs are taken."""
+    for value in _values_in_subgraphs(nodes):
+        if value.name:
+            value.name = names.unique(value.name)
+
+
+def _values_in_subgraphs(nodes: Iterable[ir.Node]) -> Iterator[ir.Value]:
     for node in nodes:
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
                 body = attribute.as_graph()
-                values = [*body.inputs, *(v for inner in body.all_nodes() for v in inner.outputs)]
-                yield from (value.name for value in values if value.name)
+                yield from body.inputs
+                yield from (value for inner in body for value in inner.outputs)
+                yield from _values_in_subgraphs(body)
 
 
 def live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:

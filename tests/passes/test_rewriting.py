@@ -2,11 +2,13 @@
 
 import numpy as np
 import onnx_ir as ir
+import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.passes.rewriting import replace_node
 from pytensor_onnx.scope import Names, name_values
+from tests.conftest import called, compare_onnx_and_py
 from tests.passes.conftest import bare
 
 X = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -77,3 +79,12 @@ def test_only_what_has_no_name_is_named():
     name_values([node, other], Names())
     assert (node.outputs[0].name, node.name) == ("mine", "mine")
     assert other.outputs[0].name == "layer_normalization"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64"])
+def test_subgraphs_in_functions_have_names_of_their_own(dtype):
+    x = pt.tensor("x", dtype=dtype, shape=(None, None))
+    product = called(lambda a: pt.prod(a, axis=0), x)
+    compare_onnx_and_py(
+        [x], [product, product[::-1] + 1], [np.arange(1, 13, dtype=dtype).reshape(4, 3)]
+    )

@@ -5,7 +5,14 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.scope import ModelScope, Names, content_key, live_nodes, name_values
+from pytensor_onnx.scope import (
+    ModelScope,
+    Names,
+    content_key,
+    live_nodes,
+    name_values,
+    rename_in_subgraphs,
+)
 
 GraphLike = ir.Graph | ir.Function
 
@@ -49,6 +56,9 @@ def replace_node(
         old.name = None
     ir.convenience.replace_all_uses_with(node.outputs, results, replace_graph_outputs=True)
     new_nodes = live_nodes(builder.nodes, results)
+    if names is not builder.scope.names:
+        # Subgraphs were given names that are free in the model, and not in the function.
+        rename_in_subgraphs(new_nodes, names)
     name_values(new_nodes, names)
     owner.insert_before(node, new_nodes)
     owner.remove(node, safe=True)
