@@ -30,6 +30,7 @@ from pytensor_onnx.rewriting import norm_layers as norm_layers  # registers its 
 from pytensor_onnx.rewriting import pad_gradients as pad_gradients  # registers its rewrite
 from pytensor_onnx.rewriting import partial_sums as partial_sums  # registers its rewrite
 from pytensor_onnx.rewriting import products as products  # registers its rewrite
+from pytensor_onnx.rewriting import size_inference as size_inference  # registers its rewrite
 from pytensor_onnx.rewriting import sizes as sizes
 from pytensor_onnx.rewriting import spatial_layers as spatial_layers  # registers its rewrite
 from pytensor_onnx.rewriting import structured_products as structured_products  # registers its own
