@@ -188,18 +188,9 @@ class _Legaliser:
             self.refused.append(f"{case.reason} (node {node.name!r}{place.description})")
             return
         results = [result] if isinstance(result, ir.Value) else result
-        self._pass_on_failure(node, builder)
         new_nodes = replace_node(owner, node, builder, results, place.names)
         self.changes[change] += 1
         self._visit_nodes(owner, new_nodes, place)
-
-    def _pass_on_failure(self, node: ir.Node, builder: Builder) -> None:
-        """Let the name of a node that stands for an error go on to the nodes that replace it."""
-        failure = self.scope.failures.get(str(node.name))
-        if failure is not None:
-            for part, new in enumerate(builder.nodes):
-                new.name = f"{node.name}, part {part}"
-                self.scope.failures[new.name] = failure
 
     def _main_dtype(self, node: ir.Node) -> ir.DataType | None:
         types = signature(node.op_type, self.scope.opset_version)
