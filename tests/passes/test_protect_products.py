@@ -95,6 +95,9 @@ def test_factors_that_are_not_finite_are_no_attributes(factor, rank, dtype, tmp_
 @pytest.mark.parametrize("perm", [(1, 0, 2), (1, 2, 0), (1, 2, 0, 3), (1, 2, 3, 0)], ids=str)
 def test_rows_before_the_batch_may_be_none(perm, dtype):
     x, y = (pt.tensor(name, dtype=dtype, shape=(None,) * len(perm)) for name in "xy")
+    # Of the last two axes the other way round.
+    last = len(perm) - 1
+    before = [{last: last - 1, last - 1: last}.get(axis, axis) for axis in perm]
     for rows in (0, 3):
         value = np.ones((rows, 2, 4, 2)[: len(perm)], dtype)
         moved = value.transpose(perm).mT
@@ -102,5 +105,7 @@ def test_rows_before_the_batch_may_be_none(perm, dtype):
         results = [
             called(product, x.transpose(perm), y),
             called(lambda a: a.transpose(perm), x) @ y,
+            called(turned, x).transpose(before) @ y,
+            called(pt.exp, called(turned, x)).transpose(before) @ y,
         ]
         compare_onnx_and_py([x, y], results, [value, moved])

@@ -31,6 +31,12 @@ def move(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return None if rule is None else rule(node, perms)
 
 
+def may_move(op_type: str) -> bool:
+    """Return whether nodes of an operator of the standard may work on the bases of operands."""
+    elementwise = is_elementwise(op_type) or op_type in _OF_EACH_ELEMENT
+    return elementwise or op_type.startswith("Reduce") or op_type in _RULES
+
+
 _OF_EACH_ELEMENT = frozenset({"BitCast", "Cast", "Gelu", "Identity", "IsInf", "IsNaN"})
 
 

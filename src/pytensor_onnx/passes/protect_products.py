@@ -18,6 +18,8 @@ import onnx_ir as ir
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import dims_of, is_positive
 from pytensor_onnx.passes.inlined import Inlined
+from pytensor_onnx.passes.layout_moved import Perm
+from pytensor_onnx.passes.layout_rules import may_move
 from pytensor_onnx.passes.layout_walk import is_transpose, perm_of
 from pytensor_onnx.passes.rewriting import Form
 from pytensor_onnx.scope import ModelScope
@@ -94,19 +96,54 @@ def _makers(value: ir.Value, inlined: Inlined) -> Iterator[ir.Node]:
 
 
 def _moves_rows(value: ir.Value, inlined: Inlined) -> bool:
-    """Return whether rows or columns that may be none were the first axis, before a batch."""
-    return any(_moves_first(origin.producer()) for origin in inlined.origins(value))
+    """Return whether rows or columns that may be none may have been the first axis, before a batch.
+
+    A runtime makes one of several Transposes, and moves those that are further away.
+    """
+    makers = [origin.producer() for origin in inlined.origins(value)]
+    waiting = [(n, perm_of(n)) for n in makers if n is not None and is_transpose(n)]
+    seen = set(waiting)
+    while waiting:
+        node, perm = waiting.pop()
+        if _moves_first(perm) and _may_have_none(node.inputs[0]):
+            return True
+        for before in _transposes_before(node, inlined):
+            own = perm_of(before)
+            if len(own) != len(perm):
+                return True
+            total = before, tuple(own[p] for p in perm)
+            if total not in seen:
+                seen.add(total)
+                waiting.append(total)
+    return False
 
 
-def _moves_first(node: ir.Node | None) -> bool:
-    if node is None or not is_transpose(node):
-        return False
-    perm = perm_of(node)
+def _moves_first(perm: Perm) -> bool:
     *batch, last = range(1, len(perm))
-    if perm not in ((*batch, 0, last), (*batch, last, 0)):
-        return False
-    dims = dims_of(node.inputs[0])
+    return perm in ((*batch, 0, last), (*batch, last, 0))
+
+
+def _may_have_none(value: ir.Value | None) -> bool:
+    """Return whether the first axis of a value may have no length."""
+    dims = dims_of(value)
     return dims is None or not is_positive(dims[0])
+
+
+def _transposes_before(node: ir.Node, inlined: Inlined) -> Iterator[ir.Node]:
+    """Yield the Transposes that may be moved up to one."""
+    seen: set[ir.Value] = set()
+    waiting = list(node.inputs)
+    while waiting:
+        value = waiting.pop()
+        origins = [] if value is None else [v for v in inlined.origins(value) if v not in seen]
+        seen.update(origins)
+        for maker in (v.producer() for v in origins):
+            if maker is None or maker.domain:
+                continue
+            if is_transpose(maker):
+                yield maker
+            elif may_move(maker.op_type):
+                waiting += maker.inputs
 
 
 def _is_unfit(node: ir.Node, inlined: Inlined) -> bool:
