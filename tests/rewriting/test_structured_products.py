@@ -31,6 +31,17 @@ def test_no_matrix_product_is_left(name):
     compare_onnx_and_py([v, x], y, values)
 
 
+def test_constants_without_elements_select_nothing():
+    x = pt.matrix("x")
+    y = pt.matrix("y", shape=(0, 5))
+    results = [
+        pt.constant(np.zeros((0, 0))) @ y,
+        y.T @ pt.constant(np.zeros((0, 0))),
+        pt.eye(0) @ x,
+    ]
+    compare_onnx_and_py([x, y], results, [np.zeros((0, 2)), np.zeros((0, 5))])
+
+
 @pytest.mark.parametrize("number", [0.0, 2.0])
 def test_a_matrix_of_one_number_does_not_fit_others(number):
     w, x = pytensor.shared(np.array([[number]]), shape=(None, None)), pt.matrix("x", shape=(3, 2))
