@@ -1,11 +1,14 @@
-"""Examples in docstrings and documents run in a folder of their own, where they may write files."""
+"""Examples in docstrings and documents may write files, and start no compiler."""
 
+import pytensor
 import pytest
 from _pytest.doctest import DoctestItem
 
 
 @pytest.fixture(autouse=True)
-def _own_folder_for_examples(request: pytest.FixtureRequest) -> None:
+def _surroundings_of_examples(request: pytest.FixtureRequest) -> None:
     if isinstance(request.node, DoctestItem):
-        folder = request.getfixturevalue("tmp_path")
-        request.getfixturevalue("monkeypatch").chdir(folder)
+        patch = request.getfixturevalue("monkeypatch")
+        patch.chdir(request.getfixturevalue("tmp_path"))
+        # PyTensor folds operations of constants by compiling their inner graphs in C.
+        patch.setattr(pytensor.config, "cxx", "")

@@ -181,7 +181,7 @@ def test_pytensor_ml_step_carries_moments_counter_and_running_statistics():
     from pytensor_ml.model import Model
     from pytensor_ml.optim import adam, compile_train
 
-    with pytensor.config.change_flags(floatX="float32"):
+    with pytensor.config.change_flags(floatX="float32", cxx=""):
         x = layers.Input("x", shape=(None, 4))
         network = layers.Sequential(
             layers.Linear("fc", n_in=4, n_out=5),

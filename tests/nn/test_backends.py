@@ -33,6 +33,7 @@ ELEMENTWISE = [
     nn.celu,
     nn.elu,
     nn.gelu,
+    functools.partial(nn.gelu, approximate="tanh"),
     nn.hard_sigmoid,
     nn.hard_swish,
     nn.hard_tanh,
@@ -88,7 +89,6 @@ FAMILIES = {
         (nn.rms_norm, ROWS, (5,)),
     ],
     "attention": [
-        (nn.attention, HEADS, HEADS, HEADS),
         (functools.partial(nn.attention, is_causal=True), HEADS, HEADS, HEADS),
         (tables, HEADS),
     ],
