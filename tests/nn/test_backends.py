@@ -11,8 +11,6 @@ import pytest
 from pytensor_onnx import nn
 from tests.conftest import PY
 
-pytestmark = pytest.mark.slow
-
 IMAGES, CHANNELS, ROWS = (2, 4, 6, 6), (4,), (3, 5)
 HEADS = (2, 2, 5, 4)
 
@@ -99,7 +97,13 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("mode", ["NUMBA", "JAX"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param("NUMBA", marks=pytest.mark.compiled),
+        pytest.param("JAX", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_operations_and_gradients_are_those_of_the_definition(family, mode):
     if mode == "JAX":

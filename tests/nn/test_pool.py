@@ -300,7 +300,7 @@ def test_second_derivatives_agree():
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.compiled
 def test_pools_run_in_numba():
     x = pt.tensor4("x")
     value = RNG.standard_normal((2, 2, 5, 4))

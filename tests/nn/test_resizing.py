@@ -342,7 +342,7 @@ def test_resizing_in_float16_is_that_of_float32():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.compiled
 def test_arrays_of_unknown_sizes_are_resized_in_numba():
     x = pt.tensor("x", shape=(None, 2, None, None))
     value = RNG.standard_normal((2, 2, 4, 5))
