@@ -186,6 +186,16 @@ def test_gradient_of_relu_at_zero_is_zero():
     np.testing.assert_array_equal(program([-1.0, 0.0, 2.0])[0], [0, 0, 1])
 
 
+@pytest.mark.compiled
+def test_activations_run_in_numba():
+    x = symbol("float64")
+    value = RNG.normal(size=(2, 3, 4))
+    graphs = [function(x) for function, _, _ in CASES.values()]
+    found = pytensor.function([x], graphs, mode="NUMBA")(value)
+    for y, (_, definition, _) in zip(found, CASES.values(), strict=True):
+        assert_close(y, definition(value), value)
+
+
 def test_arguments_that_do_not_fit_are_named():
     with pytest.raises(TypeError, match="relu takes an array of floats; got one of int64"):
         act.relu(pt.lvector("x"))

@@ -214,6 +214,19 @@ def test_boolean_masks_do_not_stand_in_the_way_of_gradients():
     compare_onnx_and_py(inputs, gradients(result, variables), [*values, mask], rtol=1e-10)
 
 
+@pytest.mark.compiled
+def test_numba_computes_and_differentiates_the_same():
+    values = arrays()
+    variables = symbols(values)
+    result = attention(*variables, is_causal=True)
+    outputs = [result, *gradients(result, variables)]
+    found, expected = (
+        pytensor.function(variables, outputs, mode=mode)(*values) for mode in ("NUMBA", "ONNX")
+    )
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
 def test_batches_that_differ_are_refused():
     q, k, v = values = arrays()
     variables = symbols(values)

@@ -31,7 +31,6 @@ ELEMENTWISE = [
     nn.celu,
     nn.elu,
     nn.gelu,
-    functools.partial(nn.gelu, approximate="tanh"),
     nn.hard_sigmoid,
     nn.hard_swish,
     nn.hard_tanh,
@@ -87,6 +86,7 @@ FAMILIES = {
         (nn.rms_norm, ROWS, (5,)),
     ],
     "attention": [
+        (nn.attention, HEADS, HEADS, HEADS),
         (functools.partial(nn.attention, is_causal=True), HEADS, HEADS, HEADS),
         (tables, HEADS),
     ],
