@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from pytensor.tensor.variable import TensorVariable
 
-from tests.fuzz import loops
 from tests.fuzz.comparison import Case
 from tests.fuzz.graphs import Choices, Graph, Term
-from tests.fuzz.operations import OPERATIONS
+from tests.fuzz.operations import OPERATIONS, loops
 
 SHORTEST, LONGEST = 5, 30
 LOOPS = [i for i, operation in enumerate(OPERATIONS) if operation.__module__ == loops.__name__]

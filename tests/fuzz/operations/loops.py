@@ -1,7 +1,7 @@
 """Loops and branches for random graphs; their steps do not amplify what rounding does."""
 
 from tests.fuzz.graphs import Graph, Term
-from tests.fuzz.operations import WIDE, operation
+from tests.fuzz.operations.registry import WIDE, operation
 
 UNTIL = "__import__('sys').modules['pytensor.scan.utils'].until"
 _STEPS = (
