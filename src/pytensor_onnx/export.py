@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,20 +19,23 @@ from pytensor.compile.ops import view_op
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.gradient import grad
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import graph_inputs
 
 from pytensor_onnx.conversion import DynamicAxes, convert, names_of
 from pytensor_onnx.dispatch.basic import user_line
-from pytensor_onnx.errors import InputError, PyTensorONNXError
+from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.linker import ONNX, OPSET_VERSION
 from pytensor_onnx.ml.model import open_model, warn_of_training
-from pytensor_onnx.named_dims import is_tensor, lower_named, without_named
+from pytensor_onnx.named_dims import is_tensor, without_named
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
-from pytensor_onnx.random import is_generator, state_of
-from pytensor_onnx.rewriting.generators import draw_from_states, with_states
+from pytensor_onnx.reference_graph import (
+    Source,
+    has_value,
+    reference_graph,
+    state_value,
+    warn_of_constant_draws,
+)
 from pytensor_onnx.session import SessionOptions
 from pytensor_onnx.targets import get_profile
 
@@ -128,9 +129,9 @@ def export_onnx(
     results = [outputs] if isinstance(outputs, Variable) else list(outputs)
     updated = dict(updates or {})
     shared = _check_inputs(inputs, [*results, *updated.values()])
-    opaque = [v for v in shared if v not in updated and not _has_value(v)]
+    opaque = [v for v in shared if v not in updated and not has_value(v)]
     check_updates(updated)
-    source = _Source(
+    source = Source(
         # What no tensor can hold stays an input, which the conversion then refuses with all else.
         inputs=[*inputs, *opaque],
         results=results,
@@ -185,12 +186,12 @@ def export_function_onnx(
         fgraph.inputs[position]: fgraph.outputs[output]
         for output, position in (maker.fgraph.update_mapping or {}).items()
     }
-    source = _Source(inputs=[], results=fgraph.outputs[: len(maker.outputs)], updates=updates)
+    source = Source(inputs=[], results=fgraph.outputs[: len(maker.outputs)], updates=updates)
     source.returns_single = function.unpack_single
     for variable, spec, container in zip(
         fgraph.inputs, maker.inputs, function.input_storage, strict=True
     ):
-        if variable in updates or (spec.implicit and _has_value(variable)):
+        if variable in updates or (spec.implicit and has_value(variable)):
             source.values[variable] = container.data
         else:
             source.inputs.append(variable)
@@ -278,19 +279,8 @@ def compile_onnx(
     )
 
 
-@dataclass
-class _Source:
-    """What is exported: a graph, and the values of its variables that are not inputs."""
-
-    inputs: list[Variable]
-    results: list[Variable]
-    updates: dict[Variable, Variable]
-    values: dict[Variable, Any] = field(default_factory=dict)
-    returns_single: bool = False
-
-
 def _export(
-    source: _Source,
+    source: Source,
     path: str | os.PathLike | None = None,
     *,
     state_path: str | os.PathLike | None = None,
@@ -312,15 +302,15 @@ def _export(
             f"precision={precision!r} is not available: build the graph in the dtype wanted"
         )
     get_profile(target)
-    _warn_of_constant_draws(source)
-    reference = _reference_graph(source, example_inputs, static_state)
+    warn_of_constant_draws(source)
+    reference = reference_graph(source, example_inputs, static_state)
     fgraph = reference.clone(check_integrity=False)
     ONNX.optimizer.rewrite(fgraph)
 
     if target == "web" and path is not None and source.updates:
         require_state_path(state_path)
     state_names = [v.name or f"state_{i}" for i, v in enumerate(source.updates)]
-    values = [_state_value(v, source.values[v]) for v in source.updates]
+    values = [state_value(v, source.values[v]) for v in source.updates]
     state_inputs = fgraph.inputs[len(source.inputs) :]
     converted = convert(
         fgraph,
@@ -415,87 +405,3 @@ def check_updates(updates: Mapping[SharedVariable, Variable]) -> None:
     if problems:
         listing = "\n".join(problems)
         raise PyTensorONNXError(f"updates change the type of what they update:\n{listing}")
-
-
-def _reference_graph(
-    source: _Source, example_inputs: Sequence[Any] | None, static_state: bool = False
-) -> FunctionGraph:
-    """Return the graph to export: constants in place of shared variables, shapes specialised."""
-    inputs = [*source.inputs, *source.updates]
-    replacements: dict[Variable, Variable] = {
-        variable: _constant(variable, value)
-        for variable, value in source.values.items()
-        if variable not in source.updates and _has_value(variable)
-    }
-    # A loop cannot be made again from them: it refuses a state that is known to have a size of one
-    # after a step, but not before.
-    late = {v: (v.type(), c) for v, c in replacements.items() if _knows_more(c, v)}
-    replacements.update((variable, stand_in) for variable, (stand_in, _) in late.items())
-    for i, variable in enumerate(inputs):
-        new = variable.type()
-        if example_inputs is not None and i < len(source.inputs):
-            new = _specialised(variable, i, example_inputs)
-        elif static_state and variable in source.updates and is_tensor(variable.type):
-            new = variable.type.clone(shape=np.shape(source.values[variable]))()
-        new.name = variable.name
-        new.tag = variable.tag
-        replacements[variable] = inputs[i] = new
-    results = clone_replace(
-        [*source.results, *source.updates.values()],
-        replacements,
-        rebuild_strict=example_inputs is None and not static_state,
-    )
-    stand_ins = [stand_in for stand_in, _ in late.values()]
-    fgraph = FunctionGraph([*inputs, *stand_ins], results, clone=False)
-    for stand_in, constant in late.values():
-        fgraph.replace(stand_in, constant, import_missing=True)
-        fgraph.remove_input(fgraph.inputs.index(stand_in))
-    lower_named(fgraph)
-    draw_from_states.rewrite(fgraph)
-    return with_states(fgraph)
-
-
-def _has_value(variable: Variable) -> bool:
-    """Return whether the value of a shared variable can be part of a model."""
-    return is_tensor(variable.type) or is_generator(variable)
-
-
-def _warn_of_constant_draws(source: _Source) -> None:
-    """Warn of generators whose next state goes nowhere: PyTensor, too, draws the same again."""
-    names = [str(v) for v in source.values if is_generator(v) and v not in source.updates]
-    if names:
-        warnings.warn(
-            f"{', '.join(names)}: every run of the model draws the same, as the generator has no "
-            "update. Give its next state in updates={rng: next_rng}",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def _state_value(variable: Variable, value: Any) -> np.ndarray:
-    return state_of(value) if is_generator(variable) else np.asarray(value)
-
-
-def _constant(variable: Variable, value: Any) -> Constant:
-    if is_generator(variable):
-        return Constant(variable.type, value, name=variable.name)
-    return variable.type.constant_type(variable.type, np.asarray(value), name=variable.name)
-
-
-def _knows_more(constant: Constant, variable: Variable) -> bool:
-    """Return whether a constant is known to have sizes of one where its variable is not."""
-    if is_generator(variable):
-        return False
-    return [n == 1 for n in constant.type.shape] != [n == 1 for n in variable.type.shape]
-
-
-def _specialised(variable: Variable, position: int, examples: Sequence[Any]) -> Variable:
-    if position >= len(examples):
-        raise InputError(
-            f"example_inputs has {len(examples)} values, but the graph has more inputs: "
-            f"{variable.name or position} is missing"
-        )
-    if is_generator(variable):
-        return variable.type()
-    value = variable.type.filter(examples[position], allow_downcast=True)
-    return variable.type.clone(shape=value.shape)()
