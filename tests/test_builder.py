@@ -387,7 +387,21 @@ def test_names_in_a_function_are_its_own(onnx, scope):
     name_values(onnx.nodes, scope.names)
     (local,) = scope.functions.values()
     assert [v.name for v in local.function.inputs] == ["x"]
-    assert [v.name for n in local.function for v in n.outputs] == ["constant", "mul", "add"]
+    assert [v.name for n in local.function for v in n.outputs] == ["constant", "mul", "result"]
+
+
+def test_functions_have_the_parameters_and_the_summary_of_their_source(onnx):
+    def scaled(onnx: Builder, amount: ir.Value, rate: ir.Value) -> ir.Value:
+        """Scale an amount.
+
+        At a rate.
+        """
+        return onnx.Mul(amount, rate)
+
+    onnx.call("Scaled", scaled, value(), value())
+    (local,) = onnx.scope.functions.values()
+    assert [v.name for v in local.function.inputs] == ["amount", "rate"]
+    assert local.function.doc_string == "Scale an amount."
 
 
 def test_provenance_is_put_on_every_node(onnx):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from inspect import Parameter, getdoc
+from inspect import signature as signature_of
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from pytensor_onnx.scope import (
     live_nodes,
     name_values,
     rename_in_subgraphs,
+    snake_case,
 )
 
 FUNCTION_DOMAIN = "pytensor"
@@ -341,9 +344,11 @@ class Builder:
     ) -> list[ir.Value]:
         """Emit a Loop; the body takes step, condition and state and returns condition and state.
 
-        Outputs of the body beyond the state are stacked along a new first axis.
+        Outputs of the body beyond the state are stacked along a new first axis. Without a condition
+        the first step runs; the standard ignores what a body returns where the input is left out.
         """
         n_state = len(state)
+        condition = self.constant(np.True_) if condition is None else condition
         values = [ir.Value(type=x.type) for x in state]
         values += [ir.Value(type=x.type) for x in body.outputs[1 + n_state :]]
         self._tape.op_multi_out(
@@ -382,6 +387,8 @@ class Builder:
         variant: str | None = None,
         key: Hashable = None,
         shapes: Sequence[Dims] | None = None,
+        source: Callable | None = None,
+        parameters: Sequence[str | None] = (),
     ) -> Any:
         """Call a model-local function, which is defined on its first use.
 
@@ -403,6 +410,11 @@ class Builder:
         shapes
             Dimensions of the operands that the definition may rely on; without them it must serve
             every rank.
+        source
+            Python function whose docstring documents the model-local function, and whose
+            parameters name its parameters; the body unless given.
+        parameters
+            Other names for the parameters.
 
         Returns
         -------
@@ -415,7 +427,9 @@ class Builder:
         key = key or name
         local = self.scope.functions.get(key)
         if local is None:
-            local = self._define(name, body, operands, shapes)
+            names = parameters or _parameter_names(source or body, len(operands))
+            local = self._define(name, body, operands, shapes, names)
+            local.function.doc_string = _summary(source or body)
             self.scope.functions[key] = local
         values = [ir.Value(type=out.type) for out in local.function.outputs]
         self._tape.op_multi_out(
@@ -433,19 +447,24 @@ class Builder:
         body: Body,
         operands: Sequence[ir.Value],
         shapes: Sequence[Dims] | None,
+        parameters: Sequence[str | None],
     ) -> LocalFunction:
         inner = Builder(self.scope, in_function=True, shaped=shapes is not None)
-        inputs = [ir.Value(name=f"x{i}", type=x.type) for i, x in enumerate(operands)]
+        names = Names()
+        inputs = [
+            ir.Value(name=names.unique(wanted or f"x{i}"), type=x.type)
+            for i, (wanted, x) in enumerate(zip(parameters, operands, strict=True))
+        ]
         for value, dims in zip(inputs, shapes or (), strict=False):
             value.shape = ir.Shape(dims)
-        if len(inputs) == 1:
-            inputs[0].name = "x"
         returned = body(inner, *inputs)
         returns_list = not isinstance(returned, ir.Value)
         results = inner.own_results([returned] if isinstance(returned, ir.Value) else returned)
-        names = Names()
-        for value in inputs:
-            names.unique(str(value.name))
+        for value in results:
+            node = value.producer()
+            if node is not None and node.name is None:
+                node.name = names.unique(snake_case(node.op_type))
+            value.name = names.unique("result")
         nodes = live_nodes(inner.nodes, results)
         rename_in_subgraphs(nodes, names)
         name_values(nodes, names)
@@ -463,6 +482,21 @@ class Builder:
     def unsupported(self, reason: str, hint: str = "") -> UnsupportedCase:
         """Return the exception to raise for a case that cannot be converted."""
         return UnsupportedCase(reason, hint)
+
+
+def _parameter_names(function: Callable, count: int) -> list[str | None]:
+    """Return the names of the last parameters of a function, None for those without one."""
+    named = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = signature_of(function).parameters.values()
+    names: list[str | None] = [p.name for p in parameters if p.kind in named]
+    if any(p.kind == Parameter.VAR_POSITIONAL for p in parameters) or len(names) < count:
+        return ["x"] if count == 1 else [None] * count
+    return names[len(names) - count :]
+
+
+def _summary(function: Callable) -> str | None:
+    """Return the first line of a docstring."""
+    return (getdoc(function) or "").partition("\n")[0] or None
 
 
 def _attribute(value: Any) -> Any:

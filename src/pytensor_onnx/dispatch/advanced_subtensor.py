@@ -118,8 +118,9 @@ def _take_points(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
     """Take by several arrays that are broadcast against each other."""
     arrays = positions_of(onnx, x, index)
     along = along_axis(onnx, x, index.axes, arrays)
-    if along is not None and not along.inserted:
-        return onnx.GatherElements(x, along.positions, axis=along.axis)
+    if along is not None:
+        taken = onnx.GatherElements(x, along.positions, axis=along.axis)
+        return onnx.Squeeze(taken, onnx.ints([along.axis])) if along.inserted else taken
     batch = _batched_positions(onnx, x, index.axes, arrays)
     if batch is not None:
         return onnx.GatherND(x, batch, batch_dims=len(index.axes) - 1)

@@ -395,6 +395,7 @@ def lower_op_from_graph(op: OpFromGraph, node: Apply, onnx: Builder, *inputs: ir
     """Call a model-local function; equal Ops share its definition."""
 
     def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
+        """Compute the inner graph of an OpFromGraph."""
         return convert_inner(op.fgraph, inner, arguments)
 
     return onnx.call(
@@ -404,4 +405,7 @@ def lower_op_from_graph(op: OpFromGraph, node: Apply, onnx: Builder, *inputs: ir
         variant="",
         key=op,
         shapes=[getattr(variable.type, "shape", ()) for variable in op.fgraph.inputs],
+        source=body if type(op) is OpFromGraph else type(op),
+        # PyTensor drops the names of the inner graph; those of the first call stand for them.
+        parameters=[variable.name for variable in node.inputs],
     )

@@ -35,7 +35,7 @@ def call_definition(
     def body(inner: Builder, *arguments: ir.Value) -> ir.Value:
         return convert_inner(expression(definition, arguments), inner, arguments)[0]
 
-    return onnx.call(op_type.__name__, body, *inputs)
+    return onnx.call(op_type.__name__, body, *inputs, source=definition)
 
 
 def expression(definition: Definition, arguments: Sequence[ir.Value]) -> FunctionGraph:

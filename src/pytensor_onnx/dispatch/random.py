@@ -25,7 +25,15 @@ def lower_draw(op: Draw, node: Apply, onnx: Builder, state: ir.Value, n: ir.Valu
         return convert_inner(fgraph, inner, values)
 
     shapes = [variable.type.shape for variable in arguments]
-    return onnx.call(type(op).__name__, body, state, n, variant=op.dtype, shapes=shapes)
+    return onnx.call(
+        type(op).__name__,
+        body,
+        state,
+        n,
+        variant=op.dtype,
+        shapes=shapes,
+        source=sample.dispatch(type(op)),
+    )
 
 
 @onnx_funcify.register(Threefry)
@@ -37,7 +45,7 @@ def lower_threefry(op: Threefry, node: Apply, onnx: Builder, *words: ir.Value) -
         fgraph = FunctionGraph(arguments, threefry(*arguments), clone=False)
         return convert_inner(fgraph, inner, values)
 
-    return onnx.call("Threefry2x32", body, *words, variant="")
+    return onnx.call("Threefry2x32", body, *words, variant="", source=threefry)
 
 
 @onnx_funcify.register(GeneratorOf)
