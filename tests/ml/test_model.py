@@ -96,6 +96,14 @@ def test_several_inputs_stand_in_the_order_given_and_share_the_batch():
     )
 
 
+def test_inputs_that_are_found_stand_in_the_order_of_arguments():
+    a, b, c = (layers.Input(name, shape=(None, 5, 8)) for name in ("c", "a", "b"))
+    attention = layers.MultiheadAttention("attention", n_embd=8, n_head=2)
+    for y in (attention(a, b, c[:, None, :, :5]), pt.concatenate([a, b, c], axis=1), a - b * c):
+        program = export_onnx(Model(y), verify=False)
+        assert [v.name for v in program.inputs] == ["c", "a", "b"]
+
+
 def test_several_outputs_come_in_order():
     x = layers.Input("X", shape=(None, 4))
     hidden = layers.Dropout("drop", p=0.5)(layers.Linear("fc1", n_in=4, n_out=3)(x))

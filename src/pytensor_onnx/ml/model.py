@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import apply_ancestors, graph_inputs
+from pytensor.graph.traversal import apply_ancestors
 
 from pytensor_onnx.conversion import DynamicAxes
 from pytensor_onnx.errors import PyTensorONNXError
@@ -63,9 +63,10 @@ def open_model(inputs: Any, outputs: Any, path: Path, dynamic_axes: DynamicAxes 
     model = inputs if outputs is None else outputs
     if not (is_model(model) or isinstance(model, Variable)):
         raise PyTensorONNXError("the outputs are missing: give the inputs and then the outputs")
-    results = prediction(model.y if is_model(model) else model)
+    computed = model.y if is_model(model) else model
+    results = prediction(computed)
     if outputs is None:
-        inputs = _data_inputs(results)
+        inputs = _data_inputs(computed)
     return Request(inputs, results, path, dynamic_axes or _name_of_batch(inputs))
 
 
@@ -101,9 +102,16 @@ def warn_of_training(outputs: Variable | Sequence[Variable]) -> None:
 
 
 def _data_inputs(outputs: Variable | Sequence[Variable]) -> list[Variable]:
-    """Return what a graph is computed from, in the order in which it is first used."""
-    free = graph_inputs(_as_list(outputs))
-    return [v for v in free if not isinstance(v, Constant | SharedVariable)]
+    """Return what a graph is computed from, in the order of the arguments of its operations."""
+    found: dict[Variable, None] = {}
+    waiting = _as_list(outputs)[::-1]
+    while waiting:
+        variable = waiting.pop()
+        if variable not in found:
+            found[variable] = None
+            if variable.owner is not None:
+                waiting.extend(reversed(variable.owner.inputs))
+    return [v for v in found if v.owner is None and not isinstance(v, Constant | SharedVariable)]
 
 
 def _name_of_batch(inputs: Sequence[Variable]) -> DynamicAxes | None:
