@@ -32,6 +32,30 @@ def test_mode_and_linker_are_registered_by_name(x):
     np.testing.assert_array_equal(f([1.0, 2.0]), [2.0, 4.0])
 
 
+@pytest.mark.parametrize("order", ["import pytensor\nimport pytensor_onnx", "import pytensor_onnx"])
+def test_mode_may_be_the_default(order):
+    code = (
+        order
+        + """
+import pytensor, pytensor.tensor as pt
+x = pt.vector("x")
+pytensor.config.mode = "ONNX"
+s = pytensor.shared(1.0)
+f = pytensor.function([x], pt.exp(x).sum() + s, updates={s: s + 1})
+print(type(f.maker.linker).__name__, f([0.0]), f([0.0]))
+with pytensor.config.change_flags(mode="NUMBA"):
+    print(pytensor.compile.mode.get_default_mode() is pytensor.compile.mode.NUMBA)
+try:
+    pytensor.config.mode = "ONYX"
+except ValueError as error:
+    print(pytensor.config.mode, "Expected one of" in str(error))
+"""
+    )
+    run = [sys.executable, "-c", code]
+    lines = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines == ["ONNXLinker 2.0 3.0", "True", "ONNX True"]
+
+
 def test_import_is_cheap_and_loads_no_runtime():
     code = """
 import sys, time, pytensor

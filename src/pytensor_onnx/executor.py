@@ -109,7 +109,7 @@ def _direct_call(function: Function) -> _DirectCall | None:
     if not all(required[: len(given)]) or not all(is_tensor(c.type) for c in given):
         return None
     return _DirectCall(
-        session.run,
+        function.vm.run,
         [
             _Argument(
                 name=names.pop(id(c.storage)),

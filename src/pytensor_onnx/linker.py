@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytensor
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, register_linker, register_mode
@@ -14,6 +15,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import in2out
 from pytensor.link.basic import JITLinker
+from pytensor.scalar.basic import ScalarType
 from pytensor.scan.rewriting.inner_graph import (
     functional_rewrite_scan_inner_graph,
     rewrite_scan_inner_graph,
@@ -129,7 +131,17 @@ class ONNXLinker(JITLinker):
 
     def jit_compile(self, fn: Session) -> Callable[[dict[str, Any]], list[np.ndarray]]:
         """Return what runs the session."""
-        return fn.run
+        scalars = [i for i, v in enumerate(self.fgraph.outputs) if isinstance(v.type, ScalarType)]
+        if not scalars:
+            return fn.run
+
+        def run(feed: dict[str, Any]) -> list[Any]:
+            results: list[Any] = fn.run(feed)
+            for i in scalars:
+                results[i] = results[i][()]
+            return results
+
+        return run
 
     def create_jitable_thunk(
         self,
@@ -143,7 +155,7 @@ class ONNXLinker(JITLinker):
         outputs = [storage_map[variable] for variable in self.fgraph.outputs]
         inputs = self.create_thunk_inputs(storage_map)
         if not outputs:
-            return [_finish(lambda: [], inputs, outputs)], [], None
+            return [_finish(lambda: [], inputs, outputs, None)], [], None
         session = self.fgraph_convert(
             self.fgraph, order, input_storage, output_storage, storage_map
         )
@@ -158,7 +170,7 @@ class ONNXLinker(JITLinker):
 
         if has_generators(self.fgraph):
             thunk = self._with_generators(run, feeds, outputs)
-        return [_finish(thunk, inputs, outputs)], [], session
+        return [_finish(thunk, inputs, outputs, run)], [], session
 
     def _with_generators(self, run: Callable, feeds: Sequence, outputs: Sequence) -> Callable:
         """Return a thunk that reads the states of generators, and stores generators."""
@@ -184,7 +196,8 @@ class ONNXLinker(JITLinker):
         return thunk
 
 
-def _finish(thunk: Any, inputs: list, outputs: list) -> Any:
+def _finish(thunk: Any, inputs: list, outputs: list, run: Callable | None) -> Any:
+    thunk.run = run
     thunk.inputs = inputs
     thunk.outputs = outputs
     thunk.lazy = False
@@ -250,8 +263,16 @@ def rewritten_inner_graph(op: OpFromGraph) -> FunctionGraph:
     return inner
 
 
+def _accept_in_config(name: str) -> None:
+    """Let `pytensor.config.mode` take the name of a mode, of which PyTensor lists its own only."""
+    parameter = pytensor.config._config_var_dict["mode"]
+    accept = parameter._apply
+    parameter._apply = lambda value: value if value == name else accept(value)
+
+
 rewrite_scan_inner_graph.register(ONNXLinker)(functional_rewrite_scan_inner_graph)
 
 ONNX = ONNXMode(ONNXLinker(), ONNX_QUERY)
 register_linker("onnx", ONNXLinker())
 register_mode("ONNX", ONNX)
+_accept_in_config("ONNX")

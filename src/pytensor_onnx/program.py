@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +18,8 @@ import onnx
 import onnx_ir as ir
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.scalar.basic import ScalarType
+from pytensor.scan.op import Scan
 
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.inference import dims_of
@@ -45,8 +50,11 @@ class State:
 class ONNXProgram:
     """An exported model.
 
-    Called with one array for each input, in order, it returns what the PyTensor function would,
-    and keeps the state that the graph updates. `export_onnx` makes it.
+    Called with one array for each input, in order or by name, it returns what the PyTensor function
+    would, and keeps the state that the graph updates. `export_onnx` makes it.
+
+    Several threads may call it. A copy, or a pickle, has a state of its own, and opens a session of
+    its own when it is first called.
 
     Attributes
     ----------
@@ -84,6 +92,35 @@ class ONNXProgram:
         self._returns_single = returns_single
         self._failures = dict(failures)
         self._values = dict(values)
+        results = reference.outputs[: len(reference.outputs) - len(states)]
+        self._scalars = [i for i, v in enumerate(results) if isinstance(v.type, ScalarType)]
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: neither the session nor values of the model itself."""
+        own = ("session", "model", "state", "_reference", "_rewritten", "_values", "_lock")
+        with self._lock:
+            values = dict(self.state)
+        names = {variable: value.name for variable, value in self._values.items()}
+        buffer = io.BytesIO()
+        _GraphPickler(buffer).dump((self._reference, self._rewritten, names))
+        return {
+            **{k: v for k, v in vars(self).items() if k not in own},
+            "state": values,
+            "model": self.proto.SerializeToString(),
+            "graphs": buffer.getvalue(),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over the attributes of another program."""
+        self._reference, self._rewritten, names = pickle.loads(state.pop("graphs"))
+        vars(self).update(state)
+        self.model = ir.from_proto(onnx.ModelProto.FromString(state["model"]))
+        graph = self.model.graph
+        named = {v.name: v for v in (*graph.inputs, *graph.initializers.values())}
+        named.update((v.name, v) for node in graph for v in node.outputs)
+        self._values = {v: named[name] for v, name in names.items() if name in named}
+        self._lock = threading.Lock()
 
     @property
     def proto(self) -> onnx.ModelProto:
@@ -105,13 +142,15 @@ class ONNXProgram:
         """The inputs that a caller gives, without the state."""
         return [v for v in self.model.graph.inputs if v.name not in self.state]
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Run the model.
 
         Parameters
         ----------
         arguments
             One array, or what converts to one without loss, for each input in order.
+        named
+            The same by the names of the inputs, after those given in order.
 
         Returns
         -------
@@ -121,14 +160,52 @@ class ONNXProgram:
         Raises
         ------
         InputError
-            If an argument does not fit its input.
+            If an argument does not fit its input, is missing, or is given twice.
+
+        Examples
+        --------
+        >>> import pytensor.tensor as pt
+        >>> from pytensor_onnx import compile_onnx
+        >>> x, y = pt.vector("x"), pt.scalar("y")
+        >>> program = compile_onnx([x, y], x * y)
+        >>> program([1.0, 2.0], y=3.0)
+        array([3., 6.])
         """
+        if named:
+            arguments = self._in_order(arguments, named)
         feed = dict(zip((str(v.name) for v in self.inputs), self._check(arguments), strict=True))
+        if self._states:
+            with self._lock:
+                return self._run(feed)
+        return self._run(feed)
+
+    def _run(self, feed: Mapping[str, np.ndarray]) -> Any:
         results = self.session.run({**feed, **self.state})
         n_results = len(results) - len(self._states)
         for state, value in zip(self._states, results[n_results:], strict=True):
             self.state[state.name] = value
+        for i in self._scalars:
+            results[i] = results[i][()]
         return results[0] if self._returns_single else results[:n_results]
+
+    def _in_order(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return all arguments in the order of the inputs."""
+        inputs = self.inputs
+        names = [str(v.name) for v in inputs]
+        problems = [
+            f"{name} is a part of the state: set program.state[{name!r}]"
+            if name in self.state
+            else f"there is no input {name!r}"
+            for name in named
+            if name not in names
+        ]
+        problems += [f"{n} is given twice" for n in names[: len(arguments)] if n in named]
+        problems += [f"{n} is missing" for n in names[len(arguments) :] if n not in named]
+        if problems or len(arguments) > len(names):
+            listing = ", ".join(map(describe, inputs)) or "none"
+            problems = problems or [f"{len(arguments)} were given in order"]
+            raise InputError(f"{'; '.join(problems)} (the inputs are {listing})")
+        return (*arguments, *(named[name] for name in names[len(arguments) :]))
 
     def _check(self, arguments: Sequence[Any]) -> list[np.ndarray]:
         """Return the arguments as arrays of the inputs' types, or raise for all that do not fit."""
@@ -210,7 +287,9 @@ class ONNXProgram:
         pathlib.Path
             The file written.
         """
-        return write_state(path, self.state, self.model.graph.opset_imports[""])
+        with self._lock:
+            state = dict(self.state)
+        return write_state(path, state, self.model.graph.opset_imports[""])
 
     def verify(
         self,
@@ -253,6 +332,17 @@ class ONNXProgram:
         inputs = ", ".join(map(describe, self.inputs))
         outputs = ", ".join(map(describe, self.model.graph.outputs))
         return f"ONNXProgram({inputs} -> {outputs})"
+
+
+class _GraphPickler(pickle.Pickler):
+    """Pickles graphs without the functions that loops were compiled to, which have no pickles."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Return what a loop is made of again, and leave the rest to `pickle`."""
+        if not isinstance(value, Scan):
+            return NotImplemented
+        make, arguments, state, *_ = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return make, arguments, {**state, "_fn": None}
 
 
 def weight_bytes(model: ir.Model) -> int:
