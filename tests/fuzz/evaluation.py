@@ -14,7 +14,9 @@ from tests.fuzz.implementation import NoReferenceError, as_meant, implementation
 from tests.fuzz.loop_rounding import with_rounding
 from tests.fuzz.rounding import (
     LARGEST_DEVIATION,
+    MARGIN,
     PRECISIONS,
+    TOLERANCE,
     accumulates,
     is_exact,
     is_on_grid,
@@ -23,6 +25,7 @@ from tests.fuzz.rounding import (
     rounds,
     with_any_signs,
 )
+from tests.fuzz.widening import is_narrow, widened, within_range
 
 COPIES = 3
 
@@ -32,12 +35,15 @@ class Evaluation:
     """Values of variables, computed node by node as the graph is written.
 
     Beside the value itself, copies are kept in which every rounding went another way. Where they
-    disagree, the value says nothing about an implementation.
+    disagree, the value says nothing about an implementation. Where float32 or float16 is computed
+    with, float64 gives the expected values.
 
     Attributes
     ----------
     values
         The value of each variable, then its copies.
+    wide
+        The values of floats that depend on float32 or float16, computed in float64.
     exact
         The variables whose value every right implementation computes to the last bit, the signs of
         zeros aside.
@@ -48,6 +54,7 @@ class Evaluation:
     """
 
     values: dict[Variable, list[Any]] = field(default_factory=dict)
+    wide: dict[Variable, np.ndarray] = field(default_factory=dict)
     exact: set[Variable] = field(default_factory=set)
     precision: dict[Variable, int] = field(default_factory=dict)
     not_finite: set[Variable] = field(default_factory=set)
@@ -58,12 +65,17 @@ class Evaluation:
         self.values[variable] = [value] * (1 + COPIES)
         self.exact.add(variable)
         self.precision[variable] = _own_precision(variable)
+        self._widen(variable, value)
         if not _is_finite(value):
             self.not_finite.add(variable)
 
     def value(self, variable: Variable) -> Any:
         """Return the value of a variable."""
         return self.values[variable][0]
+
+    def expected(self, variable: Variable) -> Any:
+        """Return the value of a variable, in float64 where narrower floats go into it."""
+        return self.wide.get(variable, self.values[variable][0])
 
     def evaluate(self, variables: Iterable[Variable]) -> None:
         """Compute variables that depend on those known."""
@@ -76,14 +88,26 @@ class Evaluation:
                 self._know(variable)
 
     def rounding(self, variable: Variable) -> float:
-        """Return by how much rounding moves a value, relative to the tolerance for it.
+        """Return by how much rounding moves a value, relative to the most that is compared.
 
         Above one, the value is not to be compared; infinite where discrete values differ.
         """
+        return self._deviation(variable) / LARGEST_DEVIATION[self._precision_of(variable)]
+
+    def tolerance(self, variable: Variable) -> float:
+        """Return the relative error that rounding excuses."""
+        deviation = min(self._deviation(variable), 1.0)
+        return max(TOLERANCE[self._precision_of(variable)], MARGIN * deviation)
+
+    def _precision_of(self, variable: Variable) -> str:
+        return PRECISIONS[self.precision[variable]]
+
+    def _deviation(self, variable: Variable) -> float:
         if variable.type.dtype.startswith("float"):
-            limit = LARGEST_DEVIATION[PRECISIONS[self.precision[variable]]]
-            value, *copies = (np.asarray(v) for v in self.values[variable])
-            return max(_deviation(value, copy) for copy in copies) / limit
+            expected = np.asarray(self.expected(variable))
+            smallest = float(np.finfo(variable.type.dtype).tiny)
+            copies = [np.asarray(copy) for copy in self.values[variable]]
+            return max(_distance(expected, copy, smallest) for copy in copies)
         value, *copies = self.values[variable]
         return 0.0 if all(np.array_equal(value, copy) for copy in copies) else np.inf
 
@@ -99,6 +123,7 @@ class Evaluation:
             return
         outputs, node = node.outputs, as_meant(node)
         inputs = [self.values[v] for v in node.inputs]
+        in_float64 = self._in_float64(node)
         precision = min([self.precision[v] for v in node.inputs], default=len(PRECISIONS) - 1)
         for variable in outputs:
             self.precision[variable] = min(precision, _own_precision(variable))
@@ -141,13 +166,34 @@ class Evaluation:
             if loses_signs(node.op):
                 copies[1:] = [with_any_signs(copy, self._rng) for copy in copies[1:]]
             self.values[variable] = copies
+            self._widen(variable, copies[0] if in_float64 is None else in_float64[i])
             if not _is_finite(copies[0]) or not self.not_finite.isdisjoint(node.inputs):
                 self.not_finite.add(variable)
+
+    def _in_float64(self, node: Apply) -> list[Any] | None:
+        """Return the results in float64, None where float64 is all that is computed with."""
+        variables = (*node.inputs, *node.outputs)
+        if not any(map(is_narrow, variables)) and self.wide.keys().isdisjoint(variables):
+            return None
+        arguments = _copied(self.expected(v) for v in node.inputs)
+        try:
+            wide = widened(node)
+        except Exception as error:
+            raise NoReferenceError(f"{node.op} has no form in float64") from error
+        return implementation(wide)(*arguments)
+
+    def _widen(self, variable: Variable, value: Any) -> None:
+        """Set the value in float64 of a variable that float32 or float16 goes into."""
+        dtype = getattr(variable.type, "dtype", "")
+        if dtype.startswith("float") and self._precision_of(variable) != "float64":
+            self.wide[variable] = within_range(value, dtype)
 
     def _evaluate_inner(self, node: Apply) -> None:
         inner = Evaluation(_rng=self._rng)
         for variable, argument in zip(node.op.fgraph.inputs, node.inputs, strict=True):
             inner.values[variable] = self.values[argument]
+            if argument in self.wide:
+                inner.wide[variable] = self.wide[argument]
             inner.precision[variable] = self.precision[argument]
             if argument in self.exact:
                 inner.exact.add(variable)
@@ -156,6 +202,8 @@ class Evaluation:
         inner.evaluate(node.op.fgraph.outputs)
         for variable, result in zip(node.outputs, node.op.fgraph.outputs, strict=True):
             self.values[variable] = inner.values[result]
+            if result in inner.wide:
+                self.wide[variable] = inner.wide[result]
             self.precision[variable] = inner.precision[result]
             if result in inner.exact:
                 self.exact.add(variable)
@@ -183,12 +231,14 @@ def _copied(values: Iterable[Any]) -> list[Any]:
     return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
 
 
-def _deviation(value: np.ndarray, other: np.ndarray) -> float:
+def _distance(value: np.ndarray, other: np.ndarray, smallest: float) -> float:
     """Return the largest relative difference of two arrays of one shape."""
     value, other = value.astype("float64"), other.astype("float64")
     same = (value == other) | (np.isnan(value) & np.isnan(other))
     if np.all(same):
         return 0.0
     with np.errstate(all="ignore"):
-        relative = np.abs(other - value) / np.abs(value)
-    return float(np.max(np.where(same, 0.0, np.where(np.isnan(relative), np.inf, relative))))
+        moved_by = np.abs(other - value)
+        relative = moved_by / np.abs(value)
+    relative = np.where(np.isnan(relative), np.inf, relative)
+    return float(np.max(np.where(same | (moved_by < smallest), 0.0, relative)))

@@ -1,7 +1,7 @@
 """Random graphs, built as the Python code that makes them, with the values of all variables."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.conftest import called
 from tests.dispatch.values import DISCRETE, DTYPES, FLOATS
 from tests.fuzz.evaluation import Evaluation
 from tests.fuzz.implementation import NoReferenceError
+from tests.fuzz.layouts import LAYOUTS, literal_of
 
 LARGEST_SIZE, LARGEST_RANK = 1000, 5
 SIZES = (3, 2, 1, 4, 0, 5)
@@ -34,12 +35,13 @@ nan, inf = np.nan, np.inf
 
 @dataclass(eq=False)
 class Term:
-    """A variable of a graph, its name in the code, and its value."""
+    """A variable of a graph, its name in the code, its value and how an input lies in memory."""
 
     name: str
     variable: Variable
     value: np.ndarray
     exact: bool
+    layout: str = ""
 
     @property
     def dtype(self) -> str:
@@ -317,7 +319,8 @@ class Graph:
         """
         value = np.asarray(value, dtype=dtype)
         ones = list(ones) or [False] * value.ndim
-        literal = _literal(value)
+        layout = self.choices.of(LAYOUTS) if self.choices.one_in(4) else ""
+        literal = literal_of(value, layout)
         kind = self.choices.below(8)
         static = kind in (1, 4)
         sizes = [
@@ -332,14 +335,16 @@ class Graph:
             code = f"pytensor.shared({literal}, name={name!r}, shape={shape})"
         else:
             code = f"pt.tensor({name!r}, dtype={dtype!r}, shape={shape})"
-        return self.add_leaf(name, code, value)
+        return self.add_leaf(name, code, value, layout)
 
-    def add_leaf(self, name: str, code: str, value: np.ndarray) -> Term:
+    def add_leaf(self, name: str, code: str, value: np.ndarray, layout: str = "") -> Term:
         """Add what code makes, which depends on nothing."""
         variable = eval(code, dict(self.namespace))
         self.evaluation.give(variable, value)
         term = self._name(variable, name)
-        self.terms.append(term)
+        term.layout = layout
+        if term.value.size <= LARGEST_SIZE:
+            self.terms.append(term)
         self.lines.append(Line([name], code))
         if isinstance(variable, SharedVariable):
             self.shared.append(term)
@@ -387,12 +392,13 @@ class Graph:
         outputs: Sequence[Term],
         updates: Sequence[tuple[Term, Term]],
         values: Sequence[np.ndarray],
+        options: Mapping[str, Any],
     ) -> str:
         """Return a script that makes the graph and compares ONNX with PyTensor."""
         kept = self.needed({t.name for t in outputs} | {t.name for pair in updates for t in pair})
         wanted = {name for line in kept for name in line.names}
         given = [(t, v) for t, v in zip(self.inputs, values, strict=True) if t.name in wanted]
-        arrays = "".join(f"    {_literal(value)},\n" for _, value in given)
+        arrays = "".join(f"    {literal_of(value, t.layout)},\n" for t, value in given)
         results = ", ".join(t.name for t in outputs)
         lines = [HEADER, *map(str, kept)]
         if updates:
@@ -400,7 +406,8 @@ class Graph:
             lines.append(f"updates = {{{pairs}}}")
         lines.append(f"inputs, outputs = [{', '.join(t.name for t, _ in given)}], [{results}]")
         lines.append(f"values = [\n{arrays}]")
-        lines.append("compare_onnx_and_py(inputs, outputs, values)")
+        given_options = "".join(f", {name}={value!r}" for name, value in options.items())
+        lines.append(f"compare_onnx_and_py(inputs, outputs, values{given_options})")
         return "\n".join(lines)
 
 
@@ -433,10 +440,3 @@ def _broadcasts(x: Term, y: Term) -> bool:
             strict=False,
         )
     )
-
-
-def _literal(value: np.ndarray) -> str:
-    numbers = repr(value.tolist())
-    if value.size == 0 and value.shape != (0,):
-        return f"np.zeros({value.shape}, dtype={str(value.dtype)!r})"
-    return f"np.array({numbers}, dtype={str(value.dtype)!r})"

@@ -17,12 +17,16 @@ def shrink(case: Case, fails: Fails) -> Case:
     """
     for output in case.outputs:
         if len(case.outputs) > 1 or case.updates:
-            alone = Case(case.graph, [output], [], case.resized)
+            alone = replace(case, outputs=[output], updates=[])
             if fails(alone):
                 case = alone
                 break
     if case.resized and fails(replace(case, resized=False)):
         case = replace(case, resized=False)
+    for name in case.options:
+        others = {key: value for key, value in case.options.items() if key != name}
+        if fails(replace(case, options=others)):
+            case = replace(case, options=others)
     case = _replayed(case, cut=()) or case
     for name in [t.name for t in reversed(case.graph.terms)]:
         is_leaf = any(t.name == name for t in (*case.graph.inputs, *case.graph.shared))
@@ -36,8 +40,8 @@ def shrink(case: Case, fails: Fails) -> Case:
 
 def _replayed(case: Case, cut: Collection[str]) -> Case | None:
     """Build a case again from what it needs, with inputs in place of some terms."""
-    terms = {t.name: t for t in case.graph.terms}
-    leaves = {t.name for t in case.graph.terms if t.variable.owner is None}
+    terms = {t.name: t for t in (*case.graph.inputs, *case.graph.terms)}
+    leaves = {name for name, term in terms.items() if term.variable.owner is None}
     wanted = {t.name for t in case.outputs} | {t.name for pair in case.updates for t in pair}
     source, graph = Graph(), Graph()
     for line in case.graph.lines:
@@ -50,7 +54,7 @@ def _replayed(case: Case, cut: Collection[str]) -> Case | None:
     for line in source.needed(wanted):
         name = line.names[0]
         if name in leaves or name in cut:
-            graph.add_leaf(name, line.code, terms[name].value)
+            graph.add_leaf(name, line.code, terms[name].value, terms[name].layout)
         elif not graph.add(line.code, first_name=name):
             if not graph.failing:
                 return None
@@ -61,6 +65,7 @@ def _replayed(case: Case, cut: Collection[str]) -> Case | None:
         [found[t.name] for t in case.outputs],
         [(found[a.name], found[b.name]) for a, b in case.updates],
         case.resized,
+        case.options,
     )
 
 

@@ -1,6 +1,7 @@
 """Hypothesis strategy for random graphs: lists of numbers, every one of which makes a graph."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 from pytensor.tensor.variable import TensorVariable
@@ -24,7 +25,7 @@ def steps() -> st.SearchStrategy[list[Step]]:
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Draw a graph with one to four outputs."""
-    return build(draw(steps()), draw(st.binary(min_size=8, max_size=8)))
+    return build(draw(steps()), draw(st.binary(min_size=16, max_size=16)))
 
 
 @st.composite
@@ -37,7 +38,7 @@ def cases_with_loops(draw: st.DrawFn) -> Case:
         *draw(steps())[:4],
         draw(loop),
     ]
-    return build(drawn, draw(st.binary(min_size=8, max_size=8)))
+    return build(drawn, draw(st.binary(min_size=16, max_size=16)))
 
 
 def build(drawn: Sequence[Step], numbers: bytes) -> Case:
@@ -50,7 +51,7 @@ def build(drawn: Sequence[Step], numbers: bytes) -> Case:
             break
     choices = Choices(numbers)
     if graph.failing and choices.one_in(3):
-        return Case(graph, [graph.take_failing()], [], resized=False)
+        return Case(graph, [graph.take_failing()], [], options=_options(graph, choices))
     computed = [t for t in graph.terms if t.variable.owner is not None]
     outputs = computed[-1:]
     for _ in range(choices.below(4)):
@@ -62,7 +63,22 @@ def build(drawn: Sequence[Step], numbers: bytes) -> Case:
             new = _update_of(graph, state, choices)
             if new is not None:
                 updates.append((state, new))
-    return Case(graph, list(dict.fromkeys(outputs)), updates, resized=bool(choices.below(2)))
+    resized = bool(choices.below(2))
+    return Case(graph, list(dict.fromkeys(outputs)), updates, resized, _options(graph, choices))
+
+
+def _options(graph: Graph, choices: Choices) -> dict[str, Any]:
+    """Return how the model is exported: mostly in one way that is not the default."""
+    options: dict[str, Any] = {}
+    if choices.below(4):
+        options["opset_version"] = choices.of(range(18, 27))
+    if choices.below(2):
+        options["target"] = choices.of(("web", "standard"))
+    if choices.one_in(4):
+        options["inline_functions"] = True
+    if choices.one_in(4) and not graph.evaluation.not_finite:
+        options["assume_finite"] = True
+    return options
 
 
 def _update_of(graph: Graph, state: Term, choices: Choices) -> Term | None:

@@ -60,3 +60,35 @@ def test_zeros_that_are_computed_have_any_sign():
         (1 / pt.maximum(x, 0), False),
     ):
         assert (evaluated(values, result).rounding(result) < 1) == is_known
+
+
+def test_float64_gives_what_is_expected_of_float32():
+    x = pt.vector("x", dtype="float32")
+    values = {x: np.array([0.1, 1.7, 100.0], "float32")}
+    wide = values[x].astype("float64")
+    results = (
+        pt.cumsum(pt.log1p(x)),
+        (x * 3).mean(),
+        pytensor.map(pt.tanh, x, return_updates=False),
+    )
+    expected = (np.cumsum(np.log1p(wide)), (wide * 3).mean(), np.tanh(wide))
+    for result, known in zip(results, expected, strict=True):
+        found = evaluated(values, result)
+        np.testing.assert_allclose(found.expected(result), known, rtol=1e-15)
+        assert found.value(result).dtype == "float32"
+        assert 1e-8 < found.tolerance(result) < 1e-4
+
+
+def test_float32_is_infinite_where_it_has_no_number():
+    x = pt.vector("x", dtype="float32")
+    result = pt.exp(x)
+    found = evaluated({x: np.array([100.0, -200.0], "float32")}, result)
+    np.testing.assert_array_equal(found.expected(result), [np.inf, 0.0])
+
+
+def test_the_tolerance_is_as_wide_as_rounding_is():
+    x = pt.vector("x")
+    values = {x: np.array([0.3, 0.7])}
+    well, badly = pt.sin(x), pt.sin(x) * (1 + 1e-8) - pt.sin(x)
+    assert evaluated(values, well).tolerance(well) == 1e-10
+    assert 1e-9 < evaluated(values, badly).tolerance(badly) < 1e-4
