@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import PyTensorONNXError, export_onnx, export_training_step
+from pytensor_onnx import ArgumentError, PyTensorONNXError, export_onnx, export_training_step
 from pytensor_onnx.functions.random import reference
 from pytensor_onnx.nn import dropout
 from pytensor_onnx.random import state_of
@@ -163,12 +164,14 @@ def test_what_is_no_scalar_loss_or_optimizer_is_refused(regression):
         export_training_step(loss, [], momentum)
 
 
-def test_browsers_need_a_file_for_the_state(regression, tmp_path):
+@pytest.mark.parametrize("target", ["web", "node"])
+def test_browsers_and_node_need_a_file_for_the_state(regression, tmp_path, target):
     x, y, params, loss = regression
-    with pytest.raises(PyTensorONNXError, match="state_path"):
-        export_training_step(loss, params, momentum, tmp_path / "step.onnx", target="web")
+    message = f"needs state_path='state.onnx' for target='{target}': this runtime takes no value"
+    with pytest.raises(ArgumentError, match=message):
+        export_training_step(loss, params, momentum, tmp_path / "step.onnx", target=target)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(PyTensorONNXError, match=r"state\.txt"):
+    with pytest.raises(ArgumentError, match=r"named \*\.npz or \*\.onnx, not 'state\.txt'"):
         export_training_step(
             loss, params, momentum, inputs=[x, y], state_path=tmp_path / "state.txt"
         )
@@ -261,3 +264,66 @@ def test_dropout_draws_another_mask_in_every_step(regression, data, given):
         masks.append(mask)
     np.testing.assert_array_equal(program.state["mask_rng"], state)
     assert not np.array_equal(masks[0], masks[1])
+
+
+def descent(loss, params, rate):
+    return {p: (p - rate * pt.grad(loss, p)).astype(p.dtype) for p in params}
+
+
+class Descent:
+    def __init__(self, step_size):
+        self.step_size = step_size
+
+    def __call__(self, loss, params):
+        return descent(loss, params, self.step_size)
+
+
+def sgd_updates(loss, params, learning_rate=0.1):
+    return list(descent(loss, params, learning_rate).items())
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "name"),
+    [
+        (lambda lr: lambda loss, params: descent(loss, params, lr), "lr"),
+        (lambda lr=0.5, momentum=0.0: lambda loss, params: descent(loss, params, lr), "lr"),
+        (lambda *, learning_rate: Descent(learning_rate), "learning_rate"),
+        (Descent, "step_size"),
+        (sgd_updates, "learning_rate"),
+        (lambda loss, params: descent(loss, params, pt.fscalar("rate")), "rate"),
+    ],
+)
+def test_learning_rate_is_an_input_under_the_name_of_its_argument(regression, optimizer, name):
+    x, y, params, loss = regression
+    program = export_training_step(loss, params, optimizer, inputs=[x, y])
+    assert [value.name for value in program.inputs] == ["x", "y", name]
+    data = np.eye(2, dtype="float32"), np.zeros(2, "float32")
+    program(*data, np.float32(0.5))
+    np.testing.assert_allclose(program.state["w"], [0.25, -0.75], rtol=1e-6)
+
+
+def test_an_optimizer_without_updates_is_told_what_to_return(regression):
+    _, _, params, loss = regression
+
+    def momentum_of_two_arguments(lr, decay):
+        return lambda loss, params: {}
+
+    message = "gives no updates, but a function: give a rule .loss, params. -> updates, or a func"
+    with pytest.raises(ArgumentError, match=message):
+        export_training_step(loss, params, momentum_of_two_arguments)
+
+
+@pytest.mark.parametrize("target", ["web", "node"])
+@pytest.mark.parametrize("path", ["step.onnx", None])
+def test_runtimes_that_take_no_value_for_a_default_get_none(regression, tmp_path, target, path):
+    x, y, params, loss = regression
+    file, state_path = path and tmp_path / path, path and tmp_path / "state.onnx"
+    program = export_training_step(
+        loss, params, momentum, file, inputs=[x, y], target=target, state_path=state_path
+    )
+    graph = onnx.load(file).graph if file else program.proto.graph
+    assert {"w", "b"} < {value.name for value in graph.input}
+    assert not {value.name for value in graph.input} & {tensor.name for tensor in graph.initializer}
+    if state_path:
+        names = [v.name for v in ort.InferenceSession(state_path).get_outputs()]
+        assert names == list(program.state)

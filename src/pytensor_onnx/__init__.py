@@ -9,7 +9,9 @@ from pytensor_onnx.linker import ONNXLinker
 if TYPE_CHECKING:
     from pytensor_onnx.dispatch import onnx_funcify
     from pytensor_onnx.errors import (
+        ArgumentError,
         InputError,
+        MissingFolderError,
         PyTensorONNXError,
         UnsupportedOpError,
         UnsupportedTypeError,
@@ -21,13 +23,17 @@ if TYPE_CHECKING:
         export_onnx,
         export_value_and_grad,
     )
+    from pytensor_onnx.functions.registry import define
     from pytensor_onnx.program import ONNXProgram
+    from pytensor_onnx.rewriting import register_onnx
     from pytensor_onnx.session import SessionOptions
     from pytensor_onnx.training import export_training_step
 
 _MODULES = {
     "onnx_funcify": "dispatch",
+    "ArgumentError": "errors",
     "InputError": "errors",
+    "MissingFolderError": "errors",
     "PyTensorONNXError": "errors",
     "UnsupportedOpError": "errors",
     "UnsupportedTypeError": "errors",
@@ -36,13 +42,17 @@ _MODULES = {
     "export_function_onnx": "export",
     "export_onnx": "export",
     "export_value_and_grad": "export",
+    "define": "functions.registry",
     "ONNXProgram": "program",
+    "register_onnx": "rewriting",
     "SessionOptions": "session",
     "export_training_step": "training",
 }
 
 __all__ = [
+    "ArgumentError",
     "InputError",
+    "MissingFolderError",
     "ONNXLinker",
     "ONNXProgram",
     "PyTensorONNXError",
@@ -52,11 +62,13 @@ __all__ = [
     "VerificationError",
     "__version__",
     "compile_onnx",
+    "define",
     "export_function_onnx",
     "export_onnx",
     "export_training_step",
     "export_value_and_grad",
     "onnx_funcify",
+    "register_onnx",
 ]
 
 

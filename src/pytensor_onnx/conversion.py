@@ -15,6 +15,7 @@ from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.dims import sizes_in
 from pytensor_onnx.dispatch.basic import GraphConverter, check_type, user_line
 from pytensor_onnx.dispatch.failure import name_indexing_by_steps
+from pytensor_onnx.dynamic_axes import NamedAxes, check_names, name_output_dims, names_by_axis
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
 from pytensor_onnx.inference import Dim, dims_of, output_dims
 from pytensor_onnx.named_dims import dim_names as dim_names_of
@@ -22,7 +23,6 @@ from pytensor_onnx.scope import ModelScope, content_key, live_nodes, name_values
 
 IR_VERSION = 10
 MIN_OPSET, MAX_OPSET = 18, 26
-DynamicAxes = Mapping[str, Mapping[int, str]]
 
 
 @dataclass
@@ -55,7 +55,7 @@ def convert(
     input_names: Sequence[str] = (),
     output_names: Sequence[str] = (),
     defaults: Mapping[Variable, np.ndarray] | None = None,
-    dynamic_axes: DynamicAxes | None = None,
+    dynamic_axes: NamedAxes | None = None,
     dim_names: bool = False,
     constant_names: Mapping[str, np.ndarray] | None = None,
 ) -> Converted:
@@ -72,7 +72,7 @@ def convert(
     defaults
         Values of inputs that may be left out at run time.
     dynamic_axes
-        Names for axes of unknown size, by input name.
+        Names for axes of unknown size, by the name of an input or output.
     dim_names
         Whether named dimensions of `pytensor.xtensor` keep their names: sizes of one name must
         then be equal in all inputs, where PyTensor requires it only of tensors that meet.
@@ -97,10 +97,12 @@ def convert(
     }
     onnx = Builder(scope)
     converter = GraphConverter(onnx)
-    inputs = _make_inputs(fgraph, converter, input_names, dynamic_axes or {}, dim_names)
-    wanted = [
-        scope.names.unique(name) for name in output_names or names_of(fgraph.outputs, "output")
-    ]
+    input_names = input_names or names_of(fgraph.inputs, "input")
+    result_names = output_names or names_of(fgraph.outputs, "output")
+    axes = dynamic_axes or {}
+    check_names(axes, input_names, result_names)
+    inputs = _make_inputs(fgraph, converter, input_names, axes, dim_names)
+    wanted = [scope.names.unique(name) for name in result_names]
     converter.convert(fgraph.toposort())
     _drop_checks_of_inputs(converter, inputs)
     outputs = _make_outputs(fgraph, converter, wanted)
@@ -123,6 +125,7 @@ def convert(
         opset_imports={"": opset_version},
         name="main_graph",
     )
+    name_output_dims(list(zip(result_names, outputs, strict=True)), axes, scope)
     if dim_names:
         _keep_names_of_outputs(fgraph, outputs, scope)
     _name_dims(graph, scope)
@@ -159,20 +162,15 @@ def names_of(variables: Sequence[Variable], kind: str) -> list[str]:
 def _make_inputs(
     fgraph: FunctionGraph,
     converter: GraphConverter,
-    names: Sequence[str],
-    dynamic_axes: DynamicAxes,
+    wanted: Sequence[str],
+    dynamic_axes: NamedAxes,
     keeps_names: bool,
 ) -> list[ir.Value]:
     scope = converter.onnx.scope
-    wanted = names or names_of(fgraph.inputs, "input")
-    unknown = set(dynamic_axes) - set(wanted)
-    if unknown:
-        raise PyTensorONNXError(
-            f"dynamic_axes names {sorted(unknown)}, but the inputs are {list(wanted)}"
-        )
-    for axes in dynamic_axes.values():
-        for dim in axes.values():
-            scope.name_dim(dim)
+    for name in wanted:
+        for dim in dynamic_axes.get(name, {}).values():
+            if dim is not None:
+                scope.name_dim(dim)
     own_names = _names_of_dims(fgraph.inputs, scope) if keeps_names else [{} for _ in fgraph.inputs]
     inputs = []
     for variable, wanted_name, own in zip(fgraph.inputs, wanted, own_names, strict=True):
@@ -223,35 +221,14 @@ def _input_dims(
     name: str,
     variable: Variable,
     own: Mapping[int, str],
-    renamed: Mapping[int, str],
+    renamed: Mapping[int, str | None],
 ) -> list[Dim]:
     static = getattr(variable.type, "shape", ())
-    names = {**own, **_names_by_axis(name, len(static), renamed)}
+    names = {**own, **names_by_axis(name, len(static), renamed)}
     return [
         size if size is not None else names.get(axis) or scope.dim_names.unique(f"{name}_dim{axis}")
         for axis, size in enumerate(static)
     ]
-
-
-def _names_by_axis(name: str, rank: int, renamed: Mapping[int, str]) -> dict[int, str]:
-    """Return what the user calls the axes of an input, counted from the front."""
-    names: dict[int, str] = {}
-    for axis, dim in renamed.items():
-        if not -rank <= axis < rank:
-            raise PyTensorONNXError(
-                f"dynamic_axes names axis {axis} of input {name!r}, which has {rank} axes"
-            )
-        if not isinstance(dim, str) or not dim:
-            raise PyTensorONNXError(
-                f"dynamic_axes gives axis {axis} of input {name!r} the name {dim!r}: it must be a "
-                "text that is not empty"
-            )
-        if axis % rank in names:
-            raise PyTensorONNXError(
-                f"dynamic_axes names axis {axis % rank} of input {name!r} twice"
-            )
-        names[axis % rank] = dim
-    return names
 
 
 def _drop_checks_of_inputs(converter: GraphConverter, inputs: Sequence[ir.Value]) -> None:

@@ -231,5 +231,6 @@ def median_seconds(run: Callable[[], Any], repeats: int = 200) -> float:
 def _missing_extra(error: ImportError) -> MissingExtraError:
     return MissingExtraError(
         f"the demo needs {error.name}, which the extra `ml` installs: "
-        "`pip install 'pytensor-onnx[ml]'`, or `uv run --extra ml pytensor-onnx demo digits`"
+        "`pip install '.[ml]'` in a clone of the repository, or "
+        "`uv run --extra ml pytensor-onnx demo digits`"
     )

@@ -24,6 +24,14 @@ class InputError(PyTensorONNXError, ValueError, TypeError):
     """A value given to an exported model does not fit the input it was given for."""
 
 
+class ArgumentError(PyTensorONNXError, ValueError, TypeError):
+    """An argument of an exporting function is not one that it takes."""
+
+
+class MissingFolderError(PyTensorONNXError, FileNotFoundError):
+    """The folder of a file to write does not exist."""
+
+
 class UnsupportedCase(Exception):  # noqa: N818  (control flow between a lowering and the converter)
     """Raised by a lowering for a case it cannot express; the converter collects them.
 

@@ -21,12 +21,24 @@ from pytensor.gradient import grad
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs
 
-from pytensor_onnx.conversion import DynamicAxes, convert, names_of
+from pytensor_onnx.conversion import convert, names_of
 from pytensor_onnx.dispatch.basic import user_line
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.dynamic_axes import DynamicAxes, named_axes
+from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
+from pytensor_onnx.export_arguments import (
+    as_function,
+    as_variables,
+    check_keywords,
+    check_names,
+    check_state_path,
+    read_arguments,
+    read_examples,
+    read_names,
+)
 from pytensor_onnx.linker import ONNX, OPSET_VERSION
-from pytensor_onnx.ml.model import open_model, warn_of_training
+from pytensor_onnx.ml.model import warn_of_training
 from pytensor_onnx.named_dims import is_tensor, without_named
+from pytensor_onnx.paths import check_file
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
 from pytensor_onnx.reference_graph import (
@@ -37,22 +49,32 @@ from pytensor_onnx.reference_graph import (
     warn_of_constant_draws,
 )
 from pytensor_onnx.session import SessionOptions
+from pytensor_onnx.state_files import check_state_file
 from pytensor_onnx.targets import get_profile
+
+EXPORT_KEYWORDS = frozenset(
+    (
+        *("path", "output_names", "state_path", "dynamic_axes", "example_inputs"),
+        *("opset_version", "target", "verify", "assume_finite", "inline_functions"),
+        *("providers", "session_options"),
+    )
+)
+_STATE_KEYWORDS = frozenset(("state_defaults", "static_state"))
 
 Updates = Mapping[SharedVariable, Variable] | Iterable[tuple[SharedVariable, Variable]]
 
 
 def export_onnx(
-    inputs: Sequence[Variable] | Variable | Any,
-    outputs: Variable | Sequence[Variable] | Any = None,
+    inputs: Sequence[Variable] | Variable | Any = None,
+    outputs: Variable | Sequence[Variable] | Mapping[str, Variable] | Any = None,
     path: str | os.PathLike | None = None,
     *,
+    output_names: Sequence[str] | None = None,
     updates: Updates | None = None,
     state_path: str | os.PathLike | None = None,
     dynamic_axes: DynamicAxes | None = None,
-    example_inputs: Sequence[Any] | None = None,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     opset_version: int = OPSET_VERSION,
-    precision: str | None = None,
     target: str = "onnxruntime",
     verify: bool = True,
     assume_finite: bool = False,
@@ -68,28 +90,33 @@ def export_onnx(
         output of its layers, may stand here alone: its inputs are found, and it is exported as it
         predicts, without dropout and with running statistics.
     outputs
-        What the model computes: a variable, a list of them or a `Model`.
+        What the model computes: a variable, a list of them, a dict of them by the names that the
+        outputs get, or a `Model`.
     path
         File to write; none unless given. It is written only when the conversion and the
         verification succeed, and it replaces an older file in one step.
+    output_names
+        Names of the outputs; those of the variables unless given.
     updates
         New values of shared variables. Each of them becomes an input, whose default is the present
         value, and an output named ``<name>_next``; the metadata ``state`` of the model is a JSON
         object of these pairs. Other shared variables are stored in the model.
     state_path
         Where the present values go instead, as by `ONNXProgram.save_state`. The inputs then have
-        no defaults. Browsers need it: ONNX Runtime Web takes no value for an input with a default.
+        no defaults. The targets ``"web"`` and ``"node"`` need it: ONNX Runtime Web refuses a value
+        for an input with a default, and onnxruntime-node ignores it in silence.
     dynamic_axes
-        Names for axes of unknown size: ``{"x": {0: "batch"}}``. Axes of one name must have equal
-        sizes. Named dimensions of `pytensor.xtensor` keep their names unless renamed here.
+        Names for axes of unknown size: ``{"x": {0: "batch"}}``; a list of axes, ``{"x": [0]}``,
+        leaves the names open. Axes of one name must have equal sizes. Sizes of outputs follow from
+        those of the inputs; a name given for one is used where the graph has none. Named dimensions
+        of `pytensor.xtensor` keep their names unless renamed here.
     example_inputs
-        One array for each input: the model is made for their shapes, and verified on them.
+        One array for each input, in a list or by name. The model is made for their shapes, but for
+        the axes in ``dynamic_axes``, and verified on them.
     opset_version
         Version of the standard operator set, 18 to 26.
-    precision
-        Reserved for models in a narrower dtype than the graph's.
     target
-        What the model is made for: ``"onnxruntime"``, ``"web"`` or ``"standard"``.
+        What the model is made for: ``"onnxruntime"``, ``"web"``, ``"node"`` or ``"standard"``.
     verify
         Whether to check the model, load it and compare it with PyTensor.
     assume_finite
@@ -110,6 +137,8 @@ def export_onnx(
         If parts of the graph cannot be converted; the message lists all of them.
     VerificationError
         If the model does not agree with PyTensor.
+    ArgumentError, MissingFolderError
+        If an argument is not one that the function takes, or the folder of a file is missing.
     InputError
         If the example inputs do not fit the inputs.
 
@@ -122,31 +151,29 @@ def export_onnx(
     >>> program([[0.0, 0.0], [0.0, 0.0]])
     array([2., 2.])
     """
-    inputs, outputs, path, dynamic_axes = open_model(inputs, outputs, path, dynamic_axes)
+    check_keywords("export_onnx", session, EXPORT_KEYWORDS | {"updates"})
+    request = read_arguments(inputs, outputs, path, dynamic_axes, output_names)
     if not updates:
-        warn_of_training(outputs)
-    single = isinstance(outputs, Variable)
-    results = [outputs] if isinstance(outputs, Variable) else list(outputs)
-    updated = dict(updates or {})
-    shared = _check_inputs(inputs, [*results, *updated.values()])
+        warn_of_training(request.results)
+    updated = _read_updates(updates)
+    shared = _check_inputs(request.inputs, [*request.results, *updated.values()])
     opaque = [v for v in shared if v not in updated and not has_value(v)]
-    check_updates(updated)
     source = Source(
         # What no tensor can hold stays an input, which the conversion then refuses with all else.
-        inputs=[*inputs, *opaque],
-        results=results,
+        inputs=[*request.inputs, *opaque],
+        results=request.results,
         updates=updated,
         values={variable: variable.get_value(borrow=False) for variable in {*shared, *updated}},
-        returns_single=single,
+        returns_single=request.returns_single,
     )
     return _export(
         source,
-        path,
+        request.path,
+        output_names=request.names,
         state_path=state_path,
-        dynamic_axes=dynamic_axes,
+        dynamic_axes=request.dynamic_axes,
         example_inputs=example_inputs,
         opset_version=opset_version,
-        precision=precision,
         target=target,
         verify=verify,
         assume_finite=assume_finite,
@@ -163,8 +190,8 @@ def export_function_onnx(
     Parameters
     ----------
     function
-        What `pytensor.function` returned, in any mode. Shared variables are exported with the
-        values they have now.
+        The result of `pytensor.function`, in any mode, or a `PointFunc` of PyMC, such as
+        ``model.compile_logp()``. Shared variables are exported with the values they have now.
     path
         File to write; none unless given.
     options
@@ -180,6 +207,8 @@ def export_function_onnx(
     >>> program(2.0), program(3.0), program.state["total"]
     (array(0.), array(2.), array(5.))
     """
+    check_keywords("export_function_onnx", options.keys() - _STATE_KEYWORDS, EXPORT_KEYWORDS)
+    function = as_function(function)
     maker = function.maker
     fgraph = maker.fgraph.clone(check_integrity=False)
     updates = {
@@ -232,9 +261,12 @@ def export_value_and_grad(
     >>> [value.name for value in program.model.graph.outputs]
     ['cost', 'grad_x']
     """
+    check_keywords("export_value_and_grad", options, EXPORT_KEYWORDS | {"updates"})
+    inputs = as_variables(inputs, "inputs")
+    (cost,) = as_variables(cost, "cost")
     if wrt is None:
         wrt = [v for v in inputs if v.type.dtype.startswith("float")]
-    variables = [wrt] if isinstance(wrt, Variable) else list(wrt)
+    variables = as_variables(wrt, "wrt")
     name, cost = cost.name, without_named(cost)
     gradients = [view_op(g) for g in grad(cost, variables)]
     for i, (gradient, variable) in enumerate(zip(gradients, variables, strict=True)):
@@ -274,6 +306,7 @@ def compile_onnx(
     >>> f([1.0, 5.0, 2.0])
     [array(5.), array(1)]
     """
+    check_keywords("compile_onnx", options, EXPORT_KEYWORDS | {"updates"})
     return export_onnx(
         inputs, outputs, providers=providers, session_options=session_options, **options
     )
@@ -283,13 +316,13 @@ def _export(
     source: Source,
     path: str | os.PathLike | None = None,
     *,
+    output_names: Sequence[str] | None = None,
     state_path: str | os.PathLike | None = None,
     state_defaults: bool = True,
     static_state: bool = False,
     dynamic_axes: DynamicAxes | None = None,
-    example_inputs: Sequence[Any] | None = None,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     opset_version: int = OPSET_VERSION,
-    precision: str | None = None,
     target: str = "onnxruntime",
     verify: bool = True,
     assume_finite: bool = False,
@@ -297,33 +330,37 @@ def _export(
     providers: str | Sequence[str] = "cpu",
     session_options: SessionOptions | None = None,
 ) -> ONNXProgram:
-    if precision is not None:
-        raise PyTensorONNXError(
-            f"precision={precision!r} is not available: build the graph in the dtype wanted"
-        )
-    get_profile(target)
+    profile = get_profile(target)
+    check_file(path)
+    check_state_file(state_path)
+    if source.updates:
+        check_state_path(target, path, state_path)
     warn_of_constant_draws(source)
-    reference = reference_graph(source, example_inputs, static_state)
+    input_names = names_of(source.inputs, "input")
+    state_names = [v.name or f"state_{i}" for i, v in enumerate(source.updates)]
+    results = read_names(output_names)
+    check_names(results, source.results, {*input_names, *state_names})
+    axes = named_axes(dynamic_axes)
+    examples = read_examples(example_inputs, input_names)
+    source.dynamic = [axes.get(name, ()) for name in input_names]
+    reference = reference_graph(source, examples, static_state)
     fgraph = reference.clone(check_integrity=False)
     ONNX.optimizer.rewrite(fgraph)
 
-    if target == "web" and path is not None and source.updates:
-        require_state_path(state_path)
-    state_names = [v.name or f"state_{i}" for i, v in enumerate(source.updates)]
     values = [state_value(v, source.values[v]) for v in source.updates]
     state_inputs = fgraph.inputs[len(source.inputs) :]
     converted = convert(
         fgraph,
         opset_version=opset_version,
-        input_names=[*names_of(source.inputs, "input"), *state_names],
+        input_names=[*input_names, *state_names],
         output_names=[
-            *names_of(source.results, "output"),
+            *(results or names_of(source.results, "output")),
             *(f"{name}_next" for name in state_names),
         ],
         defaults=dict(zip(state_inputs, values, strict=True))
-        if state_defaults and state_path is None
+        if state_defaults and state_path is None and not profile.refuses_defaults
         else {},
-        dynamic_axes=dynamic_axes,
+        dynamic_axes=axes,
         dim_names=True,
         constant_names={
             constant.name: np.asarray(constant.data)
@@ -362,7 +399,7 @@ def _export(
         session_options=session_options,
     )
     if verify:
-        program.verify(example_inputs)
+        program.verify(examples)
     if state_path is not None:
         program.save_state(state_path)
     if path is not None:
@@ -385,23 +422,23 @@ def _check_inputs(inputs: Sequence[Variable], results: Sequence[Variable]) -> li
     return [v for v in free if isinstance(v, SharedVariable)]
 
 
-def require_state_path(state_path: str | os.PathLike | None) -> None:
-    """Raise unless the state of a model for browsers has a file of its own."""
-    if state_path is None:
-        raise PyTensorONNXError(
-            'a model with a state needs state_path for target="web": ONNX Runtime Web takes no '
-            "value for an input that has a default, so the present values need a file of their own"
-        )
-
-
-def check_updates(updates: Mapping[SharedVariable, Variable]) -> None:
-    """Raise for new values that their shared variable could not hold."""
+def _read_updates(updates: Updates | None) -> dict[SharedVariable, Variable]:
+    """Return the new values of shared variables, which must be able to hold them."""
+    values: dict[SharedVariable, Variable] = {}
+    for variable, new in dict(updates or {}).items():
+        if not isinstance(variable, SharedVariable):
+            raise ArgumentError(
+                f"updates give new values to shared variables, and {variable} is none: "
+                "updates={shared: new_value}"
+            )
+        values[variable] = new if isinstance(new, Variable) else variable.type.filter_variable(new)
     problems = [
         f"- {variable} of type {variable.type} is updated by a value of type {new.type}"
-        for variable, new in updates.items()
+        for variable, new in values.items()
         if is_tensor(variable.type) and is_tensor(new.type)
         if new.type.dtype != variable.type.dtype or new.type.ndim != variable.type.ndim
     ]
     if problems:
         listing = "\n".join(problems)
         raise PyTensorONNXError(f"updates change the type of what they update:\n{listing}")
+    return values

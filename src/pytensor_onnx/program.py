@@ -23,6 +23,7 @@ from pytensor.scan.op import Scan
 
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.inference import dims_of
+from pytensor_onnx.paths import check_file
 from pytensor_onnx.random import state_of
 from pytensor_onnx.session import Session, SessionOptions
 from pytensor_onnx.state_files import write_state
@@ -261,6 +262,7 @@ class ONNXProgram:
         ...     export_onnx([x], x + 1).save(folder + "/model.onnx").name
         'model.onnx'
         """
+        check_file(path)
         target = Path(path)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
             file = Path(folder) / target.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ class Source:
     updates: dict[Variable, Variable]
     values: dict[Variable, Any] = field(default_factory=dict)
     returns_single: bool = False
+    dynamic: list[Collection[int]] = field(default_factory=list)
 
 
 def reference_graph(
@@ -46,7 +47,7 @@ def reference_graph(
     for i, variable in enumerate(inputs):
         new = variable.type()
         if example_inputs is not None and i < len(source.inputs):
-            new = _specialised(variable, i, example_inputs)
+            new = _specialised(variable, example_inputs[i], source.dynamic[i])
         elif static_state and variable in source.updates and is_tensor(variable.type):
             new = variable.type.clone(shape=np.shape(source.values[variable]))()
         new.name = variable.name
@@ -102,13 +103,17 @@ def _knows_more(constant: Constant, variable: Variable) -> bool:
     return [n == 1 for n in constant.type.shape] != [n == 1 for n in variable.type.shape]
 
 
-def _specialised(variable: Variable, position: int, examples: Sequence[Any]) -> Variable:
-    if position >= len(examples):
-        raise InputError(
-            f"example_inputs has {len(examples)} values, but the graph has more inputs: "
-            f"{variable.name or position} is missing"
-        )
+def _specialised(variable: Variable, example: Any, dynamic: Collection[int]) -> Variable:
+    """Return a variable of the shape of an array, but for the axes that are to be dynamic."""
     if is_generator(variable):
         return variable.type()
-    value = variable.type.filter(examples[position], allow_downcast=True)
-    return variable.type.clone(shape=value.shape)()
+    try:
+        shape = variable.type.filter(example, allow_downcast=True).shape
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the example of input {variable} does not fit it: {error}") from error
+    kept = {axis % len(shape) for axis in dynamic if shape}
+    sizes = [
+        known if axis in kept else size
+        for axis, (size, known) in enumerate(zip(shape, variable.type.shape, strict=True))
+    ]
+    return variable.type.clone(shape=sizes)()

@@ -27,6 +27,9 @@ class Names:
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._taken
+
     def reserve(self, name: str) -> None:
         """Take a name as it is."""
         self._taken.add(name)

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.paths import check_file
 
 IR_VERSION = 10
 
@@ -29,19 +30,25 @@ def write_state(path: str | os.PathLike, values: Mapping[str, np.ndarray], opset
 
     Raises
     ------
-    PyTensorONNXError
-        If the name ends in neither.
+    ArgumentError, MissingFolderError
+        If the name ends in neither, or the folder does not exist.
     """
+    check_state_file(path)
     file = Path(path)
     if file.suffix == ".npz":
         np.savez(file, **dict(values))  # type: ignore[arg-type]
-    elif file.suffix == ".onnx":
-        ir.save(_model_of(values, opset), file)
     else:
-        raise PyTensorONNXError(
-            f"the state goes to a file named *.npz or *.onnx, not {file.name!r}"
-        )
+        ir.save(_model_of(values, opset), file)
     return file
+
+
+def check_state_file(path: str | os.PathLike | None) -> None:
+    """Raise unless a state could be written there, or no path is given."""
+    check_file(path, "state_path")
+    if path is not None and Path(path).suffix not in (".npz", ".onnx"):
+        raise ArgumentError(
+            f"the state goes to a file named *.npz or *.onnx, not {Path(path).name!r}"
+        )
 
 
 def _model_of(values: Mapping[str, np.ndarray], opset: int) -> ir.Model:

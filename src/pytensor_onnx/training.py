@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,19 @@ from pytensor.link.basic import Container, PerformLinker
 from pytensor.link.utils import map_storage
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.conversion import DynamicAxes
-from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.export import export_function_onnx, require_state_path
+from pytensor_onnx.dynamic_axes import DynamicAxes
+from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
+from pytensor_onnx.export import EXPORT_KEYWORDS, export_function_onnx
+from pytensor_onnx.export_arguments import (
+    as_variables,
+    check_keywords,
+    check_state_path,
+    read_examples,
+)
 from pytensor_onnx.generator_updates import generator_updates
+from pytensor_onnx.paths import check_file
 from pytensor_onnx.program import ONNXProgram
+from pytensor_onnx.state_files import check_state_file
 
 Updates = Mapping[SharedVariable, Variable]
 Rule = Callable[[Variable, Sequence[SharedVariable]], Updates]
@@ -67,8 +76,9 @@ def export_training_step(
         - a rule ``(loss, params) -> updates`` such as ``adam(1e-3)`` of pytensor-ml. Symbolic
           scalars in it become inputs, and so do 0-d shared variables that it reads and does not
           update: ``adam(pytensor.shared(0.001, name="rate"))``;
-        - what makes a rule from a ``learning_rate``, such as ``adam`` itself. The learning rate is
-          then an input of that name;
+        - a function of the ``learning_rate`` that returns a rule, such as ``adam`` itself. The
+          learning rate is then an input of that name. In a function without such an argument the
+          first one is the learning rate, and names the input: ``sgd(lr, momentum=0.9)``;
         - the updates themselves.
     path
         File to write; none unless given.
@@ -78,8 +88,7 @@ def export_training_step(
         What to compute beside the loss, before the update.
     state_path
         File for the initial state, ``*.npz`` or ``*.onnx``; without it, the initial values are the
-        defaults of the inputs. ``target="web"`` needs it: ONNX Runtime Web takes no value for an
-        input with a default.
+        defaults of the inputs. The targets ``"web"`` and ``"node"`` need it, see `export_onnx`.
     dynamic_axes
         As in `export_onnx`. By default, the first axes of unknown size of all data inputs are one
         ``batch``.
@@ -106,9 +115,13 @@ def export_training_step(
     >>> program([[1.0, 0.0], [0.0, 1.0]], 0.5), program.state["w"]
     (array(2.5), array([0.5, 1. ]))
     """
-    if options.get("target") == "web" and path is not None:
-        require_state_path(state_path)
-    params, outputs = list(params), [_named_loss(loss), *extra_outputs]
+    known = {"inputs", "extra_outputs", *EXPORT_KEYWORDS}
+    check_keywords("export_training_step", options, known)
+    check_file(path)
+    check_state_file(state_path)
+    check_state_path(options.get("target", "onnxruntime"), path, state_path)
+    params = as_variables(params, "params")
+    outputs = [_named_loss(loss), *as_variables(extra_outputs, "extra_outputs")]
     if not params:
         raise PyTensorONNXError("there are no parameters to train")
     with pytensor.config.change_flags(floatX=np.result_type(*(p.dtype for p in params)).name):
@@ -116,7 +129,7 @@ def export_training_step(
     fixed = [p.name or str(p) for p in params if p not in updates]
     if fixed:
         raise PyTensorONNXError(f"the optimizer does not update {', '.join(fixed)}")
-    data = list(inputs) if inputs is not None else _free(outputs)
+    data = as_variables(inputs, "inputs") if inputs is not None else _free(outputs)
     rates = [v for v in _free(list(updates.values())) if v not in data]
     function = _compile([*data, *rates], outputs, params, updates)
     program = export_function_onnx(
@@ -134,7 +147,8 @@ def export_training_step(
         # Where a gradient is zero but for rounding, the first step of an optimizer that remembers
         # nothing may go either way.
         remembered = {k: np.ones_like(v) for k, v in program.state.items() if k not in trained}
-        program.verify(example_inputs, state=remembered)
+        names = [str(value.name) for value in program.inputs]
+        program.verify(read_examples(example_inputs, names), state=remembered)
     if state_path is not None:
         program.save_state(state_path)
     if path is not None:
@@ -157,17 +171,53 @@ def _updates_of(
     loss: TensorVariable,
     params: Sequence[SharedVariable],
 ) -> dict[SharedVariable, Variable]:
-    if isinstance(optimizer, Mapping):
+    if isinstance(optimizer, Mapping | list | tuple):
         return dict(optimizer)
     if not callable(optimizer):
-        raise PyTensorONNXError(
+        raise ArgumentError(
             f"the optimizer must be a rule or updates, not a {type(optimizer).__name__}"
         )
     rule: Callable[..., Any] = optimizer
-    if LEARNING_RATE in inspect.signature(optimizer).parameters:
-        rate = pt.scalar(LEARNING_RATE, dtype=pytensor.config.floatX)
-        rule = rule(learning_rate=rate)
-    return dict(rule(loss, params))
+    signature = inspect.signature(optimizer)
+    rate = _rate_argument(signature)
+    if rate is not None:
+        rule = partial(rule, **{rate: pt.scalar(rate, dtype=pytensor.config.floatX)})
+        # What needs the loss and the parameters as well is a rule already.
+        if not _required(signature, rate):
+            rule = rule()
+    updates = rule(loss, params) if callable(rule) else rule
+    if not isinstance(updates, Mapping | list | tuple):
+        raise ArgumentError(
+            f"the optimizer {optimizer!r} gives no updates, but a {type(updates).__name__}: give a "
+            "rule (loss, params) -> updates, or a function of the learning rate that returns one"
+        )
+    return dict(updates)
+
+
+def _rate_argument(signature: inspect.Signature) -> str | None:
+    """Return the name of the argument that is the learning rate, None where there is none.
+
+    It has this name, or is the first one of a function that needs no second one: a rule needs the
+    loss and the parameters.
+    """
+    kinds = [argument.kind for argument in signature.parameters.values()]
+    if LEARNING_RATE in signature.parameters:
+        return LEARNING_RATE
+    if not kinds or kinds[0] is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return None
+    first = next(iter(signature.parameters))
+    return None if _required(signature, first) else first
+
+
+def _required(signature: inspect.Signature, name: str) -> list[str]:
+    """Return the arguments without a default, other than one."""
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        argument.name
+        for argument in signature.parameters.values()
+        if argument.default is argument.empty and argument.kind not in optional
+        if argument.name != name
+    ]
 
 
 def _steered(

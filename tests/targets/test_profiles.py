@@ -23,7 +23,7 @@ NAN = np.nan
 
 
 def test_an_unknown_target_is_refused_with_the_known_names():
-    with pytest.raises(ValueError, match=r"'abacus'.*'onnxruntime', 'web', 'standard'"):
+    with pytest.raises(ValueError, match=r"'abacus'.*'onnxruntime', 'web', 'node', 'standard'"):
         get_profile("abacus")
 
 

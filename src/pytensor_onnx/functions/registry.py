@@ -26,7 +26,8 @@ def define(op_type: type[Op]) -> Callable[[Definition], Definition]:
     Examples
     --------
     >>> from pytensor.scalar.basic import Sqr
-    >>> from pytensor_onnx.functions.registry import DEFINITIONS, define
+    >>> from pytensor_onnx import define
+    >>> from pytensor_onnx.functions.registry import DEFINITIONS
     >>> @define(Sqr)
     ... def sqr(x):
     ...     return x * x

@@ -12,8 +12,8 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import apply_ancestors
 
-from pytensor_onnx.conversion import DynamicAxes
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.dynamic_axes import DynamicAxes
+from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.ml.decoding import DecodingStep
 from pytensor_onnx.ml.prediction import prediction
 
@@ -50,7 +50,7 @@ def open_model(inputs: Any, outputs: Any, path: Path, dynamic_axes: DynamicAxes 
 
     Raises
     ------
-    PyTensorONNXError
+    ArgumentError
         If the outputs are missing.
     """
     if isinstance(inputs, DecodingStep):
@@ -62,7 +62,7 @@ def open_model(inputs: Any, outputs: Any, path: Path, dynamic_axes: DynamicAxes 
         return Request(inputs, outputs, path, dynamic_axes)
     model = inputs if outputs is None else outputs
     if not (is_model(model) or isinstance(model, Variable)):
-        raise PyTensorONNXError("the outputs are missing: give the inputs and then the outputs")
+        raise ArgumentError("the outputs are missing: give the inputs and then the outputs")
     computed = model.y if is_model(model) else model
     results = prediction(computed)
     if outputs is None:

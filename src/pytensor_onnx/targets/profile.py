@@ -30,6 +30,9 @@ class Profile:
     max_ir_version: int = 13
     """Newest version of the file format that the runtime loads."""
 
+    refuses_defaults: bool = False
+    """A value given for an input that has a default is refused, or ignored in silence."""
+
     inaccurate: Mapping[str, frozenset[ir.DataType]] = field(default_factory=dict)
     """Operators to be replaced by our definition: Sigmoid is off by 1e-3 at -30, Tanh by 5 ulp."""
 

@@ -82,10 +82,17 @@ _ONNXRUNTIME = replace(
 )
 
 _WEB = replace(
-    _ONNXRUNTIME, name="web", kernels="kernels_web.json", float_to_integer_saturates=True
+    _ONNXRUNTIME,
+    name="web",
+    kernels="kernels_web.json",
+    float_to_integer_saturates=True,
+    refuses_defaults=True,
 )
 
-_PROFILES = {profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _STANDARD)}
+# The native runtime; its binding for Node.js passes on no value for an input that has a default.
+_NODE = replace(_ONNXRUNTIME, name="node", refuses_defaults=True)
+
+_PROFILES = {profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _NODE, _STANDARD)}
 
 
 def get_profile(name: str) -> Profile:
@@ -94,7 +101,8 @@ def get_profile(name: str) -> Profile:
     Parameters
     ----------
     name
-        ``"onnxruntime"`` (CPU), ``"web"`` (ONNX Runtime in WebAssembly) or ``"standard"``
+        ``"onnxruntime"`` (CPU), ``"web"`` (ONNX Runtime in WebAssembly), ``"node"``
+        (onnxruntime-node, the CPU in Node.js) or ``"standard"``
         (whatever the ONNX standard allows).
 
     Raises

@@ -1,0 +1,109 @@
+"""Axes of unknown size, and their names, as users give them in ``dynamic_axes``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.inference import dims_of
+from pytensor_onnx.scope import ModelScope
+
+DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]
+NamedAxes = Mapping[str, Mapping[int, str | None]]
+
+
+def named_axes(dynamic_axes: DynamicAxes | None) -> NamedAxes:
+    """Return axes with their names, None where a list of axes leaves the name open.
+
+    Raises
+    ------
+    ArgumentError
+        If the argument has another form.
+
+    Examples
+    --------
+    >>> named_axes({"x": {0: "batch"}, "y": [0]})
+    {'x': {0: 'batch'}, 'y': {0: None}}
+    """
+    form = "give the axes of each input by name: dynamic_axes={'x': {0: 'batch'}}"
+    if dynamic_axes is None:
+        return {}
+    if not isinstance(dynamic_axes, Mapping):
+        raise ArgumentError(f"dynamic_axes is a {type(dynamic_axes).__name__}: {form}")
+    named: dict[str, dict[int, str | None]] = {}
+    for name, axes in dynamic_axes.items():
+        if not isinstance(name, str):
+            raise ArgumentError(f"dynamic_axes has the key {name!r}: {form}")
+        if not isinstance(axes, Mapping | list | tuple | set | range):
+            raise ArgumentError(f"dynamic_axes gives {name!r} the value {axes!r}: {form}")
+        if not all(isinstance(axis, int) for axis in axes):
+            raise ArgumentError(f"dynamic_axes gives {name!r} the axes {list(axes)!r}: {form}")
+        if not isinstance(axes, Mapping):
+            named[name] = dict.fromkeys(axes)
+        elif None in axes.values():
+            raise ArgumentError(f"dynamic_axes gives an axis of {name!r} the name None: {form}")
+        else:
+            named[name] = dict(axes)
+    return named
+
+
+def check_names(axes: NamedAxes, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Raise for names that are neither those of inputs nor those of outputs."""
+    unknown = set(axes) - set(inputs) - set(outputs)
+    if unknown:
+        raise ArgumentError(
+            f"dynamic_axes names {sorted(unknown)}, but the inputs are {list(inputs)} and the "
+            f"outputs {list(outputs)}"
+        )
+
+
+def names_by_axis(name: str, rank: int, axes: Mapping[int, str | None]) -> dict[int, str]:
+    """Return the names that the user gives the axes of an input, counted from the front."""
+    names = _by_position(f"input {name!r}", rank, axes)
+    return {axis: dim for axis, dim in names.items() if dim is not None}
+
+
+def name_output_dims(
+    outputs: Sequence[tuple[str, ir.Value]], axes: NamedAxes, scope: ModelScope
+) -> None:
+    """Name dimensions of outputs as the user does, where the graph has no better name for them.
+
+    The sizes of outputs follow from those of the inputs: a name that stands for another dimension
+    already is not given, since it would claim that the two are equal.
+    """
+    for name, value in outputs:
+        if name not in axes:
+            continue
+        dims = list(dims_of(value) or ())
+        for axis, dim in _by_position(f"output {name!r}", len(dims), axes[name]).items():
+            own = dims[axis]
+            if dim is None or dim in scope.dim_names:
+                continue
+            if own is None:
+                dims[axis] = dim
+            elif scope.is_named_well(own):
+                continue
+            scope.name_dim(dim)
+            scope.equate_dims(dim, own)
+        value.shape = ir.Shape(dims)
+
+
+def _by_position(subject: str, rank: int, axes: Mapping[int, str | None]) -> dict[int, str | None]:
+    """Return names by axis, counted from the front."""
+    names: dict[int, str | None] = {}
+    for axis, dim in axes.items():
+        if not -rank <= axis < rank:
+            raise ArgumentError(
+                f"dynamic_axes names axis {axis} of {subject}, which has {rank} axes"
+            )
+        if dim is not None and not (isinstance(dim, str) and dim):
+            raise ArgumentError(
+                f"dynamic_axes gives axis {axis} of {subject} the name {dim!r}: it must be a "
+                "text that is not empty"
+            )
+        if axis % rank in names:
+            raise ArgumentError(f"dynamic_axes names axis {axis % rank} of {subject} twice")
+        names[axis % rank] = dim
+    return names
