@@ -79,7 +79,7 @@ class Outputs:
     def _with_row_shape(self, trace: ir.Value | None, buffer: ir.Value) -> ir.Value:
         """Return a trace whose rows have the shape of a buffer's, even if there are none."""
         assert trace is not None
-        dims = dims_of(buffer)
+        dims, length = dims_of(buffer), (dims_of(trace) or (None,))[0]
         if (
             runs_at_least_once(self.n_steps)
             or dims is None
@@ -91,7 +91,7 @@ class Outputs:
             onnx.Shape(trace, start=0, end=1), onnx.sizes(buffer, 1, len(dims)), axis=0
         )
         reshaped = onnx.Reshape(trace, shape, allowzero=1)
-        reshaped.shape = ir.Shape((None, *dims[1:]))
+        reshaped.shape = ir.Shape((length, *dims[1:]))
         return reshaped
 
     def _fit(
