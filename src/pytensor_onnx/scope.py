@@ -6,6 +6,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from keyword import iskeyword
 
 import numpy as np
 import onnx_ir as ir
@@ -176,7 +177,9 @@ def name_values(nodes: Iterable[ir.Node], names: Names) -> None:
     for node in nodes:
         for value in node.outputs:
             if value.name is None:
-                value.name = names.unique(snake_case(node.op_type))
+                name = snake_case(node.op_type)
+                # Tools that write a model as Python code use the names.
+                value.name = names.unique(f"{name}_" if iskeyword(name) else name)
         if node.name is None:
             node.name = node.outputs[0].name
 
