@@ -336,3 +336,19 @@ def test_adam_step_exported_as_one_file_trains_with_onnxruntime_alone(tmp_path):
                 float(step(points, labels, np.float32(0.05))), rel=1e-5
             )
     assert losses[-1] < 0.15 < losses[0]
+
+
+def test_a_function_gives_its_name_and_those_of_its_inputs(tmp_path):
+    x, y = pt.vector(), pt.vector("y")
+    inputs = [pytensor.In(x, name="amount"), y]
+    function = pytensor.function(inputs, x * y, name="interest", mode="FAST_COMPILE")
+    program = export_function_onnx(function)
+    assert [value.name for value in program.inputs] == ["amount", "y"]
+    assert program.model.graph.name == "interest"
+    assert program(amount=[2.0], y=[3.0]) == 6.0
+
+
+def test_a_graph_without_a_name_has_that_of_its_file(tmp_path):
+    x = pt.vector("x")
+    assert export_onnx([x], x + 1, tmp_path / "plus_one.onnx").model.graph.name == "plus_one"
+    assert export_onnx([x], x + 1).model.graph.name == "main_graph"

@@ -58,6 +58,7 @@ def convert(
     dynamic_axes: NamedAxes | None = None,
     dim_names: bool = False,
     constant_names: Mapping[str, np.ndarray] | None = None,
+    name: str = "main_graph",
 ) -> Converted:
     """Convert a rewritten graph.
 
@@ -78,6 +79,8 @@ def convert(
         then be equal in all inputs, where PyTensor requires it only of tensors that meet.
     constant_names
         Arrays whose content goes by a name, in whatever shape the rewrites left it.
+    name
+        Name of the graph.
 
     Raises
     ------
@@ -123,7 +126,7 @@ def convert(
         nodes=nodes,
         initializers=initializers,
         opset_imports={"": opset_version},
-        name="main_graph",
+        name=name,
     )
     name_output_dims(list(zip(result_names, outputs, strict=True)), axes, scope)
     if dim_names:

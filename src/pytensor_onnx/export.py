@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -217,12 +218,14 @@ def export_function_onnx(
     }
     source = Source(inputs=[], results=fgraph.outputs[: len(maker.outputs)], updates=updates)
     source.returns_single = function.unpack_single
+    source.name = function.name
     for variable, spec, container in zip(
         fgraph.inputs, maker.inputs, function.input_storage, strict=True
     ):
         if variable in updates or (spec.implicit and has_value(variable)):
             source.values[variable] = container.data
         else:
+            variable.name = spec.name or variable.name
             source.inputs.append(variable)
     return _export(source, path, **options)
 
@@ -367,6 +370,7 @@ def _export(
             for constant in reference.variables
             if isinstance(constant, Constant) and constant.name and is_tensor(constant.type)
         },
+        name=source.name or (Path(path).stem if path else "main_graph"),
     )
     model = converted.model
     pairs = zip(

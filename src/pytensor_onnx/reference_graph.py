@@ -27,6 +27,7 @@ class Source:
     updates: dict[Variable, Variable]
     values: dict[Variable, Any] = field(default_factory=dict)
     returns_single: bool = False
+    name: str | None = None
     dynamic: list[Collection[int]] = field(default_factory=list)
 
 
