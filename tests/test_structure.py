@@ -53,7 +53,7 @@ def variance_over_features(n: Size) -> Graph:
     return [x], x.var(axis=-1)
 
 
-@graph("ReduceSum Mul", "Shape Squeeze Cast ReduceSum Div")
+@graph("ReduceSum Mul", "Shape Squeeze Cast Cast ReduceSum Cast Div")
 def mean_over_the_batch(n: Size) -> Graph:
     x = tensor("x", n, 6)
     return [x], x.mean(axis=0)
@@ -125,7 +125,11 @@ def two_layers(n: Size) -> Graph:
     return [x, w1, b1, w2, b2], pt.maximum(x @ w1 + b1, 0) @ w2 + b2
 
 
-@graph("Gemm Relu Gemm ReduceSum Mul Mul Gemm Gemm GreaterOrEqual Cast Mul ReduceSum Gemm")
+@graph(
+    "Gemm Relu Gemm ReduceSum Mul Mul Gemm Gemm GreaterOrEqual Cast Mul ReduceSum Gemm",
+    "Gemm Relu Gemm Cast ReduceSum Cast Mul Mul Gemm Gemm GreaterOrEqual Cast Mul"
+    " Cast ReduceSum Cast Gemm",
+)
 def two_layers_with_gradients(n: Size) -> Graph:
     (x, *weights), output = two_layers(n)
     return [x, *weights], pt.grad((output**2).sum(), weights)

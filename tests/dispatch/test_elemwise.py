@@ -343,13 +343,6 @@ def test_float32_is_summed_in_float64_where_the_result_is_float64():
     assert program(value)[0] == 1.0
 
 
-def test_float32_is_summed_in_float32_where_the_result_is_float32():
-    """No detour through float64: a target need not have it."""
-    x = pt.matrix("x", dtype="float32")
-    program = export_onnx([x], x.sum(axis=0), verify=False)
-    assert op_types(program) == ["ReduceSum"]
-
-
 @pytest.mark.parametrize("op", [ps.and_, ps.or_, ps.xor], ids=str)
 @pytest.mark.parametrize("dtype", DISCRETE)
 def test_bitwise_reductions_agree(op, dtype):

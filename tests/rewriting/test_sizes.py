@@ -11,7 +11,10 @@ def test_mean_reads_the_size_it_divides_by(dtype):
     value = np.arange(6, dtype=dtype).reshape(2, 3)
     for axis in (0, 1):
         program = compare_onnx_and_py([x], x.mean(axis=axis), [value])
-        assert sorted(op_types(program)) == ["Cast", "Div", "ReduceSum", "Shape", "Squeeze"]
+        accumulated = ["Cast"] * 2 if dtype == "float32" else []
+        assert sorted(op_types(program)) == sorted(
+            ["Cast", "Div", "ReduceSum", "Shape", "Squeeze", *accumulated]
+        )
 
 
 def test_mean_divides_by_a_number_where_the_sizes_are_known():

@@ -12,6 +12,7 @@ from pytensor.tensor.special import LogSoftmax, Softmax
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
+from pytensor_onnx.dispatch.sums import sum_floats
 from pytensor_onnx.failures import name_failure
 from pytensor_onnx.folding import fold_last_axis, merge_axes
 from pytensor_onnx.inference import Dim, dims_of, dtype_of
@@ -78,8 +79,7 @@ def lower_dim_shuffle(op: DimShuffle, node: Apply, onnx: Builder, x: ir.Value) -
 def lower_reduction(op: CAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
     """Reduce in the accumulator's dtype.
 
-    It deviates from PyTensor in one point: float32 is accumulated in float32 unless the result is
-    float64, since a file with a detour through float64 would not run on targets without it.
+    It deviates from PyTensor in one point: short sums of float32 are accumulated in float32.
     """
     reduction = _REDUCTIONS.get(type(op.scalar_op))
     if reduction is None:
@@ -90,6 +90,9 @@ def lower_reduction(op: CAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir
     # Of no floats, the extremum is the initial value in ONNX as well.
     if isinstance(op, NonZeroDimsCAReduce) and op.initial and not is_float:
         x, axes = _with_initial(op, onnx, x, axes)
+    if axes and _is_sum_of_narrow_floats(op, node):
+        x = onnx.cast(x, "float32")
+        return onnx.cast(sum_floats(onnx, x, axes, _sizes(node, onnx, x)), result_dtype)
     x = onnx.cast(x, _accumulator(op, node))
     return onnx.cast(reduction(onnx, x, axes) if axes else x, result_dtype)
 
@@ -121,19 +124,27 @@ def _reduced_axes(op: CAReduce | Argmax | Softmax | LogSoftmax, node: Apply) -> 
 
 
 def _may_be_empty(node: Apply, onnx: Builder, x: ir.Value, axes: Sequence[int]) -> bool:
-    known = dims_of(x) or (None,) * node.inputs[0].type.ndim
-    sizes = [(node.inputs[0].type.shape[axis], known[axis]) for axis in axes]
-    return not all(any(isinstance(d, int) and d > 0 for d in pair) for pair in sizes)
+    sizes = _sizes(node, onnx, x)
+    return any(not isinstance(sizes[axis], int) or sizes[axis] == 0 for axis in axes)
+
+
+def _sizes(node: Apply, onnx: Builder, x: ir.Value) -> list[Dim]:
+    """Return the known sizes of an operand; a zero in its type says nothing."""
+    static = node.inputs[0].type.shape
+    return [s or d for s, d in zip(static, dims_of(x) or (None,) * len(static), strict=True)]
+
+
+def _is_sum_of_narrow_floats(op: CAReduce, node: Apply) -> bool:
+    """Return whether floats are added up in a wider dtype, and the result is no float64."""
+    dtype, result = node.inputs[0].type.dtype, node.outputs[0].type.dtype
+    is_narrow = {dtype, result} <= {"float16", "float32"}
+    return isinstance(op.scalar_op, ps.Add) and is_narrow and op.acc_dtype not in (None, dtype)
 
 
 def _accumulator(op: CAReduce, node: Apply) -> str:
-    dtype, result = node.inputs[0].type.dtype, node.outputs[0].type.dtype
     if isinstance(op.scalar_op, ps.Maximum | ps.Minimum | ps.AND | ps.OR | ps.XOR):
-        return dtype
-    wanted = op.acc_dtype or result
-    if dtype in ("float16", "float32") and wanted == "float64" and result != "float64":
-        return "float32"
-    return wanted
+        return node.inputs[0].type.dtype
+    return op.acc_dtype or node.outputs[0].type.dtype
 
 
 def _reduce_with(operator: str) -> Reduction:

@@ -12,6 +12,7 @@ from pytensor_onnx.dims import constant_ints
 from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
 from pytensor_onnx.dispatch.ranges import count_up, wrapped
 from pytensor_onnx.dispatch.shape import concatenated, vector_of
+from pytensor_onnx.dispatch.sums import sum_floats
 from pytensor_onnx.inference import dtype_of
 
 Pair = tuple[ir.Value, ir.Value]
@@ -158,11 +159,18 @@ def _statistics(
 def _statistic(onnx: Builder, x: ir.Value, axis: int, mode: str) -> ir.Value:
     along, size = onnx.ints([axis]), onnx.size(x, axis)
     if mode == "mean":
-        return onnx.Div(onnx.ReduceSum(x, along), onnx.cast(size, dtype_of(x)))
+        total = onnx.cast(_sum_along(onnx, x, axis), dtype_of(x))
+        return onnx.Div(total, onnx.cast(size, dtype_of(x)))
     if not constant_ints(size):
         error = ValueError(f"zero-size array to reduction operation {mode} which has no identity")
         x = check_that(onnx, [onnx.Greater(size, 0)], x, error)
     return onnx.ReduceMax(x, along) if mode == "maximum" else onnx.ReduceMin(x, along)
+
+
+def _sum_along(onnx: Builder, x: ir.Value, axis: int) -> ir.Value:
+    if dtype_of(x) not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return onnx.ReduceSum(x, onnx.ints([axis]))
+    return sum_floats(onnx, onnx.cast(x, "float32"), [axis], onnx.dims(x), keepdims=1)
 
 
 def _widened(onnx: Builder, x: ir.Value, axis: int, width: ir.Value) -> ir.Value:

@@ -4,6 +4,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import constant_ints, dims_of
+from pytensor_onnx.inference import dtype_of
 from pytensor_onnx.passes.rewriting import replace_node
 from pytensor_onnx.scope import ModelScope
 
@@ -19,8 +20,11 @@ def keep_reduced_axes(model: ir.Model, scope: ModelScope) -> int:
         builder.provenance = dict(reduction.metadata_props)
         attributes = {k: v.value for k, v in reduction.attributes.items()} | {"keepdims": 1}
         result = builder.op(reduction.op_type, *reduction.inputs, **attributes)
+        between = _cast_of(node.inputs[0])
+        if between is not None:
+            result = builder.cast(result, dtype_of(node.outputs[0]))
         replace_node(model.graph, node, builder, [result], scope.names)
-        model.graph.remove(reduction, safe=True)
+        model.graph.remove([n for n in (between, reduction) if n is not None], safe=True)
         count += 1
     return count
 
@@ -28,16 +32,19 @@ def keep_reduced_axes(model: ir.Model, scope: ModelScope) -> int:
 def _reduction_of_added_axes(node: ir.Node) -> ir.Node | None:
     if node.op_type != "Unsqueeze" or node.domain or node.inputs[0] is None:
         return None
-    reduced = node.inputs[0]
-    reduction, added = reduced.producer(), constant_ints(node.inputs[1])
+    cast = _cast_of(node.inputs[0])
+    if cast is not None and not _is_used_by(cast.outputs[0], node):
+        return None
+    reduced = node.inputs[0] if cast is None else cast.inputs[0]
+    reduction = None if reduced is None else reduced.producer()
+    added = constant_ints(node.inputs[1])
     if (
-        reduction is None
+        reduced is None
+        or reduction is None
         or added is None
         or reduction.domain
         or not reduction.op_type.startswith(("Reduce", "Arg"))
-        or reduction.graph is not node.graph
-        or reduced.is_graph_output()
-        or len(reduced.uses()) > 1
+        or not _is_used_by(reduced, node if cast is None else cast)
     ):
         return None
     dims = dims_of(reduction.inputs[0])
@@ -49,6 +56,19 @@ def _reduction_of_added_axes(node: ir.Node) -> ir.Node | None:
         return None
     rank = len(dims)
     return reduction if {a % rank for a in axes} == {a % rank for a in added} else None
+
+
+def _cast_of(value: ir.Value | None) -> ir.Node | None:
+    """Return the Cast that makes a value, as of a sum that is accumulated in another dtype."""
+    node = None if value is None else value.producer()
+    return node if node is not None and node.op_type == "Cast" else None
+
+
+def _is_used_by(value: ir.Value, node: ir.Node) -> bool:
+    """Return whether a node beside its own is all that uses a value."""
+    producer = value.producer()
+    is_beside = producer is not None and producer.graph is node.graph
+    return is_beside and not value.is_graph_output() and len(value.uses()) == 1
 
 
 def _reduced_axes(reduction: ir.Node) -> list[int] | None:

@@ -21,6 +21,7 @@ from pytensor.tensor.rewriting.math import (
 )
 
 from pytensor_onnx.rewriting.guarded_arithmetic import (
+    has_rounded_product,
     has_unknown_operand,
     is_divided_zero,
     is_tiny,
@@ -51,9 +52,14 @@ def distribute_factors(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     """Multiply sums out where that saves operations, unless they are long and of shared results."""
     factors = terms_of(fgraph, node.outputs[0], PRODUCTS) or []
     sums = [terms_of(fgraph, factor, SUMS) for factor in factors]
-    for terms in sums:
-        if terms is None or any(terms_of(fgraph, term, PRODUCTS) is None for term in terms):
+    met: list[Variable] = []
+    for term in (term for terms in sums for term in terms or [None]):
+        products = None if term is None else terms_of(fgraph, term, PRODUCTS)
+        if products is None:
             return None
+        met += products
+    if has_rounded_product(met):
+        return None
     if sums == [[factor] for factor in factors]:
         return None
     return local_greedy_distributor.transform(fgraph, node) or None
@@ -79,7 +85,9 @@ def _canonized(
     terms = terms_of(fgraph, out, kinds)
     if terms is None or not may_be_broadcast(terms):
         return None
-    if kinds == PRODUCTS and any(is_tiny(x) or is_divided_zero(fgraph, x) for x in terms):
+    if kinds == PRODUCTS and (
+        any(is_tiny(x) or is_divided_zero(fgraph, x) for x in terms) or has_rounded_product(terms)
+    ):
         return None
     return canonizer.transform(fgraph, node) or None
 

@@ -1,7 +1,8 @@
 """Arithmetic that PyTensor simplifies where the result stays what it is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from math import prod
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -22,6 +23,9 @@ from pytensor.tensor.rewriting.math import (
 )
 
 from pytensor_onnx.rewriting.guards import register_guarded
+
+_LARGEST_EXACT = 2**53
+"""Integers up to this one are floats of 64 bits."""
 
 
 def divides_exactly(node: Apply) -> bool:
@@ -55,6 +59,16 @@ def is_tiny(factor: Variable) -> bool:
         return False
     with np.errstate(divide="ignore", over="ignore"):
         return bool(np.any(np.isinf(1 / factor.data) & (factor.data != 0)))
+
+
+def has_rounded_product(factors: Iterable[Variable]) -> bool:
+    """Return whether a float64 may round the product of the constant integers among factors.
+
+    PyTensor divides that product by one.
+    """
+    constants = [x for x in factors if isinstance(x, Constant) and "int" in x.type.dtype]
+    ends = ((int(x.data.min()), int(x.data.max())) for x in constants if x.data.size)
+    return prod(max(1, -lowest, highest) for lowest, highest in ends) > _LARGEST_EXACT
 
 
 def may_fit(node: Apply) -> bool:

@@ -22,12 +22,16 @@ def may_be_reduced_once(node: Apply) -> bool:
     """Return whether a repeated number may be reduced as one: it may be repeated no times.
 
     Of no numbers there is no largest one, and none is true. Their sum is zero, which a product with
-    their count is for finite ones only. A result that is cut to an integer is cut at the end.
+    their count is for finite ones only. A result that is cut to an integer is cut at the end. The
+    product of a uint64 and a count is a float64.
     """
     x, axes = node.inputs[0], node.op.axis
     if x.owner is None or not isinstance(x.owner.op, Alloc):
         return False
     if x.type.dtype.startswith("float") and "int" in node.outputs[0].type.dtype:
+        return False
+    combines = isinstance(node.op, Sum | Prod | ProdWithoutZeros)
+    if combines and x.type.dtype == "uint64":
         return False
     sizes = x.type.shape if axes is None else [x.type.shape[axis] for axis in axes]
     if all(sizes) or getattr(node.op, "initial", False):
