@@ -9,12 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx_ir.passes.common import (
-    DeduplicateInitializersPass,
-    InlinePass,
-    LiftConstantsToInitializersPass,
-    NameFixPass,
-)
 from pytensor.compile.executor import Function
 from pytensor.compile.ops import view_op
 from pytensor.compile.sharedvalue import SharedVariable
@@ -382,13 +376,7 @@ def _export(
     states = [State(str(now.name), str(then.name), value) for now, then, value in pairs]
     if states:
         model.metadata_props["state"] = json.dumps({s.name: s.next_name for s in states})
-    changes = prepare(converted, target, assume_finite=assume_finite)
-    if inline_functions and model.functions:
-        model = InlinePass()(model).model
-        LiftConstantsToInitializersPass(size_limit=0)(model)
-        DeduplicateInitializersPass()(model)
-        # Values of a function may get the names that values of loops and branches have.
-        NameFixPass()(model)
+    changes = prepare(converted, target, assume_finite=assume_finite, inline=inline_functions)
     program = ONNXProgram(
         model,
         reference=reference,

@@ -1,5 +1,7 @@
 """What happens to a converted model before it runs, in the exporter and in the linker alike."""
 
+import onnx_ir as ir
+
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.passes import (
@@ -8,6 +10,7 @@ from pytensor_onnx.passes import (
     fuse_gemm,
     fuse_relu_clip,
     hide_ranges,
+    inline_functions,
     keep_reduced_axes,
     legalise,
     merge_equal,
@@ -19,7 +22,9 @@ from pytensor_onnx.passes import (
 from pytensor_onnx.targets import get_profile
 
 
-def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -> list[str]:
+def prepare(
+    converted: Converted, target: str, *, assume_finite: bool = False, inline: bool = False
+) -> list[str]:
     """Fuse what runs faster fused, and change the model in place so that the target runs it.
 
     Parameters
@@ -30,6 +35,8 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
         Name of a profile.
     assume_finite
         Whether to leave out the guards against runtimes that drop NaN.
+    inline
+        Whether to write out the model-local functions where they are called.
 
     Returns
     -------
@@ -61,4 +68,15 @@ def prepare(converted: Converted, target: str, *, assume_finite: bool = False) -
         changes.append(f"Gather by a Range kept from becoming a Slice ({count} times)")
     if profile.fuses_products and (count := protect_products(model, scope)):
         changes.append(f"{count} matrix products kept apart from what is fused with them")
+    if inline:
+        inline_functions(model, scope)
+    for function in model.functions.values():
+        _forget_types(function)
     return changes
+
+
+def _forget_types(function: ir.Function) -> None:
+    """Drop shapes and types from a function's body, which the runtime infers for each call."""
+    for value in (*function.inputs, *(v for node in function.all_nodes() for v in node.outputs)):
+        value.shape = None
+        value.type = None

@@ -8,6 +8,7 @@ from pytensor_onnx.passes.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fold_into_conv import fold_into_conv
 from pytensor_onnx.passes.fuse_gemm import fuse_gemm
 from pytensor_onnx.passes.fuse_relu_clip import fuse_relu_clip
+from pytensor_onnx.passes.inline_functions import inline_functions
 from pytensor_onnx.passes.keep_reduced_axes import keep_reduced_axes
 from pytensor_onnx.passes.layout import move_transposes
 from pytensor_onnx.passes.legalise import legalise
@@ -23,6 +24,7 @@ __all__ = [
     "fuse_gemm",
     "fuse_relu_clip",
     "hide_ranges",
+    "inline_functions",
     "keep_reduced_axes",
     "legalise",
     "merge_equal",

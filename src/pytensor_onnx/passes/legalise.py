@@ -98,7 +98,6 @@ def legalise(
     model.functions.clear()
     for function in used:
         model.functions[function.identifier()] = function
-        _forget_shapes(function)
     if used:
         model.graph.opset_imports[FUNCTION_DOMAIN] = 1
     _register_initializers(model.graph, scope)
@@ -374,14 +373,3 @@ def _register_initializers(graph: ir.Graph, scope: ModelScope) -> None:
     for value in scope.initializers.values():
         if value.uses() and value.name not in graph.initializers:
             graph.register_initializer(value)
-
-
-def _forget_shapes(function: ir.Function) -> None:
-    """Drop shapes and types from a function's body, which the runtime infers for each call."""
-    for node in function.all_nodes():
-        for value in node.outputs:
-            value.shape = None
-            value.type = None
-    for value in function.inputs:
-        value.shape = None
-        value.type = None

@@ -1,0 +1,93 @@
+"""Model-local functions written out where they are called, for runtimes that do not know them."""
+
+from itertools import zip_longest
+
+import onnx_ir as ir
+
+from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
+from pytensor_onnx.scope import ModelScope
+
+
+def inline_functions(model: ir.Model, scope: ModelScope) -> int:
+    """Replace the calls of model-local functions by their bodies, in time linear in the result.
+
+    Values keep their dtypes: a runtime that cannot infer them finds them in branches and loops.
+
+    Returns
+    -------
+    int
+        How many calls the graph had.
+    """
+    written_out: set[ir.OperatorIdentifier] = set()
+
+    def calls_in(graph: ir.Graph) -> list[tuple[ir.Node, ir.Function]]:
+        found = ((node, model.functions.get(node.op_identifier())) for node in graph.all_nodes())
+        return [(node, function) for node, function in found if function is not None]
+
+    def write_out(function: ir.Function) -> ir.Graph:
+        """Return a copy of a function's body, which calls no other."""
+        if function.identifier() not in written_out:
+            written_out.add(function.identifier())
+            for call, inner in calls_in(function.graph):
+                _put_in_place(call, write_out(inner))
+        return function.graph.clone()
+
+    calls = calls_in(model.graph)
+    for number, (call, function) in enumerate(calls):
+        body = write_out(function)
+        _name_apart(body, number, scope)
+        _share_constants(body, model.graph, scope)
+        _put_in_place(call, body)
+    model.functions.clear()
+    model.graph.opset_imports.pop(FUNCTION_DOMAIN, None)
+    return len(calls)
+
+
+def _put_in_place(call: ir.Node, body: ir.Graph) -> None:
+    graph, results, nodes = call.graph, list(body.outputs), list(body)
+    assert graph is not None
+    for parameter, argument in zip_longest(body.inputs, call.inputs):
+        for user, index in tuple(parameter.uses()):
+            user.replace_input_with(index, argument)
+    body.outputs.clear()
+    body.remove(nodes)
+    for value in (v for node in nodes for v in node.outputs):
+        value.shape = None
+    for old, new in zip(call.outputs, results, strict=True):
+        new.name, new.shape, old.name = old.name, old.shape, None
+    for node in nodes:
+        for key, text in call.metadata_props.items():
+            node.metadata_props.setdefault(key, text)
+    graph.insert_before(call, nodes)
+    ir.convenience.replace_all_uses_with(call.outputs, results, replace_graph_outputs=True)
+    graph.remove(call, safe=True)
+
+
+def _name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
+    """Give the values and nodes of a body names that are free in the model."""
+    for node in body.all_nodes():
+        for value in node.outputs:
+            value.name = scope.names.unique(value.name or node.op_type)
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                for value in attribute.as_graph().inputs:
+                    value.name = scope.names.unique(value.name or "arg")
+        failure = scope.failures.get(str(node.name))
+        if failure is None:
+            node.name = node.outputs[0].name
+        else:
+            node.name = f"{node.name}, call {number}"
+            scope.failures[node.name] = failure
+
+
+def _share_constants(body: ir.Graph, graph: ir.Graph, scope: ModelScope) -> None:
+    """Store the constants of a body with those of the model."""
+    onnx = Builder(scope)
+    for node in list(body):
+        value = node.outputs[0]
+        if node.op_type == "Constant" and value.const_value is not None:
+            shared = onnx.constant(value.const_value.numpy())
+            if shared.name not in graph.initializers:
+                graph.register_initializer(shared)
+            value.replace_all_uses_with(shared)
+            body.remove(node, safe=True)
