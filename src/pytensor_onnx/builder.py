@@ -176,7 +176,7 @@ class Builder:
             return self._constants_owner._local_constant(key, array)
         known = self.scope.initializers.get(key)
         if known is None:
-            name = name or self.scope.constant_names.get(content) or _constant_name(array)
+            name = name or self.scope.name_of_constant(content) or _constant_name(array)
             name = self.scope.names.unique(name)
             tensor = ir.tensor(np.ascontiguousarray(array).reshape(array.shape), name=name)
             known = ir.Value(

@@ -78,7 +78,8 @@ def convert(
         Whether named dimensions of `pytensor.xtensor` keep their names: sizes of one name must
         then be equal in all inputs, where PyTensor requires it only of tensors that meet.
     constant_names
-        Arrays whose content goes by a name, in whatever shape the rewrites left it.
+        Arrays whose content goes by a name, in whatever shape the rewrites left it; a matrix
+        ``w`` that they transposed is ``w.T``.
     name
         Name of the graph.
 
@@ -95,9 +96,11 @@ def convert(
             f"{MAX_OPSET}"
         )
     scope = ModelScope(opset_version)
-    scope.constant_names = {
-        content_key(array): name for name, array in (constant_names or {}).items() if array.size > 1
-    }
+    for wanted, array in (constant_names or {}).items():
+        if array.size > 1:
+            scope.constant_names[content_key(array)] = wanted
+        if array.size > 1 and array.ndim == 2:
+            scope.transposed_names[content_key(array.T)] = f"{wanted}.T"
     onnx = Builder(scope)
     converter = GraphConverter(onnx)
     input_names = input_names or names_of(fgraph.inputs, "input")

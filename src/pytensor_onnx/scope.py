@@ -72,10 +72,15 @@ class ModelScope:
         self.initializers: dict[Hashable, ir.Value] = {}
         self.functions: dict[Hashable, LocalFunction] = {}
         self.constant_names: dict[Hashable, str] = {}
+        self.transposed_names: dict[Hashable, str] = {}
         self.failures: dict[str, Exception] = {}
         self._equal_dims: dict[str, str | int] = {}
         self._ranks: dict[str, int] = {}
         self._computed_dims: set[str] = set()
+
+    def name_of_constant(self, content: Hashable) -> str | None:
+        """Return the name that the user has for the content of an array, transposed or not."""
+        return self.constant_names.get(content) or self.transposed_names.get(content)
 
     def name_dim(self, name: str, rank: int = 2) -> None:
         """Note a name for a dimension that wins over those of lower rank; no other gets it.

@@ -1,6 +1,7 @@
 """Every option of the forms of convolution, against the loop over groups and taps."""
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
@@ -144,3 +145,77 @@ def test_what_does_not_fit_a_form_is_named():
         depthwise_conv2d(x, pt.tensor(dtype="float32", shape=(6, 1, 3, 3)))
     with pytest.raises(ValueError, match=r"causal_conv1d: input .* must have 3 dimensions"):
         causal_conv1d(x, w)
+
+
+FUNCTIONS = {
+    "conv1d": (conv1d, [(2, 4, 9), (6, 2, 3)]),
+    "conv2d": (conv2d, [(2, 4, 9, 8), (6, 2, 3, 2)]),
+    "conv3d": (conv3d, [(2, 4, 7, 6, 5), (6, 2, 3, 2, 2)]),
+    "causal_conv1d": (causal_conv1d, [(2, 4, 9), (6, 2, 3)]),
+    "depthwise_conv2d": (depthwise_conv2d, [(2, 4, 9, 8), (8, 1, 3, 2)]),
+    "separable_conv2d": (separable_conv2d, [(2, 4, 9, 8), (8, 1, 3, 2), (5, 8, 1, 1)]),
+}
+# PyTensor's name and value, the other name.
+OPTIONS = {
+    "stride": ("subsample", 2),
+    "padding": ("border_mode", 1),
+    "dilation": ("filter_dilation", 2),
+    "groups": ("num_groups", 2),
+}
+
+
+def options_of(name):
+    """Return the options that a convolution takes."""
+    left_out = {
+        "causal_conv1d": {"padding"},
+        "depthwise_conv2d": {"groups"},
+        "separable_conv2d": {"groups"},
+    }
+    return {k: v for k, v in OPTIONS.items() if k not in left_out.get(name, ())}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_options_go_by_the_names_of_pools_as_well(name):
+    convolve, shapes = FUNCTIONS[name]
+    values = arrays(0, *shapes, dtype="float32")
+    options = options_of(name)
+    groups = {} if "groups" not in options else {"groups": 2}
+    pairs = []
+    for other, (classic, value) in options.items():
+        fixed = groups if other != "groups" else {}
+        pairs.append((fixed | {other: value}, fixed | {classic: value}))
+    pairs.append(({k: v for k, (_, v) in options.items()}, dict(options.values())))
+    symbols = variables(values, known=True)
+    outputs = [convolve(*symbols, **given) for pair in pairs for given in pair]
+    results = pytensor.function(symbols, outputs, mode="ONNX")(*values)
+    for found, expected in zip(results[::2], results[1::2], strict=True):
+        np.testing.assert_array_equal(found, expected)
+    if "padding" in options:
+        same = convolve(*symbols, **groups, padding="same_upper")
+        assert same.type.shape[2:] == shapes[0][2:]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_option_by_both_of_its_names_is_refused(name):
+    convolve, shapes = FUNCTIONS[name]
+    symbols = variables(arrays(0, *shapes), known=True)
+    for other, (classic, value) in options_of(name).items():
+        message = f"{classic}={value} and {other}={value} are one option: give it by one of its na"
+        with pytest.raises(TypeError, match=message):
+            convolve(*symbols, **{other: value, classic: value})
+
+
+@pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("stride=0 must not be less than 1", {"stride": 0}),
+        ("dilation=-1 must not be less than 1", {"dilation": -1}),
+        ("4 channels cannot be divided into groups=3", {"groups": 3}),
+        ("padding='same' is not known: choose one of 'valid', 'full'", {"padding": "same"}),
+        (r"padding=\(1, 2, 3\) must be a number, or for each of the 2", {"padding": (1, 2, 3)}),
+    ],
+)
+def test_messages_name_options_as_given(message, options):
+    x, w = pt.tensor(shape=(1, 4, 9, 9)), pt.tensor(shape=(6, 4, 3, 3))
+    with pytest.raises(ValueError, match=message):
+        conv2d(x, w, **options)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pytensor_onnx.nn.conv import conv1d, conv2d, conv3d
     from pytensor_onnx.nn.conv_forms import causal_conv1d, depthwise_conv2d, separable_conv2d
     from pytensor_onnx.nn.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
+    from pytensor_onnx.nn.dense import linear
     from pytensor_onnx.nn.detection import non_max_suppression
     from pytensor_onnx.nn.dropping import dropout
     from pytensor_onnx.nn.norm import (
@@ -83,6 +84,7 @@ _MODULES = {
     "instance_norm": "norm",
     "layer_norm": "norm",
     "leaky_relu": "activations",
+    "linear": "dense",
     "log_softmax": "activations",
     "lp_pool": "pool",
     "max_pool": "pool",
@@ -133,6 +135,7 @@ __all__ = [
     "instance_norm",
     "layer_norm",
     "leaky_relu",
+    "linear",
     "log_softmax",
     "lp_pool",
     "max_pool",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -20,6 +20,33 @@ BorderMode = (
     | Sequence[int | tuple[int, int]]
 )
 BORDER_MODES = ("valid", "full", "half", "same_upper", "same_lower")
+
+
+class Option(NamedTuple):
+    """An option of a convolution: the name that it was given by, and its value."""
+
+    name: str
+    value: Any
+
+
+def either(function: str, default: Any, **given: Any) -> Option:
+    """Return an option that goes by several names.
+
+    Raises
+    ------
+    TypeError
+        If it is given by more than one.
+
+    Examples
+    --------
+    >>> either("conv2d", 1, subsample=None, stride=2)
+    Option(name='stride', value=2)
+    """
+    named = [Option(name, value) for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        both = " and ".join(f"{name}={value!r}" for name, value in named)
+        raise TypeError(f"{function}: {both} are one option: give it by one of its names")
+    return named[0] if named else Option(next(iter(given)), default)
 
 
 def operands_of(
@@ -57,20 +84,24 @@ def shape_of(filters: TensorVariable) -> tuple[int | None, ...]:
     return tuple(filters.type.shape)
 
 
-def check_channels(name: str, images: TensorVariable, filters: TensorVariable, groups: int) -> None:
+def check_channels(
+    name: str, images: TensorVariable, filters: TensorVariable, groups: Option
+) -> None:
     """Raise where the channels of images and filters are known not to fit the groups."""
-    (n_groups,) = per_axis("num_groups", groups, 1)
+    (n_groups,) = per_axis(*groups, 1)
     channels, (outputs, seen) = images.type.shape[1], shape_of(filters)[:2]
     if outputs is not None and outputs % n_groups:
-        raise ValueError(f"{name}: {outputs} filters cannot be divided into num_groups={n_groups}")
+        raise ValueError(
+            f"{name}: {outputs} filters cannot be divided into {groups.name}={n_groups}"
+        )
     if channels is not None and channels % n_groups:
         raise ValueError(
-            f"{name}: {channels} channels cannot be divided into num_groups={n_groups}"
+            f"{name}: {channels} channels cannot be divided into {groups.name}={n_groups}"
         )
     if channels is not None and seen is not None and channels != seen * n_groups:
         raise ValueError(
             f"{name}: the images have {channels} channels and the filters {seen} for each of "
-            f"num_groups={n_groups}, which takes {seen * n_groups} channels"
+            f"{groups.name}={n_groups}, which takes {seen * n_groups} channels"
         )
 
 
@@ -121,17 +152,18 @@ def check_room(
 
 
 def pads_of(
-    mode: BorderMode | Literal["causal"], sizes: Sizes, spans: Sizes, strides: Sequence[int]
+    option: Option, sizes: Sizes, spans: Sizes, strides: Sequence[int]
 ) -> list[tuple[Size, Size]]:
     """Return the zeros before and after each spatial axis."""
+    name, mode = option
     if not isinstance(mode, str):
-        return list(pairs_of("border_mode", mode, len(spans)))
+        return list(pairs_of(name, mode, len(spans)))
     if mode == "causal":
         return [(reach - 1, 0) for reach in spans]
     if mode not in BORDER_MODES:
         names = ", ".join(map(repr, BORDER_MODES))
         raise ValueError(
-            f"border_mode={mode!r} is not known: choose one of {names}, a number, or for each "
+            f"{name}={mode!r} is not known: choose one of {names}, a number, or for each "
             "spatial axis a number or a pair (before, after)"
         )
     if mode == "valid":

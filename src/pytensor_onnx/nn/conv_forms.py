@@ -14,11 +14,15 @@ from pytensor_onnx.nn.windows import Ints
 def causal_conv1d(
     input: TensorLike,
     filters: TensorLike,
-    subsample: Ints = 1,
+    subsample: Ints | None = None,
     filter_flip: bool = True,
-    filter_dilation: Ints = 1,
-    num_groups: int = 1,
+    filter_dilation: Ints | None = None,
+    num_groups: int | None = None,
     bias: TensorLike | None = None,
+    *,
+    stride: Ints | None = None,
+    dilation: Ints | None = None,
+    groups: int | None = None,
 ) -> TensorVariable:
     """Convolve sequences so that no result depends on what comes after it; see `conv2d`.
 
@@ -37,23 +41,31 @@ def causal_conv1d(
         input,
         filters,
         border_mode="causal",
-        strides=subsample,
-        dilations=filter_dilation,
-        groups=num_groups,
-        flip=filter_flip,
+        subsample=subsample,
+        filter_flip=filter_flip,
+        filter_dilation=filter_dilation,
+        num_groups=num_groups,
         bias=bias,
+        stride=stride,
+        padding=None,
+        dilation=dilation,
+        groups=groups,
     )
 
 
 def depthwise_conv2d(
     input: TensorLike,
     filters: TensorLike,
-    border_mode: BorderMode = "valid",
-    subsample: Ints = 1,
+    border_mode: BorderMode | None = None,
+    subsample: Ints | None = None,
     filter_flip: bool = True,
-    filter_dilation: Ints = 1,
+    filter_dilation: Ints | None = None,
     bias: TensorLike | None = None,
     num_channels: int | None = None,
+    *,
+    stride: Ints | None = None,
+    padding: BorderMode | None = None,
+    dilation: Ints | None = None,
 ) -> TensorVariable:
     """Convolve each channel of images (N, C, H, W) with M filters of its own; see `conv2d`.
 
@@ -65,7 +77,7 @@ def depthwise_conv2d(
         Filters (C * M, 1, KH, KW), of which each M in turn belong to a channel.
     num_channels
         Number of channels C, where the type of the images does not say it.
-    border_mode, subsample, filter_flip, filter_dilation, bias
+    border_mode, subsample, filter_flip, filter_dilation, bias, stride, padding, dilation
         As for `conv2d`.
 
     Examples
@@ -88,11 +100,15 @@ def depthwise_conv2d(
         images,
         filters,
         border_mode=border_mode,
-        strides=subsample,
-        dilations=filter_dilation,
-        groups=channels,
-        flip=filter_flip,
+        subsample=subsample,
+        filter_flip=filter_flip,
+        filter_dilation=filter_dilation,
+        num_groups=channels,
         bias=bias,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=None,
     )
 
 
@@ -100,12 +116,16 @@ def separable_conv2d(
     input: TensorLike,
     depthwise_filters: TensorLike,
     pointwise_filters: TensorLike,
-    border_mode: BorderMode = "valid",
-    subsample: Ints = 1,
+    border_mode: BorderMode | None = None,
+    subsample: Ints | None = None,
     filter_flip: bool = True,
-    filter_dilation: Ints = 1,
+    filter_dilation: Ints | None = None,
     bias: TensorLike | None = None,
     num_channels: int | None = None,
+    *,
+    stride: Ints | None = None,
+    padding: BorderMode | None = None,
+    dilation: Ints | None = None,
 ) -> TensorVariable:
     """Convolve each channel with filters of its own, then mix the channels of each pixel.
 
@@ -142,5 +162,8 @@ def separable_conv2d(
         filter_flip,
         filter_dilation,
         num_channels=num_channels,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
     )
     return conv2d(each, mixing, bias=bias, filter_flip=False)
