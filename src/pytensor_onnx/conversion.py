@@ -96,11 +96,11 @@ def convert(
             f"{MAX_OPSET}"
         )
     scope = ModelScope(opset_version)
-    for wanted, array in (constant_names or {}).items():
+    for own_name, array in (constant_names or {}).items():
         if array.size > 1:
-            scope.constant_names[content_key(array)] = wanted
+            scope.constant_names[content_key(array)] = own_name
         if array.size > 1 and array.ndim == 2:
-            scope.transposed_names[content_key(array.T)] = f"{wanted}.T"
+            scope.transposed_names[content_key(array.T)] = f"{own_name}.T"
     onnx = Builder(scope)
     converter = GraphConverter(onnx)
     input_names = input_names or names_of(fgraph.inputs, "input")
