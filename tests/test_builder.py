@@ -379,6 +379,17 @@ def test_different_functions_of_one_name_get_names_of_their_own(onnx, scope):
     assert [float(f[0, 0]) for f in found] == [2.0, 3.0]
 
 
+def test_functions_for_other_shapes_have_definitions_of_their_own(onnx):
+    def rows(inner: Builder, x: ir.Value) -> ir.Value:
+        return inner.ints([inner.dims(x)[0]])
+
+    x, y = ir.val("x", ir.DataType.DOUBLE, (3, 2)), ir.val("y", ir.DataType.DOUBLE, (5, 2))
+    results = [onnx.call("Rows", rows, v, shapes=[dims_of(v)]) for v in (x, y, x)]
+    found = run(onnx, [x, y], results, x=np.ones((3, 2)), y=np.ones((5, 2)))
+    assert [int(v[0]) for v in found] == [3, 5, 3]
+    assert len(onnx.scope.functions) == 2
+
+
 def test_names_in_a_function_are_its_own(onnx, scope):
     x = value()
     for _ in range(3):

@@ -406,7 +406,8 @@ class Builder:
             the operands. (ONNX has overloads for this, but runtimes do not find an overloaded
             function that another function calls.)
         key
-            Identity of the definition, its full name unless given.
+            Identity of the definition, its full name unless given. Other ``shapes`` make another
+            definition.
         shapes
             Dimensions of the operands that the definition may rely on; without them it must serve
             every rank.
@@ -424,7 +425,7 @@ class Builder:
         if variant is None:
             variant = "_".join(dict.fromkeys(_dtype_name(x) for x in operands))
         name = f"{name}_{variant}" if variant else name
-        key = key or name
+        key = key or name, None if shapes is None else tuple(map(tuple, shapes))
         local = self.scope.functions.get(key)
         if local is None:
             names = parameters or _parameter_names(source or body, len(operands))

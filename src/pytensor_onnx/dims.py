@@ -150,13 +150,14 @@ def slice_dim(dim: str, start: int, stop: int, step: int) -> Dim:
 
     Examples
     --------
-    >>> slice_dim("n", 0, -1, 1), slice_dim("n", 1, 2**63 - 1, 2)
-    ('n[:-1]', 'n[1::2]')
+    >>> slice_dim("n", 0, -1, 1), slice_dim("n", 1, 2**63 - 1, 2), slice_dim("n", 0, -7, -3)
+    ('n[:-1]', 'n[1::2]', 'n[0:-7:-3]')
     """
     if "*" in dim or "+" in dim or len(dim) > _LONGEST_NAME:
         return None
     bounds = [str(bound) if -_OPEN < bound < _OPEN else "" for bound in (start, stop)]
-    return f"{dim}[{bounds[0] if start else ''}:{bounds[1]}{f':{step}' if step != 1 else ''}]"
+    is_open = start == 0 and step > 0
+    return f"{dim}[{'' if is_open else bounds[0]}:{bounds[1]}{f':{step}' if step != 1 else ''}]"
 
 
 def _factors(dim: int | str) -> tuple[int, Counter[str]]:

@@ -317,3 +317,14 @@ def test_updates_of_an_exported_function_are_those_of_the_function():
     f = pytensor.function([i, v], state.sum(), updates={state: state[i].set(v)}, mode="ONNX")
     f(1, [1.0, 2.0])
     np.testing.assert_array_equal(state.get_value(), [[0, 0], [1, 2], [0, 0]])
+
+
+def test_slices_that_differ_in_their_first_element_have_sizes_of_their_own():
+    x = pt.vector("x")
+    first, whole = x[0:-7:-3], x[:-7:-3]
+    value = np.arange(10.0)
+    program = compare_onnx_and_py([x], [first, whole], [value])
+    first_dim, whole_dim = (output.shape[0] for output in program.model.graph.outputs)
+    assert first_dim != whole_dim
+    with pytest.raises(PyTensorONNXError):
+        pytensor.function([x], first + whole, mode="ONNX")(value)
