@@ -195,6 +195,9 @@ def names_in(function: ir.Function) -> Names:
     results = (v for node in function for v in node.outputs)
     for value in (*function.inputs, *results, *_values_in_subgraphs(function)):
         names.reserve(str(value.name))
+    # The node of a result is not named after it.
+    for node in function:
+        names.reserve(str(node.name))
     return names
 
 
