@@ -64,6 +64,12 @@ def test_every_call_draws_on_from_the_state_of_the_shared_variable(rng, draw):
         np.testing.assert_array_equal(state_of(rng.get_value()), state)
 
 
+def test_a_generator_may_be_left_that_nothing_draws_from(rng):
+    x = pt.zeros_like(rng.uniform(size=3)[1])
+    np.testing.assert_array_equal(pytensor.function([], x, mode="ONNX")(), np.zeros(3))
+    np.testing.assert_array_equal(export_onnx([], x)(), np.zeros(3))
+
+
 def test_setting_the_value_seeds_again(rng, draw):
     first = draw()
     assert not np.array_equal(draw(), first)

@@ -225,7 +225,8 @@ def _with_constants(fgraph: FunctionGraph, values: Mapping[Variable, Any]) -> Fu
 
 def _with_states(fgraph: FunctionGraph) -> FunctionGraph:
     """Return the graph with states in place of generators, the graph itself where it has none."""
-    if not any(map(is_generator, fgraph.variables)):
+    # An input that nothing uses is none of the variables.
+    if not any(map(is_generator, (*fgraph.inputs, *fgraph.variables))):
         return fgraph
     graph = fgraph.clone(check_integrity=False)
     draw_from_states.rewrite(graph)

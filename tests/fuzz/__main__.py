@@ -21,19 +21,21 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="to run at once")
     parser.add_argument("--loops", action="store_true", help="only graphs with loops, branches")
     arguments = parser.parse_args()
-    started, done, failures = time.perf_counter(), 0, 0
+    started, done, failures, rewritten = time.perf_counter(), 0, 0, 0
     first = arguments.seed * 1_000_000
     chunks = [
         Chunk(min(CHUNK, arguments.graphs - i), first + i // CHUNK, arguments.loops)
         for i in range(0, arguments.graphs, CHUNK)
     ]
-    for chunk, failing in search(chunks, arguments.processes):
+    for chunk, found in search(chunks, arguments.processes):
         done += chunk.graphs
-        for failure in failing:
+        rewritten += found.rewritten
+        for failure in found.failures:
             failures += 1
             print(f"\nFAILURE {failures} (chunk {chunk.seed - first})\n{failure}", flush=True)
         passed = time.perf_counter() - started
         print(f"{done} graphs, {failures} failures, {passed:.0f} s", flush=True)
+    print(f"{rewritten} graphs are as PyTensor's rewrites leave them at infinities and NaN")
     return 1 if failures else 0
 
 

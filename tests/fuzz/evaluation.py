@@ -99,17 +99,31 @@ class Evaluation:
         deviation = min(self._deviation(variable), 1.0)
         return max(TOLERANCE[self._precision_of(variable)], MARGIN * deviation)
 
+    def tolerances(self, variable: Variable) -> np.ndarray:
+        """Return the relative error that rounding excuses in each float."""
+        smallest = TOLERANCE[self._precision_of(variable)]
+        return np.maximum(smallest, MARGIN * self._deviations(variable))
+
+    def is_known(self, variable: Variable) -> np.ndarray:
+        """Return for each float whether it is finite and rounding moves it little."""
+        limit = LARGEST_DEVIATION[self._precision_of(variable)]
+        return np.isfinite(self.expected(variable)) & (self._deviations(variable) <= limit)
+
     def _precision_of(self, variable: Variable) -> str:
         return PRECISIONS[self.precision[variable]]
 
     def _deviation(self, variable: Variable) -> float:
         if variable.type.dtype.startswith("float"):
-            expected = np.asarray(self.expected(variable))
-            smallest = float(np.finfo(variable.type.dtype).tiny)
-            copies = [np.asarray(copy) for copy in self.values[variable]]
-            return max(_distance(expected, copy, smallest) for copy in copies)
+            return float(np.max(self._deviations(variable), initial=0.0))
         value, *copies = self.values[variable]
         return 0.0 if all(np.array_equal(value, copy) for copy in copies) else np.inf
+
+    def _deviations(self, variable: Variable) -> np.ndarray:
+        """Return by how much rounding moves each float, relative to it."""
+        expected = np.asarray(self.expected(variable))
+        smallest = float(np.finfo(variable.type.dtype).tiny)
+        copies = [np.asarray(copy) for copy in self.values[variable]]
+        return np.max([_distances(expected, copy, smallest) for copy in copies], axis=0)
 
     def _know(self, variable: Variable) -> None:
         if isinstance(variable, Constant) and variable not in self.values:
@@ -123,10 +137,10 @@ class Evaluation:
             return
         outputs, node = node.outputs, as_meant(node)
         inputs = [self.values[v] for v in node.inputs]
-        in_float64 = self._in_float64(node)
         precision = min([self.precision[v] for v in node.inputs], default=len(PRECISIONS) - 1)
         for variable in outputs:
             self.precision[variable] = min(precision, _own_precision(variable))
+        in_float64 = self._in_float64(node)
         perform = implementation(node)
         results = [perform(*_copied(v[0] for v in inputs))]
         determined = all(v in self.exact for v in node.inputs)
@@ -231,14 +245,11 @@ def _copied(values: Iterable[Any]) -> list[Any]:
     return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
 
 
-def _distance(value: np.ndarray, other: np.ndarray, smallest: float) -> float:
-    """Return the largest relative difference of two arrays of one shape."""
+def _distances(value: np.ndarray, other: np.ndarray, smallest: float) -> np.ndarray:
+    """Return the relative differences of two arrays of one shape."""
     value, other = value.astype("float64"), other.astype("float64")
-    same = (value == other) | (np.isnan(value) & np.isnan(other))
-    if np.all(same):
-        return 0.0
     with np.errstate(all="ignore"):
         moved_by = np.abs(other - value)
         relative = moved_by / np.abs(value)
-    relative = np.where(np.isnan(relative), np.inf, relative)
-    return float(np.max(np.where(same | (moved_by < smallest), 0.0, relative)))
+    same = (value == other) | (np.isnan(value) & np.isnan(other)) | (moved_by < smallest)
+    return np.where(same, 0.0, np.where(np.isnan(relative), np.inf, relative))

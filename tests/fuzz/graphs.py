@@ -12,6 +12,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
+from pytensor_onnx import nn
 from tests.conftest import called
 from tests.dispatch.values import DISCRETE, DTYPES, FLOATS
 from tests.fuzz.evaluation import Evaluation
@@ -27,6 +28,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 
+from pytensor_onnx import nn
 from tests.conftest import called, compare_onnx_and_py
 
 nan, inf = np.nan, np.inf
@@ -35,13 +37,17 @@ nan, inf = np.nan, np.inf
 
 @dataclass(eq=False)
 class Term:
-    """A variable of a graph, its name in the code, its value and how an input lies in memory."""
+    """A variable of a graph, its name in the code, its value and how an input lies in memory.
+
+    A loss, or its gradient, may be infinite or badly computed as the graph is written.
+    """
 
     name: str
     variable: Variable
     value: np.ndarray
     exact: bool
     layout: str = ""
+    is_loss: bool = False
 
     @property
     def dtype(self) -> str:
@@ -79,6 +85,7 @@ class Line:
     names: list[str]
     code: str
     is_list: bool = False
+    is_loss: bool = False
 
     def __str__(self) -> str:
         targets = ", ".join(self.names)
@@ -119,10 +126,14 @@ class Graph:
         What the operation that is being added decides by.
     terms
         All variables so far.
-    inputs, states
-        Names of the inputs, and of the shared variables that are updated.
+    inputs, shared
+        The inputs, and the shared variables.
+    generators
+        Shared random generators, by their names.
     failing
         What fails in PyTensor, with its code; nothing depends on it.
+    losses
+        Losses and gradients at extreme arguments; nothing depends on them.
     lines
         Code that makes the graph: the names assigned and the expression.
     """
@@ -131,8 +142,10 @@ class Graph:
     terms: list[Term] = field(default_factory=list)
     inputs: list[Term] = field(default_factory=list)
     shared: list[Term] = field(default_factory=list)
+    generators: dict[str, Variable] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
     failing: list[tuple[Term, Line]] = field(default_factory=list)
+    losses: list[Term] = field(default_factory=list)
     evaluation: Evaluation = field(default_factory=Evaluation)
     _count: int = 0
     namespace: dict[str, Any] = field(
@@ -141,6 +154,7 @@ class Graph:
             "pt": pt,
             "pytensor": pytensor,
             "OpFromGraph": OpFromGraph,
+            "nn": nn,
             "called": called,
             "nan": np.nan,
             "inf": np.inf,
@@ -169,7 +183,7 @@ class Graph:
         arguments = ", ".join(names)
         return f"called(lambda {arguments}: {code}, {arguments})"
 
-    def add(self, code: str, first_name: str | None = None) -> bool:
+    def add(self, code: str, first_name: str | None = None, *, is_loss: bool = False) -> bool:
         """Evaluate code, add what it makes, and return whether it made sense."""
         self._count = int(first_name[1:]) if first_name else self._count
         try:
@@ -189,7 +203,7 @@ class Graph:
         except REFUSED:
             self._add_failing(usable, code, is_list=isinstance(result, list | tuple))
             return False
-        if any(self.evaluation.rounding(v) > 1 for v in usable):
+        if not is_loss and any(self.evaluation.rounding(v) > 1 for v in usable):
             return False
         if not all(_has_static_shape(v, self.evaluation.value(v)) for v in usable):
             # PyTensor gives some empty results a type that they do not have.
@@ -204,10 +218,11 @@ class Graph:
         names = []
         for variable in variables:
             term = self._name(variable, f"v{self._count}")
+            term.is_loss = is_loss
             names.append(term.name)
             if variable in usable:
-                self.terms.append(term)
-        self.lines.append(Line(names, code, is_list=isinstance(result, list | tuple)))
+                (self.losses if is_loss else self.terms).append(term)
+        self.lines.append(Line(names, code, isinstance(result, list | tuple), is_loss))
         return True
 
     def _add_failing(self, variables: Sequence[Variable], code: str, *, is_list: bool) -> None:
@@ -227,6 +242,11 @@ class Graph:
         self.namespace[name] = variable
         value = self.evaluation.values.get(variable, [None])[0]
         return Term(name, variable, np.asarray(value), variable in self.evaluation.exact)
+
+    @property
+    def long_inputs(self) -> list[Term]:
+        """Inputs that are too long for most operations."""
+        return [t for t in self.inputs if t.value.size > LARGEST_SIZE]
 
     # What operations choose their operands by.
 
@@ -321,7 +341,7 @@ class Graph:
         ones = list(ones) or [False] * value.ndim
         layout = self.choices.of(LAYOUTS) if self.choices.one_in(4) else ""
         literal = literal_of(value, layout)
-        kind = self.choices.below(8)
+        kind = self.choices.below(8) if value.size <= LARGEST_SIZE else 0
         static = kind in (1, 4)
         sizes = [
             size if one or static or (size == 1 and self.choices.below(2)) else None
@@ -351,6 +371,17 @@ class Graph:
         elif not isinstance(variable, Constant):
             self.inputs.append(term)
         return term
+
+    def add_generator(self, code: str = "", name: str = "") -> str:
+        """Add a shared random generator that code makes, and return its name."""
+        name = name or f"v{self._count}"
+        code = code or f"pt.random.shared_rng(seed={self.choices.below(8)}, name={name!r})"
+        variable = eval(code, dict(self.namespace))
+        self.evaluation.give(variable, variable.get_value())
+        self._name(variable, name)
+        self.generators[name] = variable
+        self.lines.append(Line([name], code))
+        return name
 
     def _values(self, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         kind = self.choices.below(10)

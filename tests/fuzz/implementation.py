@@ -13,6 +13,8 @@ from pytensor.tensor.rewriting.uncanonicalize import local_max_to_min
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, unflatten_index_variables
 from pytensor.tensor.type import TensorType
 
+from tests.fuzz.drawing import with_reference_draws
+
 Perform = Callable[..., list[Any]]
 
 AS_WRITTEN = Mode("py", None)
@@ -29,10 +31,11 @@ class NoReferenceError(ValueError):
 
 
 def as_meant(node: Apply) -> Apply:
-    """Return a node, or the one that computes what it stands for without an overflow.
+    """Return a node, or the one that computes what it stands for: draws as a model makes them.
 
-    PyTensor writes a minimum as ``-max(-x)``, which the smallest integer has no place in.
+    PyTensor writes a minimum as ``-max(-x)``, in which the smallest integer overflows.
     """
+    node = with_reference_draws(node)
     if not node.outputs or not getattr(node.outputs[0].type, "dtype", "").startswith("int"):
         return node
     meant = local_max_to_min.transform(None, node)

@@ -41,10 +41,27 @@ class Failure:
         return f"{self.error}\n\n{self.code}\n"
 
 
+@dataclass
+class Found:
+    """What a search finds.
+
+    Attributes
+    ----------
+    failures
+        Failing graphs, one for each kind of failure.
+    rewritten
+        Number of graphs that give what PyTensor's own rewrites make of infinities and NaN, and not
+        what is written: no failures.
+    """
+
+    failures: list[Failure]
+    rewritten: int = 0
+
+
 def find_failures(
     graphs: int, seed: int, strategy: SearchStrategy[Case], last: Path | None = None
-) -> list[Failure]:
-    """Return failing graphs among random ones, made small, one for each kind of failure.
+) -> Found:
+    """Return failing graphs among random ones, made small.
 
     Hypothesis reads what it draws from bytes that depend on the seed and on nothing else. Its own
     generator would also draw constants that it finds in the modules loaded at the moment: other
@@ -62,18 +79,19 @@ def find_failures(
         File for the script of the graph that is tried, which stays if it ends the process.
     """
     failures: dict[str, Failure] = {}
-    tried = 0
+    tried = rewritten = 0
 
     @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(strategy)
     def search(case: Case) -> None:
-        nonlocal tried
+        nonlocal tried, rewritten
         if not case.outputs:
             return
         tried += 1
         if last is not None:
             last.write_text(case.code)
         error = error_of(case)
+        rewritten += case.is_rewritten
         if error is None or (kind := repr(error)[:60]) in failures:
             return
         small = shrink(case, lambda c: type(error_of(c)) is type(error))
@@ -86,7 +104,7 @@ def find_failures(
         for number in itertools.count():
             search.hypothesis.fuzz_one_input(shake_256(f"{seed} {number}".encode()).digest(LENGTH))
             if tried == graphs:
-                return list(failures.values())
+                return Found(list(failures.values()), rewritten)
     raise AssertionError("unreachable")
 
 
@@ -116,15 +134,15 @@ class Chunk:
     seed: int
     loops: bool = False
 
-    def search(self, last: Path | None = None) -> list[Failure]:
-        """Return what fails among the graphs."""
+    def search(self, last: Path | None = None) -> Found:
+        """Search the graphs."""
         return find_failures(
             self.graphs, self.seed, cases_with_loops() if self.loops else cases(), last
         )
 
 
-def search(chunks: Sequence[Chunk], processes: int) -> Iterator[tuple[Chunk, list[Failure]]]:
-    """Yield chunks and what fails in them, searched in several processes.
+def search(chunks: Sequence[Chunk], processes: int) -> Iterator[tuple[Chunk, Found]]:
+    """Yield chunks and what is found in them, searched in several processes.
 
     A graph that ends its process fails. It takes the other processes with it, so what was being
     searched is searched again, each chunk in a process of its own.
@@ -144,14 +162,14 @@ def search(chunks: Sequence[Chunk], processes: int) -> Iterator[tuple[Chunk, lis
             yield chunk, _search_alone(chunk)
 
 
-def _search_alone(chunk: Chunk) -> list[Failure]:
+def _search_alone(chunk: Chunk) -> Found:
     with tempfile.TemporaryDirectory() as directory, _pool(1) as pool:
         last = Path(directory) / "last.py"
-        future: Future[list[Failure]] = pool.submit(chunk.search, last)
+        future: Future[Found] = pool.submit(chunk.search, last)
         try:
             return future.result()
         except BrokenProcessPool:
-            return [Failure("the process ended", last.read_text())]
+            return Found([Failure("the process ended", last.read_text())])
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

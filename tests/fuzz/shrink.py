@@ -53,13 +53,15 @@ def _replayed(case: Case, cut: Collection[str]) -> Case | None:
             source.lines.append(line)
     for line in source.needed(wanted):
         name = line.names[0]
-        if name in leaves or name in cut:
+        if name in case.graph.generators:
+            graph.add_generator(line.code, name)
+        elif name in leaves or name in cut:
             graph.add_leaf(name, line.code, terms[name].value, terms[name].layout)
-        elif not graph.add(line.code, first_name=name):
+        elif not graph.add(line.code, first_name=name, is_loss=line.is_loss):
             if not graph.failing:
                 return None
             graph.take_failing()
-    found = {t.name: t for t in graph.terms}
+    found = {t.name: t for t in (*graph.terms, *graph.losses)}
     return Case(
         graph,
         [found[t.name] for t in case.outputs],

@@ -28,6 +28,7 @@ def test_pytensors_rewrites_excuse_what_infinite_and_nan_become():
         product = reference("v0 * 0", [np.nan])
         for result in (np.nan, 0.0):
             product.compare(lambda _, result=result: [np.array([result])], "")
+            assert product.case.is_rewritten == (result == 0)
         with pytest.raises(Disagreement):
             product.compare(lambda _: [np.ones(1)], "")
 

@@ -46,12 +46,12 @@ def test_a_seed_gives_the_same_graphs_in_every_process():
 class FakeChunk(run.Chunk):
     """Graphs that fail in no other way than by ending the process, of seed 3."""
 
-    def search(self, last: Path | None = None) -> list[run.Failure]:
+    def search(self, last: Path | None = None) -> run.Found:
         if self.seed == 3:
             if last is not None:
                 last.write_text("the graph")
             os._exit(1)
-        return []
+        return run.Found([])
 
 
 @pytest.mark.slow
@@ -63,5 +63,7 @@ def test_a_graph_that_ends_the_process_is_a_failure():
     found = dict(run.search(chunks, 2))
     assert set(found) == set(chunks)
     assert {
-        chunk.seed: [f.code for f in failing] for chunk, failing in found.items() if failing
+        chunk.seed: [f.code for f in each.failures]
+        for chunk, each in found.items()
+        if each.failures
     } == {3: ["the graph"]}

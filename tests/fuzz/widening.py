@@ -11,6 +11,8 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.basic import AllocEmpty, MakeVector, cast
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
+from tests.fuzz.drawing import ReferenceDraw
+
 NARROW = ("float16", "float32")
 
 
@@ -70,6 +72,8 @@ def _wide_op(node: Apply) -> Op:
         dtypes = (getattr(op, "dtype", None), getattr(op, "acc_dtype", None))
         wide = [None if dtype is None else _wide_dtype(dtype) for dtype in dtypes]
         return op.clone(dtype=wide[0], acc_dtype=wide[1]) if any(wide) else op
+    if isinstance(op, ReferenceDraw) and op.out_dtype in NARROW:
+        return op.in_float64()
     if isinstance(op, MakeVector | AllocEmpty) and op.dtype in NARROW:
         return type(op)("float64")
     return op

@@ -5,7 +5,7 @@ from pytensor.scalar.basic import upcast
 
 from tests.dispatch.values import DISCRETE, DTYPES, FLOATS, INTEGERS, NUMBERS
 from tests.fuzz.graphs import Graph
-from tests.fuzz.operations.registry import WIDE, operation
+from tests.fuzz.operations.registry import WIDE, floats, operation
 
 
 @operation
@@ -54,7 +54,7 @@ def smooth_unary(g: Graph) -> str:
         *("arcsinh", "arccosh", "arctanh", "reciprocal", "log1mexp", "deg2rad"),
     )
     name = g.choices.of(names)
-    x = g.term(NUMBERS if g.choices.one_in(6) else WIDE)
+    x = g.term(NUMBERS if g.choices.one_in(6) else floats(g))
     return f"pt.{name}({x})"
 
 
@@ -169,7 +169,7 @@ def nan_to_num(g: Graph) -> str:
 
 @operation
 def logarithms(g: Graph) -> str:
-    x = g.term(WIDE)
+    x = g.term(floats(g))
     return g.choices.of(
         (
             f"pt.logaddexp({x}, {g.partner(x, WIDE)})",

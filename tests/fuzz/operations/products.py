@@ -2,12 +2,12 @@
 
 from tests.dispatch.values import NUMBERS
 from tests.fuzz.graphs import Graph, Term
-from tests.fuzz.operations.registry import MATRIX, WIDE, operation
+from tests.fuzz.operations.registry import MATRIX, WIDE, floats, operation
 
 
 @operation
 def product(g: Graph) -> str:
-    x = g.term(NUMBERS if g.choices.one_in(5) else WIDE, rank=MATRIX)
+    x = g.term(NUMBERS if g.choices.one_in(5) else floats(g), rank=MATRIX)
     y = _matrix(g, x)
     if max(x.ndim, y.ndim) <= 2 and g.choices.below(2):
         return f"pt.dot({x}, {y})"
