@@ -13,13 +13,14 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor_onnx._version import __version__
 from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.dims import sizes_in
-from pytensor_onnx.dispatch.basic import GraphConverter, check_type, user_line
-from pytensor_onnx.dispatch.failure import name_indexing_by_steps
+from pytensor_onnx.dispatch.basic import GraphConverter, check_type
 from pytensor_onnx.dynamic_axes import NamedAxes, check_names, name_output_dims, names_by_axis
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
+from pytensor_onnx.failures import is_check
 from pytensor_onnx.inference import Dim, dims_of, output_dims
 from pytensor_onnx.named_dims import dim_names as dim_names_of
 from pytensor_onnx.scope import ModelScope, content_key, live_nodes, name_values
+from pytensor_onnx.user_code import user_line
 
 IR_VERSION = 10
 MIN_OPSET, MAX_OPSET = 18, 26
@@ -36,8 +37,7 @@ class Converted:
     scope
         Names, constants and functions of the model, for passes that add to it.
     failures
-        For each node that fails when a check does: the exception to raise instead. Passes may add
-        to it.
+        Exceptions that checks raise, by type and message. Passes may add to them.
     values
         The value that stands for each PyTensor variable.
     """
@@ -122,7 +122,6 @@ def convert(
         value.const_value = ir.tensor(default, name=value.name)
         initializers.append(value)
     name_values(nodes, scope.names)
-    name_indexing_by_steps(onnx, fgraph, converter.values)
     graph = ir.Graph(
         inputs,
         outputs,
@@ -246,7 +245,7 @@ def _drop_checks_of_inputs(converter: GraphConverter, inputs: Sequence[ir.Value]
     given = {dim for value in inputs for dim in dims_of(value) or () if isinstance(dim, str)}
     kept: dict[ir.Value, ir.Value] = {}
     for node in converter.onnx.nodes:
-        checked = _checked_sizes(node, scope)
+        checked = _checked_sizes(node)
         if checked <= given and len({scope.canonical_dim(dim) for dim in checked}) == 1:
             (copy,) = node.attributes["then_branch"].as_graph()
             value = copy.inputs[0]
@@ -264,7 +263,7 @@ def _followed(value: Any, replaced: Mapping[ir.Value, ir.Value]) -> Any:
     return value
 
 
-def _checked_sizes(node: ir.Node, scope: ModelScope) -> set[Dim]:
+def _checked_sizes(node: ir.Node) -> set[Dim]:
     """Return the two dimensions that a node checks to be equal, none where it does not."""
     if node.op_type != "If" or node.domain or node.inputs[0] is None:
         return set()
@@ -272,7 +271,7 @@ def _checked_sizes(node: ir.Node, scope: ModelScope) -> set[Dim]:
     condition = node.inputs[0].producer()
     if condition is None or condition.op_type != "Equal":
         return set()
-    if not any(inner.name in scope.failures for inner in failed):
+    if not any(map(is_check, failed)):
         return set()
     sizes = [sizes_in(value) for value in condition.inputs]
     return {dim for known in sizes if known is not None and len(known) == 1 for dim in known}

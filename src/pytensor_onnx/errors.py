@@ -32,6 +32,26 @@ class MissingFolderError(PyTensorONNXError, FileNotFoundError):
     """The folder of a file to write does not exist."""
 
 
+class RunError(PyTensorONNXError):
+    """A model fails when it runs; the message says where in the user's graph."""
+
+
+class RunIndexError(RunError, IndexError):
+    """An index is out of range."""
+
+
+class RunValueError(RunError, ValueError):
+    """Sizes do not fit, or a check of the graph fails."""
+
+
+class RunAssertionError(RunError, AssertionError):
+    """An assertion of the graph does not hold."""
+
+
+class RunZeroDivisionError(RunError, ZeroDivisionError):
+    """An integer is divided by zero."""
+
+
 class UnsupportedCase(Exception):  # noqa: N818  (control flow between a lowering and the converter)
     """Raised by a lowering for a case it cannot express; the converter collects them.
 

@@ -17,7 +17,6 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs
 
 from pytensor_onnx.conversion import convert, names_of
-from pytensor_onnx.dispatch.basic import user_line
 from pytensor_onnx.dynamic_axes import DynamicAxes, named_axes
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
 from pytensor_onnx.export_arguments import (
@@ -33,6 +32,7 @@ from pytensor_onnx.export_arguments import (
 from pytensor_onnx.linker import ONNX, OPSET_VERSION
 from pytensor_onnx.ml.model import warn_of_training
 from pytensor_onnx.named_dims import is_tensor, without_named
+from pytensor_onnx.origins import take_lines
 from pytensor_onnx.paths import check_file
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
@@ -46,6 +46,7 @@ from pytensor_onnx.reference_graph import (
 from pytensor_onnx.session import SessionOptions
 from pytensor_onnx.state_files import check_state_file
 from pytensor_onnx.targets import get_profile
+from pytensor_onnx.user_code import untraced, user_line
 
 EXPORT_KEYWORDS = frozenset(
     (
@@ -309,6 +310,7 @@ def compile_onnx(
     )
 
 
+@untraced()
 def _export(
     source: Source,
     path: str | os.PathLike | None = None,
@@ -384,6 +386,7 @@ def _export(
         states=states,
         returns_single=source.returns_single,
         failures=converted.failures,
+        lines=take_lines(model),
         values=converted.values,
         changes=changes,
         target=target,

@@ -1,31 +1,39 @@
-"""Names of nodes that fail when a check does; sessions raise the error they stand for."""
+"""Nodes that fail where a check of the graph does, and the errors that they stand for."""
+
+import re
 
 import onnx_ir as ir
 
 from pytensor_onnx.builder import Builder
 
-FAILURE_PREFIX = "CheckAndRaise: "
+CHECK = "pytensor.check"
+"""Metadata of a node that fails where a check does: type and message of the error."""
+
+_LONGEST_NAME = 60
 
 
 def name_failure(onnx: Builder, value: ir.Value, error: Exception) -> None:
-    """Name the node that computes a value after the error that it means when the node fails.
+    """Note the error that a node stands for when it fails, and name the node after it.
 
     Parameters
     ----------
     onnx
         Builder that emitted the node.
     value
-        What the node returns.
+        Result of the node.
     error
-        What is raised in place of the runtime's error.
+        Raised in place of the runtime's error.
     """
     producer = value.producer()
     if producer is None:
         return
-    text = f"{FAILURE_PREFIX}{type(error).__name__}: {error}"
-    name, count = text, 1
-    while name in onnx.scope.failures:
-        count += 1
-        name = f"{text} ({count})"
-    producer.name = name
-    onnx.scope.failures[name] = error
+    text = f"{type(error).__name__}: {error}"
+    words = re.sub(r"\W+", "_", f"check {error}")[:_LONGEST_NAME].strip("_")
+    producer.name = onnx.scope.names.unique(words)
+    producer.metadata_props[CHECK] = text
+    onnx.scope.failures[text] = error
+
+
+def is_check(node: ir.Node) -> bool:
+    """Return whether a node stands for an error when it fails."""
+    return CHECK in node.metadata_props

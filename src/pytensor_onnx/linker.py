@@ -104,6 +104,7 @@ class ONNXLinker(JITLinker):
     ) -> Session:
         """Convert the graph into a session, whose inputs are those that are not frozen."""
         from pytensor_onnx.conversion import convert
+        from pytensor_onnx.origins import take_lines
         from pytensor_onnx.pipeline import prepare
 
         frozen = self._frozen_inputs(fgraph)
@@ -115,6 +116,7 @@ class ONNXLinker(JITLinker):
             providers=self.providers,
             options=self.session_options,
             failures=converted.failures,
+            lines=take_lines(converted.model),
         )
 
     def _frozen_inputs(self, fgraph: FunctionGraph) -> set[Variable]:

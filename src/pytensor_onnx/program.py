@@ -23,6 +23,7 @@ from pytensor.scan.op import Scan
 
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.inference import dims_of
+from pytensor_onnx.origins import Lines
 from pytensor_onnx.paths import check_file
 from pytensor_onnx.random import state_of
 from pytensor_onnx.session import Session, SessionOptions
@@ -74,6 +75,7 @@ class ONNXProgram:
         states: Sequence[State],
         returns_single: bool,
         failures: Mapping[str, Exception],
+        lines: Lines,
         values: Mapping[Variable, ir.Value],
         changes: Sequence[str],
         target: str,
@@ -92,6 +94,7 @@ class ONNXProgram:
         self._states = list(states)
         self._returns_single = returns_single
         self._failures = dict(failures)
+        self._lines = dict(lines)
         self._values = dict(values)
         results = reference.outputs[: len(reference.outputs) - len(states)]
         self._scalars = [i for i, v in enumerate(results) if isinstance(v.type, ScalarType)]
@@ -136,6 +139,7 @@ class ONNXProgram:
             providers=self.providers,
             options=self.session_options,
             failures=self._failures,
+            lines=self._lines,
         )
 
     @property

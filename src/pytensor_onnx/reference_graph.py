@@ -16,6 +16,7 @@ from pytensor_onnx.errors import InputError
 from pytensor_onnx.named_dims import is_tensor, lower_named
 from pytensor_onnx.random import is_generator, state_of
 from pytensor_onnx.rewriting.generators import draw_from_states, with_states
+from pytensor_onnx.rewriting.keep_origins import KeepOrigins
 
 
 @dataclass
@@ -64,6 +65,7 @@ def reference_graph(
     for stand_in, constant in late.values():
         fgraph.replace(stand_in, constant, import_missing=True)
         fgraph.remove_input(fgraph.inputs.index(stand_in))
+    fgraph.attach_feature(KeepOrigins())
     lower_named(fgraph)
     draw_from_states.rewrite(fgraph)
     return with_states(fgraph)
@@ -82,7 +84,7 @@ def warn_of_constant_draws(source: Source) -> None:
             f"{', '.join(names)}: every run of the model draws the same, as the generator has no "
             "update. Give its next state in updates={rng: next_rng}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

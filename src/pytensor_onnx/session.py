@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import onnx_ir as ir
     import onnxruntime
 
+    from pytensor_onnx.origins import Lines
+
 PROVIDERS = {
     "cpu": "CPUExecutionProvider",
     "cuda": "CUDAExecutionProvider",
@@ -148,7 +150,9 @@ class Session:
     options
         How to run it.
     failures
-        For each node that fails when a check of the graph does: the exception to raise.
+        Exceptions that checks of the graph raise, by type and message.
+    lines
+        Lines of the user's code that made the nodes.
     """
 
     def __init__(
@@ -158,16 +162,22 @@ class Session:
         providers: str | Sequence[str] = "cpu",
         options: SessionOptions | None = None,
         failures: Mapping[str, Exception] | None = None,
+        lines: Lines | None = None,
     ) -> None:
         import onnxruntime as ort
 
         self.failures = dict(failures or {})
+        self.lines = dict(lines or {})
         names = provider_names(providers)
         runtime_options = (options or SessionOptions()).to_runtime()
-        source = str(model) if isinstance(model, str | Path) else _serialize(model)
+        # The runtime's session keeps the bytes as well, so that this costs nothing.
+        self._source = str(model) if isinstance(model, str | Path) else _serialize(model)
         try:
             self.runtime = ort.InferenceSession(
-                source, runtime_options, providers=names, disabled_optimizers=DISABLED_OPTIMIZERS
+                self._source,
+                runtime_options,
+                providers=names,
+                disabled_optimizers=DISABLED_OPTIMIZERS,
             )
         except Exception as error:
             raise PyTensorONNXError(f"ONNX Runtime refuses the model: {error}") from error
@@ -195,8 +205,8 @@ class Session:
         ------
         InputError
             If axes that go by one name differ in size; the runtime would broadcast a size of one.
-        PyTensorONNXError
-            If the runtime fails, or what a check of the graph raises.
+        RunError
+            If the runtime fails; `IndexError` and `ValueError` where PyTensor raises them.
         """
         try:
             for dim, first, i, second, j in self._equal_sizes:
@@ -241,12 +251,9 @@ class Session:
 
     def explain(self, error: Exception) -> Exception:
         """Return the exception that says in the user's terms what went wrong at run time."""
-        text = str(error)
-        failed = [name for name in self.failures if name in text]
-        if failed:
-            failure = self.failures[max(failed, key=len)]
-            return type(failure)(*failure.args)
-        return PyTensorONNXError(f"ONNX Runtime failed: {text}")
+        from pytensor_onnx.run_errors import explain
+
+        return explain(error, _deserialize(self._source), self.lines, self.failures)
 
 
 def _equal_sizes(inputs: Sequence[Any]) -> list[tuple[str, str, int, str, int]]:
@@ -266,3 +273,12 @@ def _serialize(model: ir.Model) -> bytes:
     import onnx_ir as ir
 
     return ir.to_proto(model).SerializeToString()
+
+
+def _deserialize(source: bytes | str) -> ir.Model:
+    import onnx
+    import onnx_ir as ir
+
+    if isinstance(source, str):
+        return ir.from_proto(onnx.load(source, load_external_data=False))
+    return ir.from_proto(onnx.load_model_from_string(source))

@@ -14,10 +14,10 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.basic import PerformLinker
 
-from pytensor_onnx.dispatch.basic import user_line
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.inference import dims_of
 from pytensor_onnx.session import Session
+from pytensor_onnx.user_code import user_line
 
 if TYPE_CHECKING:
     from pytensor_onnx.program import ONNXProgram

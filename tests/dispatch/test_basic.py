@@ -173,11 +173,11 @@ def test_each_check_has_its_own_message():
     checked = Assert("small and large")(checked * 1.5, (x > -10).all())
     checked = CheckAndRaise(ValueError, "small")(checked + 1, x.sum() < 20)
     for f in failing(checked, x):
-        with pytest.raises(AssertionError, match=r"^small$"):
+        with pytest.raises(AssertionError, match=r"^small\n"):
             f([11.0])
-        with pytest.raises(AssertionError, match=r"^small and large$"):
+        with pytest.raises(AssertionError, match=r"^small and large\n"):
             f([-11.0])
-        with pytest.raises(ValueError, match=r"^small$"):
+        with pytest.raises(ValueError, match=r"^small\n"):
             f([9.0, 9.0, 9.0])
 
 
@@ -208,9 +208,9 @@ def test_checks_within_functions():
     result = op(op(x) - 1)
     compare_onnx_and_py([x], result, [A + 2])
     for f in failing(result, x):
-        with pytest.raises(AssertionError, match=r"^inner check$"):
+        with pytest.raises(AssertionError, match=r"^inner check\n"):
             f(A - 3)
-        with pytest.raises(AssertionError, match=r"^inner check$"):
+        with pytest.raises(AssertionError, match=r"^inner check\n"):
             f(A + 0.2)
 
 
@@ -226,7 +226,7 @@ def test_a_file_says_which_check_failed(tmp_path):
     x = pt.vector("x")
     export_onnx([x], Assert("x is small")(x, x.sum() < 1) * 2, tmp_path / "m.onnx", verify=False)
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
-    with pytest.raises(Exception, match="AssertionError: x is small"):
+    with pytest.raises(Exception, match="Name:'check_x_is_small'"):
         session.run(None, {"x": np.ones(3)})
 
 

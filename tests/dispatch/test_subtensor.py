@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytensor_onnx import PyTensorONNXError, compile_onnx
+from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 DTYPES = [
@@ -254,7 +254,7 @@ def test_the_gradient_of_a_column_is_padding():
 def test_a_column_that_does_not_exist_is_refused():
     x = pt.matrix("x", shape=(None, 5))
     f = pytensor.function([x], x[:, 5].set(0.0), mode="ONNX")
-    with pytest.raises(PyTensorONNXError, match="ONNX Runtime failed"):
+    with pytest.raises(IndexError, match=r"^index 5 is out of range for an axis of size 5\n"):
         f(np.ones((2, 5)))
 
 
@@ -326,5 +326,5 @@ def test_slices_that_differ_in_their_first_element_have_sizes_of_their_own():
     program = compare_onnx_and_py([x], [first, whole], [value])
     first_dim, whole_dim = (output.shape[0] for output in program.model.graph.outputs)
     assert first_dim != whole_dim
-    with pytest.raises(PyTensorONNXError):
+    with pytest.raises(ValueError, match="cannot be broadcast together"):
         pytensor.function([x], first + whole, mode="ONNX")(value)

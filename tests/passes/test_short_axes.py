@@ -17,7 +17,7 @@ def test_a_pool_fails_where_no_window_has_room(op_type):
     for sizes in [(1, 2), (2, 1)]:
         short = bare_op(op_type, np.ones((1, 2, *sizes), "float32"), **window)
         short.legalise(assume_finite=True)
-        with pytest.raises(Exception, match="a window of a pool is larger"):
+        with pytest.raises(Exception, match="a_window_of_a_pool_is_larger"):
             short.run()
 
 
@@ -58,7 +58,7 @@ def test_a_convolution_fails_where_its_filters_have_no_taps():
         if taps:
             np.testing.assert_array_equal(model.run()[0], np.full((1, 3, 5), 2))
         else:
-            with pytest.raises(Exception, match="the filters of Conv are empty"):
+            with pytest.raises(Exception, match="the_filters_of_Conv_are_empty"):
                 model.run()
 
 

@@ -26,7 +26,9 @@ def test_index_out_of_range_names_the_loop_and_the_array(step):
     program = compare_onnx_and_py([m, where], y, [ARRAY, np.array([0, 1, -2])])
     assert loops(program) == []
     for indices in ([0, 9], [-9]):
-        with pytest.raises(IndexError, match=r"an index into \w+ is out of range in walk"):
+        with pytest.raises(
+            IndexError, match=r"^index -?9 (into \w+ )?is out of range(.|\n)*loop: +walk\n"
+        ):
             program(ARRAY, indices)
 
 
@@ -35,7 +37,7 @@ def test_indices_of_a_sum():
     y = scan(lambda i, y, m: y + m[i], [where], [pt.zeros(3)], [m], name="walk")
     program = compare_onnx_and_py([m, where], [y, y[-1]], [ARRAY, np.array([0, 1, -2])])
     assert loops(program) == []
-    with pytest.raises(IndexError, match="an index into m is out of range in walk"):
+    with pytest.raises(IndexError, match=r"^index 4 into m is out of range(.|\n)*loop: +walk\n"):
         program(ARRAY, [0, 4])
 
 
@@ -54,7 +56,9 @@ def test_counting_past_the_end_of_an_array_is_refused(counter, step):
     program = compare_onnx_and_py([x, z, n], y, [np.arange(3.0), np.arange(5.0), 3])
     assert loops(program) == []
     for length in (1, 2):
-        with pytest.raises(IndexError, match="an index into z is out of range in walk"):
+        with pytest.raises(
+            IndexError, match=r"^index \d into z is out of range(.|\n)*loop: +walk\n"
+        ):
             program(np.arange(3.0), np.arange(float(length)), 3)
 
 
@@ -65,7 +69,9 @@ def test_index_in_a_function_names_the_loop(options):
     function = OpFromGraph([z, where], [y], name="taken")
     a, b = pt.vector("a"), pt.lvector("b")
     program = compare_onnx_and_py([a, b], function(a, b), [np.ones(3), [0, 2]], **options)
-    with pytest.raises(IndexError, match="is out of range in walk"):
+    with pytest.raises(
+        IndexError, match=r"^index 3 (into \w+ )?is out of range(.|\n)*loop: +walk\n"
+    ):
         program(np.ones(3), [3])
 
 

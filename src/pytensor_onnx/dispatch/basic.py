@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce, singledispatch
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,14 +26,14 @@ from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import CHECKED, Dim, dims_of, same_sizes
-from pytensor_onnx.dispatch.failure import name_indexing_by_steps
 from pytensor_onnx.errors import Problem, UnsupportedCase
+from pytensor_onnx.failures import name_failure
 from pytensor_onnx.named_dims import is_named, is_tensor
+from pytensor_onnx.origins import LINE, LOOP, OP, VARIABLE
+from pytensor_onnx.rewriting.loop_checks import loop_of_index
+from pytensor_onnx.user_code import user_line
 
 Lowered = ir.Value | Sequence[ir.Value]
-
-FAILURE_PREFIX = "CheckAndRaise: "
-_HERE = Path(__file__).parents[1].as_posix()
 
 
 @singledispatch
@@ -106,6 +105,8 @@ class GraphConverter:
         self.typed = typed and onnx.shaped
         self.values: dict[Variable, Any] = {}
         self.problems: list[Problem] = []
+        self._lines: dict[Variable, str] = {}
+        self._outer_line = onnx.provenance.get(LINE, "")
 
     def add_value(self, variable: Variable, value: ir.Value) -> None:
         """Let a value stand for a variable."""
@@ -140,7 +141,8 @@ class GraphConverter:
         return self.onnx.constant(data, name=variable.name)
 
     def _convert_node(self, node: Apply) -> None:
-        self.onnx.provenance = _provenance(node)
+        line = self._line(node)
+        self.onnx.provenance = _provenance(node, line)
         self.onnx.peek = self.values.get
         if any(not _is_supported(v) and not isinstance(v, Constant) for v in node.inputs):
             # Their problem is known, and no value of their type stands for them.
@@ -152,12 +154,11 @@ class GraphConverter:
             inputs = [self.value_of(variable) for variable in node.inputs]
             lowered = onnx_funcify(node.op, node, self.onnx, *inputs)
         except UnsupportedCase as case:
-            self._add_problem(node, case)
+            self._add_problem(node, case, line)
             self.values.update((v, _placeholder(v)) for v in node.outputs)
             return
         except NestedProblems as nested:
-            where = user_line(node.outputs[0])
-            self.problems.extend(replace(p, where=p.where or where) for p in nested.problems)
+            self.problems.extend(replace(p, where=p.where or line) for p in nested.problems)
             self.values.update((v, _placeholder(v)) for v in node.outputs)
             return
         values = [lowered] if isinstance(lowered, ir.Value) else list(lowered or [])
@@ -168,14 +169,27 @@ class GraphConverter:
                 self._adopt(variable, value)
             self.values[variable] = value
 
-    def _add_problem(self, node: Apply, case: UnsupportedCase) -> None:
+    def _line(self, node: Apply) -> str:
+        """Return the user's line for a node: that of an operand where a gradient has none.
+
+        Nodes of inner graphs have none at all, and take that of the Op.
+        """
+        if not node.outputs:
+            return self._outer_line
+        before = (self._lines[v] for v in node.inputs if v in self._lines)
+        line = user_line(node.outputs[0]) or next(before, "") or self._outer_line
+        if line:
+            self._lines.update(dict.fromkeys(node.outputs, line))
+        return line
+
+    def _add_problem(self, node: Apply, case: UnsupportedCase, line: str) -> None:
         variable = node.outputs[0]
         unsupported_type = isinstance(case, _UnsupportedType)
         self.problems.append(
             Problem(
                 subject=str(case.type if isinstance(case, _UnsupportedType) else node.op),
                 variable=variable.name or str(variable),
-                where=user_line(variable),
+                where=line,
                 reason=case.reason,
                 hint=case.hint,
                 is_type=unsupported_type,
@@ -282,29 +296,19 @@ def convert_inner(
     converter.convert(fgraph.toposort())
     if converter.problems:
         raise NestedProblems(converter.problems)
-    name_indexing_by_steps(onnx, fgraph, converter.values)
     return [converter.value_of(variable) for variable in fgraph.outputs]
 
 
-def user_line(variable: Variable) -> str:
-    """Return ``file:line  source`` of the user's code that made a variable, or an empty text.
-
-    Code of installed packages is passed over, and so is the `make_node` of an Op of the user's.
-    """
-    for stack in getattr(variable.tag, "trace", None) or []:
-        for filename, line, function, source in reversed(stack):
-            path = filename.replace("\\", "/")
-            installed = "/site-packages/" in path or "/pytensor/" in path or path.startswith(_HERE)
-            if not installed and function != "make_node":
-                return f"{filename}:{line}  {source or ''}".rstrip()
-    return ""
-
-
-def _provenance(node: Apply) -> dict[str, str]:
-    provenance = {"pytensor.op": str(node.op)}
+def _provenance(node: Apply, line: str) -> dict[str, str]:
+    provenance = {OP: str(node.op)}
     names = [variable.name for variable in node.outputs if variable.name]
     if names:
-        provenance["pytensor.variable"] = ", ".join(names)
+        provenance[VARIABLE] = ", ".join(names)
+    if line:
+        provenance[LINE] = line
+    loop = loop_of_index(node)
+    if loop is not None:
+        provenance[LOOP] = loop
     return provenance
 
 
@@ -348,8 +352,8 @@ def check_that(
     """Return a value if all conditions hold, else fail in a node that carries a message.
 
     ONNX has no operator that raises. The branch for a failed check gathers past the end of an
-    array, which every runtime refuses; the node's name says what was violated. Conditions that are
-    known to hold leave no node.
+    array, which every runtime refuses; the node's metadata say what was violated. Conditions
+    that are known to hold leave no node.
 
     Parameters
     ----------
@@ -369,9 +373,7 @@ def check_that(
     kept, failed = onnx.subgraph(), onnx.subgraph()
     past_end = failed.Add(failed.cast(valid, "int64"), 1)
     failure = failed.Gather(failed.Unsqueeze(x, [0]), past_end, axis=0)
-    name = f"{FAILURE_PREFIX}{type(error).__name__}: {error}"
-    failure.producer().name = name
-    onnx.scope.failures[name] = error
+    name_failure(failed, failure, error)
     branches = kept.graph([], [kept.Identity(x)]), failed.graph([], [failure])
     (checked,) = onnx.if_else(valid, *branches)
     checked.meta[CHECKED] = x

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import Dim, Dims, broadcast, constant_ints, sizes_in
 from pytensor_onnx.dispatch.shape import vector_of
+from pytensor_onnx.failures import name_failure
 
 Axis = tuple[ir.Value, int]
 
@@ -51,16 +52,24 @@ def broadcast_arrays(onnx: Builder, arrays: Sequence[ir.Value]) -> list[ir.Value
     if all(onnx.dims(array) == dims for array in arrays) and None not in dims:
         return list(arrays)
     if None in dims:
-        whole = reduce(lambda a, b: onnx.Expand(a, onnx.shape(b)), arrays)
+        whole = reduce(lambda a, b: _expand(onnx, a, onnx.shape(b)), arrays)
         shape = onnx.shape(whole)
-        expanded = [whole, *(onnx.Expand(array, shape) for array in arrays[1:])]
+        expanded = [whole, *(_expand(onnx, array, shape) for array in arrays[1:])]
     else:
         shape = sizes_of(
             onnx, [_source(onnx, arrays, axis - len(dims), dims) for axis in range(len(dims))]
         )
         expanded = [
-            array if onnx.dims(array) == dims else onnx.Expand(array, shape) for array in arrays
+            array if onnx.dims(array) == dims else _expand(onnx, array, shape) for array in arrays
         ]
+    return expanded
+
+
+def _expand(onnx: Builder, array: ir.Value, shape: ir.Value) -> ir.Value:
+    """Return an array of indices in another shape, by a node that fails as NumPy does."""
+    expanded = onnx.Expand(array, shape)
+    message = "shape mismatch: indexing arrays could not be broadcast together"
+    name_failure(onnx, expanded, IndexError(message))
     return expanded
 
 

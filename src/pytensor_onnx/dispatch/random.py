@@ -59,7 +59,13 @@ def lower_generator(op: GeneratorOf | StateOf, node: Apply, onnx: Builder, x: ir
 def refuse_random_variable(
     op: RandomVariable, node: Apply, onnx: Builder, *inputs: ir.Value
 ) -> Lowered:
-    """Raise for a distribution that no sampler is defined for."""
+    """Raise for a distribution that no sampler is defined for, or for a batch that it draws not."""
+    if type(op) in SAMPLERS:
+        raise onnx.unsupported(
+            f"the sampler of {op.name} draws no batches",
+            "draw one after the other in a loop, or sort uniform numbers along an axis "
+            "(`pt.argsort`) for a batch of permutations",
+        )
     known = ", ".join(sorted(rv.name for rv in SAMPLERS))
     raise onnx.unsupported(
         f"no sampler is defined for {op.name}",

@@ -20,7 +20,6 @@ from pytensor.scan.op import Scan
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import Dim, Dims, constant_ints, dims_of, sizes_in
 from pytensor_onnx.dispatch.basic import convert_inner, onnx_funcify
-from pytensor_onnx.dispatch.failure import name_indexing
 from pytensor_onnx.dispatch.loop_checks import checked_count, first_rows
 from pytensor_onnx.dispatch.scan_buffers import nearest_later
 from pytensor_onnx.dispatch.scan_history import Histories, History
@@ -235,10 +234,8 @@ class _Lowering:
         if not self.is_scan:
             going = self._condition(results)
             body = self.loop.graph([self.step, self.going, *inside], [going, *next_state, *stacked])
-            name_indexing(self.onnx, body, self.op.name or "scan")
             return self.place.loop(self.n_steps, None, initial, body)
         body = self.loop.graph([*inside, *self.elements], [*next_state, *stacked])
-        name_indexing(self.onnx, body, self.op.name or "scan")
         values = self.place.scan(initial, self.sequences, body)
         if not self.is_guarded:
             return values

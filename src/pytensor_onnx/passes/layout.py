@@ -144,8 +144,7 @@ class _Mover(Walk):
                 new.name, old.name = old.name, None
                 node = new.producer()
                 assert node is not None
-                if node.name not in self._scope.failures:
-                    node.name = new.name
+                node.name = new.name
         for old, new in self._stored:
             if not old.uses() and new.name not in self.graph.initializers:
                 new.name = old.name
@@ -180,8 +179,6 @@ class _Mover(Walk):
         self._stored += moved.stored
         results = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
         new_node = results[0].producer()
-        if new_node is not None and node.name in self._scope.failures:
-            new_node.name = node.name
         _keep_meta(node, new_node, moved)
         for old, new, perm in zip(node.outputs, results, moved.perms, strict=True):
             dims = dims_of(old)

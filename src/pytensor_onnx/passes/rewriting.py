@@ -56,7 +56,6 @@ def replace_node(
         old.name = None
     ir.convenience.replace_all_uses_with(node.outputs, results, replace_graph_outputs=True)
     new_nodes = live_nodes(builder.nodes, results)
-    _pass_on_failure(node, new_nodes, builder.scope)
     if names is not builder.scope.names:
         # Subgraphs were given names that are free in the model, and not in the function.
         rename_in_subgraphs(new_nodes, names)
@@ -64,15 +63,6 @@ def replace_node(
     owner.insert_before(node, new_nodes)
     owner.remove(node, safe=True)
     return new_nodes
-
-
-def _pass_on_failure(node: ir.Node, new_nodes: Sequence[ir.Node], scope: ModelScope) -> None:
-    """Let the name of a node that stands for an error go on to the nodes that replace it."""
-    failure = scope.failures.get(str(node.name))
-    if failure is not None:
-        for part, new in enumerate(new_nodes):
-            new.name = f"{node.name}, part {part}"
-            scope.failures[new.name] = failure
 
 
 def sole_producer(value: ir.Value | None, op_type: str) -> ir.Node | None:

@@ -19,13 +19,13 @@ from pytensor_onnx.rewriting import (
 )  # registers its rewrites
 from pytensor_onnx.rewriting import indexing as indexing  # registers its rewrite
 from pytensor_onnx.rewriting import inner_loops as inner_loops  # registers its rewrite
+from pytensor_onnx.rewriting import keep_origins as keep_origins  # registers its rewrite
 from pytensor_onnx.rewriting import last_steps as last_steps  # registers its rewrite
 from pytensor_onnx.rewriting import layers as layers  # registers its rewrite
 from pytensor_onnx.rewriting import loop_lengths as loop_lengths  # registers its rewrite
 from pytensor_onnx.rewriting import loop_products as loop_products  # registers its rewrite
 from pytensor_onnx.rewriting import loop_reads as loop_reads  # registers its rewrite
 from pytensor_onnx.rewriting import loops as loops  # registers its rewrite
-from pytensor_onnx.rewriting import names as names  # registers its rewrite
 from pytensor_onnx.rewriting import norm_layers as norm_layers  # registers its rewrite
 from pytensor_onnx.rewriting import pad_gradients as pad_gradients  # registers its rewrite
 from pytensor_onnx.rewriting import partial_sums as partial_sums  # registers its rewrite

@@ -4,7 +4,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
-from pytensor.raise_op import Assert
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Choose
 from pytensor.typed_list.basic import MakeList
 
@@ -36,4 +36,4 @@ def _within(numbers: Variable, count: int, mode: str) -> Variable:
     if mode == "clip":
         return pt.clip(numbers, 0, count - 1)
     valid = pt.all(pt.ge(numbers, 0) & pt.lt(numbers, count))
-    return Assert("invalid entry in choice array")(numbers, valid)
+    return CheckAndRaise(ValueError, "invalid entry in choice array")(numbers, valid)

@@ -215,5 +215,7 @@ def test_a_batch_of_permutations_is_refused():
     rng, x = generator.permutation(rows)
     batch = pt.matrix("batch")
     x, rng = vectorize_graph([x, rng], {rows: batch})
-    with pytest.raises(UnsupportedOpError, match="no sampler is defined for permutation"):
+    with pytest.raises(UnsupportedOpError, match="permutation draws no batches") as raised:
         pytensor.function([batch], x, updates={generator: rng}, mode="ONNX")
+    assert "instead: draw one after the other in a loop" in str(raised.value)
+    assert "uniform, wald" not in str(raised.value)

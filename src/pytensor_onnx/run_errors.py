@@ -1,0 +1,341 @@
+"""What an error of the runtime means: PyTensor's exceptions, in the user's terms."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from pytensor_onnx.errors import (
+    InputError,
+    PyTensorONNXError,
+    RunAssertionError,
+    RunError,
+    RunIndexError,
+    RunValueError,
+    RunZeroDivisionError,
+)
+from pytensor_onnx.failures import CHECK
+from pytensor_onnx.origins import LOOP, OP, VARIABLE, Lines, Place, find_place, origins
+
+_BUILT_IN: dict[str, type[RunError]] = {
+    "IndexError": RunIndexError,
+    "ValueError": RunValueError,
+    "AssertionError": RunAssertionError,
+    "ZeroDivisionError": RunZeroDivisionError,
+}
+_MOST_PLACES = 3
+_FAILED = re.compile(r"while running (\w+) node\. Name:'(.*?)' Status Message: ?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a message of the runtime means.
+
+    Attributes
+    ----------
+    message
+        Regular expression that the runtime's message contains.
+    error
+        Class of the exception to raise.
+    text
+        The same in the user's terms, with the groups of the expression.
+    numbers
+        Further names in the text, computed from the groups.
+    """
+
+    message: str
+    error: type[PyTensorONNXError]
+    text: str
+    numbers: Mapping[str, Callable[[Mapping[str, str]], str]] = field(default_factory=dict)
+
+    def of(self, message: str, into: str = "") -> str | None:
+        """Return the text for a message of the runtime, None where it is another message."""
+        match = re.search(self.message, message, re.DOTALL)
+        if match is None:
+            return None
+        groups = {name: value or "" for name, value in match.groupdict().items()}
+        groups["into"] = into
+        groups.update({name: number(groups) for name, number in self.numbers.items()})
+        return self.text.format_map(groups)
+
+
+def _shape(name: str) -> Callable[[Mapping[str, str]], str]:
+    """Return what makes a Python tuple of a shape such as ``3,4``."""
+
+    def shape(groups: Mapping[str, str]) -> str:
+        sizes = [size for size in groups[name].split(",") if size]
+        return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+
+    return shape
+
+
+def _size(groups: Mapping[str, str]) -> str:
+    return str(int(groups["last"]) + 1)
+
+
+MEANINGS = (
+    Meaning(
+        r"indices element out of data bounds, idx=(?P<index>-?\d+) .*\[-?\d+,(?P<last>-?\d+)\]",
+        RunIndexError,
+        "index {index}{into} is out of range for an axis of size {size}",
+        {"size": _size},
+    ),
+    Meaning(
+        r"invalid ind(?:ex|ice) found, ind(?:ex|ice) = (?P<index>-?\d+)",
+        RunIndexError,
+        "index {index}{into} is out of range",
+    ),
+    Meaning(
+        "Out of range value in index tensor",
+        RunIndexError,
+        "an index{into} is out of range",
+    ),
+    Meaning(
+        r"by a dimension other than 1\. (?P<first>\d+) by (?P<second>\d+)",
+        RunValueError,
+        "operands cannot be broadcast together: one axis has the sizes {first} and {second}",
+    ),
+    Meaning(
+        "invalid expand shape",
+        RunValueError,
+        "an array cannot be broadcast to the shape that is asked for",
+    ),
+    Meaning(
+        r"updates shape: {(?P<values>[\d,]*)}, indices shape: {(?P<indices>[\d,]*)}, "
+        r"data shape: {(?P<array>[\d,]*)}",
+        RunValueError,
+        "values of shape {new} do not fit the {count} elements that are set or incremented in an "
+        "array of shape {old}",
+        {
+            "new": _shape("values"),
+            "old": _shape("array"),
+            "count": lambda groups: groups["indices"].rpartition(",")[0].replace(",", " x "),
+        },
+    ),
+    Meaning(
+        r"Input shape:{(?P<old>[\d,]*)}, requested shape:{(?P<new>[-\d,]*)}",
+        RunValueError,
+        "an array of shape {old_shape} cannot be reshaped to {new_shape}",
+        {"old_shape": _shape("old"), "new_shape": _shape("new")},
+    ),
+    Meaning(
+        "At most one dimension can be -1",
+        RunValueError,
+        "only one size of the new shape may be -1",
+    ),
+    Meaning(
+        r"A dimension cannot be less than -1, got (?P<size>-\d+)",
+        RunValueError,
+        "negative dimensions are not allowed: {size}",
+    ),
+    Meaning(
+        r"Input shape={(?P<shape>[\d,]*)} .*was (?P<total>-?\d+)\s*$",
+        RunValueError,
+        "the sizes of a split sum to {total}, for an array of shape {old}",
+        {"old": _shape("shape")},
+    ),
+    Meaning(
+        r"Invalid value in 'split' input\. All values must be >= 0",
+        RunValueError,
+        "the sizes of a split cannot be negative",
+    ),
+    Meaning(
+        r"Split size (?P<size>\d+) exceeds the remaining size of the selected axis, (?P<rest>\d+)",
+        RunValueError,
+        "the sizes of a split are more than the axis has: {size} where {rest} are left",
+    ),
+    Meaning(
+        r"Axis (?P<axis>\d+) has mismatched dimensions of (?P<second>\d+) and (?P<first>\d+)",
+        RunValueError,
+        "arrays that are joined differ in another axis: axis {axis} has the sizes {first} and "
+        "{second}",
+    ),
+    Meaning(
+        r"GEMM: Dimension mismatch, W: {(?P<second>[\d,]*)} K: (?P<inner>\d+)",
+        RunValueError,
+        "the shapes of a matrix product do not fit: {right} where the other matrix has {inner}",
+        {"right": _shape("second")},
+    ),
+    Meaning(
+        r"MatMul dimension mismatch|operand cannot broadcast on dim",
+        RunValueError,
+        "the shapes of a matrix product do not fit",
+    ),
+    Meaning(
+        r"Gemm: Invalid bias shape for broadcast",
+        RunValueError,
+        "a product and what is added to it cannot be broadcast together",
+    ),
+    Meaning(
+        r"The shape is: {(?P<shape>[\d,]*)}Another operand has a dim value of (?P<size>\d+)",
+        RunValueError,
+        "the shapes of a product do not fit: {own} where the other operand has {size}",
+        {"own": _shape("shape")},
+    ),
+    Meaning(
+        r"Dimension of input (?P<axis>\d+) must be 1 instead of (?P<size>\d+)",
+        RunValueError,
+        "axis {axis} cannot be dropped: it has the size {size}",
+    ),
+    Meaning(
+        r"Input channels C is not equal to kernel channels \* group\. C: (?P<found>\d+) "
+        r"kernel channels: (?P<wanted>\d+) group: (?P<groups>\d+)",
+        RunValueError,
+        "an image of {found} channels does not fit filters for {wanted} channels in {groups} "
+        "groups",
+    ),
+    Meaning(
+        r"filter_number: (?P<wanted>\d+) num_input_channels: (?P<found>\d+)",
+        RunValueError,
+        "an image of {found} channels does not fit filters for {wanted} channels",
+    ),
+    Meaning(
+        r"X\.shape={(?P<shape>[\d,]*)} scale\.shape={(?P<scale>[\d,]*)}",
+        RunValueError,
+        "a scale of shape {own} does not fit an array of shape {whole}",
+        {"own": _shape("scale"), "whole": _shape("shape")},
+    ),
+    Meaning(
+        r"shape\.Size\(\) must be >= 0|repeat value must be non-negative|Depth is negative",
+        RunValueError,
+        "negative dimensions are not allowed",
+    ),
+    Meaning(
+        "'step' value cannot be 0",
+        RunValueError,
+        "the step of a slice cannot be zero",
+    ),
+    Meaning(
+        "delta in Range operator can not be zero",
+        RunZeroDivisionError,
+        "the step of a range cannot be zero",
+    ),
+    Meaning(
+        "Integer (?:division|modulo) by zero",
+        RunZeroDivisionError,
+        "integer division by zero",
+    ),
+    Meaning(
+        r"Previous value was (?P<first>\d+) but input .* has length of (?P<second>\d+)",
+        RunValueError,
+        "the sequences of a loop differ in length: {first} and {second}",
+    ),
+    Meaning(
+        r"Shape mismatch attempting to re-use buffer\. {(?P<first>[\d,]*)} != {(?P<second>[\d,]*)}",
+        RunValueError,
+        "arrays that must have one shape have the shapes {expected} and {found}",
+        {"expected": _shape("first"), "found": _shape("second")},
+    ),
+    Meaning(
+        r"Invalid rank for input: (?P<name>.+?) Got: (?P<rank>\d+) Expected: (?P<wanted>\d+)",
+        InputError,
+        "input {name} has {rank} axes, but {wanted} are expected",
+    ),
+    Meaning(
+        r"invalid dimensions for input: (?P<name>.+?) for .*index: (?P<axis>\d+) "
+        r"Got: (?P<size>\d+) Expected: (?P<wanted>\d+)",
+        InputError,
+        "axis {axis} of input {name} has the size {size}, but {wanted} is expected",
+    ),
+)
+
+
+def explain(
+    error: Exception, model: ir.Model, lines: Lines, failures: Mapping[str, Exception]
+) -> Exception:
+    """Return the exception to raise for one of the runtime.
+
+    Parameters
+    ----------
+    error
+        Exception of the runtime.
+    model
+        Model that was run.
+    lines
+        Lines of code that made its nodes.
+    failures
+        Exceptions that checks of the graph raise, by type and message.
+    """
+    runtime = str(error).strip()
+    steps = list(_FAILED.finditer(runtime))
+    message = runtime[steps[-1].end() :] if steps else runtime
+    failed = [find_place(model, step[2]) for step in steps]
+    place = failed[-1] if failed else None
+    details = _where(model, place, lines)
+    details += [f"loop:     {name}" for name in _loops(failed)]
+    details.append(f"runtime:  {runtime}")
+    check = place.node.metadata_props.get(CHECK) if place else None
+    if check is not None:
+        return _checked(check, failures, details)
+    into = _indexed(model, place)
+    for meaning in MEANINGS:
+        text = meaning.of(message, into)
+        if text is not None:
+            return meaning.error(_lines([text, *details]))
+    return RunError(_lines(["ONNX Runtime failed", *details]))
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return "\n    ".join(texts)
+
+
+def _checked(check: str, failures: Mapping[str, Exception], details: list[str]) -> Exception:
+    """Return the error that a check stands for; classes of the user's own are kept."""
+    kind, _, text = check.partition(": ")
+    failure = failures.get(check)
+    if kind in _BUILT_IN and (failure is None or type(failure).__module__ == "builtins"):
+        return _BUILT_IN[kind](_lines([text, *details]))
+    if failure is None:
+        return RunError(_lines([check, *details]))
+    error = type(failure)(*failure.args)
+    error.add_note(_lines(["", *details]).lstrip("\n"))
+    return error
+
+
+def _where(model: ir.Model, place: Place | None, lines: Lines) -> list[str]:
+    """Return the operations of the user's graph that a node may belong to, with their lines."""
+    if place is None:
+        return []
+    texts = dict.fromkeys(
+        (", in ".join(filter(None, map(_operation, path))), path[-1].line(lines))
+        for path in origins(model, place, lines)
+    )
+    found = [(operation, line) for operation, line in texts if operation or line]
+    details = []
+    for i, (operation, line) in enumerate(found[:_MOST_PLACES]):
+        details += [f"{'or in:' if i else 'in:   '}    {operation}"] if operation else []
+        details += [f"made at:  {line}"] if line else []
+    rest = len(found) - _MOST_PLACES
+    return [*details, f"or in:    {rest} other places"] if rest > 0 else details
+
+
+def _operation(place: Place) -> str:
+    """Return the Op that a node belongs to, and the variable that it computes."""
+    known = place.node.metadata_props
+    computed = f", which computes {known[VARIABLE]}" if VARIABLE in known else ""
+    return known.get(OP, "") + computed
+
+
+def _indexed(model: ir.Model, place: Place | None) -> str:
+    """Return which array a node takes its elements from, if it has a name of the user's."""
+    value = place.node.inputs[0] if place and place.node.inputs else None
+    if value is None:
+        return ""
+    made = value.producer()
+    given = any(value is x for x in model.graph.inputs) or value.is_initializer()
+    named = VARIABLE in made.metadata_props if made is not None else given
+    return f" into {value.name}" if named else ""
+
+
+def _loops(failed: Sequence[Place | None]) -> list[str]:
+    """Return the names of the loops that a failing node, the last one, stands in."""
+    innermost = failed[-1].node.metadata_props if failed and failed[-1] else {}
+    names = [innermost[LOOP]] if LOOP in innermost else []
+    for place in reversed(failed[:-1]):
+        is_loop = place is not None and place.node.op_type in ("Loop", "Scan")
+        op = place.node.metadata_props.get(OP, "") if place and is_loop else ""
+        scan = re.match(r"Scan\{([^,}]+)", op)
+        if scan:
+            names.append(scan[1])
+    return names

@@ -1,0 +1,83 @@
+"""Where a variable comes from: the line of the user's code and the Ops that it was written with."""
+
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytensor
+from pytensor.graph.basic import Variable
+from pytensor.graph.op import Op
+
+_INSTALLED = (
+    *(Path(module).parent.as_posix() + "/" for module in (__file__, str(pytensor.__file__))),
+    *(Path(sysconfig.get_path(name)).as_posix() + "/" for name in ("stdlib", "platstdlib")),
+    "<frozen",
+)
+_MOST_ORIGINS, _DEPTH = 8, 3
+
+
+class Origin(NamedTuple):
+    """An Op as it was written, the name of its result and the trace of the code that made it."""
+
+    op: Op
+    name: str | None
+    trace: Any
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Let new variables have no trace: that of the exporter is no line of the user's."""
+    limit = pytensor.config.traceback__compile_limit
+    with pytensor.config.change_flags(traceback__limit=limit):
+        yield
+
+
+def user_line(variable: Variable) -> str:
+    """Return ``file:line  source`` of the user's code that made a variable, or an empty text.
+
+    Code of installed packages is passed over, and so is the `make_node` of an Op of the user's.
+    """
+    return line_in(getattr(variable.tag, "trace", None))
+
+
+def line_in(trace: Any) -> str:
+    """Return the user's line in a trace of PyTensor's."""
+    for stack in trace or []:
+        for filename, line, function, source in reversed(stack):
+            if function != "make_node" and not _is_installed(filename):
+                return f"{filename}:{line}  {source or ''}".rstrip()
+    return ""
+
+
+def origins_of(variable: Variable) -> tuple[Origin, ...]:
+    """Return the Ops that a variable was written with: before rewrites, the nearest first.
+
+    A rewrite replaces a few nodes by others, and tells of the new ones what they replace.
+    """
+    known: tuple[Origin, ...] | None = getattr(variable.tag, "origins", None)
+    if known is not None:
+        return known
+    if variable.owner is None:
+        return ()
+    return (Origin(variable.owner.op, variable.name, getattr(variable.tag, "trace", None)),)
+
+
+def replaced_by_rewrite(old: Variable) -> tuple[Origin, ...]:
+    """Return the origins of what replaces a variable: those of it and of the nodes before it."""
+    found = {(origin.op, id(origin.trace)): origin for origin in origins_of(old)}
+    level = [old]
+    for _ in range(_DEPTH):
+        level = [x for y in level if y.owner is not None for x in y.owner.inputs][:_MOST_ORIGINS]
+        for variable in level:
+            for origin in origins_of(variable):
+                found.setdefault((origin.op, id(origin.trace)), origin)
+    return tuple(found.values())[:_MOST_ORIGINS]
+
+
+@cache
+def _is_installed(filename: str) -> bool:
+    path = filename.replace("\\", "/")
+    return "/site-packages/" in path or "/dist-packages/" in path or path.startswith(_INSTALLED)
