@@ -1,16 +1,21 @@
+import json
 import re
 import subprocess
 import sys
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from typer.testing import CliRunner
 
+import pytensor_onnx
 from pytensor_onnx import VerificationError, export_onnx
 from pytensor_onnx.cli import app, main
+from pytensor_onnx.file_verification import Outcome
+from pytensor_onnx.inspection import external_bytes
 
 
 def run(*arguments):
@@ -44,6 +49,7 @@ def test_demo_digits_writes_a_file_and_prints_a_table(tmp_path):
 def test_inspect_shows_what_the_file_holds(special):
     result = run("inspect", special)
     assert result.exit_code == 0, result.output
+    assert "total -> total_next" in result.output
     for text in ("x: float64[n, 3]", "y: float64[n, 3]", "total: float64[3], with a default"):
         assert text in result.output
     assert re.search(r"pytensor::Tan_float64 +│ +1 ", result.output)
@@ -60,27 +66,150 @@ def test_verify_says_what_holds(special):
     assert "y: float64[3, 3]" in result.output
 
 
-def test_verify_refuses_what_the_checker_refuses(tmp_path, special):
+def test_verify_ends_a_file_that_does_not(tmp_path, monkeypatch):
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"\x08\x0a")
+    given = []
+
+    def verify(path, *, timeout, data_bytes):
+        given.append((path, timeout, data_bytes))
+        return Outcome(["it loads"], "it did not end")
+
+    monkeypatch.setattr("pytensor_onnx.file_verification.verify_file_apart", verify)
+    result = run("verify", file)
+    assert isinstance(result.exception, VerificationError)
+    assert str(result.exception) == "it did not end"
+    assert result.output == "ok: it loads\n"
+    result = run("verify", file, "--timeout", "2.5", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.output)
+    assert found.pop("seconds") >= 0
+    assert found == {
+        "file": str(file),
+        "verified": False,
+        "steps": ["it loads"],
+        "error": "it did not end",
+    }
+    assert given == [(file, 60.0, 0), (file, 2.5, 0)]
+    assert run("verify", file, "--timeout", "0").exit_code == 2
+
+
+def test_weights_beside_a_file_count_as_its_memory(tmp_path):
+    x, w = pt.fmatrix("x"), pytensor.shared(np.ones((64, 64), "float32"), name="w")
+    model = export_onnx([x], x @ w, verify=False).model
+    ir.save(model, tmp_path / "model.onnx", external_data="model.data")
+    size = (tmp_path / "model.data").stat().st_size
+    assert size >= 64 * 64 * 4
+    assert external_bytes(tmp_path / "model.onnx") == size
+
+
+EVIL = "e\x1b]0;owned\x07\x1b[31m\x9b2J[red]x[/red]\n\r\u202e"
+SHOWN = r"e\x1b]0;owned\x07\x1b[31m\x9b2J[red]x[/red]\n\r\u202e"
+
+
+@pytest.fixture
+def evil(tmp_path):
+    """A file with escape codes and markup in every text that it has."""
+    info = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node(EVIL, [EVIL], [f"{EVIL}y"], domain=EVIL)
+    graph = onnx.helper.make_graph(
+        [node], EVIL, [info(EVIL, 1, [EVIL, 2])], [info(f"{EVIL}y", 1, [EVIL, 2])]
+    )
+    opsets = [onnx.helper.make_opsetid(name, 21) for name in ("", EVIL)]
+    inner = onnx.helper.make_node("Identity", ["a"], ["b"])
+    function = onnx.helper.make_function(EVIL, EVIL, ["a"], ["b"], [inner], opsets[:1])
+    model = onnx.helper.make_model(
+        graph, opset_imports=opsets, ir_version=10, functions=[function], producer_name=EVIL
+    )
+    onnx.helper.set_model_props(model, {EVIL: EVIL, "state": json.dumps({EVIL: EVIL})})
+    onnx.save(model, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+def assert_harmless(text):
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_names_in_a_file_reach_no_terminal_as_they_are(evil, capsys, monkeypatch, command):
+    told = Outcome([f"it runs on {EVIL}"], f"it has no {EVIL}")
+    monkeypatch.setattr("pytensor_onnx.file_verification.verify_file_apart", lambda *_, **__: told)
+    with pytest.raises(SystemExit):
+        main([command, str(evil)])
+    printed = capsys.readouterr()
+    assert_harmless(printed.out + printed.err)
+    text = "".join(f"{printed.out}{printed.err}".replace("│", "").split())
+    # The line end of a message is none of a name.
+    shown = SHOWN if command == "inspect" else SHOWN.replace(r"\n", "")
+    assert text.count(shown) >= (11 if command == "inspect" else 2)
+
+
+def test_names_in_errors_reach_no_terminal_as_they_are(tmp_path, capsys):
+    file = tmp_path / "a\x1b[31m[red]b.onnx"
+    file.write_bytes(b"nonsense")
+    with pytest.raises(SystemExit):
+        main(["inspect", str(file)])
+    error = capsys.readouterr().err
+    assert_harmless(error)
+    assert r"a\x1b[31m[red]b.onnx" in error.replace("\n", "")
+
+
+def test_inspect_prints_json(special):
+    found = json.loads(run("inspect", special, "--json").output)
+    assert found["inputs"] == ["x: float64[n, 3]"]
+    assert found["defaults"] == ["total: float64[3]"]
+    assert found["outputs"] == ["y: float64[n, 3]", "total_next: float64[3]"]
+    assert found["state"] == {"total": "total_next"}
+    assert found["operators"]["pytensor::Tan_float64"] == 1
+    assert found["file_bytes"] == special.stat().st_size
+    assert found["metadata"]["pytensor_version"] == pytensor.__version__
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", '{"a": 1}', "[" * 100_000])
+def test_state_that_is_no_state_is_not_shown(tmp_path, special, text):
     model = ir.load(special)
-    model.graph[0].op_type = "NoSuchOperator"
-    model.graph[0].domain = ""
-    ir.save(model, tmp_path / "bad.onnx")
-    result = run("verify", tmp_path / "bad.onnx")
-    assert isinstance(result.exception, VerificationError)
-    assert "NoSuchOperator" in str(result.exception)
+    model.metadata_props["state"] = text
+    ir.save(model, tmp_path / "model.onnx")
+    assert json.loads(run("inspect", tmp_path / "model.onnx", "--json").output)["state"] == {}
 
 
-def test_verify_refuses_what_does_not_run(tmp_path):
-    index = ir.val("index", dtype=ir.DataType.INT64, shape=())
-    x = ir.val("x", dtype=ir.DataType.FLOAT, shape=(0,))
-    node = ir.node("Gather", [x, index])
-    node.outputs[0].name, node.outputs[0].dtype = "y", ir.DataType.FLOAT
-    node.outputs[0].shape = ir.Shape(())
-    graph = ir.Graph([x, index], node.outputs, nodes=[node], opset_imports={"": 21}, name="g")
-    ir.save(ir.Model(graph, ir_version=10), tmp_path / "bad.onnx")
-    result = run("verify", tmp_path / "bad.onnx")
-    assert isinstance(result.exception, VerificationError)
-    assert "runs on no sampled inputs" in str(result.exception)
+def test_sizes_that_are_claimed_only_take_no_memory_to_inspect(tmp_path):
+    tensor = onnx.TensorProto(name="w", data_type=1, dims=[10**6, 10**6])
+    node = onnx.helper.make_node("Identity", ["w"], ["y"])
+    output = onnx.helper.make_tensor_value_info("y", 1, [None, None])
+    graph = onnx.helper.make_graph([node], "g", [], [output], initializer=[tensor])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "model.onnx")
+    assert "1, 4,000,000,000,000 bytes" in run("inspect", tmp_path / "model.onnx").output
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_an_empty_file_is_an_error(tmp_path, command):
+    file = tmp_path / "model.onnx"
+    file.touch()
+    result = run(command, file)
+    assert str(result.exception) == f"{file} cannot be read as an ONNX model: it is empty"
+
+
+def test_demo_checks_its_folder_before_it_trains(tmp_path, monkeypatch):
+    monkeypatch.setattr("pytensor_onnx.demo.run_digits", None)
+    file = tmp_path / "missing" / "digits.onnx"
+    result = run("demo", "digits", "-o", file)
+    assert str(result.exception) == (
+        f"--output={str(file)!r} cannot be written: there is no folder {str(file.parent)!r}"
+    )
+
+
+def test_version_and_help_have_short_ways(special):
+    assert run("--version").output == f"pytensor-onnx {pytensor_onnx.__version__}\n"
+    for command in ([], ["inspect"], ["verify"], ["ops"], ["demo"], ["demo", "digits"]):
+        assert run(*command, "-h").output == run(*command, "--help").output
+        assert "Usage" in run(*command, "-h").output
+
+
+def test_package_runs_as_a_module():
+    command = [sys.executable, "-m", "pytensor_onnx", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == f"pytensor-onnx {pytensor_onnx.__version__}\n"
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])

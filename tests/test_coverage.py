@@ -1,6 +1,8 @@
 """The coverage table has what the registry has, and says of each Op what the tests showed."""
 
 import importlib
+import json
+import re
 import runpy
 from pathlib import Path
 
@@ -57,6 +59,29 @@ def test_the_command_prints_a_row():
     assert "operator Exp" in printed.output
     assert "Expm1" in printed.output
     assert "MatrixInverse" not in printed.output
+
+
+def test_a_pipe_takes_one_line_for_each_operation_and_a_terminal_80_columns(monkeypatch):
+    lines = run().output.splitlines()
+    assert len(lines) == len(load_coverage().rows)
+    assert max(map(len, lines)) > 80
+    assert all(re.match(r"\w+: ", line) for line in lines)
+    exp = next(line for line in lines if line.startswith("Exp: "))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    wrapped = CliRunner().invoke(app, ["ops"], env={"COLUMNS": "80"}).output
+    assert max(map(len, wrapped.splitlines())) <= 80
+    assert "".join(exp.split()) in "".join(wrapped.split())
+
+
+def test_the_command_prints_json():
+    found = json.loads(run("basic.Exp", "--json").output)
+    (row,) = [row for row in found["covered"] if row["name"] == "pytensor.scalar.basic.Exp"]
+    assert "float64" in row["dtypes"]
+    assert "operator Exp" in row["lowering"]
+    assert json.loads(run("--json").output)["not_covered"] == {}
+    assert json.loads(run("--json", "--all").output)["not_covered"]
+    assert json.loads(run("typed_list.basic.Append", "--json").output)["not_covered"]
 
 
 def test_the_command_gives_the_reason_for_what_is_not_covered():

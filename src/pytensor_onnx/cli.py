@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +15,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
-from rich.text import Text
 
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx._version import __version__
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+from pytensor_onnx.paths import check_file
+from pytensor_onnx.terminal import make_table, one_line, plain
 
 if TYPE_CHECKING:
-    import onnx_ir as ir
-
     from pytensor_onnx.demo import DigitsResult
 
 app = typer.Typer(
@@ -26,6 +29,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 demo = typer.Typer(help="Small complete examples.", no_args_is_help=True)
 app.add_typer(demo, name="demo")
@@ -33,6 +37,23 @@ app.add_typer(demo, name="demo")
 File = Annotated[
     Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="An ONNX file.")
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pytensor-onnx {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Export PyTensor graphs to ONNX, and look into ONNX files."""
 
 
 @demo.command()
@@ -45,6 +66,7 @@ def digits(
     """Train a network on handwritten digits, export it, and run the file in ONNX Runtime."""
     from pytensor_onnx.demo import run_digits
 
+    check_file(output, "--output")
     console = Console()
     columns = (
         TextColumn("training"),
@@ -60,49 +82,67 @@ def digits(
 
         result = run_digits(output, epochs=epochs, on_epoch=show)
     console.print(digits_table(result))
-    console.print(Text(f"wrote {result.path}: {result.verification}"))
+    console.print(plain(f"wrote {result.path}: {result.verification}"))
 
 
 @app.command()
-def inspect(file: File) -> None:
-    """Show inputs, outputs, operators, functions and sizes of an ONNX file."""
-    from pytensor_onnx.program import describe, weight_bytes
-    from pytensor_onnx.report import function_sizes, operator_counts
+def inspect(file: File, as_json: AsJson = False) -> None:
+    """Show inputs, outputs, state, operators, functions and sizes of an ONNX file."""
+    from pytensor_onnx.inspection import inspect_file
 
-    model = _read(file)
-    graph = model.graph
-    counts = operator_counts(model)
-    given = [describe(v) for v in graph.inputs if v.name not in graph.initializers]
-    defaults = [f"{describe(v)}, with a default" for v in graph.inputs if v.is_initializer()]
-    opsets = ", ".join(f"{domain or 'onnx'} {v}" for domain, v in graph.opset_imports.items())
-
-    console = Console()
-    interface = [
-        ("inputs", "\n".join([*given, *defaults])),
-        ("outputs", "\n".join(map(describe, graph.outputs))),
-        ("operator sets", f"{opsets}; IR version {model.ir_version}"),
-        ("made by", f"{model.producer_name or '?'} {model.producer_version or ''}".strip()),
-        ("nodes", f"{counts.total():,}"),
-        ("constants", f"{len(graph.initializers):,}, {weight_bytes(model):,} bytes"),
-        ("file size", f"{file.stat().st_size:,} bytes"),
+    found = inspect_file(file)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=2))
+        return
+    sets = ", ".join(f"{one_line(k)} {v}" for k, v in found.operator_sets.items())
+    metadata = [f"{one_line(k)}: {one_line(v)[:200]}" for k, v in found.metadata.items()]
+    rows = [
+        ("inputs", "\n".join([*_lines(found.inputs), *_lines(found.defaults, ", with a default")])),
+        ("outputs", "\n".join(_lines(found.outputs))),
+        ("state", "\n".join(f"{one_line(k)} -> {one_line(v)}" for k, v in found.state.items())),
+        ("operator sets", f"{sets}; IR version {found.ir_version}"),
+        ("made by", one_line(found.producer)),
+        ("metadata", "\n".join(metadata)),
+        ("nodes", f"{found.nodes:,}"),
+        ("constants", f"{found.constants:,}, {found.constant_bytes:,} bytes"),
+        ("file size", f"{found.file_bytes:,} bytes"),
     ]
-    console.print(_table(str(file), "", "", rows=interface))
-    console.print(_table("operators", "operator", "count", rows=_rows(counts.most_common())))
-    if model.functions:
-        console.print(_table("functions", "function", "nodes", rows=_rows(function_sizes(model))))
+    console = Console()
+    console.print(make_table(str(file), "", "", rows=[row for row in rows if row[1]]))
+    console.print(make_table("operators", "operator", "count", rows=_rows(found.operators)))
+    if found.functions:
+        console.print(make_table("functions", "function", "nodes", rows=_rows(found.functions)))
 
 
 @app.command()
-def verify(file: File) -> None:
-    """Check an ONNX file, load it into ONNX Runtime, and run it on sampled inputs."""
-    from pytensor_onnx.verification import verify_file
+def verify(
+    file: File,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds after which the verification is ended.")
+    ] = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Check an ONNX file, load it into ONNX Runtime, and run it on sampled inputs.
 
-    _read(file)
+    This happens in a process of its own, with a limit of time and, on Linux, of memory.
+    """
+    from pytensor_onnx.file_verification import verify_file_apart
+    from pytensor_onnx.inspection import external_bytes
+
+    data_bytes = external_bytes(file)
     started = time.perf_counter()
+    outcome = verify_file_apart(file, timeout=timeout, data_bytes=data_bytes)
+    seconds = round(time.perf_counter() - started, 2)
+    if as_json:
+        result = {"file": str(file), "verified": outcome.error is None, "seconds": seconds}
+        typer.echo(json.dumps({**result, **asdict(outcome)}, indent=2))
+        raise typer.Exit(0 if outcome.error is None else 1)
     console = Console()
-    for line in verify_file(file):
-        console.print(Text(f"ok: {line}"))
-    console.print(Text(f"{file} verified in {time.perf_counter() - started:.2f} s"))
+    for line in outcome.steps:
+        console.print(plain(f"ok: {line}"))
+    if outcome.error is not None:
+        raise VerificationError(outcome.error)
+    console.print(plain(f"{file} verified in {seconds:.2f} s"))
 
 
 @app.command()
@@ -111,30 +151,33 @@ def ops(
     everything: Annotated[
         bool, typer.Option("--all", help="Show what is not covered as well.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show which operations of PyTensor are covered, and what the tests showed of them."""
-    from pytensor_onnx.coverage import cells, load_coverage, select
+    from pytensor_onnx.coverage import describe_row, load_coverage, select
 
     rows, reasons = select(load_coverage(), name)
-    console = Console()
-    columns = ("dtypes", "ranks", "shapes", "lowering", "error", "limits")
-    table = Table("operation", *columns, title="covered", title_justify="left")
-    for row in rows:
-        table.add_row(*map(Text, (row.name.rpartition(".")[2], *cells(row))))
-    if rows:
-        console.print(table)
-    if reasons and (everything or name):
-        short = [(key.removeprefix("pytensor."), reason) for key, reason in reasons.items()]
-        console.print(_table("not covered", "operation", "reason", rows=short))
     if not rows and not reasons:
         raise PyTensorONNXError(f"PyTensor has no operation whose name has {name!r} in it")
+    shown = reasons if everything or name else {}
+    if as_json:
+        covered = [asdict(row) for row in rows]
+        typer.echo(json.dumps({"covered": covered, "not_covered": shown}, indent=2))
+        return
+    lines = [describe_row(row) for row in rows]
+    lines += [f"{key.removeprefix('pytensor.')}: not covered; {why}" for key, why in shown.items()]
+    console = Console()
+    for line in lines:
+        # A pipe takes one line for each operation, whatever its length.
+        wrapped = textwrap.wrap(line, console.width, subsequent_indent="    ")
+        typer.echo("\n".join(wrapped) if console.is_terminal else line)
 
 
 def digits_table(result: DigitsResult) -> Table:
     """Return the table of what the demo measured."""
     equal = int((result.predictions == result.runtime_predictions).sum())
     largest = float(abs(result.probabilities - result.runtime_probabilities).max())
-    table = _table("handwritten digits", "", "PyTensor", "ONNX Runtime")
+    table = make_table("handwritten digits", "", "PyTensor", "ONNX Runtime")
     table.add_row(
         "accuracy on the test images",
         f"{(result.predictions == result.labels).mean():.2%}",
@@ -156,28 +199,12 @@ def digits_table(result: DigitsResult) -> Table:
     return table
 
 
-def _table(title: str, *columns: str, rows: Sequence[tuple[str, str]] = ()) -> Table:
-    table = Table(*columns, title=title, title_justify="left", show_header=any(columns))
-    for column in table.columns[1:]:
-        column.overflow = "fold"
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
+def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [(one_line(name), str(count)) for name, count in counts.items()]
 
 
-def _read(file: Path) -> ir.Model:
-    import onnx_ir as ir
-
-    try:
-        model = ir.load(file)
-        _ = model.graph.opset_imports
-    except Exception as error:
-        raise PyTensorONNXError(f"{file} cannot be read as an ONNX model: {error}") from error
-    return model
-
-
-def _rows(counts: Sequence[tuple[str, int]]) -> list[tuple[str, str]]:
-    return [(name, str(count)) for name, count in counts]
+def _lines(values: Sequence[str], note: str = "") -> list[str]:
+    return [f"{one_line(value)}{note}" for value in values]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -185,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=arguments)
     except PyTensorONNXError as error:
-        Console(stderr=True).print(Text(f"error: {error}"))
+        Console(stderr=True).print(plain(f"error: {error}"))
         sys.exit(1)
 
 

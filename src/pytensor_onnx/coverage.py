@@ -194,6 +194,21 @@ def short_ranks(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks))
 
 
+def describe_row(row: Row) -> str:
+    """Return one line on an Op.
+
+    Examples
+    --------
+    >>> row = Row("x.Foo", ("int8",), (0, 1), ("static",), ("operator Foo",), {}, (), ())
+    >>> describe_row(row)
+    'Foo: int8; ranks 0–1; static shapes; operator Foo'
+    """
+    dtypes, ranks, shapes, lowering, error, limits = cells(row)
+    parts = [dtypes, f"ranks {ranks}" if ranks else "", f"{shapes} shapes" if shapes else ""]
+    parts += [lowering, f"error {error}" if error else "", f"limits: {limits}" if limits else ""]
+    return f"{row.name.rpartition('.')[2]}: {'; '.join(part for part in parts if part)}"
+
+
 def cells(row: Row) -> list[str]:
     """Return the cells of a row: dtypes, ranks, shapes, lowering, error and limits."""
     return [

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +40,9 @@ def verify_program(
     """
     _check_model(program)
     given = inputs is not None
-    samples = [program._check(inputs)] if inputs is not None else sampled_inputs(program.inputs)
+    samples: Iterable[list[np.ndarray]] = sampled_inputs(program.inputs)
+    if inputs is not None:
+        samples = [program._check(inputs)]
     states = [(state or {}).get(s.name, s.value) for s in program._states]
     reason = "no inputs to sample"
     for sample in samples:
@@ -81,58 +82,8 @@ def _check_model(program: ONNXProgram) -> None:
         raise VerificationError(str(error)) from error
 
 
-def verify_file(path: str | os.PathLike) -> Iterator[str]:
-    """Check a file, load it into ONNX Runtime and run it on sampled inputs.
-
-    Parameters
-    ----------
-    path
-        An ONNX file, whoever made it.
-
-    Yields
-    ------
-    str
-        What holds, one line after each step.
-
-    Raises
-    ------
-    VerificationError
-        If the ONNX checker or ONNX Runtime refuses the file, or if it runs on no sampled inputs.
-    """
-    from pytensor_onnx.program import describe
-
-    file = os.fspath(path)
-    try:
-        onnx.checker.check_model(file, full_check=True)
-        yield "the ONNX checker accepts it"
-        session = Session(file)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise VerificationError(f"the ONNX checker refuses {file}: {error}") from error
-    except PyTensorONNXError as error:
-        raise VerificationError(str(error)) from error
-    yield "ONNX Runtime loads it"
-    inputs = [v for v in ir.load(file).graph.inputs if not v.is_initializer()]
-    reason = ""
-    for sample in sampled_inputs(inputs):
-        feed = dict(zip((str(v.name) for v in inputs), sample, strict=True))
-        try:
-            results = session.run(feed)
-        except Exception as error:
-            reason = reason or str(error)
-            continue
-        given = ", ".join(f"{name} {list(array.shape)}" for name, array in feed.items())
-        found = ", ".join(
-            describe(ir.val(name, dtype=ir.DataType.from_numpy(a.dtype), shape=a.shape))
-            for name, a in zip(session.output_names, results, strict=True)
-        )
-        yield f"it runs on sampled inputs ({given or 'none'}) and returns {found}"
-        return
-    raise VerificationError(f"{file} runs on no sampled inputs: {reason}")
-
-
-def sampled_inputs(inputs: Sequence[ir.Value]) -> list[list[np.ndarray]]:
-    """Return several sets of arrays that fit the inputs of a model."""
-    sets = []
+def sampled_inputs(inputs: Sequence[ir.Value]) -> Iterator[list[np.ndarray]]:
+    """Yield several sets of arrays that fit the inputs of a model."""
     for attempt in range(len(SAMPLE_SIZES) + 1):
         rng = np.random.default_rng(attempt)
         sizes: dict[str, int] = {}
@@ -146,8 +97,7 @@ def sampled_inputs(inputs: Sequence[ir.Value]) -> list[list[np.ndarray]]:
                     default = 4 if attempt else SAMPLE_SIZES[len(sizes) % len(SAMPLE_SIZES)]
                     shape.append(sizes.setdefault(str(dim), default + max(attempt - 1, 0)))
             arrays.append(_sample(rng, value, tuple(shape)))
-        sets.append(arrays)
-    return sets
+        yield arrays
 
 
 def _sample(rng: np.random.Generator, value: ir.Value, shape: tuple[int, ...]) -> np.ndarray:
