@@ -344,6 +344,9 @@ def _export(
     source.dynamic = [axes.get(name, ()) for name in input_names]
     reference = reference_graph(source, examples, static_state)
     fgraph = reference.clone(check_integrity=False)
+    fgraph.update_mapping = {
+        len(source.results) + i: len(source.inputs) + i for i in range(len(source.updates))
+    }
     ONNX.optimizer.rewrite(fgraph)
 
     values = [state_value(v, source.values[v]) for v in source.updates]

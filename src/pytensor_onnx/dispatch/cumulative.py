@@ -15,24 +15,12 @@ _FIRST_OPSET_WITH_CUMPROD = 26
 
 @onnx_funcify.register(CumOp)
 def lower_cumulative(op: CumOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Accumulate along one axis in the dtype of the operand, integers modulo its range.
-
-    For bool the sum is "any so far" and the product "all so far", as PyTensor's C code has it.
-    """
-    if x.dtype == ir.DataType.BOOL:
-        return _cumulative_bool(onnx, x, op.axis, op.mode)
+    """Accumulate along one axis in the dtype of the operand, integers modulo its range."""
     if op.mode == "add":
         return onnx.CumSum(x, np.int64(op.axis))
     if onnx.scope.opset_version >= _FIRST_OPSET_WITH_CUMPROD:
         return onnx.CumProd(x, np.int64(op.axis))
     return _cumulative_product(onnx, x, op.axis)
-
-
-def _cumulative_bool(onnx: Builder, x: ir.Value, axis: int, mode: str) -> ir.Value:
-    """Count what decides: true elements for "any so far", false ones for "all so far"."""
-    decisive = x if mode == "add" else onnx.Not(x)
-    count = onnx.CumSum(onnx.cast(decisive, "int32"), np.int64(axis))
-    return onnx.Greater(count, 0) if mode == "add" else onnx.Equal(count, 0)
 
 
 def _cumulative_product(onnx: Builder, x: ir.Value, axis: int) -> ir.Value:

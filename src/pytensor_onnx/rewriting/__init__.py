@@ -8,6 +8,7 @@ from pytensor_onnx.rewriting import broadcasting as broadcasting  # registers it
 from pytensor_onnx.rewriting import canonical_forms as canonical_forms  # registers its rewrites
 from pytensor_onnx.rewriting import choices as choices  # registers its rewrite
 from pytensor_onnx.rewriting import constants as constants  # registers its rewrite
+from pytensor_onnx.rewriting import cumulative_types as cumulative_types  # registers its rewrite
 from pytensor_onnx.rewriting import empty_reshapes as empty_reshapes  # registers its rewrite
 from pytensor_onnx.rewriting import generators as generators  # registers its rewrite
 from pytensor_onnx.rewriting import (
