@@ -70,7 +70,8 @@ def integers():
 
 
 def large_input(*shape):
-    return [helper.make_node("Identity", ["x"], ["y"])], [info("x", FLOAT, shape)]
+    node = helper.make_node("Identity", ["x"], ["y"])
+    return [node], [info("x", FLOAT, shape)], [], ("y", FLOAT, shape)
 
 
 def claimed(*dims, data=b""):
