@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
-import pytensor
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.fg import FunctionGraph
-from pytensor.link.basic import PerformLinker
 
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
-from pytensor_onnx.inference import dims_of
+from pytensor_onnx.evaluation import evaluate, evaluate_all
+from pytensor_onnx.rounding import RELATIVE_TOLERANCE, distances_from_double
+from pytensor_onnx.sampling import KINDS, SIZE_ATTEMPTS, Sample, sample
 from pytensor_onnx.session import Session
 from pytensor_onnx.user_code import user_line
 
 if TYPE_CHECKING:
     from pytensor_onnx.program import ONNXProgram
 
-RELATIVE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2}
-SAMPLE_SIZES = (3, 2, 5, 4, 1)
 _LARGEST_CHECKED = 2**31 - 2**20
+_ILL_CONDITIONED_SAMPLES = 3
+_OWN_INPUTS = "give example_inputs to compare on inputs of your own"
 
 
 def verify_program(
@@ -33,39 +33,54 @@ def verify_program(
 ) -> str:
     """Verify a program and return one sentence on what was verified.
 
+    Warns
+    -----
+    UserWarning
+        If outputs have no finite value on any inputs, so that nothing was compared.
+
     Raises
     ------
     VerificationError
         If the model is refused or computes something else than PyTensor.
     """
     _check_model(program)
-    given = inputs is not None
-    samples: Iterable[list[np.ndarray]] = sampled_inputs(program.inputs)
-    if inputs is not None:
-        samples = [program._check(inputs)]
-    states = [(state or {}).get(s.name, s.value) for s in program._states]
-    reason = "no inputs to sample"
-    for sample in samples:
-        arrays = [*sample, *states]
+    comparison = _Comparison(program, state or {})
+    if inputs is None:
+        _compare_on_samples(comparison)
+    else:
+        given = Sample(program._check(inputs), [str(v.name) for v in program.inputs])
         try:
-            expected = evaluate(program._reference, arrays)
-        except Exception as error:
-            if given:
-                raise VerificationError(
-                    f"PyTensor itself fails on these inputs: {error}"
-                ) from error
-            reason = str(error).splitlines()[0]
-            continue
-        _compare(program, arrays, expected)
-        shapes = ", ".join(
-            f"{v.name} {list(a.shape)}" for v, a in zip(program.inputs, sample, strict=True)
-        )
-        kind = "given" if given else "sampled"
-        return f"checked, loaded and equal to PyTensor on {kind} inputs ({shapes or 'none'})"
-    return (
-        "checked and loaded, but not compared: PyTensor fails on all sampled inputs "
-        f"({reason}); give example_inputs to compare on"
-    )
+            comparison.compare(given)
+        except _ReferenceError as error:
+            raise VerificationError(
+                f"PyTensor itself fails on these inputs: {error}"
+            ) from error.__cause__
+    omitted = comparison.omitted()
+    if omitted:
+        warnings.warn(f"verification: {omitted}", UserWarning, stacklevel=5)
+    return comparison.verdict(omitted)
+
+
+class _ReferenceError(Exception):
+    """PyTensor cannot compute the graph on some inputs."""
+
+
+def _compare_on_samples(comparison: _Comparison) -> None:
+    """Compare on samples until every output was compared, and on one well-conditioned sample."""
+    inputs = comparison.program.inputs
+    accepted: int | None = None
+    for kind in KINDS if inputs else KINDS[:1]:
+        sizes = range(SIZE_ATTEMPTS if kind == KINDS[0] else 2) if accepted is None else [accepted]
+        for size in sizes:
+            if comparison.can_compare(sample(inputs, size, kind)):
+                accepted = size
+                break
+        if comparison.is_complete:
+            return
+    # Outputs that are empty for small inputs.
+    for size in range(SIZE_ATTEMPTS) if inputs and accepted is not None else ():
+        if size != accepted and not comparison.is_complete:
+            comparison.can_compare(sample(inputs, size))
 
 
 def _check_model(program: ONNXProgram) -> None:
@@ -82,64 +97,123 @@ def _check_model(program: ONNXProgram) -> None:
         raise VerificationError(str(error)) from error
 
 
-def sampled_inputs(inputs: Sequence[ir.Value]) -> Iterator[list[np.ndarray]]:
-    """Yield several sets of arrays that fit the inputs of a model."""
-    for attempt in range(len(SAMPLE_SIZES) + 1):
-        rng = np.random.default_rng(attempt)
-        sizes: dict[str, int] = {}
-        arrays = []
-        for value in inputs:
-            shape = []
-            for dim in dims_of(value) or ():
-                if isinstance(dim, int):
-                    shape.append(dim)
-                else:
-                    default = 4 if attempt else SAMPLE_SIZES[len(sizes) % len(SAMPLE_SIZES)]
-                    shape.append(sizes.setdefault(str(dim), default + max(attempt - 1, 0)))
-            arrays.append(_sample(rng, value, tuple(shape)))
-        yield arrays
+class _Comparison:
+    """What a program and PyTensor give on some inputs, and what was found on them."""
 
+    def __init__(self, program: ONNXProgram, state: Mapping[str, np.ndarray]) -> None:
+        self.program = program
+        self.reason = ""
+        self.states = [state.get(s.name, s.value) for s in program._states]
+        self.names = [str(v.name) for v in program.model.graph.outputs]
+        variables = program._reference.outputs
+        self.unseen = {i for i, v in enumerate(variables) if not _is_always_empty(v)}
+        self.equal: list[str] = []
+        self.uncertain: list[tuple[float, str]] = []
+        self.is_run = False
 
-def _sample(rng: np.random.Generator, value: ir.Value, shape: tuple[int, ...]) -> np.ndarray:
-    dtype = np.dtype("float64") if value.dtype is None else value.dtype.numpy()
-    if dtype.kind == "f":
-        return np.asarray(rng.normal(size=shape), dtype=dtype)
-    if dtype.kind == "b":
-        return np.asarray(rng.integers(0, 2, size=shape), dtype=dtype)
-    return np.asarray(rng.integers(0, 2, size=shape), dtype=dtype)
+    @property
+    def is_complete(self) -> bool:
+        """Whether every output was compared, and well-conditioned inputs were found or sought."""
+        settled = bool(self.equal) or len(self.uncertain) >= _ILL_CONDITIONED_SAMPLES
+        return self.is_run and not self.unseen and settled
 
+    def can_compare(self, sample: Sample) -> bool:
+        """Compare on one sample, and return whether PyTensor can compute it."""
+        try:
+            self.compare(sample)
+        except _ReferenceError as error:
+            self.reason = self.reason or str(error).splitlines()[0]
+            return False
+        return True
 
-def evaluate(fgraph: FunctionGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Evaluate a graph with PyTensor's own Python implementations, as it is written."""
-    storage = evaluate_all(fgraph, inputs)
-    return [np.asarray(storage[variable]) for variable in fgraph.outputs]
+    def compare(self, sample: Sample) -> None:
+        """Compare on one sample.
 
+        Raises
+        ------
+        VerificationError
+            If the program computes something else than PyTensor.
+        _ReferenceError
+            If PyTensor fails on the sample.
+        """
+        program = self.program
+        arrays = [*sample.arrays, *self.states]
+        try:
+            expected = evaluate(program._reference, arrays)
+        except Exception as error:
+            raise _ReferenceError(str(error) or type(error).__name__) from error
+        self.is_run = True
+        feed = dict(zip((str(v.name) for v in program.model.graph.inputs), arrays, strict=True))
+        found = program.session.run(feed)
+        differences = {i: text for i, text in enumerate(map(disagreement, found, expected)) if text}
+        if differences:
+            self.uncertain.append(self._judged(sample, feed, found, expected, differences))
+        seen = {i for i in self.unseen if _has_finite_value(expected[i])}
+        if not differences and (seen or not self.unseen):
+            self.equal.append(str(sample))
+        self.unseen -= seen
 
-def evaluate_all(fgraph: FunctionGraph, inputs: Sequence[np.ndarray]) -> dict[Variable, Any]:
-    """Return the value of every variable of a graph."""
-    graph, equivalent = fgraph.clone_get_equiv(check_integrity=False)
-    linker = PerformLinker(allow_gc=False).accept(graph)
-    storage_in = [[np.array(array)] for array in inputs]
-    # Inner graphs of Ops would be compiled by a C compiler otherwise.
-    with pytensor.config.change_flags(cxx=""), np.errstate(all="ignore"):
-        run, _, _, _, _ = linker.make_all(input_storage=storage_in)
-        run()
-    return {v: run.storage_map[w][0] for v, w in equivalent.items() if w in run.storage_map}
-
-
-def _compare(
-    program: ONNXProgram, arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]
-) -> None:
-    names = [str(v.name) for v in program.model.graph.inputs]
-    feed = dict(zip(names, arrays, strict=True))
-    found = program.session.run(feed)
-    for value, a, b in zip(program.model.graph.outputs, found, expected, strict=True):
-        difference = disagreement(a, b)
-        if difference:
-            raise VerificationError(
-                f"output {value.name!r} differs from PyTensor: {difference}.\n"
-                f"{_first_divergence(program, feed)}"
+    def _judged(
+        self,
+        sample: Sample,
+        feed: Mapping[str, np.ndarray],
+        found: Sequence[np.ndarray],
+        expected: Sequence[np.ndarray],
+        differences: Mapping[int, str],
+    ) -> tuple[float, str]:
+        """Return size and description of errors of rounding, or raise for other errors."""
+        program = self.program
+        try:
+            distances = distances_from_double(
+                program._reference, list(feed.values()), found, expected, list(differences)
             )
+        except Exception:  # the difference itself is the error to report
+            distances = {}
+        for i, difference in differences.items():
+            if i not in distances or not distances[i].is_rounding:
+                away = f" Compared with float64, {distances[i]}." if i in distances else ""
+                raise VerificationError(
+                    f"output {self.names[i]!r} differs from PyTensor: {difference}.{away}\n"
+                    f"{_first_divergence(program, feed)}\n"
+                    f"Compared on {sample}; {_OWN_INPUTS}."
+                )
+        listing = "; ".join(f"{self.names[i]}: {distances[i]}" for i in differences)
+        return (
+            max(distances[i].own for i in differences),
+            f"{sample}, which are ill-conditioned ({listing})",
+        )
+
+    def omitted(self) -> str:
+        """Return what was not compared, empty where everything was."""
+        if not self.is_run:
+            return f"not compared, as PyTensor fails on all sampled inputs ({self.reason})"
+        names = ", ".join(self.names[i] for i in sorted(self.unseen))
+        if names:
+            return f"not compared: {names}, without a finite value on any of the inputs"
+        if self.uncertain and not self.equal:
+            return "compared within rounding only, as the graph is ill-conditioned on all inputs"
+        return ""
+
+    def verdict(self, omitted: str) -> str:
+        """Return one sentence on what was verified."""
+        parts = []
+        if self.equal:
+            parts.append(f"equal to PyTensor on {' and '.join(self.equal)}")
+        if self.uncertain:
+            near = "as near to float64 as rounding in PyTensor on"
+            parts.append(f"{near} {min(self.uncertain)[1]}")
+        if not parts:
+            return f"checked and loaded, but {omitted}; {_OWN_INPUTS}"
+        missing = f"; {omitted}; {_OWN_INPUTS}" if omitted else ""
+        return f"checked, loaded and {'; '.join(parts)}{missing}"
+
+
+def _is_always_empty(variable: Variable) -> bool:
+    return 0 in getattr(variable.type, "shape", ())
+
+
+def _has_finite_value(array: np.ndarray) -> bool:
+    return bool(array.size and (array.dtype.kind != "f" or np.isfinite(array).any()))
 
 
 def disagreement(found: np.ndarray, expected: np.ndarray) -> str:
@@ -176,9 +250,8 @@ def disagreement(found: np.ndarray, expected: np.ndarray) -> str:
     position = np.unravel_index(np.argmax(differs), found.shape)
     a, b = found[position], expected[position]
     with np.errstate(all="ignore"):
-        largest = np.nanmax(
-            np.abs(np.where(differs, found.astype("f8") - expected.astype("f8"), 0))
-        )
+        distances = np.abs(found.astype("f8") - expected.astype("f8"))[differs]
+        largest = np.max(distances, initial=0.0, where=~np.isnan(distances))
     where = [int(i) for i in position]
     return f"largest difference {largest:.3g} (found {a}, expected {b} at {where})"
 
