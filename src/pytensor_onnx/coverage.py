@@ -123,7 +123,7 @@ def registered_ops() -> set[type[Op]]:
     from pytensor_onnx.functions.registry import DEFINITIONS
 
     # Random variables are rewritten; what is registered for the rest refuses them.
-    registered = set(onnx_funcify.registry) - {object, RandomVariable}
+    registered = set(onnx_funcify.registry) - {object, Op, RandomVariable}
     return registered | {*OPERATORS, *COMPARISONS, *LOGICAL_AND_BITWISE, *DEFINITIONS}
 
 
@@ -142,7 +142,7 @@ def is_lowered(op_type: type[Op]) -> bool:
     if op_type in registered_ops():
         return True
     lowering = onnx_funcify.dispatch(op_type)
-    general = {onnx_funcify.dispatch(c) for c in (object, ScalarOp, RandomVariable)}
+    general = {onnx_funcify.dispatch(c) for c in (object, Op, ScalarOp, RandomVariable)}
     return lowering not in general
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce, singledispatch
 from typing import Any
@@ -86,6 +86,15 @@ def onnx_funcify(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lower
         "write the expression with supported operations, or register a lowering of your own with "
         f"@pytensor_onnx.onnx_funcify.register({type(op).__name__})",
     )
+
+
+def works_on_last_axes[F: Callable](lowering: F) -> F:
+    """Declare that a lowering takes operands with any axes before those of its Op.
+
+    A batch of the Op is then lowered at once, and not by a loop over its elements.
+    """
+    lowering.works_on_last_axes = True  # type: ignore[attr-defined]
+    return lowering
 
 
 class GraphConverter:

@@ -8,10 +8,11 @@ from pytensor.tensor.math import Dot
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import dims_of
-from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.basic import onnx_funcify, works_on_last_axes
 
 
 @onnx_funcify.register(Dot)
+@works_on_last_axes
 @onnx_funcify.register(Dot22)
 @onnx_funcify.register(BatchedDot)
 def lower_dot(

@@ -83,7 +83,7 @@ def lower_scalar_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value)
         return onnx.op(operator, *_cast_all(node, onnx, inputs))
     definition = DEFINITIONS.get(type(op))
     if definition is not None:
-        return call_definition(type(op), definition, onnx, _cast_all(node, onnx, inputs))
+        return call_definition(definition, op, node, onnx, _cast_all(node, onnx, inputs))
     raise onnx.unsupported(
         f"no lowering is registered for the scalar operation {type(op).__name__}",
         "write it with supported operations, or register a lowering with "

@@ -8,12 +8,13 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.extra_ops import SearchsortedOp
 
 from pytensor_onnx.builder import Builder
-from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.basic import check_that, onnx_funcify, works_on_last_axes
 from pytensor_onnx.dispatch.batch_loop import batch_size
 from pytensor_onnx.inference import dtype_of
 
 
 @onnx_funcify.register(SearchsortedOp)
+@works_on_last_axes
 def lower_searchsorted(
     op: SearchsortedOp, node: Apply, onnx: Builder, *inputs: ir.Value
 ) -> ir.Value:

@@ -1,42 +1,152 @@
-"""The table of PyTensor expressions that define the operations ONNX lacks."""
+"""The registry of definitions: PyTensor expressions for the Ops that ONNX has no operator for."""
 
-from collections.abc import Callable
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from pytensor.graph.op import Op
+from pytensor.tensor.utils import _parse_gufunc_signature
 from pytensor.tensor.variable import TensorVariable
 
-Definition = Callable[..., TensorVariable]
+Expression = Callable[..., TensorVariable | Sequence[TensorVariable]]
 
-DEFINITIONS: dict[type[Op], Definition] = {}
+DEFINITIONS: dict[type[Op], "Definition"] = {}
 
 
-def define(op_type: type[Op]) -> Callable[[Definition], Definition]:
+@dataclass(frozen=True)
+class Definition:
+    """A PyTensor expression that defines an Op.
+
+    Attributes
+    ----------
+    op_type
+        Class of the Op.
+    expression
+        Function of the operands; see `define`.
+    inputs, outputs
+        Names of the core axes of each operand and result; none for an elementwise definition.
+    batches
+        Whether the expression takes operands with axes before the core axes.
+    """
+
+    op_type: type[Op]
+    expression: Expression
+    inputs: tuple[tuple[str, ...], ...] | None = None
+    outputs: tuple[tuple[str, ...], ...] | None = None
+    batches: bool = True
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether the expression is one of numbers, for operands of any shape."""
+        return self.inputs is None
+
+    @property
+    def keywords(self) -> list[str]:
+        """Names of the attributes and of the sizes that the expression depends on."""
+        parameters = inspect.signature(self.expression).parameters.values()
+        return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+    @property
+    def location(self) -> str:
+        """File and line of the expression."""
+        code = inspect.unwrap(self.expression).__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    def __call__(self, *operands: TensorVariable, **keywords: Any) -> list[TensorVariable]:
+        """Return the results of the expression as a list."""
+        results = self.expression(*operands, **keywords)
+        return list(results) if isinstance(results, list | tuple) else [results]
+
+
+def define[E: Expression](
+    op_type: type[Op], signature: str | None = None, *, batches: bool = True
+) -> Callable[[E], E]:
     """Register a PyTensor expression as the definition of an Op.
 
-    The expression is converted as written, without PyTensor's rewrites, into one model-local ONNX
-    function per dtype, named after the Op.
+    The expression becomes a model-local ONNX function, named after the Op and defined once for
+    each combination of attributes, dtypes and ranks. It is converted as written: of PyTensor's
+    rewrites only those run that keep loops from storing unread steps.
 
     Parameters
     ----------
     op_type
-        Class of the Op. For a scalar Op the expression receives one 0-d tensor for each input, of
-        float32 or float64, and uses elementwise operations only, so that the function works for
-        every rank.
+        Class of the Op.
+    signature
+        Core axes of operands and results in NumPy's form, ``"(m,n),(n)->(m)"``. Without one the
+        definition is elementwise: the expression receives one 0-d tensor for each operand, of
+        float32 or float64, and serves every shape.
+    batches
+        Whether operands may have axes before the core axes. The expression then works on the last
+        axes, as NumPy's ``matmul`` does; the axes before them have equal sizes in all operands.
+        Without it a batch is a loop over calls of the function.
+
+    Returns
+    -------
+    callable
+        A decorator. Positional parameters of the expression are the operands. Keyword-only
+        parameters are attributes of the Op; one that is named like a core axis is the size of that
+        axis where it is known, else None.
+
+    Raises
+    ------
+    ValueError
+        If the signature is not one, or does not fit the parameters of the expression.
 
     Examples
     --------
-    >>> from pytensor.scalar.basic import Sqr
-    >>> from pytensor_onnx import define
-    >>> from pytensor_onnx.functions.registry import DEFINITIONS
-    >>> @define(Sqr)
-    ... def sqr(x):
-    ...     return x * x
-    >>> DEFINITIONS.pop(Sqr) is sqr
-    True
+    >>> import numpy as np, pytensor.tensor as pt
+    >>> from pytensor.graph import Apply, Op
+    >>> from pytensor_onnx import compile_onnx, define
+    >>> class Power(Op):
+    ...     __props__ = ("exponent",)
+    ...     def __init__(self, exponent):
+    ...         self.exponent = exponent
+    ...     def make_node(self, x):
+    ...         return Apply(self, [x], [x.type()])
+    ...     def perform(self, node, inputs, outputs):
+    ...         outputs[0][0] = np.linalg.matrix_power(inputs[0], self.exponent)
+    >>> @define(Power, "(n,n)->(n,n)")
+    ... def power(x, *, exponent):
+    ...     result = x
+    ...     for _ in range(exponent - 1):
+    ...         result = result @ x
+    ...     return result
+    >>> x = pt.matrix("x")
+    >>> compile_onnx([x], Power(3)(x))([[0.0, 2.0], [1.0, 0.0]])
+    array([[0., 4.],
+           [2., 0.]])
     """
+    inputs, outputs = _core_axes(signature)
 
-    def register(definition: Definition) -> Definition:
+    def register(expression: E) -> E:
+        definition = Definition(op_type, expression, inputs, outputs, batches)
+        _check_parameters(definition)
         DEFINITIONS[op_type] = definition
-        return definition
+        return expression
 
     return register
+
+
+Axes = tuple[tuple[str, ...], ...]
+
+
+def _core_axes(signature: str | None) -> tuple[Axes, Axes] | tuple[None, None]:
+    if signature is None:
+        return None, None
+    inputs, outputs = _parse_gufunc_signature(re.sub(r"\s", "", signature))
+    return tuple(map(tuple, inputs)), tuple(map(tuple, outputs))
+
+
+def _check_parameters(definition: Definition) -> None:
+    """Raise if the expression does not take as many operands as the signature has."""
+    parameters = inspect.signature(definition.expression).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters) or definition.inputs is None:
+        return
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    if count != len(definition.inputs):
+        raise ValueError(
+            f"the definition of {definition.op_type.__name__} at {definition.location} takes "
+            f"{count} operands, its signature {len(definition.inputs)}"
+        )

@@ -63,11 +63,13 @@ def batch_by_axes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 def takes_a_loop(node: Apply) -> bool:
     """Return whether a node of a batched graph is lowered by a loop, or must stay in one."""
     # The table of what batches belongs to the lowerings, which take time to import.
-    from pytensor_onnx.dispatch.blockwise import BATCHING
+    from pytensor_onnx.dispatch.blockwise import needs_no_loop
 
     if isinstance(node.op, LOOPING):
         return True
-    if not isinstance(node.op, Blockwise) or isinstance(node.op.core_op, (*BATCHING, *INDEXING)):
+    if not isinstance(node.op, Blockwise):
+        return False
+    if needs_no_loop(node.op.core_op) or isinstance(node.op.core_op, INDEXING):
         return False
     return batched(node.op.core_op, node) is None
 

@@ -26,7 +26,7 @@ def compile_definition(name: str, dtype: str) -> Run:
     """Compile the definition of an Op, also where the runtime has an operator of its own."""
     op_type = CASES[name].op_type
     arguments = [pt.vector(dtype=dtype) for _ in range(2 if name == "ArcTan2" else 1)]
-    result = DEFINITIONS[op_type](*arguments)
+    [result] = DEFINITIONS[op_type](*arguments)
     assert result.type.dtype == dtype
     model = convert(FunctionGraph(arguments, [result], clone=False), opset_version=21).model
     options = onnxruntime.SessionOptions()
