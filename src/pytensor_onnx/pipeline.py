@@ -9,13 +9,12 @@ from pytensor_onnx.passes import (
     fold_into_conv,
     fuse_gemm,
     fuse_relu_clip,
-    hide_ranges,
     inline_functions,
+    keep_apart,
     keep_reduced_axes,
     legalise,
     merge_equal,
     move_transposes,
-    protect_products,
     share_transposed,
     vector_products,
 )
@@ -64,10 +63,7 @@ def prepare(
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )
-    if profile.range_indices_become_slice and (count := hide_ranges(model, scope)):
-        changes.append(f"Gather by a Range kept from becoming a Slice ({count} times)")
-    if profile.fuses_products and (count := protect_products(model, scope)):
-        changes.append(f"{count} matrix products kept apart from what is fused with them")
+    changes += keep_apart(model, scope, profile)
     if inline:
         inline_functions(model, scope)
     for function in model.functions.values():

@@ -196,7 +196,7 @@ def names_in(function: ir.Function) -> Names:
     for value in (*function.inputs, *results, *_values_in_subgraphs(function)):
         names.reserve(str(value.name))
     # The node of a result is not named after it.
-    for node in function:
+    for node in function.all_nodes():
         names.reserve(str(node.name))
     return names
 

@@ -1,8 +1,12 @@
 """Values are followed through calls as if functions stood in their place."""
 
 import numpy as np
+import onnx_ir as ir
+import pytensor.tensor as pt
 import pytest
+from pytensor.conditional.op import ifelse
 
+from pytensor_onnx import export_onnx
 from pytensor_onnx.passes.inlined import Inlined
 from tests.passes.conftest import bare
 
@@ -81,3 +85,48 @@ def test_nodes_are_replaced_in_functions_too(nested):
     assert count == 1
     np.testing.assert_array_equal(nested.run()[0], expected)
     assert [n.op_type for f in nested.model.functions.values() for n in f].count("Neg") == 3
+
+
+def test_an_identity_and_the_branches_of_a_condition_are_gone():
+    x = pt.vector("x")
+    chosen = ifelse(x.shape[0] > 1, pt.exp(x), pt.log(x))
+    model = export_onnx([x], -chosen, verify=False).model
+    neg = next(node for node in model.graph if node.op_type == "Neg")
+    origins = Inlined(model).origins(neg.inputs[0])
+    assert {v.producer().op_type for v in origins} == {"Exp", "Log"}
+    # The branches read x, though the condition is made of a size alone.
+    assert neg.outputs[0] not in Inlined(model).folded
+
+
+def test_sizes_are_folded_and_whole():
+    def emit(onnx, x):
+        size = onnx.Cast(onnx.Shape(x, start=0, end=1), to=int(ir.DataType.DOUBLE))
+        root = onnx.Sqrt(onnx.Mul(size, size))
+        return onnx.Add(x, onnx.Mul(root, onnx.Div(onnx.constant(1.0), size)))
+
+    for make in (emit, lambda onnx, x: onnx.call("Emitted", emit, x)):
+        model = bare(make, X)
+        for function in model.model.functions.values():
+            for node in function:
+                node.outputs[0].type = None
+        inlined = Inlined(model.model)
+        root, quotient, total = (
+            node_of(model, op_type).outputs[0] for op_type in ("Sqrt", "Div", "Add")
+        )
+        assert [v in inlined.folded for v in (root, quotient, total)] == [True, True, False]
+        assert [inlined.is_integral(v) for v in (root, quotient)] == [True, False]
+        assert {inlined.dtype(v) for v in (root, quotient)} == {ir.DataType.DOUBLE}
+
+
+def test_dtypes_are_traced_through_a_function_of_its_own_result():
+    def halved(onnx, x):
+        return onnx.Mul(x, 0.5)
+
+    def twice(onnx, x):
+        half = onnx.call("Halved", halved, onnx.constant(1.0))
+        return onnx.Add(x, onnx.call("Halved", halved, half))
+
+    model = bare(twice, X)
+    mul = node_of(model, "Mul")
+    mul.outputs[0].type = None
+    assert Inlined(model.model).dtype(mul.outputs[0]) == ir.DataType.DOUBLE

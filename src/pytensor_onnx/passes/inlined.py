@@ -1,4 +1,4 @@
-"""What stands before and after a value once a runtime has put functions in place of their calls."""
+"""What stands before and after a value once a runtime has removed calls, known Ifs and Identity."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -9,9 +9,18 @@ from pytensor_onnx.builder import Builder
 from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node
 from pytensor_onnx.scope import ModelScope, names_in
 
+_SIZES = frozenset({"Shape", "Size"})
+_KEEPS_INTEGERS = frozenset(
+    {"Add", "Cast", "Expand", "Gather", "Mul", "Reshape", "Squeeze", "Unsqueeze"}
+)
+_TYPED_OPERAND = {"Where": 1}
+
 
 class Inlined:
-    """Follows values through the calls of a model's functions, whichever the caller is.
+    """Follows values through what a runtime removes before it optimizes.
+
+    It puts functions in the place of their calls, whichever the caller is, and the branch that is
+    taken in the place of an If whose condition it knows, and drops each Identity.
 
     Parameters
     ----------
@@ -23,7 +32,8 @@ class Inlined:
     owners
         The graph and the functions of the model.
     folded
-        Constants, and what a runtime may compute of them before it runs.
+        Constants, sizes, and what a runtime may compute of them before it runs: it may know more
+        sizes than the model tells, as where a session is told some.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -39,7 +49,13 @@ class Inlined:
                     # A call may leave out the last arguments.
                     self._join(zip(node.inputs, function.inputs, strict=False))
                     self._join(zip(function.outputs, node.outputs, strict=False))
+                elif node.op_type == "If" and not node.domain:
+                    for branch in node.attributes.values():
+                        self._join(zip(branch.as_graph().outputs, node.outputs, strict=True))
+                elif node.op_type == "Identity" and not node.domain:
+                    self._join(zip(node.inputs, node.outputs, strict=True))
         self.folded = self._folded()
+        self._whole: dict[ir.Value, bool] = {}
 
     def _join(self, pairs: Iterator[tuple[ir.Value | None, ir.Value]]) -> None:
         for value, same in pairs:
@@ -51,11 +67,11 @@ class Inlined:
         nodes = [node for owner in self.owners for node in owner.all_nodes()]
         values = {v for node in nodes for v in (*node.inputs, *node.outputs) if v is not None}
         folded: set[ir.Value] = set()
-        waiting = [v for v in values if v.const_value is not None]
+        waiting = [v for v in values if v.const_value is not None or _is_size(v)]
         while waiting:
             folded.update(new := _reached(waiting.pop(), self._after))
             for node in {user for v in new for user in v.consumers()} - self._calls:
-                if all(v is None or v in folded for v in node.inputs):
+                if all(v is None or v in folded for v in node.inputs) and not _has_graph(node):
                     waiting += [v for v in node.outputs if v not in folded]
         return folded
 
@@ -67,6 +83,45 @@ class Inlined:
         """Return the nodes other than calls that may read a value."""
         values = _reached(value, self._after)
         return [node for v in values for node in v.consumers() if node not in self._calls]
+
+    def dtype(self, value: ir.Value) -> ir.DataType | None:
+        """Return the dtype of a folded value, which within functions is that of its origins."""
+        waiting, seen = [value], {value}
+        while waiting:
+            for origin in self.origins(waiting.pop()):
+                dtype = _own_dtype(origin)
+                if dtype is not None:
+                    return dtype
+                node = origin.producer()
+                of_type = () if node is None else node.inputs[_TYPED_OPERAND.get(node.op_type, 0) :]
+                new = [v for v in of_type[:1] if v is not None and v not in seen]
+                seen.update(new)
+                waiting += new
+        return None
+
+    def is_integral(self, value: ir.Value) -> bool:
+        """Return whether a folded value is surely made of integers, or is the root of one.
+
+        Neither is next to 0 or 1 without being it.
+        """
+        roots = [v.producer() for v in self.origins(value)]
+        if len(roots) == 1 and roots[0] is not None and roots[0].op_type == "Sqrt":
+            return all(v is not None and self._is_whole(v) for v in roots[0].inputs)
+        return self._is_whole(value)
+
+    def _is_whole(self, value: ir.Value) -> bool:
+        if value not in self._whole:
+            self._whole[value] = False
+            self._whole[value] = all(self._makes_whole(v) for v in self.origins(value))
+        return self._whole[value]
+
+    def _makes_whole(self, value: ir.Value) -> bool:
+        dtype, node = self.dtype(value), value.producer()
+        if dtype is not None and dtype.is_integer():
+            return True
+        if node is None or node.domain or node.op_type not in _KEEPS_INTEGERS:
+            return False
+        return all(v is not None and self._is_whole(v) for v in node.inputs)
 
     def replace(self, scope: ModelScope, form_of: Callable[[ir.Node], Form | None]) -> int:
         """Put other nodes in the place of some, in the graph and in functions.
@@ -97,6 +152,28 @@ class Inlined:
                     replace_node(node.graph, node, onnx, results, names)
                     count += 1
         return count
+
+
+def _has_graph(node: ir.Node) -> bool:
+    """Return whether a node has graphs in it, which may read any value of the graph around it."""
+    return any(a.type == ir.AttributeType.GRAPH for a in node.attributes.values())
+
+
+def _is_size(value: ir.Value) -> bool:
+    node = value.producer()
+    return node is not None and node.op_type in _SIZES and not node.domain
+
+
+def _own_dtype(value: ir.Value) -> ir.DataType | None:
+    """Return the dtype of a value if it or the node that makes it tells."""
+    if value.dtype is not None:
+        return value.dtype
+    if value.const_value is not None:
+        return value.const_value.dtype
+    node = value.producer()
+    if node is not None and node.op_type == "Cast":
+        return ir.DataType(node.attributes["to"].as_int())
+    return ir.DataType.INT64 if _is_size(value) else None
 
 
 def _reached(value: ir.Value, edges: Mapping[ir.Value, list[ir.Value]]) -> list[ir.Value]:

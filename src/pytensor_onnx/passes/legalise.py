@@ -26,7 +26,7 @@ from pytensor_onnx.passes import (
     pooling,
     short_axes,
 )
-from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node
+from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node, store_constants
 from pytensor_onnx.scope import ModelScope, Names, names_in
 from pytensor_onnx.targets import Profile, main_type
 
@@ -100,7 +100,7 @@ def legalise(
         model.functions[function.identifier()] = function
     if used:
         model.graph.opset_imports[FUNCTION_DOMAIN] = 1
-    _register_initializers(model.graph, scope)
+    store_constants(model.graph, scope)
     if legaliser.refused:
         listing = "\n".join(f"- {line}" for line in dict.fromkeys(legaliser.refused))
         raise UnsupportedOpError(
@@ -363,13 +363,3 @@ def _used_functions(model: ir.Model, scope: ModelScope) -> list[ir.Function]:
                 used[function.identifier()] = function
                 waiting.append(function)
     return [f for key, f in known.items() if key in used]
-
-
-def _register_initializers(graph: ir.Graph, scope: ModelScope) -> None:
-    """Store the constants that nodes use, and only those."""
-    for name, value in list(graph.initializers.items()):
-        if not (value.uses() or value.is_graph_input() or value.is_graph_output()):
-            del graph.initializers[name]
-    for value in scope.initializers.values():
-        if value.uses() and value.name not in graph.initializers:
-            graph.register_initializer(value)

@@ -10,21 +10,15 @@ import onnx_ir as ir
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.passes.inlined import Inlined
 from pytensor_onnx.passes.rewriting import Form
-from pytensor_onnx.scope import ModelScope
 
 
-def hide_ranges(model: ir.Model, scope: ModelScope) -> int:
-    """Hide from the runtime that the indices of a Gather are a Range as it is."""
-    inlined = Inlined(model)
-
-    def form_of(node: ir.Node) -> Form | None:
-        return _take_by_copy if _takes_range(node, inlined) else None
-
-    return inlined.replace(scope, form_of)
+def range_form(node: ir.Node, inlined: Inlined) -> Form | None:
+    """Return a form of a Gather by a Range that the runtime leaves alone, None for others."""
+    return _take_by_copy if _takes_range(node, inlined) else None
 
 
 def _takes_range(node: ir.Node, inlined: Inlined) -> bool:
-    if node.op_type != "Gather" or node.domain or node.inputs[1] is None:
+    if node.inputs[1] is None:
         return False
     makers = [origin.producer() for origin in inlined.origins(node.inputs[1])]
     return any(n is not None and n.op_type == "Range" and not n.domain for n in makers)

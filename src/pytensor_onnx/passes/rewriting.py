@@ -84,6 +84,16 @@ def reshape_constant(value: ir.Value, shape: Sequence[int], scope: ModelScope) -
     scope.initializers[tuple(shape), content] = value
 
 
+def store_constants(graph: ir.Graph, scope: ModelScope) -> None:
+    """Store the constants that nodes use in a graph, and only those."""
+    for name, value in list(graph.initializers.items()):
+        if not (value.uses() or value.is_graph_input() or value.is_graph_output()):
+            del graph.initializers[name]
+    for value in scope.initializers.values():
+        if value.uses() and value.name not in graph.initializers:
+            graph.register_initializer(value)
+
+
 def remove_unused(graph: ir.Graph) -> None:
     """Remove the nodes and constants of a graph that nothing needs."""
     for node in reversed(list(graph)):

@@ -115,6 +115,15 @@ class Profile:
     the rows behind the batch, no rows end the process.
     """
 
+    drops_near_identities: bool = False
+    """The optimizer drops, in double, terms that float32 rounds to 0 and factors it rounds to 1.
+
+    It does so with Add, Sub, Mul and Div after any other node.
+    """
+
+    pools_take_in_pads: bool = False
+    """A MaxPool takes in a Pad of zeros before it, and pads by what is never the largest."""
+
     float_to_integer_saturates: bool = False
     """Cast of a float outside the range of int32 or int64 saturates, and of NaN gives 0."""
 

@@ -4,9 +4,14 @@ import numpy as np
 import onnxruntime as ort
 import pytensor.tensor as pt
 import pytest
+from pytensor.conditional.op import ifelse
+from pytensor.raise_op import Assert
 
 from pytensor_onnx import export_onnx
 from tests.conftest import called, compare_onnx_and_py, op_types
+from tests.levels import assert_same_at_every_level
+
+assert_op = Assert("none")
 
 
 def given(function, *arguments):
@@ -58,6 +63,46 @@ def test_constant_factors_are_not_narrowed(name, size, rank, tmp_path):
     expected = GRAPHS[name](x, y)
     for found in (session.run(None, {"a": x, "b": y})[0], program(x, y)):
         np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+SIZED = {
+    "attention": lambda a, b, c: pt.special.softmax(a @ b.mT / pt.sqrt(a.shape[-1]), -1) @ b,
+    "divided by rows": lambda a, b, c: a @ b.mT / a.shape[-2],
+    "mean of products": lambda a, b, c: (a @ b.mT / b.shape[-2]).sum(axis=-1),
+    "times a root": lambda a, b, c: pt.sqrt(c.shape[0]) * (a @ b.mT),
+    "operand divided": lambda a, b, c: (a / c.shape[0]) @ b.mT,
+    "size as an argument": lambda a, b, c: given(
+        lambda x, n: x / n, a @ b.mT, pt.cast(c.shape[0], "float64")
+    ),
+    "size in a function": lambda a, b, c: given(lambda x, y: x @ y.mT / pt.sqrt(x.shape[-1]), a, b),
+    "after a known condition": lambda a, b, c: ifelse(c.shape[0] > 0, a @ b.mT, a @ a.mT) / 3.0,
+    "factor of a known condition": lambda a, b, c: (
+        (a @ b.mT) * ifelse(c.shape[0] > 0, pt.constant(0.1), pt.constant(0.3))
+    ),
+    "checked": lambda a, b, c: 0.1 * assert_op(a @ b.mT, c.shape[0] > 0),
+    "transposed": lambda a, b, c: pt.exp((a @ b.mT).mT / c.shape[0]),
+}
+
+
+@pytest.mark.parametrize("shape", [(None, None), (2, None, 4), (None, None, None)], ids=str)
+def test_sizes_that_a_session_knows_are_not_narrowed(shape):
+    a, b = (pt.tensor(n, dtype="float64", shape=shape) for n in "ab")
+    c = pt.vector("c", dtype="float64")
+    rng = np.random.default_rng(0)
+    feeds = dict(zip("ab", rng.normal(size=(2, *(2, 3, 4)[-len(shape) :])), strict=True))
+    feeds |= {"c": np.ones(7)}
+    # Only a product that one node reads is fused.
+    results = [make(abs(a) + i, b, c) for i, make in enumerate(SIZED.values())]
+    program = compare_onnx_and_py([a, b, c], results, list(feeds.values()), rtol=1e-12)
+    expected = program(*feeds.values())
+    assert_same_at_every_level(program.proto, feeds, expected, rtol=1e-12)
+
+
+def test_sizes_are_fused_with_products_in_float32():
+    a, b = (pt.tensor(n, dtype="float32", shape=(2, 3, 4)) for n in "ab")
+    c = pt.vector("c", dtype="float32")
+    scaled = a @ b.mT / pt.sqrt(pt.cast(c.shape[0], "float32"))
+    assert "Max" not in op_types(export_onnx([a, b, c], scaled, verify=False))
 
 
 @pytest.mark.parametrize("factor", [2.0, -0.25, 1.0 / 3.0])

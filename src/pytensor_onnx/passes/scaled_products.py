@@ -22,36 +22,17 @@ from pytensor_onnx.passes.layout_moved import Perm
 from pytensor_onnx.passes.layout_rules import may_move
 from pytensor_onnx.passes.layout_walk import is_transpose, perm_of
 from pytensor_onnx.passes.rewriting import Form
-from pytensor_onnx.scope import ModelScope
 
 LARGEST_EXPONENT = 16
 """Up to which a power of two is exact as a float32, even if it is multiplied by a few others."""
 
 
-def protect_products(model: ir.Model, scope: ModelScope) -> int:
-    """Separate matrix products from what a runtime must not take in.
-
-    Parameters
-    ----------
-    model
-        Model to change in place, with its functions and the graphs within nodes.
-    scope
-        Names and constants of the model.
-
-    Returns
-    -------
-    int
-        How many products were changed.
-    """
-    inlined = Inlined(model)
-
-    def form_of(node: ir.Node) -> Form | None:
-        if node.op_type != "MatMul" or node.domain or _is_of_integers(node):
-            return None
-        apart = _kept_apart(node, inlined)
-        return partial(_protected, apart=apart) if any(apart) else None
-
-    return inlined.replace(scope, form_of)
+def product_form(node: ir.Node, inlined: Inlined) -> Form | None:
+    """Return a form of a MatMul apart from what a runtime must not take in, None if none is."""
+    if _is_of_integers(node):
+        return None
+    apart = _kept_apart(node, inlined)
+    return partial(_protected, apart=apart) if any(apart) else None
 
 
 def _kept_apart(node: ir.Node, inlined: Inlined) -> tuple[bool, bool, bool]:
@@ -152,13 +133,15 @@ def _is_unfit(node: ir.Node, inlined: Inlined) -> bool:
         return False
     factors = node.inputs if node.op_type == "Mul" else node.inputs[1:]
     origins = [v for x in factors if x is not None for v in inlined.origins(x)]
-    return any(v in inlined.folded and not _fits(v.const_value, node.op_type) for v in origins)
+    return any(not _fits(v, node.op_type, inlined) for v in origins if v in inlined.folded)
 
 
-def _fits(constant: ir.TensorProtocol | None, op_type: str) -> bool:
+def _fits(factor: ir.Value, op_type: str, inlined: Inlined) -> bool:
     """Return whether a factor, if it is taken in at all, is right as a float32."""
+    constant = factor.const_value
     if constant is None:
-        return False
+        dtype = inlined.dtype(factor)
+        return dtype not in (None, ir.DataType.DOUBLE) and inlined.is_integral(factor)
     if constant.size != 1:
         return True
     number = constant.numpy()
