@@ -175,9 +175,12 @@ def add_bias(images: Array, bias: Array) -> Array:
 def first_largest(
     image: Array, window: Three, geometry: Geometry, cell: Three
 ) -> tuple[float, Three]:
-    """Return the largest value of a window, NaN if it holds one, and where it is first."""
+    """Return the largest value of a window, NaN if it holds one, and where it is first.
+
+    A window without cells has minus infinity, at the indices -1.
+    """
     s, d, p, _ = geometry
-    best, where, is_found = -np.inf, (0, 0, 0), False
+    best, where, is_found = -np.inf, (-1, -1, -1), False
     for i in range(window[0]):
         a = cell[0] * s[0] + i * d[0] - p[0]
         for j in range(window[1]):
@@ -225,7 +228,7 @@ def max_pool_gradient(images: Array, gradient: Array, window: Three, geometry: G
                 for b in range(l1):
                     for e in range(l2):
                         best, where = first_largest(images[i, c], window, geometry, (a, b, e))
-                        if not np.isnan(best):
+                        if where[0] >= 0 and not np.isnan(best):
                             result[i, c, where[0], where[1], where[2]] += gradient[i, c, a, b, e]
     return result
 

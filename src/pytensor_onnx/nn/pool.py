@@ -54,12 +54,13 @@ def max_pool(
     ------
     TypeError, ValueError
         If the array does not have these axes, an argument does not fit them, or a window would lie
-        wholly in the padding, or is larger than the padded array: what is not known of its size is
-        checked at run time.
+        wholly in the padding, or is larger than the padded array, which is checked at run time
+        where the sizes are not known.
 
     Notes
     -----
-    The gradient of a window goes to its largest cell, the first one of several. ONNX Runtime's
+    Where an axis turns out to be shorter than the dilation, the maximum of a window without cells
+    is minus infinity (and its mean NaN). The gradient of a window goes to its largest cell, the first one of several. ONNX Runtime's
     operator loses NaN: unless exported with ``assume_finite=True``, a guard follows it that looks
     again where the values do not have a finite sum.
 

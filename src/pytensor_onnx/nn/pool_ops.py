@@ -52,8 +52,10 @@ class MaxPool(Pool):
             y = reduce(pt.maximum, taps(y, self.windows, axis, count))
         return [y]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
-        """Emit the operator, which pads with minus infinity."""
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+        """Emit the operator; what it gives a window without cells is not minus infinity."""
+        if self.windows.may_miss(onnx.dims(x)[2:]):
+            return None
         return onnx.MaxPool(x, **self.windows.attributes())
 
     def pullback(
@@ -103,8 +105,13 @@ class MaxPoolGradient(Pool):
         )
         return [total[(slice(None), slice(None), *inside)]]
 
-    def emit(self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value:
-        """Emit what runs fastest: comparisons where the windows tile the array, else a scatter."""
+    def emit(self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value | None:
+        """Emit what runs fastest: comparisons where the windows tile the array, else a scatter.
+
+        A window without cells has no index to scatter to.
+        """
+        if self.windows.may_miss(onnx.dims(x)[2:]):
+            return None
         if x.dtype == ir.DataType.FLOAT and self.windows.tile(onnx.dims(x)[2:]):
             return self._by_comparison(onnx, x, y, gradient)
         return self._by_indices(onnx, x, gradient)
@@ -134,12 +141,11 @@ class MaxPoolGradient(Pool):
         flat = onnx.ints([-1])
         zero = onnx.number_like(x, 0)
         zeros = onnx.Expand(zero, onnx.Reshape(onnx.Size(x), onnx.ints([1])))
-        overlaps = any(a > b for a, b in zip(self.windows.window, self.windows.stride, strict=True))
         total = onnx.ScatterElements(
             zeros,
             onnx.Reshape(indices, flat),
             onnx.Reshape(gradient, flat),
-            **({"reduction": "add"} if overlaps else {}),
+            **({"reduction": "add"} if self.windows.overlap else {}),
         )
         return onnx.Reshape(total, onnx.shape(x), allowzero=1)
 
@@ -161,8 +167,10 @@ class AveragePool(Pool):
         total = window_sum(y, self.windows)
         return [(total / self._sizes(x).astype(y.type.dtype)).astype(dtype)]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
-        """Emit the operator."""
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+        """Emit the operator; what it gives a window without cells is not NaN."""
+        if not self.count_include_pad and self.windows.may_miss(onnx.dims(x)[2:]):
+            return None
         counts = {"count_include_pad": 1} if self.count_include_pad else {}
         return onnx.AveragePool(x, **self.windows.attributes(), **counts)
 

@@ -102,6 +102,27 @@ class Windows:
         inside = ((cell >= -before) & (cell < size + after) for cell in reached)
         return sum(cell.astype("int64") for cell in inside)
 
+    def may_miss(self, sizes: Sequence[object]) -> bool:
+        """Return whether a window may lie wholly in the padding of spatial axes of these sizes.
+
+        Where the padding is smaller than the window, only axes shorter than a dilation allow it.
+        """
+        return any(
+            any(pads) and dilation > 1 and not (isinstance(size, int) and size >= dilation)
+            for size, pads, dilation in zip(sizes, self.padding, self.dilation, strict=True)
+        )
+
+    @property
+    def overlap(self) -> bool:
+        """Whether a cell may be in more than one window."""
+        return any(
+            tap * dilation % stride == 0
+            for window, stride, dilation in zip(
+                self.window, self.stride, self.dilation, strict=True
+            )
+            for tap in range(1, window)
+        )
+
     def tile(self, sizes: Sequence[object]) -> bool:
         """Return whether each cell of spatial axes of these sizes is in just one window."""
         return (
