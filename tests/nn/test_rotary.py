@@ -52,6 +52,23 @@ def test_pairs_are_turned_by_the_angle_at_their_position(dtype, opset, pairs, in
     assert (op_types(program) == ["RotaryEmbedding"]) == (opset == 23)
 
 
+@pytest.mark.parametrize("opset", [21, 23, 26])
+@pytest.mark.parametrize("sizes", [(1, None), (None, 1), (1, 1)])
+@pytest.mark.parametrize("own", [(None, None), (1, None), (None, 1)])
+def test_positions_of_size_one_serve_all(own, sizes, opset):
+    batch, length = (size or n for size, n in zip(own, (B, S), strict=True))
+    symbol = pt.tensor("x", dtype="float32", shape=(own[0], H, own[1], D))
+    positions = pt.tensor("positions", dtype="int64", shape=sizes)
+    ids = RNG.integers(0, 9, size=[size or n for size, n in zip(sizes, (B, S), strict=True)])
+    result = rotary_embedding(symbol, *tables(RNG.normal(size=(9, D // 2)), "float32"), positions)
+    x = RNG.normal(size=(batch, H, length, D)).astype("float32")
+    program = compare_onnx_and_py(
+        [symbol, positions], result, [x, ids], atol=1e-6, opset_version=opset
+    )
+    if opset > 21 and own == (None, None):
+        assert "RotaryEmbedding" in op_types(program)
+
+
 @pytest.mark.parametrize("batched", [False, True])
 def test_tables_may_be_given_for_each_element(batched):
     x, angles = RNG.normal(size=(B, H, S, D)), RNG.normal(size=(B, S, D // 2))

@@ -62,6 +62,14 @@ class RotaryEmbedding(NetworkOp):
             return None
         if not positions and onnx.dims(cos)[0] != onnx.dims(x)[0]:
             return None
+        given = positions[0] if positions else cos
+        sizes = zip(onnx.dims(x)[::2], onnx.dims(given)[:2], strict=True)
+        if any((size == 1) != (own == 1) for size, own in sizes):
+            # The operator repeats nothing; the sizes of x alone can be put in place of ones.
+            if not positions or 1 in onnx.dims(x)[::2]:
+                return None
+            batch, length = onnx.sizes(x, 0, 1), onnx.sizes(x, 2, 3)
+            positions = [onnx.Expand(given, onnx.Concat(batch, length, axis=0))]
         result = onnx.RotaryEmbedding(
             x,
             cos,
