@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytensor
 from hypothesis import HealthCheck, settings
+from onnx.reference import ReferenceEvaluator
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
@@ -115,6 +116,14 @@ def assert_same(
             np.testing.assert_array_equal(np.signbit(found)[zeros], np.signbit(expected)[zeros])
     else:
         np.testing.assert_array_equal(found, expected)
+
+
+def evaluate_reference(program: ONNXProgram, *values: Any) -> list[np.ndarray]:
+    """Run a model in the reference evaluator of the onnx package."""
+    names = [value.name for value in program.proto.graph.input]
+    feeds = dict(zip(names, map(np.asarray, values), strict=True))
+    with np.errstate(all="ignore"):
+        return ReferenceEvaluator(program.proto).run(None, feeds)
 
 
 def op_types(program: ONNXProgram) -> list[str]:

@@ -6,7 +6,7 @@ from scipy import special
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.nn import activations as act
-from tests.conftest import compare_onnx_and_py, op_types
+from tests.conftest import compare_onnx_and_py, evaluate_reference, op_types
 
 RNG = np.random.default_rng(0)
 SLOPES = np.array([0.25, 1.5, -0.5])
@@ -113,6 +113,22 @@ def test_activations_are_as_defined(dtype):
     found = pytensor.function([x], graphs, mode="ONNX")(value)
     for y, (_, definition, _) in zip(found, CASES.values(), strict=True):
         assert_close(y, definition(value.astype("float64")), value)
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "web", "standard"])
+@pytest.mark.parametrize("opset", [18, 19, 20, 26])
+def test_attributes_and_bodies_of_operators_do_not_round_float64(opset, target):
+    value = np.array([-30, -2, -1e-3, -1e-9, 0, 1e-9, 0.7, 1, 4, 20, 40, 1e3])
+    value = value.reshape(2, 3, 2)
+    x = symbol("float64")
+    # ONNX Runtime lacks kernels in float64; the evaluator takes the logarithm of a softmax.
+    standard = target == "standard"
+    cases = [case for name, case in CASES.items() if not (standard and name == "log_softmax")]
+    graphs = [function(x) for function, _, _ in cases]
+    program = export_onnx([x], graphs, verify=False, opset_version=opset, target=target)
+    found = evaluate_reference(program, value) if standard else program(value)
+    for y, (_, definition, _) in zip(found, cases, strict=True):
+        assert_close(y, definition(value), value)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

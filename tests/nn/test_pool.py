@@ -278,6 +278,47 @@ def test_pools_of_float16_are_those_of_float32():
     compare_onnx_and_py([x], [*outputs, *gradients], [value], atol=1e-3)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "options", [{"stride": 2}, {"stride": 1}, {"stride": 3, "ceil_mode": True}]
+)
+def test_a_window_without_cells_is_as_defined(options, dtype):
+    x = pt.tensor("x", shape=(None, 2, None), dtype=dtype)
+    options = {"window": 2, "padding": 1, "dilation": 3, **options}
+    inside = RNG.standard_normal((1, 2, 2)).astype(dtype)
+    maximum, mean = max_pool(x, **options), avg_pool(x, **options)
+    gradient = pytensor.grad(maximum.sum(), x)
+    for finite in (False, True):
+        program = compare_onnx_and_py(
+            [x], [maximum, mean, gradient], [inside], assume_finite=finite
+        )
+    largest, average, _ = program(np.ones((1, 2, 2), dtype))
+    assert np.isneginf(largest[0, 0, 0])
+    assert np.isnan(average[0, 0, 0])
+
+
+@pytest.mark.parametrize(("window", "stride", "dilation"), [(2, 2, 2), (3, 3, 3), (3, 4, 2)])
+def test_gradients_of_dilated_windows_add_up_where_they_overlap(window, stride, dilation):
+    x = pt.tensor("x", shape=(None, None, None), dtype="float32")
+    gradient = pytensor.grad(max_pool(x, window, stride=stride, dilation=dilation).sum(), x)
+    value = RNG.standard_normal((2, 2, 16)).astype("float32")
+    program = compare_onnx_and_py([x], gradient, [value])
+    assert program(value)[0].max() > 1
+
+
+@pytest.mark.parametrize("opset", range(18, 27))
+def test_dilated_means_have_the_attributes_of_their_opset(opset):
+    x = pt.tensor("x", shape=(None, 2, None, None), dtype="float32")
+    program = compare_onnx_and_py(
+        [x],
+        avg_pool(x, 2, stride=1, dilation=2),
+        [RNG.standard_normal((2, 2, 5, 6)).astype("float32")],
+        atol=1e-6,
+        opset_version=opset,
+    )
+    assert ("AveragePool" in op_types(program)) == (opset >= 19)
+
+
 def test_gradient_of_tiling_windows_is_not_scattered():
     x = pt.tensor("x", shape=(None, 2, 4, 6), dtype="float32")
     weight = pt.tensor("w", shape=(None, 2, 2, 3), dtype="float32")

@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import dtype_of
-from pytensor_onnx.nn.base import KeepsShape, is_float32
+from pytensor_onnx.nn.base import KeepsShape
 from pytensor_onnx.passes.exact import accept_absolute_error
 
 type Expression = Callable[..., TensorVariable]
@@ -56,12 +56,9 @@ class Activation(KeepsShape):
         return [DEFINITIONS[self.operator].value(x, **dict(self.attributes))]
 
     def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
-        """Emit the operator, unless it is too new or its attributes are too coarse."""
-        definition, dtype = DEFINITIONS[self.operator], dtype_of(x)
-        numbers = [value for _, value in self.attributes if isinstance(value, float)]
-        if onnx.scope.opset_version < definition.opset or dtype not in definition.dtypes:
-            return None
-        if not all(is_float32(number, dtype) for number in numbers):
+        """Emit the operator, unless it is too new."""
+        definition = DEFINITIONS[self.operator]
+        if onnx.scope.opset_version < definition.opset or dtype_of(x) not in definition.dtypes:
             return None
         return getattr(onnx, self.operator)(x, **dict(self.attributes))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import onnx_ir as ir
 from pytensor.compile.builders import SymbolicOp
 from pytensor.gradient import pullback
@@ -54,11 +53,6 @@ class KeepsShape(NetworkOp):
     ) -> list[Sequence[Variable]]:
         """Return the sizes without computing the result."""
         return [input_shapes[0]]
-
-
-def is_float32(number: float, dtype: ir.DataType) -> bool:
-    """Return whether a float32 attribute holds a number as well as an array of a dtype does."""
-    return dtype != ir.DataType.DOUBLE or float(np.float32(number)) == number
 
 
 @onnx_funcify.register(NetworkOp)

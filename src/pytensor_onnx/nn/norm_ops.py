@@ -12,8 +12,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.inference import dtype_of
-from pytensor_onnx.nn.base import KeepsShape, NetworkOp, is_float32
+from pytensor_onnx.nn.base import KeepsShape, NetworkOp
 from pytensor_onnx.nn.sizes import Size, sizes_of
+from pytensor_onnx.targets.schema import is_float32
 
 RMS_OPSET = 23
 GROUP_OPSET = 21
@@ -89,10 +90,8 @@ class LayerNorm(KeepsShape):
         y, _ = standardise(x, _last_axes(x, self.n_axes), self.epsilon)
         return [y * gamma + beta[0] if beta else y * gamma]
 
-    def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value | None:
-        """Emit the operator, unless its attribute cannot hold epsilon."""
-        if not is_float32(self.epsilon, dtype_of(inputs[0])):
-            return None
+    def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value:
+        """Emit the operator."""
         return onnx.LayerNormalization(*inputs, axis=-self.n_axes, epsilon=self.epsilon)
 
     def pullback(
@@ -169,10 +168,8 @@ class InstanceNorm(KeepsShape):
         y, _ = standardise(x, _last_axes(x, x.type.ndim - 2), self.epsilon)
         return [y * along_channels(gamma, x) + along_channels(beta, x)]
 
-    def emit(self, onnx: Builder, x: ir.Value, gamma: ir.Value, beta: ir.Value) -> ir.Value | None:
-        """Emit the operator, unless its attribute cannot hold epsilon."""
-        if not is_float32(self.epsilon, dtype_of(x)):
-            return None
+    def emit(self, onnx: Builder, x: ir.Value, gamma: ir.Value, beta: ir.Value) -> ir.Value:
+        """Emit the operator."""
         return onnx.InstanceNormalization(x, gamma, beta, epsilon=self.epsilon)
 
     def pullback(
@@ -218,8 +215,7 @@ class GroupNorm(KeepsShape):
 
     def emit(self, onnx: Builder, x: ir.Value, *affine: ir.Value) -> ir.Value | None:
         """Emit the operator, which takes numbers for each channel from opset 21 on."""
-        old = onnx.scope.opset_version < GROUP_OPSET
-        if old or not affine or not is_float32(self.epsilon, dtype_of(x)):
+        if onnx.scope.opset_version < GROUP_OPSET or not affine:
             return None
         attributes = {"num_groups": self.groups, "epsilon": self.epsilon}
         return onnx.GroupNormalization(x, *affine, **attributes)

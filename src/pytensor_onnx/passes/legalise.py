@@ -8,7 +8,7 @@ the same operator between casts that lose nothing. float64 is never narrowed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -29,6 +29,7 @@ from pytensor_onnx.passes import (
 from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node, store_constants
 from pytensor_onnx.scope import ModelScope, Names, names_in
 from pytensor_onnx.targets import Profile, main_type
+from pytensor_onnx.targets.schema import holds_attributes
 
 Decomposition = Callable[..., ir.Value]
 Decompositions = Mapping[str, Decomposition]
@@ -202,10 +203,23 @@ class _Legaliser:
         return node.outputs[0].dtype
 
     def _find_rewrite(self, node: ir.Node, dtype: ir.DataType, place: _Place) -> Rewrite:
+        if node.attributes and not self._holds_attributes(node, dtype):
+            return self._replace_attributes(node, dtype)
         form, change = self._avoid_trap(node, dtype, place)
         if form is not None or self._runs_as_is(node, dtype):
             return form, change
         return self._replace_missing(node, dtype)
+
+    def _holds_attributes(self, node: ir.Node, dtype: ir.DataType) -> bool:
+        opset_version = self.scope.opset_version
+        return holds_attributes(node.op_type, dtype, opset_version, node.attributes)
+
+    def _replace_attributes(self, node: ir.Node, dtype: ir.DataType) -> Rewrite:
+        """Return the definition of a node whose operator lacks attributes, or has them coarser."""
+        what = _describe(node, dtype)
+        if definitions.has_definition(node):
+            return definitions.convert_definition, f"{what} as it is defined: attributes"
+        return None, f"{what} with these attributes"
 
     def _avoid_trap(self, node: ir.Node, dtype: ir.DataType, place: _Place) -> Rewrite:
         """Return a form that is right where the target's own kernel is not."""
@@ -352,14 +366,23 @@ def _describe_operator(op_type: str, dtype: ir.DataType) -> str:
 
 
 def _used_functions(model: ir.Model, scope: ModelScope) -> list[ir.Function]:
-    """Return the functions that the graph calls, directly or not, in the order of definition."""
+    """Return the functions that the graph calls, directly or not, each after those it calls.
+
+    Readers such as the reference evaluator of ONNX need this order.
+    """
     known = {f.function.identifier(): f.function for f in scope.functions.values()}
-    used: dict[tuple, ir.Function] = {}
-    waiting: list[GraphLike] = [model.graph]
-    while waiting:
-        for node in waiting.pop().all_nodes():
-            function = known.get(node.op_identifier())
-            if function is not None and function.identifier() not in used:
-                used[function.identifier()] = function
-                waiting.append(function)
-    return [f for key, f in known.items() if key in used]
+    def calls(graph: GraphLike) -> Iterator[ir.Function]:
+        found = (known.get(node.op_identifier()) for node in graph.all_nodes())
+        return (function for function in found if function is not None)
+
+    used: dict[ir.OperatorIdentifier, ir.Function] = {}
+
+    def add(function: ir.Function) -> None:
+        if function.identifier() not in used:
+            for inner in calls(function):
+                add(inner)
+            used[function.identifier()] = function
+
+    for function in calls(model.graph):
+        add(function)
+    return list(used.values())

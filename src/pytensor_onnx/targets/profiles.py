@@ -12,8 +12,12 @@ _DOUBLE = frozenset({ir.DataType.DOUBLE})
 
 _FLOATS = frozenset({ir.DataType.FLOAT16, *_SINGLE_AND_DOUBLE})
 
+_COARSE_BODIES = dict.fromkeys(("Elu", "Gelu", "HardSwish", "Mish", "Selu", "Softplus"), _DOUBLE)
+"""Operators whose body in the standard subtracts numbers near one, or has float32 factors."""
+
 _STANDARD = Profile(
     name="standard",
+    inaccurate=_COARSE_BODIES,
     refuses_zero_dim=frozenset(
         {
             "ArgMax",
@@ -46,13 +50,12 @@ _ONNXRUNTIME = replace(
     name="onnxruntime",
     kernels="kernels_onnxruntime.json",
     inaccurate={
-        "Gelu": _DOUBLE,
+        **_COARSE_BODIES,
         "GroupNormalization": _FLOATS,
         "Sigmoid": _SINGLE_AND_DOUBLE,
         "Tanh": _DOUBLE,
         "Sin": _DOUBLE,
         "Cos": _DOUBLE,
-        "Softplus": _DOUBLE,
     },
     computed_wider={"Sign": frozenset({ir.DataType.FLOAT16})},
     integer_reductions_through_double=frozenset(

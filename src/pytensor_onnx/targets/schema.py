@@ -1,8 +1,10 @@
 """What the ONNX standard itself says of an operator's types."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
 import onnx_ir as ir
 
 if TYPE_CHECKING:
@@ -118,6 +120,35 @@ def default_attribute(op_type: str, name: str, opset_version: int) -> int | floa
         return None
     value = ir.from_proto(attribute.default_value).value
     return value.decode() if isinstance(value, bytes) else value
+
+
+def is_float32(number: float, dtype: ir.DataType) -> bool:
+    """Return whether a float attribute, which is float32, holds a number as a dtype does.
+
+    Examples
+    --------
+    >>> is_float32(0.1, ir.DataType.DOUBLE), is_float32(0.1, ir.DataType.FLOAT)
+    (False, True)
+    """
+    return dtype != ir.DataType.DOUBLE or float(np.float32(number)) == number
+
+
+def holds_attributes(
+    op_type: str, dtype: ir.DataType, opset_version: int, attributes: Mapping[str, ir.Attr]
+) -> bool:
+    """Return whether an operator has the attributes of a node, and in the precision of its dtype.
+
+    Examples
+    --------
+    >>> dilations = {"dilations": ir.AttrInt64s("dilations", [2])}
+    >>> holds_attributes("AveragePool", ir.DataType.FLOAT, 18, dilations)
+    False
+    >>> holds_attributes("AveragePool", ir.DataType.FLOAT, 19, dilations)
+    True
+    """
+    known = _schema(op_type, opset_version).attributes
+    numbers = (a.as_float() for a in attributes.values() if a.type == ir.AttributeType.FLOAT)
+    return known.keys() >= attributes.keys() and all(is_float32(x, dtype) for x in numbers)
 
 
 @cache
