@@ -60,9 +60,10 @@ def max_pool(
     Notes
     -----
     Where an axis turns out to be shorter than the dilation, the maximum of a window without cells
-    is minus infinity (and its mean NaN). The gradient of a window goes to its largest cell, the first one of several. ONNX Runtime's
-    operator loses NaN: unless exported with ``assume_finite=True``, a guard follows it that looks
-    again where the values do not have a finite sum.
+    is minus infinity, and its mean NaN. The gradient of a window goes to its largest cell, the
+    first one of several. ONNX Runtime's operator loses NaN: unless exported with
+    ``assume_finite=True``, a guard follows it that looks again where the values do not have a
+    finite sum.
 
     Examples
     --------

@@ -371,6 +371,7 @@ def _used_functions(model: ir.Model, scope: ModelScope) -> list[ir.Function]:
     Readers such as the reference evaluator of ONNX need this order.
     """
     known = {f.function.identifier(): f.function for f in scope.functions.values()}
+
     def calls(graph: GraphLike) -> Iterator[ir.Function]:
         found = (known.get(node.op_identifier()) for node in graph.all_nodes())
         return (function for function in found if function is not None)
