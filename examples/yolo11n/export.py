@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytensor.tensor as pt
 from head import STRIDES
 from model import Yolo11n
@@ -26,6 +27,7 @@ def export(
     raw_heads: bool = False,
     nms: dict[str, float] | None = None,
     verify: bool = True,
+    image: str | Path | None = None,
 ) -> ONNXProgram:
     """Export the network.
 
@@ -45,15 +47,18 @@ def export(
         Options of `selected_boxes`, which make ``detections`` an output besides ``output0``.
     verify
         Whether to compare the file with PyTensor before it is written.
+    image
+        A file that `read_image` reads, to compare on; sampled pixels unless given.
 
     Raises
     ------
     ValueError
-        If the size is not a multiple of 32, or the weights do not fit.
+        If the size is not a multiple of 32, the weights do not fit, or the image cannot be read.
     """
     step = STRIDES[-1]
     if any(n <= 0 or n % step for n in size):
         raise ValueError(f"images of {size[0]}x{size[1]}: both sides must be multiples of {step}")
+    pixels = None if image is None else read_image(image, size)
     model = Yolo11n()
     shapes = model.state.shapes
     model.state.set_values(load_weights(weights) if weights else initial_weights(shapes))
@@ -72,14 +77,57 @@ def export(
         # Nothing that the network computes from pixels is NaN: its maxima need no guards.
         "assume_finite": True,
     }
-    if nms is None:
-        return export_onnx([images], outputs, path, verify=verify, **options)
     # A box at a threshold falls to one side or the other by rounding: what is compared with
     # PyTensor is the network before the selection.
+    program = export_onnx([images], outputs, verify=False, **options)
     if verify:
-        export_onnx([images], outputs, **options)
-    selected = selected_boxes(output0, **nms)
-    return export_onnx([images], [*outputs, selected], path, verify=False, **options)
+        program.verify(None if pixels is None else [pixels])
+    if nms is not None:
+        selected = selected_boxes(output0, **nms)
+        verified = program.verification
+        program = export_onnx([images], [*outputs, selected], verify=False, **options)
+        program.verification = f"without detections: {verified}"
+    if path is not None:
+        program.save(path)
+    return program
+
+
+def read_image(path: str | Path, size: tuple[int, int]) -> np.ndarray:
+    """Return an image as the network takes it, resized to a height and width: (1, 3, H, W).
+
+    Parameters
+    ----------
+    path
+        A NumPy file of pixels, (H, W, 3), or a picture in a format that Pillow reads.
+    size
+        Height and width.
+
+    Raises
+    ------
+    ValueError
+        If the file is no such image, or Pillow is not installed.
+    """
+    try:
+        if Path(path).suffix == ".npy":
+            pixels = np.load(path)
+        else:
+            from PIL import Image
+
+            with Image.open(path) as picture:
+                pixels = np.asarray(picture.convert("RGB"))
+    except ImportError as error:
+        raise ValueError(f"{path}: install Pillow, or give a .npy file of pixels") from error
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read as an image: {error}") from error
+    if pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
+        raise ValueError(f"{path} has the shape {pixels.shape} instead of (height, width, 3)")
+    if pixels.dtype == "uint8":
+        pixels = pixels / 255
+    rows, columns = (
+        (np.arange(n) * old) // n for n, old in zip(size, pixels.shape[:2], strict=True)
+    )
+    nearest = pixels[rows][:, columns]
+    return np.ascontiguousarray(nearest.transpose(2, 0, 1)[None], dtype="float32")
 
 
 def selected_boxes(
@@ -140,6 +188,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--max-per-class", type=int, default=100, help="most boxes of a class in an image (100)")
     add("--iou-threshold", type=float, default=0.45, help="overlap that is too much (0.45)")
     add("--score-threshold", type=float, default=0.25, help="score that is too low (0.25)")
+    add("--image", type=Path, help="picture or .npy file of pixels to compare on; else samples")
+    add("--no-verify", action="store_true", help="write the file without comparing with PyTensor")
     add("--output", type=Path, default=Path("yolo11n.onnx"), help="file to write (yolo11n.onnx)")
     return parser
 
@@ -161,13 +211,14 @@ def main(argv: Sequence[str] | None = None) -> None:
             batch=None if given.dynamic_batch else 1,
             raw_heads=given.raw_heads,
             nms=nms if given.nms else None,
+            verify=not given.no_verify,
+            image=given.image,
         )
     except (ValueError, PyTensorONNXError) as error:
         sys.exit(str(error))
     count = sum(1 for _ in program.model.graph)
     print(f"{program}\n{count} nodes, wrote {given.output}")
-    if not given.nms:
-        print(program.verification)
+    print(program.verification)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
 
+from pytensor_onnx import VerificationError
 from tests.conftest import PY, op_types
 
 CASE = Path(__file__).parents[1] / "data" / "yolo11n_case.npz"
@@ -260,15 +262,83 @@ def test_initial_weights_are_repeatable(yolo11n, shapes):
     np.testing.assert_array_equal(first["model.23.dfl.conv.weight"].ravel(), np.arange(16))
 
 
+def test_images_are_resized_and_scaled(yolo11n, tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (48, 80, 3)).astype("uint8")
+    np.save(tmp_path / "image.npy", pixels)
+    image = yolo11n.export.read_image(tmp_path / "image.npy", (96, 160))
+    assert (image.shape, image.dtype) == ((1, 3, 96, 160), "float32")
+    np.testing.assert_array_equal(
+        image[0, :, ::2, 1::2], np.float32(pixels / 255).transpose(2, 0, 1)
+    )
+    np.save(tmp_path / "grey.npy", pixels[:, :, 0])
+    (tmp_path / "text.npy").write_text("no image")
+    for name, message in [
+        ("grey.npy", r"has the shape \(48, 80\) instead of \(height, width, 3\)"),
+        ("text.npy", "cannot be read as an image"),
+        ("absent.npy", "cannot be read as an image"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            yolo11n.export.export(None, size=(64, 64), image=tmp_path / name)
+
+
+def ill_conditioned_weights(yolo11n, seed=3):
+    """Weights whose activations have unit variance and whose norms and heads have large gains."""
+    model = yolo11n.model.Yolo11n(training=True)
+    rng = np.random.default_rng(seed)
+    values = yolo11n.weights.initial_weights(model.state.shapes)
+    for name, value in values.items():
+        if name.endswith("bn.weight"):
+            values[name] = np.float32(8 * rng.uniform(0.8, 1.2, value.shape))
+        elif name.endswith("bn.bias"):
+            values[name] = np.float32(0.3 * rng.normal(size=value.shape))
+        elif "running" in name or name.endswith(".2.bias"):
+            values[name] = np.zeros_like(value)
+    model.state.set_values(values)
+    images = pt.tensor("images", shape=(None, 3, 64, 64), dtype="float32")
+    heads = model(images)
+    spread = [heads.box_logits.std(), heads.class_logits.std()]
+    statistics = model.state.updates
+    run = pytensor.function([images], [*spread, *statistics.values()], mode="ONNX")
+    boxes, classes, *found = run(np.float32(rng.normal(size=(4, 3, 64, 64))))
+    values.update(
+        {v.name: np.float32(new / 0.03) for v, new in zip(statistics, found, strict=True)}
+    )
+    for name in values:
+        if name.startswith("model.23.cv") and name.endswith(".2.weight"):
+            values[name] = np.float32(values[name] * (50 / (boxes if "cv2" in name else classes)))
+    return values
+
+
+@pytest.mark.slow
+def test_ill_conditioned_weights_are_accepted_and_wrong_files_refused(yolo11n, tmp_path):
+    values = ill_conditioned_weights(yolo11n)
+    np.savez(tmp_path / "weights.npz", **values)
+    program = yolo11n.export.export(None, weights=tmp_path / "weights.npz", size=(64, 64))
+    assert "as near to float64 as rounding in PyTensor" in program.verification
+    image = tmp_path / "image.npy"
+    np.save(image, np.random.default_rng(0).random((64, 64, 3)))
+    unverified = yolo11n.export.export(
+        None, weights=tmp_path / "weights.npz", size=(64, 64), image=image, verify=False
+    )
+    assert unverified.verification == "not verified"
+    weight = program.model.graph.initializers["model.4.cv1.conv.weight"]
+    weight.const_value = ir.tensor(weight.const_value.numpy() * np.float32(1.001), name=weight.name)
+    del program.session
+    with pytest.raises(VerificationError, match="Compared with float64, ONNX Runtime is"):
+        program.verify()
+
+
 @pytest.mark.slow
 def test_command_line_writes_the_file(weights_file, tmp_path):
     script = ROOT / "examples" / "yolo11n" / "export.py"
     options = ["--weights", weights_file, "--size", "64", "96", "--dynamic-batch", "--raw-heads"]
-    output = ["--nms", "--output", tmp_path / "yolo11n.onnx"]
+    np.save(tmp_path / "image.npy", np.random.default_rng(0).random((64, 96, 3)))
+    output = ["--nms", "--image", tmp_path / "image.npy", "--output", tmp_path / "yolo11n.onnx"]
     command = [sys.executable, script, *options, *output]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "wrote" in result.stdout
+    assert "equal to PyTensor on given inputs (images [1, 3, 64, 96])" in result.stdout
     session = onnxruntime.InferenceSession(tmp_path / "yolo11n.onnx")
     assert len(session.get_outputs()) == 5
     command[command.index("96")] = "95"
