@@ -186,7 +186,8 @@ def test_input_given_twice_is_refused(x):
 
 def test_all_unsupported_parts_are_listed_at_once(x):
     z = pt.tensor("z", dtype="complex128", shape=(None,))
-    outputs = [Unknown()(x) + 1, Unknown()(x * 2), pt.real(z)]
+    outputs = [Unknown()(x) + 1, pt.real(z)]
+    outputs.append(Unknown()(x * 2))
     with pytest.raises(UnsupportedOpError) as raised:
         export_onnx([x, z], outputs)
     message = str(raised.value)

@@ -119,11 +119,12 @@ def name_of(op_type: type[Op]) -> str:
 def registered_ops() -> set[type[Op]]:
     """Return the classes that a lowering or a definition is registered for, base classes too."""
     from pytensor_onnx.dispatch import onnx_funcify
+    from pytensor_onnx.dispatch.refused import REFUSED
     from pytensor_onnx.dispatch.scalar import COMPARISONS, LOGICAL_AND_BITWISE, OPERATORS
     from pytensor_onnx.functions.registry import DEFINITIONS
 
     # Random variables are rewritten; what is registered for the rest refuses them.
-    registered = set(onnx_funcify.registry) - {object, Op, RandomVariable}
+    registered = set(onnx_funcify.registry) - {object, Op, RandomVariable, *REFUSED}
     return registered | {*OPERATORS, *COMPARISONS, *LOGICAL_AND_BITWISE, *DEFINITIONS}
 
 
@@ -138,11 +139,12 @@ def is_lowered(op_type: type[Op]) -> bool:
     (True, False)
     """
     from pytensor_onnx.dispatch import onnx_funcify
+    from pytensor_onnx.dispatch.refused import REFUSED
 
     if op_type in registered_ops():
         return True
     lowering = onnx_funcify.dispatch(op_type)
-    general = {onnx_funcify.dispatch(c) for c in (object, Op, ScalarOp, RandomVariable)}
+    general = {onnx_funcify.dispatch(c) for c in (object, Op, ScalarOp, RandomVariable, *REFUSED)}
     return lowering not in general
 
 

@@ -81,7 +81,8 @@ class Problem:
     is_type: bool = False
 
     def __str__(self) -> str:
-        lines = [f"- {self.subject}, which computes {self.variable}"]
+        computed = f", which computes {self.variable}" if self.variable else ""
+        lines = [f"- {self.subject}{computed}"]
         if self.is_type:
             lines = [f"- variable {self.variable} of type {self.subject}"]
         if self.where:
@@ -102,6 +103,7 @@ def raise_problems(problems: Sequence[Problem]) -> None:
     UnsupportedTypeError
         If only the types of variables are the matter.
     """
+    problems = list(dict.fromkeys(problems))
     if not problems:
         return
     error = UnsupportedTypeError if all(p.is_type for p in problems) else UnsupportedOpError

@@ -180,7 +180,8 @@ class Session:
                 disabled_optimizers=DISABLED_OPTIMIZERS,
             )
         except Exception as error:
-            raise PyTensorONNXError(f"ONNX Runtime refuses the model: {error}") from error
+            lacks = self._lacks() if "NOT_IMPLEMENTED" in str(error) else ""
+            raise PyTensorONNXError(f"ONNX Runtime refuses the model: {lacks}{error}") from error
         self.input_names = [x.name for x in self.runtime.get_inputs()]
         self.output_names = [x.name for x in self.runtime.get_outputs()]
         self._long_outputs = [
@@ -226,6 +227,22 @@ class Session:
         for i, dtype in self._long_outputs:
             results[i] = results[i].view(dtype)
         return results
+
+    def _lacks(self) -> str:
+        """Return which operators of the model the runtime has no kernels for."""
+        import onnxruntime
+
+        from pytensor_onnx.passes.missing_kernels import missing_kernels
+        from pytensor_onnx.targets import get_profile
+
+        missing = missing_kernels(_deserialize(self._source), get_profile("onnxruntime"))
+        if not missing:
+            return ""
+        return (
+            f"the installed ONNX Runtime {onnxruntime.__version__} has no kernel for "
+            f"{', '.join(missing)}. For another runtime export with verify=False, for this one "
+            'with target="onnxruntime".\n    runtime:  '
+        )
 
     def _as_arrays(self, feed: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
         """Return a feed that has numbers or lists in it as arrays, None where it has not.

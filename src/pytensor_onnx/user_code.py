@@ -67,13 +67,13 @@ def origins_of(variable: Variable) -> tuple[Origin, ...]:
 
 def replaced_by_rewrite(old: Variable) -> tuple[Origin, ...]:
     """Return the origins of what replaces a variable: those of it and of the nodes before it."""
-    found = {(origin.op, id(origin.trace)): origin for origin in origins_of(old)}
+    found = {(id(origin.op), id(origin.trace)): origin for origin in origins_of(old)}
     level = [old]
     for _ in range(_DEPTH):
         level = [x for y in level if y.owner is not None for x in y.owner.inputs][:_MOST_ORIGINS]
         for variable in level:
             for origin in origins_of(variable):
-                found.setdefault((origin.op, id(origin.trace)), origin)
+                found.setdefault((id(origin.op), id(origin.trace)), origin)
     return tuple(found.values())[:_MOST_ORIGINS]
 
 

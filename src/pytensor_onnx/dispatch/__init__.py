@@ -14,6 +14,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     nonzero,
     pad,
     random,
+    refused,
     scalar,
     scalar_loop,
     scan,

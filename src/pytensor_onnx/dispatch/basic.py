@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import reduce, singledispatch
 from typing import Any
 
@@ -26,8 +25,14 @@ from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.builder import Builder
 from pytensor_onnx.dims import CHECKED, Dim, dims_of, same_sizes
+from pytensor_onnx.dispatch.written import (
+    core_op,
+    nested_problems_as_written,
+    problem_as_written,
+)
 from pytensor_onnx.errors import Problem, UnsupportedCase
 from pytensor_onnx.failures import name_failure
+from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.named_dims import is_named, is_tensor
 from pytensor_onnx.origins import LINE, LOOP, OP, VARIABLE
 from pytensor_onnx.rewriting.loop_checks import loop_of_index
@@ -95,6 +100,12 @@ def works_on_last_axes[F: Callable](lowering: F) -> F:
     """
     lowering.works_on_last_axes = True  # type: ignore[attr-defined]
     return lowering
+
+
+def has_no_lowering(op: Op) -> bool:
+    """Return whether an Op, without the Blockwise around it, has no lowering and no definition."""
+    kind = type(core_op(op))
+    return kind not in DEFINITIONS and onnx_funcify.dispatch(kind) is onnx_funcify.dispatch(Op)
 
 
 class GraphConverter:
@@ -167,7 +178,9 @@ class GraphConverter:
             self.values.update((v, _placeholder(v)) for v in node.outputs)
             return
         except NestedProblems as nested:
-            self.problems.extend(replace(p, where=p.where or line) for p in nested.problems)
+            self.problems += nested_problems_as_written(
+                node, nested.problems, line, has_no_lowering
+            )
             self.values.update((v, _placeholder(v)) for v in node.outputs)
             return
         values = [lowered] if isinstance(lowered, ir.Value) else list(lowered or [])
@@ -193,17 +206,19 @@ class GraphConverter:
 
     def _add_problem(self, node: Apply, case: UnsupportedCase, line: str) -> None:
         variable = node.outputs[0]
-        unsupported_type = isinstance(case, _UnsupportedType)
-        self.problems.append(
-            Problem(
-                subject=str(case.type if isinstance(case, _UnsupportedType) else node.op),
-                variable=variable.name or str(variable),
-                where=line,
-                reason=case.reason,
-                hint=case.hint,
-                is_type=unsupported_type,
+        if isinstance(case, _UnsupportedType):
+            self.problems.append(
+                Problem(
+                    subject=str(case.type),
+                    variable=variable.name or str(variable),
+                    where=line,
+                    reason=case.reason,
+                    hint=case.hint,
+                    is_type=True,
+                )
             )
-        )
+        else:
+            self.problems.append(problem_as_written(node, case, line, has_no_lowering))
 
     def _adopt(self, variable: Variable, value: ir.Value) -> None:
         """Give a value the type and name of the variable that it computes.

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
-from pytensor_onnx.inference import dims_of, signature, type_of_text
+from pytensor_onnx.inference import dims_of
 from pytensor_onnx.passes import (
     definitions,
     empty,
@@ -26,9 +26,10 @@ from pytensor_onnx.passes import (
     pooling,
     short_axes,
 )
+from pytensor_onnx.passes.missing_kernels import main_dtype
 from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node, store_constants
 from pytensor_onnx.scope import ModelScope, Names, names_in
-from pytensor_onnx.targets import Profile, main_type
+from pytensor_onnx.targets import Profile
 from pytensor_onnx.targets.schema import holds_attributes
 
 Decomposition = Callable[..., ir.Value]
@@ -172,7 +173,7 @@ class _Legaliser:
                 self._visit_node(owner, node, place)
 
     def _visit_node(self, owner: GraphLike, node: ir.Node, place: _Place) -> None:
-        dtype = self._main_dtype(node)
+        dtype = main_dtype(node, self.scope.opset_version)
         if dtype is None:
             return
         rewrite, change = self._find_rewrite(node, dtype, place)
@@ -191,16 +192,6 @@ class _Legaliser:
         new_nodes = replace_node(owner, node, builder, results, place.names)
         self.changes[change] += 1
         self._visit_nodes(owner, new_nodes, place)
-
-    def _main_dtype(self, node: ir.Node) -> ir.DataType | None:
-        types = signature(node.op_type, self.scope.opset_version)
-        main = type_of_text(main_type(node.op_type, self.scope.opset_version))
-        if isinstance(main, ir.DataType):
-            return main
-        for position, value in enumerate(node.inputs):
-            if value is not None and types.input_type(position) == main:
-                return value.dtype
-        return node.outputs[0].dtype
 
     def _find_rewrite(self, node: ir.Node, dtype: ir.DataType, place: _Place) -> Rewrite:
         if node.attributes and not self._holds_attributes(node, dtype):

@@ -26,8 +26,8 @@ class KeepOrigins(Feature):
     >>> fgraph.replace(y, x + x)
     >>> fgraph.outputs[0].name
     'doubled'
-    >>> origins_of(fgraph.outputs[0])[0].op
-    Mul
+    >>> str(origins_of(fgraph.outputs[0])[0].op)
+    'Mul'
     """
 
     def __init__(self) -> None:

@@ -1,0 +1,183 @@
+"""What cannot be converted is named as the user wrote it, once, with the line of code."""
+
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.ops import wrap_py
+from pytensor.tensor.signal.conv import convolve1d
+
+from pytensor_onnx import UnsupportedOpError, VerificationError, export_onnx, nn
+
+HERE = Path(__file__).name
+a, b, m = pt.matrix("a"), pt.matrix("b"), pt.matrix("m")
+v, w, t = pt.vector("v"), pt.vector("w"), pt.tensor3("t")
+INPUTS = [a, b, m, v, w, t]
+
+
+def errors(result):
+    """Yield what export and mode raise for a graph."""
+    for convert in (
+        lambda: export_onnx(INPUTS, result, verify=False),
+        lambda: pytensor.function(INPUTS, result, mode="ONNX", on_unused_input="ignore"),
+    ):
+        with pytest.raises(UnsupportedOpError) as raised:
+            convert()
+        yield str(raised.value)
+
+
+def subjects(message):
+    return re.findall(r"^- (.*)$", message, re.MULTILINE)
+
+
+def lines(message):
+    return re.findall(rf"    made at: .*{HERE}:(\d+)  ", message)
+
+
+LINEAR_ALGEBRA = {
+    "cho_solve": lambda: pt.linalg.cho_solve((a, True), b),
+    "cholesky": lambda: pt.linalg.cholesky(a),
+    "det": lambda: pt.linalg.det(a),
+    "eigh": lambda: pt.linalg.eigh(a)[0],
+    "eigvalsh": lambda: pt.linalg.eigvalsh(a, b),
+    "expm": lambda: pt.linalg.expm(a),
+    "inv": lambda: pt.linalg.inv(a),
+    "lstsq": lambda: pt.linalg.lstsq(a, v, -1.0)[0],
+    "lu": lambda: pt.linalg.lu(a)[0],
+    "lu_factor": lambda: pt.linalg.lu_factor(a)[0],
+    "lu_solve": lambda: pt.linalg.lu_solve((a, v.astype(int)), b),
+    "matrix_power": lambda: pt.linalg.matrix_power(a, -2),
+    "norm": lambda: pt.linalg.norm(a, ord="nuc"),
+    "pinv": lambda: pt.linalg.pinv(a),
+    "qr": lambda: pt.linalg.qr(a)[0],
+    "schur": lambda: pt.linalg.schur(a)[0],
+    "slogdet": lambda: pt.linalg.slogdet(a)[1],
+    "solve": lambda: pt.linalg.solve(a, b),
+    "solve_sylvester": lambda: pt.linalg.solve_sylvester(a, b, m),
+    "solve_triangular": lambda: pt.linalg.solve_triangular(a, b, lower=True),
+    "svd": lambda: pt.linalg.svd(a)[1],
+    "tensorinv": lambda: pt.linalg.tensorinv(a, 1),
+    "tensorsolve": lambda: pt.linalg.tensorsolve(a, b),
+}
+
+
+@pytest.mark.parametrize(("name", "operation"), LINEAR_ALGEBRA.items(), ids=LINEAR_ALGEBRA)
+def test_linear_algebra_is_named_as_it_was_called(name, operation):
+    for message in errors(operation()):
+        assert subjects(message) == [name]
+        assert lines(message) == [str(inspect.getsourcelines(operation)[1])]
+        assert f"reason:  no lowering is registered for pt.linalg.{name}\n" in message
+        assert "instead: write the expression with supported operations" in message
+
+
+def inverse_of(x):
+    return pt.linalg.inv(x)
+
+
+REWRITTEN = {
+    "product with an inverse": lambda: inverse_of(a) @ b,
+    "product with its transpose": lambda: b @ inverse_of(a).T,
+    "gradient of an inverse": lambda: pt.grad(inverse_of(a).sum(), a),
+    "batch": lambda: inverse_of(t),
+    "several uses": lambda: [inverse_of(a) @ b, inverse_of(a) @ m],
+}
+
+
+@pytest.mark.parametrize("operation", REWRITTEN.values(), ids=REWRITTEN)
+def test_operations_that_rewrites_replace_are_named_as_they_were_written(operation):
+    for message in errors(operation()):
+        assert subjects(message) == ["inv"]
+        made_at = {inspect.getsourcelines(inverse_of)[1] + 1, inspect.getsourcelines(operation)[1]}
+        assert set(map(int, lines(message))) <= made_at
+        assert "LUFactor" not in message
+
+
+def test_operations_within_loops_are_named_as_they_were_written():
+    def step(x):
+        return pt.tanh(inverse_of(x) @ b)
+
+    result = pytensor.scan(step, outputs_info=[a], n_steps=3, return_updates=False)
+    for graph in (result, pt.grad(result.sum(), a)):
+        for message in errors(graph):
+            assert subjects(message) == ["inv"]
+            assert set(lines(message)) == {str(inspect.currentframe().f_lineno - 4)}
+
+
+def test_operations_within_functions_are_named_as_they_were_written():
+    x = pt.matrix("x")
+    op = OpFromGraph([x], [inverse_of(x) @ x], name="whiten")
+    for message in errors(op(a)):
+        assert subjects(message) == ["inv"]
+        assert set(lines(message)) == {str(inspect.currentframe().f_lineno - 2)}
+
+
+def test_each_line_is_listed_once():
+    first = inverse_of(a) + inverse_of(a * 2)
+    second = pt.linalg.inv(b)
+    for message in errors([first, second, pt.gammaln(v)]):
+        assert sorted(subjects(message)) == ["gammaln", "inv", "inv"]
+
+
+def test_gradients_have_the_line_of_the_user():
+    x = v
+    for _ in range(12):
+        x = pt.tanh(pt.cumsum(x) * w)
+    cost = pt.gammaln(x).sum()
+    for message in errors(pt.grad(cost, v)):
+        assert subjects(message) == ["digamma"]
+        assert len(lines(message)) == 1
+
+
+def test_a_python_function_is_named_with_a_way_out():
+    @wrap_py(itypes=[pt.dvector], otypes=[pt.dvector])
+    def my_function(x):
+        return x + 1
+
+    for message in errors(my_function(v)):
+        assert subjects(message) == ["my_function"]
+        assert len(lines(message)) == 1
+        assert (
+            "reason:  wrap_py calls a Python function, and ONNX runtimes run no Python" in message
+        )
+        assert (
+            "instead: write the function with PyTensor's operations, or as an Op with a" in message
+        )
+
+
+def test_a_convolution_points_to_the_one_that_is_an_operator():
+    for message in errors(convolve1d(v, w, mode="full")):
+        assert "reason:  no lowering is registered for Convolve1d" in message
+        assert 'nn.conv1d(x[None, None], y[None, None], border_mode="full")[0, 0]' in message
+    way = nn.conv1d(v[None, None], w[None, None], border_mode="full")[0, 0]
+    found = export_onnx([v, w], way)(np.arange(5.0), np.array([1.0, 2.0, -1.0]))
+    np.testing.assert_allclose(found, np.convolve(np.arange(5.0), [1.0, 2.0, -1.0]))
+
+
+def test_a_distribution_without_a_sampler_is_not_among_those_to_draw_from():
+    rng = pt.random.shared_rng(seed=1)
+    _, draw = rng.gamma(v, scale=1.0)
+    for message in errors(draw):
+        assert subjects(message) == ["gamma"]
+        known = message.partition("draw from one of these distributions: ")[2].split(", ")
+        assert "normal" in known
+        assert "gamma" not in known
+
+
+def test_a_standard_file_says_which_kernels_the_runtime_lacks():
+    result = pt.erf(v) + pt.tan(v) + pt.erf(w) + pt.exp(v)
+    with pytest.raises(VerificationError) as raised:
+        export_onnx([v, w], result, target="standard")
+    message = str(raised.value)
+    assert re.search(
+        r"the installed ONNX Runtime [\d.]+ has no kernel for (Erf in float64, Tan in float64|"
+        r"Tan in float64, Erf in float64)\. For another runtime export with verify=False, for "
+        r'this one with target="onnxruntime"\.\n    runtime:  \[ONNXRuntimeError\]',
+        message,
+    )
+    export_onnx([v, w], result, target="standard", verify=False)
+    export_onnx([v, w], result, target="onnxruntime")
