@@ -185,6 +185,7 @@ class _Reference:
         self.terms = [*case.outputs, *(new for _, new in case.updates)]
         self.case = case
         self.values = values
+        self.dtypes = [t.dtype for t in self.terms]
         self.tolerances: list[float | np.ndarray] = [LOOSEST] * len(self.terms)
         self._not_finite: set[Variable] = set()
         self.written = _outcome(self._evaluate)
@@ -288,6 +289,7 @@ class _Reference:
         if any(evaluation.rounding(t.variable) > 1 for t in self.terms if not t.is_loss):
             raise NoReferenceError("rounding decides the result")
         self._not_finite = evaluation.not_finite.intersection(variables)
+        self.dtypes = [str(np.asarray(evaluation.value(v)).dtype) for v in variables]
         self.tolerances = [evaluation.tolerance(v) for v in variables]
         expected = [evaluation.expected(v) for v in variables]
         given = dict(zip([t.variable for t in graph.inputs], self.values, strict=True))
@@ -333,7 +335,7 @@ class _Reference:
         )
 
     def _difference(self, i: int, expected: Any, found: Any) -> str:
-        found, dtype = np.asarray(found), self.terms[i].dtype
+        found, dtype = np.asarray(found), self.dtypes[i]
         if found.dtype != dtype:
             return f"has dtype {found.dtype} instead of {dtype}"
         # What is left of a difference of numbers near one is no loss of accuracy.

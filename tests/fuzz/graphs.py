@@ -132,8 +132,9 @@ class Graph:
         Shared random generators, by their names.
     failing
         What fails in PyTensor, with its code; nothing depends on it.
-    losses
-        Losses and gradients at extreme arguments; nothing depends on them.
+    ends
+        Losses and gradients at extreme arguments, and results that are wider than their types say;
+        nothing depends on them.
     lines
         Code that makes the graph: the names assigned and the expression.
     """
@@ -145,7 +146,7 @@ class Graph:
     generators: dict[str, Variable] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
     failing: list[tuple[Term, Line]] = field(default_factory=list)
-    losses: list[Term] = field(default_factory=list)
+    ends: list[Term] = field(default_factory=list)
     evaluation: Evaluation = field(default_factory=Evaluation)
     _count: int = 0
     namespace: dict[str, Any] = field(
@@ -221,7 +222,8 @@ class Graph:
             term.is_loss = is_loss
             names.append(term.name)
             if variable in usable:
-                (self.losses if is_loss else self.terms).append(term)
+                is_end = is_loss or term.value.dtype != term.dtype
+                (self.ends if is_end else self.terms).append(term)
         self.lines.append(Line(names, code, isinstance(result, list | tuple), is_loss))
         return True
 

@@ -61,7 +61,7 @@ def _replayed(case: Case, cut: Collection[str]) -> Case | None:
             if not graph.failing:
                 return None
             graph.take_failing()
-    found = {t.name: t for t in (*graph.terms, *graph.losses)}
+    found = {t.name: t for t in (*graph.terms, *graph.ends)}
     return Case(
         graph,
         [found[t.name] for t in case.outputs],

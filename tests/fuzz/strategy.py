@@ -57,7 +57,7 @@ def build(drawn: Sequence[Step], numbers: bytes) -> Case:
     for _ in range(choices.below(4)):
         if computed:
             outputs.append(choices.of(computed))
-    outputs += graph.losses
+    outputs += graph.ends
     updates = []
     for state in graph.shared:
         if choices.below(2):

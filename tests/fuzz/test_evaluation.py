@@ -92,3 +92,10 @@ def test_the_tolerance_is_as_wide_as_rounding_is():
     well, badly = pt.sin(x), pt.sin(x) * (1 + 1e-8) - pt.sin(x)
     assert evaluated(values, well).tolerance(well) == 1e-10
     assert 1e-9 < evaluated(values, badly).tolerance(badly) < 1e-4
+
+
+def test_a_cumulative_sum_of_narrow_integers_is_wide():
+    x = pt.vector("x", dtype="bool")
+    result = pt.cumsum(x)
+    found = evaluated({x: np.ones(3, dtype=bool)}, result).value(result)
+    np.testing.assert_array_equal(found, np.array([1, 2, 3]), strict=True)

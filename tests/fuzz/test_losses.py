@@ -13,7 +13,7 @@ def reference(loss):
     graph = Graph()
     graph.add_leaf("v0", "pt.tensor('v0', shape=(3,))", LOGITS)
     assert graph.add(loss, is_loss=True)
-    return _Reference(Case(graph, graph.losses, []), [LOGITS])
+    return _Reference(Case(graph, graph.ends, []), [LOGITS])
 
 
 def test_a_gradient_that_is_not_finite_as_written_is_compared_with_the_rewritten_one():

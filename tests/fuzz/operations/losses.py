@@ -63,7 +63,7 @@ FORMS = (
 
 @operation
 def loss(g: Graph) -> str | None:
-    if g.losses:
+    if any(t.is_loss for t in g.ends):
         return None
     is_binary = g.choices.below(2) == 0
     code = g.choices.of(BINARY if is_binary else CATEGORICAL)
