@@ -13,7 +13,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from tests.fuzz.comparison import Case, check, quiet
+from tests.fuzz.cases import Case
+from tests.fuzz.comparison import check
+from tests.fuzz.quietness import quiet
 from tests.fuzz.shrink import shrink
 from tests.fuzz.strategy import cases, cases_with_loops
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from tests.fuzz.comparison import Case
+from tests.fuzz.cases import Case
 from tests.fuzz.graphs import Graph, Line, Term
 
 Fails = Callable[[Case], bool]
@@ -21,8 +21,8 @@ def shrink(case: Case, fails: Fails) -> Case:
             if fails(alone):
                 case = alone
                 break
-    if case.resized and fails(replace(case, resized=False)):
-        case = replace(case, resized=False)
+    if case.resized and fails(replace(case, resized="")):
+        case = replace(case, resized="")
     for name in case.options:
         others = {key: value for key, value in case.options.items() if key != name}
         if fails(replace(case, options=others)):

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from pytensor.tensor.variable import TensorVariable
 
-from tests.fuzz.comparison import Case
+from tests.fuzz.cases import Case
 from tests.fuzz.graphs import Choices, Graph, Term
 from tests.fuzz.operations import OPERATIONS, loops
 
@@ -64,7 +64,7 @@ def build(drawn: Sequence[Step], numbers: bytes) -> Case:
             new = _update_of(graph, state, choices)
             if new is not None:
                 updates.append((state, new))
-    resized = bool(choices.below(2))
+    resized = choices.of(("", "larger", "", "empty"))
     return Case(graph, list(dict.fromkeys(outputs)), updates, resized, _options(graph, choices))
 
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.fuzz.comparison import Case, Disagreement, _Reference, quiet
+from tests.fuzz.cases import Case
+from tests.fuzz.comparison import Disagreement, _Reference
 from tests.fuzz.graphs import Graph
+from tests.fuzz.quietness import quiet
 
 
 def reference(code: str, value: list[float], kind: str = "pt.tensor('v0', shape=(None,))"):

@@ -7,8 +7,8 @@ import pytest
 
 from pytensor_onnx.functions.random import reference
 from pytensor_onnx.random import state_of
-from tests.fuzz.comparison import quiet
 from tests.fuzz.evaluation import Evaluation
+from tests.fuzz.quietness import quiet
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -4,8 +4,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from tests.fuzz.comparison import quiet
 from tests.fuzz.evaluation import Evaluation
+from tests.fuzz.quietness import quiet
 
 
 def evaluated(inputs, result):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.fuzz.comparison import Case, Disagreement, _Reference, quiet
+from tests.fuzz.cases import Case
+from tests.fuzz.comparison import Disagreement, _Reference
 from tests.fuzz.graphs import Graph
+from tests.fuzz.quietness import quiet
 
 LOGITS = np.array([-1000.0, 0.5, 1000.0])
 
