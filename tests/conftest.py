@@ -92,7 +92,7 @@ def compare_onnx_and_py(
             except AssertionError as error:
                 error.add_note(f"output {variable}")
                 raise
-    coverage_recorder.record(program, found, expected)
+    coverage_recorder.record(program, found, expected, atol)
     return program
 
 

@@ -155,7 +155,7 @@ def test_bartlett_of_a_negative_size_is_empty():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("minlength", [None, 10])
-@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8"])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64"])
 def test_bincount(weighted, minlength, dtype):
     x, w = pt.tensor("x", dtype=dtype, shape=(None,)), pt.vector("w")
     counts = pt.bincount(x, weights=w if weighted else None, minlength=minlength)

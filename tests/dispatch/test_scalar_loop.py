@@ -57,6 +57,28 @@ def test_operands_broadcast():
     compare_onnx_and_py([x, factor], outputs, [np.ones((2, 1)), np.array([[1.0, 2.0, 3.0]])])
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float32", "float64"])
+def test_constants_may_have_another_dtype(dtype):
+    x, c = ps.float64("x"), ps.float64("c")
+    new = [x - c / 3, x + ps.exp(c) / (-c), x * abs(c) + ps.isnan(c), ps.maximum(x, c) ** c]
+    if dtype == "bool":
+        new = [x + ps.sigmoid(c), x * ps.isnan(c)]
+    state, constant, n = (
+        pt.vector("x", dtype="float64"),
+        pt.vector("c", dtype=dtype),
+        pt.lscalar("n"),
+    )
+    results = []
+    for update in new:
+        for until in (None, ps.gt(x, c * 5)):
+            loop = ScalarLoop(init=[x], update=[update], constant=[c], until=until)
+            results.append(Elemwise(loop)(n, state, constant, return_list=True)[0])
+    values = [np.array([1.5, 2.0]), np.array([2, 1], dtype), 3]
+    # NumPy's functions of narrow constants are narrow, whatever dtype the loop was made for.
+    rtol = {"float32": 1e-6, "int64": 1e-12, "float64": 1e-12}.get(dtype, 1e-3)
+    compare_onnx_and_py([state, constant, n], results, values, rtol=rtol)
+
+
 def test_negative_number_of_steps_is_refused():
     x, n = pt.vector("x"), pt.lscalar("n")
     run = compile_onnx([x, n], powers()(n, x, np.int64(0), 1.5), verify=False)

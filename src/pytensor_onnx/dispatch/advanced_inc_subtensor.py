@@ -82,7 +82,8 @@ def _read_index(op: AdvancedIncSubtensor, node: Apply, values: Sequence[ir.Value
 def _dtype_of_result(op: AdvancedIncSubtensor, node: Apply, onnx: Builder) -> np.dtype:
     x, y = (np.dtype(variable.type.dtype) for variable in node.inputs[:2])
     common = np.result_type(x, y)
-    if op.set_instead_of_inc or x == common or (x.kind in "iu" and common.kind in "iu"):
+    # Integers wrap around, in whichever dtype they are added up.
+    if op.set_instead_of_inc or x == common or (x.kind in "iu" and y.kind in "iu"):
         return x
     if x.kind == "f":
         return common
