@@ -73,15 +73,18 @@ CASES = {
     "row from the end": (lambda: m[-i], "index -5 into m is out of range for an axis of size 3"),
     "elements": (lambda: x[k], "index 9 into x is out of range for an axis of size 3"),
     "column": (lambda: m[:, k], "index 9 into m is out of range for an axis of size 4"),
-    "points": (lambda: m[k, k], "index 9 into m is out of range"),
+    "points": (lambda: m[k, k], "index 9 into m is out of range for an array of shape (3, 4)"),
     "of a result": (lambda: pt.cumsum(x)[i], "index 5 is out of range for an axis of size 3"),
     "indices of other lengths": (
         lambda: m[k, pt.arange(i)],
         "shape mismatch: indexing arrays could not be broadcast together",
     ),
-    "set": (lambda: x[i].set(1.0), "index 5 into x is out of range"),
-    "increment": (lambda: e(x)[k].inc(1.0), "index 9 is out of range"),
-    "increment of points": (lambda: m[k, k].inc(1.0), "index 9 into m is out of range"),
+    "set": (lambda: x[i].set(1.0), "index 5 into x is out of range for an array of shape (3,)"),
+    "increment": (lambda: e(x)[k].inc(1.0), "index 9 is out of range for an array of shape (3,)"),
+    "increment of points": (
+        lambda: m[k, k].inc(1.0),
+        "index 9 into m is out of range for an array of shape (3, 4)",
+    ),
     "values of another length": (
         lambda: x[k % 2].set(y),
         "values of shape (4,) do not fit the 2 elements that are set or incremented in an array "
@@ -89,7 +92,7 @@ CASES = {
     ),
     "slice of values": (
         lambda: x[1:].set(e(y)),
-        "an array cannot be broadcast to the shape that is asked for",
+        "an array of shape (4,) cannot be broadcast to the shape (2,)",
     ),
     "reshape": (lambda: x.reshape((2, -1)), "an array of shape (3,) cannot be reshaped to (2, -1)"),
     "reshape to sizes": (
@@ -106,16 +109,19 @@ CASES = {
     ),
     "dot": (
         lambda: m[:, : i - 2] @ m.T,
-        "the shapes of a matrix product do not fit: (3, 4) where the other matrix has 3",
+        "the shapes (3, 3) and (4, 3) of a matrix product do not fit",
     ),
     "product with a vector": (
         lambda: m[:, : i - 2] @ y,
-        "the shapes of a matrix product do not fit",
+        "the shapes (3, 3) and (4, 1) of a matrix product do not fit",
     ),
-    "inner product": (lambda: x[: i - 3] @ x, "the shapes of a matrix product do not fit"),
+    "inner product": (
+        lambda: x[: i - 3] @ x,
+        "the shapes (2,) and (3,) of a matrix product do not fit",
+    ),
     "batched product": (
         lambda: t[:, :, : i - 2] @ t.transpose((0, 2, 1)),
-        "the shapes of a matrix product do not fit",
+        "the shapes (2, 3, 3) and (2, 4, 3) of a matrix product do not fit",
     ),
     "join": (
         lambda: pt.concatenate([e(m), e(n)[:, i - 5 :]]),
@@ -177,11 +183,7 @@ def test_errors_within_loops_and_functions(case, within):
     with pytest.raises(kind) as raised:
         run(*VALUES.values())
     text = str(raised.value)
-    assert (
-        text.partition("\n")[0]
-        .replace(" into x", "")
-        .startswith(message.partition(":")[0].replace(" into x", ""))
-    )
+    assert text.partition("\n")[0].replace(" into x", "") == message.replace(" into x", "")
     assert re.search(rf"\n    made at:  .*{HERE}:\d+  ", text)
     assert ("loop:     walk" in text) == (within is in_loop)
     assert ("in my_function" in text) == (within is in_function)
@@ -301,13 +303,17 @@ RUNTIME = {
         *("float[n,m] a, int64[k] b", "Split(a, b)", [A, np.array([4, -1])]),
         "the sizes of a split cannot be negative",
     ),
+    "Split too long": (
+        *("float[n,m] a, int64[k] b", "Split(a, b)", [A, np.array([2, 2])]),
+        "the sizes of a split are more than the axis has: 2 where 1 are left",
+    ),
     "Concat": (
         *("float[n,m] a, float[k,l] b", "Concat<axis=0>(a, b)", [A, A[:, :2]]),
         "axis 1 has the sizes 4 and 2",
     ),
     "Gemm": (
         *("float[n,m] a, float[k,l] b", "Gemm(a, b)", [A, A]),
-        "the shapes of a matrix product do not fit: (3, 4) where the other matrix has 4",
+        "the shapes of a matrix product do not fit",
     ),
     "MatMul": (
         *("float[n,m] a, float[k,l] b", "MatMul(a, b)", [A, A]),
@@ -382,7 +388,7 @@ def test_every_message_of_the_runtime_has_a_meaning(inputs, node, values, messag
 def test_an_error_of_the_runtime_that_has_no_meaning_names_the_operation():
     model = compile_onnx([x], pt.exp(x), verify=False).model
     text = "Non-zero status code returned while running Exp node. Name:'output_0' Status Message: ?"
-    error = explain(RuntimeError(text), model, {}, {})
+    error = explain(RuntimeError(text), model, {}, {}, {})
     assert type(error) is RunError
     assert str(error).splitlines()[:2] == ["ONNX Runtime failed", "    in:       Exp"]
 

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import onnx_ir as ir
 
@@ -16,6 +18,7 @@ from pytensor_onnx.errors import (
     RunZeroDivisionError,
 )
 from pytensor_onnx.failures import CHECK
+from pytensor_onnx.operand_shapes import Shapes, expands, operand_shapes, products_fit
 from pytensor_onnx.origins import LOOP, OP, VARIABLE, Lines, Place, find_place, origins
 
 _BUILT_IN: dict[str, type[RunError]] = {
@@ -42,14 +45,19 @@ class Meaning:
         The same in the user's terms, with the groups of the expression.
     numbers
         Further names in the text, computed from the groups.
+    sized
+        Text where the message says no sizes, for the shapes of two operands.
     """
 
     message: str
     error: type[PyTensorONNXError]
     text: str
     numbers: Mapping[str, Callable[[Mapping[str, str]], str]] = field(default_factory=dict)
+    sized: str = ""
 
-    def of(self, message: str, into: str = "") -> str | None:
+    def of(
+        self, message: str, into: str = "", shapes: Callable[[], Shapes | None] = lambda: None
+    ) -> str | None:
         """Return the text for a message of the runtime, None where it is another message."""
         match = re.search(self.message, message, re.DOTALL)
         if match is None:
@@ -57,7 +65,10 @@ class Meaning:
         groups = {name: value or "" for name, value in match.groupdict().items()}
         groups["into"] = into
         groups.update({name: number(groups) for name, number in self.numbers.items()})
-        return self.text.format_map(groups)
+        known = shapes() if self.sized else None
+        if known is None:
+            return self.text.format_map(groups)
+        return self.sized.format_map({**groups, "first": known[0], "second": known[1]})
 
 
 def _shape(name: str) -> Callable[[Mapping[str, str]], str]:
@@ -85,11 +96,13 @@ MEANINGS = (
         r"invalid ind(?:ex|ice) found, ind(?:ex|ice) = (?P<index>-?\d+)",
         RunIndexError,
         "index {index}{into} is out of range",
+        sized="index {index}{into} is out of range for an array of shape {first}",
     ),
     Meaning(
         "Out of range value in index tensor",
         RunIndexError,
         "an index{into} is out of range",
+        sized="an index{into} is out of range for an array of shape {first}",
     ),
     Meaning(
         r"by a dimension other than 1\. (?P<first>\d+) by (?P<second>\d+)",
@@ -100,6 +113,7 @@ MEANINGS = (
         "invalid expand shape",
         RunValueError,
         "an array cannot be broadcast to the shape that is asked for",
+        sized="an array of shape {first} cannot be broadcast to the shape {second}",
     ),
     Meaning(
         r"updates shape: {(?P<values>[\d,]*)}, indices shape: {(?P<indices>[\d,]*)}, "
@@ -152,15 +166,10 @@ MEANINGS = (
         "{second}",
     ),
     Meaning(
-        r"GEMM: Dimension mismatch, W: {(?P<second>[\d,]*)} K: (?P<inner>\d+)",
-        RunValueError,
-        "the shapes of a matrix product do not fit: {right} where the other matrix has {inner}",
-        {"right": _shape("second")},
-    ),
-    Meaning(
-        r"MatMul dimension mismatch|operand cannot broadcast on dim",
+        r"MatMul dimension mismatch|operand cannot broadcast on dim|GEMM: Dimension mismatch",
         RunValueError,
         "the shapes of a matrix product do not fit",
+        sized="the shapes {first} and {second} of a matrix product do not fit",
     ),
     Meaning(
         r"Gemm: Invalid bias shape for broadcast",
@@ -242,7 +251,11 @@ MEANINGS = (
 
 
 def explain(
-    error: Exception, model: ir.Model, lines: Lines, failures: Mapping[str, Exception]
+    error: Exception,
+    model: ir.Model,
+    lines: Lines,
+    failures: Mapping[str, Exception],
+    feed: Mapping[str, Any],
 ) -> Exception:
     """Return the exception to raise for one of the runtime.
 
@@ -256,6 +269,8 @@ def explain(
         Lines of code that made its nodes.
     failures
         Exceptions that checks of the graph raise, by type and message.
+    feed
+        Inputs of the run, which is repeated where the message says no sizes.
     """
     runtime = str(error).strip()
     steps = list(_FAILED.finditer(runtime))
@@ -270,7 +285,7 @@ def explain(
         return _checked(check, failures, details)
     into = _indexed(model, place)
     for meaning in MEANINGS:
-        text = meaning.of(message, into)
+        text = meaning.of(message, into, partial(_shapes, model, place, feed))
         if text is not None:
             return meaning.error(_lines([text, *details]))
     return RunError(_lines(["ONNX Runtime failed", *details]))
@@ -315,6 +330,22 @@ def _operation(place: Place) -> str:
     known = place.node.metadata_props
     computed = f", which computes {known[VARIABLE]}" if VARIABLE in known else ""
     return known.get(OP, "") + computed
+
+
+def _shapes(model: ir.Model, place: Place | None, feed: Mapping[str, Any]) -> Shapes | None:
+    """Return the shapes of operands that do not fit, None where they are not known."""
+    shapes = operand_shapes(model, place, feed) if place is not None else None
+    if place is None or shapes is None:
+        return None
+    first, second = shapes
+    if place.node.op_type in ("Gemm", "MatMul"):
+        attributes = place.node.attributes
+        first = first[::-1] if attributes.get_int("transA", 0) else first
+        second = second[::-1] if attributes.get_int("transB", 0) else second
+        return None if products_fit(first, second) else (first, second)
+    if place.node.op_type == "Expand" and expands(first, second):
+        return None
+    return first, second
 
 
 def _indexed(model: ir.Model, place: Place | None) -> str:

@@ -223,7 +223,7 @@ class Session:
             arrays = self._as_arrays(feed)
             if arrays is not None:
                 return self.run(arrays)
-            raise self.explain(error) from error
+            raise self.explain(error, feed) from error
         for i, dtype in self._long_outputs:
             results[i] = results[i].view(dtype)
         return results
@@ -266,11 +266,12 @@ class Session:
                 raise InputError(f"{name} is {dtype}, which cannot hold {value!r}")
         return arrays
 
-    def explain(self, error: Exception) -> Exception:
+    def explain(self, error: Exception, feed: Mapping[str, Any]) -> Exception:
         """Return the exception that says in the user's terms what went wrong at run time."""
         from pytensor_onnx.run_errors import explain
 
-        return explain(error, _deserialize(self._source), self.lines, self.failures)
+        model = _deserialize(self._source)
+        return explain(error, model, self.lines, self.failures, feed)
 
 
 def _equal_sizes(inputs: Sequence[Any]) -> list[tuple[str, str, int, str, int]]:

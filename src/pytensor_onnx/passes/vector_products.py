@@ -29,7 +29,11 @@ def vector_products(model: ir.Model, scope: ModelScope) -> int:
         if operands is None:
             continue
         builder = Builder(scope)
-        builder.provenance = dict(squeeze.metadata_props)
+        value = squeeze.inputs[0]
+        product = value.producer() if value is not None else None
+        # The product is the operation, the Squeeze only how PyTensor writes it.
+        made_from = dict(product.metadata_props) if product is not None else {}
+        builder.provenance = {**squeeze.metadata_props, **made_from}
         vectors, matrices = operands
         flat = [_flat(builder, vector) for vector in vectors]
         result = builder.MatMul(*flat, *matrices)
