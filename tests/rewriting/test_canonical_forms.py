@@ -21,6 +21,7 @@ LAYERS = {
     "product": lambda h: h * pt.sigmoid(h),
     "quotient": lambda h: h / pt.cosh(h),
     "factor of a sum": lambda h: h + h * pt.exp(-h * h),
+    "negative": lambda h: pt.sin(h) + (-1.0) * h,
 }
 
 
@@ -81,6 +82,23 @@ def test_factors_are_multiplied_out_where_that_saves_operations():
     program = compare_onnx_and_py(inputs, (a / x + b) * x, values)
     assert sorted(op_types(program)) == ["Add", "Mul"]
     program = compare_onnx_and_py(inputs, pt.neg(a / x) * x * b, values)
+    assert "Div" not in op_types(program)
+
+
+@pytest.mark.parametrize("n_others", [1, 2, 5])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_factors_cancel_divisors_of_single_terms(n_others, sign):
+    """The other terms stay one sum, so that a division is saved and no product is added."""
+    a, x = pt.vectors("a", "x")
+    others = [pt.vector() for _ in range(n_others)]
+    total = a / x + sign * sum(others)
+    values = [np.array([2.0, 3.0]), np.array([-0.5, 4.0]), *[np.array([1.0, 7.0])] * n_others]
+    inputs, zero = [a, x, *others], [values[0], np.zeros(2), *values[2:]]
+    program = compare_onnx_and_py(inputs, pt.exp(a) * total * x, values)
+    assert "Div" not in op_types(program)
+    assert op_types(program).count("Mul") <= 3
+    np.testing.assert_allclose(program(*zero)[0], np.exp(values[0]) * values[0])
+    program = compare_onnx_and_py(inputs, x * total * x, values)
     assert "Div" not in op_types(program)
 
 

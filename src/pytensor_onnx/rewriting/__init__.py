@@ -27,6 +27,7 @@ from pytensor_onnx.rewriting import loop_lengths as loop_lengths  # registers it
 from pytensor_onnx.rewriting import loop_products as loop_products  # registers its rewrite
 from pytensor_onnx.rewriting import loop_reads as loop_reads  # registers its rewrite
 from pytensor_onnx.rewriting import loops as loops  # registers its rewrite
+from pytensor_onnx.rewriting import narrowing as narrowing  # registers its rewrite
 from pytensor_onnx.rewriting import norm_layers as norm_layers  # registers its rewrite
 from pytensor_onnx.rewriting import pad_gradients as pad_gradients  # registers its rewrite
 from pytensor_onnx.rewriting import partial_sums as partial_sums  # registers its rewrite

@@ -14,7 +14,6 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import add, mul, neg, reciprocal, sub, true_div
 from pytensor.tensor.rewriting.math import (
-    local_add_canonizer,
     local_greedy_distributor,
     local_mul_canonizer,
     local_sigm_times_exp,
@@ -27,6 +26,7 @@ from pytensor_onnx.rewriting.guarded_arithmetic import (
     is_tiny,
     may_be_broadcast,
 )
+from pytensor_onnx.rewriting.signed_sums import negated, sum_canonizer
 
 MOST_TERMS = 32
 
@@ -38,7 +38,14 @@ PRODUCTS: Kinds = (ps.Mul, ps.TrueDiv, ps.Reciprocal)
 @node_rewriter([add, sub, neg])
 def canonize_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Bring a sum into PyTensor's canonical form, if it is not a long one of shared results."""
-    return _canonized(local_add_canonizer, SUMS, fgraph, node)
+    return _canonized(sum_canonizer, SUMS, fgraph, node)
+
+
+@node_rewriter([neg])
+def drop_two_signs(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace the negative of a product with -1, which hides ``exp(-x)`` beside ``sigmoid(x)``."""
+    opposite = negated(node.inputs[0])
+    return [opposite] if opposite is not None and opposite.type == node.outputs[0].type else None
 
 
 @node_rewriter([mul, true_div, reciprocal])
@@ -62,7 +69,52 @@ def distribute_factors(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
         return None
     if sums == [[factor] for factor in factors]:
         return None
-    return local_greedy_distributor.transform(fgraph, node) or None
+    return local_greedy_distributor.transform(fgraph, node) or _without_divisors(node)
+
+
+def _without_divisors(node: Apply) -> list[Variable] | None:
+    """Cancel a factor of a sum against the terms that are divided by it: ``(a / x + b + c) * x``.
+
+    PyTensor does so if that saves operations, the others being multiplied one by one. Here, they
+    are multiplied as a sum, ``a + (b + c) * x``, which always saves the division; without it, the
+    gradients of cross-entropies are finite where probabilities are zero.
+    """
+    (out,) = node.outputs
+    factors, divisors = local_mul_canonizer.get_num_denum(out)
+    for i, total in enumerate(factors):
+        others = factors[:i] + factors[i + 1 :]
+        for factor in others:
+            rest = list(others)
+            rest.remove(factor)
+            product = _multiplied(total, factor)
+            if product is not None:
+                new = local_mul_canonizer.merge_num_denum([product, *rest], divisors)
+                return [new] if new.type == out.type else None
+    return None
+
+
+def _multiplied(total: Variable, factor: Variable) -> Variable | None:
+    """Multiply a sum by a factor that some of its terms are divided by, None if there are none."""
+    cancelled: tuple[list[Variable], ...] = ([], [])
+    others: tuple[list[Variable], ...] = ([], [])
+    for terms, free, bound in zip(
+        sum_canonizer.get_num_denum(total), cancelled, others, strict=True
+    ):
+        for term in terms:
+            factors, divisors = local_mul_canonizer.get_num_denum(term)
+            if factor in divisors:
+                divisors.remove(factor)
+                free.append(local_mul_canonizer.merge_num_denum(factors, divisors))
+            else:
+                bound.append(term)
+    if not any(cancelled):
+        return None
+    added, subtracted = others
+    if added:
+        cancelled[0].append(mul(sum_canonizer.merge_num_denum(added, subtracted), factor))
+    elif subtracted:
+        cancelled[1].append(mul(sum_canonizer.merge_num_denum(subtracted, []), factor))
+    return sum_canonizer.merge_num_denum(*cancelled)
 
 
 @node_rewriter([mul])
@@ -124,7 +176,10 @@ def terms_of(fgraph: FunctionGraph, variable: Variable, kinds: Kinds) -> list[Va
     while waiting:
         reached = waiting.pop()
         node = reached.owner
-        if node is None or not (_is_of_kind(node, kinds) or _only_adds_leading_axes(node)):
+        opposite = negated(reached) if kinds == SUMS else None
+        if opposite is not None:
+            waiting.append(opposite)
+        elif node is None or not (_is_of_kind(node, kinds) or _only_adds_leading_axes(node)):
             terms.append(reached)
         else:
             is_shared |= reached is not variable and len(fgraph.clients[reached]) > 1
@@ -144,5 +199,5 @@ def _only_adds_leading_axes(node: Apply) -> bool:
 
 for rewrite in (canonize_sum, canonize_product, distribute_factors):
     optdb["canonicalize"].register(rewrite.__name__, rewrite, "onnx")
-for rewrite in (distribute_factors, multiply_sigmoids):
+for rewrite in (drop_two_signs, distribute_factors, multiply_sigmoids):
     optdb["stabilize"].register(rewrite.__name__, rewrite, "onnx")
