@@ -54,9 +54,10 @@ class MaxPool(Pool):
 
     def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
         """Emit the operator; what it gives a window without cells is not minus infinity."""
-        if self.windows.may_miss(onnx.dims(x)[2:]):
+        windows = self.windows.in_operators(onnx.dims(x)[2:])
+        if windows is None or self.windows.may_miss(onnx.dims(x)[2:]):
             return None
-        return onnx.MaxPool(x, **self.windows.attributes())
+        return onnx.MaxPool(x, **windows.attributes())
 
     def pullback(
         self,
@@ -110,11 +111,12 @@ class MaxPoolGradient(Pool):
 
         A window without cells has no index to scatter to.
         """
-        if self.windows.may_miss(onnx.dims(x)[2:]):
+        windows = self.windows.in_operators(onnx.dims(x)[2:])
+        if windows is None or self.windows.may_miss(onnx.dims(x)[2:]):
             return None
         if x.dtype == ir.DataType.FLOAT and self.windows.tile(onnx.dims(x)[2:]):
             return self._by_comparison(onnx, x, y, gradient)
-        return self._by_indices(onnx, x, gradient)
+        return self._by_indices(onnx, x, gradient, windows)
 
     def _by_comparison(
         self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value
@@ -134,9 +136,11 @@ class MaxPoolGradient(Pool):
         sizes = zip(onnx.dims(x)[2:], self.windows.window, strict=True)
         return [size // count for size, count in sizes if isinstance(size, int)]
 
-    def _by_indices(self, onnx: Builder, x: ir.Value, gradient: ir.Value) -> ir.Value:
+    def _by_indices(
+        self, onnx: Builder, x: ir.Value, gradient: ir.Value, windows: Windows
+    ) -> ir.Value:
         """Add up at the indices of the largest cells, which count through the whole array."""
-        _, indices = onnx.op("MaxPool", x, outputs=2, **self.windows.attributes())
+        _, indices = onnx.op("MaxPool", x, outputs=2, **windows.attributes())
         mark_guarded(indices.producer())
         flat = onnx.ints([-1])
         zero = onnx.number_like(x, 0)
@@ -169,10 +173,16 @@ class AveragePool(Pool):
 
     def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
         """Emit the operator; what it gives a window without cells is not NaN."""
-        if not self.count_include_pad and self.windows.may_miss(onnx.dims(x)[2:]):
+        windows = self.windows.in_operators(onnx.dims(x)[2:])
+        if self.count_include_pad:
+            # What the operator pads it counts.
+            windows = windows if windows is self.windows else None
+        elif self.windows.may_miss(onnx.dims(x)[2:]):
+            return None
+        if windows is None:
             return None
         counts = {"count_include_pad": 1} if self.count_include_pad else {}
-        return onnx.AveragePool(x, **self.windows.attributes(), **counts)
+        return onnx.AveragePool(x, **windows.attributes(), **counts)
 
     def pullback(
         self,
@@ -213,9 +223,10 @@ class LpPool(Pool):
         total = window_sum(absolute_power(y, self.p), self.windows)
         return [root(total, self.p).astype(dtype)]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
         """Emit the operator."""
-        return onnx.LpPool(x, p=self.p, **self.windows.attributes())
+        windows = self.windows.in_operators(onnx.dims(x)[2:])
+        return None if windows is None else onnx.LpPool(x, p=self.p, **windows.attributes())
 
     def pullback(
         self,

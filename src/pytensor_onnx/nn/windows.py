@@ -1,8 +1,8 @@
 """Windows that slide over the spatial axes of an array: their arguments, number and taps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pytensor.tensor as pt
@@ -101,6 +101,28 @@ class Windows:
         reached = (starts + tap * self.dilation[axis] for tap in range(self.window[axis]))
         inside = ((cell >= -before) & (cell < size + after) for cell in reached)
         return sum(cell.astype("int64") for cell in inside)
+
+    def in_operators(self, sizes: Sequence[object]) -> Self | None:
+        """Return the windows as an operator is to have them, None where it would have others.
+
+        In ceil mode, operators before opset 22 also count windows that start behind the array, and
+        runtimes infer shapes from that where all sizes are known.
+        """
+        known = [size for size in sizes if isinstance(size, int)]
+        if not self.ceil_mode or len(known) < self.rank:
+            return self
+        padding, is_counted = [], True
+        for axis, (size, count) in enumerate(zip(known, self.counts(known), strict=True)):
+            (before, after), stride = self.padding[axis], self.stride[axis]
+            room = size + before + after - self.reach(axis)
+            is_counted = is_counted and count == -(-room // stride) + 1
+            last = (int(count) - 1) * stride + self.reach(axis)
+            padding.append((before, max(0, last - size - before)))
+        if is_counted:
+            return self
+        if any(after >= window for (_, after), window in zip(padding, self.window, strict=True)):
+            return None
+        return replace(self, padding=tuple(padding), ceil_mode=False)
 
     def may_miss(self, sizes: Sequence[object]) -> bool:
         """Return whether a window may lie wholly in the padding of spatial axes of these sizes.
