@@ -32,7 +32,7 @@ from pytensor_onnx.export_arguments import (
 from pytensor_onnx.linker import ONNX, OPSET_VERSION
 from pytensor_onnx.ml.model import warn_of_training
 from pytensor_onnx.named_dims import is_tensor, without_named
-from pytensor_onnx.origins import take_lines
+from pytensor_onnx.origins import take_lines, take_owners
 from pytensor_onnx.paths import check_file
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.program import ONNXProgram, State
@@ -390,6 +390,7 @@ def _export(
         returns_single=source.returns_single,
         failures=converted.failures,
         lines=take_lines(model),
+        owners=take_owners(model, fgraph),
         values=converted.values,
         changes=changes,
         target=target,

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor
@@ -28,6 +28,9 @@ from pytensor_onnx.random import generator_of, has_generators, is_generator, sta
 from pytensor_onnx.rewriting.generators import draw_from_states, with_states
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
 from pytensor_onnx.session import Session, SessionOptions
+
+if TYPE_CHECKING:
+    from pytensor_onnx.profiling import ProfiledSession
 
 OPSET_VERSION = 21
 
@@ -76,6 +79,7 @@ class ONNXLinker(JITLinker):
         self.providers = providers
         self.session_options = session_options
         self.freeze = freeze
+        self.profile: Any = None
         self.assume_finite = assume_finite
 
     def accept(
@@ -88,7 +92,17 @@ class ONNXLinker(JITLinker):
         linker = self if self.fgraph is None or self.fgraph is fgraph else copy.copy(self)
         linker.fgraph = fgraph
         linker.no_recycling = no_recycling or []
+        linker.profile = profile
         return linker
+
+    @property
+    def mode(self) -> Any:
+        """Missing: `pytensor.compile.MonitorMode` looks for it on a linker given to it."""
+        raise AttributeError(
+            "MonitorMode runs the nodes of a graph one by one and takes no linker: "
+            "MonitorMode(pre_func=…, post_func=…, optimizer=pytensor_onnx.rewriting.ONNX_QUERY) "
+            "watches the graph of mode ONNX in PyTensor's own implementations"
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(providers={self.providers!r}, freeze={self.freeze})"
@@ -101,23 +115,33 @@ class ONNXLinker(JITLinker):
         output_storage: Any,
         storage_map: Mapping[Variable, list[Any]],
         **kwargs: Any,
-    ) -> Session:
+    ) -> "Session | ProfiledSession":
         """Convert the graph into a session, whose inputs are those that are not frozen."""
         from pytensor_onnx.conversion import convert
-        from pytensor_onnx.origins import take_lines
+        from pytensor_onnx.origins import take_lines, take_owners
         from pytensor_onnx.pipeline import prepare
 
         frozen = self._frozen_inputs(fgraph)
         graph = _with_constants(fgraph, {v: storage_map[v][0] for v in frozen})
-        converted = convert(_with_states(graph), opset_version=OPSET_VERSION)
+        graph = _with_states(graph)
+        converted = convert(graph, opset_version=OPSET_VERSION)
         prepare(converted, "onnxruntime", assume_finite=self.assume_finite)
-        return Session(
-            converted.model,
-            providers=self.providers,
-            options=self.session_options,
-            failures=converted.failures,
-            lines=take_lines(converted.model),
-        )
+        lines, owners = take_lines(converted.model), take_owners(converted.model, graph)
+
+        def open_session(options: SessionOptions | None) -> Session:
+            return Session(
+                converted.model,
+                providers=self.providers,
+                options=options,
+                failures=converted.failures,
+                lines=lines,
+            )
+
+        if self.profile and self.profile.flag_time_thunks:
+            from pytensor_onnx.profiling import ProfiledSession
+
+            return ProfiledSession(open_session, self.session_options, graph, owners)
+        return open_session(self.session_options)
 
     def _frozen_inputs(self, fgraph: FunctionGraph) -> set[Variable]:
         if not self.freeze:
@@ -131,7 +155,9 @@ class ONNXLinker(JITLinker):
         frozen = self._frozen_inputs(self.fgraph)
         return [storage_map[v] for v in self.fgraph.inputs if v not in frozen]
 
-    def jit_compile(self, fn: Session) -> Callable[[dict[str, Any]], list[np.ndarray]]:
+    def jit_compile(
+        self, fn: "Session | ProfiledSession"
+    ) -> Callable[[dict[str, Any]], list[np.ndarray]]:
         """Return what runs the session."""
         scalars = [i for i, v in enumerate(self.fgraph.outputs) if isinstance(v.type, ScalarType)]
         if not scalars:
@@ -172,7 +198,11 @@ class ONNXLinker(JITLinker):
 
         if has_generators(self.fgraph):
             thunk = self._with_generators(run, feeds, outputs)
-        return [_finish(thunk, inputs, outputs, run)], [], session
+        finished = _finish(thunk, inputs, outputs, run)
+        if hasattr(session, "update_profile"):
+            finished.update_profile = session.update_profile
+        # One node for the one thunk, as linkers that wrap others expect.
+        return [finished], order[-1:], session
 
     def _with_generators(self, run: Callable, feeds: Sequence, outputs: Sequence) -> Callable:
         """Return a thunk that reads the states of generators, and stores generators."""

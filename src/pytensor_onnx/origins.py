@@ -5,11 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.builder import FUNCTION_DOMAIN
 
 OP, VARIABLE = "pytensor.op", "pytensor.variable"
-LOOP, LINE = "pytensor.loop", "pytensor.line"
+LOOP, LINE, NODE = "pytensor.loop", "pytensor.line", "pytensor.node"
 Lines = Mapping[tuple[str, str], str]
 """Lines of the user's code by the names of function and node; the main graph has an empty name."""
 
@@ -42,6 +44,26 @@ def take_lines(model: ir.Model) -> dict[tuple[str, str], str]:
         if line:
             lines[place.function, str(place.node.name)] = line
     return lines
+
+
+def take_owners(model: ir.Model, fgraph: FunctionGraph) -> dict[str, Apply]:
+    """Return the node of a graph that each value was made for, and remove the notes of it.
+
+    Parameters
+    ----------
+    model
+        Model that is complete, made of the graph.
+    fgraph
+        The graph.
+    """
+    nodes = {str(id(node)): node for node in fgraph.apply_nodes}
+    made_for = {place.node: place.node.metadata_props.pop(NODE, "") for place in places(model)}
+    return {
+        str(value.name): nodes[made_for[node]]
+        for node in model.graph
+        if made_for[node] in nodes
+        for value in node.outputs
+    }
 
 
 def places(model: ir.Model) -> Iterator[Place]:

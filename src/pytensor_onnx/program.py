@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import ScalarType
 from pytensor.scan.op import Scan
@@ -28,6 +28,9 @@ from pytensor_onnx.paths import check_file
 from pytensor_onnx.random import state_of
 from pytensor_onnx.session import Session, SessionOptions
 from pytensor_onnx.state_files import write_state
+
+if TYPE_CHECKING:
+    from pytensor.compile.debug.profiling import ProfileStats
 
 EXTERNAL_DATA_THRESHOLD = 2**31 - 2**20
 
@@ -75,6 +78,7 @@ class ONNXProgram:
         states: Sequence[State],
         returns_single: bool,
         failures: Mapping[str, Exception],
+        owners: Mapping[str, Apply],
         lines: Lines,
         values: Mapping[Variable, ir.Value],
         changes: Sequence[str],
@@ -95,6 +99,7 @@ class ONNXProgram:
         self._returns_single = returns_single
         self._failures = dict(failures)
         self._lines = dict(lines)
+        self._owners = dict(owners)
         self._values = dict(values)
         results = reference.outputs[: len(reference.outputs) - len(states)]
         self._scalars = [i for i, v in enumerate(results) if isinstance(v.type, ScalarType)]
@@ -102,12 +107,21 @@ class ONNXProgram:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: neither the session nor values of the model itself."""
-        own = ("session", "model", "state", "_reference", "_rewritten", "_values", "_lock")
+        own = (
+            "session",
+            "model",
+            "state",
+            "_reference",
+            "_rewritten",
+            "_values",
+            "_owners",
+            "_lock",
+        )
         with self._lock:
             values = dict(self.state)
         names = {variable: value.name for variable, value in self._values.items()}
         buffer = io.BytesIO()
-        _GraphPickler(buffer).dump((self._reference, self._rewritten, names))
+        _GraphPickler(buffer).dump((self._reference, self._rewritten, self._owners, names))
         return {
             **{k: v for k, v in vars(self).items() if k not in own},
             "state": values,
@@ -117,7 +131,7 @@ class ONNXProgram:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over the attributes of another program."""
-        self._reference, self._rewritten, names = pickle.loads(state.pop("graphs"))
+        self._reference, self._rewritten, self._owners, names = pickle.loads(state.pop("graphs"))
         vars(self).update(state)
         self.model = ir.from_proto(onnx.ModelProto.FromString(state["model"]))
         graph = self.model.graph
@@ -134,10 +148,13 @@ class ONNXProgram:
     @cached_property
     def session(self) -> Session:
         """The model loaded into ONNX Runtime."""
+        return self._open_session(self.session_options)
+
+    def _open_session(self, options: SessionOptions | None) -> Session:
         return Session(
             self.model,
             providers=self.providers,
-            options=self.session_options,
+            options=options,
             failures=self._failures,
             lines=self._lines,
         )
@@ -176,9 +193,7 @@ class ONNXProgram:
         >>> program([1.0, 2.0], y=3.0)
         array([3., 6.])
         """
-        if named:
-            arguments = self._in_order(arguments, named)
-        feed = dict(zip((str(v.name) for v in self.inputs), self._check(arguments), strict=True))
+        feed = self._feed(arguments, named)
         if self._states:
             with self._lock:
                 return self._run(feed)
@@ -192,6 +207,47 @@ class ONNXProgram:
         for i in self._scalars:
             results[i] = results[i][()]
         return results[0] if self._returns_single else results[:n_results]
+
+    def profile(self, /, *arguments: Any, calls: int = 10, **named: Any) -> ProfileStats:
+        """Run the model some times, and return the time of each node of the PyTensor graph.
+
+        The state stays as it is. `SessionOptions` with ``profile_prefix`` makes the runtime write
+        the times of its own nodes instead, when `Session.runtime` calls ``end_profiling()``.
+
+        Parameters
+        ----------
+        arguments, named
+            As in a call.
+        calls
+            Number of runs, after one that is not counted.
+
+        Returns
+        -------
+        pytensor.compile.debug.profiling.ProfileStats
+            PyTensor's statistics, as of a function compiled with ``profile=True``: ``summary()``
+            prints tables by class, operation and node, ``op_time()`` returns seconds.
+
+        Examples
+        --------
+        >>> import numpy as np, pytensor.tensor as pt
+        >>> from pytensor_onnx import compile_onnx
+        >>> x = pt.matrix("x")
+        >>> program = compile_onnx([x], pt.tanh(x @ x).sum())
+        >>> stats = program.profile(np.ones((50, 50)), calls=3)
+        >>> sorted(f"{op}: {count}" for op, count in stats.op_callcount().items())
+        ['Dot: 3', 'Sum{axes=None}: 3', 'Tanh: 3']
+        """
+        from pytensor_onnx.profiling import profile_runs
+
+        feed = {**self._feed(arguments, named), **self.state}
+        return profile_runs(
+            self._open_session, self.session_options, self._rewritten, self._owners, feed, calls
+        )
+
+    def _feed(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        if named:
+            arguments = self._in_order(arguments, named)
+        return dict(zip((str(v.name) for v in self.inputs), self._check(arguments), strict=True))
 
     def _in_order(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return all arguments in the order of the inputs."""

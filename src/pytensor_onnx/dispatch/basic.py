@@ -34,7 +34,7 @@ from pytensor_onnx.errors import Problem, UnsupportedCase
 from pytensor_onnx.failures import name_failure
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.named_dims import is_named, is_tensor
-from pytensor_onnx.origins import LINE, LOOP, OP, VARIABLE
+from pytensor_onnx.origins import LINE, LOOP, NODE, OP, VARIABLE
 from pytensor_onnx.rewriting.loop_checks import loop_of_index
 from pytensor_onnx.user_code import user_line
 
@@ -324,7 +324,7 @@ def convert_inner(
 
 
 def _provenance(node: Apply, line: str) -> dict[str, str]:
-    provenance = {OP: str(node.op)}
+    provenance = {OP: str(node.op), NODE: str(id(node))}
     names = [variable.name for variable in node.outputs if variable.name]
     if names:
         provenance[VARIABLE] = ", ".join(names)
