@@ -119,7 +119,7 @@ def test_each_sequence_is_checked_once(step):
     nodes = list(export_onnx([x, z, n], outputs).model.graph.all_nodes())
     cuts = [node.name for node in nodes if node.op_type == "Reshape" and "sequence" in node.name]
     assert len(cuts) == 2
-    assert len([node for node in nodes if "negative number of steps" in node.name]) == 1
+    assert len([node for node in nodes if "negative_number_of_steps" in node.name]) == 1
 
 
 @pytest.mark.parametrize(("n_steps", "shape"), [(None, (None,)), (3, (4,))])
