@@ -289,7 +289,8 @@ def page(content: dict[str, Any]) -> str:
         "- **dtypes**, **ranks** and **shapes** are those of the inputs that were compared.",
         "- **lowering**: one operator of ONNX, a model-local function, several nodes "
         "(composite), or no node where the value is the input itself or a constant.",
-        "- **error**: the largest relative error measured on graphs of this operation alone.",
+        "- **error**: the largest relative error measured on graphs of this operation alone, "
+        "beyond the absolute error that a test allows where numbers cancel.",
         "",
     ]
     by_module = defaultdict(list)
