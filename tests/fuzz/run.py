@@ -1,5 +1,6 @@
 """Search for random graphs on which ONNX and PyTensor differ, made small."""
 
+import faulthandler
 import itertools
 import multiprocessing
 import tempfile
@@ -22,6 +23,8 @@ from tests.fuzz.strategy import cases, cases_with_loops
 MEMORY = 8 * 2**30
 LENGTH = 4096
 """Bytes that a graph is drawn from; none needs more."""
+SECONDS = 600
+"""Time after which a graph ends its process; most take a tenth of a second."""
 
 
 @dataclass
@@ -61,7 +64,11 @@ class Found:
 
 
 def find_failures(
-    graphs: int, seed: int, strategy: SearchStrategy[Case], last: Path | None = None
+    graphs: int,
+    seed: int,
+    strategy: SearchStrategy[Case],
+    last: Path | None = None,
+    seconds: float | None = None,
 ) -> Found:
     """Return failing graphs among random ones, made small.
 
@@ -79,6 +86,8 @@ def find_failures(
         Draws them.
     last
         File for the script of the graph that is tried, which stays if it ends the process.
+    seconds
+        Time after which a graph ends the process, as one with a loop that never ends.
     """
     failures: dict[str, Failure] = {}
     tried = rewritten = 0
@@ -92,6 +101,8 @@ def find_failures(
         tried += 1
         if last is not None:
             last.write_text(case.code)
+        if seconds is not None:
+            faulthandler.dump_traceback_later(seconds, exit=True)
         error = error_of(case)
         rewritten += case.is_rewritten
         if error is None or (kind := repr(error)[:60]) in failures:
@@ -106,6 +117,7 @@ def find_failures(
         for number in itertools.count():
             search.hypothesis.fuzz_one_input(shake_256(f"{seed} {number}".encode()).digest(LENGTH))
             if tried == graphs:
+                faulthandler.cancel_dump_traceback_later()
                 return Found(list(failures.values()), rewritten)
     raise AssertionError("unreachable")
 
@@ -138,9 +150,8 @@ class Chunk:
 
     def search(self, last: Path | None = None) -> Found:
         """Search the graphs."""
-        return find_failures(
-            self.graphs, self.seed, cases_with_loops() if self.loops else cases(), last
-        )
+        strategy = cases_with_loops() if self.loops else cases()
+        return find_failures(self.graphs, self.seed, strategy, last, SECONDS)
 
 
 def search(chunks: Sequence[Chunk], processes: int) -> Iterator[tuple[Chunk, Found]]:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,26 +45,28 @@ def test_a_seed_gives_the_same_graphs_in_every_process():
 
 @dataclass(frozen=True)
 class FakeChunk(run.Chunk):
-    """Graphs that fail in no other way than by ending the process, of seed 3."""
+    """Graphs of which the one of seed 3 ends the process, and that of seed 5 never ends."""
 
     def search(self, last: Path | None = None) -> run.Found:
         if self.seed == 3:
             if last is not None:
                 last.write_text("the graph")
             os._exit(1)
+        if self.seed == 5:
+            run.error_of = lambda case: time.sleep(1000)
+            return run.find_failures(1, 1, cases(), last, seconds=1)
         return run.Found([])
 
 
 @pytest.mark.slow
-def test_a_graph_that_ends_the_process_is_a_failure():
+def test_a_graph_that_ends_the_process_or_never_ends_is_a_failure():
     # Under the name by which other processes find it.
     from tests.fuzz.test_run import FakeChunk
 
     chunks = [FakeChunk(1, seed) for seed in range(8)]
     found = dict(run.search(chunks, 2))
     assert set(found) == set(chunks)
-    assert {
-        chunk.seed: [f.code for f in each.failures]
-        for chunk, each in found.items()
-        if each.failures
-    } == {3: ["the graph"]}
+    codes = {chunk.seed: [f.code for f in each.failures] for chunk, each in found.items()}
+    assert [seed for seed, failing in codes.items() if failing] == [3, 5]
+    assert codes[3] == ["the graph"]
+    assert "compare_onnx_and_py" in codes[5][0]
