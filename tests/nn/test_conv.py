@@ -1,5 +1,7 @@
 """Convolution: values, gradients, structure, and what is refused."""
 
+import re
+
 import numpy as np
 import onnx_ir as ir
 import pytensor
@@ -397,3 +399,17 @@ def test_numba_runs_and_differentiates_it():
     close(found[0], result)
     close(found[1], numpy_conv.image_gradient(2 * result, values[1], (7, 6), *geometry))
     close(found[2], numpy_conv.filter_gradient(values[0], 2 * result, (3, 2), *geometry))
+
+
+@pytest.mark.parametrize("shape", [(None,) * 4, (3, 3, None, None)])
+def test_a_residual_that_filters_make_smaller_names_the_line(shape):
+    x = pt.tensor("x", shape=(None, 3, None, None), dtype="float32")
+    w = pt.tensor("w", shape=shape, dtype="float32")
+    y = x + conv2d(x, w)  # the line
+    images, filters = np.ones((2, 3, 8, 8), "float32"), np.ones((3, 3, 3, 3), "float32")
+    program = export_onnx([x, w], y, verify=False)
+    assert program(images, filters[..., :1, :1]).shape == images.shape
+    for call in (program, pytensor.function([x, w], y, mode="ONNX")):
+        with pytest.raises(ValueError, match="one axis has the sizes 6 and 8") as error:
+            call(images, filters)
+        assert re.search(r"made at:  .*test_conv.py:\d+  y = x \+ conv2d\(x, w\)", str(error.value))
