@@ -10,9 +10,11 @@ import pytest
 
 from pytensor_onnx import ONNXProgram, export_onnx, nn
 from tests.conftest import compare_onnx_and_py
-from tests.fuzz.comparison import Case, check, quiet
+from tests.fuzz.cases import Case
+from tests.fuzz.comparison import check
 from tests.fuzz.graphs import Graph
 from tests.fuzz.operations import OPERATIONS
+from tests.fuzz.quietness import quiet
 
 TARGETS = ("onnxruntime", "web", "standard")
 RNG = np.random.default_rng(0)
