@@ -83,8 +83,9 @@ def export_onnx(
     ----------
     inputs
         Variables that become the inputs of the model, in order. A `Model` of pytensor-ml, or the
-        output of its layers, may stand here alone: its inputs are found, and it is exported as it
-        predicts, without dropout and with running statistics.
+        output of its layers, may stand here alone: its inputs are found, in the order of the
+        arguments of its operations, and it is exported as it predicts, without dropout and with
+        running statistics.
     outputs
         What the model computes: a variable, a list of them, a dict of them by the names that the
         outputs get, or a `Model`.
