@@ -10,7 +10,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.scan.op import Scan
 
-from tests.fuzz.implementation import NoReferenceError, as_meant, implementation
+from tests.fuzz.implementation import NoReferenceError, as_meant, check_states, implementation
 from tests.fuzz.loop_rounding import with_rounding
 from tests.fuzz.rounding import (
     LARGEST_DEVIATION,
@@ -140,6 +140,7 @@ class Evaluation:
         precision = min([self.precision[v] for v in node.inputs], default=len(PRECISIONS) - 1)
         for variable in outputs:
             self.precision[variable] = min(precision, _own_precision(variable))
+        check_states(node, [v[0] for v in inputs])
         in_float64 = self._in_float64(node)
         perform = implementation(node)
         results = [perform(*_copied(v[0] for v in inputs))]

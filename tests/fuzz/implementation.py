@@ -1,6 +1,6 @@
 """PyTensor's own Python implementations, and what stands in for those that are wrong."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,27 @@ def as_meant(node: Apply) -> Apply:
         return node
     meant = local_max_to_min.transform(None, node)
     return meant[0].owner if meant else node
+
+
+def check_states(node: Apply, values: Sequence[Any]) -> None:
+    """Refuse a loop whose first states are fewer than its steps look back.
+
+    PyTensor's steps then read memory that nothing has written.
+
+    Raises
+    ------
+    NoReferenceError
+        If there are too few.
+    """
+    if not isinstance(node.op, Scan):
+        return
+    op, known = node.op, dict(zip(node.inputs, values, strict=True))
+    n_steps = int(values[0])
+    states = [*op.outer_mitsot(node.inputs), *op.outer_sitsot(node.inputs)]
+    taps = [*op.info.mit_sot_in_slices, *op.info.sit_sot_in_slices]
+    for state, slices in zip(states, taps, strict=True):
+        if len(known[state]) < n_steps - min(slices):
+            raise NoReferenceError("a loop begins with too few states")
 
 
 def implementation(node: Apply) -> Perform:

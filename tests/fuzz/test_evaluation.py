@@ -3,8 +3,10 @@
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+import pytest
 
 from tests.fuzz.evaluation import Evaluation
+from tests.fuzz.implementation import NoReferenceError
 from tests.fuzz.quietness import quiet
 
 
@@ -99,3 +101,13 @@ def test_a_cumulative_sum_of_narrow_integers_is_wide():
     result = pt.cumsum(x)
     found = evaluated({x: np.ones(3, dtype=bool)}, result).value(result)
     np.testing.assert_array_equal(found, np.array([1, 2, 3]), strict=True)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_loop_that_reads_memory_as_it_was_is_no_reference(rows):
+    x = pt.vector("x")
+    state = {"initial": x[:2], "taps": [-2, -1]}
+    y = pytensor.scan(lambda a, b: a + b, n_steps=3, outputs_info=[state], return_updates=False)
+    np.testing.assert_array_equal(evaluated({x: np.ones(2)}, y).value(y), [2, 3, 5])
+    with pytest.raises(NoReferenceError):
+        evaluated({x: np.ones(rows)}, y)
