@@ -92,6 +92,24 @@ def test_float32_gradients_of_common_losses(name):
     check(of_gradients(LOSSES[name], "float32"), rtol=2e-5)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=getattr(pytest.mark, "slow" if n in COMMON else "compiled"))
+        for n in LOSSES
+    ],
+)
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-10), ("float32", 2e-5)])
+def test_gradients_are_those_of_numba_itself(name, dtype, rtol):
+    """The reference of the other tests leaves Numba's compiler out."""
+    inputs, outputs, values = of_gradients(LOSSES[name], dtype)
+    roundings = [rounding for _, rounding in values_and_rounding(inputs, outputs, values)]
+    expected = pytensor.function(inputs, outputs, mode="NUMBA")(*values)
+    found = pytensor.function(inputs, outputs, mode="ONNX")(*values)
+    for a, b, rounding in zip(found, expected, roundings, strict=True):
+        assert_as_finite(a, b, rounding, rtol=rtol)
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(
     "name", [n if n in COMMON[:2] else pytest.param(n, marks=pytest.mark.slow) for n in LOSSES]
