@@ -59,3 +59,13 @@ def test_a_product_with_another_use_stays_a_matrix():
     column = x @ v[:, None]
     program = compare_onnx_and_py([x, v], [column, column[:, 0] * 2], [MATRIX, VECTOR])
     assert op_types(program).count("MatMul") == 1
+
+
+def test_a_constant_vector_serves_all_its_products():
+    x, v = pt.matrix("x"), pt.vector("v")
+    weights = pt.constant(VECTOR)
+    program = compare_onnx_and_py(
+        [x, v], [x @ weights, pt.dot(weights, v), pt.dot(v, weights)], [MATRIX, VECTOR]
+    )
+    constants = [value.const_value for value in program.model.graph.initializers.values()]
+    assert sum(c.numpy().tobytes() == VECTOR.tobytes() for c in constants) <= 2

@@ -5,6 +5,7 @@ from hashlib import sha256
 
 import numpy as np
 import onnx
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
@@ -108,7 +109,8 @@ def test_operations_of_every_opset_and_target(opset, target):
     options = {"opset_version": opset, "target": target}
     for position, operation in enumerate(OPERATIONS):
         graph = Graph()
-        with quiet():
+        # As outside of these tests: PyTensor has rewrites that fail on float16.
+        with quiet(), pytensor.config.change_flags(on_opt_error="warn"):
             for draw in range(3):
                 graph.apply(operation, sha256(f"{opset} {position} {draw}".encode()).digest())
             outputs = [t for t in graph.terms if t.variable.owner is not None]

@@ -18,7 +18,7 @@ from pytensor_onnx.passes.rewriting import (
     reshape_constant,
     sole_producer,
 )
-from pytensor_onnx.scope import ModelScope
+from pytensor_onnx.scope import ModelScope, content_key
 
 
 def vector_products(model: ir.Model, scope: ModelScope) -> int:
@@ -72,8 +72,10 @@ def _flat(builder: Builder, vector: ir.Value) -> ir.Value:
     """Return a vector, of a constant that is a matrix still."""
     if vector.const_value is None or len(dims_of(vector) or ()) == 1:
         return vector
-    if len(vector.uses()) > 1:
-        return builder.constant(vector.const_value.numpy().ravel())
+    array = vector.const_value.numpy()
+    is_stored = ((array.size,), content_key(array)) in builder.scope.initializers
+    if is_stored or len(vector.uses()) > 1:
+        return builder.constant(array.ravel())
     reshape_constant(vector, [vector.const_value.size], builder.scope)
     return vector
 
