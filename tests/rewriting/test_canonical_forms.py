@@ -22,6 +22,7 @@ LAYERS = {
     "quotient": lambda h: h / pt.cosh(h),
     "factor of a sum": lambda h: h + h * pt.exp(-h * h),
     "negative": lambda h: pt.sin(h) + (-1.0) * h,
+    "divisor": lambda h: (pt.sin(h) / pt.cosh(h) + pt.tanh(h) + abs(h) + pt.sqr(h)) * pt.cosh(h),
 }
 
 
