@@ -74,7 +74,10 @@ class Case:
             if static is None and size not in kept
         }
         if self.resized == "empty":
-            sizes = dict.fromkeys([size for size in sizes if size][:1], 0)
+            # A size that is fixed elsewhere would no longer fit it.
+            known = {size for t in leaves if t not in self.graph.inputs for size in t.shape}
+            known |= {size for t in self.graph.inputs for size in t.static}
+            sizes = dict.fromkeys([size for size in sizes if size and size not in known][:1], 0)
         values = []
         for term in self.graph.inputs:
             shape = [

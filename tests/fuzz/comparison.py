@@ -191,14 +191,21 @@ class _Reference:
         def call() -> list[Any]:
             for term in self.case.graph.shared:
                 term.variable.set_value(term.value)
+            # PyTensor's functions refuse results that are wider than their types say.
+            typed = [
+                t for t, dtype in zip(self.terms, self.dtypes, strict=True) if t.dtype == dtype
+            ]
             function = pytensor.function(
                 [t.variable for t in self.case.graph.inputs],
-                clone_replace([t.variable for t in self.terms], constants),
+                clone_replace([t.variable for t in typed], constants),
                 mode=mode,
                 on_unused_input="ignore",
             )
             with np.errstate(all="ignore"):
-                return function(*self.values)
+                results = dict(zip(typed, function(*self.values), strict=True))
+            return [
+                results[t] if t in results else self.written[i] for i, t in enumerate(self.terms)
+            ]
 
         return _outcome(call)
 

@@ -121,3 +121,17 @@ def test_what_pytensor_cannot_compile_is_no_failure_to_repeat():
             "return_updates=False)"
         )
     assert not graph.failing
+
+
+def test_a_result_that_is_wider_than_its_type_hides_no_other():
+    graph = Graph()
+    graph.add_leaf("v0", "pt.tensor('v0', shape=(None,))", np.array([np.nan]))
+    graph.add_leaf("v1", "pt.tensor('v1', dtype='bool', shape=(None,))", np.ones(2, bool))
+    with quiet():
+        assert graph.add("v0 * 0")
+        assert graph.add("called(lambda v1: pt.cumsum(v1), v1)")
+        case = Case(graph, [*graph.terms[-1:], *graph.ends], [])
+        both = _Reference(case, [t.value for t in graph.inputs])
+        both.compare(lambda *_: [np.zeros(1), np.array([1, 2])], "")
+        with pytest.raises(Disagreement):
+            both.compare(lambda *_: [np.zeros(1), np.array([True, True])], "")
