@@ -107,7 +107,7 @@ def softmax_gradient(n: Size) -> Graph:
     return [x], pt.grad((pt.special.softmax(x, axis=-1) ** 2).sum(), x)
 
 
-@graph("Softmax ReduceSum Mul Mul Neg Sub")
+@graph("Softmax ReduceSum Mul Mul Add Neg")
 def cross_entropy_gradient(n: Size) -> Graph:
     x, y = tensor("x", n, 6), tensor("y", n, 6)
     return [x, y], pt.grad(-(y * pt.special.log_softmax(x, axis=-1)).sum(), x)

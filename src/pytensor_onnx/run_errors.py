@@ -85,6 +85,8 @@ def _size(groups: Mapping[str, str]) -> str:
     return str(int(groups["last"]) + 1)
 
 
+_BROADCAST = "operands cannot be broadcast together: one axis has the sizes {first} and {second}"
+
 MEANINGS = (
     Meaning(
         r"indices element out of data bounds, idx=(?P<index>-?\d+) .*\[-?\d+,(?P<last>-?\d+)\]",
@@ -107,7 +109,12 @@ MEANINGS = (
     Meaning(
         r"by a dimension other than 1\. (?P<first>\d+) by (?P<second>\d+)",
         RunValueError,
-        "operands cannot be broadcast together: one axis has the sizes {first} and {second}",
+        _BROADCAST,
+    ),
+    Meaning(
+        r"Can broadcast (?P<first>0) by 0 or 1\. (?P<second>\d+) is invalid",
+        RunValueError,
+        _BROADCAST,
     ),
     Meaning(
         "invalid expand shape",

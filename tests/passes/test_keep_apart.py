@@ -4,10 +4,11 @@ The graphs are near the patterns in `tests/targets/test_optimizer.py` that chang
 """
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import nn
+from pytensor_onnx import export_onnx, nn
 from tests.conftest import called, compare_onnx_and_py, op_types
 from tests.levels import assert_same_at_every_level
 
@@ -86,3 +87,10 @@ def test_whole_quotients_of_one_are_factors(dtype):
     quotients = [(1 // i) * j, j * (1 // (i + 1)), called(lambda i, j: (1 // i) * j, i, j)]
     program = compare_onnx_and_py([i, j], quotients, list(feeds.values()))
     assert_same_at_every_level(program.proto, feeds, program(*feeds.values()))
+
+
+def test_defaults_of_inputs_are_no_constants():
+    total = pytensor.shared(1.5, name="total")
+    x = pt.vector("x")
+    program = export_onnx([x], x * pt.sqrt(total), updates={total: total + 1}, verify=False)
+    assert sorted(op_types(program)) == ["Add", "Mul", "Sqrt"]

@@ -67,7 +67,9 @@ class Inlined:
         nodes = [node for owner in self.owners for node in owner.all_nodes()]
         values = {v for node in nodes for v in (*node.inputs, *node.outputs) if v is not None}
         folded: set[ir.Value] = set()
-        waiting = [v for v in values if v.const_value is not None or _is_size(v)]
+        # The default of an input is no constant: a caller may give another value.
+        constants = {v for v in values if v.const_value is not None and not v.is_graph_input()}
+        waiting = [*constants, *(v for v in values if _is_size(v) and v not in constants)]
         while waiting:
             folded.update(new := _reached(waiting.pop(), self._after))
             for node in {user for v in new for user in v.consumers()} - self._calls:

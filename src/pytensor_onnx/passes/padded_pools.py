@@ -20,7 +20,10 @@ def padded_pool_form(node: ir.Node, inlined: Inlined) -> Form | None:
 def _may_move(value: ir.Value, inlined: Inlined) -> bool:
     """Return whether a Pad makes a value for one node only, in place of which it may be moved."""
     node = value.producer()
-    return node is not None and node.op_type == "Pad" and len(inlined.users(value)) == 1
+    if node is None or node.op_type != "Pad" or len(inlined.users(value)) > 1:
+        return False
+    mode = node.attributes.get("mode")
+    return mode is None or mode.as_string() == "constant"
 
 
 def _pool_apart(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
