@@ -4,11 +4,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from hypothesis import strategies as st
 from pytensor.compile.mode import Mode
 from pytensor.scan.op import Scan
 from pytensor.scan.utils import until
 
 from tests.conftest import compare_onnx_and_py, op_types
+from tests.properties import holds_for
 
 READS = [slice(-2, None), slice(1, None), slice(1, 2), slice(None, None, -1), 0, 1]
 LOOPS = {
@@ -101,3 +103,65 @@ def test_no_more_steps_are_made_than_are_read():
     f = pytensor.function([x], [steps[:2], steps[:-3]], mode="ONNX")
     (loop,) = (node for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Scan))
     assert loop.inputs[0].data == 2
+
+
+ENDLESS = {
+    "state": lambda x: [
+        pytensor.scan(lambda e, y: e + y, [x], [pt.zeros(())], return_updates=False)
+    ],
+    "map": lambda x: [pytensor.scan(lambda e: pt.stack([e, -e]), [x], return_updates=False)],
+    "all kinds": lambda x: pytensor.scan(
+        lambda e, y, a, b: (e + y, a - b + e, y * b),
+        [x],
+        [pt.ones(2), {"initial": pt.ones((2, 2)), "taps": [-2, -1]}, None],
+        return_updates=False,
+    ),
+}
+EVERY_LOOP = ENDLESS | {
+    f"{k} with a condition": lambda x, f=f: [f(x, 2.0)] for k, f in LOOPS.items()
+}
+bounds = st.none() | st.integers(-5, 5)
+slices = st.builds(slice, bounds, bounds, st.sampled_from([None, 1, 2, -1])) | bounds.map(
+    lambda bound: slice(bound, bound)
+)
+
+
+@pytest.mark.parametrize("length", [3, None])
+@pytest.mark.parametrize("kind", EVERY_LOOP)
+def test_a_slice_without_steps_is_empty(kind, length):
+    x = pt.vector("x", shape=(length,))
+    for index in (
+        slice(1, 1),
+        slice(2, 2),
+        slice(3, 3),
+        slice(-1, -1),
+        slice(3, 1),
+        slice(1, 2, -1),
+    ):
+        empty = [rows[index] for rows in EVERY_LOOP[kind](x)]
+        for found in pytensor.function([x], empty, mode="ONNX")([1.0, 2.0, 3.0]):
+            assert len(found) == 0
+
+
+@holds_for(
+    kind=st.sampled_from(list(EVERY_LOOP)),
+    length=st.integers(1, 4),
+    is_static=st.booleans(),
+    are_inputs=st.booleans(),
+    reads=st.lists(st.tuples(st.integers(0, 2), slices), min_size=1, max_size=3),
+)
+def test_any_slices_of_the_steps(kind, length, is_static, are_inputs, reads):
+    x = pt.vector("x", shape=(length if is_static else None,))
+    steps = EVERY_LOOP[kind](x)
+    value = np.arange(length) + 0.5
+    expected = pytensor.function([x], steps, mode=Mode("py", None))(value)
+    inputs, given, results = [x], [value], []
+    for i, index in reads:
+        start, stop = index.start, index.stop
+        if are_inputs and start is not None:
+            start = pt.lscalar()
+            inputs, given = [*inputs, start], [*given, index.start]
+        results.append(steps[i % len(steps)][start : stop : index.step])
+    found = pytensor.function(inputs, results, mode="ONNX")(*given)
+    for rows, (i, index) in zip(found, reads, strict=True):
+        np.testing.assert_allclose(rows, expected[i % len(steps)][index], rtol=1e-12, strict=True)

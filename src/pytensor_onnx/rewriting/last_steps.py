@@ -10,26 +10,63 @@ from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
 
 @node_rewriter([Subtensor])
-def take_all_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Replace ``rows[-k:]`` by ``rows`` where a loop is known to make at most k of them.
+def slice_within_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace ``rows[-9:9]`` by ``rows`` where a loop makes seven of them, ``rows[2:2]`` by none.
 
-    PyTensor would have the loop keep k rows: those that no step computes are not initialised.
+    PyTensor would have the loop keep as many rows as a bound says: one for ``rows[2:2]``, and rows
+    that no step computes, which are not initialised.
     """
     rows, *inputs = node.inputs
     loop = rows.owner
-    if loop is None or not isinstance(loop.op, Scan) or not isinstance(loop.inputs[0], Constant):
-        return None
-    if rows not in loop.op.outer_nitsot_outs(loop.outputs):
+    if loop is None or not isinstance(loop.op, Scan):
         return None
     first, *rest = indices_from_subtensor(inputs, node.op.idx_list)
-    start = first.start if isinstance(first, slice) else None
-    if not isinstance(start, Constant) or first.stop is not None or first.step is not None:
+    bounds = _constant_bounds(first)
+    if bounds is None:
         return None
-    if not -int(start.data) >= int(loop.inputs[0].data):
+    within = _within(bounds, _number_of_rows(loop, rows))
+    if within == bounds:
         return None
-    result = rows[(slice(None), *rest)]
+    result = rows[(within, *rest)]
     copy_stack_trace(node.outputs[0], result)
     return [result]
+
+
+def _constant_bounds(index: slice | Variable) -> slice | None:
+    """Return a slice of numbers, None where an index is no slice or a bound is not known."""
+    if not isinstance(index, slice):
+        return None
+    bounds = (index.start, index.stop, index.step)
+    if not all(b is None or isinstance(b, Constant) for b in bounds):
+        return None
+    return slice(*(None if b is None else int(b.data) for b in bounds))
+
+
+def _number_of_rows(loop: Apply, rows: Variable) -> int | None:
+    """Return how many rows an output of a loop has, None where that is not known."""
+    op, n_steps = loop.op, loop.inputs[0]
+    if op.info.as_while or not isinstance(n_steps, Constant):
+        return None
+    if rows in op.outer_nitsot_outs(loop.outputs):
+        return int(n_steps.data)
+    return rows.type.shape[0]
+
+
+def _within(bounds: slice, length: int | None) -> slice:
+    """Return a slice of the same elements whose bounds no number of elements cuts off."""
+    start, stop, step = bounds.start, bounds.stop, bounds.step
+    if length is None:
+        has_signs = None not in (start, stop) and (start < 0) == (stop < 0)
+        is_empty = has_signs and (stop <= start if step is None or step > 0 else start <= stop)
+        return slice(None, 0, None) if is_empty else bounds
+    if not range(*bounds.indices(length)):
+        return slice(None, 0, None)
+    lowest, highest = -length, length - 1
+    if step is not None and step < 0:
+        start = None if start is not None and start >= highest else start
+        return slice(start, None if stop is not None and stop < lowest else stop, step)
+    start = None if start is not None and start <= lowest else start
+    return slice(start, None if stop is not None and stop > highest else stop, step)
 
 
 Replacements = dict[Variable | str, Variable | list[Apply]]
@@ -103,5 +140,5 @@ for _rewrite, _position in ((make_what_is_read, 1.611), (keep_what_is_read, 1.61
         position=_position,
     )
 optdb["canonicalize"].register(
-    take_all_steps.__name__, take_all_steps, "onnx", use_db_name_as_tag=False
+    slice_within_steps.__name__, slice_within_steps, "onnx", use_db_name_as_tag=False
 )
