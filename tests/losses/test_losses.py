@@ -81,7 +81,7 @@ def test_gradients_are_finite_where_they_are_in_numba(name):
     check(of_gradients(LOSSES[name], "float64"))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", [n for n in LOSSES if n not in COMMON])
 def test_float32_gradients(name):
     check(of_gradients(LOSSES[name], "float32"), rtol=2e-5)
@@ -95,7 +95,7 @@ def test_float32_gradients_of_common_losses(name):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(n, marks=getattr(pytest.mark, "slow" if n in COMMON else "compiled"))
+        pytest.param(n, marks=getattr(pytest.mark, "sweep" if n in COMMON else "compiled"))
         for n in LOSSES
     ],
 )
@@ -112,14 +112,14 @@ def test_gradients_are_those_of_numba_itself(name, dtype, rtol):
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(
-    "name", [n if n in COMMON[:2] else pytest.param(n, marks=pytest.mark.slow) for n in LOSSES]
+    "name", [n if n in COMMON[:2] else pytest.param(n, marks=pytest.mark.sweep) for n in LOSSES]
 )
 def test_gradients_of_objectives(name, objective):
     check(of_objective(LOSSES[name], "float64", OBJECTIVES[objective]))
 
 
 @pytest.mark.parametrize(
-    "name", [n if n in COMMON else pytest.param(n, marks=pytest.mark.slow) for n in LOSSES]
+    "name", [n if n in COMMON else pytest.param(n, marks=pytest.mark.sweep) for n in LOSSES]
 )
 def test_gradients_of_layers(name):
     check(of_layer(LOSSES[name], "float64"))
@@ -128,7 +128,7 @@ def test_gradients_of_layers(name):
 @pytest.mark.parametrize(
     "name",
     [
-        n if n in COMMON else pytest.param(n, marks=pytest.mark.slow)
+        n if n in COMMON else pytest.param(n, marks=pytest.mark.sweep)
         for n in LOSSES
         # PyTensor's rewrites make -5.5 of a sum of gradients that is zero.
         if n != "perplexity"

@@ -88,7 +88,7 @@ def test_networks_of_every_opset(opset):
     assert_follows_schemas(program)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("opset", range(18, 27))
 def test_networks_of_every_opset_and_target_in_every_dtype(opset, target):
@@ -102,7 +102,7 @@ def test_networks_of_every_opset_and_target_in_every_dtype(opset, target):
             compare_onnx_and_py([x], network(x), [value], atol=tolerance, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("opset", range(18, 27))
 def test_operations_of_every_opset_and_target(opset, target):
