@@ -24,7 +24,7 @@ def test_random_graphs_agree_with_pytensor():
     assert_none_fails(FEW, "--seed", "0")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(1, 1 + MANY // CHUNK))
 def test_many_random_graphs_agree_with_pytensor(seed):
     first = int(os.environ.get("FUZZ_SEED", "0")) * 1000
