@@ -345,7 +345,7 @@ class Builder:
         """Emit a Loop; the body takes step, condition and state and returns condition and state.
 
         Outputs of the body beyond the state are stacked along a new first axis. Without a condition
-        the first step runs; the standard ignores what a body returns where the input is left out.
+        the first step runs; where the input is left out, the standard ignores the body's condition.
         """
         n_state = len(state)
         condition = self.constant(np.True_) if condition is None else condition

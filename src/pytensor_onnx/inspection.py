@@ -1,4 +1,4 @@
-"""What an ONNX file holds, without running it."""
+"""The contents of an ONNX file, read without running it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What an ONNX file holds.
+    """Contents of an ONNX file.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Inspection:
 
 
 def inspect_file(file: Path) -> Inspection:
-    """Return what an ONNX file holds.
+    """Return the contents of an ONNX file.
 
     Raises
     ------

@@ -297,7 +297,7 @@ def rewritten_inner_graph(op: OpFromGraph) -> FunctionGraph:
 
 
 def _accept_in_config(name: str) -> None:
-    """Let `pytensor.config.mode` take the name of a mode, of which PyTensor lists its own only."""
+    """Add the name of a mode to the values that `pytensor.config.mode` takes."""
     parameter = pytensor.config._config_var_dict["mode"]
     accept = parameter._apply
     parameter._apply = lambda value: value if value == name else accept(value)

@@ -376,7 +376,7 @@ def check_that(
     """Return a value if all conditions hold, else fail in a node that carries a message.
 
     ONNX has no operator that raises. The branch for a failed check gathers past the end of an
-    array, which every runtime refuses; the node's metadata say what was violated. Conditions
+    array, which every runtime refuses; the node's metadata name the failed check. Conditions
     that are known to hold leave no node.
 
     Parameters

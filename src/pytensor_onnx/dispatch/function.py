@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -127,7 +127,7 @@ class _Case:
     keywords: Mapping[str, Any]
     operand_dtypes: tuple[str, ...]
     dtypes: Sequence[str]
-    ranks: tuple[int, ...] | None = field(default=None)
+    ranks: tuple[int, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -135,8 +135,12 @@ class _Case:
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
-        keywords = ((k, _hashable(v)) for k, v in self.keywords.items())
-        return self.definition, self.operand_dtypes, self.ranks, *keywords
+        return self.definition, self.operand_dtypes, self.ranks, self.hashable_keywords
+
+    @property
+    def hashable_keywords(self) -> tuple[tuple[str, Hashable], ...]:
+        """The attributes and sizes, as part of an identity."""
+        return tuple((k, _hashable(v)) for k, v in self.keywords.items())
 
     @property
     def variant(self) -> str:
@@ -158,8 +162,7 @@ class _Case:
         """Return whether elementwise operations are all that the expression uses."""
         if not self.definition.is_elementwise:
             return False
-        keywords = tuple((k, _hashable(v)) for k, v in self.keywords.items())
-        return _is_elementwise(self.definition, self.operand_dtypes, keywords)
+        return _is_elementwise(self.definition, self.operand_dtypes, self.hashable_keywords)
 
     def operands(self) -> list[TensorVariable]:
         """Return symbols for the operands; only sizes that the expression asks for are known."""

@@ -19,7 +19,7 @@ def lower_scalar_loop(
     op: ScalarLoop, node: Apply, onnx: Builder, n_steps: ir.Value, *inputs: ir.Value
 ) -> list[ir.Value]:
     """Step all elements together until the last is done; those done before keep their values."""
-    # An Elemwise takes operands of other dtypes than those that the loop was made for.
+    # The operands of an Elemwise may have other dtypes than the inputs of the loop.
     wanted = [variable.type.dtype for variable in op.fgraph.inputs]
     inputs = tuple(onnx.cast(x, dtype) for x, dtype in zip(inputs, wanted, strict=True))
     n_states = len(op.outputs) - op.is_while

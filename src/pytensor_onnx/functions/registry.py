@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pytensor.graph.op import Op
@@ -42,11 +43,11 @@ class Definition:
         """Whether the expression is one of numbers, for operands of any shape."""
         return self.inputs is None
 
-    @property
-    def keywords(self) -> list[str]:
+    @cached_property
+    def keywords(self) -> tuple[str, ...]:
         """Names of the attributes and of the sizes that the expression depends on."""
         parameters = inspect.signature(self.expression).parameters.values()
-        return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
     @property
     def location(self) -> str:

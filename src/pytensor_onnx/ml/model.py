@@ -102,7 +102,7 @@ def warn_of_training(outputs: Variable | Sequence[Variable]) -> None:
 
 
 def _data_inputs(outputs: Variable | Sequence[Variable]) -> list[Variable]:
-    """Return what a graph is computed from, in the order of the arguments of its operations."""
+    """Return the inputs of a graph, in the order of the arguments of its operations."""
     found: dict[Variable, None] = {}
     waiting = _as_list(outputs)[::-1]
     while waiting:
