@@ -1,8 +1,10 @@
 """PyTensor's modes side by side: what one call takes, and what it takes to get the first result."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +14,9 @@ import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace
 
 from benchmarks.timing import Table, interleaved
+
+sys.path.append(str(Path(__file__).parents[1] / "examples"))
+import numba_networks  # noqa: F401  (mode NUMBA's functions for convolutions and pools)
 
 PACKAGES = {"ONNX": "onnxruntime", "NUMBA": "numba", "JAX": "jax"}
 """The modes, and what each needs."""

@@ -16,6 +16,7 @@ from benchmarks import (
     gpt2,
     loops,
     resnet18,
+    special,
     yolo11n,
 )
 from benchmarks.timing import environment
@@ -44,6 +45,7 @@ def main() -> None:
         first_result.measure,
         export_scaling.measure,
         loops.measure,
+        special.measure,
         yolo11n.measure,
         cnn.measure,
         partial(resnet18.measure, torch=torch),

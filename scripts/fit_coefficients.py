@@ -201,23 +201,24 @@ def table(name: str, rows: dict[str, list[mp.mpf]]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def main() -> None:
-    parts = [HEADER]
-    for fit in FITS:
+def write(fits: list[Fit], target: Path, header: str) -> None:
+    """Fit all functions, print the errors, and write the tables to a module."""
+    parts = [header]
+    for fit in fits:
         tops, bottoms, errors = {}, {}, []
         for dtype, degrees in fit.degrees.items():
             tops[dtype], bottoms[dtype] = interpolate(fit.function, *fit.intervals[dtype], *degrees)
             error = largest_error(fit, dtype, tops[dtype], bottoms[dtype])
             errors.append(f"2^{float(mp.log(error, 2)):.1f} in {dtype}")
-        print(fit.name, ", ".join(errors))
+        print(fit.name, ", ".join(errors), flush=True)
         parts.append(f"# {fit.says}:\n# {', '.join(errors)}.")
         if any(bottom for _, bottom in fit.degrees.values()):
             parts.append(table(f"{fit.name}_TOP", tops))
             parts.append(table(f"{fit.name}_BOTTOM", bottoms))
         else:
             parts.append(table(fit.name, tops))
-    TARGET.write_text("\n".join(parts) + "\n")
+    target.write_text("\n".join(parts) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    write(FITS, TARGET, HEADER)

@@ -28,7 +28,16 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 TESTS = tuple(
     f"tests/{name}"
-    for name in ("dispatch", "functions", "rewriting", "nn", "ml", "test_xtensor.py")
+    for name in (
+        "dispatch",
+        "encodings",
+        "functions",
+        "rewriting",
+        "nn",
+        "ops",
+        "ml",
+        "test_xtensor.py",
+    )
 )
 PACKAGES = ("pytensor", "pytensor_onnx")
 RECORDING = "PYTENSOR_ONNX_COVERAGE"
@@ -47,7 +56,7 @@ EXCLUDED = {
             *("BaseBlockDiagonal", "BaseBLAS", "GemmRelated", "XOp", "XTypeCastOp", "COp"),
             *("ExternalCOp", "OpenMPOp", "_NoPythonOp", "_NoPythonCOp", "Stack"),
             *("ScipyWrapperOp", "ScipyScalarWrapperOp", "ScipyVectorWrapperOp", "NetworkOp"),
-            *("Pool", "GlobalPool", "Convolution", "KeepsShape", "Draw"),
+            *("Pool", "GlobalPool", "Convolution", "KeepsShape", "Draw", "_Between"),
             *("__ComparisonOpSparseDense", "__ComparisonOpSparseSparse"),
         ),
         BASE,
@@ -56,7 +65,7 @@ EXCLUDED = {
         (
             *("FusedElemwise", "BlockwiseWithCoreShape", "OpWithCoreShape", "CGemv", "JAXOp"),
             *("RandomVariableWithCoreShape", "ScalarCAReduce", "ScalarSubtensor"),
-            *("ScalarizedElemwise", "ScalarizedJoin", "Kernel"),
+            *("ScalarizedElemwise", "ScalarizedJoin"),
         ),
         INTERNAL,
     ),
@@ -136,7 +145,7 @@ def merge(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def make_table(recorded: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """Return the table, and the registered classes that no test compares."""
-    from pytensor_onnx.coverage import REWRITTEN, is_lowered, name_of, registered_ops
+    from pytensor_onnx.cli.coverage import REWRITTEN, is_lowered, name_of, registered_ops
 
     classes = {name_of(c): c for c in op_classes()}
     missing = sorted(
@@ -214,7 +223,7 @@ def finished(op_type: type, entry: dict[str, Any]) -> dict[str, Any]:
 
 def lowerings_of(recorded: list[str]) -> list[str]:
     """Return the lowerings that say most: what left a node, else that there was none to leave."""
-    from pytensor_onnx.coverage import REWRITTEN
+    from pytensor_onnx.cli.coverage import REWRITTEN
 
     nodes = [how for how in recorded if how not in (REWRITTEN, "no node")]
     return nodes or recorded
@@ -272,7 +281,7 @@ def write_json(content: dict[str, Any], path: Path) -> None:
 
 def page(content: dict[str, Any]) -> str:
     """Return the page of the docs."""
-    from pytensor_onnx.coverage import cells, row_of
+    from pytensor_onnx.cli.coverage import cells, row_of
 
     covered = content["covered"]
     lines = [

@@ -1,4 +1,4 @@
-"""What all tests share: the comparison of mode ONNX and of the exported file with PyTensor."""
+"""Shared test helpers: the comparison of mode ONNX and of the exported file with PyTensor."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

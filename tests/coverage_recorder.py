@@ -23,7 +23,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx import ONNXProgram
-from pytensor_onnx.coverage import REWRITTEN, name_of
+from pytensor_onnx.cli.coverage import REWRITTEN, name_of
 
 FOLDER = "PYTENSOR_ONNX_COVERAGE"
 WITHIN = "as the Op within, or a function of it"

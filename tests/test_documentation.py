@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")]
-SOURCES = [ROOT / "src/pytensor_onnx/demo.py"]
+SOURCES = [ROOT / "src/pytensor_onnx/cli/demo.py"]
 # The package is on no index: it is installed from a clone.
 KNOWN = {".", "'.[ml]'", "uv && uv run", "numpy onnxruntime"}
 

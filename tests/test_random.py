@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytensor.compile.mode import Mode
 
 from pytensor_onnx import ONNXLinker, export_function_onnx, export_onnx
-from pytensor_onnx.functions.random import reference
+from pytensor_onnx.ops import draw_reference as reference
 from pytensor_onnx.random import generator_of, state_of
 from tests.conftest import PY
 

@@ -13,7 +13,7 @@ from pytensor_ml.model import Model
 from pytensor_ml.optim import adam
 
 from pytensor_onnx import export_onnx, export_training_step
-from pytensor_onnx.demo import load_digits
+from pytensor_onnx.cli.demo import load_digits
 
 
 def build_cnn():

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from numba.core import config, event
+
+sys.path.append(str(Path(__file__).parents[1]))
+import numba_networks  # noqa: F401  (functions for convolutions and pools)
 
 CALLER = "native_lowering [numba_funcified_fgraph]"
 

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pytensor_onnx._version import __version__
-from pytensor_onnx.linker import ONNXLinker
+from pytensor_onnx.running.linker import ONNXLinker
 
 if TYPE_CHECKING:
     from pytensor_onnx.dispatch import onnx_funcify
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
         UnsupportedTypeError,
         VerificationError,
     )
-    from pytensor_onnx.export import (
+    from pytensor_onnx.exporting.export import (
         compile_onnx,
         export_function_onnx,
         export_onnx,
         export_value_and_grad,
     )
+    from pytensor_onnx.exporting.program import ONNXProgram
+    from pytensor_onnx.exporting.training import export_training_step
     from pytensor_onnx.functions.registry import define
-    from pytensor_onnx.program import ONNXProgram
     from pytensor_onnx.rewriting import register_onnx
-    from pytensor_onnx.session import SessionOptions
-    from pytensor_onnx.training import export_training_step
+    from pytensor_onnx.running.session import SessionOptions
 
 _MODULES = {
     "onnx_funcify": "dispatch",
@@ -40,15 +40,15 @@ _MODULES = {
     "UnsupportedOpError": "errors",
     "UnsupportedTypeError": "errors",
     "VerificationError": "errors",
-    "compile_onnx": "export",
-    "export_function_onnx": "export",
-    "export_onnx": "export",
-    "export_value_and_grad": "export",
+    "compile_onnx": "exporting.export",
+    "export_function_onnx": "exporting.export",
+    "export_onnx": "exporting.export",
+    "export_value_and_grad": "exporting.export",
     "define": "functions.registry",
-    "ONNXProgram": "program",
+    "ONNXProgram": "exporting.program",
     "register_onnx": "rewriting",
-    "SessionOptions": "session",
-    "export_training_step": "training",
+    "SessionOptions": "running.session",
+    "export_training_step": "exporting.training",
 }
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""From a rewritten PyTensor graph to an onnx_ir model: inputs, nodes, outputs, names, metadata."""
+"""Convert a PyTensor graph to an onnx_ir model: inputs, nodes, outputs, names, metadata."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,15 +11,21 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx._version import __version__
-from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
-from pytensor_onnx.dims import sizes_in
-from pytensor_onnx.dispatch.basic import GraphConverter, check_type
-from pytensor_onnx.dynamic_axes import NamedAxes, check_names, name_output_dims, names_by_axis
+from pytensor_onnx.dispatch.graphs import GraphConverter
+from pytensor_onnx.dispatch.types import check_type
+from pytensor_onnx.dynamic_axes import (
+    NamedAxes,
+    check_names,
+    name_output_dims,
+    names_by_axis,
+)
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
-from pytensor_onnx.failures import is_check
-from pytensor_onnx.inference import Dim, dims_of, output_dims
+from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
+from pytensor_onnx.graph.checks import drop_checks_of_inputs
+from pytensor_onnx.graph.dim_names import infer_and_name_dims
+from pytensor_onnx.graph.dims import Dim, dims_of
+from pytensor_onnx.graph.scope import ModelScope, content_key, live_nodes, name_values
 from pytensor_onnx.named_dims import dim_names as dim_names_of
-from pytensor_onnx.scope import ModelScope, content_key, live_nodes, name_values
 from pytensor_onnx.user_code import user_line
 
 IR_VERSION = 10
@@ -28,7 +34,7 @@ MIN_OPSET, MAX_OPSET = 18, 26
 
 @dataclass
 class Converted:
-    """A model and what is known of it beyond the file.
+    """A model, with the information about it that is not in the file.
 
     Attributes
     ----------
@@ -133,7 +139,7 @@ def convert(
     name_output_dims(list(zip(result_names, outputs, strict=True)), axes, scope)
     if dim_names:
         _keep_names_of_outputs(fgraph, outputs, scope)
-    _name_dims(graph, scope)
+    infer_and_name_dims(graph, scope)
     functions = [local.function for local in scope.functions.values()]
     if functions:
         graph.opset_imports[FUNCTION_DOMAIN] = 1
@@ -208,7 +214,7 @@ def _make_inputs(
 
 
 def _names_of_dims(inputs: Sequence[Variable], scope: ModelScope) -> list[dict[int, str]]:
-    """Return the names of the dimensions of each input; those of one name have one size."""
+    """Return the names of the dimensions of each input; equal names mean equal sizes."""
     sizes: dict[str, set[int]] = {}
     names = [dict(enumerate(dim_names_of(variable))) for variable in inputs]
     for variable, named in zip(inputs, names, strict=True):
@@ -237,21 +243,8 @@ def _input_dims(
 
 
 def _drop_checks_of_inputs(converter: GraphConverter, inputs: Sequence[ir.Value]) -> None:
-    """Drop checks that two sizes of inputs are equal where other nodes require the same.
-
-    The inputs then name the sizes alike, and every call compares sizes of one name.
-    """
-    scope = converter.onnx.scope
-    given = {dim for value in inputs for dim in dims_of(value) or () if isinstance(dim, str)}
-    kept: dict[ir.Value, ir.Value] = {}
-    for node in converter.onnx.nodes:
-        checked = _checked_sizes(node)
-        if checked <= given and len({scope.canonical_dim(dim) for dim in checked}) == 1:
-            (copy,) = node.attributes["then_branch"].as_graph()
-            value = copy.inputs[0]
-            assert value is not None
-            kept[node.outputs[0]] = value
-            ir.convenience.replace_all_uses_with(node.outputs[0], value)
+    """Drop checks of equal sizes of inputs, and use the checked values instead."""
+    kept = drop_checks_of_inputs(converter.onnx, inputs)
     if kept:
         for variable, value in converter.values.items():
             converter.values[variable] = _followed(value, kept)
@@ -263,24 +256,10 @@ def _followed(value: Any, replaced: Mapping[ir.Value, ir.Value]) -> Any:
     return value
 
 
-def _checked_sizes(node: ir.Node) -> set[Dim]:
-    """Return the two dimensions that a node checks to be equal, none where it does not."""
-    if node.op_type != "If" or node.domain or node.inputs[0] is None:
-        return set()
-    failed = node.attributes["else_branch"].as_graph()
-    condition = node.inputs[0].producer()
-    if condition is None or condition.op_type != "Equal":
-        return set()
-    if not any(map(is_check, failed)):
-        return set()
-    sizes = [sizes_in(value) for value in condition.inputs]
-    return {dim for known in sizes if known is not None and len(known) == 1 for dim in known}
-
-
 def _make_outputs(
     fgraph: FunctionGraph, converter: GraphConverter, names: Sequence[str]
 ) -> list[ir.Value]:
-    """Return one value of its own for each output, under the name wanted."""
+    """Return a separate value for each output, with the wanted name."""
     onnx = converter.onnx
     onnx.provenance = {}
     outputs: list[ir.Value] = []
@@ -303,36 +282,15 @@ def _make_outputs(
 def _keep_names_of_outputs(
     fgraph: FunctionGraph, outputs: Sequence[ir.Value], scope: ModelScope
 ) -> None:
-    """Name the dimensions of outputs as PyTensor does, where no input names them."""
+    """Name the dimensions of outputs as PyTensor does, unless inputs name them."""
     for variable, value in zip(fgraph.outputs, outputs, strict=True):
         for wanted, dim in zip(dim_names_of(variable), dims_of(value) or (), strict=False):
             if not scope.is_named_well(dim):
-                name = scope.dim_names.unique(wanted)
+                is_free = wanted not in scope.dim_names
+                name = wanted if is_free else scope.dim_names.unique(wanted)
                 scope.name_dim(name, rank=1)
                 scope.equate_dims(name, dim)
 
 
 def _used_initializers(scope: ModelScope) -> list[ir.Value]:
     return [value for value in scope.initializers.values() if any(True for _ in value.uses())]
-
-
-def _name_dims(graph: ir.Graph, scope: ModelScope) -> None:
-    """Name the dimensions of all values, now that all equalities between them are known."""
-    for value in graph.inputs:
-        scope.name_dims(value)
-    for node in graph.all_nodes():
-        _infer_unknown_dims(node)
-        for value in node.outputs:
-            scope.name_dims(value)
-
-
-def _infer_unknown_dims(node: ir.Node) -> None:
-    """Infer the dimensions of the first output again, from inputs whose dimensions have names."""
-    value = node.outputs[0]
-    own = dims_of(value)
-    if own is None or None not in own or node.domain:
-        return
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
-    dims = output_dims(node.op_type, node.inputs, attributes)
-    if dims is not None and len(dims) == len(own):
-        value.shape = ir.Shape([d if o is None else o for d, o in zip(dims, own, strict=True)])

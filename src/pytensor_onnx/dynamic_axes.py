@@ -1,4 +1,4 @@
-"""Axes of unknown size, and their names, as users give them in ``dynamic_axes``."""
+"""Read the names of axes of unknown size in ``dynamic_axes``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.inference import dims_of
-from pytensor_onnx.scope import ModelScope
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.scope import ModelScope
 
 DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]
 NamedAxes = Mapping[str, Mapping[int, str | None]]
 
 
 def named_axes(dynamic_axes: DynamicAxes | None) -> NamedAxes:
-    """Return axes with their names, None where a list of axes leaves the name open.
+    """Return axes with their names, None for the axes of a list.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def named_axes(dynamic_axes: DynamicAxes | None) -> NamedAxes:
 
 
 def check_names(axes: NamedAxes, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise for names that are neither those of inputs nor those of outputs."""
+    """Raise for names of neither inputs nor outputs."""
     unknown = set(axes) - set(inputs) - set(outputs)
     if unknown:
         raise ArgumentError(
@@ -60,7 +60,7 @@ def check_names(axes: NamedAxes, inputs: Sequence[str], outputs: Sequence[str]) 
 
 
 def names_by_axis(name: str, rank: int, axes: Mapping[int, str | None]) -> dict[int, str]:
-    """Return the names that the user gives the axes of an input, counted from the front."""
+    """Return the user's names of the axes of an input, by nonnegative axis."""
     names = _by_position(f"input {name!r}", rank, axes)
     return {axis: dim for axis, dim in names.items() if dim is not None}
 
@@ -68,11 +68,7 @@ def names_by_axis(name: str, rank: int, axes: Mapping[int, str | None]) -> dict[
 def name_output_dims(
     outputs: Sequence[tuple[str, ir.Value]], axes: NamedAxes, scope: ModelScope
 ) -> None:
-    """Name dimensions of outputs as the user does, where the graph has no better name for them.
-
-    The sizes of outputs follow from those of the inputs: a name that stands for another dimension
-    already is not given, since it would claim that the two are equal.
-    """
+    """Give dimensions of outputs the user's names, unless the graph has better ones."""
     for name, value in outputs:
         if name not in axes:
             continue
@@ -91,7 +87,7 @@ def name_output_dims(
 
 
 def _by_position(subject: str, rank: int, axes: Mapping[int, str | None]) -> dict[int, str | None]:
-    """Return names by axis, counted from the front."""
+    """Return names by nonnegative axis."""
     names: dict[int, str | None] = {}
     for axis, dim in axes.items():
         if not -rank <= axis < rank:

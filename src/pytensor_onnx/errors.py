@@ -1,4 +1,4 @@
-"""The exceptions of pytensor-onnx and the text of what a user can do about them."""
+"""Exceptions of the package, and their texts with advice for users."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,51 +9,51 @@ class PyTensorONNXError(Exception):
 
 
 class UnsupportedOpError(PyTensorONNXError, NotImplementedError):
-    """A graph holds operations that cannot be converted; the message lists all of them."""
+    """Raised for operations that cannot be converted; the message lists all of them."""
 
 
 class UnsupportedTypeError(PyTensorONNXError, TypeError):
-    """A graph holds variables whose type has no counterpart in ONNX."""
+    """Raised for variables whose type has no counterpart in ONNX."""
 
 
 class VerificationError(PyTensorONNXError, AssertionError):
-    """An exported model does not agree with PyTensor."""
+    """Raised if an exported model does not agree with PyTensor."""
 
 
 class InputError(PyTensorONNXError, ValueError, TypeError):
-    """A value given to an exported model does not fit the input it was given for."""
+    """Raised for a value that does not fit an input of an exported model."""
 
 
 class ArgumentError(PyTensorONNXError, ValueError, TypeError):
-    """An argument of an exporting function is not one that it takes."""
+    """Raised for an invalid argument of an exporting function."""
 
 
 class MissingFolderError(PyTensorONNXError, FileNotFoundError):
-    """The folder of a file to write does not exist."""
+    """Raised if the folder of a file to write does not exist."""
 
 
 class RunError(PyTensorONNXError):
-    """A model fails when it runs; the message says where in the user's graph."""
+    """Raised if a model fails at run time; the message names the place in the user's graph."""
 
 
 class RunIndexError(RunError, IndexError):
-    """An index is out of range."""
+    """Raised for an index out of range."""
 
 
 class RunValueError(RunError, ValueError):
-    """Sizes do not fit, or a check of the graph fails."""
+    """Raised for sizes that do not fit, and for a failed check of the graph."""
 
 
 class RunAssertionError(RunError, AssertionError):
-    """An assertion of the graph does not hold."""
+    """Raised for a failed assertion of the graph."""
 
 
 class RunZeroDivisionError(RunError, ZeroDivisionError):
-    """An integer is divided by zero."""
+    """Raised for an integer division by zero."""
 
 
 class UnsupportedCase(Exception):  # noqa: N818  (control flow between a lowering and the converter)
-    """Raised by a lowering for a case it cannot express; the converter collects them.
+    """Raised by a lowering for an unsupported case; the converter collects them.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class UnsupportedCase(Exception):  # noqa: N818  (control flow between a lowerin
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing in a graph that cannot be converted."""
+    """A part of a graph that cannot be converted."""
 
     subject: str
     variable: str
@@ -94,7 +94,7 @@ class Problem:
 
 
 def raise_problems(problems: Sequence[Problem]) -> None:
-    """Raise one error that lists every problem, or return when there is none.
+    """Raise one error that lists all problems, if there are any.
 
     Raises
     ------

@@ -1,6 +1,5 @@
-"""Tensors with named dimensions (`pytensor.xtensor`): types, lowering, and names in ONNX."""
+"""Support named dimensions (`pytensor.xtensor`): types, lowering, and names in ONNX."""
 
-import re
 import sys
 
 from pytensor.graph.basic import Variable
@@ -11,14 +10,14 @@ from pytensor.tensor.type import TensorType
 
 
 def is_named(type_: Type) -> bool:
-    """Return whether a type is that of tensors with named dimensions."""
-    # A graph that has them has imported the module, which would load xarray and pandas.
+    """Return whether a type has named dimensions."""
+    # Such a graph has imported the module already; importing it here would load xarray and pandas.
     module = sys.modules.get("pytensor.xtensor.type")
     return module is not None and isinstance(type_, module.XTensorType)
 
 
 def is_tensor(type_: Type) -> bool:
-    """Return whether values of a type are arrays, their dimensions named or not.
+    """Return whether values of a type are arrays, with named dimensions or not.
 
     Examples
     --------
@@ -30,25 +29,19 @@ def is_tensor(type_: Type) -> bool:
 
 
 def dim_names(variable: Variable) -> list[str]:
-    """Return the names of the dimensions of a variable as ONNX takes them, none without names.
+    """Return the names of the dimensions of a variable, an empty list without names.
 
     Examples
     --------
     >>> import pytensor.xtensor as px
     >>> dim_names(px.xtensor(dims=["city", "2*day"]))
-    ['city', '2_day']
+    ['city', '2*day']
     """
-    if not is_named(variable.type):
-        return []
-    # `2*day` and `day[1:]` are what this package calls sizes derived from `day`.
-    return [re.sub(r"\W+", "_", dim).strip("_") or "dim" for dim in variable.type.dims]
+    return list(variable.type.dims) if is_named(variable.type) else []
 
 
 def without_named(variable: Variable) -> Variable:
-    """Return a variable computed without operations on named dimensions, which have no gradients.
-
-    Inputs of the graph stay what they are, and the graph itself is left alone. A variable that no
-    named dimension went into is returned as it is.
+    """Recompute a variable without operations on named dimensions, which have no gradients.
 
     Examples
     --------
@@ -67,10 +60,7 @@ def without_named(variable: Variable) -> Variable:
 
 
 def lower_named(fgraph: FunctionGraph) -> None:
-    """Rewrite a graph in place so that only tensors without names are computed with.
-
-    Operations on named dimensions have no implementation of their own, not even in Python.
-    """
+    """Lower operations on named dimensions of a graph in place."""
     if any(is_named(variable.type) for variable in fgraph.variables):
         from pytensor.xtensor.rewriting.utils import lower_xtensor_db
 

@@ -1,4 +1,4 @@
-"""What happens to a converted model before it runs, in the exporter and in the linker alike."""
+"""Prepare a converted model for a target: fusions, then the legaliser."""
 
 import onnx_ir as ir
 
@@ -16,6 +16,7 @@ from pytensor_onnx.passes import (
     merge_equal,
     move_transposes,
     share_transposed,
+    spell_sizes,
     vector_products,
 )
 from pytensor_onnx.targets import get_profile
@@ -24,7 +25,7 @@ from pytensor_onnx.targets import get_profile
 def prepare(
     converted: Converted, target: str, *, assume_finite: bool = False, inline: bool = False
 ) -> list[str]:
-    """Fuse what runs faster fused, and change the model in place so that the target runs it.
+    """Fuse nodes of a model, and change it in place so that the target runs it.
 
     Parameters
     ----------
@@ -66,6 +67,7 @@ def prepare(
     changes += keep_apart(model, scope, profile)
     if inline:
         inline_functions(model, scope)
+    spell_sizes(model)
     for function in model.functions.values():
         _forget_types(function)
     return changes

@@ -1,15 +1,12 @@
-"""The state that stands for a random generator in ONNX, and how it comes from a NumPy generator.
+"""Convert NumPy generators and seeds to the states of random generators in ONNX, and back.
 
-See ``docs/random.md`` for the format, and for how to make a state without this package.
+``docs/random.md`` describes the format, and how to make a state without this package.
 """
 
 import copy
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Variable
-from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.random.type import RandomType
 
 __all__ = ["generator_of", "state_of"]
 
@@ -18,7 +15,7 @@ _MARK = np.uint64(0x7079_7465_6E73_6F72)
 
 
 def state_of(generator: np.random.Generator | dict[str, Any] | int) -> np.ndarray:
-    """Return the state that a generator seeds, or stands for.
+    """Return the state of a generator or a seed.
 
     Parameters
     ----------
@@ -57,9 +54,7 @@ def state_of(generator: np.random.Generator | dict[str, Any] | int) -> np.ndarra
 
 
 def generator_of(state: np.ndarray) -> np.random.Generator:
-    """Return a NumPy generator that stands for a state: a Philox generator of that key and counter.
-
-    NumPy draws other numbers from it than a model does.
+    """Return a NumPy generator with a state: a Philox generator of its key and counter.
 
     Parameters
     ----------
@@ -85,13 +80,3 @@ def _from_dict(state: dict[str, Any]) -> np.random.Generator:
     bit_generator = getattr(np.random, str(state["bit_generator"]))()
     bit_generator.state = state
     return np.random.Generator(bit_generator)
-
-
-def is_generator(variable: Variable) -> bool:
-    """Return whether a variable holds a random generator."""
-    return isinstance(variable.type, RandomType)
-
-
-def has_generators(fgraph: FunctionGraph) -> bool:
-    """Return whether a function takes or returns random generators, which are states inside."""
-    return any(map(is_generator, (*fgraph.inputs, *fgraph.outputs)))

@@ -1,4 +1,4 @@
-"""Where a variable comes from: the line of the user's code and the Ops that it was written with."""
+"""Find the origin of a variable: the line of the user's code and the original Ops."""
 
 import sysconfig
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _MOST_ORIGINS, _DEPTH = 8, 3
 
 
 class Origin(NamedTuple):
-    """An Op as it was written, the name of its result and the trace of the code that made it."""
+    """An original Op, the name of its result and the trace of the user's code."""
 
     op: Op
     name: str | None
@@ -29,22 +29,19 @@ class Origin(NamedTuple):
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Let new variables have no trace: that of the exporter is no line of the user's."""
+    """Create variables without a trace, since the exporter's lines are not the user's."""
     limit = pytensor.config.traceback__compile_limit
     with pytensor.config.change_flags(traceback__limit=limit):
         yield
 
 
 def user_line(variable: Variable) -> str:
-    """Return ``file:line  source`` of the user's code that made a variable, or an empty text.
-
-    Code of installed packages is passed over, and so is the `make_node` of an Op of the user's.
-    """
+    """Return ``file:line source`` of the user's code that made a variable, or an empty text."""
     return line_in(getattr(variable.tag, "trace", None))
 
 
 def line_in(trace: Any) -> str:
-    """Return the user's line in a trace of PyTensor's."""
+    """Return the user's line in a trace of PyTensor."""
     for stack in trace or []:
         for filename, line, function, source in reversed(stack):
             if function != "make_node" and not _is_installed(filename):
@@ -53,10 +50,7 @@ def line_in(trace: Any) -> str:
 
 
 def origins_of(variable: Variable) -> tuple[Origin, ...]:
-    """Return the Ops that a variable was written with: before rewrites, the nearest first.
-
-    A rewrite replaces a few nodes by others, and tells of the new ones what they replace.
-    """
+    """Return the original Ops of a variable, nearest first."""
     known: tuple[Origin, ...] | None = getattr(variable.tag, "origins", None)
     if known is not None:
         return known
@@ -66,7 +60,7 @@ def origins_of(variable: Variable) -> tuple[Origin, ...]:
 
 
 def replaced_by_rewrite(old: Variable) -> tuple[Origin, ...]:
-    """Return the origins of what replaces a variable: those of it and of the nodes before it."""
+    """Return the origins for the replacement of a variable: its own and those before it."""
     found = {(id(origin.op), id(origin.trace)): origin for origin in origins_of(old)}
     level = [old]
     for _ in range(_DEPTH):

@@ -1,4 +1,4 @@
-"""What the tests of loops share."""
+"""Shared helpers of the tests of loops."""
 
 from typing import Any
 

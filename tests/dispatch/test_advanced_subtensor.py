@@ -159,7 +159,7 @@ def tensor(name, value, static=False):
 
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
 @pytest.mark.parametrize("index", INDICES, ids=name_of)
-def test_index_selects_and_updates_what_it_does_in_numpy(index, static):
+def test_an_index_selects_and_updates_as_in_numpy(index, static):
     value = array(SHAPE, "float64")
     update = array(value[index].shape, "float64", seed=1)
     x, y = tensor("x", value, static), tensor("y", update, static)
@@ -176,7 +176,7 @@ def updated(view, y, kind):
 
 
 @pytest.mark.parametrize("index", INDICES, ids=name_of)
-def test_gradient_of_an_index_adds_up_where_elements_were_taken(index):
+def test_gradient_of_an_index_adds_at_the_selected_positions(index):
     value = array(SHAPE, "float64")
     x = tensor("x", value)
     entries, variables, values = symbolic(index, static=False)
@@ -425,7 +425,7 @@ def test_values_that_do_not_fit_are_an_error(index, shape, kind):
     ids=name_of,
 )
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
-def test_constant_indices_select_what_numpy_selects(index, static):
+def test_constant_indices_select_as_in_numpy(index, static):
     value = array(SHAPE, "float64")
     update = array(value[index].shape, "float64", seed=1)
     x, y = tensor("x", value, static), tensor("y", update, static)
@@ -618,7 +618,7 @@ def slices(size):
 
 
 @holds_for(case=cases(), kind=st.sampled_from(["get", "set", "inc", "ignoring"]), data=st.data())
-def test_every_index_does_what_it_does_in_numpy(case, kind, data):
+def test_every_index_agrees_with_numpy(case, kind, data):
     shape, dtype, index, static = case
     value = array(shape, dtype)
     entries, variables, values = symbolic(index, static)

@@ -157,7 +157,7 @@ def failing(result, *inputs):
 @pytest.mark.parametrize(
     "message", ["x must be > 0", "", "tab\t, new\nline, 'quotes' \"and\" ünïcode", "x" * 500]
 )
-def test_a_failed_check_raises_what_pytensor_raises(error, message):
+def test_a_failed_check_raises_the_exception_of_pytensor(error, message):
     x = pt.vector("x")
     result = CheckAndRaise(error, message)(x, pt.all(x > 0)) * 2
     for f in failing(result, x):

@@ -45,7 +45,7 @@ def test_gradients(x, c, value):
     compare_onnx_and_py([x, c], pt.grad(y, x), [np.arange(3.0), value])
 
 
-def test_branch_that_is_not_taken_cannot_fail(x, c):
+def test_an_unselected_branch_cannot_fail(x, c):
     failing = Assert("never")(x, pt.eq(x.sum(), -1))
     run = compile_onnx([x, c], ifelse(c > 0, x * 2, failing * 3), verify=False)
     np.testing.assert_array_equal(run(np.ones(2), 1.0), [2.0, 2.0])
@@ -129,7 +129,7 @@ def test_branch_that_a_step_does_not_take_cannot_fail(x, step, indices):
     compare_onnx_and_py([x, where], y, values, rtol=1e-10)
 
 
-def test_branch_that_is_not_taken_cannot_fail_in_a_function(x, c):
+def test_an_unselected_branch_cannot_fail_in_a_function(x, c):
     failing = Assert("never")(x, pt.gt(c, 0))
     function = OpFromGraph([x, c], [ifelse(c > 0, failing * 3, x)])
     for options in ({}, {"inline_functions": True}):
@@ -140,7 +140,7 @@ def test_branch_that_is_not_taken_cannot_fail_in_a_function(x, c):
 
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("size", [1, 2])
-def test_a_branch_that_is_known_to_be_taken_stands_alone(x, size, lazy):
+def test_a_constant_condition_leaves_one_branch(x, size, lazy):
     """The size of a number is known to the exporter only, where it has axes of a computed size."""
     y, n = pt.scalar("y"), pt.lscalar("n")
     known = pt.reshape(y, (n, n), ndim=2).shape[1]

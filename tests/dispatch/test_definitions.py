@@ -180,7 +180,7 @@ def test_a_definition_that_does_not_fit_is_refused_with_its_line(expression, fou
         export_onnx([x], Trace()(x))
 
 
-def test_what_a_definition_cannot_convert_is_named_with_its_line():
+def test_an_unsupported_op_in_a_definition_is_named_with_its_line():
     class Opaque(Trace):
         """An Op without a lowering."""
 

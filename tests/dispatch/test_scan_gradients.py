@@ -163,7 +163,7 @@ def test_loops_within_loops():
 
 
 @pytest.mark.parametrize("length", [1, 2, 6])
-def test_loops_over_what_loops_return(x, length):
+def test_loops_over_the_results_of_loops(x, length):
     a = scan(lambda e, y: e + 0.5 * y, sequences=[x], outputs_info=[pt.zeros(())])
     b = scan(lambda e, f, y: e * f + 0.1 * y, sequences=[a, x], outputs_info=[pt.ones(())])
     c = scan(lambda e, y: e - y, sequences=[b[::-1]], outputs_info=[a[-1]])

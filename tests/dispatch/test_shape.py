@@ -112,7 +112,7 @@ def test_a_shape_that_does_not_fit_fails(target):
         f(array((3, 4)), np.array(target))
 
 
-def test_a_size_given_at_run_time_is_not_taken_for_open():
+def test_a_size_given_at_run_time_is_not_the_open_one():
     x, n = pt.matrix("x"), pt.lscalar("n")
     f = compile_onnx([x, n], x.reshape((n, 2)), verify=False)
     assert f(array((3, 4)), 6).shape == (6, 2)
@@ -224,7 +224,7 @@ def test_the_size_asserted_is_computed_at_run_time():
             f(array((3,)), array((2, 4)))
 
 
-def test_what_is_known_to_have_the_shape_asserted_is_not_checked():
+def test_a_shape_known_to_hold_is_not_checked():
     x = pt.matrix("x", shape=(3, None))
     result = specify_shape(pt.exp(x), (3, x.shape[1]))
     program = compare_onnx_and_py([x], result, [array((3, 2))])

@@ -56,7 +56,7 @@ def array(shape, dtype):
 
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize("index", INDICES, ids=str)
-def test_every_form_of_index_selects_what_numpy_selects(index, static):
+def test_every_form_of_index_selects_as_in_numpy(index, static):
     value = array((4, 3, 4), "float64")
     x = pt.tensor("x", shape=value.shape if static else (None,) * 3)
     program = compare_onnx_and_py([x], x[index], [value])
@@ -71,7 +71,7 @@ def test_every_dtype_is_sliced_and_gathered(dtype):
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5])
-def test_slices_beyond_the_ends_select_what_there_is(size):
+def test_slices_beyond_the_ends_are_clipped(size):
     x = pt.vector("x")
     results = [x[3:], x[:-3], x[-3:], x[1:-1], x[::-2], x[4:1:-1], x[-1:-9:-1], x[9:2:-3]]
     results += [x[-2::-1], x[-4:-9:-2], x[-3::-3], x[: -(2**62) : -1], x[-(2**62) :: -1]]
@@ -113,7 +113,7 @@ def test_the_index_is_computed_from_a_shape():
 
 
 @pytest.mark.parametrize("stride", [S[::-1], S[::2, ::-1], S[:, ::-2]], ids=str)
-def test_values_of_any_memory_layout_are_taken_as_they_are(stride):
+def test_values_of_any_memory_layout_are_accepted(stride):
     x = pt.matrix("x")
     value = array((6, 5), "float64")
     compare_onnx_and_py([x], [x[1:3], x[0], x[1].set(0.0)], [value[stride]])
@@ -187,7 +187,7 @@ def test_new_values_that_do_not_fit_fail(index, shape, update):
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5])
 @pytest.mark.parametrize("update", ["set", "inc"])
-def test_updates_beyond_the_ends_change_what_there_is(update, size):
+def test_updates_of_slices_beyond_the_ends_are_clipped(update, size):
     x, s = pt.vector("x"), pt.scalar("s")
     results = [
         getattr(x[index], update)(s)

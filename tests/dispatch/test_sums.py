@@ -69,7 +69,7 @@ def test_kept_axes_cost_no_node():
     assert op_types(program) == ["Cast", "ReduceSum", "Cast"]
 
 
-def test_the_accumulator_asked_for_is_taken():
+def test_a_given_accumulator_dtype_is_used():
     x = pt.matrix("x", dtype="float32")
     program = export_onnx([x], Sum(axis=0, acc_dtype="float32")(x), verify=False)
     assert op_types(program) == ["ReduceSum"]
@@ -77,7 +77,7 @@ def test_the_accumulator_asked_for_is_taken():
 
 @pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 5), (1, 1, 1)])
 @pytest.mark.parametrize("static", [(), (1,), (0, 2)])
-def test_sums_of_nothing_and_of_what_is_not_finite(shape, static):
+def test_sums_of_empty_and_of_non_finite_arrays(shape, static):
     sizes = [s if i in static else None for i, s in enumerate(shape)]
     x = pt.tensor("x", dtype="float32", shape=sizes)
     results = [x.sum(axis=axis) for axis in (None, 0, 1, (0, 2), 2)]

@@ -173,7 +173,7 @@ def test_a_value_that_has_the_shape_is_not_copied():
     assert op_types(program) == ["Exp"]
 
 
-def test_what_is_known_to_fit_is_not_checked():
+def test_sizes_known_to_fit_are_not_checked():
     x = pt.matrix("x")
     program = compare_onnx_and_py([x], pt.alloc(x, 3, *x.shape), [array((2, 3))])
     assert "If" not in op_types(program)

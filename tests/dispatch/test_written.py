@@ -1,4 +1,4 @@
-"""What cannot be converted is named as the user wrote it, once, with the line of code."""
+"""Unsupported operations are named as the user wrote them, once, with the line of code."""
 
 import inspect
 import re
@@ -119,17 +119,17 @@ def test_operations_within_functions_are_named_as_they_were_written():
 def test_each_line_is_listed_once():
     first = inverse_of(a) + inverse_of(a * 2)
     second = pt.linalg.inv(b)
-    for message in errors([first, second, pt.gammaln(v)]):
-        assert sorted(subjects(message)) == ["gammaln", "inv", "inv"]
+    for message in errors([first, second, pt.jv(v, v)]):
+        assert sorted(subjects(message)) == ["inv", "inv", "jv"]
 
 
 def test_gradients_have_the_line_of_the_user():
     x = v
     for _ in range(12):
         x = pt.tanh(pt.cumsum(x) * w)
-    cost = pt.gammaln(x).sum()
+    cost = pt.jv(1.0, x).sum()
     for message in errors(pt.grad(cost, v)):
-        assert subjects(message) == ["digamma"]
+        assert subjects(message) == ["jv"]
         assert len(lines(message)) == 1
 
 

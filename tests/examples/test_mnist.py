@@ -42,7 +42,7 @@ def test_pytensor_and_the_file_predict_alike(mnist, trained, digits, session):
     np.testing.assert_array_equal(probabilities.argmax(axis=1), expected)
 
 
-def test_file_is_what_one_would_write_by_hand(program):
+def test_file_equals_one_written_by_hand(program):
     layers = ["Conv", "Relu", "MaxPool"]
     assert op_types(program) == [*layers, *layers, "Reshape", "Gemm", "Softmax"]
     assert {
@@ -93,7 +93,7 @@ def test_files_of_mnist_are_read(mnist, tmp_path, packed):
         np.testing.assert_array_equal(labels, expected[part][1])
 
 
-def test_files_that_are_not_those_of_mnist_are_all_named(mnist, tmp_path):
+def test_all_files_that_are_not_from_mnist_are_named(mnist, tmp_path):
     (tmp_path / "train-images-idx3-ubyte").write_bytes(b"no images")
     (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(b"not packed")
     with pytest.raises(ValueError, match="does not hold the files of MNIST") as error:

@@ -159,7 +159,7 @@ def test_recorded_case_agrees_in_the_file(session, case):
     assert_recorded(case, flat[:, :64], flat[:, 64:], decoded)
 
 
-def test_batches_of_any_size_give_what_single_images_give(session):
+def test_batches_of_any_size_agree_with_single_images(session):
     images = np.random.default_rng(0).random((3, 3, 64, 96), dtype="float32")
     (together,) = session.run(["output0"], {"images": images})
     assert together.shape == (3, 84, 126)
@@ -168,7 +168,7 @@ def test_batches_of_any_size_give_what_single_images_give(session):
         np.testing.assert_allclose(alone[0], together[i], rtol=1e-4, atol=1e-3)
 
 
-def test_detections_are_what_suppression_leaves(session):
+def test_detections_are_the_boxes_after_suppression(session):
     images = np.random.default_rng(0).random((2, 3, 64, 96), dtype="float32")
     decoded, detections = session.run(["output0", "detections"], {"images": images})
     assert detections.dtype == "float32"

@@ -1,4 +1,4 @@
-"""What is compared: a graph with outputs chosen, and how it is exported."""
+"""Cases to compare: a graph with chosen outputs, and the options of its export."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz.graphs import Graph, Term
+from tests.fuzz.graphs import Graph
 from tests.fuzz.layouts import laid_out
+from tests.fuzz.scripts import script
+from tests.fuzz.terms import Term
 
 
 @dataclass
@@ -42,9 +44,9 @@ class Case:
     def code(self) -> str:
         """A script that reproduces the case."""
         values = [t.value for t in self.graph.inputs]
-        code = self.graph.code(self.outputs, self.updates, values, self.options)
+        code = script(self.graph, self.outputs, self.updates, values, self.options)
         if self.resized:
-            code += self.graph.code(self.outputs, self.updates, self.resized_values(), {})
+            code += script(self.graph, self.outputs, self.updates, self.resized_values(), {})
         return code
 
     @property

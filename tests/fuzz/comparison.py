@@ -1,43 +1,15 @@
 """Comparison of a random graph in mode ONNX and as an exported file with PyTensor."""
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytensor
 from onnx.reference import ReferenceEvaluator
-from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace
 
 from pytensor_onnx import ONNXProgram, SessionOptions, UnsupportedOpError, export_onnx
 from tests.fuzz.cases import Case
-from tests.fuzz.differences import difference, is_same
-from tests.fuzz.evaluation import Evaluation
-from tests.fuzz.implementation import NoReferenceError
-from tests.fuzz.rewritten import REWRITTEN, WITHOUT_LOOPS_REWRITTEN, known_loss
-from tests.fuzz.rounding import TOLERANCE
-
-# What PyTensor refuses, in the words of its errors, and ONNX does not.
-DEVIATIONS = (
-    "Runtime broadcasting not allowed",  # of sizes of one that are computed
-    "casting rule 'same_kind'",  # of its Python implementation only
-    "negative integer powers",  # docs/limits.md: they are rounded towards zero
-)
-# What the runtime refuses, and no form of the graph avoids.
-REFUSALS = (
-    "matmul_helper.h",  # tests/dispatch/test_math.py: to repeat a matrix no times
-)
-# What the standard allows and the runtime cannot run.
-MISSING_KERNEL = "Could not find an implementation"
-
-
-LOOSEST = max(TOLERANCE.values())
-
-
-class Disagreement(AssertionError):
-    """ONNX and PyTensor differ."""
+from tests.fuzz.references import Reference
 
 
 def check(case: Case) -> None:
@@ -50,7 +22,7 @@ def check(case: Case) -> None:
     graph = case.graph
     inputs, outputs = [t.variable for t in graph.inputs], [t.variable for t in case.outputs]
     updates = {state.variable: new.variable for state, new in case.updates}
-    reference = _Reference(case, case.arguments)
+    reference = Reference(case, case.arguments)
     try:
         function = pytensor.function(
             inputs, outputs, updates=updates, mode="ONNX", on_unused_input="ignore"
@@ -65,6 +37,7 @@ def check(case: Case) -> None:
         if not reference.fails:
             raise
         return
+    evaluate = _evaluator(program)
     initial = [(t.variable, t.value) for t in graph.shared]
 
     def call_function(*values: Any) -> list[Any]:
@@ -83,9 +56,9 @@ def check(case: Case) -> None:
         if not case.is_standard:
             raise
         # The runtime's weak kernels, which other targets do without, are no fault of the model.
-        reference.compare(_evaluator(program), "the standard model, by onnx", frozen=True)
+        reference.compare(evaluate, "the standard model, by onnx", frozen=True)
     if case.resized:
-        resized = _Reference(case, case.resized_values(), is_resized=True)
+        resized = Reference(case, case.resized_values(), is_resized=True)
         resized.compare(call_function, "a call with other sizes")
 
 
@@ -95,194 +68,11 @@ def _session(case: Case) -> dict[str, Any]:
 
 
 def _evaluator(program: ONNXProgram) -> Callable[..., list[Any]]:
-    """Return what runs a model in the reference evaluator of the onnx package."""
+    """Return what runs a model, with its first state, in the reference evaluator of onnx."""
+    first = {name: np.array(value) for name, value in program.state.items()}
 
     def call(*values: Any) -> list[Any]:
         given = dict(zip([v.name for v in program.inputs], values, strict=True))
-        return ReferenceEvaluator(program.proto).run(None, {**given, **program.state})
+        return ReferenceEvaluator(program.proto).run(None, {**given, **first})
 
     return call
-
-
-class _Reference:
-    """Expected values: of the graph as written, and as PyTensor's own rewrites leave it."""
-
-    def __init__(
-        self, case: Case, values: Sequence[np.ndarray], *, is_resized: bool = False
-    ) -> None:
-        self.is_resized = is_resized
-        self.terms = [*case.outputs, *(new for _, new in case.updates)]
-        self.case = case
-        self.values = values
-        self.dtypes = [t.dtype for t in self.terms]
-        self.tolerances: list[float | np.ndarray] = [LOOSEST] * len(self.terms)
-        self._not_finite: set[Variable] = set()
-        self.written = _outcome(self._evaluate)
-
-    def compare(self, call: Callable[..., list[Any]], where: str, *, frozen: bool = False) -> None:
-        """Assert that a call gives what PyTensor gives, an error where it gives one.
-
-        Where shared variables are frozen, PyTensor's rewrites may know their values.
-        """
-        found = _outcome(lambda: call(*self.values))
-        if self._explains(self.written, found):
-            return
-        # An error that PyTensor's own rewrites lead to as well is theirs.
-        may_be = self._may_be_rewritten or isinstance(found, Exception)
-        if not (may_be and self._is_rewritten(found, frozen=frozen)):
-            if isinstance(found, Exception):
-                raise found
-            raise Disagreement(f"{where}: {self._differences(self.written, found)}")
-        self.case.is_rewritten = True
-
-    @property
-    def fails(self) -> bool:
-        """Whether PyTensor fails, on the graph as written or as its rewrites leave it."""
-        return (
-            isinstance(self.written, Exception)
-            or isinstance(self.rewritten, Exception)
-            or isinstance(self._rewrite(self._constants(), REWRITTEN), Exception)
-        )
-
-    @cached_property
-    def rewritten(self) -> list[Any] | Exception:
-        """What PyTensor gives after its own rewrites."""
-        return self._rewrite({}, REWRITTEN)
-
-    def _is_rewritten(self, found: list[Any] | Exception, *, frozen: bool) -> bool:
-        """Return whether PyTensor's own rewrites lead to a result, to each of several by itself."""
-        others = [self.rewritten, self._rewrite({}, WITHOUT_LOOPS_REWRITTEN)]
-        if frozen:
-            others.append(self._rewrite(self._constants(), REWRITTEN))
-        if isinstance(found, Exception) or isinstance(self.written, Exception):
-            return any(self._explains(other, found) for other in others)
-        lists = [self.written, *(other for other in others if not isinstance(other, Exception))]
-        return all(
-            not self._difference(i, self.written[i], found[i])
-            or (
-                term.variable in self._not_finite
-                and not self._difference(i, self._nearest(i, lists, found[i]), found[i])
-            )
-            for i, term in enumerate(self.terms)
-        )
-
-    def _nearest(self, i: int, expected: Sequence[list[Any]], found: Any) -> np.ndarray:
-        """Return for each element what is found, if one of the results of its shape is that.
-
-        How many positions of a computed array hold something depends on what NaN becomes as well.
-        """
-        alike = [np.asarray(e[i]) for e in expected if np.shape(e[i]) == np.shape(found)]
-        nearest, *others = alike or [np.asarray(self.written[i])]
-        for other in others:
-            same = is_same(found, other, self.tolerances[i])
-            nearest = np.where(same, other, nearest)
-        return nearest
-
-    def _constants(self) -> dict[Variable, Variable]:
-        """Return constants for the shared variables whose values a model holds."""
-        updated = {state.variable for state, _ in self.case.updates}
-        return {
-            t.variable: t.variable.type.constant_type(t.variable.type, t.value)
-            for t in self.case.graph.shared
-            if t.variable not in updated
-        }
-
-    def _rewrite(self, constants: dict[Variable, Variable], mode: Mode) -> list[Any] | Exception:
-        def call() -> list[Any]:
-            for term in self.case.graph.shared:
-                term.variable.set_value(term.value)
-            # PyTensor's functions refuse results that are wider than their types say.
-            typed = [
-                t for t, dtype in zip(self.terms, self.dtypes, strict=True) if t.dtype == dtype
-            ]
-            function = pytensor.function(
-                [t.variable for t in self.case.graph.inputs],
-                clone_replace([t.variable for t in typed], constants),
-                mode=mode,
-                on_unused_input="ignore",
-            )
-            with np.errstate(all="ignore"):
-                results = dict(zip(typed, function(*self.values), strict=True))
-            return [
-                results[t] if t in results else self.written[i] for i, t in enumerate(self.terms)
-            ]
-
-        return _outcome(call)
-
-    def _evaluate(self) -> list[Any]:
-        graph = self.case.graph
-        evaluation = graph.evaluation
-        if self.is_resized:
-            evaluation = Evaluation()
-            for term, value in zip(graph.inputs, self.values, strict=True):
-                evaluation.give(term.variable, value)
-            for term in graph.shared:
-                evaluation.give(term.variable, term.value)
-            for generator in graph.generators.values():
-                evaluation.give(generator, generator.get_value())
-        variables = [t.variable for t in self.terms]
-        evaluation.evaluate(variables)
-        if any(evaluation.rounding(t.variable) > 1 for t in self.terms if not t.is_loss):
-            raise NoReferenceError("rounding decides the result")
-        self._not_finite = evaluation.not_finite.intersection(variables)
-        self.dtypes = [str(np.asarray(evaluation.value(v)).dtype) for v in variables]
-        self.tolerances = [evaluation.tolerance(v) for v in variables]
-        expected = [evaluation.expected(v) for v in variables]
-        given = dict(zip([t.variable for t in graph.inputs], self.values, strict=True))
-        given |= {t.variable: t.value for t in graph.shared}
-        for i, term in enumerate(self.terms):
-            if term.is_loss:
-                expected[i], self.tolerances[i] = known_loss(evaluation, term.variable, given)
-        return expected
-
-    @property
-    def _may_be_rewritten(self) -> bool:
-        """Return whether PyTensor's rewrites may make the result another one."""
-        return bool(self._not_finite) or isinstance(self.written, Exception)
-
-    def _explains(self, expected: list[Any] | Exception, found: list[Any] | Exception) -> bool:
-        if isinstance(self.written, NoReferenceError):
-            return True
-        if isinstance(found, Exception) and any(text in str(found) for text in self._refusals):
-            return True
-        if isinstance(self.written, Exception) and not isinstance(found, Exception):
-            # A failure that no element of a result depends on may be left out.
-            if self.is_resized or not any(np.size(a) for a in found):
-                return True
-            if any(text in str(self.written) for text in DEVIATIONS):
-                return True
-        if isinstance(expected, Exception) or isinstance(found, Exception):
-            return isinstance(expected, Exception) and isinstance(found, Exception)
-        return not self._differences(expected, found)
-
-    @property
-    def _refusals(self) -> Sequence[str]:
-        return (*REFUSALS, MISSING_KERNEL) if self.case.is_standard else REFUSALS
-
-    def _differences(self, expected: list[Any] | Exception, found: list[Any]) -> str:
-        if isinstance(expected, Exception):
-            return f"does not fail, where PyTensor does: {expected}"
-        texts = [
-            self._difference(i, *pair) for i, pair in enumerate(zip(expected, found, strict=True))
-        ]
-        return "; ".join(
-            f"{term} {text}" for term, text in zip(self.terms, texts, strict=True) if text
-        )
-
-    def _difference(self, i: int, expected: Any, found: Any) -> str:
-        found, dtype = np.asarray(found), self.dtypes[i]
-        if found.dtype != dtype:
-            return f"has dtype {found.dtype} instead of {dtype}"
-        # What is left of a difference of numbers near one is no loss of accuracy.
-        smallest = (
-            float(np.nanmin(self.tolerances[i], initial=1.0)) if self.terms[i].is_loss else 0.0
-        )
-        return difference(found, np.asarray(expected), self.tolerances[i], smallest)
-
-
-def _outcome(call: Callable[[], list[Any]]) -> list[Any] | Exception:
-    """Return what a call returns or raises."""
-    try:
-        return call()
-    except Exception as error:
-        return error

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+UNDERFLOW = 2**6
+"""Largest factor by which a result of a number that underflows is multiplied on."""
+
 
 def difference(
     found: np.ndarray, expected: np.ndarray, tolerance: float | np.ndarray, smallest: float = 0.0
@@ -22,12 +25,13 @@ def is_same(
 ) -> np.ndarray:
     """Return for each element whether two arrays of one dtype differ by rounding only.
 
-    Where the tolerance is NaN, any element will do; errors smaller than the smallest are none.
+    Where the tolerance is NaN, any element will do; errors smaller than the smallest are none, nor
+    are those of an underflow between a result and its operands.
     """
     found, expected = np.asarray(found), np.asarray(expected)
     if expected.dtype.kind != "f":
         return np.asarray(found == expected)
-    smallest = max(smallest, float(np.finfo(found.dtype).tiny))
+    smallest = max(smallest, UNDERFLOW * float(np.finfo(found.dtype).tiny))
     with np.errstate(all="ignore"):
         same = np.isclose(
             found.astype("f8"), expected.astype("f8"), rtol=tolerance, atol=smallest, equal_nan=True

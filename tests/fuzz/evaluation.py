@@ -18,6 +18,7 @@ from tests.fuzz.rounding import (
     PRECISIONS,
     TOLERANCE,
     accumulates,
+    coarse,
     is_exact,
     is_on_grid,
     loses_signs,
@@ -34,9 +35,9 @@ COPIES = 3
 class Evaluation:
     """Values of variables, computed node by node as the graph is written.
 
-    Beside the value itself, copies are kept in which every rounding went another way. Where they
-    disagree, the value says nothing about an implementation. Where float32 or float16 is computed
-    with, float64 gives the expected values.
+    Beside the value itself, copies are kept in which every rounding went another way; the last one
+    is rounded coarsely. Where they disagree, the value says nothing about an implementation. Where
+    float32 or float16 is computed with, float64 gives the expected values.
 
     Attributes
     ----------
@@ -177,7 +178,9 @@ class Evaluation:
             if exact[i]:
                 self.exact.add(variable)
             elif rounds(node.op):
-                copies[1:] = [self._moved(copy, self._scale(variable)) for copy in copies[1:]]
+                scale = self._scale(variable)
+                copies[1:-1] = [self._moved(copy, scale) for copy in copies[1:-1]]
+                copies[-1] = coarse(copies[-1], scale)
             if loses_signs(node.op):
                 copies[1:] = [with_any_signs(copy, self._rng) for copy in copies[1:]]
             self.values[variable] = copies

@@ -1,7 +1,7 @@
 """Random graphs, built as the Python code that makes them, with the values of all variables."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,106 +14,20 @@ from pytensor.graph.basic import Constant, Variable
 
 from pytensor_onnx import nn
 from tests.conftest import called
-from tests.dispatch.values import DISCRETE, DTYPES, FLOATS
+from tests.dispatch.values import DTYPES
+from tests.fuzz.drawn_values import drawn_values
 from tests.fuzz.evaluation import Evaluation
 from tests.fuzz.implementation import NoReferenceError
 from tests.fuzz.layouts import LAYOUTS, literal_of
+from tests.fuzz.terms import Choices, Line, Term
 
 LARGEST_SIZE, LARGEST_RANK = 1000, 5
 SIZES = (3, 2, 1, 4, 0, 5)
-
-HEADER = """\
-import numpy as np
-import pytensor
-import pytensor.tensor as pt
-from pytensor.compile.builders import OpFromGraph
-
-from pytensor_onnx import nn
-from tests.conftest import called, compare_onnx_and_py
-
-nan, inf = np.nan, np.inf
-"""
-
-
-@dataclass(eq=False)
-class Term:
-    """A variable of a graph, its name in the code, its value and how an input lies in memory.
-
-    A loss, or its gradient, may be infinite or badly computed as the graph is written.
-    """
-
-    name: str
-    variable: Variable
-    value: np.ndarray
-    exact: bool
-    layout: str = ""
-    is_loss: bool = False
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of the variable."""
-        return self.variable.type.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the value."""
-        return self.value.shape
-
-    @property
-    def ndim(self) -> int:
-        """The rank."""
-        return self.value.ndim
-
-    @property
-    def static(self) -> tuple[int | None, ...]:
-        """The sizes that the type knows."""
-        return self.variable.type.shape
-
-    @property
-    def is_float(self) -> bool:
-        """Whether the dtype is a float."""
-        return self.dtype in FLOATS
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass
-class Line:
-    """A line of code: the names that it assigns and the expression."""
-
-    names: list[str]
-    code: str
-    is_list: bool = False
-    is_loss: bool = False
-
-    def __str__(self) -> str:
-        targets = ", ".join(self.names)
-        return f"[{targets}] = {self.code}" if self.is_list else f"{targets} = {self.code}"
-
-
-class Choices:
-    """Numbers that decide everything; where they end, every choice is the first one."""
-
-    def __init__(self, numbers: Iterable[int] = ()) -> None:
-        self._numbers = iter(numbers)
-
-    def below(self, n: int) -> int:
-        """Return a number from 0 to n - 1."""
-        return next(self._numbers, 0) % n
-
-    def of[T](self, options: Sequence[T]) -> T:
-        """Return one of the options."""
-        return options[self.below(len(options))]
-
-    def one_in(self, n: int) -> bool:
-        """Return True once in n times, False when in doubt."""
-        return self.below(n) == n - 1
-
-    def some[T](self, options: Sequence[T]) -> list[T]:
-        """Return some of the options, at least one, in order."""
-        chosen = [option for option in options if self.below(2)]
-        return chosen or [self.of(options)]
+NAMESPACE = {
+    **{"np": np, "pytensor": pytensor, "pt": pt, "OpFromGraph": OpFromGraph, "nn": nn},
+    **{"called": called, "nan": np.nan, "inf": np.inf},
+}
+"""The names that the code of a graph uses, beside those of its variables."""
 
 
 @dataclass
@@ -149,18 +63,7 @@ class Graph:
     ends: list[Term] = field(default_factory=list)
     evaluation: Evaluation = field(default_factory=Evaluation)
     _count: int = 0
-    namespace: dict[str, Any] = field(
-        default_factory=lambda: {
-            "np": np,
-            "pt": pt,
-            "pytensor": pytensor,
-            "OpFromGraph": OpFromGraph,
-            "nn": nn,
-            "called": called,
-            "nan": np.nan,
-            "inf": np.inf,
-        }
-    )
+    namespace: dict[str, Any] = field(default_factory=lambda: dict(NAMESPACE))
 
     def apply(self, operation: Callable[["Graph"], str | None], numbers: Iterable[int]) -> bool:
         """Add an operation, decided by numbers, and return whether it made sense.
@@ -206,15 +109,7 @@ class Graph:
             return False
         if not is_loss and any(self.evaluation.rounding(v) > 1 for v in usable):
             return False
-        if not all(_has_static_shape(v, self.evaluation.value(v)) for v in usable):
-            # PyTensor gives some empty results a type that they do not have.
-            return False
-        if any(np.size(self.evaluation.value(v)) > LARGEST_SIZE for v in usable):
-            return False
-        if any(
-            v.type.dtype == "float16" and np.isinf(self.evaluation.value(v)).any() for v in usable
-        ):
-            # The runtime computes float16 in float32, and joins casts: nothing overflows.
+        if not all(_is_comparable(v, self.evaluation.value(v)) for v in usable):
             return False
         names = []
         for variable in variables:
@@ -291,7 +186,7 @@ class Graph:
         fitting = [
             t
             for t in reversed(self.terms)
-            if t.dtype in dtypes and (t.exact or not exact) and _broadcasts(t, x)
+            if t.dtype in dtypes and (t.exact or not exact) and t.broadcasts_to(x)
         ]
         if fitting and not self.choices.one_in(4):
             return self.choices.of(fitting)
@@ -330,9 +225,11 @@ class Graph:
 
     # Inputs, constants and shared variables.
 
-    def leaf(self, dtype: str, shape: Sequence[int], ones: Sequence[bool] = ()) -> Term:
+    def leaf(
+        self, dtype: str, shape: Sequence[int], ones: Sequence[bool] = (), *, finite: bool = False
+    ) -> Term:
         """Make an input, a constant or a shared variable with values of its own."""
-        return self.given(dtype, self._values(dtype, tuple(shape)), ones)
+        return self.given(dtype, drawn_values(self.choices, dtype, shape, finite=finite), ones)
 
     def given(self, dtype: str, value: np.ndarray, ones: Sequence[bool] = ()) -> Term:
         """Make an input, a constant or a shared variable of a given value.
@@ -385,64 +282,6 @@ class Graph:
         self.lines.append(Line([name], code))
         return name
 
-    def _values(self, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-        kind = self.choices.below(10)
-        size = int(np.prod(shape))
-        if kind == 0:
-            return (np.arange(size) % 5).reshape(shape)
-        rng = np.random.default_rng(self.choices.below(256))
-        if dtype in DISCRETE:
-            limits = np.iinfo("uint8" if dtype == "bool" else dtype)
-            low = -4 if limits.min else 0
-            values = rng.integers(low, 5, size=shape)
-            if kind == 9 and dtype != "bool":
-                extremes = np.array([limits.min, limits.max, 1, 0], dtype=dtype)
-                values = rng.choice(extremes, size=shape)
-            return values
-        values = rng.normal(size=shape)
-        if kind < 4:
-            values = rng.integers(-16, 17, size=shape) / 4
-        elif kind == 6:
-            values = values * 10.0 ** rng.integers(-3, 4, size=shape)
-        elif kind == 7:
-            values = np.abs(values)
-        elif kind == 9:
-            special = rng.choice([np.nan, np.inf, -np.inf, -0.0, 0.0], size=shape)
-            values = np.where(rng.random(shape) < 0.2, special, values)
-        return values
-
-    def needed(self, wanted: Iterable[str]) -> list[Line]:
-        """Return the lines that names depend on."""
-        names, kept = set(wanted), []
-        for line in reversed(self.lines):
-            if names.intersection(line.names):
-                kept.append(line)
-                names.update(re.findall(r"\bv\d+\b", line.code))
-        return kept[::-1]
-
-    def code(
-        self,
-        outputs: Sequence[Term],
-        updates: Sequence[tuple[Term, Term]],
-        values: Sequence[np.ndarray],
-        options: Mapping[str, Any],
-    ) -> str:
-        """Return a script that makes the graph and compares ONNX with PyTensor."""
-        kept = self.needed({t.name for t in outputs} | {t.name for pair in updates for t in pair})
-        wanted = {name for line in kept for name in line.names}
-        given = [(t, v) for t, v in zip(self.inputs, values, strict=True) if t.name in wanted]
-        arrays = "".join(f"    {literal_of(value, t.layout)},\n" for t, value in given)
-        results = ", ".join(t.name for t in outputs)
-        lines = [HEADER, *map(str, kept)]
-        if updates:
-            pairs = ", ".join(f"{a}: {b}" for a, b in updates)
-            lines.append(f"updates = {{{pairs}}}")
-        lines.append(f"inputs, outputs = [{', '.join(t.name for t, _ in given)}], [{results}]")
-        lines.append(f"values = [\n{arrays}]")
-        given_options = "".join(f", {name}={value!r}" for name, value in options.items())
-        lines.append(f"compare_onnx_and_py(inputs, outputs, values{given_options})")
-        return "\n".join(lines)
-
 
 REFUSED = (
     *(TypeError, ValueError, NotImplementedError, IndexError, AssertionError, ZeroDivisionError),
@@ -451,7 +290,13 @@ REFUSED = (
 )
 
 
-def _has_static_shape(variable: Variable, value: Any) -> bool:
+def _is_comparable(variable: Variable, value: Any) -> bool:
+    if np.size(value) > LARGEST_SIZE:
+        return False
+    if variable.type.dtype == "float16" and np.isinf(value).any():
+        # The runtime computes float16 in float32, and joins casts: nothing overflows.
+        return False
+    # PyTensor gives some empty results a type that they do not have.
     sizes = zip(getattr(variable.type, "shape", ()), np.shape(value), strict=True)
     return all(static in (None, size) for static, size in sizes)
 
@@ -459,17 +304,3 @@ def _has_static_shape(variable: Variable, value: Any) -> bool:
 def _float64_first(dtypes: Sequence[str]) -> list[str]:
     first = [d for d in ("float64", "int64", "bool", "float32") if d in dtypes]
     return [*first, *(d for d in dtypes if d not in first)]
-
-
-def _broadcasts(x: Term, y: Term) -> bool:
-    """Return whether PyTensor broadcasts two terms: only sizes known to be one may differ."""
-    return all(
-        m == n or 1 in (a, b)
-        for m, n, a, b in zip(
-            reversed(x.shape),
-            reversed(y.shape),
-            reversed(x.static),
-            reversed(y.static),
-            strict=False,
-        )
-    )

@@ -19,6 +19,9 @@ from tests.fuzz.drawing import with_reference_draws
 Perform = Callable[..., list[Any]]
 
 AS_WRITTEN = Mode("py", None)
+REWRITTEN = Mode("py", "fast_run").excluding("cxx_only", "BlasOpt", "fusion", "inplace")
+"""The rewrites of mode NUMBA, in Python, those aside that only other backends use."""
+
 COMPILED = (Scan, IfElse, LazyIfElse)
 """Ops whose Python implementation works in compiled functions only."""
 
@@ -44,19 +47,22 @@ def as_meant(node: Apply) -> Apply:
 
 
 def check_states(node: Apply, values: Sequence[Any]) -> None:
-    """Refuse a loop whose first states are fewer than its steps look back.
+    """Refuse a loop with too few first states, or without steps whose rows have sizes.
 
-    PyTensor's steps then read memory that nothing has written.
+    Where first states are fewer than steps look back, PyTensor reads memory that nothing has
+    written. Rows that no step computes have other sizes in its loops than in its inferred shapes.
 
     Raises
     ------
     NoReferenceError
-        If there are too few.
+        If it is such a loop.
     """
     if not isinstance(node.op, Scan):
         return
     op, known = node.op, dict(zip(node.inputs, values, strict=True))
     n_steps = int(values[0])
+    if n_steps <= 0 and any(v.type.ndim > 1 for v in op.outer_nitsot_outs(node.outputs)):
+        raise NoReferenceError("a loop without steps has rows of unknown sizes")
     states = [*op.outer_mitsot(node.inputs), *op.outer_sitsot(node.inputs)]
     taps = [*op.info.mit_sot_in_slices, *op.info.sit_sot_in_slices]
     for state, slices in zip(states, taps, strict=True):

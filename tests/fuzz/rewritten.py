@@ -4,16 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 
 from tests.fuzz.evaluation import Evaluation
-from tests.fuzz.implementation import NoReferenceError
+from tests.fuzz.implementation import REWRITTEN, NoReferenceError
 
-# The rewrites of mode NUMBA, in Python, those aside that only other backends use.
-REWRITTEN = Mode("py", "fast_run").excluding("cxx_only", "BlasOpt", "fusion", "inplace")
 # PyTensor's rewrites of loops may fail, or lose steps, beside its algebra.
 WITHOUT_LOOPS_REWRITTEN = REWRITTEN.excluding("scan")
 

@@ -1,4 +1,4 @@
-"""What rounding does to values: where it happens, by how much it may, and other ways to do it."""
+"""Effects of rounding on values: where it happens, its bounds, and alternative roundings."""
 
 from typing import Any
 
@@ -98,6 +98,25 @@ def moved(value: Any, scale: float, rng: np.random.Generator) -> Any:
         return value
     factor = 1 + 2 * scale * rng.uniform(-1, 1, size=array.shape)
     return np.asarray(array * factor, dtype=array.dtype)
+
+
+def coarse(value: Any, scale: float) -> Any:
+    """Return floats rounded to three bits less, as to one where they are nearly one.
+
+    Implementations differ where one of them rounds to a number that is special to the next
+    operation: ``1 / (1 - tanh(x))`` is infinite where the tangent is rounded to one.
+
+    Examples
+    --------
+    >>> float(coarse(1 - 2**-52, 2**-52))
+    1.0
+    """
+    array = np.asarray(value)
+    if array.dtype.kind != "f":
+        return value
+    mantissa, exponent = np.frexp(array.astype("float64"))
+    step = 4 * scale
+    return np.asarray(np.ldexp(np.rint(mantissa / step) * step, exponent), dtype=array.dtype)
 
 
 def with_any_signs(value: Any, rng: np.random.Generator) -> Any:

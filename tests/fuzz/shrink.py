@@ -4,7 +4,9 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from tests.fuzz.cases import Case
-from tests.fuzz.graphs import Graph, Line, Term
+from tests.fuzz.graphs import Graph
+from tests.fuzz.scripts import needed
+from tests.fuzz.terms import Line, Term
 
 Fails = Callable[[Case], bool]
 
@@ -43,15 +45,15 @@ def _replayed(case: Case, cut: Collection[str]) -> Case | None:
     terms = {t.name: t for t in (*case.graph.inputs, *case.graph.terms)}
     leaves = {name for name, term in terms.items() if term.variable.owner is None}
     wanted = {t.name for t in case.outputs} | {t.name for pair in case.updates for t in pair}
-    source, graph = Graph(), Graph()
+    lines, graph = list[Line](), Graph()
     for line in case.graph.lines:
         if set(line.names) & set(cut):
             if len(line.names) > 1:
                 return None
-            source.lines.append(Line(line.names, _input_code(terms[line.names[0]])))
+            lines.append(Line(line.names, _input_code(terms[line.names[0]])))
         else:
-            source.lines.append(line)
-    for line in source.needed(wanted):
+            lines.append(line)
+    for line in needed(lines, wanted):
         name = line.names[0]
         if name in case.graph.generators:
             graph.add_generator(line.code, name)

@@ -26,7 +26,7 @@ def test_a_minimum_is_the_smallest_integer():
     np.testing.assert_array_equal(found, np.array([-32768, -1], "int16"), strict=True)
 
 
-def test_what_is_added_at_a_matrix_of_positions_is_repeated():
+def test_values_added_at_a_matrix_of_positions_are_repeated():
     x, y = pt.vector("x"), pt.vector("y")
     result = x[np.array([[0, 1], [1, 2], [2, 2]])].inc(y)
     found = evaluated({x: np.zeros(3), y: np.array([1.0, 10.0])}, result).value(result)
@@ -64,7 +64,7 @@ def test_zeros_that_are_computed_have_any_sign():
         assert (evaluated(values, result).rounding(result) < 1) == is_known
 
 
-def test_float64_gives_what_is_expected_of_float32():
+def test_float64_gives_the_expected_result_of_float32():
     x = pt.vector("x", dtype="float32")
     values = {x: np.array([0.1, 1.7, 100.0], "float32")}
     wide = values[x].astype("float64")
@@ -111,3 +111,25 @@ def test_a_loop_that_reads_memory_as_it_was_is_no_reference(rows):
     np.testing.assert_array_equal(evaluated({x: np.ones(2)}, y).value(y), [2, 3, 5])
     with pytest.raises(NoReferenceError):
         evaluated({x: np.ones(rows)}, y)
+
+
+def test_rows_of_a_loop_without_steps_are_no_reference():
+    x = pt.tensor3("x")
+    rows = pytensor.scan(lambda e: pt.concatenate([e, e[:1]]), [x], return_updates=False)
+    assert evaluated({x: np.zeros((2, 4, 5))}, rows).value(rows).shape == (2, 5, 5)
+    with pytest.raises(NoReferenceError):
+        evaluated({x: np.zeros((0, 4, 5))}, rows)
+    totals = pytensor.scan(lambda e: e.sum(), [x], return_updates=False)
+    assert evaluated({x: np.zeros((0, 4, 5))}, totals).value(totals).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_value_that_may_be_rounded_to_a_singularity_is_not_known(dtype):
+    x = pt.vector("x", dtype=dtype)
+    gradient = pt.grad(pt.log1p(-(pt.tanh(x) ** 2)).sum(), x)
+    # From where on 1 - tanh(x) is a rounding error.
+    edge = {"float32": 9.0, "float64": 19.0}[dtype]
+    values = np.linspace(edge - 8, edge + 3, 23).astype(dtype)
+    known = evaluated({x: values}, gradient).is_known(gradient)
+    assert not known[values > edge - 0.5].any()
+    assert known[values < edge - 7].all()

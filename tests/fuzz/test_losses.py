@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.fuzz.cases import Case
-from tests.fuzz.comparison import Disagreement, _Reference
 from tests.fuzz.graphs import Graph
 from tests.fuzz.quietness import quiet
+from tests.fuzz.references import Disagreement, Reference
 
 LOGITS = np.array([-1000.0, 0.5, 1000.0])
 
@@ -15,7 +15,7 @@ def reference(loss):
     graph = Graph()
     graph.add_leaf("v0", "pt.tensor('v0', shape=(3,))", LOGITS)
     assert graph.add(loss, is_loss=True)
-    return _Reference(Case(graph, graph.ends, []), [LOGITS])
+    return Reference(Case(graph, graph.ends, []), [LOGITS])
 
 
 def test_a_gradient_that_is_not_finite_as_written_is_compared_with_the_rewritten_one():
@@ -28,7 +28,7 @@ def test_a_gradient_that_is_not_finite_as_written_is_compared_with_the_rewritten
                 gradient.compare(lambda _, wrong=wrong: [wrong], "")
 
 
-def test_what_neither_has_is_not_compared():
+def test_values_that_neither_has_are_not_compared():
     with quiet():
         loss = reference("pt.exp(v0) - pt.exp(v0 + 1)")
         expected = [0.0, np.exp(0.5) - np.exp(1.5), 0.0]

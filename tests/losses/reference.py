@@ -1,4 +1,4 @@
-"""What mode NUMBA computes, and by how much the rounding within it moves that."""
+"""Results of mode NUMBA, and their sensitivity to rounding."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,9 @@ def values_and_rounding(
                 if isinstance(x, Constant):
                     storage[x] = [x.data] * (1 + COPIES)
             perform = implementation(node)
-            results = [perform(*copy) for copy in zip(*map(storage.get, node.inputs), strict=True)]
+            # Nodes that mode NUMBA fuses work in place.
+            arguments = zip(*map(storage.get, node.inputs), strict=True)
+            results = [perform(*map(np.copy, each)) for each in arguments]
             for v, copies in zip(node.outputs, zip(*results, strict=True), strict=True):
                 storage[v] = [copies[0], *(_moved(a, v, rng) for a in copies[1:])]
         return [(storage[v][0], _spread(*storage[v])) for v in graph.outputs]

@@ -50,7 +50,7 @@ def test_steps_with_a_past_are_the_whole_model(tmp_path, dtype, tolerance):
     np.testing.assert_allclose(logits, expected, rtol=tolerance, atol=tolerance)
 
 
-def test_steps_generate_what_transformers_generates():
+def test_steps_generate_the_tokens_of_transformers():
     model = gpt2()
     program = export_onnx(decoding_step(model.tokens, model.outputs[0]))
     session = onnxruntime.InferenceSession(program.proto.SerializeToString())

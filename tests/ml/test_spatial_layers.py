@@ -177,7 +177,7 @@ def test_other_paddings_stay_operators_of_their_own():
     )
 
 
-def test_padding_of_maxima_by_zeros_is_not_taken_for_the_layers_own():
+def test_padding_of_maxima_by_zeros_is_kept_apart_from_the_layer():
     network = layers.Sequential(layers.ZeroPad2D(padding=1), layers.MaxPool2D(kernel_size=2))
     x, y = build(network, (4, 4, 2))
     compare_onnx_and_py([x], y, [-np.abs(images(1, 4, 4, 2))])
@@ -194,7 +194,7 @@ def classifier():
     )
 
 
-def test_classifier_is_what_one_would_write_by_hand():
+def test_classifier_equals_one_written_by_hand():
     x = layers.Input("x", shape=(None, 8, 8, 1))
     features = classifier()(x)
     logits = layers.Linear("logits", n_in=24, n_out=3)(features.reshape((-1, 24)))

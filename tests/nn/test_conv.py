@@ -280,7 +280,7 @@ def test_float16_is_computed():
     close(program(*values), numpy_conv.correlate(*wide, [(0, 0)] * 2, (1, 1), (1, 1)), "float16")
 
 
-def test_infinite_cells_reach_what_sees_them_only():
+def test_infinities_spread_to_windows_that_contain_them_only():
     x, w = images_and_filters((1, 1, 6, 6), (1, 1, 3, 3))
     g = pt.tensor(dtype="float32", shape=(1, 1, 6, 6))
     y = conv2d(x, w, "half")
@@ -310,12 +310,12 @@ def test_the_shape_is_known_without_the_convolution():
         (ValueError, "num_groups=0 must not be less than 1", {"num_groups": 0}),
         (ValueError, "6 filters cannot be divided into num_groups=4", {"num_groups": 4}),
         (ValueError, "images have 4 channels and the filters 4", {"num_groups": 2}),
-        (ValueError, "9 cells and 0 of padding, but a window takes 11", {"filter_dilation": 5}),
+        (ValueError, "9 elements and 0 of padding, but a window takes 11", {"filter_dilation": 5}),
         (ValueError, "bias .* has 5 elements, the result 6", {"bias": np.zeros(5, "float32")}),
         (ValueError, "bias .* must have 1 dimensions", {"bias": np.zeros((6, 1), "float32")}),
     ],
 )
-def test_what_does_not_fit_is_named_when_the_graph_is_built(error, message, kwargs):
+def test_operands_that_do_not_fit_are_named_when_the_graph_is_built(error, message, kwargs):
     x, w = images_and_filters((None, 4, 9, 9))
     with pytest.raises(error, match=message):
         conv2d(x, w, **kwargs)
@@ -340,7 +340,7 @@ def test_operands_of_other_ranks_and_dtypes_are_named():
 @pytest.mark.parametrize(
     ("images", "filters"), [((2, 3, 6, 6), (4, 2, 3, 3)), ((2, 2, 2, 6), (4, 2, 3, 3))]
 )
-def test_what_does_not_fit_at_run_time_fails(dtype, images, filters):
+def test_operands_that_do_not_fit_fail_at_run_time(dtype, images, filters):
     x, w = (pt.tensor4(dtype=dtype) for _ in range(2))
     values = arrays(13, images, filters, dtype=dtype)
     y = conv2d(x, w)

@@ -133,7 +133,7 @@ def test_depthwise_channels_may_be_given_where_the_type_does_not_say_them():
     assert depthwise_conv2d(x, w, num_channels=4).owner.op.groups == 4
 
 
-def test_what_does_not_fit_a_form_is_named():
+def test_operands_that_do_not_fit_a_form_are_named():
     x, w = images_and_filters((None, 4, 8, 8), (8, 1, 3, 3))
     with pytest.raises(ValueError, match=r"pointwise_filters .* must have the shape \(O, C \* M"):
         separable_conv2d(x, w, pt.tensor(dtype="float32", shape=(5, 8, 3, 1)))

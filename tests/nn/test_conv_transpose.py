@@ -153,7 +153,7 @@ def test_gradients_of_the_bias_are_those_of_finite_differences():
         (TypeError, "must be made of ints", {"dilation": (1.5, 1)}),
     ],
 )
-def test_what_does_not_fit_is_named_when_the_graph_is_built(error, message, kwargs):
+def test_operands_that_do_not_fit_are_named_when_the_graph_is_built(error, message, kwargs):
     x = pt.tensor(dtype="float32", shape=(None, 4, 5, 5))
     w = pt.tensor(dtype="float32", shape=kwargs.pop("filters", (4, 3, 3, 3)))
     with pytest.raises(error, match=message):

@@ -81,7 +81,7 @@ def test_thresholds_may_be_computed():
     compare_onnx_and_py([boxes, scores, *options], selected, [*random_case(1, 12, False), *values])
 
 
-def test_gradients_flow_through_what_is_selected():
+def test_gradients_flow_to_selected_elements():
     boxes, scores = variables()
     selected = non_max_suppression(boxes, scores, 2, 0.4, 0.2)
     best = scores[selected[:, 0], selected[:, 1], selected[:, 2]]

@@ -14,7 +14,7 @@ def test_dropout_leaves_no_trace_in_prediction():
     assert op_types(export_onnx([X], pt.exp(dropout(X, 0.3)), verify=False)) == ["Exp"]
 
 
-def test_dropout_in_training_scales_what_stays():
+def test_dropout_in_training_scales_the_kept_elements():
     kept = pt.matrix("kept", dtype="bool")
     y = dropout(X, 0.75, kept)
     values = [np.arange(6, dtype="f").reshape(2, 3) + 1, np.array([[1, 0, 1], [0, 0, 1]], bool)]

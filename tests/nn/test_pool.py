@@ -283,7 +283,7 @@ def test_pools_of_float16_are_those_of_float32():
 @pytest.mark.parametrize(
     "options", [{"stride": 2}, {"stride": 1}, {"stride": 3, "ceil_mode": True}]
 )
-def test_a_window_without_cells_is_as_defined(options, dtype):
+def test_a_window_without_elements_is_as_defined(options, dtype):
     x = pt.tensor("x", shape=(None, 2, None), dtype=dtype)
     options = {"window": 2, "padding": 1, "dilation": 3, **options}
     inside = RNG.standard_normal((1, 2, 2)).astype(dtype)
@@ -378,8 +378,8 @@ def test_pools_run_in_numba():
         ((None, 3, 5), {"window": 2, "padding": 2}, "wholly in the padding"),
         ((None, 3, 5), {"window": 2, "padding": [(0, -1)]}, "padding=.* must not be less than 0"),
         ((None, 3, 5, 5), {"window": 3, "padding": (1, 1, 1)}, "padding=.* must be one int, or 2"),
-        ((None, 3, 2), {"window": 4}, "reaches over 4 cells"),
-        ((None, 3, 1), {"window": 2, "padding": 1, "dilation": 2}, "could miss all 1 cells"),
+        ((None, 3, 2), {"window": 4}, "spans 4 elements"),
+        ((None, 3, 1), {"window": 2, "padding": 1, "dilation": 2}, "could miss all 1 elements"),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(shape, options, message):

@@ -10,8 +10,8 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.nn.interpolation import COORDINATES, ROUNDINGS
 from pytensor_onnx.nn.resizing import resize, upsample
+from pytensor_onnx.ops.networks.interpolation import COORDINATES, ROUNDINGS
 from tests.conftest import assert_same, compare_onnx_and_py, op_types
 
 RNG = np.random.default_rng(0)
@@ -107,7 +107,7 @@ def check(sizes, outs, options, atol=2e-6):
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
-def test_nearest_cells_are_those_of_the_definition(coordinates):
+def test_nearest_elements_agree_with_the_definition(coordinates):
     options = [
         {"mode": "nearest", "coordinates": coordinates, "rounding": rounding}
         for rounding in ROUNDINGS
@@ -124,7 +124,7 @@ def test_nearest_cells_are_those_of_the_definition(coordinates):
         ((2, 3, 4), (4, 3, 6), ["half_pixel"]),
     ],
 )
-def test_values_between_cells_are_those_of_the_definition(sizes, outs, coordinates):
+def test_interpolated_values_agree_with_the_definition(sizes, outs, coordinates):
     options = [
         {"mode": mode, "coordinates": each}
         for mode, each in product(("linear", "cubic"), coordinates)
@@ -180,7 +180,7 @@ def test_antialiasing_takes_its_width_from_the_scale_that_is_given(scale):
         assert_same(found, expected.astype(found.dtype), atol=10 * np.finfo(found.dtype).eps)
 
 
-def test_cells_outside_are_excluded_from_cubic_interpolation():
+def test_elements_outside_are_excluded_from_cubic_interpolation():
     options = [{"mode": mode, "exclude_outside": True} for mode in ("linear", "cubic")]
     check((4, 5), (7, 9), options)
 
@@ -236,7 +236,7 @@ def test_the_exported_operator_means_the_same_to_the_reference_of_onnx():
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (None, 3, None, None)])
-def test_upsampling_is_one_operator_that_repeats_cells(shape):
+def test_upsampling_is_one_operator_that_repeats_elements(shape):
     x = pt.tensor("x", shape=shape, dtype="float32")
     program = export_onnx([x], upsample(x, 2), verify=False)
     assert op_types(program) == ["Resize"]
@@ -246,7 +246,7 @@ def test_upsampling_is_one_operator_that_repeats_cells(shape):
 
 @pytest.mark.parametrize(("rounding", "scale"), [("floor", 1.5), ("ceil", 0.75)])
 @pytest.mark.parametrize("coordinates", ["asymmetric", "half_pixel"])
-def test_a_scale_that_float32_holds_tells_the_cells_of_any_size(rounding, scale, coordinates):
+def test_an_exact_float32_scale_selects_the_elements_for_any_size(rounding, scale, coordinates):
     options = {"mode": "nearest", "coordinates": coordinates, "rounding": rounding}
     x = pt.tensor("x", shape=(None, 1, None), dtype="float32")
     program = export_onnx([x], resize(x, scales=scale, **options), verify=False)

@@ -104,7 +104,7 @@ def test_products_depend_on_the_distance_of_positions():
     assert product(2, 5) != pytest.approx(product(2, 6), rel=1e-2)
 
 
-def test_short_form_is_what_one_writes_by_hand():
+def test_short_form_equals_one_written_by_hand():
     x = pt.tensor("x", dtype="float32", shape=(None, H, None, D))
     positions = pt.lmatrix("positions")
     cos, sin = rotary_tables(8, D, dtype="float32")
@@ -142,6 +142,6 @@ def test_gradients_are_those_of_the_definition(interleaved):
         (((2, 3, 4, 4), (4, 2), (4, 2)), {"positions": [[0.0]]}, TypeError, "integers"),
     ],
 )
-def test_what_does_not_fit_is_named(arguments, options, error, message):
+def test_operands_that_do_not_fit_are_named(arguments, options, error, message):
     with pytest.raises(error, match=message):
         rotary_embedding(*(pt.tensor(shape=shape) for shape in arguments), **options)

@@ -8,10 +8,10 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.function import decompositions
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.scope import ModelScope, name_values
 from pytensor_onnx.passes import legalise
-from pytensor_onnx.scope import ModelScope, name_values
 from pytensor_onnx.targets import get_profile
 
 Emit = Callable[..., ir.Value | Sequence[ir.Value]]

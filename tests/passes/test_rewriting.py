@@ -5,9 +5,9 @@ import onnx_ir as ir
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx.builder import Builder
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.scope import Names, name_values
 from pytensor_onnx.passes.rewriting import replace_node
-from pytensor_onnx.scope import Names, name_values
 from tests.conftest import called, compare_onnx_and_py
 from tests.passes.conftest import bare
 
@@ -71,7 +71,7 @@ def test_new_names_are_not_those_of_the_model(model):
     assert all(node.name for node in new)
 
 
-def test_only_what_has_no_name_is_named():
+def test_only_values_without_a_name_are_named():
     x = ir.val("x", dtype=ir.DataType.DOUBLE, shape=(2,))
     node = ir.node("Exp", [x])
     other = ir.node("LayerNormalization", [x, x])

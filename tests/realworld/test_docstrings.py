@@ -16,7 +16,7 @@ import pytest
 from pytensor.compile.executor import Function
 from pytensor.compile.mode import get_mode
 
-from pytensor_onnx.executor import ONNXFunction
+from pytensor_onnx.running.executor import ONNXFunction
 from tests.conftest import REWRITTEN, assert_same
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

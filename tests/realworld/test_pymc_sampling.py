@@ -1,4 +1,4 @@
-"""What PyMC does with a compiled model works in mode ONNX: optimise, sample, predict."""
+"""PyMC's uses of a compiled model work in mode ONNX: optimise, sample, predict."""
 
 from typing import Any
 

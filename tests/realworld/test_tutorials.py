@@ -1,4 +1,4 @@
-"""What PyTensor's tutorials teach works in mode ONNX, with the numbers of Python."""
+"""The examples of PyTensor's tutorials work in mode ONNX, with the numbers of Python."""
 
 import pickle
 from collections.abc import Callable

@@ -8,7 +8,7 @@ from pytensor.tensor import blas
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx import ONNXLinker
-from pytensor_onnx.linker import ONNX
+from pytensor_onnx.running.linker import ONNX
 from tests.conftest import compare_onnx_and_py, op_types
 
 X = np.array([[0.5, -1.0, 2.0], [3.0, 0.25, -0.5]])

@@ -10,17 +10,13 @@ from pytensor.conditional import ifelse
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scan.utils import until
 
-from pytensor_onnx import UnsupportedOpError, export_onnx
-from pytensor_onnx.functions.random import reference
-from pytensor_onnx.functions.random.ops import state_variable
+from pytensor_onnx import UnsupportedOpError, export_onnx, export_value_and_grad
+from pytensor_onnx.encodings import is_encoded
+from pytensor_onnx.ops import draw_reference as reference
+from pytensor_onnx.ops.draws import state_variable
+from pytensor_onnx.ops.encoded import Decode, Encode
 from pytensor_onnx.random import state_of
-from pytensor_onnx.rewriting.generators import (
-    GeneratorOf,
-    StateOf,
-    draw_from_states,
-    is_generator,
-    with_states,
-)
+from pytensor_onnx.rewriting.encodings import encode_values, with_tensors
 from tests.conftest import compare_onnx_and_py, op_types
 
 SEED = 1
@@ -61,15 +57,16 @@ def test_a_graph_of_tensors_is_left():
     rng = pt.random.rng("rng")
     following, x = rng.normal(size=2)
     fgraph = FunctionGraph([rng], [following, x], clone=False)
-    draw_from_states.rewrite(fgraph)
-    fgraph = with_states(fgraph)
-    assert not any(map(is_generator, fgraph.variables))
+    encode_values.rewrite(fgraph)
+    fgraph = with_tensors(fgraph)
+    assert not any(map(is_encoded, fgraph.variables))
     assert [v.type.dtype for v in (*fgraph.inputs, *fgraph.outputs)] == ["uint32"] * 2 + ["float64"]
 
 
 def test_a_generator_made_of_a_state_is_the_state():
     state = state_variable("state")
-    same = StateOf()(GeneratorOf()(state))
+    type_ = pt.random.rng().type
+    same = Encode(type_)(Decode(type_)(state))
     program = compare_onnx_and_py([state], same, [np.arange(4, dtype="uint32")])
     assert op_types(program) == ["Identity"]
 
@@ -262,3 +259,38 @@ def test_a_distribution_without_a_sampler_is_named_in_a_loop(rng):
         export_onnx([], x, updates={rng: following})
     assert "1 part" in str(raised.value)
     assert "exponential" in str(raised.value)
+
+
+def test_a_generator_beside_other_inputs_leaves_gradients_and_lengths():
+    rng, v, w = pt.random.rng("rng"), pt.vector("v"), pt.vector("w")
+    following, noise = rng.uniform(size=2)
+    x = pytensor.scan(
+        lambda a, x, w, noise: pt.tanh(x + a * w.sum() + noise.sum()),
+        sequences=[v],
+        outputs_info=[pt.zeros(())],
+        non_sequences=[w, noise],
+        return_updates=False,
+    )
+    program = export_value_and_grad([rng, v, w], x.sum())
+    names = [value.name for value in program.model.graph.outputs]
+    assert names == ["cost", "grad_v", "grad_w"]
+    following, rows = pytensor.scan(
+        lambda a, rng, x, w: add_uniform(rng, x + a * w.sum()),
+        sequences=[v],
+        outputs_info=[following, pt.zeros(())],
+        non_sequences=[w],
+        return_updates=False,
+    )
+    f = pytensor.function([rng, v, w], [rows.shape[0], rows], mode="ONNX")
+    n, found = f(np.random.default_rng(SEED), np.ones(3), np.ones(2))
+    assert n == 3
+    np.testing.assert_allclose(found, 2 * np.arange(1, 4) + np.cumsum(uniform(5)[2:]), rtol=1e-12)
+
+
+def test_a_generator_that_is_an_input_and_an_output():
+    rng = pt.random.rng("rng")
+    _, x = rng.uniform()
+    f = pytensor.function([rng], [rng, x], mode="ONNX")
+    generator, found = f(np.random.default_rng(SEED))
+    np.testing.assert_array_equal(state_of(generator), state_of(SEED))
+    assert found == uniform(1)[0]

@@ -1,5 +1,8 @@
 """Bare calls of single operators in the installed runtime."""
 
+import platform
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +12,26 @@ import onnxruntime
 import pytest
 from onnx import helper
 
+from pytensor_onnx.passes.defects import DEFECTS
+
 Run = Callable[..., Any]
+
+on_x86 = pytest.mark.skipif(
+    platform.machine().lower() not in {"x86_64", "amd64"}, reason="only x86 processors do so"
+)
+
+
+def operators(name: str) -> tuple[str, ...]:
+    """Return the operators of a record of the table of defects."""
+    return next(defect.operators for defect in DEFECTS if defect.name == name)
+
+
+def status_without_traceback(script: str, *arguments: str) -> int:
+    """Return how a process ends, which it must not do by an exception of Python."""
+    command = [sys.executable, "-c", script, *arguments]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert "Traceback" not in result.stderr
+    return result.returncode
 
 
 def typed(name: str, array: np.ndarray, shape: tuple[str | int, ...] | None = None):

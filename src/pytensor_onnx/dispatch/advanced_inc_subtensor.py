@@ -1,4 +1,4 @@
-"""Setting and incrementing what an advanced index selects."""
+"""Lower setting and incrementing by an advanced index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,6 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.advanced_index import (
     AdvancedIndex,
     lower_node,
@@ -39,6 +38,7 @@ from pytensor_onnx.dispatch.index_arrays import (
 )
 from pytensor_onnx.dispatch.nonzero import nonzero, nonzero_matrix, true_count
 from pytensor_onnx.dispatch.shape import vector_of
+from pytensor_onnx.graph.builder import Builder
 
 
 @onnx_funcify.register(AdvancedIncSubtensor)
@@ -50,9 +50,9 @@ def lower_advanced_inc_subtensor(
     y: ir.Value,
     *values: ir.Value,
 ) -> ir.Value:
-    """Scatter into the view that the basic part of the index selects, and put that in its place.
+    """Scatter into the view of the basic part of the index, and write the view back.
 
-    Of values set at the same position the last one in row-major order of the index is kept.
+    Of several values for one position, the last one in row-major order of the index is kept.
     """
     index = _read_index(op, node, values)
     if not index.arrays:
@@ -70,7 +70,7 @@ def lower_advanced_inc_subtensor(
 
 
 def _read_index(op: AdvancedIncSubtensor, node: Apply, values: Sequence[ir.Value]) -> AdvancedIndex:
-    """Read an index; scalars are arrays where these then index the leading axes of the whole."""
+    """Read an index; scalars become arrays if all of them then index the leading axes."""
     index = read_index(op, node, values)
     if index.arrays and not index.views_all:
         joined = read_index(op, node, values, scalars_as_arrays=True)
@@ -82,7 +82,7 @@ def _read_index(op: AdvancedIncSubtensor, node: Apply, values: Sequence[ir.Value
 def _dtype_of_result(op: AdvancedIncSubtensor, node: Apply, onnx: Builder) -> np.dtype:
     x, y = (np.dtype(variable.type.dtype) for variable in node.inputs[:2])
     common = np.result_type(x, y)
-    # Integers wrap around, in whichever dtype they are added up.
+    # Integers wrap around equally in all dtypes of the sum.
     if op.set_instead_of_inc or x == common or (x.kind in "iu" and y.kind in "iu"):
         return x
     if x.kind == "f":
@@ -93,9 +93,9 @@ def _dtype_of_result(op: AdvancedIncSubtensor, node: Apply, onnx: Builder) -> np
 
 
 def _may_grow(op: AdvancedIncSubtensor, node: Apply) -> Sequence[bool] | None:
-    """Return which axes of the values may be broadcast, None if all.
+    """Return the axes along which the values may broadcast, None for all.
 
-    For a lone vector as index PyTensor allows it only where the type says that the size is one.
+    For a single vector as index, PyTensor allows it only if the type has a size of one.
     """
     index = node.inputs[2].type
     if op.idx_list == (0,) and index.ndim == 1 and index.dtype != "bool":
@@ -105,7 +105,7 @@ def _may_grow(op: AdvancedIncSubtensor, node: Apply) -> Sequence[bool] | None:
 
 @dataclass(frozen=True)
 class _Update:
-    """Values to put somewhere, and whether they are added to what is there."""
+    """Values to set, or to add to the present ones."""
 
     values: ir.Value
     may_grow: Sequence[bool] | None
@@ -113,11 +113,11 @@ class _Update:
 
     @property
     def reduction(self) -> dict[str, str]:
-        """The attribute of a scatter."""
+        """The `reduction` attribute of a scatter."""
         return {"reduction": "add"} if self.adds else {}
 
     def fitted(self, onnx: Builder, target: Sequence[Axis]) -> ir.Value:
-        """Return the values broadcast to sizes; others are for the scatter to refuse."""
+        """Return the values broadcast to sizes; the scatter refuses other sizes."""
         values, surplus = self.values, len(onnx.dims(self.values)) - len(target)
         if surplus > 0:
             values = onnx.Squeeze(values, onnx.ints(range(surplus)))
@@ -133,7 +133,7 @@ class _Update:
         return onnx.Expand(values, vector_of(onnx, sizes))
 
     def fitted_to(self, onnx: Builder, place: ir.Value) -> ir.Value:
-        """Return the values so that an elementwise operator broadcasts them to a place."""
+        """Return the values in a form that an elementwise operator broadcasts to a target."""
         own, wanted = onnx.dims(self.values), onnx.dims(place)
         inner = wanted[len(wanted) - len(own) :]
         if len(own) <= len(wanted) and all(
@@ -155,7 +155,7 @@ def _add(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _apply(onnx: Builder, x: ir.Value, update: _Update, index: AdvancedIndex) -> ir.Value:
-    """Put values where the arrays of an index select."""
+    """Set or add values at the positions of the arrays of an index."""
     first = index.arrays[0]
     if len(index.arrays) > 1:
         return _apply_at_points(onnx, x, update, index)
@@ -183,7 +183,7 @@ def _apply_at_points(onnx: Builder, x: ir.Value, update: _Update, index: Advance
 
 
 def _apply_by_mask(onnx: Builder, x: ir.Value, update: _Update, index: AdvancedIndex) -> ir.Value:
-    """Choose between old and new where these are the same along the mask, otherwise scatter."""
+    """Choose between old and new values that are constant along the mask, or scatter."""
     [mask] = index.arrays
     condition = checked_mask(onnx, x, mask)
     after = len(onnx.dims(x)) - mask.axis - mask.rank
@@ -212,7 +212,7 @@ def _apply_by_mask(onnx: Builder, x: ir.Value, update: _Update, index: AdvancedI
 def _scatter_points(
     onnx: Builder, x: ir.Value, update: _Update, points: ir.Value, index: AdvancedIndex
 ) -> ir.Value:
-    """Scatter rows to points, given by their positions along the axes indexed."""
+    """Scatter rows to points, given by their positions along the indexed axes."""
     order = leading_order(onnx, x, index)
     rest, width = order[len(index.axes) :], len(onnx.dims(points)) - 1
     target = axes_of(x, rest)
@@ -227,7 +227,7 @@ def _scatter_points(
 def _scatter_along(
     onnx: Builder, x: ir.Value, update: _Update, positions: ir.Value, axis: int, position: int
 ) -> ir.Value:
-    """Scatter along one axis; the values have the axes of the positions at another place."""
+    """Scatter along one axis; the values have the axes of the positions at `position`."""
     rank, width = len(onnx.dims(x)), len(onnx.dims(positions))
     before, after = axes_of(x, range(axis)), axes_of(x, range(axis + 1, rank))
     target = [*before, *after]

@@ -1,7 +1,7 @@
-"""An advanced index, read in two steps: a basic one that selects a view, and arrays on its axes.
+"""Split an advanced index into a basic one that selects a view, and arrays on the axes of the view.
 
-Where the arrays stand next to each other their axes take the place of those that they index,
-otherwise they come first. A scalar counts as an array for this rule.
+If the arrays are adjacent, their axes replace the indexed ones, otherwise they come first. A scalar
+counts as an array for this rule.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from pytensor.tensor.subtensor import (
     unflatten_index_variables,
 )
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.graph.builder import Builder
 
 _WHOLE = slice(None)
 
 
 @dataclass(frozen=True)
 class IndexArray:
-    """An array of integers that indexes one axis, or a mask over as many as it has itself."""
+    """Array of integers that indexes one axis, or mask over as many axes as it has."""
 
     axis: int
     index: ir.Value
@@ -35,22 +35,22 @@ class IndexArray:
 
     @property
     def axes(self) -> list[int]:
-        """The axes that it indexes."""
+        """The indexed axes."""
         return list(range(self.axis, self.axis + (self.rank if self.is_mask else 1)))
 
 
 @dataclass(frozen=True)
 class AdvancedIndex:
-    """A basic index, and arrays for axes of the view that it selects.
+    """Basic index, and arrays for axes of the view that it selects.
 
     Attributes
     ----------
     idx_list, values, variables
-        The basic index as Subtensor takes it, and the PyTensor variables that the values stand for.
+        The basic index in Subtensor's form, and the PyTensor variables of its values.
     arrays
         Arrays in the order of their axes.
     position
-        Where the axes of the arrays stand in the result.
+        Position of the axes of the arrays in the result.
     """
 
     idx_list: list[int | slice]
@@ -84,9 +84,9 @@ def read_index(
     op, node
         The Op and its node, whose last inputs are the index.
     values
-        What stands for these inputs.
+        Values of these inputs.
     scalars_as_arrays
-        Whether scalars are among the arrays; by default they are part of the basic index.
+        Whether scalars become arrays; by default they are part of the basic index.
     """
     inputs = node.inputs[len(node.inputs) - len(values) :]
     entries = unflatten_index_variables(values, op.idx_list)
@@ -124,7 +124,7 @@ def _position(entries: Sequence[ir.Value | slice]) -> int:
 
 
 def view_of(onnx: Builder, node: Apply, index: AdvancedIndex, x: ir.Value) -> ir.Value:
-    """Return what the basic part of an index selects."""
+    """Return the view that the basic part of an index selects."""
     if index.views_all:
         return x
     view = Subtensor(index.idx_list).make_node(node.inputs[0], *index.variables)
@@ -134,7 +134,7 @@ def view_of(onnx: Builder, node: Apply, index: AdvancedIndex, x: ir.Value) -> ir
 def put_view(
     onnx: Builder, node: Apply, index: AdvancedIndex, x: ir.Value, view: ir.Value
 ) -> ir.Value:
-    """Return an array in which the basic part of an index selects a given view."""
+    """Return an array with the view of an index replaced."""
     if index.views_all:
         return view
     template = Subtensor(index.idx_list).make_node(node.inputs[0], *index.variables)
@@ -144,7 +144,7 @@ def put_view(
 
 
 def lower_node(onnx: Builder, node: Apply, *values: ir.Value) -> ir.Value:
-    """Return the result of a node that is not part of the graph, for values of its inputs."""
+    """Lower a node outside of the graph, for given values of its inputs."""
     lowered = onnx_funcify(node.op, node, onnx, *values)
     if not isinstance(lowered, ir.Value):
         raise TypeError(f"{node.op} has more than one result")

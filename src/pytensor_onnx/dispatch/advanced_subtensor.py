@@ -1,4 +1,4 @@
-"""Advanced indexing: arrays of integers and masks, together with integers and slices."""
+"""Lower advanced indexing: arrays of integers and masks, together with integers and slices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,13 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.advanced_index import (
     AdvancedIndex,
     IndexArray,
     read_index,
     view_of,
 )
-from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.dispatch.index_arrays import (
     as_positions,
     as_vector,
@@ -27,27 +26,29 @@ from pytensor_onnx.dispatch.index_arrays import (
     varying_axes,
 )
 from pytensor_onnx.dispatch.nonzero import nonzero, true_count
+from pytensor_onnx.dispatch.raise_op import check_that
 from pytensor_onnx.dispatch.shape import concatenated
+from pytensor_onnx.graph.builder import Builder
 
 
 @onnx_funcify.register(AdvancedSubtensor)
 def lower_advanced_subtensor(
     op: AdvancedSubtensor, node: Apply, onnx: Builder, x: ir.Value, *values: ir.Value
 ) -> ir.Value:
-    """Take the slices, then gather."""
+    """Apply the basic part of the index, then gather."""
     index = read_index(op, node, values)
     return take(onnx, view_of(onnx, node, index, x), index)
 
 
 def take(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
-    """Return what the arrays of an index select."""
+    """Return the elements that the arrays of an index select."""
     if not index.arrays:
         return x
     if len(index.arrays) > 1:
         return _take_points(onnx, x, index)
     array = index.arrays[0]
-    taken, width = (_compress if array.is_mask else _gather)(onnx, x, array)
-    return moved(onnx, taken, array.axis, width, index.position)
+    selected, width = (_compress if array.is_mask else _gather)(onnx, x, array)
+    return moved(onnx, selected, array.axis, width, index.position)
 
 
 def _gather(onnx: Builder, x: ir.Value, array: IndexArray) -> tuple[ir.Value, int]:
@@ -58,25 +59,25 @@ def _gather(onnx: Builder, x: ir.Value, array: IndexArray) -> tuple[ir.Value, in
 
 
 def _compress(onnx: Builder, x: ir.Value, mask: IndexArray) -> tuple[ir.Value, int]:
-    """Take what a mask selects, from the axes that it covers merged into one."""
+    """Compress by a mask, with the axes of the mask merged into one."""
     condition = checked_mask(onnx, x, mask)
     if condition.const_value is None and mask.rank == len(onnx.dims(x)):
-        taken = onnx.Compress(x, as_vector(onnx, condition))
-        taken.shape = ir.Shape([true_count(onnx, mask.index)])
-        return taken, 1
+        selected = onnx.Compress(x, as_vector(onnx, condition))
+        selected.shape = ir.Shape([true_count(onnx, mask.index)])
+        return selected, 1
     merged, condition = merge_axes(onnx, x, mask, condition)
     if condition.const_value is not None:
         [positions] = nonzero(onnx, condition, 1)
         return onnx.Gather(merged, positions, axis=mask.axis), 1
-    taken = onnx.Compress(merged, condition, axis=mask.axis)
+    selected = onnx.Compress(merged, condition, axis=mask.axis)
     dims = list(onnx.dims(merged))
     dims[mask.axis] = true_count(onnx, mask.index)
-    taken.shape = ir.Shape(dims)
-    return taken, 1
+    selected.shape = ir.Shape(dims)
+    return selected, 1
 
 
 def checked_mask(onnx: Builder, x: ir.Value, mask: IndexArray) -> ir.Value:
-    """Return a mask that has the sizes of the axes it covers: Compress would take a shorter one."""
+    """Return a mask with checked sizes: Compress would accept a shorter one."""
     covered = slice(mask.axis, mask.axis + mask.rank)
     wanted = onnx.sizes(x, covered.start, covered.stop)
     own = onnx.shape(mask.index)
@@ -101,7 +102,7 @@ def checked_mask(onnx: Builder, x: ir.Value, mask: IndexArray) -> ir.Value:
 def merge_axes(
     onnx: Builder, x: ir.Value, mask: IndexArray, condition: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
-    """Return an array with the axes that a mask covers made one, and the mask made a vector."""
+    """Merge the axes of a mask into one, and flatten the mask."""
     if mask.rank == 1:
         return x, condition
     vector = as_vector(onnx, condition)
@@ -115,12 +116,12 @@ def merge_axes(
 
 
 def _take_points(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
-    """Take by several arrays that are broadcast against each other."""
+    """Gather by several arrays that broadcast against each other."""
     arrays = positions_of(onnx, x, index)
     along = along_axis(onnx, x, index.axes, arrays)
     if along is not None:
-        taken = onnx.GatherElements(x, along.positions, axis=along.axis)
-        return onnx.Squeeze(taken, onnx.ints([along.axis])) if along.inserted else taken
+        selected = onnx.GatherElements(x, along.positions, axis=along.axis)
+        return onnx.Squeeze(selected, onnx.ints([along.axis])) if along.inserted else selected
     batch = _batched_positions(onnx, x, index.axes, arrays)
     if batch is not None:
         return onnx.GatherND(x, batch, batch_dims=len(index.axes) - 1)
@@ -129,17 +130,17 @@ def _take_points(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
     order = leading_order(onnx, x, index)
     front = x if order == sorted(order) else onnx.Transpose(x, perm=order)
     points = stack(onnx, broadcast_arrays(onnx, arrays))
-    taken = onnx.GatherND(front, points)
-    return moved(onnx, taken, 0, len(onnx.dims(points)) - 1, index.position)
+    selected = onnx.GatherND(front, points)
+    return moved(onnx, selected, 0, len(onnx.dims(points)) - 1, index.position)
 
 
 def leading_order(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> list[int]:
-    """Return the axes of an array, those that are indexed first."""
+    """Return the axes of an array with the indexed ones first."""
     return [*index.axes, *(axis for axis in range(len(onnx.dims(x))) if axis not in index.axes)]
 
 
 def positions_of(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> list[ir.Value]:
-    """Return an array of integers for each axis indexed."""
+    """Return an array of integers for each indexed axis."""
     arrays: list[ir.Value] = []
     for array in index.arrays:
         if array.is_mask:
@@ -169,7 +170,7 @@ class AlongAxis:
 def along_axis(
     onnx: Builder, x: ir.Value, axes: Sequence[int], arrays: Sequence[ir.Value]
 ) -> AlongAxis | None:
-    """Recognise one array that indexes along an axis while the others count their own axes."""
+    """Recognise one array that indexes an axis while the others enumerate their axes."""
     rank = len(onnx.dims(x))
     index_rank = max(len(onnx.dims(array)) for array in arrays)
     if list(axes) != list(range(rank)) or index_rank not in (rank, rank - 1):
@@ -188,7 +189,7 @@ def along_axis(
 def _batched_positions(
     onnx: Builder, x: ir.Value, axes: Sequence[int], arrays: Sequence[ir.Value]
 ) -> ir.Value | None:
-    """Recognise one array that indexes an axis while those before it count their own axes."""
+    """Recognise one array that indexes an axis while earlier ones enumerate their axes."""
     rank, last = max(len(onnx.dims(array)) for array in arrays), len(arrays) - 1
     if list(axes) != list(range(len(arrays))) or rank < last:
         return None
@@ -199,7 +200,7 @@ def _batched_positions(
 
 
 def _counts_axis(onnx: Builder, x: ir.Value, axis: int, array: ir.Value, rank: int) -> bool:
-    """Return whether an array, along the same axis when broadcast, counts an axis of another."""
+    """Return whether an array enumerates the positions of an axis along that axis."""
     return varying_axes(onnx, array, rank) == [axis] and counts_whole_axis(
         onnx, array, onnx.dims(x)[axis]
     )
@@ -208,9 +209,9 @@ def _counts_axis(onnx: Builder, x: ir.Value, axis: int, array: ir.Value, rank: i
 def _fitted_but(
     onnx: Builder, array: ir.Value, x: ir.Value, rank: int, free: Sequence[int]
 ) -> ir.Value | None:
-    """Return an array broadcast to a rank, and to the sizes of another along all axes but some.
+    """Return an array broadcast to a rank, and to another's sizes except along some axes.
 
-    None if it is not known to have these sizes or one.
+    None if its sizes are not known to be these or one.
     """
     array = unsqueezed(onnx, array, list(range(rank - len(onnx.dims(array)))))
     own, wanted = onnx.dims(array), onnx.dims(x)
@@ -233,7 +234,7 @@ def _are_orthogonal(onnx: Builder, arrays: Sequence[ir.Value]) -> bool:
 def _take_grid(
     onnx: Builder, x: ir.Value, index: AdvancedIndex, arrays: Sequence[ir.Value]
 ) -> ir.Value:
-    """Gather along one axis after the other by arrays that vary along an axis of their own each."""
+    """Gather along one axis after the other, by arrays that each vary along their own axis."""
     rank = max(len(onnx.dims(array)) for array in arrays)
     source: dict[int, int] = {}
     for axis, array in zip(index.axes, arrays, strict=True):

@@ -1,4 +1,4 @@
-"""Repetition of an Op over batch axes in a Loop, where its ONNX form does not batch by itself."""
+"""Repeat an Op over batch axes by a Loop, for ONNX forms without batch axes."""
 
 from functools import reduce
 
@@ -8,9 +8,10 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.exceptions import ShapeError
 from pytensor.tensor.type import lscalar
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import dims_of
-from pytensor_onnx.dispatch.basic import GraphConverter, NestedProblems
+from pytensor_onnx.dispatch.batch_axes import batch_sizes, expanded
+from pytensor_onnx.dispatch.graphs import GraphConverter, NestedProblems
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
 
 
 def loop_over_batch(
@@ -34,27 +35,25 @@ def loop_over_batch(
     """
     n_batch = op.batch_ndim(node)
     core_ranks = [len(signature) for signature in op.inputs_sig]
-    sizes = [batch_size(axis, node, onnx, inputs) for axis in range(n_batch)]
+    patterns = [variable.type.broadcastable[:n_batch] for variable in node.inputs]
+    sizes = batch_sizes(onnx, inputs, patterns, core_ranks)
     batch = onnx.Concat(*sizes, axis=0) if len(sizes) > 1 else sizes[0]
     count = reduce(onnx.Mul, sizes)
     flat = [
-        None
-        if all(variable.type.broadcastable[:n_batch])
-        else _flattened(onnx, x, rank, batch, count)
-        for x, variable, rank in zip(inputs, node.inputs, core_ranks, strict=True)
+        None if all(pattern) else _flattened(onnx, x, rank, sizes, count)
+        for x, pattern, rank in zip(inputs, patterns, core_ranks, strict=True)
     ]
-    loop = onnx.subgraph()
-    step = ir.Value(name="step", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
-    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
-    elements = [
-        onnx.Squeeze(x, onnx.ints(range(n_batch)))
-        if rows is None
-        else loop.Gather(rows, step, axis=0)
-        for x, rows in zip(inputs, flat, strict=True)
-    ]
-    results = _core_results(op, node.inputs, loop, elements)
-    body = loop.graph([step, going], [loop.Identity(going), *results])
-    stacked = onnx.loop(onnx.Squeeze(count, onnx.ints([0])), None, [], body)
+
+    def step(loop: Builder, i: ir.Value) -> list[ir.Value]:
+        elements = [
+            onnx.Squeeze(x, onnx.ints(range(n_batch)))
+            if rows is None
+            else loop.Gather(rows, i, axis=0)
+            for x, rows in zip(inputs, flat, strict=True)
+        ]
+        return _core_results(op, node.inputs, loop, elements)
+
+    stacked = onnx.loop(onnx.Squeeze(count, onnx.ints([0])), None, [], step)
     outputs = []
     for value, signature, variable, origins in zip(
         stacked, op.outputs_sig, node.outputs, _origins(op, node), strict=True
@@ -81,7 +80,7 @@ def _core_size(
     op: Blockwise,
     inputs: tuple[ir.Value, ...],
 ) -> ir.Value:
-    """Return the size of an axis of each result; what is stacked of no results does not tell it."""
+    """Return the size of an axis of each result, which an empty stack of results does not have."""
     if static is not None:
         return onnx.ints([static])
     if origin is None:
@@ -92,7 +91,7 @@ def _core_size(
 
 
 def _origins(op: Blockwise, node: Apply) -> list[list[tuple[int, int] | None]]:
-    """Return, for each core axis of the outputs, the input and its core axis of the same size."""
+    """Return, for each core axis of the outputs, an input and a core axis with the same size."""
     symbols = [[lscalar() for _ in signature] for signature in op.inputs_sig]
     known = {s: (i, axis) for i, sizes in enumerate(symbols) for axis, s in enumerate(sizes)}
     names = {n: (i, a) for i, sig in enumerate(op.inputs_sig) for a, n in enumerate(sig)}
@@ -104,23 +103,14 @@ def _origins(op: Blockwise, node: Apply) -> list[list[tuple[int, int] | None]]:
     return [[known.get(size) for size in shape] for shape in shapes]
 
 
-def batch_size(axis: int, node: Apply, onnx: Builder, inputs: tuple[ir.Value, ...]) -> ir.Value:
-    """Return the size of a batch axis, which inputs that are not broadcast along it share."""
-    for variable, value in zip(node.inputs, inputs, strict=True):
-        if not variable.type.broadcastable[axis]:
-            return onnx.sizes(value, axis, axis + 1)
-    return onnx.ints([1])
-
-
 def _flattened(
-    onnx: Builder, x: ir.Value, core_rank: int, batch: ir.Value, count: ir.Value
+    onnx: Builder, x: ir.Value, core_rank: int, batch: list[ir.Value], count: ir.Value
 ) -> ir.Value:
     """Return an input with one batch axis, broadcast to the whole batch."""
-    rank = len(onnx.dims(x))
+    whole, rank = expanded(onnx, x, batch, core_rank), len(onnx.dims(x))
     if not core_rank:
-        return onnx.Reshape(onnx.Expand(x, batch), count, allowzero=1)
+        return onnx.Reshape(whole, count, allowzero=1)
     core = onnx.sizes(x, rank - core_rank, rank)
-    whole = onnx.Expand(x, onnx.Concat(batch, core, axis=0))
     flat = onnx.Reshape(whole, onnx.Concat(count, core, axis=0), allowzero=1)
     flat.shape = ir.Shape((None, *(dims_of(x) or ())[rank - core_rank :]))
     return flat

@@ -1,49 +1,43 @@
-"""Conditionals, which become If: the branch that is not taken is not computed."""
+"""Lower conditionals to If, which computes only the selected branch."""
 
 import onnx_ir as ir
-from pytensor.compile.builders import OpFromGraph
 from pytensor.conditional.op import IfElse, LazyIfElse
 from pytensor.graph.basic import Apply
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import constant_ints
-from pytensor_onnx.dispatch.basic import convert_inner, onnx_funcify
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.graphs import convert_inner
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.sizes import constant_ints
 
 
 @onnx_funcify.register(LazyIfElse)
 def lower_lazy_if_else(
     op: LazyIfElse, node: Apply, onnx: Builder, condition: ir.Value, *inputs: ir.Value
 ) -> list[ir.Value]:
-    """Convert each branch into a subgraph, which refers to the values outside.
+    """Convert each branch to a subgraph that refers to outer values directly.
 
-    Where the condition is known, there is one branch only.
+    A constant condition leaves one branch.
     """
     condition = onnx.cast(condition, "bool")
     known = constant_ints(condition)
     if known is not None:
         chosen = op.true_branch if known[0] else op.false_branch
         return convert_inner(chosen.fgraph, onnx, inputs)
-
-    def branch(graph: OpFromGraph) -> ir.Graph:
-        builder = onnx.subgraph()
-        return builder.graph([], convert_inner(graph.fgraph, builder, inputs))
-
-    return onnx.if_else(condition, branch(op.true_branch), branch(op.false_branch))
+    return onnx.cond(
+        condition,
+        lambda then: convert_inner(op.true_branch.fgraph, then, inputs),
+        lambda otherwise: convert_inner(op.false_branch.fgraph, otherwise, inputs),
+    )
 
 
 @onnx_funcify.register(IfElse)
 def lower_if_else(
     op: IfElse, node: Apply, onnx: Builder, condition: ir.Value, *values: ir.Value
 ) -> list[ir.Value]:
-    """Choose between values that are computed already."""
+    """Choose between computed values."""
     n = op.n_outs
     condition = onnx.cast(condition, "bool")
     known = constant_ints(condition)
     if known is not None:
         return list(values[:n] if known[0] else values[n:])
-
-    def branch(chosen: tuple[ir.Value, ...]) -> ir.Graph:
-        builder = onnx.subgraph()
-        return builder.graph([], [builder.Identity(x) for x in chosen])
-
-    return onnx.if_else(condition, branch(values[:n]), branch(values[n:]))
+    return onnx.cond(condition, lambda then: values[:n], lambda otherwise: values[n:])

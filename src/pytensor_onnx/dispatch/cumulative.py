@@ -1,21 +1,21 @@
-"""Cumulative sums, products, maxima and minima."""
+"""Lower cumulative sums, products, maxima and minima."""
 
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.extra_ops import CumOp
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import onnx_funcify
-from pytensor_onnx.inference import dtype_of
-from pytensor_onnx.rewriting.running_extremes import RunningExtreme
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.ops.running_extremes import RunningExtreme
 
 _FIRST_OPSET_WITH_CUMPROD = 26
 
 
 @onnx_funcify.register(CumOp)
 def lower_cumulative(op: CumOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Accumulate along one axis in the dtype of the operand, integers modulo its range."""
+    """Accumulate along one axis in the dtype of the operand; integers wrap around."""
     if op.mode == "add":
         return onnx.CumSum(x, np.int64(op.axis))
     if onnx.scope.opset_version >= _FIRST_OPSET_WITH_CUMPROD:
@@ -24,10 +24,10 @@ def lower_cumulative(op: CumOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.V
 
 
 def _cumulative_product(onnx: Builder, x: ir.Value, axis: int) -> ir.Value:
-    """Multiply one slice after the other, in order: any other would overflow in other places.
+    """Multiply the slices in order: another order would overflow elsewhere.
 
-    The slices are those along the first axis, since a runtime may fail to loop along another one
-    of an empty array.
+    The slices are along the first axis, since a runtime may fail to loop along another axis of an
+    empty array.
     """
     dims = onnx.dims(x)
     if 0 in dims:
@@ -47,7 +47,7 @@ def _product_of_slices(onnx: Builder, x: ir.Value) -> ir.Value:
 
 
 def _product_of_any_slices(onnx: Builder, x: ir.Value) -> ir.Value:
-    """Multiply one slice of ones more, which is left out of the result: no loop is empty."""
+    """Prepend a slice of ones and drop it from the result, so that no loop is empty."""
     ones = _slice_of_ones(onnx, x)
     more = onnx.Concat(x, onnx.Unsqueeze(ones, onnx.ints([0])), axis=0)
     return onnx.Slice(
@@ -61,18 +61,16 @@ def _slice_of_ones(onnx: Builder, x: ir.Value) -> ir.Value:
 
 
 def _scan_product(onnx: Builder, start: ir.Value, x: ir.Value) -> ir.Value:
-    step = onnx.subgraph()
-    product, factor = (
-        ir.Value(name=name, type=ir.TensorType(dtype_of(x))) for name in ("product", "factor")
-    )
-    new = step.Mul(product, factor)
-    body = step.graph([product, factor], [new, step.Identity(new)])
-    return onnx.Scan(start, x, body=body, num_scan_inputs=1, outputs=2)[1]
+    def step(body: Builder, product: ir.Value, factor: ir.Value) -> list[ir.Value]:
+        new = body.Mul(product, factor)
+        return [new, new]
+
+    return onnx.scan([start], [x], step)[1]
 
 
 @onnx_funcify.register(RunningExtreme)
 def lower_running_extreme(op: RunningExtreme, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Compare each row with the one before, then two before, then four before, and so on."""
+    """Combine each row with the row 1, 2, 4, 8, … rows before it."""
     body = _running_maximum if op.kind == "max" else _running_minimum
     result = onnx.call("CumMax" if op.kind == "max" else "CumMin", body, x)
     result.shape = x.shape
@@ -88,22 +86,16 @@ def _running_minimum(onnx: Builder, x: ir.Value) -> ir.Value:
 
 
 def _double(onnx: Builder, x: ir.Value, operator: str) -> ir.Value:
-    loop = onnx.subgraph()
-    step = ir.Value(name="step", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
-    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
-    distance = ir.Value(
-        name="distance", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape((1,))
-    )
-    rows = ir.Value(name="rows", type=ir.TensorType(dtype_of(x)))
     length = onnx.Shape(x, start=0, end=1)
-    start, axis = onnx.ints([0]), onnx.ints([0])
-    first = loop.Slice(rows, start, distance, axis)
-    later = loop.Slice(rows, distance, length, axis)
-    earlier = loop.Slice(rows, start, loop.Neg(distance), axis)
-    whole = loop.Concat(first, loop.op(operator, later, earlier), axis=0)
-    twice = loop.Add(distance, distance)
-    again = loop.Squeeze(loop.Less(twice, length), start)
-    body = loop.graph([step, going, distance, rows], [again, twice, whole])
-    one = onnx.ints([1])
-    any_pair = onnx.Squeeze(onnx.Less(one, length), start)
-    return onnx.loop(None, any_pair, [one, x], body)[1]
+    zero, one = onnx.ints([0]), onnx.ints([1])
+
+    def step(loop: Builder, i: ir.Value, distance: ir.Value, rows: ir.Value) -> list[ir.Value]:
+        first = loop.Slice(rows, zero, distance, zero)
+        later = loop.Slice(rows, distance, length, zero)
+        earlier = loop.Slice(rows, zero, loop.Neg(distance), zero)
+        whole = loop.Concat(first, loop.op(operator, later, earlier), axis=0)
+        twice = loop.Add(distance, distance)
+        return [loop.Squeeze(loop.Less(twice, length), zero), twice, whole]
+
+    any_pair = onnx.Squeeze(onnx.Less(one, length), zero)
+    return onnx.loop(None, any_pair, [one, x], step)[1]

@@ -1,4 +1,4 @@
-"""Diagonals: read, filled, and made into matrices."""
+"""Lower the extraction, filling and allocation of diagonals."""
 
 from functools import reduce
 
@@ -8,18 +8,19 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.basic import AllocDiag, ExtractDiag, Eye
 from pytensor.tensor.extra_ops import FillDiagonal, FillDiagonalOffset
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.raise_op import check_that
 from pytensor_onnx.dispatch.ranges import count_up, diagonal_mask
 from pytensor_onnx.dispatch.shape import vector_of
-from pytensor_onnx.folding import merge_axes
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.folding import merge_axes
 
 
 @onnx_funcify.register(Eye)
 def lower_eye(
     op: Eye, node: Apply, onnx: Builder, rows: ir.Value, columns: ir.Value, offset: ir.Value
 ) -> ir.Value:
-    """Compare the numbers of rows and columns."""
+    """Compare row numbers and column numbers."""
     return onnx.cast(diagonal_mask(onnx, rows, columns, offset), op.dtype)
 
 
@@ -42,7 +43,7 @@ def lower_alloc_diag(op: AllocDiag, node: Apply, onnx: Builder, diagonal: ir.Val
 
 @onnx_funcify.register(ExtractDiag)
 def lower_extract_diag(op: ExtractDiag, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Take every ``m + 1``-th element of the flattened matrices of ``m`` columns."""
+    """Select every ``m + 1``-th element of the flattened matrices of ``m`` columns."""
     columns = onnx.size(x, op.axis2)
     flat = merge_axes(onnx, x, [op.axis1, op.axis2])
     if columns.const_value is not None:
@@ -73,7 +74,7 @@ def lower_extract_diag(op: ExtractDiag, node: Apply, onnx: Builder, x: ir.Value)
 def lower_fill_diagonal(
     op: FillDiagonal, node: Apply, onnx: Builder, x: ir.Value, value: ir.Value
 ) -> ir.Value:
-    """Replace the elements whose indices are all equal; beyond matrices all sizes must be."""
+    """Replace the elements with equal indices; arrays beyond matrices need equal sizes."""
     rank = node.inputs[0].type.ndim
     sizes = [onnx.size(x, axis) for axis in range(rank)]
     if rank == 2:

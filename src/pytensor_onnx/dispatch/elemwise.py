@@ -1,4 +1,4 @@
-"""Elementwise ops, dimension shuffles and reductions."""
+"""Lower elementwise ops, dimension shuffles and reductions."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,12 +10,13 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Argmax, MulWithoutZeros, NonZeroDimsCAReduce
 from pytensor.tensor.special import LogSoftmax, Softmax
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.sums import sum_floats
-from pytensor_onnx.failures import name_failure
-from pytensor_onnx.folding import fold_last_axis, merge_axes
-from pytensor_onnx.inference import Dim, dims_of, dtype_of
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import Dim, dims_of
+from pytensor_onnx.graph.failures import name_failure
+from pytensor_onnx.graph.folding import fold_last_axis, merge_axes
+from pytensor_onnx.graph.inference import dtype_of
 
 Reduction = Callable[[Builder, ir.Value, Sequence[int]], ir.Value]
 
@@ -24,9 +25,9 @@ Reduction = Callable[[Builder, ir.Value, Sequence[int]], ir.Value]
 def lower_elemwise(op: Elemwise, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
     """Lower the scalar op on tensors, which ONNX broadcasts.
 
-    It deviates from PyTensor in one point. PyTensor broadcasts an axis only where its type says
-    that the size is one; ONNX does so for any size of one. Axes of inputs that must be equal get
-    one name, and every call compares their sizes; those of intermediate values are not compared.
+    PyTensor broadcasts an axis only if its type has a size of one; ONNX broadcasts any size of one.
+    Axes of inputs that must be equal get one name, and every call compares their sizes; sizes of
+    intermediate values are not compared.
     """
     dims = _elementwise_dims(node, onnx, inputs) if onnx.shaped else None
     lowered = onnx_funcify(op.scalar_op, node, onnx, *inputs)
@@ -39,7 +40,7 @@ def lower_elemwise(op: Elemwise, node: Apply, onnx: Builder, *inputs: ir.Value) 
 
 
 def _elementwise_dims(node: Apply, onnx: Builder, inputs: Sequence[ir.Value]) -> list[Dim]:
-    """Return the dimensions of the result, and note those that PyTensor requires to be equal."""
+    """Return the dimensions of the result, and equate sizes of operands that do not broadcast."""
     dims: list[Dim] = []
     for axis, static in enumerate(node.outputs[0].type.shape):
         sizes: list[Dim] = [static]
@@ -59,7 +60,7 @@ def _elementwise_dims(node: Apply, onnx: Builder, inputs: Sequence[ir.Value]) ->
 def lower_dim_shuffle(op: DimShuffle, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
     """Squeeze the dropped axes, transpose the kept ones, insert the new ones.
 
-    A constant number gets its axes here: in the definition of a function no rewrite did it.
+    A constant number gets its axes here, since rewrites do not run in the definition of a function.
     """
     if x.const_value is not None and x.const_value.size == 1:
         return onnx.constant(x.const_value.numpy().reshape((1,) * node.outputs[0].type.ndim))
@@ -77,17 +78,14 @@ def lower_dim_shuffle(op: DimShuffle, node: Apply, onnx: Builder, x: ir.Value) -
 
 @onnx_funcify.register(CAReduce)
 def lower_reduction(op: CAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Reduce in the accumulator's dtype.
-
-    It deviates from PyTensor in one point: short sums of float32 are accumulated in float32.
-    """
+    """Reduce in the accumulator's dtype, except short sums of float32, which stay in float32."""
     reduction = _REDUCTIONS.get(type(op.scalar_op))
     if reduction is None:
         raise onnx.unsupported(f"a reduction with {op.scalar_op} has no counterpart in ONNX")
     result_dtype = node.outputs[0].type.dtype
     axes = _reduced_axes(op, node)
     is_float = dtype_of(x).is_floating_point()
-    # Of no floats, the extremum is the initial value in ONNX as well.
+    # The extremum of no floats is the initial value in ONNX as well.
     if isinstance(op, NonZeroDimsCAReduce) and op.initial and not is_float:
         x, axes = _with_initial(op, onnx, x, axes)
     if axes and _is_sum_of_narrow_floats(op, node):
@@ -99,7 +97,7 @@ def lower_reduction(op: CAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir
 
 @onnx_funcify.register(NonZeroDimsCAReduce)
 def lower_extremum(op: NonZeroDimsCAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Reduce, and fail where a result would be that of no elements."""
+    """Reduce, and fail for a reduction of no elements."""
     axes = _reduced_axes(op, node)
     result = lower_reduction(op, node, onnx, x)
     if op.initial or not _may_be_empty(node, onnx, x, axes):
@@ -129,13 +127,13 @@ def _may_be_empty(node: Apply, onnx: Builder, x: ir.Value, axes: Sequence[int]) 
 
 
 def _sizes(node: Apply, onnx: Builder, x: ir.Value) -> list[Dim]:
-    """Return the known sizes of an operand; a zero in its type says nothing."""
+    """Return the known sizes of an operand; a zero in its type counts as unknown."""
     static = node.inputs[0].type.shape
     return [s or d for s, d in zip(static, dims_of(x) or (None,) * len(static), strict=True)]
 
 
 def _is_sum_of_narrow_floats(op: CAReduce, node: Apply) -> bool:
-    """Return whether floats are added up in a wider dtype, and the result is no float64."""
+    """Return whether narrow floats are summed in a wider dtype, to a result below float64."""
     dtype, result = node.inputs[0].type.dtype, node.outputs[0].type.dtype
     is_narrow = {dtype, result} <= {"float16", "float32"}
     return isinstance(op.scalar_op, ps.Add) and is_narrow and op.acc_dtype not in (None, dtype)
@@ -155,7 +153,7 @@ def _reduce_with(operator: str) -> Reduction:
 
 
 def _reduce_extremum(operator: str) -> Reduction:
-    """Reduce with an operator that counts bool values as 0 and 1."""
+    """Reduce with an operator that orders bool values as 0 and 1."""
 
     def reduce(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
         if x.dtype == ir.DataType.BOOL:
@@ -185,7 +183,7 @@ def _is_count_odd(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
 
 
 def _reduce_prod_without_zeros(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """Multiply what is not zero; where all is zero, so is the product."""
+    """Multiply the nonzero elements; the product of zeros only is zero."""
     is_zero = onnx.Equal(x, 0)
     product = onnx.ReduceProd(onnx.Where(is_zero, 1, x), onnx.ints(axes), keepdims=0)
     return onnx.Where(_reduce_extremum("ReduceMin")(onnx, is_zero, axes), 0, product)
@@ -222,7 +220,7 @@ def _with_initial(
 
 @onnx_funcify.register(Argmax)
 def lower_argmax(op: Argmax, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Take the first maximum; over several axes, of the array with these merged into one."""
+    """Return the position of the first maximum; several axes are merged into one."""
     axes = _reduced_axes(op, node)
     axis = axes[0] if len(axes) == 1 else node.inputs[0].type.ndim - len(axes)
     if len(axes) != 1:
@@ -235,7 +233,7 @@ def lower_argmax(op: Argmax, node: Apply, onnx: Builder, x: ir.Value) -> ir.Valu
 @onnx_funcify.register(Softmax)
 @onnx_funcify.register(LogSoftmax)
 def lower_softmax(op: Softmax | LogSoftmax, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Normalise along one axis; several axes are flattened into one first."""
+    """Normalise along one axis; several axes are merged into one."""
     operator = "Softmax" if isinstance(op, Softmax) else "LogSoftmax"
     rank = node.inputs[0].type.ndim
     axes = _reduced_axes(op, node)

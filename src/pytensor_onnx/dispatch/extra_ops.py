@@ -1,21 +1,22 @@
-"""Repeating and counting, and the ops of PyTensor's `extra_ops` that are left."""
+"""Lower `repeat`, `unique` and other operations of PyTensor's `extra_ops`."""
 
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.extra_ops import Bartlett, CpuContiguous, Repeat, Unique
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import constant_ints
-from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.raise_op import check_that
 from pytensor_onnx.dispatch.ranges import count_up
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.sizes import constant_ints
 
 _LONGEST_CONSTANT = 4096
 
 
 @onnx_funcify.register(CpuContiguous)
 def lower_cpu_contiguous(op: CpuContiguous, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Return the input: every ONNX value is contiguous."""
+    """Return the input, as every ONNX value is contiguous."""
     return x
 
 
@@ -23,7 +24,7 @@ def lower_cpu_contiguous(op: CpuContiguous, node: Apply, onnx: Builder, x: ir.Va
 def lower_repeat(
     op: Repeat, node: Apply, onnx: Builder, x: ir.Value, repeats: ir.Value
 ) -> ir.Value:
-    """Gather each slice as often as its count says; a single count is for all slices."""
+    """Gather each slice as often as its count; a single count applies to all slices."""
     return onnx.Gather(x, _repeated_positions(onnx, x, repeats, op.axis), axis=op.axis)
 
 
@@ -38,7 +39,7 @@ def _repeated_positions(onnx: Builder, x: ir.Value, repeats: ir.Value, axis: int
 
 
 def _count_for_each(onnx: Builder, repeats: ir.Value, size: ir.Value) -> ir.Value:
-    """Return one count for each slice, checked to be as many as there are slices, or one."""
+    """Return one count for each slice, with a check of their number."""
     length = onnx.size(repeats, 0)
     if length is not size:
         fits = onnx.Or(onnx.Equal(length, size), onnx.Equal(length, 1))
@@ -51,7 +52,7 @@ def _count_for_each(onnx: Builder, repeats: ir.Value, size: ir.Value) -> ir.Valu
 
 
 def _positions_by_count(onnx: Builder, counts: ir.Value) -> ir.Value:
-    """Return each position as often as its count: the number of runs that end up to each place."""
+    """Return each position as often as its count, from the cumulative counts."""
     ends = onnx.CumSum(counts, np.int64(0))
     total = onnx.ReduceSum(counts, onnx.ints([0]))
     places = onnx.ConstantOfShape(onnx.Add(total, 1), value=np.zeros(1, "int64"))
@@ -62,7 +63,7 @@ def _positions_by_count(onnx: Builder, counts: ir.Value) -> ir.Value:
 
 @onnx_funcify.register(Unique)
 def lower_unique(op: Unique, node: Apply, onnx: Builder, x: ir.Value) -> list[ir.Value]:
-    """Take the unique elements, or slices along an axis, in ascending order."""
+    """Return the unique elements, or slices along an axis, in ascending order."""
     wanted = [0]
     wanted += [1] if op.return_index else []
     wanted += [2] if op.return_inverse else []
@@ -75,7 +76,7 @@ def lower_unique(op: Unique, node: Apply, onnx: Builder, x: ir.Value) -> list[ir
 
 @onnx_funcify.register(Bartlett)
 def lower_bartlett(op: Bartlett, node: Apply, onnx: Builder, size: ir.Value) -> ir.Value:
-    """Rise from zero to one and fall to zero again; a window of one element is one."""
+    """Return a triangular window; a window of one element is one."""
     size = onnx.cast(size, "int64")
     last = onnx.Sub(size, 1)
     distance = onnx.Abs(onnx.Sub(onnx.Mul(count_up(onnx, size), 2), last))

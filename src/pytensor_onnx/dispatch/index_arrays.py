@@ -1,4 +1,4 @@
-"""Arrays of indices: made integers, broadcast against each other, stacked, recognised."""
+"""Convert, broadcast, stack and analyse arrays of indices."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -6,18 +6,19 @@ from functools import reduce
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import Dim, Dims, broadcast, constant_ints, sizes_in
 from pytensor_onnx.dispatch.shape import vector_of
-from pytensor_onnx.failures import name_failure
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import Dim, Dims, broadcast
+from pytensor_onnx.graph.failures import name_failure
+from pytensor_onnx.graph.sizes import constant_ints, sizes_in
 
 Axis = tuple[ir.Value, int]
 
 
 def as_positions(onnx: Builder, index: ir.Value) -> ir.Value:
-    """Return an array of indices in int64.
+    """Convert an array of indices to int64.
 
-    NumPy, too, lets indices of uint64 wrap.
+    uint64 indices wrap around, as in NumPy.
     """
     if index.const_value is not None:
         return onnx.constant(index.const_value.numpy().astype("int64"))
@@ -25,7 +26,7 @@ def as_positions(onnx: Builder, index: ir.Value) -> ir.Value:
 
 
 def axes_of(value: ir.Value, axes: Sequence[int]) -> list[Axis]:
-    """Return axes of a value, to be read by `sizes_of`."""
+    """Return references to axes of a value, for `sizes_of`."""
     return [(value, axis) for axis in axes]
 
 
@@ -40,10 +41,10 @@ def sizes_of(onnx: Builder, axes: Sequence[Axis]) -> ir.Value:
 
 
 def broadcast_arrays(onnx: Builder, arrays: Sequence[ir.Value]) -> list[ir.Value]:
-    """Return arrays of indices broadcast against each other.
+    """Broadcast arrays of indices against each other.
 
-    An axis of unknown size may turn out to have size one, so whether it grows is settled at run
-    time unless all arrays that have it share its name.
+    An axis of unknown size may have size one at run time, so an Expand is needed unless all arrays
+    with the axis share its name.
     """
     if all(array.const_value is not None for array in arrays):
         values = [array.const_value.numpy() for array in arrays if array.const_value is not None]
@@ -66,7 +67,7 @@ def broadcast_arrays(onnx: Builder, arrays: Sequence[ir.Value]) -> list[ir.Value
 
 
 def _expand(onnx: Builder, array: ir.Value, shape: ir.Value) -> ir.Value:
-    """Return an array of indices in another shape, by a node that fails as NumPy does."""
+    """Expand an array of indices to a shape, by a node that fails as NumPy does."""
     expanded = onnx.Expand(array, shape)
     message = "shape mismatch: indexing arrays could not be broadcast together"
     name_failure(onnx, expanded, IndexError(message))
@@ -74,7 +75,7 @@ def _expand(onnx: Builder, array: ir.Value, shape: ir.Value) -> ir.Value:
 
 
 def _source(onnx: Builder, arrays: Sequence[ir.Value], axis: int, dims: Dims) -> Axis:
-    """Return an axis, counted from the end, of an array that has the size of the broadcast one."""
+    """Return an axis, counted from the end, of an array with the size of the broadcast one."""
     for array in arrays:
         own = onnx.dims(array)
         if len(own) >= -axis and own[axis] == dims[axis]:
@@ -83,7 +84,7 @@ def _source(onnx: Builder, arrays: Sequence[ir.Value], axis: int, dims: Dims) ->
 
 
 def stack(onnx: Builder, arrays: Sequence[ir.Value]) -> ir.Value:
-    """Return arrays of indices of one shape, joined along a new last axis."""
+    """Stack arrays of indices of one shape along a new last axis."""
     rank = len(onnx.dims(arrays[0]))
     if all(array.const_value is not None for array in arrays):
         values = [array.const_value.numpy() for array in arrays if array.const_value is not None]
@@ -93,7 +94,7 @@ def stack(onnx: Builder, arrays: Sequence[ir.Value]) -> ir.Value:
 
 
 def unsqueezed(onnx: Builder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """Return a value with new axes of size one, at these places of the result."""
+    """Insert axes of size one at the given positions of the result."""
     if not axes:
         return value
     if value.const_value is not None:
@@ -102,7 +103,7 @@ def unsqueezed(onnx: Builder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
 
 
 def as_vector(onnx: Builder, array: ir.Value) -> ir.Value:
-    """Return an array of indices as a vector."""
+    """Flatten an array of indices."""
     if array.const_value is not None:
         return onnx.constant(array.const_value.numpy().reshape(-1))
     node = array.producer()
@@ -112,12 +113,12 @@ def as_vector(onnx: Builder, array: ir.Value) -> ir.Value:
 
 
 def moved(onnx: Builder, value: ir.Value, start: int, width: int, position: int) -> ir.Value:
-    """Return a value with a block of consecutive axes moved to another position.
+    """Move a block of consecutive axes to another position.
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import Builder
-    >>> from pytensor_onnx.scope import ModelScope
+    >>> from pytensor_onnx.graph.builder import Builder
+    >>> from pytensor_onnx.graph.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=(2, 3, 4, 5))
     >>> onnx.dims(moved(onnx, x, 2, 2, 0))
@@ -130,13 +131,13 @@ def moved(onnx: Builder, value: ir.Value, start: int, width: int, position: int)
 
 
 def varying_axes(onnx: Builder, array: ir.Value, rank: int) -> list[int]:
-    """Return the axes, of a broadcast array of some rank, along which an array may vary."""
+    """Return the axes of a broadcast array along which an array may vary."""
     dims = onnx.dims(array)
     return [rank - len(dims) + axis for axis, dim in enumerate(dims) if dim != 1]
 
 
 def counts_whole_axis(onnx: Builder, array: ir.Value, size: Dim) -> bool:
-    """Return whether an array is known to count from zero to a size, along its one varying axis."""
+    """Return whether an array is known to enumerate an axis of a size along its varying axis."""
     if array.const_value is not None:
         values = array.const_value.numpy().reshape(-1)
         return values.size == size and bool((values == np.arange(values.size)).all())

@@ -1,14 +1,14 @@
-"""Division, remainder and power with the rules of NumPy, defined for every operand.
+"""Define division, remainder and power with NumPy's rules for all operands.
 
-ONNX leaves integer division by zero undefined and truncates; a runtime may stop the process for it
+ONNX leaves integer division by zero undefined and truncates; a runtime may end the process for it
 and for the most negative number divided by minus one. No operand reaches such a division here.
 """
 
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.inference import dtype_of
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.inference import dtype_of
 
 
 def floor_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -40,7 +40,7 @@ def floor_modulo(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 def integer_power(onnx: Builder, base: ir.Value, exponent: ir.Value) -> ir.Value:
     """Return an integer power, modulo the range of the dtype.
 
-    A negative exponent, which NumPy refuses, gives what exact division would, rounded to zero.
+    A negative exponent, which NumPy refuses, gives the exact quotient rounded towards zero.
     """
     return onnx.call("Power", _integer_power, base, exponent)
 
@@ -57,7 +57,7 @@ def _is_safe_divisor(y: ir.Value) -> bool:
 
 
 def _shift(x: ir.Value, y: ir.Value) -> np.ndarray | None:
-    """Return by how many bits a quotient shifts its dividend, None where it is no shift."""
+    """Return by how many bits a quotient shifts its dividend, None for other divisors."""
     if x.dtype not in (ir.DataType.UINT8, ir.DataType.UINT32, ir.DataType.UINT64):
         return None
     divisor = y.const_value
@@ -70,7 +70,7 @@ def _shift(x: ir.Value, y: ir.Value) -> np.ndarray | None:
 
 
 def _is_natural(x: ir.Value | None, depth: int = 12) -> bool:
-    """Return whether a value is known to have no negative numbers, as sizes and what they make."""
+    """Return whether a value is known to be nonnegative, as sizes are."""
     if x is None or depth == 0:
         return False
     if x.const_value is not None:
@@ -83,7 +83,7 @@ def _is_natural(x: ir.Value | None, depth: int = 12) -> bool:
         return True
     if node.op_type in ("Gather", "Identity", "Slice", "Squeeze", "Unsqueeze"):
         return _is_natural(node.inputs[0], depth - 1)
-    # The depth halves, so that a value which is reached in many ways is not asked for each of them.
+    # The depth halves, which bounds the visits of a value on many paths.
     if node.op_type in ("Add", "Div", "Mul"):
         return all(_is_natural(value, depth // 2) for value in node.inputs)
     return False
@@ -106,7 +106,7 @@ def _unsigned_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _safe_divisor(onnx: Builder, y: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value | None]:
-    """Return a divisor that is neither 0 nor -1, and where ``y`` is 0 and where it is -1."""
+    """Replace the divisors 0 and -1; return masks of both too."""
     is_zero = onnx.Equal(y, 0)
     if not _is_signed(y):
         return onnx.Where(is_zero, 1, y), is_zero, None
@@ -128,7 +128,7 @@ def _integer_floor_modulo(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _float_floor_modulo(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the remainder of C's ``fmod`` moved to the sign of the divisor, a zero included."""
+    """Return the remainder of C's ``fmod`` with the sign of the divisor, also for zero."""
     remainder = onnx.Mod(x, y, fmod=1)
     moved = onnx.Where(_signs_differ(onnx, remainder, y), onnx.Add(remainder, y), remainder)
     size = onnx.Abs(remainder)
@@ -136,9 +136,9 @@ def _float_floor_modulo(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _float_floor_divide(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return what is left of ``x`` without the remainder, divided and rounded as NumPy does.
+    """Divide ``x`` without its remainder, and round as NumPy does.
 
-    A zero has the sign of ``x / y``, which is the result where ``y`` is zero.
+    A zero has the sign of ``x / y``, which is the result for ``y`` of zero.
     """
     remainder = onnx.Mod(x, y, fmod=1)
     exact = onnx.Div(onnx.Sub(x, remainder), y)
@@ -175,23 +175,16 @@ def _square_and_multiply(
     onnx: Builder, one: ir.Value, base: ir.Value, exponent: ir.Value
 ) -> ir.Value:
     """Multiply the squares of the base that the bits of the exponent select."""
-    loop = onnx.subgraph()
-    step = ir.Value(name="step", type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
-    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
-    result, power, rest = (
-        ir.Value(name=name, type=ir.TensorType(dtype_of(base)))
-        for name in ("result", "power", "rest")
-    )
-    half = loop.Div(rest, 2)
-    odd = loop.Sub(rest, loop.Mul(half, 2))
-    product = loop.Where(loop.Equal(odd, 0), result, loop.Mul(result, power))
-    again = _any_above_zero(loop, half)
-    body = loop.graph(
-        [step, going, result, power, rest], [again, product, loop.Mul(power, power), half]
-    )
-    start = _any_above_zero(onnx, exponent)
-    values = onnx.loop(None, start, [one, base, exponent], body)
-    return values[0]
+
+    def step(
+        loop: Builder, i: ir.Value, result: ir.Value, power: ir.Value, rest: ir.Value
+    ) -> list[ir.Value]:
+        half = loop.Div(rest, 2)
+        odd = loop.Sub(rest, loop.Mul(half, 2))
+        product = loop.Where(loop.Equal(odd, 0), result, loop.Mul(result, power))
+        return [_any_above_zero(loop, half), product, loop.Mul(power, power), half]
+
+    return onnx.loop(None, _any_above_zero(onnx, exponent), [one, base, exponent], step)[0]
 
 
 def _any_above_zero(onnx: Builder, x: ir.Value) -> ir.Value:

@@ -1,12 +1,12 @@
-"""What a loop requires of its number of steps and of its sequences: nodes that fail by name."""
+"""Lower checks of the number of steps and the sequences of a loop to nodes that fail."""
 
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import onnx_funcify
-from pytensor_onnx.failures import name_failure
-from pytensor_onnx.rewriting.loop_checks import FirstRows, StepCount, StepIndex
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.failures import name_failure
+from pytensor_onnx.ops.loop_checks import FirstRows, StepCount, StepIndex
 
 
 @onnx_funcify.register(StepCount)
@@ -19,18 +19,18 @@ def lower_step_count(op: StepCount, node: Apply, onnx: Builder, n_steps: ir.Valu
 def lower_first_rows(
     op: FirstRows, node: Apply, onnx: Builder, rows: ir.Value, count: ir.Value
 ) -> ir.Value:
-    """Return as many rows as the count says."""
+    """Return the first rows, as many as the count."""
     return first_rows(onnx, rows, onnx.cast(count, "int64"), op.failure)
 
 
 @onnx_funcify.register(StepIndex)
 def lower_step_index(op: StepIndex, node: Apply, onnx: Builder, index: ir.Value) -> ir.Value:
-    """Return the index: what takes elements by it is named when the graph is complete."""
+    """Return the index; a later pass marks the nodes that use it."""
     return index
 
 
 def checked_count(onnx: Builder, n_steps: ir.Value, failure: Exception) -> ir.Value:
-    """Return a number of steps by a node that fails where it is negative.
+    """Check the number of steps by a node that fails if it is negative.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def checked_count(onnx: Builder, n_steps: ir.Value, failure: Exception) -> ir.Va
     n_steps
         The number, an int64 of rank 0.
     failure
-        What a negative one raises where the model is run by this package.
+        Exception for a negative number when this package runs the model.
     """
     is_negative = onnx.cast(onnx.Less(n_steps, 0), "int64")
     checked = onnx.Gather(onnx.Unsqueeze(n_steps, [0]), is_negative, axis=0)
@@ -52,20 +52,20 @@ def checked_count(onnx: Builder, n_steps: ir.Value, failure: Exception) -> ir.Va
 def first_rows(
     onnx: Builder, sequence: ir.Value, count: ir.Value, failure: Exception, start: int = 0
 ) -> ir.Value:
-    """Return rows from a position on, by a node that fails where there are too few.
+    """Slice rows by a node that fails if there are too few.
 
     Parameters
     ----------
     onnx
         Builder that receives the nodes.
     sequence
-        What the rows are taken from.
+        The sequence.
     count
-        How many, an int64 of rank 0 that is not negative.
+        Number of rows, a nonnegative int64 of rank 0.
     failure
-        What a shorter sequence raises where the model is run by this package.
+        Exception for a shorter sequence when this package runs the model.
     start
-        Position of the first.
+        Position of the first row.
     """
     dims = onnx.dims(sequence)
     n_rows = onnx.Unsqueeze(count, [0])

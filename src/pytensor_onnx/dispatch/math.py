@@ -1,4 +1,4 @@
-"""Products of vectors and matrices."""
+"""Lower products of vectors and matrices."""
 
 import numpy as np
 import onnx_ir as ir
@@ -6,19 +6,18 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv
 from pytensor.tensor.math import Dot
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import dims_of
-from pytensor_onnx.dispatch.basic import onnx_funcify, works_on_last_axes
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
 
 
 @onnx_funcify.register(Dot)
-@works_on_last_axes
 @onnx_funcify.register(Dot22)
 @onnx_funcify.register(BatchedDot)
 def lower_dot(
     op: Dot | Dot22 | BatchedDot, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
 ) -> ir.Value:
-    """Multiply matrices in the dtype of the result; for bool, any product of a row is enough."""
+    """Multiply matrices in the dtype of the result; for bool, combine by any."""
     dtype = node.outputs[0].type.dtype
     _equate_dims(onnx, node, x, y)
     if dtype == "bool":
@@ -48,9 +47,9 @@ def lower_gemm(
     y: ir.Value,
     beta: ir.Value,
 ) -> ir.Value:
-    """Return ``beta * z + alpha * x @ y``, in which a factor of zero takes away NaN as well.
+    """Return ``beta * z + alpha * x @ y``; a ``beta`` of zero drops ``z``, even if it is NaN.
 
-    A factor that is the constant one leaves no node.
+    A constant factor of one adds no node.
     """
     _equate_dims(onnx, node, x, y)
     product = _scaled(onnx, alpha, onnx.MatMul(x, y))
@@ -64,10 +63,9 @@ def lower_gemm(
 
 
 def _equate_dims(onnx: Builder, node: Apply, x: ir.Value, y: ir.Value) -> None:
-    """Note that the sizes which meet in a product are equal.
+    """Record that the contracted sizes of a product are equal.
 
-    Axes of the batch are broadcast where PyTensor knows that they have a size of one, and only
-    there.
+    Batch axes broadcast only if PyTensor knows that they have a size of one.
     """
     rows, columns = dims_of(x), dims_of(y)
     if not rows or not columns or onnx.in_branch or onnx.in_function:

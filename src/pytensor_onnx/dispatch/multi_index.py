@@ -1,4 +1,4 @@
-"""Conversion between flat indices and those along each axis."""
+"""Convert between flat indices and indices along each axis."""
 
 from collections.abc import Sequence
 
@@ -7,17 +7,17 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.extra_ops import RavelMultiIndex, UnravelIndex
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import constant_ints
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.dispatch.ranges import within_bounds
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.sizes import constant_ints
 
 
 @onnx_funcify.register(UnravelIndex)
 def lower_unravel_index(
     op: UnravelIndex, node: Apply, onnx: Builder, indices: ir.Value, dims: ir.Value
 ) -> list[ir.Value]:
-    """Divide by the sizes, the fastest axis first; what is left over is the index along it."""
+    """Divide by the sizes, fastest axis first; the remainder is the index along it."""
     rest, sizes = onnx.cast(indices, "int64"), _elements(onnx, dims, len(node.outputs))
     error = ValueError("index is out of bounds for an array of the given shape")
     rest = within_bounds(onnx, rest, _product(onnx, sizes), "raise", error)
@@ -35,7 +35,7 @@ def lower_unravel_index(
 def lower_ravel_multi_index(
     op: RavelMultiIndex, node: Apply, onnx: Builder, *operands: ir.Value
 ) -> ir.Value:
-    """Add up the indices along all axes, each times the number of elements that it steps over."""
+    """Sum the indices along all axes, each times the stride of the axis."""
     *indices, dims = operands
     sizes = _elements(onnx, dims, len(indices))
     error = ValueError("invalid entry in coordinates array")
@@ -70,7 +70,7 @@ def _product(onnx: Builder, sizes: Sequence[ir.Value]) -> ir.Value:
 
 
 def _positive(onnx: Builder, size: ir.Value) -> ir.Value:
-    """Return a size, one in place of zero: only an empty array is divided by that."""
+    """Replace a size of zero by one, as divisor for an empty array."""
     known = constant_ints(size)
     if known:
         return onnx.constant(np.int64(max(known[0], 1)))

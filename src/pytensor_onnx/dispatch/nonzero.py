@@ -1,24 +1,24 @@
-"""Positions of the elements that are not zero."""
+"""Compute the positions of nonzero elements."""
 
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.basic import Nonzero
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.graph.builder import Builder
 
 _COUNT = "pytensor_onnx.count"
 
 
 @onnx_funcify.register(Nonzero)
 def lower_nonzero(op: Nonzero, node: Apply, onnx: Builder, x: ir.Value) -> list[ir.Value]:
-    """Return the positions along each axis, NaN counting as not zero."""
+    """Return the positions along each axis; NaN counts as nonzero."""
     return nonzero(onnx, x, node.inputs[0].type.ndim, true_count(onnx, x))
 
 
 def nonzero(onnx: Builder, x: ir.Value, rank: int, count: str | None = None) -> list[ir.Value]:
-    """Return the positions of what is not zero: a vector for each axis, a constant if x is one.
+    """Return the positions of nonzero elements: a vector for each axis, constants for a constant.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def true_count(onnx: Builder, x: ir.Value) -> str:
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import Builder
-    >>> from pytensor_onnx.scope import ModelScope
+    >>> from pytensor_onnx.graph.builder import Builder
+    >>> from pytensor_onnx.graph.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> x, y = (ir.val(name, dtype=ir.DataType.BOOL, shape=("n",)) for name in "xy")
     >>> true_count(onnx, x), true_count(onnx, y), true_count(onnx, x)

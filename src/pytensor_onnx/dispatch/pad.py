@@ -1,4 +1,4 @@
-"""Padding in every mode: one Pad where ONNX has the mode, else gathered or joined axis by axis."""
+"""Lower padding in every mode: to one Pad if ONNX has the mode, else axis by axis."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,14 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.pad import Pad
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import constant_ints
-from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.raise_op import check_that
 from pytensor_onnx.dispatch.ranges import count_up, wrapped
 from pytensor_onnx.dispatch.shape import concatenated, vector_of
 from pytensor_onnx.dispatch.sums import sum_floats
-from pytensor_onnx.inference import dtype_of
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.graph.sizes import constant_ints
 
 Pair = tuple[ir.Value, ir.Value]
 
@@ -25,7 +26,7 @@ _INT64_MAX = np.iinfo(np.int64).max
 def lower_pad(
     op: Pad, node: Apply, onnx: Builder, x: ir.Value, pad_width: ir.Value, *options: ir.Value
 ) -> ir.Value:
-    """Pad in the dtype of the result, which for computed values is PyTensor's `floatX`."""
+    """Pad in the dtype of the result, which is PyTensor's `floatX` for computed values."""
     rank = node.inputs[0].type.ndim
     x = onnx.cast(x, node.outputs[0].type.dtype)
     if op.static_pad_width is not None:
@@ -55,7 +56,7 @@ def lower_pad(
 
 
 def _pairs(onnx: Builder, value: ir.Value, rank: int) -> list[Pair]:
-    """Return what is given for the start and the end of each axis as 0-d values."""
+    """Return the values for the start and the end of each axis as 0-d values."""
     if value.const_value is not None:
         array = np.broadcast_to(value.const_value.numpy(), (rank, 2))
         return [(onnx.constant(first), onnx.constant(last)) for first, last in array]
@@ -72,14 +73,14 @@ def _is_zero(width: ir.Value) -> bool:
 
 
 def _pads(onnx: Builder, widths: Sequence[Pair]) -> ir.Value:
-    """Return the widths in the order of ONNX: those at all starts, then those at all ends."""
+    """Return the widths in the order of ONNX: all starts, then all ends."""
     return vector_of(onnx, [first for first, _ in widths] + [last for _, last in widths])
 
 
 def _pad_with_constants(
     onnx: Builder, x: ir.Value, widths: Sequence[Pair], values: Sequence[Pair]
 ) -> ir.Value:
-    """Pad all axes at once with one value, else each side of each axis after the other."""
+    """Pad all axes at once with one value, or each side of each axis in turn."""
     flat = [onnx.cast(value, dtype_of(x)) for pair in values for value in pair]
     if all(value is flat[0] for value in flat):
         return onnx.Pad(x, _pads(onnx, widths), flat[0])
@@ -102,7 +103,7 @@ def _pad_with_elements(onnx: Builder, x: ir.Value, widths: Sequence[Pair], mode:
 
 
 def _is_one_pad(onnx: Builder, x: ir.Value, widths: Sequence[Pair], mode: str) -> bool:
-    """Return whether ONNX defines the result: the elements are enough for one turn."""
+    """Return whether one ONNX Pad has the result, which requires widths within the array."""
     if mode == "symmetric":
         return False
     if mode == "wrap" and onnx.scope.opset_version < _FIRST_OPSET_WITH_WRAP:
@@ -122,7 +123,7 @@ def _is_one_pad(onnx: Builder, x: ir.Value, widths: Sequence[Pair], mode: str) -
 def _mirrored_positions(
     onnx: Builder, size: ir.Value, first: ir.Value, last: ir.Value, mode: str
 ) -> ir.Value:
-    """Return the position that each element of the padded axis comes from."""
+    """Return the source position of each element of the padded axis."""
     sizes = [constant_ints(value) for value in (first, size, last)]
     if None not in sizes:
         n, before, after = (int(s[0]) for s in (sizes[1], sizes[0], sizes[2]) if s)
@@ -174,14 +175,14 @@ def _sum_along(onnx: Builder, x: ir.Value, axis: int) -> ir.Value:
 
 
 def _widened(onnx: Builder, x: ir.Value, axis: int, width: ir.Value) -> ir.Value:
-    """Return an array with an axis of size one repeated."""
+    """Return an array repeated along an axis of size one."""
     rank = len(onnx.dims(x))
     around = onnx.sizes(x, 0, axis), onnx.sizes(x, axis + 1, rank)
     return onnx.Expand(x, concatenated(onnx, [around[0], vector_of(onnx, [width]), around[1]]))
 
 
 def _ramps(onnx: Builder, x: ir.Value, axis: int, widths: Pair, ends: Pair) -> list[ir.Value]:
-    """Return the ramps from the end values to the first and last elements, which they leave out."""
+    """Return the ramps from the end values up to, but without, the first and last elements."""
     along = onnx.ints([axis])
     edges = [
         onnx.Slice(x, onnx.ints([0]), onnx.ints([1]), along),

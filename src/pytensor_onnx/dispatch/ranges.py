@@ -1,22 +1,22 @@
-"""Integers that count up from zero, the diagonals that they mark, indices kept within bounds."""
+"""Build ranges and diagonal masks, and keep indices within bounds."""
 
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import constant_ints
-from pytensor_onnx.dispatch.basic import check_that
 from pytensor_onnx.dispatch.integer import floor_modulo
+from pytensor_onnx.dispatch.raise_op import check_that
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.sizes import constant_ints
 
 _LONGEST_CONSTANT = 4096
 
 
 def count_up(onnx: Builder, size: ir.Value) -> ir.Value:
-    """Return ``0, 1, ..., size - 1``, a constant where the 0-d size is one and not large.
+    """Return ``0, 1, ..., size - 1``, a constant for a small constant size.
 
     Examples
     --------
-    >>> from pytensor_onnx.scope import ModelScope
+    >>> from pytensor_onnx.graph.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> count_up(onnx, onnx.constant(np.int64(3))).const_value.numpy()
     array([0, 1, 2])
@@ -37,7 +37,7 @@ def column(onnx: Builder, vector: ir.Value) -> ir.Value:
 def diagonal_mask(
     onnx: Builder, rows: ir.Value, columns: ir.Value, offset: ir.Value | None = None
 ) -> ir.Value:
-    """Return the bool matrix of these numbers of rows and columns that is true on one diagonal.
+    """Return a bool matrix that is true on one diagonal.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def diagonal_mask(
     rows, columns
         0-d int64 values.
     offset
-        How far the diagonal lies to the right of the main one, a 0-d integer.
+        Offset of the diagonal to the right of the main one, a 0-d integer.
     """
     first, second = count_up(onnx, rows), count_up(onnx, columns)
     if offset is not None and constant_ints(offset) != [0]:
@@ -66,11 +66,11 @@ def within_bounds(
     index
         Indices, possibly out of bounds.
     size
-        What they must be less than.
+        The upper bound.
     mode
-        What happens to indices out of bounds: ``"wrap"``, ``"clip"`` or ``"raise"``.
+        Treatment of indices out of bounds: ``"wrap"``, ``"clip"`` or ``"raise"``.
     error
-        What is raised in the latter mode.
+        Exception of the mode ``"raise"``.
     """
     if mode == "wrap":
         return wrapped(onnx, index, size)
@@ -80,14 +80,14 @@ def within_bounds(
 
 
 def wrapped(onnx: Builder, index: ir.Value, size: ir.Value) -> ir.Value:
-    """Return indices modulo a 0-d size; where that is zero, so are they."""
+    """Return indices modulo a 0-d size; zero for a size of zero."""
     result = floor_modulo(onnx, index, size)
     result.shape = index.shape
     return result
 
 
 def all_below(onnx: Builder, index: ir.Value, size: ir.Value) -> ir.Value:
-    """Return, as a 0-d bool, whether no index is negative or reaches a size."""
+    """Return, as a 0-d bool, whether all indices are in the range of a size."""
     outside = onnx.Or(onnx.Less(index, 0), onnx.GreaterOrEqual(index, size))
     count = onnx.ReduceMax(onnx.cast(outside, "int32"), keepdims=0)
     return onnx.LessOrEqual(count, 0)

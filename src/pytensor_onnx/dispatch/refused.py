@@ -1,12 +1,12 @@
-"""Ops that have no lowering but another way to the same result."""
+"""Refuse Ops without a lowering, with advice on alternatives."""
 
 import onnx_ir as ir
 from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.basic import Apply
 from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
+from pytensor_onnx.graph.builder import Builder
 
 REFUSED = (FromFunctionOp, Convolve1d, Convolve2d)
 
@@ -15,7 +15,7 @@ REFUSED = (FromFunctionOp, Convolve1d, Convolve2d)
 def refuse_python_function(
     op: FromFunctionOp, node: Apply, onnx: Builder, *inputs: ir.Value
 ) -> Lowered:
-    """Raise for a function of Python, which no ONNX runtime can call."""
+    """Refuse a function of Python, which no ONNX runtime can call."""
     raise onnx.unsupported(
         "wrap_py calls a Python function, and ONNX runtimes run no Python",
         "write the function with PyTensor's operations, or as an Op with a lowering of its own "
@@ -28,7 +28,7 @@ def refuse_python_function(
 def refuse_convolution(
     op: Convolve1d | Convolve2d, node: Apply, onnx: Builder, *inputs: ir.Value
 ) -> Lowered:
-    """Raise for convolutions of single signals: those of networks are one operator."""
+    """Refuse convolutions of single signals, and point to those of `nn`."""
     if isinstance(op, Convolve1d):
         call = 'nn.conv1d(x[None, None], y[None, None], border_mode="full")[0, 0]'
     else:

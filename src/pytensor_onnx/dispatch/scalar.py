@@ -1,4 +1,4 @@
-"""Scalar ops: a table of those that are one ONNX operator, and a function for each that deviates.
+"""Lower scalar Ops: a table of the Ops with an ONNX operator, a function for each other Op.
 
 The lowerings serve `Elemwise` as well, which calls them with tensors. Operands are cast to the
 dtype of the result first, as PyTensor's own implementations do, unless a lowering says otherwise.
@@ -10,57 +10,17 @@ import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scalar import basic as ps
-from pytensor.scalar import math as psm
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.math import MulWithoutZeros
 
 import pytensor_onnx.functions.special  # noqa: F401  (registers the definitions)
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dispatch.basic import Lowered, convert_inner, onnx_funcify
+from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.function import call_definition
+from pytensor_onnx.dispatch.graphs import convert_inner
 from pytensor_onnx.dispatch.integer import floor_divide, floor_modulo, integer_power
+from pytensor_onnx.dispatch.scalar_operators import LOGICAL_AND_BITWISE, OPERATORS
 from pytensor_onnx.functions.registry import DEFINITIONS
-
-OPERATORS: dict[type[ScalarOp], str] = {
-    ps.Exp: "Exp",
-    ps.Log: "Log",
-    ps.Sqrt: "Sqrt",
-    ps.Sin: "Sin",
-    ps.Cos: "Cos",
-    ps.Tan: "Tan",
-    ps.ArcSin: "Asin",
-    ps.ArcCos: "Acos",
-    ps.ArcTan: "Atan",
-    ps.Sinh: "Sinh",
-    ps.Cosh: "Cosh",
-    ps.Tanh: "Tanh",
-    ps.ArcSinh: "Asinh",
-    ps.ArcCosh: "Acosh",
-    ps.ArcTanh: "Atanh",
-    ps.Ceil: "Ceil",
-    ps.Floor: "Floor",
-    ps.RoundHalfToEven: "Round",
-    ps.Reciprocal: "Reciprocal",
-    ps.TrueDiv: "Div",
-    ps.Sub: "Sub",
-    ps.Sign: "Sign",
-    psm.Erf: "Erf",
-    psm.Sigmoid: "Sigmoid",
-    psm.Softplus: "Softplus",
-}
-COMPARISONS: dict[type[ScalarOp], str] = {
-    ps.LT: "Less",
-    ps.GT: "Greater",
-    ps.LE: "LessOrEqual",
-    ps.GE: "GreaterOrEqual",
-    ps.EQ: "Equal",
-}
-LOGICAL_AND_BITWISE: dict[type[ScalarOp], tuple[str, str]] = {
-    ps.AND: ("And", "BitwiseAnd"),
-    ps.OR: ("Or", "BitwiseOr"),
-    ps.XOR: ("Xor", "BitwiseXor"),
-    ps.Invert: ("Not", "BitwiseNot"),
-}
+from pytensor_onnx.graph.builder import Builder
 
 
 def _is_bool(variable: Variable) -> bool:
@@ -77,7 +37,7 @@ def _cast_all(node: Apply, onnx: Builder, inputs: tuple[ir.Value, ...]) -> list[
 
 @onnx_funcify.register(ScalarOp)
 def lower_scalar_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
-    """Emit the one operator of the table, or call the function that defines the op."""
+    """Emit the operator in the table, or call the function that defines the op."""
     operator = OPERATORS.get(type(op))
     if operator is not None:
         return onnx.op(operator, *_cast_all(node, onnx, inputs))
@@ -89,44 +49,6 @@ def lower_scalar_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value)
         "write it with supported operations, or register a lowering with "
         f"@pytensor_onnx.onnx_funcify.register({type(op).__name__})",
     )
-
-
-@onnx_funcify.register(ps.LogicalComparison)
-def lower_comparison(
-    op: ps.LogicalComparison, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
-) -> ir.Value:
-    """Compare in the dtype that both operands cast to; signed and unsigned 64-bit ones exactly."""
-    if _mixes_uint64_and_signed(node):
-        return _compare_with_uint64(op, node, onnx, x, y)
-    dtype = ps.upcast(*(variable.type.dtype for variable in node.inputs))
-    x, y = onnx.cast(x, dtype), onnx.cast(y, dtype)
-    if dtype == "bool" and not isinstance(op, ps.EQ | ps.NEQ):
-        x, y = onnx.cast(x, "uint8"), onnx.cast(y, "uint8")
-    return _compare(op, onnx, x, y)
-
-
-def _compare(op: ps.LogicalComparison, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    if isinstance(op, ps.NEQ):
-        return onnx.Not(onnx.Equal(x, y))
-    return onnx.op(COMPARISONS[type(op)], x, y)
-
-
-def _mixes_uint64_and_signed(node: Apply) -> bool:
-    dtypes = {variable.type.dtype for variable in node.inputs}
-    return "uint64" in dtypes and any(dtype.startswith("int") for dtype in dtypes)
-
-
-def _compare_with_uint64(
-    op: ps.LogicalComparison, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
-) -> ir.Value:
-    """Compare as uint64 unless the signed operand is negative: no dtype holds both."""
-    signed = y if node.inputs[0].type.dtype == "uint64" else x
-    order = op.impl(1, -1) if signed is y else op.impl(-1, 1)
-    is_negative = onnx.Less(signed, 0)
-    compared = _compare(op, onnx, onnx.cast(x, "uint64"), onnx.cast(y, "uint64"))
-    if order:
-        return onnx.Or(is_negative, compared)
-    return onnx.And(onnx.Not(is_negative), compared)
 
 
 @onnx_funcify.register(ps.IsNan)
@@ -142,7 +64,7 @@ def lower_is_nan_or_inf(op: ScalarOp, node: Apply, onnx: Builder, x: ir.Value) -
 def lower_switch(
     op: ps.Switch, node: Apply, onnx: Builder, condition: ir.Value, x: ir.Value, y: ir.Value
 ) -> ir.Value:
-    """Select; any number but zero counts as true."""
+    """Select; any number except zero is true."""
     x, y = _cast_all(node, onnx, (x, y))
     return onnx.Where(onnx.cast(condition, "bool"), x, y)
 
@@ -167,8 +89,8 @@ def lower_bit_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) ->
 def lower_associative(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> ir.Value:
     """Chain the binary operator from the left; for bool, add is Or and multiply is And.
 
-    A maximum with zero is a Relu. A constant goes to the product of matrices that it is the bias
-    of, before other terms are added: PyTensor makes one sum of a layer and what bypasses it.
+    A maximum with zero is a Relu. A constant is added to a matrix product first, as its bias,
+    before other terms: PyTensor merges a layer and its residual connection into one sum.
     """
     if isinstance(op, ps.Maximum) and (x := _other_than_zero(node, inputs)) is not None:
         return onnx.Relu(x)
@@ -194,7 +116,7 @@ def _bias_beside_product(terms: list[ir.Value]) -> list[ir.Value]:
 
 
 def _other_than_zero(node: Apply, inputs: tuple[ir.Value, ...]) -> ir.Value | None:
-    """Return the operand that stands beside a constant float zero of no higher rank."""
+    """Return the other operand of a constant float zero of no higher rank."""
     if len(inputs) != 2 or node.outputs[0].type.dtype not in ("float16", "float32", "float64"):
         return None
     ranks = [getattr(variable.type, "ndim", 0) for variable in node.inputs]
@@ -215,7 +137,7 @@ def _other_than_zero(node: Apply, inputs: tuple[ir.Value, ...]) -> ir.Value | No
 def lower_mul_without_zeros(
     op: MulWithoutZeros, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
 ) -> ir.Value:
-    """Multiply, a zero counting as one."""
+    """Multiply, with zeros replaced by one."""
     x, y = _cast_all(node, onnx, (x, y))
     product = onnx.Where(onnx.Equal(y, 0), x, onnx.Mul(x, y))
     return onnx.Where(onnx.Equal(x, 0), y, product)
@@ -238,7 +160,7 @@ def lower_neg(op: ps.Neg, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
 
 @onnx_funcify.register(ps.Abs)
 def lower_abs(op: ps.Abs, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Take the absolute value; a bool is its own."""
+    """Return the absolute value; a bool is its own."""
     return x if _is_bool(node.inputs[0]) else onnx.Abs(x)
 
 
@@ -246,7 +168,7 @@ def lower_abs(op: ps.Abs, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
 @onnx_funcify.register(ps.Conj)
 @onnx_funcify.register(ps.Real)
 def lower_same(op: ScalarOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Return the operand: real numbers are their own conjugate and real part."""
+    """Return the operand, which is the conjugate and the real part of a real number."""
     return onnx.cast(x, node.outputs[0].type.dtype)
 
 
@@ -261,7 +183,7 @@ def lower_imag(op: ps.Imag, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value
 def lower_cast(op: ps.Cast, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
     """Convert to the dtype of the result.
 
-    What becomes of a float that an integer dtype cannot hold depends on the machine, as in NumPy.
+    The result of a float out of the range of an integer dtype depends on the machine, as in NumPy.
     """
     return onnx.cast(x, node.outputs[0].type.dtype)
 
@@ -278,7 +200,7 @@ def lower_second(
 def lower_clip(
     op: ps.Clip, node: Apply, onnx: Builder, x: ir.Value, low: ir.Value, high: ir.Value
 ) -> ir.Value:
-    """Clip as PyTensor does: a NaN bound does nothing, and the lower bound wins over the upper."""
+    """Clip as PyTensor does: NaN bounds are ignored, and the lower bound takes precedence."""
     x, low, high = _cast_all(node, onnx, (x, low, high))
     bounds = [v.data for v in node.inputs[1:] if isinstance(v, Constant)]
     if len(bounds) == 2 and all(np.size(b) == 1 for b in bounds) and bounds[0] <= bounds[1]:
@@ -295,7 +217,7 @@ def lower_clip(
 
 @onnx_funcify.register(ps.Trunc)
 def lower_trunc(op: ps.Trunc, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Round towards zero, which keeps its sign."""
+    """Round towards zero and keep the sign of zero."""
     (x,) = _cast_all(node, onnx, (x,))
     return onnx.Where(onnx.Greater(x, 0), onnx.Floor(x), onnx.Ceil(x))
 
@@ -310,21 +232,21 @@ def lower_round_half_away_from_zero(
 
 @onnx_funcify.register(ps.IntDiv)
 def lower_int_div(op: ps.IntDiv, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Divide towards minus infinity; an integer divided by zero is zero, as in NumPy."""
+    """Divide and round down; integer division by zero is zero, as in NumPy."""
     x, y = _cast_all(node, onnx, (x, y))
     return floor_divide(onnx, x, y)
 
 
 @onnx_funcify.register(ps.Mod)
 def lower_mod(op: ps.Mod, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Take the remainder with the sign of the divisor; modulo zero an integer is zero."""
+    """Return the remainder with the sign of the divisor; zero for an integer modulo zero."""
     x, y = _cast_all(node, onnx, (x, y))
     return floor_modulo(onnx, x, y)
 
 
 @onnx_funcify.register(ps.Pow)
 def lower_pow(op: ps.Pow, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Raise to a power; integers by repeated squaring, which wraps around and is exact."""
+    """Raise to a power; integers by repeated squaring, exact and wrapping around."""
     x, y = _cast_all(node, onnx, (x, y))
     return integer_power(onnx, x, y) if _is_discrete(node.outputs[0]) else onnx.Pow(x, y)
 

@@ -1,4 +1,4 @@
-"""What the PyTensor graph tells of the buffers that a Scan writes to."""
+"""Analyse the buffers that a Scan writes to."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from pytensor.scalar.basic import Add, Minimum, ScalarOp
 from pytensor.tensor.basic import AllocEmpty
 from pytensor.tensor.subtensor import IncSubtensor
 
-from pytensor_onnx.rewriting.loop_buffers import unwrapped
+from pytensor_onnx.rewriting.loops.buffers import unwrapped
 
 
 def written_to_fresh_buffer(variable: Variable) -> Variable | None:
-    """Return what `set_subtensor(empty[:k], rows)` put first into a buffer, one row for each k."""
+    """Return the rows of the first `set_subtensor(empty[:k], rows)` on a buffer, for each k."""
     node = variable.owner
     if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
         return None
@@ -48,7 +48,7 @@ def is_sum(size: Variable, n_steps: Variable, n_initial: int) -> bool:
 
 
 def most_steps(size: Variable | None, n_steps: Variable, n_initial: int) -> int | None:
-    """Return the constant c where a size is the lesser of c and the steps, plus a constant."""
+    """Return the constant c if a size is the minimum of c and the steps, plus a constant."""
     if size is None:
         return None
     for constant, other in _constant_operands(size, Add):
@@ -61,7 +61,7 @@ def most_steps(size: Variable | None, n_steps: Variable, n_initial: int) -> int 
 def _constant_operands(
     variable: Variable, scalar_op: type[ScalarOp]
 ) -> list[tuple[Constant, Variable]]:
-    """Return the constant and the other operand of a scalar operation, nothing where not such."""
+    """Return the constant and the other operand of a scalar operation, or nothing."""
     node = unwrapped(variable).owner
     if node is None or len(node.inputs) != 2:
         return []
@@ -73,5 +73,5 @@ def _constant_operands(
 
 
 def nearest_later(writes: Sequence[int], tap: int) -> int | None:
-    """Return the nearest offset written to after a tap."""
+    """Return the nearest written offset after a tap."""
     return min((o for o in writes if o > tap), default=None)

@@ -1,6 +1,5 @@
-"""The values of earlier steps that a loop carries, one for each tap."""
+"""Find the values of earlier steps that a loop carries, one for each tap."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,23 +7,24 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scan.op import Scan
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import constant_ints, dims_of
 from pytensor_onnx.dispatch.scan_buffers import (
     buffer_size,
     most_steps,
     nearest_later,
     written_to_fresh_buffer,
 )
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.sizes import constant_ints
 
 _MOST_CARRIED = 8
 
 
 @dataclass
 class History:
-    """The latest values of one output, the newest first, carried from step to step.
+    """Latest values of one output, newest first, carried from step to step.
 
-    Some outputs keep no more than these, and then nothing is stacked.
+    For some outputs these are all values that are kept, and nothing is stacked.
     """
 
     initial: list[ir.Value]
@@ -35,7 +35,7 @@ class History:
 
 
 class Histories:
-    """Finds what the outputs of a Scan start from, and what of it a loop must carry.
+    """Finds the initial values of the outputs of a Scan, and the values that a loop must carry.
 
     Parameters
     ----------
@@ -45,19 +45,10 @@ class Histories:
         Builder around the loop.
     outer
         The inputs of the Scan.
-    carry
-        Called with a value that the loop starts from; returns what a step gets.
     """
 
-    def __init__(
-        self,
-        op: Scan,
-        node: Apply,
-        onnx: Builder,
-        outer: list[ir.Value],
-        carry: Callable[[ir.Value], ir.Value],
-    ) -> None:
-        self.op, self.node, self.onnx, self.outer, self.carry = op, node, onnx, outer, carry
+    def __init__(self, op: Scan, node: Apply, onnx: Builder, outer: list[ir.Value]) -> None:
+        self.op, self.node, self.onnx, self.outer = op, node, onnx, outer
 
     def recurrent(self) -> list[History]:
         """Return the history of each recurrent output."""
@@ -75,11 +66,11 @@ class Histories:
             kept = self._rows_kept(buffer, variable, length)
             # Only as many rows are returned as there are values, so that any may fill up the rest.
             filling = [rows[-1]] * ((kept or length) - length)
-            histories.append(self._history([*rows, *filling], is_kept=kept is not None))
+            histories.append(History([*rows, *filling], is_kept=kept is not None))
         return histories
 
     def mapped(self) -> list[History | None]:
-        """Return the history of each output without recurrence; None for those to be stacked."""
+        """Return the history of each output without recurrence; None for stacked outputs."""
         n_outer = len(self.node.outputs) - self.op.info.n_nit_sot - self.op.info.n_untraced_sit_sot
         return [
             self._mapped_history(size, variable)
@@ -109,17 +100,14 @@ class Histories:
                     depths[written] = max(depths[written], written - tap)
             groups.append(
                 {
-                    o: self._history([self._row(buffer, o - k) for k in range(1, depth + 1)])
+                    o: History([self._row(buffer, o - k) for k in range(1, depth + 1)])
                     for o, depth in depths.items()
                 }
             )
         return groups
 
-    def _history(self, initial: list[ir.Value], *, is_kept: bool = False) -> History:
-        return History(initial, is_kept, [self.carry(x) for x in initial])
-
     def _rows_kept(self, buffer: ir.Value, variable: Variable, n_initial: int) -> int | None:
-        """Return how many of the latest values a buffer holds at most, None where not a few."""
+        """Return the number of latest values that a buffer keeps, None for many."""
         dims, n_steps = dims_of(buffer), self.node.inputs[0]
         size = None if dims is None else dims[0]
         if size == n_initial:
@@ -141,12 +129,12 @@ class Histories:
         if not 0 < kept <= (1 if self.op.info.as_while else _MOST_CARRIED) or not is_filled:
             return None
         nothing = self.onnx.constant(np.zeros(row, variable.type.dtype))
-        return self._history([nothing] * kept, is_kept=True)
+        return History([nothing] * kept, is_kept=True)
 
     def _initial_rows(self, variable: Variable, buffer: ir.Value) -> ir.Value | None:
-        """Return what was put into a fresh buffer before the loop, None where that is not known.
+        """Return the rows written to a fresh buffer before the loop, None if unknown.
 
-        What is written to a buffer broadcasts along its rows.
+        A value that is written to a buffer broadcasts along its rows.
         """
         written = written_to_fresh_buffer(variable)
         value = None if written is None else self.onnx.peek(written)

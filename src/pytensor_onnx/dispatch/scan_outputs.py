@@ -1,21 +1,21 @@
-"""What a Scan returns, put together from what its loop stacked and carried."""
+"""Build the outputs of a Scan from the stacked and carried values of its loop."""
 
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scan.op import Scan
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import dims_of
 from pytensor_onnx.dispatch.scan_buffers import buffer_size, is_sum
 from pytensor_onnx.dispatch.scan_history import History
-from pytensor_onnx.inference import dtype_of
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.inference import dtype_of
 
 _END = np.iinfo(np.int64).max
 
 
 class Outputs:
-    """Puts the outputs of a Scan together in the buffers that PyTensor asks for.
+    """Builds the outputs of a Scan in the buffers that PyTensor allocates.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Outputs:
         return buffer
 
     def recurrent(self, history: History, buffer: ir.Value, variable: Variable) -> ir.Value:
-        """Return initial values and trace as PyTensor keeps them: the last that fit the buffer."""
+        """Return initial values and trace, cut to the last rows that fit the buffer."""
         onnx = self.onnx
         if history.is_kept:
             n_kept, size = len(history.final), onnx.dims(buffer)[0]
@@ -77,7 +77,7 @@ class Outputs:
         return onnx.Slice(joined, first, onnx.ints([_END]), onnx.ints([0]))
 
     def _with_row_shape(self, trace: ir.Value | None, buffer: ir.Value) -> ir.Value:
-        """Return a trace whose rows have the shape of a buffer's, even if there are none."""
+        """Give a trace the row shape of a buffer, even if it has no rows."""
         assert trace is not None
         dims, length = dims_of(buffer), (dims_of(trace) or (None,))[0]
         if (
@@ -142,5 +142,5 @@ class Outputs:
 
 
 def runs_at_least_once(n_steps: ir.Value) -> bool:
-    """Return whether a number of steps is known not to be zero."""
+    """Return whether a number of steps is known to be positive."""
     return n_steps.const_value is not None and int(n_steps.const_value.numpy()) > 0

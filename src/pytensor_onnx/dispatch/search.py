@@ -1,4 +1,4 @@
-"""Searching in sorted arrays, for all elements at once."""
+"""Lower searches in sorted arrays, for all elements at once."""
 
 from functools import partial
 
@@ -7,20 +7,20 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.extra_ops import SearchsortedOp
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dispatch.basic import check_that, onnx_funcify, works_on_last_axes
-from pytensor_onnx.dispatch.batch_loop import batch_size
-from pytensor_onnx.inference import dtype_of
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.batch_axes import with_equal_batches
+from pytensor_onnx.dispatch.raise_op import check_that
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.inference import dtype_of
 
 
 @onnx_funcify.register(SearchsortedOp)
-@works_on_last_axes
 def lower_searchsorted(
     op: SearchsortedOp, node: Apply, onnx: Builder, *inputs: ir.Value
 ) -> ir.Value:
-    """Search for all elements at once by halving, in the dtype that NumPy compares in.
+    """Search for all elements at once by bisection, in the dtype in which NumPy compares.
 
-    In a `Blockwise`, each array of the batch is searched for the elements of its own.
+    In a `Blockwise`, each array of the batch is searched for its own elements.
     """
     dtype = np.promote_types(*(variable.type.dtype for variable in node.inputs[:2]))
     common = "uint8" if dtype.kind == "b" else dtype
@@ -41,7 +41,7 @@ def lower_searchsorted(
 def _with_same_batch(
     onnx: Builder, node: Apply, n_batch: int, inputs: tuple[ir.Value, ...]
 ) -> list[ir.Value]:
-    """Return inputs with the same batch axes, checked to be so."""
+    """Return inputs with equal batch axes, with a check that they are equal."""
     patterns = [variable.type.broadcastable[:n_batch] for variable in node.inputs]
     conditions = []
     for axis in range(n_batch):
@@ -50,14 +50,8 @@ def _with_same_batch(
         conditions += [onnx.Equal(sizes[0], size) for size in sizes[1:]]
     error = ValueError("the batches of what is searched and searched for have different sizes")
     checked = [check_that(onnx, conditions, inputs[0], error), *inputs[1:]]
-    if len(set(patterns)) == 1:
-        return checked
-    batch = [batch_size(axis, node, onnx, inputs) for axis in range(n_batch)]
-    core = [onnx.sizes(x, n_batch, len(onnx.dims(x))) for x in inputs]
-    return [
-        onnx.Expand(x, onnx.Concat(*batch, row, axis=0))
-        for x, row in zip(checked, core, strict=True)
-    ]
+    cores = [len(onnx.dims(x)) - n_batch for x in inputs]
+    return with_equal_batches(onnx, checked, patterns, cores)
 
 
 def _sorted_by(onnx: Builder, x: ir.Value, sorter: ir.Value, n_batch: int) -> ir.Value:
@@ -83,40 +77,35 @@ def _as_rows(onnx: Builder, v: ir.Value, n_batch: int) -> ir.Value:
 
 def _halve(onnx: Builder, x: ir.Value, v: ir.Value, *, is_right: bool, by_rows: bool) -> ir.Value:
     """Halve the range of positions for each element until one position is left."""
-    loop = onnx.subgraph()
-    step, span = (
-        ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape(()))
-        for name in ("step", "span")
-    )
-    going = ir.Value(name="going", type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(()))
-    low, high = (
-        ir.Value(name=name, type=ir.TensorType(ir.DataType.INT64)) for name in ("low", "high")
-    )
-    open_ = loop.Less(low, high)
-    middle = loop.Div(loop.Add(low, high), 2)
-    position = loop.Where(open_, middle, 0)
-    take = partial(loop.GatherElements, axis=-1) if by_rows else partial(loop.Gather, axis=0)
-    element = take(x, position)
-    is_above = loop.Not(_is_before(loop, v, element)) if is_right else _is_before(loop, element, v)
-    above, below = loop.And(open_, is_above), loop.And(open_, loop.Not(is_above))
-    half = loop.Div(span, 2)
-    body = loop.graph(
-        [step, going, span, low, high],
-        [
+
+    def step(
+        loop: Builder, i: ir.Value, span: ir.Value, low: ir.Value, high: ir.Value
+    ) -> list[ir.Value]:
+        open_ = loop.Less(low, high)
+        middle = loop.Div(loop.Add(low, high), 2)
+        position = loop.Where(open_, middle, 0)
+        take = partial(loop.GatherElements, axis=-1) if by_rows else partial(loop.Gather, axis=0)
+        element = take(x, position)
+        pair = (v, element) if is_right else (element, v)
+        is_above = _is_before(loop, *pair)
+        is_above = loop.Not(is_above) if is_right else is_above
+        above, below = loop.And(open_, is_above), loop.And(open_, loop.Not(is_above))
+        half = loop.Div(span, 2)
+        return [
             loop.Greater(half, 0),
             half,
             loop.Where(above, loop.Add(middle, 1), low),
             loop.Where(below, middle, high),
-        ],
-    )
+        ]
+
     last_axis = onnx.Shape(x, start=-1) if by_rows else onnx.Shape(x)
     shape, size = onnx.Shape(v), onnx.Squeeze(last_axis, onnx.ints([0]))
     first, last = onnx.Expand(np.int64(0), shape), onnx.Expand(size, shape)
-    return onnx.loop(None, onnx.Greater(size, 0), [size, first, last], body)[1]
+    return onnx.loop(None, onnx.Greater(size, 0), [size, first, last], step)[1]
 
 
 def _is_before(onnx: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Return where one stands before the other in ascending order, NaN last."""
+    """Return where a precedes b in ascending order, with NaN last."""
     less = onnx.Less(a, b)
     if not dtype_of(a).is_floating_point():
         return less

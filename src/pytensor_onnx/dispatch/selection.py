@@ -1,20 +1,21 @@
-"""Elements selected one by one: choices between arrays, permutations of rows."""
+"""Lower elementwise selections: choices between arrays, permutations of rows."""
 
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.basic import Choose, PermuteRowElements
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.raise_op import check_that
 from pytensor_onnx.dispatch.ranges import within_bounds
 from pytensor_onnx.dispatch.shape import concatenated
+from pytensor_onnx.graph.builder import Builder
 
 
 @onnx_funcify.register(Choose)
 def lower_choose(
     op: Choose, node: Apply, onnx: Builder, a: ir.Value, choices: ir.Value
 ) -> ir.Value:
-    """Gather along the first axis of the choices, broadcast with the array of their numbers."""
+    """Gather along the first axis of the choices, broadcast with the array of numbers."""
     error = ValueError("invalid entry in choice array")
     index = within_bounds(onnx, onnx.cast(a, "int64"), onnx.size(choices, 0), op.mode, error)
     rank = max(node.inputs[0].type.ndim, node.inputs[1].type.ndim - 1)
@@ -31,7 +32,7 @@ def lower_choose(
 def lower_permute_row_elements(
     op: PermuteRowElements, node: Apply, onnx: Builder, x: ir.Value, permutation: ir.Value
 ) -> ir.Value:
-    """Gather along the last axis, or scatter for the inverse, after broadcasting the others."""
+    """Gather along the last axis, or scatter for the inverse, after broadcasting."""
     last = node.inputs[0].type.ndim - 1
     same = onnx.Equal(onnx.size(x, last), onnx.size(permutation, last))
     error = ValueError("a permutation has another length than the rows that it permutes")
@@ -45,6 +46,6 @@ def lower_permute_row_elements(
 
 
 def _expanded(onnx: Builder, x: ir.Value, shape: ir.Value) -> ir.Value:
-    """Broadcast a value with a shape; one that is known to have grown by nothing stays itself."""
+    """Broadcast a value to a shape; return the value if the shape is known to be its own."""
     grown = onnx.Expand(x, shape)
     return x if onnx.dims(grown) == onnx.dims(x) and None not in onnx.dims(x) else grown

@@ -1,4 +1,4 @@
-"""Shapes: reading, changing and asserting them."""
+"""Lower operations that read, change and assert shapes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,11 @@ from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.type_other import NoneTypeT
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import Dims, constant_ints, dims_of, quotient_dim, sizes_in
-from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.raise_op import check_that
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import Dims, dims_of, quotient_dim
+from pytensor_onnx.graph.sizes import constant_ints, sizes_in
 
 
 @onnx_funcify.register(Shape)
@@ -57,9 +59,9 @@ def lower_split_dims(
 
 
 def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int | None]) -> ir.Value:
-    """Reshape to a constant shape where what is known of the sizes allows it.
+    """Reshape to a constant shape if the known sizes allow it.
 
-    A size of zero is not taken from PyTensor's type, which has it for any that is not known where
+    A size of zero in PyTensor's type is ignored: PyTensor infers it for every unknown size if
     another size is zero.
     """
     sizes = sizes_in(shape) or (None,) * len(static)
@@ -84,7 +86,7 @@ def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int |
 
 
 def _before_reshapes(x: ir.Value) -> ir.Value:
-    """Return the value that has the same elements in the order in which they were first."""
+    """Return the value before successive reshapes, with its elements in the same order."""
     node = x.producer()
     while node is not None and node.op_type == "Reshape" and not node.domain:
         source = node.inputs[0]
@@ -95,7 +97,7 @@ def _before_reshapes(x: ir.Value) -> ir.Value:
 
 
 def _constant_target(dims: Dims, wanted: Dims) -> list[int] | None:
-    """Return a shape for Reshape in which zeros stand for sizes that stay as they are."""
+    """Return a target shape for Reshape in which zeros stand for unchanged sizes."""
     target: list[int] = []
     for i, size in enumerate(wanted):
         if isinstance(size, int):
@@ -111,7 +113,7 @@ def _constant_target(dims: Dims, wanted: Dims) -> list[int] | None:
 def lower_specify_shape(
     op: SpecifyShape, node: Apply, onnx: Builder, x: ir.Value, *shape: Any
 ) -> ir.Value:
-    """Return the value if it has the shape asserted, of which the known part needs no check."""
+    """Check the unknown sizes of an asserted shape, and return the value."""
     conditions = [
         onnx.Equal(onnx.size(x, axis), onnx.cast(size, "int64"))
         for axis, size in enumerate(shape)
@@ -127,12 +129,12 @@ def lower_specify_shape(
 
 
 def vector_of(onnx: Builder, elements: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:
-    """Return 0-d values as one vector: constants as one constant, sizes of one tensor as its Shape.
+    """Join 0-d values to a vector: a constant for constants, a Shape for sizes of one tensor.
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import Builder
-    >>> from pytensor_onnx.scope import ModelScope
+    >>> from pytensor_onnx.graph.builder import Builder
+    >>> from pytensor_onnx.graph.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> sizes = [onnx.constant(np.int64(2)), onnx.constant(np.int32(3))]
     >>> vector_of(onnx, sizes).const_value.numpy()
@@ -151,7 +153,7 @@ def vector_of(onnx: Builder, elements: Sequence[ir.Value], dtype: str = "int64")
 
 
 def _longest_part(onnx: Builder, elements: Sequence[ir.Value], dtype: str) -> tuple[ir.Value, int]:
-    """Return a vector of the first elements, as many as one value can hold, and their number."""
+    """Return a vector of the longest prefix with a single source, and its length."""
     sizes = [(sizes_in(element) or (None,))[0] for element in elements]
     for i in range(len(elements) if dtype == "int64" else 0):
         source, axis = _read_from(elements[i])
@@ -175,7 +177,7 @@ def _longest_part(onnx: Builder, elements: Sequence[ir.Value], dtype: str) -> tu
 
 
 def _read_from(size: ir.Value) -> tuple[ir.Value | None, int]:
-    """Return the tensor and axis that a 0-d size was read from."""
+    """Return the tensor and axis from which a 0-d size is read."""
     squeeze = size.producer()
     vector = squeeze.inputs[0] if squeeze is not None and squeeze.op_type == "Squeeze" else None
     shape = vector.producer() if vector is not None else None
@@ -186,12 +188,12 @@ def _read_from(size: ir.Value) -> tuple[ir.Value | None, int]:
 
 
 def concatenated(onnx: Builder, vectors: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:
-    """Return vectors joined into one; those that are known to be empty leave no trace.
+    """Join vectors; vectors that are known to be empty are left out.
 
     Examples
     --------
-    >>> from pytensor_onnx.builder import Builder
-    >>> from pytensor_onnx.scope import ModelScope
+    >>> from pytensor_onnx.graph.builder import Builder
+    >>> from pytensor_onnx.graph.scope import ModelScope
     >>> onnx = Builder(ModelScope(21))
     >>> concatenated(onnx, [onnx.ints([]), onnx.ints([1, 2]), onnx.ints([3])]).const_value.numpy()
     array([1, 2, 3])

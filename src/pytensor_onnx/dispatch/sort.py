@@ -1,23 +1,23 @@
-"""Sorting, always stable and with NaN last."""
+"""Lower sorting, always stable and with NaN last."""
 
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.sort import ArgSortOp, SortOp
 
-from pytensor_onnx.builder import Builder
 from pytensor_onnx.dispatch.basic import onnx_funcify
-from pytensor_onnx.inference import dtype_of
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.inference import dtype_of
 
 
 @onnx_funcify.register(SortOp)
 def lower_sort(op: SortOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Take all elements in ascending order."""
+    """Return all elements in ascending order."""
     return onnx.cast(_ascending(onnx, x, op.axis)[0], dtype_of(x))
 
 
 @onnx_funcify.register(ArgSortOp)
 def lower_argsort(op: ArgSortOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
-    """Take the positions of all elements in ascending order, of equal ones the first one first."""
+    """Return the positions of all elements in ascending order, stable for equal elements."""
     return _ascending(onnx, x, op.axis)[1]
 
 

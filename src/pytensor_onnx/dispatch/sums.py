@@ -1,12 +1,12 @@
-"""Sums of float32, as accurate as those of PyTensor, which accumulates them in float64."""
+"""Sum float32 values with the accuracy of PyTensor, which accumulates them in float64."""
 
 from collections.abc import Sequence
 from math import prod
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import Dim
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import Dim
 
 LONGEST_SHORT_SUM = 1024
 """Number of float32 terms that a runtime adds up one after the other without much rounding."""
@@ -15,11 +15,11 @@ LONGEST_SHORT_SUM = 1024
 def sum_floats(
     onnx: Builder, x: ir.Value, axes: Sequence[int], sizes: Sequence[Dim], *, keepdims: int = 0
 ) -> ir.Value:
-    """Add up float32 elements: short sums in float32, all others in float64.
+    """Sum float32 elements: short sums in float32, all others in float64.
 
-    The error of a runtime's float32 sum grows with the number of terms: 1e-6 at 1024 terms next to
-    each other, 2e-3 at two million. Axes known to be short are summed first, so that little is left
-    to convert.
+    The error of a runtime's float32 sum grows with the number of terms: 1e-6 at 1024 consecutive
+    terms, 2e-3 at two million. Axes known to be short are summed first, so that few elements are
+    converted.
 
     Parameters
     ----------
@@ -30,14 +30,14 @@ def sum_floats(
     axes
         Axes to sum over, counted from the start.
     sizes
-        Sizes of all axes, as far as they are known.
+        Sizes of all axes, None for unknown ones.
     keepdims
-        Whether the summed axes stay, with size one.
+        Whether to keep the summed axes with size one.
 
     Returns
     -------
     onnx_ir.Value
-        The sum in float32, or in float64 where it was accumulated in it.
+        The sum, in the dtype of its accumulation: float32 or float64.
     """
     stages, long = _stages(axes, sizes)
     if long:
@@ -54,7 +54,7 @@ def sum_floats(
 
 
 def _stages(axes: Sequence[int], sizes: Sequence[Dim]) -> tuple[list[list[int]], list[int]]:
-    """Return groups of axes that are short sums, the last axes first, and the axes left."""
+    """Return groups of axes that are short sums, last axes first, and the remaining axes."""
     stages: list[list[int]] = []
     long: list[int] = []
     length = 0

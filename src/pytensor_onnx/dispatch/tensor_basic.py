@@ -1,4 +1,4 @@
-"""Creation and joining of tensors."""
+"""Lower the creation, joining and splitting of tensors."""
 
 import numpy as np
 import onnx_ir as ir
@@ -15,10 +15,12 @@ from pytensor.tensor.basic import (
     TensorFromScalar,
 )
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.dims import dims_of, sizes_in
-from pytensor_onnx.dispatch.basic import check_that, onnx_funcify
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.raise_op import check_that
 from pytensor_onnx.dispatch.shape import vector_of
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.sizes import sizes_in
 
 _LONGEST_RANGE = 2**53
 
@@ -28,7 +30,7 @@ _LONGEST_RANGE = 2**53
 def lower_scalar_conversion(
     op: TensorFromScalar | ScalarFromTensor, node: Apply, onnx: Builder, x: ir.Value
 ) -> ir.Value:
-    """Return the input: a scalar is a 0-d tensor."""
+    """Return the input, as a scalar is a 0-d tensor."""
     return x
 
 
@@ -36,9 +38,9 @@ def lower_scalar_conversion(
 def lower_alloc(
     op: Alloc, node: Apply, onnx: Builder, value: ir.Value, *sizes: ir.Value
 ) -> ir.Value:
-    """Broadcast a value to a shape, along the axes where its type says that its size is one.
+    """Broadcast a value to a shape, along the axes with a static size of one.
 
-    The other axes must have the size asked for, which is checked where it is not known.
+    The other axes must have the size of the shape; unknown sizes are checked at run time.
     """
     shape = vector_of(onnx, sizes)
     if isinstance(node.inputs[0], Constant) and node.inputs[0].data.size == 1:
@@ -58,7 +60,7 @@ def lower_alloc(
 
 @onnx_funcify.register(AllocEmpty)
 def lower_alloc_empty(op: AllocEmpty, node: Apply, onnx: Builder, *sizes: ir.Value) -> ir.Value:
-    """Make zeros: ONNX has no uninitialised memory."""
+    """Allocate zeros, as ONNX has no uninitialised memory."""
     return onnx.ConstantOfShape(vector_of(onnx, sizes), value=np.zeros(1, op.dtype))
 
 
@@ -100,7 +102,7 @@ def lower_split(
 def lower_arange(
     op: ARange, node: Apply, onnx: Builder, start: ir.Value, stop: ir.Value, step: ir.Value
 ) -> ir.Value:
-    """Count from start to stop as NumPy does: the length from the bounds as they are given."""
+    """Return a range as NumPy does, with the length computed from the uncast bounds."""
     if all(variable.type.dtype in discrete_dtypes for variable in node.inputs):
         bounds = [onnx.cast(x, "int64") for x in (start, stop, step)]
         return onnx.cast(onnx.Range(*bounds), op.dtype)
@@ -110,7 +112,7 @@ def lower_arange(
 def _float_range(
     onnx: Builder, start: ir.Value, stop: ir.Value, step: ir.Value, dtype: str
 ) -> ir.Value:
-    """Multiply the step, as NumPy does, which loses less than adding it up."""
+    """Multiply the step, as NumPy does, which is more accurate than adding it up."""
     wide_start, wide_stop, wide_step = (onnx.cast(x, "float64") for x in (start, stop, step))
     length = onnx.Ceil(onnx.Div(onnx.Sub(wide_stop, wide_start), wide_step))
     countable = onnx.Less(onnx.Abs(length), float(_LONGEST_RANGE))

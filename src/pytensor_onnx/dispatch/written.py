@@ -1,4 +1,4 @@
-"""How a problem names an operation: as the user wrote it, before any rewrite."""
+"""Name operations in error messages as the user wrote them, before any rewrite."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -45,18 +45,18 @@ def is_linear_algebra(op: Op) -> bool:
 def problem_as_written(
     node: Apply, case: UnsupportedCase, line: str, is_missing: IsMissing
 ) -> Problem:
-    """Return the problem of a node, named after the Op that the user wrote.
+    """Return the problem of a node, with the name of the Op that the user wrote.
 
     Parameters
     ----------
     node
         Node that cannot be converted.
     case
-        Why, and what to do instead.
+        The reason and the advice.
     line
         Line of the user's code.
     is_missing
-        Tells whether an Op has no lowering.
+        Function that returns whether an Op has no lowering.
     """
     variable = node.outputs[0]
     origins = origins_of(variable) if is_missing(node.op) else ()
@@ -71,9 +71,9 @@ def problem_as_written(
 def nested_problems_as_written(
     node: Apply, problems: Sequence[Problem], line: str, is_missing: IsMissing
 ) -> list[Problem]:
-    """Return the problems of an inner graph, named after the Ops that the user wrote.
+    """Return the problems of an inner graph, with the names of the Ops that the user wrote.
 
-    The inner graph may be a rewritten one; that of the node as it was written has the Ops.
+    The inner graph may be a rewritten one; the original node has the Ops.
     """
     if is_missing(node.op):
         case = UnsupportedCase(problems[0].reason, problems[0].hint)
@@ -109,7 +109,7 @@ def _problem(op: Op, name: str | None, line: str, case: UnsupportedCase | None) 
 
 
 def _inner_ops(op: Op) -> Iterator[Op]:
-    """Yield the Ops of the inner graph of an Op, and of those within."""
+    """Yield the Ops of the inner graphs of an Op, recursively."""
     inner = getattr(core_op(op), "fgraph", None)
     for node in inner.toposort() if inner is not None else ():
         yield node.op

@@ -68,16 +68,22 @@ def define[E: Expression](
 
     The expression becomes a model-local ONNX function, named after the Op and defined once for
     each combination of attributes, dtypes and ranks. It is converted as written: of PyTensor's
-    rewrites only those run that keep loops from storing unread steps.
+    rewrites only those run by which loops store no unread steps and branches are taken lazily.
 
     Parameters
     ----------
     op_type
         Class of the Op.
     signature
-        Core axes of operands and results in NumPy's form, ``"(m,n),(n)->(m)"``. Without one the
-        definition is elementwise: the expression receives one 0-d tensor for each operand, of
-        float32 or float64, and serves every shape.
+        Core axes of operands and results in NumPy's form, ``"(m,n),(n)->(m)"``; a number is a size
+        that all operands have, as in ``"(3),(3)->(3)"``. Without one the
+        definition is elementwise, of operands of float32 or float64. An expression of elementwise
+        operations receives 0-d tensors, and its function serves every rank. One with a loop, a
+        branch or a reduction receives tensors of one shape, and has a function for each rank: the
+        loop runs until all elements are done, and ``pt.switch`` keeps the values of finished
+        elements.
+        A random variable has none either: its expression receives the state of the generator, the
+        sizes of the result and the parameters, and returns the next state and the draws.
     batches
         Whether operands may have axes before the core axes. The expression then works on the last
         axes, as NumPy's ``matmul`` does; the axes before them have equal sizes in all operands.

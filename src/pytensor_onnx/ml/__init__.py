@@ -1,4 +1,4 @@
-"""Models of pytensor-ml as graphs to export."""
+"""Export of pytensor-ml models: prediction graphs, decoding steps, and operators for layers."""
 
 from pytensor_onnx.ml.decoding import DecodingStep, decoding_step
 

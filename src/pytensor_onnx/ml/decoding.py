@@ -1,4 +1,4 @@
-"""The step of a language model of pytensor-ml that takes keys and values of earlier tokens."""
+"""Build the decoding step of a language model, with cached keys and values of earlier tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LENGTH_AXIS = -2
 
 
 class DecodingStep(NamedTuple):
-    """The graph of one step, in the order in which `export_onnx` takes it.
+    """Graph of one decoding step, an argument of `export_onnx`.
 
     Attributes
     ----------
@@ -42,18 +42,18 @@ class DecodingStep(NamedTuple):
 
 
 def decoding_step(tokens: TensorVariable, outputs: Variable | Sequence[Variable]) -> DecodingStep:
-    """Return the graph that computes outputs for new tokens from the keys and values of old ones.
+    """Return the graph that computes outputs of new tokens from cached keys and values.
 
-    The step computes what the whole model does for the last tokens: attention meets the earlier
-    keys and values as well, and positions are counted on from them. It takes any number of new
-    tokens: all of a prompt with a past of length 0, and then one after the other.
+    The step computes the outputs of the whole model for the last tokens: attention includes the
+    cached keys and values, and positions continue after the cached tokens. It takes any number of
+    new tokens: a whole prompt with a past of length 0, then one token after the other.
 
     Parameters
     ----------
     tokens
         Input of the model, of shape (batch, length).
     outputs
-        What the model computes of the tokens, such as logits, with causal attention layers of
+        Outputs of the model, such as logits, computed with causal attention layers of
         pytensor-ml.
 
     Raises
@@ -111,7 +111,7 @@ def _is_attention(node: Apply) -> bool:
 
 
 def _past_of(node: Apply, i: int) -> list[TensorVariable]:
-    """Return inputs for earlier keys and values of a layer."""
+    """Return inputs for the cached keys and values of a layer."""
     return [
         pt.tensor(
             f"past_{name}_{i}",
@@ -123,7 +123,7 @@ def _past_of(node: Apply, i: int) -> list[TensorVariable]:
 
 
 def _counts_positions(node: Apply, tokens: Variable) -> bool:
-    """Return whether a node counts the tokens from 0 on."""
+    """Return whether a node enumerates the positions of the tokens from 0."""
     if not isinstance(node.op, ARange):
         return False
     start, stop, step = node.inputs
@@ -154,7 +154,7 @@ def _is_length(variable: Variable, tokens: Variable) -> bool:
 
 
 def _later_positions(node: Apply, tokens: Variable, past_length: TensorVariable) -> TensorVariable:
-    """Return the positions of the new tokens; what is checked of their number is of all tokens."""
+    """Return the positions of the new tokens; checks of their number include the past."""
     stop = node.inputs[1]
     total = pt.lscalar()
     lengths = [v for v in ancestors([stop]) if _is_length(v, tokens)]

@@ -1,4 +1,4 @@
-"""The graph that a model of pytensor-ml predicts with."""
+"""Extract the prediction graph of a pytensor-ml model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Path = str | os.PathLike | None
 
 
 class Request(NamedTuple):
-    """The arguments of `export_onnx`, with a model replaced by its graph."""
+    """Arguments of `export_onnx`, with a model replaced by its graph."""
 
     inputs: Sequence[Variable]
     outputs: Variable | Sequence[Variable]
@@ -32,18 +32,20 @@ class Request(NamedTuple):
     dynamic_axes: DynamicAxes | None
 
 
-def open_model(inputs: Any, outputs: Any, path: Path, dynamic_axes: DynamicAxes | None) -> Request:
-    """Return the arguments of `export_onnx`, with a model replaced by the graph it predicts with.
+def expand_model(
+    inputs: Any, outputs: Any, path: Path, dynamic_axes: DynamicAxes | None
+) -> Request:
+    """Replace a model among the arguments of `export_onnx` by its prediction graph.
 
     Parameters
     ----------
     inputs
-        Variables, in order; or, where ``outputs`` is missing, a `pytensor_ml.model.Model` or the
+        Variables, in order; or, without ``outputs``, a `pytensor_ml.model.Model` or the
         output of a network, whose inputs are found in the graph.
     outputs
-        Variables; or a Model, whose inputs then stand in the order given.
+        Variables; or a Model, whose inputs ``inputs`` then lists in order.
     path
-        The file to write; it may take the place of missing outputs.
+        The file to write; it may be passed in place of ``outputs``.
     dynamic_axes
         Names of axes. Unless any are given, the first axis of a model's first input is ``batch``;
         axes that must have the same size share the name.
@@ -71,7 +73,7 @@ def open_model(inputs: Any, outputs: Any, path: Path, dynamic_axes: DynamicAxes 
 
 
 def is_model(value: Any) -> bool:
-    """Return whether a value is a Model of pytensor-ml, which is not imported to find out.
+    """Return whether a value is a Model of pytensor-ml, without importing pytensor-ml.
 
     Examples
     --------
@@ -83,7 +85,7 @@ def is_model(value: Any) -> bool:
 
 
 def warn_of_training(outputs: Variable | Sequence[Variable]) -> None:
-    """Warn of layers that compute in training what they do not compute in prediction."""
+    """Warn of layers in training mode, whose results differ in prediction."""
     if "pytensor_ml" not in sys.modules:
         return
     names = {
@@ -102,7 +104,7 @@ def warn_of_training(outputs: Variable | Sequence[Variable]) -> None:
 
 
 def _data_inputs(outputs: Variable | Sequence[Variable]) -> list[Variable]:
-    """Return the inputs of a graph, in the order of the arguments of its operations."""
+    """Return the inputs of a graph, in the order in which its operations use them."""
     found: dict[Variable, None] = {}
     waiting = _as_list(outputs)[::-1]
     while waiting:

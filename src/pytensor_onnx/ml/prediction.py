@@ -1,4 +1,4 @@
-"""What layers of pytensor-ml compute when they predict."""
+"""Switch layers of pytensor-ml from training to prediction."""
 
 import sys
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from pytensor.graph.basic import Variable
 
 
 def prediction(outputs: Variable | Sequence[Variable]) -> Variable | Sequence[Variable]:
-    """Return what layers of pytensor-ml predict: no dropout, and running statistics."""
+    """Return outputs in prediction mode: without dropout, with running statistics."""
     if "pytensor_ml" not in sys.modules:
         return outputs
     from pytensor_ml.pytensorf import rewrite_for_prediction

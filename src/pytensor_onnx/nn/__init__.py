@@ -1,13 +1,11 @@
-"""Operations of neural networks on arrays (N, C, *S), which PyTensor itself does not have.
+"""Operations of neural networks on arrays (N, C, *S) that PyTensor itself lacks.
 
 Each is a PyTensor Op with an inner graph, so that all backends run and differentiate it, and
-exports as the operator that ONNX has for it.
+exports as one ONNX operator.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-import pytensor_onnx.nn.kernels  # noqa: F401  registers its rewrite
 
 if TYPE_CHECKING:
     from pytensor_onnx.nn.activations import (

@@ -1,7 +1,7 @@
-"""Activation functions of networks.
+"""Activation functions of neural networks.
 
-Each is exported as the operator of its name where the target has it in the dtype, and as what
-defines it elsewhere: in float64, ONNX Runtime has few of them. In float32 the errors of ONNX
+Each is exported as the ONNX operator of its name if the target has a kernel for the dtype,
+otherwise as its formula: in float64, ONNX Runtime has few of them. In float32 the errors of ONNX
 Runtime are up to 4e-7 times the largest of 1, ``|x|`` and the result, so that small values in a
 tail may have no correct digit.
 """
@@ -11,13 +11,13 @@ from typing import Any
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.nn.activation_ops import Activation, PRelu, Relu, Sigmoid, like
+from pytensor_onnx.ops.networks.activations import Activation, PRelu, Relu, Sigmoid, like
 
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 
 
 def relu(x: Any) -> TensorVariable:
-    """Return the larger of x and 0, NaN for NaN, exported as ``Relu``.
+    """Return the maximum of x and 0, NaN for NaN, exported as ``Relu``.
 
     The gradient at zero is zero.
 
@@ -48,7 +48,7 @@ def prelu(x: Any, slope: Any) -> TensorVariable:
     x
         Floats of shape (N, C, ...), or of any shape for a single slope.
     slope
-        A number, or a vector of one for each channel.
+        A number, or a vector with one number for each channel.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def elu(x: Any, alpha: float = 1.0) -> TensorVariable:
 
 
 def selu(x: Any) -> TensorVariable:
-    """Return `elu` with the constants that keep mean and variance, exported as ``Selu``.
+    """Return `elu` with the constants of self-normalising networks, exported as ``Selu``.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def celu(x: Any, alpha: float = 1.0) -> TensorVariable:
 
 
 def gelu(x: Any, approximate: str = "none") -> TensorVariable:
-    """Return x times the normal distribution function of x, exported as ``Gelu``.
+    """Return x times the standard normal distribution function of x, exported as ``Gelu``.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def gelu(x: Any, approximate: str = "none") -> TensorVariable:
     Raises
     ------
     TypeError, ValueError
-        If x is not an array of floats, or there is no such approximation.
+        If x is not an array of floats, or the approximation is unknown.
 
     Examples
     --------
@@ -134,8 +134,8 @@ def gelu(x: Any, approximate: str = "none") -> TensorVariable:
 def sigmoid(x: Any) -> TensorVariable:
     """Return ``1 / (1 + exp(-x))`` as networks use it, exported as ``Sigmoid``.
 
-    `pytensor.tensor.sigmoid` has the same values, but is exported with an accurate left tail: the
-    operator of ONNX Runtime is 0 from about -17 on in float32.
+    `pytensor.tensor.sigmoid` is the same function, but is exported with an accurate left tail: the
+    operator of ONNX Runtime is 0 below about -17 in float32.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def mish(x: Any) -> TensorVariable:
 
 
 def hard_sigmoid(x: Any, alpha: float = 0.2, beta: float = 0.5) -> TensorVariable:
-    """Return ``alpha * x + beta`` between 0 and 1, exported as ``HardSigmoid``.
+    """Return ``alpha * x + beta`` clipped to [0, 1], exported as ``HardSigmoid``.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def hard_swish(x: Any) -> TensorVariable:
 
 
 def hard_tanh(x: Any, low: float = -1.0, high: float = 1.0) -> TensorVariable:
-    """Return x between two bounds, exported as ``Clip``.
+    """Return x clipped to two bounds, exported as ``Clip``.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def softsign(x: Any) -> TensorVariable:
 
 
 def thresholded_relu(x: Any, alpha: float = 1.0) -> TensorVariable:
-    """Return x where it is larger than alpha, elsewhere 0, exported as ``ThresholdedRelu``.
+    """Return x where x is larger than alpha, else 0, exported as ``ThresholdedRelu``.
 
     Examples
     --------
@@ -269,12 +269,12 @@ def log_softmax(x: Any, axis: int = -1) -> TensorVariable:
 
 
 def as_floats(x: Any, name: str) -> TensorVariable:
-    """Return a tensor of floats.
+    """Convert an argument of a function to a tensor of floats.
 
     Raises
     ------
     TypeError
-        If it is not one.
+        If its dtype is not a float.
     """
     x = pt.as_tensor(x)
     if x.type.dtype not in ("float16", "float32", "float64"):

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: masks, groups of heads, keys and values of earlier steps."""
+"""Scaled dot-product attention with masks, grouped heads and cached keys and values."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from pytensor_onnx.nn.attention_checks import (
     check_masks,
     numbers_of_heads,
 )
-from pytensor_onnx.nn.attention_op import Attention
+from pytensor_onnx.ops.networks.attention import Attention
 
 
 def attention(
@@ -27,7 +27,7 @@ def attention(
     past_key: Any = None,
     past_value: Any = None,
 ) -> Any:
-    r"""Return the values, averaged by the softmax of how well their keys fit each query.
+    r"""Average the values with weights from the softmax of the scores of queries and keys.
 
     .. math:: \mathrm{softmax}(s\, Q K^\top + M)\, V
 
@@ -37,28 +37,29 @@ def attention(
     ----------
     q, k, v
         Floats of one dtype and of shape (batch, heads, length, size); or (batch, length,
-        heads * size), with the number of heads given. There may be fewer heads of keys and values:
-        each then serves a group of consecutive heads of queries.
+        heads * size) with the number of heads as an argument. With fewer heads of keys and values,
+        each is used by a group of consecutive heads of queries.
     mask
-        What is added to the scores, or booleans that are True where a query meets a key; of a shape
-        that broadcasts to (batch, heads, length of q, length of past and k).
+        Floats to add to the scores, or booleans that are True for allowed pairs of query and key;
+        of a shape that broadcasts to (batch, heads, length of q, length of past and k).
     is_causal
-        Whether query i meets only the keys up to i. Past keys come first: with p of them, query i
-        has the position p + i.
+        Whether query i uses only the keys up to position i. After p past keys, query i has the
+        position p + i.
     scale
-        Factor s; one over the square root of the size of a head unless given.
+        Factor s; by default one over the square root of the head size.
     softcap
-        If not 0, scores s become ``softcap * tanh(s / softcap)``, before they are masked.
+        If not 0, scores s become ``softcap * tanh(s / softcap)`` before masking.
     q_num_heads, kv_num_heads
-        Numbers of heads, for arrays of rank 3; the second equals the first unless given.
+        Numbers of heads, for arrays of rank 3; the second defaults to the first.
     past_key, past_value
         Keys and values of earlier steps, of shape (batch, heads, length, size).
 
     Returns
     -------
     TensorVariable or tuple of TensorVariable
-        The result, in the layout of q. With past keys and values also those of past and present
-        together, of rank 4: the past of the next step. A query that meets no key gives NaN.
+        The result, in the layout of q. With past keys and values also the concatenated keys and
+        values of rank 4, which are the past of the next step. A query without an allowed key gives
+        NaN.
 
     Raises
     ------

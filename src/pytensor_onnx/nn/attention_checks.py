@@ -1,4 +1,4 @@
-"""What is refused of the arguments of attention while the graph is built."""
+"""Check the arguments of attention while the graph is built."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 
 
 def as_mask(mask: Any, dtype: str) -> TensorVariable:
-    """Return a mask as a variable; it must be boolean or of the dtype of the arrays."""
+    """Convert a mask to a variable; it must be boolean or of the dtype of the arrays."""
     mask = pt.as_tensor(mask)
     if mask.type.dtype not in ("bool", dtype):
         raise TypeError(f"attention takes a mask of bool or {dtype}; got {mask.type.dtype}")
@@ -20,7 +20,7 @@ def as_mask(mask: Any, dtype: str) -> TensorVariable:
 def check_arrays(
     q: TensorVariable, k: TensorVariable, v: TensorVariable, past: Sequence[TensorVariable]
 ) -> None:
-    """Refuse arrays of different dtypes, or of ranks that do not go together."""
+    """Refuse arrays of different dtypes, or of ranks that do not fit."""
     arrays = {"q": q, "k": k, "v": v, **dict(zip(("past_key", "past_value"), past, strict=False))}
     dtypes = {name: x.type.dtype for name, x in arrays.items()}
     if len({*dtypes.values()}) > 1 or not q.type.dtype.startswith("float"):
@@ -48,7 +48,7 @@ def check_masks(q: TensorVariable, masks: Sequence[TensorVariable], heads: int) 
 def numbers_of_heads(
     q: TensorVariable, k: TensorVariable, q_num_heads: int | None, kv_num_heads: int | None
 ) -> tuple[int, int]:
-    """Return the numbers of heads in the last axis, zeros where they have an axis of their own."""
+    """Return the numbers of heads in the last axis, zeros if heads have their own axis."""
     merged = q.type.ndim == 3
     if merged == (q_num_heads is None) or (kv_num_heads is not None and not merged):
         raise ValueError("attention takes numbers of heads with arrays of rank 3, and only then")

@@ -13,16 +13,17 @@ from pytensor_onnx.nn.conv_arguments import (
     check_channels,
     check_room,
     either,
-    kernel_of,
+    filter_sizes,
     operands_of,
     pads_of,
     shape_of,
 )
-from pytensor_onnx.nn.conv_ops import Conv
-from pytensor_onnx.nn.sizes import sizes_of
-from pytensor_onnx.nn.taps import span
-from pytensor_onnx.nn.windows import Ints, per_axis
-from pytensor_onnx.nn.zero_padding import pad_with_zeros
+from pytensor_onnx.ops.networks.conv import Conv
+from pytensor_onnx.ops.networks.sizes import sizes_of
+from pytensor_onnx.ops.networks.taps import span
+from pytensor_onnx.ops.networks.window_arguments import per_axis
+from pytensor_onnx.ops.networks.windows import Ints
+from pytensor_onnx.ops.networks.zero_padding import pad_with_zeros
 
 
 def conv1d(
@@ -73,51 +74,51 @@ def conv2d(
     dilation: Ints | None = None,
     groups: int | None = None,
 ) -> TensorVariable:
-    """Convolve images with filters, for each image and filter the sum over its channels.
+    """Convolve images with filters, summed over channels.
 
     Parameters
     ----------
     input
         Images (N, C, H, W) of floats.
     filters
-        Filters (O, C / num_groups, KH, KW). Sizes that only run time knows are fine; the gradient
-        is faster where KH and KW are known, by the type or by the value of a shared variable.
+        Filters (O, C / num_groups, KH, KW). Unknown sizes are allowed; the gradient
+        is faster if KH and KW are known, from the type or the value of a shared variable.
     border_mode
-        Zeros around the images: ``"valid"``, the default, none; ``"full"`` as many as let every
-        window touch the image; ``"half"`` half a kernel, rounded down, on both sides;
-        ``"same_upper"`` and ``"same_lower"`` as many as make the result ``ceil(H / subsample)``
-        high, the odd one below or above. Or a number, one for each axis, or a pair (before, after)
-        for each axis.
+        Zero padding of the images: ``"valid"``, the default, none; ``"full"`` the span of a filter
+        minus one on both sides; ``"half"`` half the span of a filter, rounded down, on both sides;
+        ``"same_upper"`` and ``"same_lower"`` the padding for a result of height
+        ``ceil(H / subsample)``, with the odd row after or before the image. Or an int, an int for
+        each axis, or a pair (before, after) for each axis.
     subsample
-        Distance between windows, one number or one for each axis; 1 unless given.
+        Distance between windows, an int or one for each axis; 1 by default.
     filter_flip
-        Whether to flip the filters, as the mathematical convolution does. Networks trained
-        elsewhere are cross-correlations: there it is False. Constant filters are flipped once, at
-        export.
+        Whether to flip the filters, as the mathematical convolution does. Pass False for networks
+        trained in other frameworks, which compute cross-correlations. Constant filters are flipped
+        once, at export.
     filter_dilation
-        Distance between the taps of a window, one number or one for each axis; 1 unless given.
+        Distance between the elements of a window, an int or one for each axis; 1 by default.
     num_groups
-        Groups of channels that filters are divided among: filter ``o`` sees only the channels of
-        group ``o // (O / num_groups)``; 1 unless given.
+        Number of groups of channels: filter ``o`` is applied to the channels of group
+        ``o // (O / num_groups)`` only; 1 by default.
     bias
-        Vector (O,) that is added to the result, if any.
+        Vector (O,) to add to the result, optional.
     stride, padding, dilation, groups
-        Other names for ``subsample``, ``border_mode``, ``filter_dilation`` and ``num_groups``, as
-        pools have them. Each option may have one of its names.
+        Aliases of ``subsample``, ``border_mode``, ``filter_dilation`` and ``num_groups``, the names
+        in pooling. An option may be passed under one of its names only.
 
     Returns
     -------
     TensorVariable
-        Result (N, O, H', W') in the dtype that input and filters have in common, where
-        ``H' = (H + pads - ((KH - 1) * dilation + 1)) // subsample + 1``. A model has one Conv.
+        Result (N, O, H', W') in the common dtype of input and filters, where
+        ``H' = (H + pads - ((KH - 1) * dilation + 1)) // subsample + 1``, exported as one Conv.
 
     Raises
     ------
     TypeError
-        If an array is not of floats, an option of a wrong type, or given by both of its names.
+        If an array is not of floats, or an option has a wrong type or is passed under both names.
     ValueError
         If ranks, channels or groups do not fit, an option is out of range, or the image is smaller
-        than a window, as far as sizes are known. What is not known is checked at run time.
+        than a window. Unknown sizes are checked at run time.
 
     Examples
     --------
@@ -200,30 +201,30 @@ def convolve(
     dilation: Ints | None,
     groups: int | None,
 ) -> TensorVariable:
-    """Check and apply the convolution that a function of some name, which ends so, stands for."""
+    """Check the arguments of a convolution function, given by name, and apply its Op."""
     rank = int(name[-2])
     border = either(name, "valid", border_mode=border_mode, padding=padding)
     group = either(name, 1, num_groups=num_groups, groups=groups)
-    images, kernels, *vectors = operands_of(name, rank, input, filters, bias)
+    images, weights, *vectors = operands_of(name, rank, input, filters, bias)
     strides = per_axis(*either(name, 1, subsample=subsample, stride=stride), rank)
     dilations = per_axis(*either(name, 1, filter_dilation=filter_dilation, dilation=dilation), rank)
-    check_channels(name, images, kernels, group)
-    check_bias(name, vectors, shape_of(kernels)[0])
-    kernel = kernel_of(name, kernels)
-    taps = [own if k is None else k for k, own in zip(kernel, sizes_of(kernels), strict=True)]
+    check_channels(name, images, weights, group)
+    check_bias(name, vectors, shape_of(weights)[0])
+    known = filter_sizes(name, weights)
+    taps = [own if k is None else k for k, own in zip(known, sizes_of(weights), strict=True)]
     spans = [span(k, d) for k, d in zip(taps, dilations, strict=True)]
     pads = pads_of(border, sizes_of(images), spans, strides)
     if filter_flip:
-        kernels = kernels[(..., *[slice(None, None, -1)] * rank)]
+        weights = weights[(..., *[slice(None, None, -1)] * rank)]
     if not all(isinstance(n, int) for pair in pads for n in pair):
         images = pad_with_zeros(images, pads)
         pads = [(0, 0)] * rank
     check_room(name, images, pads, spans)
     op = Conv(
-        kernel=kernel,
+        filter_sizes=known,
         pads=tuple(pads),
         strides=strides,
         dilations=dilations,
         groups=int(group.value),
     )
-    return op(images, kernels, *vectors)
+    return op(images, weights, *vectors)

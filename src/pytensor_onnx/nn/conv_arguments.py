@@ -1,4 +1,4 @@
-"""The arguments of convolutions, checked while the graph is built."""
+"""Check the arguments of convolutions while the graph is built."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.nn.sizes import Size, Sizes, sizes_of
-from pytensor_onnx.nn.windows import per_axis
+from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of
+from pytensor_onnx.ops.networks.window_arguments import per_axis
 
 BorderMode = (
     Literal["valid", "full", "half", "same_upper", "same_lower"]
@@ -23,19 +23,19 @@ BORDER_MODES = ("valid", "full", "half", "same_upper", "same_lower")
 
 
 class Option(NamedTuple):
-    """An option of a convolution: the name that it was given by, and its value."""
+    """Option of a convolution, with the name under which it was passed."""
 
     name: str
     value: Any
 
 
 def either(function: str, default: Any, **given: Any) -> Option:
-    """Return an option that goes by several names.
+    """Return an option with several names.
 
     Raises
     ------
     TypeError
-        If it is given by more than one.
+        If it is passed under more than one name.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def either(function: str, default: Any, **given: Any) -> Option:
 def operands_of(
     name: str, rank: int, input: TensorLike, filters: TensorLike, bias: TensorLike | None
 ) -> list[TensorVariable]:
-    """Return the operands in one dtype, their ranks checked.
+    """Return the operands in a common dtype, with checked ranks.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def operands_of(
 
 
 def shape_of(filters: TensorVariable) -> tuple[int | None, ...]:
-    """Return the shape of filters, by their type or the value that they have now."""
+    """Return the shape of filters, from their type or current value."""
     if isinstance(filters, SharedVariable):
         return tuple(np.shape(filters.get_value(borrow=True)))
     return tuple(filters.type.shape)
@@ -87,7 +87,7 @@ def shape_of(filters: TensorVariable) -> tuple[int | None, ...]:
 def check_channels(
     name: str, images: TensorVariable, filters: TensorVariable, groups: Option
 ) -> None:
-    """Raise where the channels of images and filters are known not to fit the groups."""
+    """Raise if the known channels of images and filters do not fit the groups."""
     (n_groups,) = per_axis(*groups, 1)
     channels, (outputs, seen) = images.type.shape[1], shape_of(filters)[:2]
     if outputs is not None and outputs % n_groups:
@@ -106,7 +106,7 @@ def check_channels(
 
 
 def check_bias(name: str, bias: Sequence[TensorVariable], outputs: int | None) -> None:
-    """Raise where a bias is known not to have one element for each channel of the result."""
+    """Raise if the known length of a bias is not the number of output channels."""
     for vector in bias:
         (length,) = shape_of(vector)
         if length is not None and outputs is not None and length != outputs:
@@ -115,8 +115,8 @@ def check_bias(name: str, bias: Sequence[TensorVariable], outputs: int | None) -
             )
 
 
-def kernel_of(name: str, filters: TensorVariable) -> tuple[int | None, ...]:
-    """Return the spatial sizes of filters, None where they are not known."""
+def filter_sizes(name: str, filters: TensorVariable) -> tuple[int | None, ...]:
+    """Return the spatial sizes of filters, None for unknown ones."""
     sizes = shape_of(filters)[2:]
     if 0 in sizes:
         raise ValueError(
@@ -142,11 +142,11 @@ def pairs_of(
 def check_room(
     name: str, images: TensorVariable, pads: Sequence[tuple[int, int]], spans: Sizes
 ) -> None:
-    """Raise where an image is known to be smaller than a window."""
+    """Raise if an image is known to be smaller than a window."""
     for axis, (size, pair, reach) in enumerate(zip(sizes_of(images), pads, spans, strict=True)):
         if isinstance(size, int) and isinstance(reach, int) and size + sum(pair) < reach:
             raise ValueError(
-                f"{name}: spatial axis {axis} of the input has {size} cells and {sum(pair)} of "
+                f"{name}: spatial axis {axis} of the input has {size} elements and {sum(pair)} of "
                 f"padding, but a window takes {reach}"
             )
 
@@ -179,7 +179,7 @@ def pads_of(
 
 
 def _same_total(size: Size, reach: Size, stride: int) -> Size:
-    """Return how many zeros make a result of ``ceil(size / stride)``."""
+    """Return the number of zeros for a result of size ``ceil(size / stride)``."""
     if stride == 1:
         return reach - 1
     total = (-(-size // stride) - 1) * stride + reach - size

@@ -8,7 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.conv import conv2d, convolve
 from pytensor_onnx.nn.conv_arguments import BorderMode
-from pytensor_onnx.nn.windows import Ints
+from pytensor_onnx.ops.networks.windows import Ints
 
 
 def causal_conv1d(
@@ -24,9 +24,9 @@ def causal_conv1d(
     dilation: Ints | None = None,
     groups: int | None = None,
 ) -> TensorVariable:
-    """Convolve sequences so that no result depends on what comes after it; see `conv2d`.
+    """Convolve sequences so that no result depends on later elements; see `conv2d`.
 
-    All zeros are put before the sequence, ``(K - 1) * filter_dilation`` of them.
+    The padding is ``(K - 1) * filter_dilation`` zeros before the sequence.
 
     Examples
     --------
@@ -67,16 +67,16 @@ def depthwise_conv2d(
     padding: BorderMode | None = None,
     dilation: Ints | None = None,
 ) -> TensorVariable:
-    """Convolve each channel of images (N, C, H, W) with M filters of its own; see `conv2d`.
+    """Convolve each channel of images (N, C, H, W) with its own M filters; see `conv2d`.
 
     Parameters
     ----------
     input
         Images (N, C, H, W).
     filters
-        Filters (C * M, 1, KH, KW), of which each M in turn belong to a channel.
+        Filters (C * M, 1, KH, KW); each M consecutive ones belong to one channel.
     num_channels
-        Number of channels C, where the type of the images does not say it.
+        Number of channels C, if the type of the images does not have it.
     border_mode, subsample, filter_flip, filter_dilation, bias, stride, padding, dilation
         As for `conv2d`.
 
@@ -127,18 +127,18 @@ def separable_conv2d(
     padding: BorderMode | None = None,
     dilation: Ints | None = None,
 ) -> TensorVariable:
-    """Convolve each channel with filters of its own, then mix the channels of each pixel.
+    """Convolve each channel with its own filters, then all channels with 1 x 1 filters.
 
     Parameters
     ----------
     input
         Images (N, C, H, W).
     depthwise_filters
-        Filters (C * M, 1, KH, KW), as for `depthwise_conv2d`, which takes the other options too.
+        Filters (C * M, 1, KH, KW), as for `depthwise_conv2d`; so are the other options.
     pointwise_filters
         Filters (O, C * M, 1, 1).
     bias
-        Vector (O,) that is added to the result, if any.
+        Vector (O,) to add to the result, optional.
 
     Examples
     --------

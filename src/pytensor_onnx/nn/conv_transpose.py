@@ -8,14 +8,15 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.conv_arguments import (
     check_bias,
-    kernel_of,
+    filter_sizes,
     operands_of,
     pairs_of,
     shape_of,
 )
-from pytensor_onnx.nn.conv_ops import ConvTranspose
-from pytensor_onnx.nn.windows import Ints, Padding, per_axis
-from pytensor_onnx.nn.zero_padding import pad_with_zeros
+from pytensor_onnx.ops.networks.conv import ConvTranspose
+from pytensor_onnx.ops.networks.window_arguments import per_axis
+from pytensor_onnx.ops.networks.windows import Ints, Padding
+from pytensor_onnx.ops.networks.zero_padding import pad_with_zeros
 
 
 def conv1d_transpose(
@@ -28,7 +29,7 @@ def conv1d_transpose(
     groups: int = 1,
     bias: TensorLike | None = None,
 ) -> TensorVariable:
-    """Convolve sequences (N, C, W) with filters (C, O / groups, K), transposed.
+    """Apply a transposed convolution to sequences (N, C, W), with filters (C, O / groups, K).
 
     See `conv2d_transpose`.
     """
@@ -55,11 +56,11 @@ def conv2d_transpose(
     groups: int = 1,
     bias: TensorLike | None = None,
 ) -> TensorVariable:
-    """Convolve images with filters, transposed: the gradient of a cross-correlation, or upsampling.
+    """Apply a transposed convolution: the gradient of a cross-correlation, used for upsampling.
 
-    Each pixel is multiplied by the filters and added to the result where a window of the
-    cross-correlation saw it. The arguments mean what they do in ONNX and in other frameworks;
-    filters are not flipped.
+    Each pixel is multiplied by the filters and added to the result at the positions of the
+    window. The arguments have the meaning that they have in ONNX and other frameworks; filters are
+    not flipped.
 
     Parameters
     ----------
@@ -68,32 +69,32 @@ def conv2d_transpose(
     filters
         Filters (C, O / groups, KH, KW).
     stride
-        Distance of pixels in the result, one number or one for each axis.
+        Distance of the input's pixels in the result, an int or one for each axis.
     padding
-        What is taken off the result: a number, one for each axis, or a pair (before, after) each.
+        Crop of the result: an int, one for each axis, or a pair (before, after) for each axis.
     output_padding
-        What is added to the result after the end of each axis; less than stride or dilation.
+        Number of elements added at the end of each axis; less than stride or dilation.
     dilation
-        Distance between the taps of a filter, one number or one for each axis.
+        Distance between the elements of a filter, an int or one for each axis.
     groups
-        Groups of channels, each with filters of its own.
+        Number of groups of channels, each with its own filters.
     bias
-        Vector (O,) that is added to the result, if any.
+        Vector (O,) to add to the result, optional.
 
     Returns
     -------
     TensorVariable
         Result (N, O, H', W') with
-        ``H' = (H - 1) * stride + (KH - 1) * dilation + 1 - before - after + output_padding``. A
-        model has one ConvTranspose.
+        ``H' = (H - 1) * stride + (KH - 1) * dilation + 1 - before - after + output_padding``,
+        exported as one ConvTranspose.
 
     Raises
     ------
     TypeError
-        If an array is not of floats, or an option of a wrong type.
+        If an array is not of floats, or an option has a wrong type.
     ValueError
-        If ranks, channels or groups do not fit, an option is out of range, or nothing would be
-        left of the result, as far as sizes are known.
+        If ranks, channels or groups do not fit, an option is out of range, or the result is known
+        to be empty.
 
     Examples
     --------
@@ -126,7 +127,7 @@ def conv3d_transpose(
     groups: int = 1,
     bias: TensorLike | None = None,
 ) -> TensorVariable:
-    """Convolve volumes (N, C, D, H, W) with filters (C, O / groups, *K), transposed.
+    """Apply a transposed convolution to volumes (N, C, D, H, W).
 
     See `conv2d_transpose`.
     """
@@ -155,7 +156,7 @@ def _transpose(
     bias: TensorLike | None,
 ) -> TensorVariable:
     rank = int(name[4])
-    images, kernels, *vectors = operands_of(name, rank, input, filters, bias)
+    images, weights, *vectors = operands_of(name, rank, input, filters, bias)
     strides, dilations = per_axis("stride", stride, rank), per_axis("dilation", dilation, rank)
     more = per_axis("output_padding", output_padding, rank, smallest=0)
     for extra, *steps in zip(more, strides, dilations, strict=True):
@@ -165,33 +166,35 @@ def _transpose(
                 f"dilation {steps[1]}"
             )
     (n_groups,) = per_axis("groups", groups, 1)
-    channels, taken = images.type.shape[1], shape_of(kernels)[0]
-    if channels is not None and taken is not None and channels != taken:
-        raise ValueError(f"{name}: the images have {channels} channels, the filters take {taken}")
-    known = taken if channels is None else channels
+    channels, filter_channels = images.type.shape[1], shape_of(weights)[0]
+    if channels is not None and filter_channels is not None and channels != filter_channels:
+        raise ValueError(
+            f"{name}: the images have {channels} channels, the filters take {filter_channels}"
+        )
+    known = filter_channels if channels is None else channels
     if known is not None and known % n_groups:
         raise ValueError(f"{name}: {known} channels cannot be divided into groups={n_groups}")
-    per_group = shape_of(kernels)[1]
+    per_group = shape_of(weights)[1]
     check_bias(name, vectors, None if per_group is None else per_group * n_groups)
     pads, rests, zeros = zip(
         *map(_whole_strides, pairs_of("padding", padding, rank), more, strides), strict=True
     )
     op = ConvTranspose(
-        kernel=kernel_of(name, kernels),
+        filter_sizes=filter_sizes(name, weights),
         pads=pads,
         strides=strides,
         dilations=dilations,
         groups=n_groups,
         output_padding=rests,
     )
-    for axis, size in enumerate(op.sizes(images, kernels)):
+    for axis, size in enumerate(op.sizes(images, weights)):
         if isinstance(size, int) and size < 1:
             raise ValueError(
                 f"{name}: padding={padding} leaves nothing of spatial axis {axis} of the result"
             )
     if not any(zeros):
-        return op(images, kernels, *vectors)
-    result = pad_with_zeros(op(images, kernels), [(0, n) for n in zeros])
+        return op(images, weights, *vectors)
+    result = pad_with_zeros(op(images, weights), [(0, n) for n in zeros])
     for vector in vectors:
         result = result + pt.shape_padright(vector, rank)
     return result
@@ -200,7 +203,7 @@ def _transpose(
 def _whole_strides(
     pads: tuple[int, int], more: int, stride: int
 ) -> tuple[tuple[int, int], int, int]:
-    """Take whole strides of output padding off the padding; return what is left, and zeros."""
+    """Subtract whole strides of output padding from the crop; return crop, rest and zeros."""
     rest = more % stride
-    taken = min(more - rest, pads[1])
-    return (pads[0], pads[1] - taken), rest, more - rest - taken
+    reduction = min(more - rest, pads[1])
+    return (pads[0], pads[1] - reduction), rest, more - rest - reduction

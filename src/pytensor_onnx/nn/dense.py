@@ -18,21 +18,21 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
     input
         Floats (..., I).
     weight
-        Matrix (O, I): one row for each feature of the result, as other frameworks store it.
+        Matrix (O, I), one row for each output feature, as other frameworks store it.
     bias
-        Vector (O,), if any.
+        Vector (O,), optional.
 
     Returns
     -------
     TensorVariable
-        Array (..., O). A matrix as input makes one ``Gemm`` in the model.
+        Array (..., O). For a matrix, the model has one ``Gemm``.
 
     Raises
     ------
     TypeError
-        If an array is not of floats.
+        If the dtype of an array is not a float.
     ValueError
-        If ranks or sizes do not fit, as far as they are known.
+        If ranks or known sizes do not fit.
 
     Examples
     --------

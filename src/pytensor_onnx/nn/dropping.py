@@ -1,4 +1,4 @@
-"""Dropout, which is nothing in a network that predicts."""
+"""Dropout, the identity in prediction."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from pytensor_onnx.nn.activations import as_floats
 
 
 def dropout(x: Any, rate: float, kept: Any = None) -> TensorVariable:
-    """Drop some elements in training; leave no trace of it in prediction.
+    """Drop random elements in training; return x unchanged in prediction.
 
     Parameters
     ----------
@@ -18,19 +18,19 @@ def dropout(x: Any, rate: float, kept: Any = None) -> TensorVariable:
     rate
         The fraction of elements that are dropped, at least 0 and less than 1.
     kept
-        In training, which elements stay: booleans of a shape that broadcasts against x, drawn with
-        a probability of ``1 - rate``; from a generator of PyTensor's, which is then part of the
-        state of a training step, or as an input, by whoever trains. None in prediction.
+        Mask of the elements to keep in training: booleans that broadcast against x and are True
+        with a probability of ``1 - rate``. Draw it from a PyTensor generator, which is then part of
+        the state of a training step, or make it an input. None in prediction.
 
     Returns
     -------
     TensorVariable
-        In prediction x itself. In training ``x / (1 - rate)`` where an element stays, else 0.
+        In prediction x itself. In training ``x / (1 - rate)`` for the kept elements, else 0.
 
     Raises
     ------
     TypeError, ValueError
-        If x is not an array of floats, kept not one of booleans, or the rate out of range.
+        If x is not an array of floats, kept is not boolean, or the rate is out of range.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Normalisation of arrays by their mean and variance."""
+"""Normalisation of arrays by mean and variance."""
 
 from typing import Any
 
@@ -6,9 +6,16 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.nn import norm_ops
 from pytensor_onnx.nn.activations import as_floats
-from pytensor_onnx.nn.sizes import sizes_of
+from pytensor_onnx.nn.norm_arguments import (
+    channel_vector,
+    check_rank,
+    count_axes,
+    named,
+    over_axes,
+    scale_or_ones,
+)
+from pytensor_onnx.ops.networks import norm as norm_ops
 
 
 def batch_norm(
@@ -31,7 +38,7 @@ def batch_norm(
     -------
     TensorVariable
         ``gamma * (x - mean) / sqrt(var + epsilon) + beta``, exported as one
-        ``BatchNormalization``, which goes into the weights of a convolution before it.
+        ``BatchNormalization``, which is folded into a preceding convolution.
 
     Raises
     ------
@@ -52,7 +59,7 @@ def batch_norm(
         raise ValueError(f"batch_norm takes an array (N, C, ...); got {x.type.ndim} dimensions")
     size = x.type.shape[1]
     parameters = [
-        _vector(value, name, size, x.type.dtype)
+        channel_vector(value, name, size, x.type.dtype)
         for name, value in (("gamma", gamma), ("beta", beta), ("mean", mean), ("var", var))
     ]
     return norm_ops.BatchNorm(epsilon=float(epsilon))(x, *parameters)
@@ -76,9 +83,9 @@ def batch_norm_train(
     gamma, beta
         Scale and shift of each channel, of shape (C,).
     running_mean, running_var
-        What `batch_norm` will use in their stead, of shape (C,).
+        Running statistics for `batch_norm`, of shape (C,).
     momentum
-        How much of the batch goes into the running statistics.
+        Weight of the batch in the new running statistics.
     epsilon
         Added to the variance.
 
@@ -86,7 +93,7 @@ def batch_norm_train(
     -------
     y, new_running_mean, new_running_var : TensorVariable
         The result and ``(1 - momentum) * running + momentum * batch``. The variance of the batch is
-        the mean of squares, not the unbiased estimate.
+        the mean of squared deviations, not the unbiased estimate.
 
     Examples
     --------
@@ -106,7 +113,7 @@ def batch_norm_train(
     y = batch_norm(x, gamma, beta, mean, var, epsilon)
     weight, rest = (np.asarray(value, dtype=dtype) for value in (momentum, 1 - momentum))
     running = [
-        _vector(value, name, x.type.shape[1], dtype)
+        channel_vector(value, name, x.type.shape[1], dtype)
         for name, value in (("running_mean", running_mean), ("running_var", running_var))
     ]
     new_mean, new_var = (
@@ -118,16 +125,16 @@ def batch_norm_train(
 def layer_norm(
     x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-5
 ) -> TensorVariable:
-    """Normalise each element over its last axes, exported as one ``LayerNormalization``.
+    """Normalise an array over its last axes, exported as one ``LayerNormalization``.
 
     Parameters
     ----------
     x
         Floats of any shape.
     gamma, beta
-        Scale and shift, of the sizes of the axes that are normalised; by default none.
+        Scale and shift, with the shape of the normalised axes; optional.
     axis
-        The first of the axes to normalise; all that follow are normalised as well.
+        The first normalised axis; all later axes are normalised as well.
     epsilon
         Added to the variance.
 
@@ -135,8 +142,8 @@ def layer_norm(
     -------
     TensorVariable
         ``gamma * (x - mean) / sqrt(var + epsilon) + beta``, where the variance is the mean of
-        squares. In float64 it is exported as the operators of this formula, as the attribute of
-        ``LayerNormalization`` holds epsilon in float32 only.
+        squared deviations. In float64 it is exported as the operators of this formula, because
+        attributes such as epsilon are float32 in ONNX.
 
     Raises
     ------
@@ -151,15 +158,15 @@ def layer_norm(
            [ 0.      ,  0.      ]])
     """
     x = as_floats(x, "layer_norm")
-    n_axes = _count_axes(x, axis, "layer_norm")
-    shift = [] if beta is None else [_over_axes(beta, "beta", x, n_axes)]
+    n_axes = count_axes(x, axis, "layer_norm")
+    shift = [] if beta is None else [over_axes(beta, "beta", x, n_axes)]
     return norm_ops.LayerNorm(n_axes=n_axes, epsilon=float(epsilon))(
-        x, _scale_or_ones(gamma, x, n_axes), *shift
+        x, scale_or_ones(gamma, x, n_axes), *shift
     )
 
 
 def rms_norm(x: Any, gamma: Any = None, axis: int = -1, epsilon: float = 1e-5) -> TensorVariable:
-    """Divide each element by its root mean square over its last axes.
+    """Divide an array by its root mean square over the last axes.
 
     Parameters
     ----------
@@ -170,7 +177,7 @@ def rms_norm(x: Any, gamma: Any = None, axis: int = -1, epsilon: float = 1e-5) -
     -------
     TensorVariable
         ``gamma * x / sqrt(mean(x ** 2) + epsilon)``, exported as one ``RMSNormalization`` from
-        opset 23 on, before as the operators of this formula.
+        opset 23 on, as the operators of this formula before.
 
     Raises
     ------
@@ -183,9 +190,9 @@ def rms_norm(x: Any, gamma: Any = None, axis: int = -1, epsilon: float = 1e-5) -
     array([[0.848528, 1.131371]])
     """
     x = as_floats(x, "rms_norm")
-    n_axes = _count_axes(x, axis, "rms_norm")
+    n_axes = count_axes(x, axis, "rms_norm")
     op = norm_ops.RMSNorm(n_axes=n_axes, epsilon=float(epsilon))
-    return op(x, _scale_or_ones(gamma, x, n_axes))
+    return op(x, scale_or_ones(gamma, x, n_axes))
 
 
 def instance_norm(x: Any, gamma: Any, beta: Any, epsilon: float = 1e-5) -> TensorVariable:
@@ -212,9 +219,9 @@ def instance_norm(x: Any, gamma: Any, beta: Any, epsilon: float = 1e-5) -> Tenso
     array([[[1., 3.]]])
     """
     x = as_floats(x, "instance_norm")
-    _check_rank(x, "instance_norm", 3)
+    check_rank(x, "instance_norm", 3)
     return norm_ops.InstanceNorm(epsilon=float(epsilon))(
-        x, *(_vector(v, n, x.type.shape[1], x.type.dtype) for n, v in _named(gamma, beta))
+        x, *(channel_vector(v, n, x.type.shape[1], x.type.dtype) for n, v in named(gamma, beta))
     )
 
 
@@ -236,14 +243,14 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, epsilon: float = 1e-5
     -------
     TensorVariable
         Array of the same shape, exported as one ``GroupNormalization`` for the target
-        ``"standard"`` from opset 21 on. ONNX Runtime's is wrong where the mean is large: for it,
-        and before opset 21, groups are made the channels of an ``InstanceNormalization``.
+        ``"standard"`` from opset 21 on. ONNX Runtime's is inaccurate for a large mean: for it, and
+        before opset 21, groups become the channels of an ``InstanceNormalization``.
 
     Raises
     ------
     TypeError, ValueError
-        If x is not an array of floats with channels, a parameter is not a vector of their number,
-        or it is not divisible by that of the groups.
+        If x is not an array of floats with channels, a parameter does not have one element for
+        each channel, or the number of groups does not divide the number of channels.
 
     Examples
     --------
@@ -251,59 +258,10 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, epsilon: float = 1e-5
     array([[-1.,  1., -1.,  1.]])
     """
     x = as_floats(x, "group_norm")
-    _check_rank(x, "group_norm", 2)
+    check_rank(x, "group_norm", 2)
     channels = x.type.shape[1]
     if groups < 1 or (channels is not None and channels % groups):
         raise ValueError(f"{channels} channels cannot be divided into {groups} groups")
     return norm_ops.GroupNorm(groups=int(groups), epsilon=float(epsilon))(
-        x, *(_vector(v, n, channels, x.type.dtype) for n, v in _named(gamma, beta))
+        x, *(channel_vector(v, n, channels, x.type.dtype) for n, v in named(gamma, beta))
     )
-
-
-def _named(gamma: Any, beta: Any) -> list[tuple[str, Any]]:
-    return [("gamma", gamma), ("beta", beta)]
-
-
-def _check_rank(x: TensorVariable, name: str, least: int) -> None:
-    if x.type.ndim < least:
-        axes = ["batch", "channels", "*spatial"][:least]
-        raise ValueError(f"{name} takes an array ({', '.join(axes)}); got {x.type.ndim} dimensions")
-
-
-def _count_axes(x: TensorVariable, axis: int, name: str) -> int:
-    rank = x.type.ndim
-    if not -rank <= axis < rank:
-        raise ValueError(f"{name} along axis {axis} of an array of {rank} dimensions")
-    return rank - axis % rank
-
-
-def _scale_or_ones(gamma: Any, x: TensorVariable, n_axes: int) -> TensorVariable:
-    if gamma is not None:
-        return _over_axes(gamma, "gamma", x, n_axes)
-    sizes = sizes_of(x, x.type.ndim - n_axes)
-    if all(isinstance(size, int) for size in sizes):
-        return pt.constant(np.ones(sizes, x.type.dtype))
-    return pt.ones(sizes, dtype=x.type.dtype)
-
-
-def _over_axes(value: Any, name: str, x: TensorVariable, n_axes: int) -> TensorVariable:
-    parameter = pt.as_tensor(value)
-    own, wanted = parameter.type.shape, x.type.shape[x.type.ndim - n_axes :]
-    if len(own) != n_axes or any(
-        None not in pair and len(set(pair)) > 1 for pair in zip(own, wanted, strict=True)
-    ):
-        raise ValueError(f"{name} has the shape {own}; it must have that of the axes, {wanted}")
-    return parameter.astype(x.type.dtype)
-
-
-def _vector(value: Any, name: str, size: int | None, dtype: str) -> TensorVariable:
-    vector = pt.as_tensor(value)
-    if vector.type.ndim != 1:
-        raise ValueError(
-            f"{name} must be a vector with a number for each channel; got {vector.type.ndim} "
-            "dimensions"
-        )
-    length = vector.type.shape[0]
-    if None not in (size, length) and size != length:
-        raise ValueError(f"{name} has {length} numbers, but there are {size} channels")
-    return vector.astype(dtype)

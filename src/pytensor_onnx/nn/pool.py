@@ -5,15 +5,10 @@ from typing import Any
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.nn import global_pool_ops, pool_ops
-from pytensor_onnx.nn.windows import (
-    Ints,
-    Padding,
-    Windows,
-    check_fit,
-    make_windows,
-    spatial_rank,
-)
+from pytensor_onnx.ops.networks import global_pool as global_pool_ops
+from pytensor_onnx.ops.networks import pool as pool_ops
+from pytensor_onnx.ops.networks.window_arguments import make_windows, spatial_rank
+from pytensor_onnx.ops.networks.windows import Ints, Padding, Windows, check_fit
 
 
 def max_pool(
@@ -24,23 +19,23 @@ def max_pool(
     dilation: Ints = 1,
     ceil_mode: bool = False,
 ) -> TensorVariable:
-    """Take the largest value of each window over the spatial axes, exported as one ``MaxPool``.
+    """Compute the maximum of each window over the spatial axes, exported as one ``MaxPool``.
 
     Parameters
     ----------
     input
         Floats of shape (N, C, *S) with one to three spatial axes.
     window
-        Number of cells of a window along each spatial axis, or along all of them.
+        Size of a window: one int, or one for each spatial axis.
     stride
-        Distance of windows; by default the window, so that they do not overlap.
+        Distance between windows; by default the window size, so that they do not overlap.
     padding
-        Cells added around the array, which never win: one int, or for each spatial axis an int or
-        a pair (before, after). Smaller than the window.
+        Number of elements added around the array, of value minus infinity: one int, or for each
+        spatial axis an int or a pair (before, after). Smaller than the window.
     dilation
-        Distance of the cells of a window.
+        Distance between the elements of a window.
     ceil_mode
-        Whether a last window may reach beyond the padding, if it starts in the array or in the
+        Whether the last window may extend beyond the padding, if it starts in the array or in the
         padding before it.
 
     Returns
@@ -48,22 +43,21 @@ def max_pool(
     TensorVariable
         Array of shape (N, C, *T), with
         ``T = floor((S + before + after - dilation * (window - 1) - 1) / stride) + 1``, ``ceil``
-        in place of ``floor`` in ceil mode. Where a window holds NaN, the result is NaN.
+        in place of ``floor`` in ceil mode. A window with a NaN gives NaN.
 
     Raises
     ------
     TypeError, ValueError
-        If the array does not have these axes, an argument does not fit them, or a window would lie
-        wholly in the padding, or is larger than the padded array, which is checked at run time
-        where the sizes are not known.
+        If the array does not have these axes, an argument does not fit them, a window would lie
+        wholly in the padding, or a window is larger than the padded array. Unknown sizes are
+        checked at run time.
 
     Notes
     -----
-    Where an axis turns out to be shorter than the dilation, the maximum of a window without cells
-    is minus infinity, and its mean NaN. The gradient of a window goes to its largest cell, the
-    first one of several. ONNX Runtime's operator loses NaN: unless exported with
-    ``assume_finite=True``, a guard follows it that looks again where the values do not have a
-    finite sum.
+    The gradient of a window is routed to its first maximum. If an axis is shorter than the
+    dilation, a window may contain no elements: its maximum is minus infinity, its mean NaN. ONNX
+    Runtime's operator drops NaN. Unless exported with ``assume_finite=True``, a guard follows it
+    that recomputes the result if the sum of the values is not finite.
 
     Examples
     --------
@@ -86,15 +80,15 @@ def avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = False,
 ) -> TensorVariable:
-    """Take the mean of each window over the spatial axes, exported as one ``AveragePool``.
+    """Compute the mean of each window over the spatial axes, exported as one ``AveragePool``.
 
     Parameters
     ----------
     input, window, stride, padding, dilation, ceil_mode
         As for `max_pool`; the padding holds zeros.
     count_include_pad
-        Whether the sum is divided by all cells of a window, those in the padding as well. Cells
-        beyond the padding, which there are in ceil mode, never count.
+        Whether the sum is divided by the number of all elements of a window, including the
+        padding. Elements beyond the padding, in ceil mode, never count.
 
     Returns
     -------
@@ -131,7 +125,7 @@ def lp_pool(
     ceil_mode: bool = False,
     p: int = 2,
 ) -> TensorVariable:
-    """Take the p-norm of each window over the spatial axes, exported as one ``LpPool``.
+    """Compute the p-norm of each window over the spatial axes, exported as one ``LpPool``.
 
     Parameters
     ----------
@@ -163,7 +157,7 @@ def lp_pool(
 
 
 def global_max_pool(input: Any) -> TensorVariable:
-    """Take the largest value of each channel, exported as one ``GlobalMaxPool``.
+    """Compute the maximum of each channel, exported as one ``GlobalMaxPool``.
 
     Parameters
     ----------
@@ -173,8 +167,8 @@ def global_max_pool(input: Any) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        Array of shape (N, C, 1, ...); NaN where a channel holds NaN. The gradient goes to the first
-        largest cell.
+        Array of shape (N, C, 1, ...); NaN for a channel with a NaN. The gradient of a channel is
+        routed to its first maximum.
 
     Examples
     --------
@@ -185,7 +179,7 @@ def global_max_pool(input: Any) -> TensorVariable:
 
 
 def global_avg_pool(input: Any) -> TensorVariable:
-    """Take the mean of each channel, exported as one ``GlobalAveragePool``.
+    """Compute the mean of each channel, exported as one ``GlobalAveragePool``.
 
     Parameters
     ----------
@@ -206,7 +200,7 @@ def global_avg_pool(input: Any) -> TensorVariable:
 
 
 def global_lp_pool(input: Any, p: int = 2) -> TensorVariable:
-    """Take the p-norm of each channel, exported as one ``GlobalLpPool``.
+    """Compute the p-norm of each channel, exported as one ``GlobalLpPool``.
 
     Parameters
     ----------

@@ -7,9 +7,10 @@ from typing import Any
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.nn.interpolation import COORDINATES, MODES, ROUNDINGS, Interpolation
-from pytensor_onnx.nn.resize_op import Resize
-from pytensor_onnx.nn.windows import Ints, per_axis, spatial_rank
+from pytensor_onnx.ops.networks.interpolation import COORDINATES, MODES, ROUNDINGS, Interpolation
+from pytensor_onnx.ops.networks.resize import Resize
+from pytensor_onnx.ops.networks.window_arguments import per_axis, spatial_rank
+from pytensor_onnx.ops.networks.windows import Ints
 
 LARGEST_DENOMINATOR = 2**20
 type Scales = float | Sequence[float]
@@ -35,27 +36,27 @@ def resize(
     sizes
         The sizes of the result, one int for each spatial axis or one for all.
     scales
-        How many times larger the result is instead: ``floor(size * scale)`` cells.
+        Factors of the sizes, in place of ``sizes``; the result has size ``floor(size * scale)``.
     mode
         ``"nearest"``, ``"linear"`` or ``"cubic"``, along each axis.
     coordinates
-        Which place ``p`` in the input belongs to cell ``i`` of the result:
+        Coordinate ``p`` in the input of element ``i`` of the result:
 
-        - ``"half_pixel"``: ``(i + 0.5) / scale - 0.5``, the centres of cells on each other,
-        - ``"pytorch_half_pixel"``: the same, but 0 where the result has one cell only,
-        - ``"align_corners"``: ``i * (size - 1) / (result - 1)``, the outer cells on each other,
+        - ``"half_pixel"``: ``(i + 0.5) / scale - 0.5``, with elements centred in their pixels,
+        - ``"pytorch_half_pixel"``: the same, but 0 if the result has one element,
+        - ``"align_corners"``: ``i * (size - 1) / (result - 1)``, with the outer elements aligned,
         - ``"asymmetric"``: ``i / scale``.
     rounding
-        Which cell is nearest to a place: ``"round_prefer_floor"``, ``"round_prefer_ceil"``,
-        ``"floor"`` or ``"ceil"``.
+        Rounding of a coordinate to the nearest element: ``"round_prefer_floor"``,
+        ``"round_prefer_ceil"``, ``"floor"`` or ``"ceil"``.
     cubic_coefficient
-        Parameter of the cubic kernel of Keys, -0.75 or -0.5 as a rule.
+        Parameter of Keys' cubic interpolation, usually -0.75 or -0.5.
     antialias
-        Whether, along an axis that becomes shorter, the kernel becomes wider by the same factor, so
-        that every cell of the input has its share. Linear and cubic only.
+        Whether to widen the interpolation filter by the factor by which an axis shrinks, so that
+        every element of the input contributes. Linear and cubic only.
     exclude_outside
-        Whether cells beyond the edges have no weight, and those of the others are made to sum to 1;
-        else the outer cells are repeated. Image libraries that have antialiasing exclude them.
+        Whether elements beyond the edges have no weight, with the other weights normalised to sum
+        1, as in image libraries with antialiasing; else the outer elements are repeated.
 
     Returns
     -------
@@ -65,14 +66,14 @@ def resize(
     Raises
     ------
     TypeError, ValueError
-        If the array does not have these axes, an argument is none of these, or nearest cells are
-        to be antialiased.
+        If the array does not have these axes, an argument is unknown, or ``antialias`` is combined
+        with ``"nearest"``.
 
     Notes
     -----
-    The formulas are those of the operator Resize in the ONNX standard. Runtimes compute the places
-    in float32. Where that could take a neighbour for the nearest cell, gathers are exported.
-    Antialiased, ONNX Runtime gives NaN also to a neighbour of the cells that a NaN has a share in.
+    The formulas are those of the operator Resize in the ONNX standard. Runtimes compute
+    coordinates in float32. Where that could select another nearest element, gathers are exported.
+    With antialiasing, ONNX Runtime also returns NaN for an element next to those with a NaN.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def resize(
 
 
 def upsample(input: Any, scale: Scales, mode: str = "nearest") -> TensorVariable:
-    """Make the spatial axes of an array larger by a factor, exported as one ``Resize``.
+    """Enlarge the spatial axes of an array by a factor, exported as one ``Resize``.
 
     Parameters
     ----------
@@ -119,8 +120,8 @@ def upsample(input: Any, scale: Scales, mode: str = "nearest") -> TensorVariable
     scale
         The factor, or one for each spatial axis.
     mode
-        ``"nearest"`` repeats each cell; ``"linear"`` and ``"cubic"`` interpolate between the
-        centres of cells.
+        ``"nearest"`` repeats each element; ``"linear"`` and ``"cubic"`` interpolate between the
+        centres of pixels.
 
     Examples
     --------

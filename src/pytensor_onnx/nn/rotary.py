@@ -1,99 +1,14 @@
 """Rotary position embedding: pairs of features are turned by an angle that grows with position."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.configdefaults import config
-from pytensor.graph.basic import Variable
 from pytensor.tensor.type import integer_dtypes
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.nn.base import NetworkOp
-
-OPERATOR_OPSET = 23
-
-
-class RotaryEmbedding(NetworkOp):
-    """Turn pairs of features of x (batch, heads, length, size) by angles, given by cosine and sine.
-
-    These have the shape (batch, length, half); or (positions, half), and the positions of shape
-    (batch, length) are the fourth input.
-
-    Parameters
-    ----------
-    interleaved
-        Whether neighbours make a pair, or one feature of each half.
-    half
-        Number of pairs; features beyond them stay as they are.
-    """
-
-    __props__ = ("interleaved", "half")
-    interleaved: bool
-    half: int
-
-    def build_inner_graph(
-        self, x: TensorVariable, cos: TensorVariable, sin: TensorVariable, *positions: Variable
-    ) -> list[Variable]:
-        """Turn each pair by the angle at its position."""
-        cos, sin = (table[positions[0]] if positions else table for table in (cos, sin))
-        cos, sin = cos[:, None], sin[:, None]
-        turned = self.half * 2
-        whole = x.type.shape[3] == turned
-        first, second = self._pairs(x if whole else x[..., :turned])
-        pairs = first * cos - second * sin, second * cos + first * sin
-        if not self.interleaved:
-            return [pt.concatenate([*pairs, *([] if whole else [x[..., turned:]])], axis=3)]
-        result = pt.join_dims(pt.stack(pairs, axis=4), start_axis=3, n_axes=2)
-        return [result if whole else pt.concatenate([result, x[..., turned:]], axis=3)]
-
-    def _pairs(self, x: TensorVariable) -> Sequence[TensorVariable]:
-        if self.interleaved:
-            return x[..., ::2], x[..., 1::2]
-        return pt.split(x, [self.half] * 2, axis=3)
-
-    def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value | None:
-        """Emit one operator where ONNX has it, which is not for float64."""
-        x, cos, sin, *positions = inputs
-        if onnx.scope.opset_version < OPERATOR_OPSET or x.dtype == ir.DataType.DOUBLE:
-            return None
-        if not positions and onnx.dims(cos)[0] != onnx.dims(x)[0]:
-            return None
-        given = positions[0] if positions else cos
-        sizes = zip(onnx.dims(x)[::2], onnx.dims(given)[:2], strict=True)
-        if any((size == 1) != (own == 1) for size, own in sizes):
-            # The operator repeats nothing; the sizes of x alone can be put in place of ones.
-            if not positions or 1 in onnx.dims(x)[::2]:
-                return None
-            batch, length = onnx.sizes(x, 0, 1), onnx.sizes(x, 2, 3)
-            positions = [onnx.Expand(given, onnx.Concat(batch, length, axis=0))]
-        result = onnx.RotaryEmbedding(
-            x,
-            cos,
-            sin,
-            *(onnx.cast(ids, "int64") for ids in positions),
-            interleaved=int(self.interleaved),
-            rotary_embedding_dim=self.half * 2,
-        )
-        result.shape = x.shape
-        return result
-
-    def pullback(
-        self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        cotangents: Sequence[Variable],
-    ) -> list[Variable]:
-        """Turn back; the gradient by the angles is that of the definition."""
-        x, cos, sin, *positions = inputs
-        (cotangent,) = cotangents
-        (result,) = self.build_inner_graph(x, cos, sin, *positions)
-        tables = pt.grad(None, [cos, sin], known_grads={result: cotangent})
-        back = self(cotangent, cos, -sin, *positions)
-        return [back, *tables, *(pt.zeros(ids.shape) for ids in positions)]
+from pytensor_onnx.ops.networks.rotary import RotaryEmbedding
 
 
 def rotary_embedding(

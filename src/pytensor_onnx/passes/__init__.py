@@ -4,18 +4,19 @@ A pass that improves a model is a function of the model, which it changes in pla
 (names, constants and functions). It returns how many places it changed.
 """
 
-from pytensor_onnx.passes.drop_leading_axes import drop_leading_axes
-from pytensor_onnx.passes.fold_into_conv import fold_into_conv
-from pytensor_onnx.passes.fuse_gemm import fuse_gemm
-from pytensor_onnx.passes.fuse_relu_clip import fuse_relu_clip
+from pytensor_onnx.passes.fusions.drop_leading_axes import drop_leading_axes
+from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
+from pytensor_onnx.passes.fusions.fuse_gemm import fuse_gemm
+from pytensor_onnx.passes.fusions.fuse_relu_clip import fuse_relu_clip
+from pytensor_onnx.passes.fusions.keep_reduced_axes import keep_reduced_axes
+from pytensor_onnx.passes.fusions.merge_equal import merge_equal
+from pytensor_onnx.passes.fusions.share_transposed import share_transposed
+from pytensor_onnx.passes.fusions.vector_products import vector_products
 from pytensor_onnx.passes.inline_functions import inline_functions
-from pytensor_onnx.passes.keep_apart import keep_apart
-from pytensor_onnx.passes.keep_reduced_axes import keep_reduced_axes
-from pytensor_onnx.passes.layout import move_transposes
-from pytensor_onnx.passes.legalise import legalise
-from pytensor_onnx.passes.merge_equal import merge_equal
-from pytensor_onnx.passes.share_transposed import share_transposed
-from pytensor_onnx.passes.vector_products import vector_products
+from pytensor_onnx.passes.layout.move_transposes import move_transposes
+from pytensor_onnx.passes.legaliser.legalise import legalise
+from pytensor_onnx.passes.optimizer.keep_apart import keep_apart
+from pytensor_onnx.passes.spell_sizes import spell_sizes
 
 __all__ = [
     "drop_leading_axes",
@@ -29,5 +30,6 @@ __all__ = [
     "merge_equal",
     "move_transposes",
     "share_transposed",
+    "spell_sizes",
     "vector_products",
 ]

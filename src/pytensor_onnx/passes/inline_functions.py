@@ -1,11 +1,11 @@
-"""Model-local functions written out where they are called, for runtimes that do not know them."""
+"""Inline model-local functions, for runtimes without support for them."""
 
 from itertools import zip_longest
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import FUNCTION_DOMAIN, Builder
-from pytensor_onnx.scope import ModelScope
+from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
+from pytensor_onnx.graph.scope import ModelScope
 
 
 def inline_functions(model: ir.Model, scope: ModelScope) -> int:
@@ -44,6 +44,7 @@ def inline_functions(model: ir.Model, scope: ModelScope) -> int:
 
 
 def _put_in_place(call: ir.Node, body: ir.Graph) -> None:
+    """Replace a call by the body of its function."""
     graph, results, nodes = call.graph, list(body.outputs), list(body)
     assert graph is not None
     for parameter, argument in zip_longest(body.inputs, call.inputs):
@@ -64,7 +65,7 @@ def _put_in_place(call: ir.Node, body: ir.Graph) -> None:
 
 
 def _name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
-    """Give the values and nodes of a body names that are free in the model."""
+    """Give the values and nodes of a body names that are unique in the model."""
     for node in body.all_nodes():
         for value in node.outputs:
             value.name = scope.names.unique(value.name or node.op_type)

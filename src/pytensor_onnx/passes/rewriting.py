@@ -1,11 +1,11 @@
-"""Replacement of single nodes by others, the tool that the passes share."""
+"""Replace single nodes by others, with the tools that all passes share."""
 
 from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from pytensor_onnx.builder import Builder
-from pytensor_onnx.scope import (
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.scope import (
     ModelScope,
     Names,
     content_key,
@@ -23,7 +23,7 @@ Form = Callable[[Builder, ir.Node], ir.Value | list[ir.Value]]
 def replace_node(
     owner: GraphLike, node: ir.Node, builder: Builder, results: Sequence[ir.Value], names: Names
 ) -> list[ir.Node]:
-    """Put the nodes of a builder in the place of one node.
+    """Replace one node by the nodes of a builder.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def replace_node(
     ir.convenience.replace_all_uses_with(node.outputs, results, replace_graph_outputs=True)
     new_nodes = live_nodes(builder.nodes, results)
     if names is not builder.scope.names:
-        # Subgraphs were given names that are free in the model, and not in the function.
+        # Subgraphs have names that are unique in the model, but not in the function.
         rename_in_subgraphs(new_nodes, names)
     name_values(new_nodes, names)
     owner.insert_before(node, new_nodes)
@@ -66,7 +66,7 @@ def replace_node(
 
 
 def sole_producer(value: ir.Value | None, op_type: str) -> ir.Node | None:
-    """Return the node of an operator that makes a value, if only one node needs the value."""
+    """Return the node of an operator that produces a value, if the value has one use."""
     node = value.producer() if value is not None else None
     if value is None or node is None or node.op_type != op_type or node.domain:
         return None
@@ -74,7 +74,7 @@ def sole_producer(value: ir.Value | None, op_type: str) -> ir.Node | None:
 
 
 def reshape_constant(value: ir.Value, shape: Sequence[int], scope: ModelScope) -> None:
-    """Store a constant in another shape, under its name; its users must be ready for that."""
+    """Store a constant in another shape, under its name; its users must accept the shape."""
     assert value.const_value is not None
     array = value.const_value.numpy()
     content = content_key(array)
@@ -85,7 +85,7 @@ def reshape_constant(value: ir.Value, shape: Sequence[int], scope: ModelScope) -
 
 
 def store_constants(graph: ir.Graph, scope: ModelScope) -> None:
-    """Store the constants that nodes use in a graph, and only those."""
+    """Store exactly the constants that the nodes of a graph use."""
     for name, value in list(graph.initializers.items()):
         if not (value.uses() or value.is_graph_input() or value.is_graph_output()):
             del graph.initializers[name]
@@ -95,7 +95,7 @@ def store_constants(graph: ir.Graph, scope: ModelScope) -> None:
 
 
 def remove_unused(graph: ir.Graph) -> None:
-    """Remove the nodes and constants of a graph that nothing needs."""
+    """Remove unused nodes and constants of a graph."""
     for node in reversed(list(graph)):
         if not any(value.uses() or value.is_graph_output() for value in node.outputs):
             graph.remove(node, safe=True)

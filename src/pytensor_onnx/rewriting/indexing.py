@@ -1,10 +1,9 @@
-"""Indices are put into forms that other rewrites, and the lowerings, get right or make short."""
+"""Normalise indices for other rewrites and for the lowerings."""
 
 import pytensor.tensor as pt
-from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, dfs_rewriter, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.tensor.rewriting.blockwise import blockwise_of
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
@@ -20,10 +19,10 @@ _WHOLE = slice(None)
 
 @node_rewriter([AdvancedSubtensor, AdvancedIncSubtensor])
 def slice_before_masking(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Take the slices that follow a mask of several axes first, in an index of their own.
+    """Apply the slices after a mask of several axes first, in a separate index.
 
-    `local_useless_slice` of PyTensor counts such a mask as one axis: it compares the bounds of the
-    slices after it with the sizes of other axes, and may drop them.
+    PyTensor's `local_useless_slice` counts such a mask as one axis: it compares the bounds of the
+    slices after the mask with the sizes of other axes, and may drop them.
     """
     op, writes = node.op, isinstance(node.op, AdvancedIncSubtensor)
     x, values = node.inputs[0], node.inputs[1 + writes :]
@@ -62,10 +61,10 @@ def _covers_several_axes(entry: Variable | slice) -> bool:
 
 @node_rewriter([blockwise_of(AdvancedSubtensor), blockwise_of(Subtensor)])
 def index_by_batch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Count the batch axes of the array in an index of their own, next to the given ones.
+    """Replace a `Blockwise` of an index by one index with arrays of the batch positions.
 
-    Masks are left alone, since they may select a different number of elements for each batch, and
-    so are slices with a batch of bounds.
+    Masks are left alone, since they may select a different number of elements in each batch, and so
+    are slices with a batch of bounds.
     """
     op, batch = node.op.core_op, node.op.batch_ndim(node)
     x, *indices = node.inputs
@@ -93,22 +92,22 @@ def index_by_batch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     adjacent = places == list(range(places[0], places[-1] + 1))
     position = places[0] if adjacent else 0
     if all(x.type.broadcastable[:batch]):
-        taken = x.squeeze(tuple(range(batch)))[tuple(index)]
-        result = pt.moveaxis(taken, range(position, position + batch), range(batch))
+        selected = x.squeeze(tuple(range(batch)))[tuple(index)]
+        result = pt.moveaxis(selected, range(position, position + batch), range(batch))
     else:
         counts = [
             pt.shape_padright(pt.arange(x.shape[axis]), batch - axis - 1 + width)
             for axis in range(batch)
         ]
-        taken = x[(*counts, *index)]
+        selected = x[(*counts, *index)]
         block = range(batch, batch + width)
-        result = pt.moveaxis(taken, block, [axis + position for axis in block])
+        result = pt.moveaxis(selected, block, [axis + position for axis in block])
     copy_stack_trace(node.outputs[0], result)
     return [result]
 
 
 def _aligned(array: TensorVariable, batch: int, width: int) -> TensorVariable:
-    """Return a batch of arrays of indices, each made of the rank that they are broadcast to."""
+    """Return a batch of index arrays, expanded to the rank to which they broadcast."""
     own = range(batch, array.type.ndim)
     return array.dimshuffle(*range(batch), *["x"] * (width - len(own)), *own)
 
@@ -120,9 +119,9 @@ def _squeezed(entry: slice) -> slice:
 
 @node_rewriter([AdvancedIncSubtensor])
 def repeat_by_an_axis(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Give a vector that is added at several rows of positions an axis to be repeated along.
+    """Add leading axes to a vector that is added at an array of positions.
 
-    Without it, the ``add.at`` of NumPy reads past its end where constants are computed.
+    Without them, NumPy's ``add.at`` reads past the end of the vector when constants are folded.
     """
     x, y, *indices = node.inputs
     rank = max((index.type.ndim for index in indices), default=0)
@@ -131,16 +130,3 @@ def repeat_by_an_axis(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     result = node.op(x, pt.shape_padleft(y, rank - 1), *indices)
     copy_stack_trace(node.outputs[0], result)
     return [result]
-
-
-optdb["canonicalize"].register(repeat_by_an_axis.__name__, repeat_by_an_axis, "onnx")
-
-# Where the axes and shapes that it brings are simplified with the rest.
-optdb["specialize"].register(
-    index_by_batch.__name__, index_by_batch, "onnx", use_db_name_as_tag=False
-)
-
-# Before all rewrites that look at slices.
-optdb.register(
-    "onnx_slice_before_masking", dfs_rewriter(slice_before_masking), "onnx", position=-0.01
-)

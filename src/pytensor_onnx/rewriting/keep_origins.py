@@ -1,8 +1,7 @@
-"""Names, lines of code and Ops as written survive rewrites: replacements take them over."""
+"""Copy names, lines of code and original Ops from replaced variables to their replacements."""
 
 from typing import Any
 
-from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
@@ -12,7 +11,7 @@ from pytensor_onnx.user_code import Origin, replaced_by_rewrite, user_line
 
 
 class KeepOrigins(Feature):
-    """Tells of new nodes what they replace: the name, the line of code and the Op of the user's.
+    """Graph feature that copies the name, user line and original Ops of replaced variables.
 
     Examples
     --------
@@ -34,7 +33,7 @@ class KeepOrigins(Feature):
         self._new: list[Apply] = []
 
     def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any = None) -> None:
-        """Note a new node, before it takes the place of another."""
+        """Record a new node before it replaces another."""
         self._new.append(node)
 
     def on_change_input(
@@ -46,18 +45,18 @@ class KeepOrigins(Feature):
         new: Variable,
         reason: Any = None,
     ) -> None:
-        """Take over the origin; inputs and constants have theirs from elsewhere."""
+        """Copy the origin to the replacement, unless it is an input or a constant."""
         if old.name and new.name is None and new.owner is not None:
             new.name = old.name
         if self._new and old.owner is not None:
             origins = replaced_by_rewrite(old)
             for made in self._new:
-                _take_origins(made, old, origins)
+                _attach_origins(made, old, origins)
         self._new.clear()
 
 
-def _take_origins(node: Apply, old: Variable, origins: tuple[Origin, ...]) -> None:
-    """Let new results say by which line and Ops of the user's they were asked for."""
+def _attach_origins(node: Apply, old: Variable, origins: tuple[Origin, ...]) -> None:
+    """Attach the user's line and Ops to new results."""
     for variable in node.outputs:
         if not user_line(variable) and hasattr(old.tag, "trace"):
             variable.tag.trace = old.tag.trace
@@ -67,9 +66,5 @@ def _take_origins(node: Apply, old: Variable, origins: tuple[Origin, ...]) -> No
 
 @graph_rewriter
 def keep_origins(fgraph: FunctionGraph) -> None:
-    """Let origins survive the rewrites that follow."""
+    """Attach `KeepOrigins` to a graph."""
     fgraph.attach_feature(KeepOrigins())
-
-
-# Before the first rewrite of all.
-optdb.register("onnx_keep_origins", keep_origins, "onnx", position=-0.03)

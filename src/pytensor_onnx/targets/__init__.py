@@ -1,4 +1,4 @@
-"""What each runtime implements, as data for the passes."""
+"""Profiles of runtimes, as data for the passes."""
 
 from pytensor_onnx.targets.profile import Profile
 from pytensor_onnx.targets.profiles import get_profile

@@ -1,4 +1,4 @@
-"""Kernel tables: in which dtypes a runtime implements each operator of each opset."""
+"""Kernel tables: the dtypes in which a runtime implements each operator of each opset."""
 
 import json
 from bisect import bisect_right
@@ -18,23 +18,20 @@ Attributes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """The dtypes in which one operator, or one variant of it, runs, from which opset on."""
+    """Dtypes of one operator, or of one variant of it, by the first opset."""
 
     opsets: tuple[int, ...]
     dtypes: tuple[frozenset[ir.DataType], ...]
 
     def at(self, opset_version: int) -> frozenset[ir.DataType]:
-        """Look up the dtypes of one opset."""
+        """Return the dtypes for one opset."""
         index = bisect_right(self.opsets, opset_version)
         return self.dtypes[index - 1] if index else frozenset()
 
 
 @dataclass(frozen=True, eq=False)
 class KernelTable:
-    """What was measured of one version of a runtime.
-
-    A row is named after its operator and speaks for every variant of it; a variant that runs in
-    more dtypes than all of them do has a row of its own, such as ``Mod[fmod=1]``.
+    """Measured kernels of one version of a runtime.
 
     Attributes
     ----------
@@ -65,7 +62,7 @@ class KernelTable:
         opset_version: int,
         attributes: Attributes | None = None,
     ) -> bool:
-        """Tell whether an operator runs; true where it was not probed. See `Profile.supports`."""
+        """Return whether an operator runs; true for unprobed operators. See `Profile.supports`."""
         row = self.rows.get(op_type)
         if row is None or dtype not in self.probed:
             return True
@@ -78,7 +75,7 @@ class KernelTable:
 
 @cache
 def load_kernels(file_name: str) -> KernelTable:
-    """Read a kernel table that comes with the package.
+    """Read a kernel table of the package.
 
     Examples
     --------

@@ -1,17 +1,18 @@
-"""What the ONNX standard itself says of an operator's types."""
+"""Read the types of operators from the schemas of the ONNX standard."""
 
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
 import onnx_ir as ir
+
+from pytensor_onnx.graph.attributes import is_float32
 
 if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
 MAIN_TYPES: dict[str, str] = {
-    # Inputs that choose or count stand first; the type that matters is that of what is computed.
+    # The first input of these selects or counts; the kernel depends on another type.
     "BlackmanWindow": "T2",
     "ConstantOfShape": "T2",
     "EyeLike": "T2",
@@ -33,10 +34,7 @@ _NAMES: dict[str, ir.DataType] = {
 
 
 def main_type(op_type: str, opset_version: int) -> str:
-    """Name the type variable by which an operator is looked up in a kernel table.
-
-    It is the type of the first input, except where that input only chooses or counts (the
-    condition of Where, the shape given to ConstantOfShape): there it is the type of the values.
+    """Return the type variable of an operator that selects its kernel.
 
     Parameters
     ----------
@@ -72,9 +70,7 @@ def main_type(op_type: str, opset_version: int) -> str:
 def allowed_dtypes(
     op_type: str, opset_version: int, variable: str | None = None
 ) -> frozenset[ir.DataType]:
-    """List the dtypes that the standard allows for a type variable of an operator.
-
-    For sequences and optionals the dtype is that of the tensors in them.
+    """Return the dtypes of a type variable of an operator in the standard.
 
     Parameters
     ----------
@@ -108,7 +104,7 @@ def allowed_dtypes(
 
 @cache
 def default_attribute(op_type: str, name: str, opset_version: int) -> int | float | str | None:
-    """Return the value that an attribute has where a node leaves it out.
+    """Return the default value of an attribute.
 
     Examples
     --------
@@ -122,21 +118,10 @@ def default_attribute(op_type: str, name: str, opset_version: int) -> int | floa
     return value.decode() if isinstance(value, bytes) else value
 
 
-def is_float32(number: float, dtype: ir.DataType) -> bool:
-    """Return whether a float attribute, which is float32, holds a number as a dtype does.
-
-    Examples
-    --------
-    >>> is_float32(0.1, ir.DataType.DOUBLE), is_float32(0.1, ir.DataType.FLOAT)
-    (False, True)
-    """
-    return dtype != ir.DataType.DOUBLE or float(np.float32(number)) == number
-
-
 def holds_attributes(
     op_type: str, dtype: ir.DataType, opset_version: int, attributes: Mapping[str, ir.Attr]
 ) -> bool:
-    """Return whether an operator has the attributes of a node, and in the precision of its dtype.
+    """Return whether an operator holds the attributes of a node in the precision of its dtype.
 
     Examples
     --------
@@ -165,6 +150,6 @@ def _schema(op_type: str, opset_version: int) -> "OpSchema":
 
 
 def _dtype(type_text: str) -> ir.DataType:
-    """Read the dtype out of a schema's type such as ``seq(tensor(float))``."""
+    """Return the dtype of a schema's type such as ``seq(tensor(float))``."""
     name = type_text.rsplit("(", maxsplit=1)[-1].rstrip(")")
     return _NAMES.get(name) or ir.DataType[name.upper()]

@@ -1,4 +1,4 @@
-"""What is drawn has the distribution asked for: SciPy's, for seeds that are fixed."""
+"""Draws have the requested distribution, compared with SciPy for fixed seeds."""
 
 import numpy as np
 import pytensor

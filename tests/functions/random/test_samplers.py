@@ -4,7 +4,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.functions.random.ops import (
+from pytensor_onnx.ops.draws import (
     OpenUniform,
     RandomBits,
     StandardNormal,
@@ -13,7 +13,7 @@ from pytensor_onnx.functions.random.ops import (
     state_variable,
 )
 from tests.conftest import compare_onnx_and_py, op_types
-from tests.functions.random.test_reference import KNOWN_ANSWERS
+from tests.ops.test_draw_reference import KNOWN_ANSWERS
 
 # Neither word of the counter stays: both the carry and the wrap are passed.
 STATE = np.array([5, 7, 2**32 - 3, 2**32 - 1], "uint32")
@@ -65,8 +65,8 @@ def test_the_cipher_is_one_function_of_the_model():
     assert op_types(program) == ["StandardUniform_float32", "StandardNormal_float64"]
     functions = {function.name: function for function in program.model.functions.values()}
     for name in op_types(program):
-        assert [node.op_type for node in functions[name]].count("Threefry2x32") == 1
-    cipher = functions["Threefry2x32"]
+        assert [node.op_type for node in functions[name]].count("Threefry_uint32") == 1
+    cipher = functions["Threefry_uint32"]
     operators = {node.op_type for node in cipher}
     assert operators == {"Add", "BitShift", "BitwiseXor", "Constant", "Mul"}
 

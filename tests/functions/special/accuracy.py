@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -13,7 +15,8 @@ from pytensor.graph.fg import FunctionGraph
 import pytensor_onnx.functions.special  # noqa: F401  (registers the definitions)
 from pytensor_onnx.conversion import convert
 from pytensor_onnx.functions.registry import DEFINITIONS
-from tests.functions.special.regions import CASES, Region
+from pytensor_onnx.rewriting.loops.definitions import prepare_definition
+from tests.functions.special.regions import Case, Region
 
 PRECISION = 140
 DTYPES = ["float64", "float32"]
@@ -22,13 +25,26 @@ Run = Callable[..., np.ndarray]
 
 
 @cache
+def cases() -> dict[str, Case]:
+    """Return the cases of all test modules of this folder, by the name of the Op."""
+    modules = [
+        import_module(f"tests.functions.special.{path.stem}")
+        for path in sorted(Path(__file__).parent.glob("test_*.py"))
+    ]
+    found = [case for module in modules for case in getattr(module, "CASES", [])]
+    return {case.op_type.__name__: case for case in found}
+
+
+@cache
 def compile_definition(name: str, dtype: str) -> Run:
     """Compile the definition of an Op, also where the runtime has an operator of its own."""
-    op_type = CASES[name].op_type
-    arguments = [pt.vector(dtype=dtype) for _ in range(2 if name == "ArcTan2" else 1)]
+    op_type = cases()[name].op_type
+    arguments = [pt.vector(dtype=dtype) for _ in range(op_type.nin)]
     [result] = DEFINITIONS[op_type](*arguments)
     assert result.type.dtype == dtype
-    model = convert(FunctionGraph(arguments, [result], clone=False), opset_version=21).model
+    fgraph = FunctionGraph(arguments, [result], clone=False)
+    prepare_definition(fgraph)
+    model = convert(fgraph, opset_version=21).model
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)
@@ -42,35 +58,55 @@ def samples(name: str, region: Region, size: int, dtype: str) -> tuple[list, lis
     points = region.points(size, dtype)
     with mp.workprec(PRECISION):
         exact = [
-            CASES[name].exact(*(mp.mpf(float(x)) for x in row)) for row in zip(*points, strict=True)
+            cases()[name].exact(*(mp.mpf(float(x)) for x in row))
+            for row in zip(*points, strict=True)
         ]
     return points, exact
 
 
-def errors_in_ulp(found: np.ndarray, exact: list[mp.mpf]) -> np.ndarray:
-    """Errors in units of the last place of the exact values, infinite where NaN is unexpected."""
+def errors_in_ulp(
+    found: np.ndarray, exact: list[mp.mpf], sizes: list[mp.mpf] | None = None
+) -> np.ndarray:
+    """Errors in units of the last place of the sizes, by default of the exact values.
+
+    They are infinite where NaN is unexpected.
+    """
     info = np.finfo(found.dtype)
     digits = info.nmant + 1
     errors = np.full(len(found), np.inf)
     with mp.workprec(PRECISION):
-        for i, (value, truth) in enumerate(zip(found, exact, strict=True)):
+        rows = zip(found, exact, sizes or exact, strict=True)
+        for i, (value, truth, size) in enumerate(rows):
             if np.isfinite(value):
-                exponent = mp.frexp(truth)[1] if truth else info.minexp
+                exponent = mp.frexp(size)[1] if size else info.minexp
                 unit = mp.ldexp(1, max(exponent, int(info.minexp) + 1) - digits)
                 errors[i] = abs(mp.mpf(float(value)) - truth) / unit
     return errors
 
 
-def assert_accurate(name: str, dtype: str, run: Run | None = None, size: int = 300) -> None:
+def errors_of(name: str, region: Region, size: int, dtype: str, run: Run) -> np.ndarray:
+    """Errors of a function in a region, in ulp of the scale of the function there."""
+    points, exact = samples(name, region, size, dtype)
+    with np.errstate(all="ignore"):
+        found = run(*points)
+    if region.scale is None:
+        return errors_in_ulp(found, exact)
+    with mp.workprec(PRECISION):
+        rows = zip(exact, *points, strict=True)
+        sizes = [max(abs(t), region.scale(*(mp.mpf(float(v)) for v in x))) for t, *x in rows]
+    return errors_in_ulp(found, exact, sizes)
+
+
+def assert_accurate(name: str, dtype: str, run: Run | None = None) -> None:
     """Assert that the errors of a function are within the bounds of its regions."""
     run = run or compile_definition(name, dtype)
-    for region in CASES[name].regions:
+    size = cases()[name].size
+    for region in cases()[name].regions:
         if dtype not in region.dtypes:
             continue
-        points, exact = samples(name, region, size, dtype)
-        errors = errors_in_ulp(run(*points), exact)
+        errors = errors_of(name, region, size, dtype, run)
         worst = int(np.argmax(errors))
-        where = [float(x[worst]) for x in points]
+        where = [float(x[worst]) for x in region.points(size, dtype)]
         assert errors[worst] <= region.bound, f"{name}{where}, region {region.label}"
 
 

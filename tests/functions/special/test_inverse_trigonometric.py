@@ -1,22 +1,58 @@
 import itertools
 
+import mpmath as mp
 import numpy as np
 import pytest
+from pytensor.scalar import basic as ps
 
 from tests.functions.special.accuracy import (
     DTYPES,
-    assert_accurate,
     assert_values,
     compile_definition,
 )
+from tests.functions.special.regions import Case, Region, linear, logarithmic, tiny
 
 inf, nan, pi = np.inf, np.nan, np.pi
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["ArcSin", "ArcCos", "ArcTan", "ArcTan2"])
-def test_errors_are_within_four_ulp(name, dtype):
-    assert_accurate(name, dtype)
+def plane() -> Region:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        return [rng.normal(size=size), rng.normal(size=size)]
+
+    return Region("normal points", draw)
+
+
+def wide_plane() -> Region:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        power = {"float64": 300, "float32": 37}[dtype]
+        y, x = 10.0 ** rng.uniform(-power, power, (2, size))
+        return [y * rng.choice([-1.0, 1.0], size), x * rng.choice([-1.0, 1.0], size)]
+
+    return Region("all magnitudes", draw)
+
+
+def diagonals() -> Region:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        y = rng.normal(size=size)
+        return [y, y * (1 + 1e-3 * rng.normal(size=size)) * rng.choice([-1.0, 1.0], size)]
+
+    return Region("next to the diagonals", draw)
+
+
+CASES = [
+    Case(
+        ps.ArcSin,
+        mp.asin,
+        [linear(-0.5, 0.5), linear(0.5, 1), linear(-1, -0.5), linear(0.98, 1), tiny()],
+    ),
+    Case(
+        ps.ArcCos,
+        mp.acos,
+        [linear(-0.5, 0.5), linear(0.5, 1), linear(-1, -0.5), linear(0.98, 1), tiny()],
+    ),
+    Case(ps.ArcTan, mp.atan, [linear(-1, 1), linear(1, 3), logarithmic(1), tiny()]),
+    Case(ps.ArcTan2, mp.atan2, [plane(), wide_plane(), diagonals()]),
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -24,8 +60,8 @@ def test_errors_are_within_four_ulp(name, dtype):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_tiny_numbers_and_zeros_come_back(name, dtype, sign):
     info = np.finfo(dtype)
-    for tiny in [0.0, info.smallest_subnormal, info.tiny, info.eps / 8]:
-        assert_values(name, dtype, {sign * float(tiny): sign * float(tiny)})
+    for number in [0.0, info.smallest_subnormal, info.tiny, info.eps / 8]:
+        assert_values(name, dtype, {sign * float(number): sign * float(number)})
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

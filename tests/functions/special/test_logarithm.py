@@ -1,20 +1,35 @@
+import mpmath as mp
 import numpy as np
 import pytest
+from pytensor.scalar import basic as ps
 
 from tests.functions.special.accuracy import (
     DTYPES,
-    assert_accurate,
     assert_values,
     compile_definition,
 )
+from tests.functions.special.regions import FLOAT32, FLOAT64, Case, linear, logarithmic, tiny
 
 inf, nan = np.inf, np.nan
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["Log2", "Log10", "Exp2"])
-def test_errors_are_within_four_ulp(name, dtype):
-    assert_accurate(name, dtype)
+CASES = [
+    Case(
+        ps.Log2,
+        lambda x: mp.log(x, 2),
+        [linear(0.5, 2), linear(0.95, 1.05), linear(2, 16), logarithmic(0)],
+    ),
+    Case(
+        ps.Log10,
+        lambda x: mp.log(x, 10),
+        [linear(0.5, 2), linear(0.95, 1.05), linear(2, 16), logarithmic(0)],
+    ),
+    Case(
+        ps.Exp2,
+        lambda x: mp.mpf(2) ** x,
+        [linear(-1, 1), linear(-1074, 1023.9, FLOAT64), linear(-149, 127.9, FLOAT32), tiny()],
+    ),
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,48 +1,71 @@
-"""What users get from the public API: the definitions are used wherever the runtime falls short."""
+"""Every special function, as users get it: its definition serves wherever a runtime falls short."""
+
+from pathlib import Path
 
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+from pytensor.scalar.basic import ScalarOp, upgrade_to_float
+from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx import compile_onnx
-from tests.functions.special.accuracy import assert_accurate
+from pytensor_onnx.dispatch.scalar_operators import OPERATORS
+from pytensor_onnx.functions.registry import DEFINITIONS
+from tests.conftest import compare_onnx_and_py
+from tests.functions.special.accuracy import DTYPES, assert_accurate, cases
 
-NO_FLOAT64_KERNEL = {
-    "Erf": pt.erf,
-    "Softplus": pt.softplus,
-    "Tan": pt.tan,
-    "ArcSin": pt.arcsin,
-    "ArcCos": pt.arccos,
-    "ArcTan": pt.arctan,
-    "Sinh": pt.sinh,
-    "Cosh": pt.cosh,
-    "ArcSinh": pt.arcsinh,
-    "ArcCosh": pt.arccosh,
-    "ArcTanh": pt.arctanh,
-}
-INACCURATE_OPERATOR = {"Sigmoid": pt.sigmoid, "Tanh": pt.tanh, "Sin": pt.sin, "Cos": pt.cos}
-NO_OPERATOR = {
-    "Erfc": pt.erfc,
-    "Log1p": pt.log1p,
-    "Expm1": pt.expm1,
-    "Log1mexp": pt.log1mexp,
-    "Log2": pt.log2,
-    "Log10": pt.log10,
-    "Exp2": pt.exp2,
-}
+ACCURACY = Path(__file__).parents[3] / "docs" / "accuracy.md"
 
 
-@pytest.mark.parametrize("name", [*NO_FLOAT64_KERNEL, *INACCURATE_OPERATOR, *NO_OPERATOR])
-def test_float64_errors_are_within_four_ulp(name):
-    functions = NO_FLOAT64_KERNEL | INACCURATE_OPERATOR | NO_OPERATOR
-    x = pt.vector("x", dtype="float64")
-    assert_accurate(name, "float64", compile_onnx([x], functions[name](x), verify=False))
+def called(name: str, dtype: str) -> tuple[list, pt.TensorVariable]:
+    """Return vectors and the function of them."""
+    op_type = cases()[name].op_type
+    arguments = [pt.vector(f"x{i}", dtype=dtype) for i in range(op_type.nin)]
+    return arguments, Elemwise(op_type(upgrade_to_float, name=name.lower()))(*arguments)
 
 
-@pytest.mark.parametrize("name", NO_OPERATOR)
-def test_float32_errors_are_within_four_ulp(name):
-    x = pt.vector("x", dtype="float32")
-    assert_accurate(name, "float32", compile_onnx([x], NO_OPERATOR[name](x), verify=False))
+def test_every_definition_of_a_scalar_op_has_a_case():
+    own = {
+        op_type.__name__
+        for op_type, definition in DEFINITIONS.items()
+        if issubclass(op_type, ScalarOp)
+        and definition.expression.__module__.startswith("pytensor_onnx.")
+    }
+    assert own == {*cases()}
+
+
+def test_every_case_is_in_the_table_of_accuracy():
+    rows = {line.split("|")[1].strip() for line in ACCURACY.read_text().splitlines() if "|" in line}
+    assert {*cases()} <= rows, "run scripts/measure_accuracy.py"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", cases())
+def test_errors_of_definitions_are_within_their_bounds(name, dtype):
+    assert_accurate(name, dtype)
+
+
+# The operators of the runtime serve in float32, some with larger errors.
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name, case in cases().items()
+        for dtype in DTYPES
+        if dtype == "float64" or case.op_type not in OPERATORS
+    ],
+)
+def test_errors_of_functions_are_within_their_bounds(name, dtype):
+    arguments, result = called(name, dtype)
+    assert_accurate(name, dtype, compile_onnx(arguments, result, verify=False))
+
+
+@pytest.mark.parametrize("name", cases())
+def test_functions_agree_with_pytensor(name):
+    for dtype in ("float64", "float32", "float16"):
+        arguments, result = called(name, dtype)
+        points = cases()[name].regions[0].points(6, dtype)
+        compare_onnx_and_py(arguments, result, points)
 
 
 def test_arctan2_broadcasts_and_computes_in_the_common_dtype():

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from tests.fuzz.graphs import Graph, Term
+from tests.fuzz.graphs import Graph
 from tests.fuzz.operations.registry import floats, operation
+from tests.fuzz.terms import Term
 
 TINY = ("1e-300", "np.finfo('float64').tiny", "5e-324", "1e-46", "np.finfo('float32').tiny", "1e-8")
 NEAR_ONE = ("(1 + 1e-8)", "(1 - 1e-12)", "(1 + 2**-52)", "(1 - 2**-53)", "(1 + 1e-7)", "(1 - 1e-8)")

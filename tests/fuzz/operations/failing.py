@@ -1,4 +1,4 @@
-"""What fails in PyTensor, for some or all sizes."""
+"""Operations that fail in PyTensor, for some or all sizes."""
 
 import numpy as np
 

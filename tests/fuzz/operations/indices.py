@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from tests.dispatch.values import FLOATS, INTEGERS
-from tests.fuzz.graphs import Graph, Term
+from tests.fuzz.graphs import Graph
 from tests.fuzz.operations.registry import INDEX_DTYPES, operation
+from tests.fuzz.terms import Term
 
 
 @operation

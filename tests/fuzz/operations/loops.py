@@ -1,7 +1,8 @@
 """Loops and branches for random graphs; their steps do not amplify what rounding does."""
 
-from tests.fuzz.graphs import Graph, Term
+from tests.fuzz.graphs import Graph
 from tests.fuzz.operations.registry import WIDE, operation
+from tests.fuzz.terms import Term
 
 UNTIL = "__import__('sys').modules['pytensor.scan.utils'].until"
 _STEPS = (

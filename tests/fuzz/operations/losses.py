@@ -54,10 +54,10 @@ CATEGORICAL = (
     f"(({_S} - y) ** 2).sum(axis=-1)",
 )
 FORMS = (
-    "[{loss}, pt.grad(pt.mean({loss}), x)]",
-    "pt.grad(pt.sum({loss}), x)",
+    "[{loss}, pt.grad(pt.mean({loss}), {wrt})]",
+    "pt.grad(pt.sum({loss}), {wrt})",
     "pt.mean({loss})",
-    "(lambda w: pt.grad((w * ({loss})).sum(), x))(0.5)",
+    "(lambda c: pt.grad((c * ({loss})).sum(), {wrt}))(0.5)",
 )
 
 
@@ -67,7 +67,7 @@ def loss(g: Graph) -> str | None:
         return None
     is_binary = g.choices.below(2) == 0
     code = g.choices.of(BINARY if is_binary else CATEGORICAL)
-    form = g.choices.of(FORMS).format(loss=code)
+    form = g.choices.of(FORMS)
     dtype = g.choices.of(WIDE)
     shape = [2, 3] if not is_binary or g.choices.below(2) else [5]
     rng = np.random.default_rng(g.choices.below(256))
@@ -86,9 +86,10 @@ def loss(g: Graph) -> str | None:
         weights = g.given(dtype, x.T.copy())
         features = g.given(dtype, np.eye(2))
         names = f"{weights}, {features}, {targets}"
-        form = form.replace(", x)", ", w)")
-        g.add(f"(lambda w, u, y: (lambda x: {form})(u @ w.T))({names})", is_loss=True)
+        result = form.format(loss=code, wrt="w")
+        g.add(f"(lambda w, u, y: (lambda x: {result})(u @ w.T))({names})", is_loss=True)
     else:
         logits = g.given(dtype, x)
-        g.add(f"(lambda x, y: {form})({logits}, {targets})", is_loss=True)
+        result = form.format(loss=code, wrt="x")
+        g.add(f"(lambda x, y: {result})({logits}, {targets})", is_loss=True)
     return ""

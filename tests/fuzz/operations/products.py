@@ -1,8 +1,9 @@
 """Products of matrices."""
 
 from tests.dispatch.values import NUMBERS
-from tests.fuzz.graphs import Graph, Term
+from tests.fuzz.graphs import Graph
 from tests.fuzz.operations.registry import MATRIX, WIDE, floats, operation
+from tests.fuzz.terms import Term
 
 
 @operation

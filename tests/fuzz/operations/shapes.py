@@ -3,8 +3,9 @@
 import numpy as np
 
 from tests.dispatch.values import DTYPES
-from tests.fuzz.graphs import Graph, Term
+from tests.fuzz.graphs import Graph
 from tests.fuzz.operations.registry import operation
+from tests.fuzz.terms import Term
 
 
 @operation

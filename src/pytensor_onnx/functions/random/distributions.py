@@ -6,16 +6,9 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random import basic as ptr
 from pytensor.tensor.variable import TensorVariable as V
 
-from pytensor_onnx.functions.random.drawing import (
-    Drawn,
-    Parameters,
-    Sizes,
-    drawn,
-    require,
-    samples,
-    transforms,
-)
-from pytensor_onnx.functions.random.ops import (
+from pytensor_onnx.functions.random.drawing import Drawn, Sizes, drawn, require, transforms
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.ops.draws import (
     OpenUniform,
     RandomBits,
     StandardNormal,
@@ -113,28 +106,25 @@ def truncexpon(u: V, b: V, loc: V, scale: V) -> V:
     return loc - scale * pt.log1p(u * pt.expm1(-b))
 
 
-@samples(ptr.BernoulliRV)
-def bernoulli(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+@define(ptr.BernoulliRV)
+def bernoulli(state: Variable, shape: Sizes, p: V, *, dtype: str) -> Drawn:
     """Compare a uniform number with the probability, in the precision that this has."""
-    (p,) = parameters
     p = require(p, (p >= 0) & (p <= 1), "p < 0, p > 1 or p is NaN")
     after, u = drawn(StandardUniform(_float_of(p)), state, shape)
     return after, (u < p).astype(dtype)
 
 
-@samples(ptr.CategoricalRV)
-def categorical(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+@define(ptr.CategoricalRV)
+def categorical(state: Variable, shape: Sizes, p: V, *, dtype: str) -> Drawn:
     """Count the cumulated probabilities that a uniform number reaches."""
-    (p,) = parameters
     after, u = drawn(StandardUniform(_float_of(p)), state, shape)
     reached = pt.cumsum(p, axis=-1)[..., :-1] <= u[..., None]
     return after, reached.sum(axis=-1).astype(dtype)
 
 
-@samples(ptr.GeometricRV)
-def geometric(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+@define(ptr.GeometricRV)
+def geometric(state: Variable, shape: Sizes, p: V, *, dtype: str) -> Drawn:
     """Round an exponential number up."""
-    (p,) = parameters
     p = require(p, (p > 0) & (p <= 1), "p <= 0, p > 1 or p contains NaNs")
     after, u = drawn(OpenUniform(_float_of(p)), state, shape)
     trials = pt.ceil(pt.log(u) / pt.log1p(-p))
@@ -142,8 +132,8 @@ def geometric(dtype: str, state: Variable, shape: Sizes, parameters: Parameters)
     return after, pt.clip(trials, 1, largest).astype(dtype)
 
 
-@samples(ptr.WaldRV)
-def wald(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+@define(ptr.WaldRV)
+def wald(state: Variable, shape: Sizes, mean: V, scale: V, *, dtype: str) -> Drawn:
     """Choose between the two roots that have a squared normal number in common.
 
     From J. R. Michael, W. R. Schucany and R. W. Haas, "Generating random variates using
@@ -153,7 +143,7 @@ def wald(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> D
     computed = dtype if dtype in ("float32", "float64") else "float32"
     mean, scale = (
         require(x, x > 0, f"{name} <= 0").astype(computed)
-        for name, x in zip(("mean", "scale"), parameters, strict=True)
+        for name, x in {"mean": mean, "scale": scale}.items()
     )
     state, z = drawn(StandardNormal(computed), state, shape)
     after, u = drawn(StandardUniform(computed), state, shape)
@@ -162,23 +152,22 @@ def wald(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> D
     return after, pt.where(u * (mean + smaller) <= mean, smaller, mean * (mean / smaller))
 
 
-@samples(ptr.IntegersRV)
-def integers(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+@define(ptr.IntegersRV)
+def integers(state: Variable, shape: Sizes, low: V, high: V, *, dtype: str) -> Drawn:
     """Take the upper half of the product of 64 bits and the number of integers.
 
     The probability of each differs by no more than 2**-64 from that of the others.
     """
-    low, high = (x.astype("int64") for x in parameters)
+    low, high = low.astype("int64"), high.astype("int64")
     low = require(low, low < high, "low >= high")
     after, bits = drawn(RandomBits(), state, shape)
     count = (high - low).astype("uint64")
     return after, (low + _upper_half(bits, count).astype("int64")).astype(dtype)
 
 
-@samples(ptr.PermutationRV)
-def permutation(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+@define(ptr.PermutationRV)
+def permutation(state: Variable, shape: Sizes, x: V, *, dtype: str) -> Drawn:
     """Order positions by random numbers; of equal ones, 1 in 2**53, the first is the first."""
-    (x,) = parameters
     after, keys = OpenUniform("float64")(state, shape[0])
     order = pt.argsort(keys)
     return after, order.astype(dtype) if x.type.ndim == 0 else x[order]

@@ -1,6 +1,7 @@
-"""How a random variable of PyTensor becomes an expression of draws from a state.
+"""Random variables as the expressions of draws from a state that define them.
 
-The expressions themselves stand in `distributions`.
+The definitions stand in `distributions`. They are written into the graph before its rewrites and
+become no functions, so that equal draws merge and known parameters are folded.
 """
 
 import inspect
@@ -15,15 +16,12 @@ from pytensor.tensor.basic import infer_static_shape
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.random.ops import Draw
+from pytensor_onnx.functions.registry import DEFINITIONS, define
+from pytensor_onnx.ops.draws import Draw
 
 Drawn = tuple[Variable, TensorVariable]
 Sizes = Sequence[TensorVariable]
-Parameters = Sequence[TensorVariable]
 Transform = Callable[..., TensorVariable]
-Sampler = Callable[[str, Variable, Sizes, Parameters], Drawn]
-
-SAMPLERS: dict[type[RandomVariable], Sampler] = {}
 
 
 def draw(node: Apply, state: Variable) -> Drawn | None:
@@ -39,13 +37,21 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
         What stands for its generator: a vector of four uint32.
     """
     op = node.op
-    sampler = SAMPLERS.get(type(op))
-    if sampler is None or (op.ndim_supp and op.batch_ndim(node)):
+    definition = DEFINITIONS.get(type(op))
+    if definition is None or (op.ndim_supp and op.batch_ndim(node)):
         return None
     parameters = op.dist_params(node)
     shape = _sizes(op._infer_shape(op.size_param(node), parameters))
     dtype = node.outputs[1].type.dtype
-    after, result = sampler(dtype, state, shape, parameters)
+    attributes = {k: dtype if k == "dtype" else getattr(op, k) for k in definition.keywords}
+    results = definition(state, shape, *parameters, **attributes)
+    ranks = [getattr(result.type, "ndim", None) for result in results]
+    if ranks != [1, len(shape)]:
+        raise TypeError(
+            f"the definition of {type(op).__name__} at {definition.location} returns results of "
+            f"ranks {ranks}, and not a state and draws of rank {len(shape)}"
+        )
+    after, result = results
     return after, result.astype(dtype)
 
 
@@ -76,7 +82,7 @@ def _known(size: Variable) -> int | None:
 def transforms(
     op_type: type[Draw], rv: type[RandomVariable], *not_negative: str
 ) -> Callable[[Transform], Transform]:
-    """Register a function of standard numbers and parameters as what a random variable is.
+    """Register a function of standard numbers and parameters as the distribution of a variable.
 
     Parameters
     ----------
@@ -91,7 +97,9 @@ def transforms(
     def register(transform: Transform) -> Transform:
         names = list(inspect.signature(transform).parameters)[1:]
 
-        def sampler(dtype: str, state: Variable, shape: Sizes, parameters: Parameters) -> Drawn:
+        def distribution(
+            state: Variable, shape: Sizes, *parameters: TensorVariable, dtype: str
+        ) -> Drawn:
             computed = dtype if dtype in ("float32", "float64") else "float32"
             after, standard = drawn(op_type(computed), state, shape)
             given = [
@@ -100,18 +108,8 @@ def transforms(
             ]
             return after, transform(standard, *(x.astype(computed) for x in given))
 
-        SAMPLERS[rv] = sampler
+        define(rv)(distribution)
         return transform
-
-    return register
-
-
-def samples(rv: type[RandomVariable]) -> Callable[[Sampler], Sampler]:
-    """Register a function that draws a random variable from a state."""
-
-    def register(sampler: Sampler) -> Sampler:
-        SAMPLERS[rv] = sampler
-        return sampler
 
     return register
 

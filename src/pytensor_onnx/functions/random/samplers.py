@@ -1,52 +1,49 @@
-"""What the Ops that draw do, as PyTensor expressions of Threefry."""
+"""The samplers: definitions of the Ops that draw, as PyTensor expressions of Threefry."""
 
 from collections.abc import Callable
-from functools import singledispatch
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.random.ops import (
-    Draw,
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.coefficients import COSINE, SINE
+from pytensor_onnx.ops.draws import (
     OpenUniform,
     RandomBits,
     StandardNormal,
     StandardUniform,
     Threefry,
 )
-from pytensor_onnx.functions.special.arithmetic import constant, polynomial
-from pytensor_onnx.functions.special.coefficients import COSINE, SINE
 
 Drawn = tuple[TensorVariable, TensorVariable]
 
 
-@singledispatch
-def sample(op: Draw, state: TensorVariable, n: TensorVariable) -> Drawn:
-    """Return the next state and a vector of n draws, as an expression."""
-    raise NotImplementedError(type(op))
+SIGNATURE = "(4),()->(4),(n)"
+"""A state and a number of draws become the next state and a vector."""
 
 
-@sample.register(RandomBits)
-def sample_bits(op: RandomBits, state: TensorVariable, n: TensorVariable) -> Drawn:
+@define(RandomBits, SIGNATURE, batches=False)
+def sample_bits(state: TensorVariable, n: TensorVariable) -> Drawn:
     """Put the first word of a block above the second."""
     after, x, y = _blocks(state, n)
     return after, x.astype("uint64") * np.uint64(2**32) + y.astype("uint64")
 
 
-@sample.register(StandardUniform)
-def sample_uniform(op: StandardUniform, state: TensorVariable, n: TensorVariable) -> Drawn:
+@define(StandardUniform, SIGNATURE, batches=False)
+def sample_uniform(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
     """Scale integers of as many bits as the floats have."""
-    if op.dtype == "float64":
+    if dtype == "float64":
         return _doubles(state, n)
     after, words = _words(state, n)
     return after, _turns(words)
 
 
-@sample.register(OpenUniform)
-def sample_open_uniform(op: OpenUniform, state: TensorVariable, n: TensorVariable) -> Drawn:
+@define(OpenUniform, SIGNATURE, batches=False)
+def sample_open_uniform(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
     """Scale integers plus a half, of one bit less, so that neither end is reached."""
-    if op.dtype == "float64":
+    if dtype == "float64":
         after, x, y = _blocks(state, n)
         high, low = x.astype("float64"), (y // _word(2**12)).astype("float64")
         return after, (high * 2.0**20 + low + 0.5) * 2.0**-52
@@ -55,16 +52,16 @@ def sample_open_uniform(op: OpenUniform, state: TensorVariable, n: TensorVariabl
     return after, (numbers + np.float32(0.5)) * np.float32(2.0**-23)
 
 
-@sample.register(StandardNormal)
-def sample_normal(op: StandardNormal, state: TensorVariable, n: TensorVariable) -> Drawn:
+@define(StandardNormal, SIGNATURE, batches=False)
+def sample_normal(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
     """Take points of the plane by their distance and angle (Box and Muller, 1958).
 
     The angle is known in turns, whose quarters are exact: its sine and cosine need no more than
     polynomials, and are the same in every runtime.
     """
     pairs = (n + 1) // 2
-    number: Callable[[float], np.floating] = np.dtype(op.dtype).type
-    if op.dtype == "float64":
+    number: Callable[[float], np.floating] = np.dtype(dtype).type
+    if dtype == "float64":
         after, numbers = _doubles(state, 2 * pairs)
         distance, turn = 1.0 - numbers[:pairs], numbers[pairs:]
     else:

@@ -4,9 +4,12 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.random.reference import PARITY, ROTATIONS, ROUNDS
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.ops.draw_reference import PARITY, ROTATIONS, ROUNDS
+from pytensor_onnx.ops.draws import Threefry
 
 
+@define(Threefry)
 def threefry(
     first_key: TensorVariable, second_key: TensorVariable, low: TensorVariable, high: TensorVariable
 ) -> list[TensorVariable]:

@@ -4,11 +4,16 @@ The Where of ONNX Runtime turns a -0.0 of its first branch into +0.0 and keeps t
 The definitions therefore select the branch that holds around zero by the condition being false.
 """
 
+import math
+
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.coefficients import Coefficients
+
+# The natural logarithm of the rounded base of natural logarithms, less one.
+LOG_E_REST = {"float64": -5.318237706605891e-17, "float32": -3.0367859981727844e-08}
 
 
 def constant(x: TensorVariable, value: float, float32: float | None = None) -> TensorVariable:
@@ -43,6 +48,27 @@ def polynomial(x: TensorVariable, coefficients: Coefficients, start: int = 0) ->
     return value
 
 
+def simple_and_rest(
+    x: TensorVariable, simple: Coefficients, top: Coefficients, bottom: Coefficients
+) -> TensorVariable:
+    """Evaluate ``c + a / (x + b)`` plus a rational function that is small beside it.
+
+    The many roundings of the rational function then hardly count.
+    """
+    c, a, b = (constant(x, value) for value in simple[x.dtype])
+    return a / (x + b) + (c + polynomial(x, top) / polynomial(x, bottom))
+
+
+def add_with_error(x: TensorVariable, y: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Add, and give the rounding error of that.
+
+    D. E. Knuth, The Art of Computer Programming 2, section 4.2.2, theorem B.
+    """
+    total = x + y
+    added = total - x
+    return total, (x - (total - added)) + (y - added)
+
+
 def square_with_error(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Square ``x``, and give the rounding error of that.
 
@@ -59,6 +85,23 @@ def square_with_error(x: TensorVariable) -> tuple[TensorVariable, TensorVariable
     upper = pt.round(x * place) * unit
     square = x * x
     return square, (upper * upper - square) + (x - upper) * (x + upper)
+
+
+def exponential(
+    x: TensorVariable, rest: TensorVariable | None = None
+) -> tuple[TensorVariable, TensorVariable]:
+    """Split the exponential of ``x + rest`` into a power and a correction to first order.
+
+    ONNX Runtime rounds powers more accurately than exponentials, but the rounded base is not
+    exactly that of the natural logarithm.
+
+    Returns
+    -------
+    power, correction
+        ``exp(x + rest) = power * (1 + correction)``, the power within 0.5 ulp.
+    """
+    correction = -(x * constant(x, LOG_E_REST[x.dtype]))
+    return pt.pow(constant(x, math.e), x), correction if rest is None else correction + rest
 
 
 def is_positive(x: TensorVariable) -> TensorVariable:

@@ -20,8 +20,12 @@ def expm1(x: TensorVariable) -> TensorVariable:
     for ``|x| <= 0.8``. Beyond, the subtraction in ``exp(x) - 1`` at most doubles the error of
     ``exp(x)``.
     """
-    one, two = constant(x, 1.0), constant(x, 2.0)
+    beyond = pt.exp(x) - constant(x, 1.0)
+    return pt.switch(pt.abs(x) > constant(x, 0.8), beyond, expm1_near_zero(x))
+
+
+def expm1_near_zero(x: TensorVariable) -> TensorVariable:
+    """``exp(x) - 1`` for ``|x| <= 1.1``."""
     square = x * x
     c = x - square * polynomial(square, HALF_COTH)
-    near = (x + x) / (two - c)
-    return pt.switch(pt.abs(x) > constant(x, 0.8), pt.exp(x) - one, near)
+    return (x + x) / (constant(x, 2.0) - c)

@@ -7,7 +7,7 @@ from pytensor.scalar.basic import Cos, Sin, Tan
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, polynomial
 from pytensor_onnx.functions.special.coefficients import COSINE, SINE
 
 # pi/2 in three parts of 33 bits, whose products with a count of quarter turns below 2^20 are exact,
@@ -79,15 +79,21 @@ def _is_reducible(x: TensorVariable) -> TensorVariable:
 
 
 def _reduce(x: TensorVariable) -> Reduced:
-    """Subtract quarter turns and evaluate sine and cosine on what is left, at most pi/4.
+    """Subtract quarter turns and evaluate sine and cosine on what is left, at most pi/4."""
+    turns = pt.round(x * constant(x, 0.6366197723675814))
+    return Reduced(turns, *_sine_and_cosine(*subtract_turns(x, turns)))
+
+
+def subtract_turns(
+    x: TensorVariable, turns: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Subtract ``turns * pi/2``, for ``turns`` of at most 20 bits, with the rounding error of that.
 
     The parts of pi/2 are subtracted one after the other (W. J. Cody and W. Waite, Software Manual
     for the Elementary Functions, 1980, chapter 8), each rounding error being kept as in T. J.
     Dekker's sum (Numer. Math. 18 (1971) 224-242): the remainder has twice the working precision.
     """
-    one, half = constant(x, 1.0), constant(x, 0.5)
     first, second, third, fourth = (constant(x, part) for part in _HALF_PI)
-    turns = pt.round(x * constant(x, 0.6366197723675814))
     a = x - turns * first
     subtrahend = turns * second
     b = a - subtrahend
@@ -95,12 +101,38 @@ def _reduce(x: TensorVariable) -> Reduced:
     subtrahend = turns * third
     r = b - subtrahend
     r_rest = (b - r) - subtrahend
-    rest = (b_rest + r_rest) - turns * fourth
+    return r, (b_rest + r_rest) - turns * fourth
 
+
+def subtract_many_turns(
+    x: TensorVariable, turns: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Subtract ``turns * pi/2`` as `subtract_turns` for up to ``2**39`` turns, or odd halves.
+
+    The turns are split at ``2**19``, so that their products with the parts of pi/2 are exact.
+    """
+    unit = constant(x, 2.0**19)
+    upper = pt.round(turns / unit) * unit
+    lower = turns - upper
+    first, second, third, fourth = (constant(x, part) for part in _HALF_PI)
+    r = (x - upper * first) - lower * first
+    rest = turns * -fourth
+    for part in (second, third):
+        for count in (upper, lower):
+            r, error = add_with_error(r, count * -part)
+            rest = rest + error
+    return r, rest
+
+
+def _sine_and_cosine(
+    r: TensorVariable, rest: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Evaluate sine and cosine of ``r + rest``, of at most pi/4 and a negligible part of it."""
+    one, half = constant(r, 1.0), constant(r, 0.5)
     square = r * r
     sine = r + (rest + r * (square * polynomial(square, SINE)))
     cosine = one - (half * square - (square * square * polynomial(square, COSINE) - r * rest))
-    return Reduced(turns, sine, cosine)
+    return sine, cosine
 
 
 def _in_quadrant(

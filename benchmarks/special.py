@@ -1,0 +1,119 @@
+"""Special functions beside SciPy and mode NUMBA, with one thread."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import scipy.special
+from onnxruntime import InferenceSession
+
+from benchmarks.timing import Table, interleaved
+from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
+
+SIZE = 1_000_000
+SCALAR = 40e-6
+SESSION = 50e-3
+DTYPES = ("float64", "float32")
+# The most times that SciPy's time is taken, without and with loops.
+FORMULA, LOOP = 4, 10
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A function of PyTensor that SciPy has too, typical arguments, and a bound of the ratio."""
+
+    name: str
+    scipy: str
+    ranges: tuple[tuple[float, float], ...]
+    bound: float = FORMULA
+
+    def values(self, size: int, dtype: str) -> list[np.ndarray]:
+        """Draw arguments."""
+        rng = np.random.default_rng(1)
+        return [rng.uniform(*ends, size).astype(dtype) for ends in self.ranges]
+
+
+FUNCTIONS = (
+    Timed("erfcx", "erfcx", ((-5, 25),)),
+    Timed("erfinv", "erfinv", ((-1, 1),)),
+    Timed("erfcinv", "erfcinv", ((0, 2),)),
+    Timed("ndtri_exp", "ndtri_exp", ((-6, 0),)),
+    Timed("i0", "i0", ((0, 30),)),
+    Timed("i1", "i1", ((0, 30),)),
+    Timed("j0", "j0", ((0, 30),)),
+    Timed("j1", "j1", ((0, 30),)),
+    Timed("owens_t", "owens_t", ((-3, 3), (0, 2))),
+    Timed("ive", "ive", ((0, 20), (0, 30)), LOOP),
+    Timed("kve", "kve", ((0, 20), (0, 30)), LOOP),
+)
+
+
+def _inputs(function: Timed, dtype: str, ndim: int) -> list[pt.TensorVariable]:
+    return [
+        pt.tensor(f"x{i}", dtype=dtype, shape=(None,) * ndim) for i in range(len(function.ranges))
+    ]
+
+
+def _compiled(function: Timed, dtype: str, ndim: int) -> Callable[..., np.ndarray]:
+    inputs = _inputs(function, dtype, ndim)
+    result = getattr(pt, function.name)(*inputs)
+    return compile_onnx(inputs, result, session_options=SessionOptions(threads=1), verify=False)
+
+
+def measure(size: int = SIZE, rounds: int = 5) -> Table:
+    """Time each function per element, for a scalar, and the creation of a session of all."""
+    table = Table(
+        "Special functions",
+        ["function", "dtype", "ONNX, ns", "SciPy, ns", "NUMBA, ns", "scalar, µs"],
+        note=f"Per element of {size} random arguments, with one thread, and per call of a scalar.",
+    )
+    for function in FUNCTIONS:
+        for dtype in DTYPES:
+            _measure_one(table, function, dtype, size, rounds)
+    inputs = [_inputs(function, "float64", 1) for function in FUNCTIONS]
+    outputs = [getattr(pt, f.name)(*x) for f, x in zip(FUNCTIONS, inputs, strict=True)]
+    flat = [x for xs in inputs for x in xs]
+    model = export_onnx(flat, outputs, verify=False).proto.SerializeToString()
+    options = SessionOptions(threads=1).to_runtime()
+    seconds = min(_seconds(lambda: InferenceSession(model, options)) for _ in range(rounds))
+    table.claim("a session with one call of each, of 50 ms", seconds / SESSION, 1)
+    return table
+
+
+def _measure_one(table: Table, function: Timed, dtype: str, size: int, rounds: int) -> None:
+    values, point = function.values(size, dtype), function.values(1, dtype)
+    onnx, reference = _compiled(function, dtype, 1), getattr(scipy.special, function.scipy)
+    calls = {"ONNX": lambda: onnx(*values), "SciPy": lambda: reference(*values)}
+    inputs = _inputs(function, dtype, 1)
+    try:
+        numba = pytensor.function(inputs, getattr(pt, function.name)(*inputs), mode="NUMBA")
+        numba(*values)
+        calls["NUMBA"] = lambda: numba(*values)
+    except Exception as error:
+        print(f"{function.name}, {dtype}, mode NUMBA: left out, {type(error).__name__}")
+    best = interleaved(calls, rounds=rounds, seconds=0)
+    scalar = _compiled(function, dtype, 0)
+    call = interleaved({"": lambda: scalar(*(x[0] for x in point))}, rounds=20)[""]
+    cells = [
+        f"{1e9 * best[way] / size:.1f}" if way in best else "–"
+        for way in ("ONNX", "SciPy", "NUMBA")
+    ]
+    table.rows.append([function.name, dtype, *cells, f"{1e6 * call:.1f}"])
+    table.claim(
+        f"{function.name} in {dtype} against SciPy", best["ONNX"] / best["SciPy"], function.bound
+    )
+    if function.bound == FORMULA:
+        table.claim(f"{function.name} of a scalar in {dtype}, of 40 µs", call / SCALAR, 1)
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = perf_counter()
+    call()
+    return perf_counter() - start
+
+
+if __name__ == "__main__":
+    measure().show()

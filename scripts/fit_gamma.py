@@ -1,0 +1,344 @@
+"""Fit the coefficients of the gamma family: ``python scripts/fit_gamma.py``.
+
+Writes ``src/pytensor_onnx/functions/special/gamma_coefficients.py``, in the way and the form of
+``scripts/fit_coefficients.py``: rational functions that agree with a function at Chebyshev nodes,
+where ``c`` is given, of the variable ``(v - c) / (v + c)``, which draws them to the poles. Where
+a function varies much, a simple one is subtracted first, so that the roundings of the approximant
+hardly count.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import mpmath as mp
+from fit_coefficients import table
+
+mp.mp.dps = 60
+
+TARGET = Path(__file__).parents[1] / "src/pytensor_onnx/functions/special/gamma_coefficients.py"
+HEADER = '''"""Coefficients of the gamma family, lowest power first, in float64.
+
+Written by ``scripts/fit_gamma.py``; change them there. The comment above a table
+names the function, the interval, and the largest relative error that the approximant causes, before
+rounding, in the function computed from it.
+"""
+
+from typing import Final
+
+from pytensor_onnx.functions.special.coefficients import Coefficients
+'''
+Function = Callable[[mp.mpf], mp.mpf]
+ROOT = mp.findroot(mp.digamma, 1.4616)
+NEGATIVE_ROOT = mp.findroot(mp.digamma, -0.504)
+TINY = mp.mpf(10) ** -20
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A function to approximate, its interval and the degrees.
+
+    ``weight`` turns an error of the approximant into one of the result; ``scale`` is the ``c`` of
+    the variable in which the nodes are chosen, None for the argument itself.
+    """
+
+    name: str
+    says: str
+    function: Function
+    interval: tuple[float, float]
+    degrees: tuple[int, int]
+    weight: Function = field(default=lambda v: mp.mpf(1))
+    scale: float | None = None
+
+    def node(self, angle: mp.mpf) -> mp.mpf:
+        """Point of the interval that belongs to an angle between 0 and pi."""
+        low, high = map(mp.mpf, self.interval)
+        if self.scale is None:
+            return (low + high) / 2 - (high - low) / 2 * mp.cos(angle)
+        c = mp.mpf(self.scale)
+        low, high = (low - c) / (low + c), (high - c) / (high + c)
+        t = (low + high) / 2 - (high - low) / 2 * mp.cos(angle)
+        return c * (1 + t) / (1 - t)
+
+    def coefficients(self) -> tuple[list[mp.mpf], list[mp.mpf]]:
+        """Numerator and denominator that agree with the function at the nodes."""
+        top, bottom = self.degrees
+        size = top + bottom + 1
+        system, values = mp.matrix(size, size), mp.matrix(size, 1)
+        for row in range(size):
+            v = self.node(mp.pi * (2 * row + 1) / (2 * mp.mpf(size)))
+            value = self.function(v)
+            for power in range(top + 1):
+                system[row, power] = v**power
+            for power in range(1, bottom + 1):
+                system[row, top + power] = -value * v**power
+            values[row] = value
+        solution = list(mp.lu_solve(system, values))
+        return solution[: top + 1], [mp.mpf(1), *solution[top + 1 :]]
+
+    def largest_error(self, top: list[mp.mpf], bottom: list[mp.mpf]) -> mp.mpf:
+        """Largest error of the approximant, as it enters the result."""
+        worst = mp.mpf(0)
+        for i in range(401):
+            v = self.node(mp.pi * i / mp.mpf(400))
+            found = mp.polyval(top[::-1], v) / mp.polyval(bottom[::-1], v)
+            worst = max(worst, abs(self.weight(v) * (found - self.function(v))))
+        return worst
+
+
+def relative(function: Function) -> Function:
+    return lambda v: 1 / function(v)
+
+
+def simple(c: float, a: float, b: float) -> Function:
+    """A function that leaves a small rest of another one, whose errors hardly count."""
+    return lambda x: mp.mpf(c) + mp.mpf(a) / (x + mp.mpf(b))
+
+
+SIMPLE = {"LOG_GAMMA": (0.1, 0.926, 0.898), "PSI": (0.11, 1.6716, 0.4306)}
+
+
+def log_gamma(x: mp.mpf) -> mp.mpf:
+    for root, limit in ((1, mp.euler), (2, 1 - mp.euler)):
+        if abs(x - root) < TINY:
+            return limit
+    return mp.loggamma(x) / ((x - 1) * (x - 2))
+
+
+def log_gamma_tail(z: mp.mpf) -> mp.mpf:
+    if z < TINY:
+        return mp.mpf(1) / 12
+    x = 1 / mp.sqrt(z)
+    return x * (mp.loggamma(x) - (x - mp.mpf(1) / 2) * mp.log(x) + x - mp.log(2 * mp.pi) / 2)
+
+
+def scaled_gamma(s: mp.mpf) -> mp.mpf:
+    y = 1 / s
+    return mp.exp(mp.loggamma(y) - (y - mp.mpf(1) / 2) * mp.log(y) + y)
+
+
+def gamma_excess(s: mp.mpf) -> mp.mpf:
+    limit = mp.sqrt(2 * mp.pi)
+    return (scaled_gamma(s) - limit) / s if s > TINY else limit / 12
+
+
+def gamma_bow(z: mp.mpf) -> mp.mpf:
+    for root, limit in ((0, mp.euler), (1, 1 - mp.euler)):
+        if abs(z - root) < TINY:
+            return limit
+    return (mp.gamma(1 + z) - 1) / (z * (z - 1))
+
+
+def psi(x: mp.mpf) -> mp.mpf:
+    return mp.psi(0, x) / (x - ROOT) if abs(x - ROOT) > TINY else mp.psi(1, ROOT)
+
+
+def negative_psi(x: mp.mpf) -> mp.mpf:
+    for pole in (0, -1):
+        if abs(x - pole) < TINY:
+            return -1 / abs(x - NEGATIVE_ROOT)
+    if abs(x - NEGATIVE_ROOT) < TINY:
+        return mp.psi(1, NEGATIVE_ROOT) * NEGATIVE_ROOT * (1 + NEGATIVE_ROOT)
+    return mp.psi(0, x) * x * (1 + x) / (x - NEGATIVE_ROOT)
+
+
+def psi_tail(z: mp.mpf) -> mp.mpf:
+    if z < TINY:
+        return mp.mpf(1) / 12
+    x = 1 / mp.sqrt(z)
+    return (mp.log(x) - 1 / (2 * x) - mp.psi(0, x)) / z
+
+
+def trigamma(x: mp.mpf) -> mp.mpf:
+    return mp.psi(1, x) * x * x - x - mp.mpf(1) / 2 if x > TINY else mp.mpf(1) / 2
+
+
+def trigamma_tail(z: mp.mpf) -> mp.mpf:
+    if z < TINY:
+        return mp.mpf(1) / 6
+    x = 1 / mp.sqrt(z)
+    return (mp.psi(1, x) - 1 / x - z / 2) * x / z
+
+
+def sine_pi(z: mp.mpf) -> mp.mpf:
+    r = mp.sqrt(z)
+    return (mp.sinpi(r) / (mp.pi * r) - 1) / z if z > TINY else -(mp.pi**2) / 6
+
+
+def cotangent_pi(z: mp.mpf) -> mp.mpf:
+    r = mp.sqrt(z)
+    return (1 / r - mp.pi * mp.cot(mp.pi * r)) / r if z > TINY else mp.pi**2 / 3
+
+
+def log_ratio(z: mp.mpf) -> mp.mpf:
+    s = mp.sqrt(z)
+    return (2 * mp.atanh(s) / s - 2) / z if z > TINY else mp.mpf(2) / 3
+
+
+def temme_series(terms: int, size: int) -> list[list[mp.mpf]]:
+    """Coefficients of the c_k of Temme's uniform expansion in powers of eta (DLMF 8.12.9-12).
+
+    With ``mu`` as a power series in ``eta``, from ``mu mu' = eta (1 + mu)``, they follow from
+    ``c_0 = 1/mu - 1/eta`` and ``c_k = c_{k-1}' / eta + g_k / mu``, where ``g_k`` cancels the pole.
+    """
+    size += 2 * terms + 2
+    mu = [mp.mpf(0), mp.mpf(1)]
+    for j in range(2, size + 2):
+        rest = mu[j - 1] - sum(mu[i] * (j + 1 - i) * mu[j + 1 - i] for i in range(2, j))
+        mu.append(rest / (j + 1))
+    inverse = [mp.mpf(1)]  # of mu / eta
+    for j in range(1, size + 1):
+        inverse.append(-sum(mu[i + 1] * inverse[j - i] for i in range(1, j + 1)))
+    c = [inverse[1:]]
+    for _ in range(1, terms):
+        last = c[-1]
+        derived = [(n + 1) * last[n + 1] for n in range(len(last) - 1)]
+        pole = derived[0]
+        c.append([derived[n + 1] - pole * inverse[n + 1] for n in range(len(derived) - 2)])
+    return c
+
+
+def temme_tables() -> list[list[mp.mpf]]:
+    """Return the coefficients that count for ``a >= 20`` and ``|x/a - 1| <= 0.3``."""
+    largest = mp.sqrt(2 * (-mp.mpf(3) / 10 - mp.log(1 - mp.mpf(3) / 10)))
+    tables = []
+    for k, c in enumerate(temme_series(25, 30)):
+        size = [abs(d) * largest**n / mp.mpf(20) ** k for n, d in enumerate(c)]
+        count = max((n + 1 for n, value in enumerate(size) if value > 1e-18), default=0)
+        if count:
+            tables.append(c[:count])
+    return tables
+
+
+EIGHTH = 1 / mp.mpf(64)
+FITS = [
+    Fit(
+        "LOG_GAMMA",
+        "log(gamma(x)) / ((x-1) (x-2)) - c - a/(x+b) in x, for 0.5 <= x <= 8",
+        lambda x: log_gamma(x) - simple(*SIMPLE["LOG_GAMMA"])(x),
+        (0.5, 8),
+        (11, 11),
+        relative(log_gamma),
+        2,
+    ),
+    Fit(
+        "LOG_GAMMA_TAIL",
+        "x (log(gamma(x)) - (x-1/2) log(x) + x - log(2 pi)/2) in 1/x^2, for x >= 8",
+        log_gamma_tail,
+        (0, EIGHTH),
+        (5, 0),
+        lambda z: mp.sqrt(z) / 8,
+    ),
+    Fit(
+        "GAMMA_EXCESS",
+        "x (gamma(x) / (x^(x-1/2) exp(-x)) - sqrt(2 pi)) in 1/x, for x >= 1",
+        gamma_excess,
+        (0, 1),
+        (9, 9),
+        lambda s: s / scaled_gamma(s) if s else mp.mpf(0),
+    ),
+    Fit(
+        "GAMMA_BOW",
+        "(gamma(1+x) - 1) / (x (x-1)) in x, for 0 <= x <= 1",
+        gamma_bow,
+        (0, 1),
+        (6, 6),
+        lambda z: z * (1 - z) / mp.gamma(1 + z),
+        1,
+    ),
+    Fit(
+        "PSI",
+        "psi(x) / (x-r) - c - a/(x+b) in x, for 0.75 <= x <= 8, r its root",
+        lambda x: psi(x) - simple(*SIMPLE["PSI"])(x),
+        (0.75, 8),
+        (9, 9),
+        relative(psi),
+        2,
+    ),
+    Fit(
+        "NEGATIVE_PSI",
+        "psi(x) x (x+1) / (x-s) + 2 in x, for -1 <= x <= 0, s its root",
+        lambda x: negative_psi(x) + 2,
+        (-1, 0),
+        (7, 6),
+        relative(negative_psi),
+    ),
+    Fit(
+        "PSI_TAIL",
+        "(log(x) - 1/(2x) - psi(x)) x^2 in 1/x^2, for x >= 8",
+        psi_tail,
+        (0, EIGHTH),
+        (6, 0),
+        lambda z: z / 2,
+    ),
+    Fit(
+        "TRIGAMMA",
+        "x^2 trigamma(x) - x - 1/2 in x, for 0 <= x <= 8",
+        trigamma,
+        (0, 8),
+        (8, 8),
+        lambda x: 1 / (trigamma(x) + x + mp.mpf(1) / 2),
+        2,
+    ),
+    Fit(
+        "TRIGAMMA_TAIL",
+        "(trigamma(x) - 1/x - 1/(2x^2)) x^3 in 1/x^2, for x >= 8",
+        trigamma_tail,
+        (0, EIGHTH),
+        (7, 0),
+        lambda z: z,
+    ),
+    Fit(
+        "SINE_PI",
+        "(sin(pi r) / (pi r) - 1) / r^2 in r^2, for |r| <= 1/2",
+        sine_pi,
+        (0, 0.25),
+        (7, 0),
+        lambda z: z / (1 + z * sine_pi(z)),
+    ),
+    Fit(
+        "COTANGENT_PI",
+        "(1/r - pi cot(pi r)) / r in r^2, for |r| <= 1/2",
+        cotangent_pi,
+        (0, 0.25),
+        (4, 4),
+        relative(cotangent_pi),
+    ),
+    Fit(
+        "LOG_RATIO_WIDE",
+        "(log((1+s)/(1-s))/s - 2) / s^2 in s^2, for |s| <= 0.34",
+        log_ratio,
+        (0, 0.1156),
+        (9, 0),
+        lambda z: z,
+    ),
+]
+
+
+def main() -> None:
+    parts = [HEADER]
+    for name, constants in SIMPLE.items():
+        parts.append(f"# c, a and b of the simple function that is subtracted for {name}_TOP.")
+        parts.append(table(f"{name}_SIMPLE", {"float64": [mp.mpf(c) for c in constants]}))
+    for fit in FITS:
+        top, bottom = fit.coefficients()
+        error = f"2^{float(mp.log(fit.largest_error(top, bottom), 2)):.1f}"
+        print(fit.name, error, flush=True)
+        parts.append(f"# {fit.says}:\n# {error}.")
+        if fit.degrees[1]:
+            parts.append(table(f"{fit.name}_TOP", {"float64": top}))
+            parts.append(table(f"{fit.name}_BOTTOM", {"float64": bottom}))
+        else:
+            parts.append(table(fit.name, {"float64": top}))
+    parts.append("# Powers of eta in the terms of Temme's uniform expansion (DLMF 8.12.7), for")
+    parts.append("# a >= 20 and |x/a - 1| <= 0.3.")
+    parts.append("TEMME: Final[tuple[Coefficients, ...]] = (")
+    for c in temme_tables():
+        digits = ",\n        ".join(repr(float(mp.nstr(d, 17))) for d in c)
+        parts.append(f'    {{"float64": (\n        {digits},\n    )}},')
+    parts.append(")")
+    TARGET.write_text("\n".join(parts) + "\n")
+
+
+if __name__ == "__main__":
+    main()

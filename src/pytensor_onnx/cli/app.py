@@ -1,0 +1,220 @@
+"""Commands of the command line: ``pytensor-onnx demo``, ``inspect``, ``verify`` and ``ops``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from pytensor_onnx._version import __version__
+from pytensor_onnx.cli.terminal import make_table, one_line, plain
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+from pytensor_onnx.exporting.paths import check_file
+
+if TYPE_CHECKING:
+    from pytensor_onnx.cli.demo import DigitsResult
+
+app = typer.Typer(
+    help="Export PyTensor graphs to ONNX, and inspect ONNX files.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+demo = typer.Typer(help="Small complete examples.", no_args_is_help=True)
+app.add_typer(demo, name="demo")
+
+File = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="An ONNX file.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pytensor-onnx {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Export PyTensor graphs to ONNX, and inspect ONNX files."""
+
+
+@demo.command()
+def digits(
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.")] = Path(
+        "digits.onnx"
+    ),
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 40,
+) -> None:
+    """Train a network on handwritten digits, export it, and run the file in ONNX Runtime."""
+    from pytensor_onnx.cli.demo import run_digits
+
+    check_file(output, "--output")
+    console = Console()
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs, loss {task.fields[loss]}"),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("training", total=epochs, loss="…")
+
+        def show(done: int, loss: float) -> None:
+            progress.update(task, completed=done, loss=f"{loss:.4f}", refresh=done == epochs)
+
+        result = run_digits(output, epochs=epochs, on_epoch=show)
+    console.print(digits_table(result))
+    console.print(plain(f"wrote {result.path}: {result.verification}"))
+
+
+@app.command()
+def inspect(file: File, as_json: AsJson = False) -> None:
+    """Show inputs, outputs, state, operators, functions and sizes of an ONNX file."""
+    from pytensor_onnx.cli.inspection import inspect_file
+
+    found = inspect_file(file)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=2))
+        return
+    sets = ", ".join(f"{one_line(k)} {v}" for k, v in found.operator_sets.items())
+    metadata = [f"{one_line(k)}: {one_line(v)[:200]}" for k, v in found.metadata.items()]
+    rows = [
+        ("inputs", "\n".join([*_lines(found.inputs), *_lines(found.defaults, ", with a default")])),
+        ("outputs", "\n".join(_lines(found.outputs))),
+        ("state", "\n".join(f"{one_line(k)} -> {one_line(v)}" for k, v in found.state.items())),
+        ("operator sets", f"{sets}; IR version {found.ir_version}"),
+        ("made by", one_line(found.producer)),
+        ("metadata", "\n".join(metadata)),
+        ("nodes", f"{found.nodes:,}"),
+        ("constants", f"{found.constants:,}, {found.constant_bytes:,} bytes"),
+        ("file size", f"{found.file_bytes:,} bytes"),
+    ]
+    console = Console()
+    console.print(make_table(str(file), "", "", rows=[row for row in rows if row[1]]))
+    console.print(make_table("operators", "operator", "count", rows=_rows(found.operators)))
+    if found.functions:
+        console.print(make_table("functions", "function", "nodes", rows=_rows(found.functions)))
+
+
+@app.command()
+def verify(
+    file: File,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds after which the verification is ended.")
+    ] = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Check an ONNX file, load it into ONNX Runtime, and run it on sampled inputs.
+
+    The file runs in a separate process with a time limit and, on Linux, a memory limit.
+    """
+    from pytensor_onnx.cli.inspection import external_bytes
+    from pytensor_onnx.exporting.file_verification import verify_file_apart
+
+    data_bytes = external_bytes(file)
+    started = time.perf_counter()
+    outcome = verify_file_apart(file, timeout=timeout, data_bytes=data_bytes)
+    seconds = round(time.perf_counter() - started, 2)
+    if as_json:
+        result = {"file": str(file), "verified": outcome.error is None, "seconds": seconds}
+        typer.echo(json.dumps({**result, **asdict(outcome)}, indent=2))
+        raise typer.Exit(0 if outcome.error is None else 1)
+    console = Console()
+    for line in outcome.steps:
+        console.print(plain(f"ok: {line}"))
+    if outcome.error is not None:
+        raise VerificationError(outcome.error)
+    console.print(plain(f"{file} verified in {seconds:.2f} s"))
+
+
+@app.command()
+def ops(
+    name: Annotated[str | None, typer.Argument(help="Part of the name of an operation.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show what is not covered as well.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the operations of PyTensor that are covered, with their tested dtypes and ranks."""
+    from pytensor_onnx.cli.coverage import describe_row, load_coverage, select
+
+    rows, reasons = select(load_coverage(), name)
+    if not rows and not reasons:
+        raise PyTensorONNXError(f"PyTensor has no operation whose name has {name!r} in it")
+    shown = reasons if everything or name else {}
+    if as_json:
+        covered = [asdict(row) for row in rows]
+        typer.echo(json.dumps({"covered": covered, "not_covered": shown}, indent=2))
+        return
+    lines = [describe_row(row) for row in rows]
+    lines += [f"{key.removeprefix('pytensor.')}: not covered; {why}" for key, why in shown.items()]
+    console = Console()
+    for line in lines:
+        # Output to a pipe has one line for each operation, of any length.
+        wrapped = textwrap.wrap(line, console.width, subsequent_indent="    ")
+        typer.echo("\n".join(wrapped) if console.is_terminal else line)
+
+
+def digits_table(result: DigitsResult) -> Table:
+    """Return the table of the results of the demo."""
+    equal = int((result.predictions == result.runtime_predictions).sum())
+    largest = float(abs(result.probabilities - result.runtime_probabilities).max())
+    table = make_table("handwritten digits", "", "PyTensor", "ONNX Runtime")
+    table.add_row(
+        "accuracy on the test images",
+        f"{(result.predictions == result.labels).mean():.2%}",
+        f"{(result.runtime_predictions == result.labels).mean():.2%}",
+    )
+    n_images = len(result.labels)
+    for name, value in (
+        ("equal predictions", f"{equal} of {n_images}"),
+        ("largest difference of a probability", f"{largest:.1e}"),
+        ("operators", ", ".join(result.operators)),
+        ("nodes", str(len(result.operators))),
+        ("file size", f"{result.path.stat().st_size:,} bytes"),
+        ("training", f"{result.train_seconds:.2f} s"),
+        ("export and verification", f"{result.export_seconds:.2f} s"),
+        ("latency, one image", f"{1e6 * result.single_seconds:.0f} µs"),
+        (f"latency, {n_images} images", f"{1e6 * result.batch_seconds:.0f} µs"),
+    ):
+        table.add_row(name, "", value)
+    return table
+
+
+def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [(one_line(name), str(count)) for name, count in counts.items()]
+
+
+def _lines(values: Sequence[str], note: str = "") -> list[str]:
+    return [f"{one_line(value)}{note}" for value in values]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; errors of the package end it with their message alone."""
+    try:
+        app(args=arguments)
+    except PyTensorONNXError as error:
+        Console(stderr=True).print(plain(f"error: {error}"))
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

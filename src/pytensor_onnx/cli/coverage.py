@@ -1,0 +1,227 @@
+"""Read and format the coverage table: the lowered Ops of PyTensor, and their test results.
+
+`scripts/make_coverage.py` makes the table from the registry and from recorded tests.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from pytensor.graph.op import Op
+from pytensor.scalar.basic import ScalarOp
+from pytensor.tensor.random.op import RandomVariable
+
+FILE = "coverage.json"
+REWRITTEN = "rewritten before the conversion"
+DTYPES = (
+    "bool",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    *("float16", "float32", "float64"),
+)
+_FAMILIES = {
+    "all": DTYPES,
+    "integers": DTYPES[1:9],
+    "signed integers": DTYPES[1:5],
+    "unsigned integers": DTYPES[5:9],
+    "floats": DTYPES[9:],
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Test results of one Op.
+
+    Attributes
+    ----------
+    name
+        Module and class of the Op.
+    dtypes, ranks, shapes
+        Dtypes, ranks and kinds of shapes (static, dynamic) of the tested inputs.
+    lowering
+        Kinds of the lowered form: an operator, a function, several nodes, none.
+    error
+        Largest relative error in graphs of this Op alone, by dtype of the result.
+    limits
+        Reasons of refused cases.
+    tests
+        Files of the tests.
+    """
+
+    name: str
+    dtypes: tuple[str, ...]
+    ranks: tuple[int, ...]
+    shapes: tuple[str, ...]
+    lowering: tuple[str, ...]
+    error: dict[str, float]
+    limits: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The coverage table.
+
+    Attributes
+    ----------
+    rows
+        The Ops that are covered, by name.
+    uncovered
+        The Ops without coverage, with the reason.
+    excluded
+        Classes of PyTensor that no exported graph contains, with the reason.
+    """
+
+    rows: dict[str, Row]
+    uncovered: dict[str, str]
+    excluded: dict[str, str]
+
+
+@cache
+def load_coverage() -> Coverage:
+    """Return the table of the installed package.
+
+    Examples
+    --------
+    >>> "operator Exp" in load_coverage().rows["pytensor.scalar.basic.Exp"].lowering
+    True
+    """
+    content: dict[str, Any] = json.loads(
+        resources.files("pytensor_onnx").joinpath(FILE).read_text(encoding="utf-8")
+    )
+    return Coverage(
+        {name: row_of(name, entry) for name, entry in content["covered"].items()},
+        content["uncovered"],
+        content["excluded"],
+    )
+
+
+def row_of(name: str, entry: Mapping[str, Any]) -> Row:
+    """Return the row of an Op, from its entry in the file."""
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    return Row(name=name, **values)
+
+
+def name_of(op_type: type[Op]) -> str:
+    """Return the name of a class in the table.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.math import Dot
+    >>> name_of(Dot)
+    'pytensor.tensor.math.Dot'
+    """
+    return f"{op_type.__module__}.{op_type.__qualname__}"
+
+
+def registered_ops() -> set[type[Op]]:
+    """Return the classes with a registered lowering or definition, base classes included."""
+    from pytensor_onnx.dispatch import onnx_funcify
+    from pytensor_onnx.dispatch.refused import REFUSED
+    from pytensor_onnx.dispatch.scalar_operators import (
+        COMPARISONS,
+        LOGICAL_AND_BITWISE,
+        OPERATORS,
+    )
+    from pytensor_onnx.functions.registry import DEFINITIONS
+
+    # Random variables are rewritten; the registered lowering refuses the others.
+    registered = set(onnx_funcify.registry) - {object, Op, RandomVariable, *REFUSED}
+    return registered | {*OPERATORS, *COMPARISONS, *LOGICAL_AND_BITWISE, *DEFINITIONS}
+
+
+def is_lowered(op_type: type[Op]) -> bool:
+    """Return whether a class has a lowering, of its own or of a base class.
+
+    Examples
+    --------
+    >>> from pytensor.scalar.basic import Exp
+    >>> from pytensor.scalar.math import Hyp2F1
+    >>> is_lowered(Exp), is_lowered(Hyp2F1)
+    (True, False)
+    """
+    from pytensor_onnx.dispatch import onnx_funcify
+    from pytensor_onnx.dispatch.refused import REFUSED
+
+    if op_type in registered_ops():
+        return True
+    lowering = onnx_funcify.dispatch(op_type)
+    general = {onnx_funcify.dispatch(c) for c in (object, Op, ScalarOp, RandomVariable, *REFUSED)}
+    return lowering not in general
+
+
+def short_dtypes(dtypes: Sequence[str]) -> str:
+    """Return a short text for a set of dtypes.
+
+    Examples
+    --------
+    >>> short_dtypes(["bool", "float16", "float32", "float64"])
+    'bool, floats'
+    """
+    left, parts = set(dtypes), []
+    for family, members in _FAMILIES.items():
+        if left.issuperset(members):
+            parts.append((DTYPES.index(members[0]), family))
+            left -= set(members)
+    parts += [(DTYPES.index(dtype), dtype) for dtype in left]
+    return ", ".join(text for _, text in sorted(parts))
+
+
+def select(coverage: Coverage, text: str | None) -> tuple[list[Row], dict[str, str]]:
+    """Return the rows, and the reasons of uncovered Ops, whose name contains a text.
+
+    Examples
+    --------
+    >>> rows, reasons = select(load_coverage(), "softmax")
+    >>> [row.name.rpartition(".")[2] for row in rows]
+    ['LogSoftmax', 'Softmax']
+    """
+    wanted = (text or "").lower()
+    rows = [row for name, row in coverage.rows.items() if wanted in name.lower()]
+    return rows, {
+        name: reason
+        for name, reason in (coverage.uncovered | coverage.excluded).items()
+        if wanted in name.lower()
+    }
+
+
+def short_ranks(ranks: Sequence[int]) -> str:
+    """Return a short text for a set of ranks.
+
+    Examples
+    --------
+    >>> short_ranks([0, 1, 2]), short_ranks([0, 2]), short_ranks([])
+    ('0–2', '0, 2', '')
+    """
+    if len(ranks) > 1 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
+        return f"{ranks[0]}–{ranks[-1]}"
+    return ", ".join(map(str, ranks))
+
+
+def describe_row(row: Row) -> str:
+    """Return one line on an Op.
+
+    Examples
+    --------
+    >>> row = Row("x.Foo", ("int8",), (0, 1), ("static",), ("operator Foo",), {}, (), ())
+    >>> describe_row(row)
+    'Foo: int8; ranks 0–1; static shapes; operator Foo'
+    """
+    dtypes, ranks, shapes, lowering, error, limits = cells(row)
+    parts = [dtypes, f"ranks {ranks}" if ranks else "", f"{shapes} shapes" if shapes else ""]
+    parts += [lowering, f"error {error}" if error else "", f"limits: {limits}" if limits else ""]
+    return f"{row.name.rpartition('.')[2]}: {'; '.join(part for part in parts if part)}"
+
+
+def cells(row: Row) -> list[str]:
+    """Return the table cells of a row: dtypes, ranks, shapes, lowering, error and limits."""
+    return [
+        short_dtypes(row.dtypes),
+        short_ranks(row.ranks),
+        ", ".join(row.shapes),
+        ", ".join(row.lowering),
+        ", ".join(f"{error:.0e} ({d})" if error else f"0 ({d})" for d, error in row.error.items()),
+        "; ".join(row.limits),
+    ]

@@ -1,0 +1,126 @@
+"""Read the contents of an ONNX file without running it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytensor_onnx.errors import PyTensorONNXError
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Contents of an ONNX file.
+
+    Attributes
+    ----------
+    file, file_bytes
+        Its name and size.
+    inputs, defaults, outputs
+        Name, dtype and shape of the inputs without and with a default, and of the outputs.
+    state
+        Name of the output with the next value, for each input of the state.
+    operator_sets, ir_version, producer
+        Operator sets, IR version and producer in the file.
+    nodes, constants, constant_bytes
+        Numbers of nodes and constants, and the size of the constants.
+    operators, functions
+        Number of nodes of each operator, and number of nodes in each function.
+    metadata
+        Further metadata of the file.
+    """
+
+    file: str
+    file_bytes: int
+    inputs: list[str]
+    defaults: list[str]
+    outputs: list[str]
+    state: dict[str, str]
+    operator_sets: dict[str, int]
+    ir_version: int
+    producer: str
+    nodes: int
+    constants: int
+    constant_bytes: int
+    operators: dict[str, int]
+    functions: dict[str, int]
+    metadata: dict[str, str]
+
+
+def inspect_file(file: Path) -> Inspection:
+    """Return the contents of an ONNX file.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the file is not a readable model.
+    """
+    from pytensor_onnx.exporting.descriptions import describe, weight_bytes
+    from pytensor_onnx.exporting.report import function_sizes, operator_counts
+
+    model = read_model(file)
+    graph = model.graph
+    counts = operator_counts(model)
+    metadata = {str(key): str(value) for key, value in model.metadata_props.items()}
+    return Inspection(
+        file=str(file),
+        file_bytes=file.stat().st_size,
+        inputs=[describe(v) for v in graph.inputs if v.name not in graph.initializers],
+        defaults=[describe(v) for v in graph.inputs if v.is_initializer()],
+        outputs=[describe(v) for v in graph.outputs],
+        state=_state_pairs(metadata.pop("state", "")),
+        operator_sets={domain or "onnx": v for domain, v in graph.opset_imports.items()},
+        ir_version=model.ir_version,
+        producer=f"{model.producer_name or '?'} {model.producer_version or ''}".strip(),
+        nodes=counts.total(),
+        constants=len(graph.initializers),
+        constant_bytes=weight_bytes(model),
+        operators=dict(counts.most_common()),
+        functions=dict(function_sizes(model)),
+        metadata=metadata,
+    )
+
+
+def read_model(file: Path) -> ir.Model:
+    """Read an ONNX file.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the file is not a readable model.
+    """
+    import onnx_ir as ir
+
+    if not file.stat().st_size:
+        raise PyTensorONNXError(f"{file} cannot be read as an ONNX model: it is empty")
+    try:
+        model = ir.load(file)
+        _ = model.graph.opset_imports
+    except Exception as error:
+        raise PyTensorONNXError(f"{file} cannot be read as an ONNX model: {error}") from error
+    return model
+
+
+def external_bytes(file: Path) -> int:
+    """Return the size of the external weight files of a model."""
+    import onnx_ir as ir
+
+    constants = [value.const_value for value in read_model(file).graph.initializers.values()]
+    external = {Path(c.path) for c in constants if isinstance(c, ir.ExternalTensor)}
+    return sum(path.stat().st_size for path in external if path.is_file())
+
+
+def _state_pairs(text: str) -> dict[str, str]:
+    """Return the state pairs in the metadata of a model, empty for other metadata."""
+    try:
+        pairs: Any = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(pairs, dict):
+        return {}
+    return {name: after for name, after in pairs.items() if isinstance(after, str)}

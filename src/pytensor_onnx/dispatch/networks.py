@@ -1,0 +1,61 @@
+"""Operations of networks: the operator that an Op emits, else its inner graph.
+
+An inner graph does not go through `define`: every backend of PyTensor runs and differentiates it,
+and it is converted in line, after all rewrites, so that passes fuse it with the nodes around it.
+"""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+from pytensor.compile.mode import get_mode
+from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FunctionGraph
+
+from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
+from pytensor_onnx.dispatch.graphs import convert_inner
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback
+from pytensor_onnx.ops.networks.base import NetworkOp
+from pytensor_onnx.ops.networks.detection import NonMaxSuppression
+
+
+@onnx_funcify.register(NetworkOp)
+def lower_network_op(op: NetworkOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+    """Emit the operator, which carries the inner graph as its fallback, or else the inner graph."""
+    op = op.simplified(onnx, *inputs)
+    emitted = op.emit(onnx, *inputs)
+    if emitted is None:
+        return convert_inner(_rewritten_inner_graph(op), onnx, inputs)
+    values = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
+    carry_fallback(values[0].producer(), _inner_graph_as_fallback(op))
+    return values
+
+
+def _inner_graph_as_fallback(op: NetworkOp) -> Fallback:
+    count = len(op.fgraph.inputs)
+
+    def fallback(onnx: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
+        given = [operand for operand in operands if operand is not None]
+        return convert_inner(_rewritten_inner_graph(op), onnx, given[:count])
+
+    return fallback
+
+
+def _rewritten_inner_graph(op: NetworkOp) -> FunctionGraph:
+    """Return the inner graph after the rewrites of mode ONNX."""
+    mode = get_mode("ONNX")
+    inner = op.fgraph.unfreeze()
+    inner._compile_mode = mode
+    functional_rewrite_ofg_inner_graph(mode.linker, op, None, inner, mode=mode)
+    return inner
+
+
+@onnx_funcify.register(NonMaxSuppression)
+def lower_non_max_suppression(
+    op: NonMaxSuppression, node: Apply, onnx: Builder, *inputs: ir.Value
+) -> ir.Value:
+    """Emit the operator; how many it selects is known at run time."""
+    selected = onnx.NonMaxSuppression(*inputs, center_point_box=int(op.center_point_box))
+    selected.shape = ir.Shape([onnx.scope.computed_dim("selected"), 3])
+    return selected

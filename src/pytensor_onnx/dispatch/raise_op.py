@@ -1,0 +1,71 @@
+"""Checks that fail at run time, in a node that carries the error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.raise_op import CheckAndRaise
+
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.failures import name_failure
+from pytensor_onnx.graph.sizes import CHECKED, same_sizes
+
+
+@onnx_funcify.register(CheckAndRaise)
+def lower_check_and_raise(
+    op: CheckAndRaise, node: Apply, onnx: Builder, x: ir.Value, *conditions: ir.Value
+) -> ir.Value:
+    """Return the value if all conditions hold, else fail in a node that carries the message."""
+    return check_that(onnx, conditions, x, op.exc_type(op.msg))
+
+
+def check_that(
+    onnx: Builder, conditions: Sequence[ir.Value], x: ir.Value, error: Exception
+) -> ir.Value:
+    """Return a value if all conditions hold, else fail in a node that carries a message.
+
+    ONNX has no operator that raises. The branch for a failed check gathers past the end of an
+    array, which every runtime refuses; the node's metadata name the failed check. Conditions
+    that are known to hold leave no node.
+
+    Parameters
+    ----------
+    onnx
+        Builder that receives the nodes.
+    conditions
+        Values of dtype bool and rank 0.
+    x
+        What is returned if they hold.
+    error
+        What is raised if one does not, where the model is run by this package.
+    """
+    open_conditions = [condition for condition in conditions if not _is_known_to_hold(condition)]
+    if not open_conditions:
+        return x
+    valid = reduce(onnx.And, open_conditions)
+
+    def fail(failed: Builder) -> ir.Value:
+        past_end = failed.Add(failed.cast(valid, "int64"), 1)
+        failure = failed.Gather(failed.Unsqueeze(x, [0]), past_end, axis=0)
+        name_failure(failed, failure, error)
+        return failure
+
+    (checked,) = onnx.cond(valid, lambda kept: x, fail)
+    checked.meta[CHECKED] = x
+    return checked
+
+
+def _is_known_to_hold(condition: ir.Value) -> bool:
+    if condition.const_value is not None:
+        return bool(condition.const_value.numpy())
+    node = condition.producer()
+    if node is None or node.domain or len(node.inputs) != 2:
+        return False
+    operands = [value for value in node.inputs if value is not None]
+    if node.op_type == "Or":
+        return any(map(_is_known_to_hold, operands))
+    return node.op_type == "Equal" and same_sizes(*operands)

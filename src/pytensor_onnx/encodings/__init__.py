@@ -1,0 +1,28 @@
+"""Encodings: the tensors of values that are not tensors.
+
+Each encoding has one module; `registry` defines their interface. All other modules use the registry
+and know no single encoding.
+"""
+
+from pytensor_onnx.encodings import generators as generators  # registers its encoding
+from pytensor_onnx.encodings.boundary import Boundary
+from pytensor_onnx.encodings.registry import (
+    Encoding,
+    constant_of,
+    encoding_of,
+    has_tensors,
+    is_encoded,
+    register_encoding,
+    tensor_types,
+)
+
+__all__ = [
+    "Boundary",
+    "Encoding",
+    "constant_of",
+    "encoding_of",
+    "has_tensors",
+    "is_encoded",
+    "register_encoding",
+    "tensor_types",
+]

@@ -1,0 +1,1 @@
+"""Export of graphs to models: arguments, programs, verification, reports, training steps."""

@@ -1,0 +1,275 @@
+"""Normalise and check the arguments of the exporting functions."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from pytensor.compile.executor import Function
+from pytensor.graph.basic import Constant, Variable
+
+from pytensor_onnx.dynamic_axes import DynamicAxes
+from pytensor_onnx.errors import ArgumentError, InputError
+from pytensor_onnx.ml.model import expand_model, is_model
+from pytensor_onnx.targets import get_profile
+
+FORM = "export_onnx([x], y, 'model.onnx')"
+_HINTS = {
+    "args": "inputs are variables; arrays to verify on are example_inputs",
+    "dynamic_shapes": "dynamic_axes={'x': {0: 'batch'}} names axes",
+    "f": "the file to write is path",
+    "input_names": "inputs have the names of their variables: x.name = 'pixels'",
+    "model": f"give the inputs and the outputs: {FORM}",
+    "opset": "did you mean opset_version?",
+    "precision": "it is not available yet; build the graph in the dtype wanted",
+}
+_NAME = re.compile(r"[\w.:/\-]+")
+
+
+@dataclass
+class Arguments:
+    """Normalised arguments of `export_onnx`.
+
+    Attributes
+    ----------
+    inputs, results
+        Variables, in order.
+    names
+        Names of the results, None to use the names of their variables.
+    path
+        File to write.
+    dynamic_axes
+        Names of axes.
+    returns_single
+        Whether the output is a single variable, not a sequence.
+    """
+
+    inputs: list[Variable]
+    results: list[Variable]
+    names: list[str] | None
+    path: str | os.PathLike | None
+    dynamic_axes: DynamicAxes | None
+    returns_single: bool
+
+
+def read_arguments(
+    inputs: Any,
+    outputs: Any,
+    path: Any,
+    dynamic_axes: DynamicAxes | None,
+    output_names: Sequence[str] | None,
+) -> Arguments:
+    """Normalise the arguments of `export_onnx`.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is invalid; the message lists the valid ones.
+    """
+    _refuse_other_orders(inputs, outputs)
+    inputs, outputs, path, dynamic_axes = expand_model(inputs, outputs, path, dynamic_axes)
+    names = read_names(output_names)
+    if isinstance(outputs, Mapping):
+        if names is not None:
+            raise ArgumentError("the outputs are a dict, which names them: leave out output_names")
+        names, outputs = read_names(list(outputs)), list(outputs.values())
+    return Arguments(
+        inputs=as_variables(inputs, "inputs"),
+        results=as_variables(outputs, "outputs"),
+        names=names,
+        path=path,
+        dynamic_axes=dynamic_axes,
+        returns_single=isinstance(outputs, Variable),
+    )
+
+
+def as_variables(given: Any, argument: str) -> list[Variable]:
+    """Return a variable, or a sequence of variables, as a list.
+
+    Raises
+    ------
+    ArgumentError
+        For any other argument.
+    """
+    if isinstance(given, Variable):
+        return [given]
+    if isinstance(given, np.ndarray | Mapping) or not isinstance(given, Iterable):
+        raise ArgumentError(f"{argument} is {_typed(given)}: {_wanted(given, argument)}")
+    variables = list(given)
+    for i, value in enumerate(variables):
+        if not isinstance(value, Variable):
+            raise ArgumentError(f"{argument}[{i}] is {_typed(value)}: {_wanted(value, argument)}")
+        if argument == "inputs" and isinstance(value, Constant):
+            raise ArgumentError(f"inputs[{i}] is the constant {value}, which is no input")
+    if argument == "outputs" and not variables:
+        raise ArgumentError(f"there are no outputs: {FORM}")
+    return variables
+
+
+def read_names(names: Sequence[str] | None) -> list[str] | None:
+    """Return the names of outputs as a list.
+
+    Raises
+    ------
+    ArgumentError
+        If one is not a name, or occurs twice.
+    """
+    if names is None:
+        return None
+    listed = [names] if isinstance(names, str) else list(names)
+    for name in listed:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ArgumentError(
+                f"{name!r} cannot name an output: take letters, digits and the characters _ . : / -"
+            )
+    if len(set(listed)) < len(listed):
+        raise ArgumentError(f"the names of the outputs are not all different: {listed}")
+    return listed
+
+
+def check_names(
+    names: Sequence[str] | None, results: Sequence[Variable], used: Collection[str]
+) -> None:
+    """Raise unless each result has one name, and no name is that of an input."""
+    if names is None:
+        return
+    if len(names) != len(results):
+        raise ArgumentError(
+            f"output_names has {len(names)} names for {len(results)} outputs: {list(names)}"
+        )
+    for name in names:
+        if name in used:
+            raise ArgumentError(f"{name!r} cannot name an output: an input has this name")
+
+
+def read_examples(examples: Any, names: Sequence[str]) -> list[Any] | None:
+    """Return the example inputs in the order of the inputs.
+
+    Raises
+    ------
+    InputError
+        If their number is not that of the inputs.
+
+    Examples
+    --------
+    >>> read_examples({"y": 2.0, "x": 1.0}, ["x", "y"])
+    [1.0, 2.0]
+    """
+    if examples is None:
+        return None
+    if isinstance(examples, Mapping):
+        unknown = [name for name in examples if name not in names]
+        missing = [name for name in names if name not in examples]
+        if unknown or missing:
+            raise InputError(
+                f"example_inputs has the names {list(examples)}, the inputs are {list(names)}"
+            )
+        return [examples[name] for name in names]
+    if not isinstance(examples, list | tuple):
+        examples = [examples]
+    if len(examples) != len(names):
+        raise InputError(
+            f"example_inputs has {len(examples)} values, but there are {len(names)} inputs: "
+            f"{', '.join(names) or 'none'}"
+        )
+    return list(examples)
+
+
+def check_keywords(function: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise for unknown keywords of a function.
+
+    Raises
+    ------
+    ArgumentError
+        The message has the keyword and the most similar valid one.
+    """
+    for name in given:
+        if name in known:
+            continue
+        close = get_close_matches(name, known, n=1)
+        if name in _HINTS:
+            hint = _HINTS[name]
+        elif close:
+            hint = f"did you mean {close[0]}?"
+        else:
+            hint = f"it takes {', '.join(sorted(known))}"
+        raise ArgumentError(f"{function} has no argument {name!r}: {hint}")
+
+
+def check_state_path(
+    target: str, path: str | os.PathLike | None, state_path: str | os.PathLike | None
+) -> None:
+    """Raise if a target needs a state file and none is given."""
+    if path is not None and state_path is None and get_profile(target).refuses_defaults:
+        raise ArgumentError(
+            f"a model with a state needs state_path='state.onnx' for target={target!r}: this "
+            "runtime takes no value for an input that has a default, so the present values need a "
+            "file of their own"
+        )
+
+
+def as_function(function: Any) -> Function:
+    """Return a compiled function, also from a PointFunc of PyMC.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no compiled function.
+    """
+    inner = getattr(function, "f", None)
+    function = inner if isinstance(inner, Function) else function
+    _refuse_pymc_models(function)
+    if not isinstance(function, Function):
+        raise ArgumentError(
+            f"function is {_typed(function)}: give the result of pytensor.function, or variables "
+            f"to {FORM}"
+        )
+    return function
+
+
+def _refuse_other_orders(inputs: Any, outputs: Any) -> None:
+    """Raise if the first two arguments are not inputs and outputs."""
+    if isinstance(inputs, str | os.PathLike):
+        raise ArgumentError(f"the path stands first: give it last, {FORM}")
+    _refuse_pymc_models(inputs, outputs)
+    for given in (inputs, outputs):
+        if isinstance(given, Function) or isinstance(getattr(given, "f", None), Function):
+            raise ArgumentError(
+                "a compiled function is exported by export_function_onnx(function, 'model.onnx')"
+            )
+    if inputs is None:
+        raise ArgumentError(f"give the inputs and the outputs: {FORM}")
+    if is_model(inputs) and outputs is not None and not isinstance(outputs, str | os.PathLike):
+        raise ArgumentError(
+            "a model is exported alone, export_onnx(model, 'model.onnx'); arrays to verify on are "
+            "example_inputs"
+        )
+
+
+def _refuse_pymc_models(*given: Any) -> None:
+    module = sys.modules.get("pymc")
+    if module is not None and any(isinstance(value, module.Model) for value in given):
+        raise ArgumentError(
+            "a PyMC model stands for several graphs: choose one, such as "
+            "export_function_onnx(model.compile_logp(), 'model.onnx')"
+        )
+
+
+def _typed(value: Any) -> str:
+    return "a NumPy array" if isinstance(value, np.ndarray) else f"of type {type(value).__name__}"
+
+
+def _wanted(value: Any, argument: str) -> str:
+    if callable(value) and not isinstance(value, Variable):
+        return f"call it on variables, {FORM.replace('y', 'f(x)', 1)}"
+    if isinstance(value, np.ndarray | np.generic | int | float) or hasattr(value, "__array__"):
+        return "give variables; arrays to verify on are example_inputs"
+    if isinstance(value, Mapping) and argument == "inputs":
+        return "give a list of variables, which have the names of the inputs: x.name = 'pixels'"
+    return f"give variables, {FORM}"

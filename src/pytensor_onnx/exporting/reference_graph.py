@@ -1,0 +1,80 @@
+"""The graph to export: constants in place of shared variables, shapes of the example inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import clone_replace
+
+from pytensor_onnx.encodings import constant_of, has_tensors
+from pytensor_onnx.errors import InputError
+from pytensor_onnx.exporting.source import Source
+from pytensor_onnx.named_dims import is_tensor, lower_named
+from pytensor_onnx.rewriting.encodings import encode_values, with_tensors
+from pytensor_onnx.rewriting.keep_origins import KeepOrigins
+
+
+def reference_graph(
+    source: Source, example_inputs: Sequence[Any] | None, static_state: bool = False
+) -> FunctionGraph:
+    """Return the graph to export: constants in place of shared variables, shapes specialised."""
+    inputs = [*source.inputs, *source.updates]
+    replacements: dict[Variable, Variable] = {
+        variable: constant_of(variable, value)
+        for variable, value in source.values.items()
+        if variable not in source.updates and has_tensors(variable.type)
+    }
+    # A loop cannot be made again from them: it refuses a state that is known to have a size of one
+    # after a step, but not before.
+    late = {v: (v.type(), c) for v, c in replacements.items() if _knows_more(c, v)}
+    replacements.update((variable, stand_in) for variable, (stand_in, _) in late.items())
+    for i, variable in enumerate(inputs):
+        new = variable.type()
+        if example_inputs is not None and i < len(source.inputs):
+            new = _specialised(variable, example_inputs[i], source.dynamic[i])
+        elif static_state and variable in source.updates and is_tensor(variable.type):
+            new = variable.type.clone(shape=np.shape(source.values[variable]))()
+        new.name = variable.name
+        new.tag = variable.tag
+        replacements[variable] = inputs[i] = new
+    results = clone_replace(
+        [*source.results, *source.updates.values()],
+        replacements,
+        rebuild_strict=example_inputs is None and not static_state,
+    )
+    stand_ins = [stand_in for stand_in, _ in late.values()]
+    fgraph = FunctionGraph([*inputs, *stand_ins], results, clone=False)
+    for stand_in, constant in late.values():
+        fgraph.replace(stand_in, constant, import_missing=True)
+        fgraph.remove_input(fgraph.inputs.index(stand_in))
+    fgraph.attach_feature(KeepOrigins())
+    lower_named(fgraph)
+    encode_values.rewrite(fgraph)
+    return with_tensors(fgraph)
+
+
+def _knows_more(constant: Constant, variable: Variable) -> bool:
+    """Return whether a constant is known to have sizes of one where its variable is not."""
+    if not is_tensor(variable.type):
+        return False
+    return [n == 1 for n in constant.type.shape] != [n == 1 for n in variable.type.shape]
+
+
+def _specialised(variable: Variable, example: Any, dynamic: Collection[int]) -> Variable:
+    """Return a variable of the shape of an array, but for the axes that are to be dynamic."""
+    if not is_tensor(variable.type):
+        return variable.type()
+    try:
+        shape = variable.type.filter(example, allow_downcast=True).shape
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the example of input {variable} does not fit it: {error}") from error
+    kept = {axis % len(shape) for axis in dynamic if shape}
+    sizes = [
+        known if axis in kept else size
+        for axis, (size, known) in enumerate(zip(shape, variable.type.shape, strict=True))
+    ]
+    return variable.type.clone(shape=sizes)()

@@ -1,0 +1,154 @@
+"""Decide by float64 whether differences from PyTensor's results are rounding errors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pytensor.graph.fg import FunctionGraph
+
+from pytensor_onnx.exporting.double_precision import in_double
+from pytensor_onnx.exporting.evaluation import evaluate
+
+RELATIVE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2}
+
+FACTOR = 10.0
+"""Allowed ratio of the error of a result to PyTensor's own rounding error."""
+
+CHANCE = 0.1
+"""Share of the elements whose own rounding may be smaller by chance.
+
+The ratio of two normal numbers is above ten in 6 % of cases.
+"""
+
+_PERTURBATIONS = 3
+_UNITS = 4
+
+
+@dataclass(frozen=True)
+class Distance:
+    """Largest differences from the float64 result, and whether rounding explains them.
+
+    Attributes
+    ----------
+    found
+        Difference of the compared result.
+    own
+        Difference of PyTensor's result, or of results for differently rounded inputs.
+    is_rounding
+        Whether rounding explains the difference in all elements.
+    """
+
+    found: float
+    own: float
+    is_rounding: bool
+
+    def __str__(self) -> str:
+        """Describe both differences."""
+        return f"ONNX Runtime is {self.found:.3g} and PyTensor's own rounding {self.own:.3g} away"
+
+
+def distances_from_double(
+    fgraph: FunctionGraph,
+    arrays: Sequence[np.ndarray],
+    found: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    positions: Sequence[int],
+) -> dict[int, Distance]:
+    """Compare results with those of the graph in float64.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    arrays
+        Its inputs.
+    found
+        Results to compare.
+    expected
+        Results of PyTensor in the dtypes of the graph.
+    positions
+        Positions of the results to compare.
+
+    Returns
+    -------
+    dict of int to Distance
+        One for each position. PyTensor's rounding error is that of its result. If that does not
+        explain the difference, it is also measured for inputs moved by a few units in the last
+        place, since one result may be accurate by chance.
+    """
+    graph = in_double(fgraph)
+    exact = evaluate(graph, arrays_in_double(arrays))
+    rounded = [expected]
+    for seed in range(_PERTURBATIONS + 1):
+        distances = {
+            i: _distance(found[i], exact[i], [results[i] for results in rounded]) for i in positions
+        }
+        if seed == _PERTURBATIONS or all(d.is_rounding for d in distances.values()):
+            break
+        rounded.append(evaluate(graph, arrays_in_double(arrays, seed)))
+    return distances
+
+
+def arrays_in_double(arrays: Sequence[np.ndarray], seed: int | None = None) -> list[np.ndarray]:
+    """Convert floats to float64, optionally moved at random by a few units in the last place.
+
+    Parameters
+    ----------
+    arrays
+        The arrays.
+    seed
+        Seed of the moves; without it the values are unchanged.
+
+    Examples
+    --------
+    >>> arrays_in_double([np.float32([0.5]), np.int32([1])])
+    [array([0.5]), array([1], dtype=int32)]
+    """
+    rng = np.random.default_rng(seed)
+    moved = []
+    for array in arrays:
+        if array.dtype.kind != "f":
+            moved.append(array)
+            continue
+        double = array.astype("float64")
+        if seed is not None:
+            unit = np.finfo(array.dtype).eps
+            double *= 1 + _UNITS * unit * rng.uniform(-1, 1, size=array.shape)
+        moved.append(double)
+    return moved
+
+
+def _distance(found: np.ndarray, exact: np.ndarray, rounded: Sequence[np.ndarray]) -> Distance:
+    if any(a.shape != exact.shape or a.dtype.kind != exact.dtype.kind for a in (found, *rounded)):
+        return Distance(np.inf, 0.0, is_rounding=False)
+    errors = _errors(found, exact)
+    own = np.max([_errors(a, exact) for a in rounded], axis=0)
+    if not errors.size:
+        return Distance(0.0, 0.0, is_rounding=True)
+    differs = errors > _tolerances(found, exact)
+    unexplained = differs & (errors > FACTOR * own)
+    largest, largest_own = float(errors.max()), float(own.max())
+    is_rounding = largest <= FACTOR * largest_own and unexplained.sum() <= CHANCE * differs.sum()
+    return Distance(largest, largest_own, is_rounding=bool(is_rounding))
+
+
+def _tolerances(found: np.ndarray, exact: np.ndarray) -> np.ndarray | float:
+    if exact.dtype.kind != "f":
+        return 0.0
+    magnitudes = np.abs(exact.ravel())
+    finite = magnitudes[np.isfinite(magnitudes)]
+    scale = finite.max() if finite.size else 0.0
+    return RELATIVE_TOLERANCE[str(found.dtype)] * (magnitudes + scale)
+
+
+def _errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Return the absolute difference of each element, infinite if only one element is finite."""
+    found, exact = found.ravel(), exact.ravel()
+    if exact.dtype.kind != "f":
+        return (found != exact).astype("float64")
+    with np.errstate(all="ignore"):
+        errors = np.abs(found.astype("float64") - exact)
+    same = (found == exact) | (np.isnan(found) & np.isnan(exact))
+    errors[same] = 0.0
+    errors[np.isnan(errors)] = np.inf
+    return errors

@@ -1,0 +1,117 @@
+"""Sample inputs of several sizes and scales for the comparison of a model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.dims import dims_of
+
+Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+SAMPLE_SIZES = (3, 2, 5, 4, 1)
+SIZE_ATTEMPTS = len(SAMPLE_SIZES) + 1
+
+_FLOATS: dict[str, Draw] = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "between 0 and 1": lambda rng, shape: rng.random(shape),
+    "near 0": lambda rng, shape: 0.01 * rng.normal(size=shape),
+    "around 100": lambda rng, shape: 100 + 10 * rng.normal(size=shape),
+    "around -100": lambda rng, shape: -100 + 10 * rng.normal(size=shape),
+    "of many magnitudes": lambda rng, shape: (
+        rng.choice([-1.0, 1.0], shape) * 10 ** rng.uniform(-3, 3, shape)
+    ),
+}
+_INTEGERS: dict[str, tuple[int, int]] = {
+    "normal": (0, 1),
+    "between 0 and 1": (0, 1),
+    "near 0": (0, 0),
+    "around 100": (70, 120),
+    "around -100": (-120, -70),
+    "of many magnitudes": (-100, 100),
+}
+_MIXED = tuple(kind for kind in _FLOATS if kind != "near 0")
+KINDS = (*_FLOATS, *(f"mixture {i}" for i in range(len(_MIXED) * (len(_MIXED) - 1))))
+"""The values that are tried in turn; a mixture takes one of the others for each input.
+
+Any two inputs that are not a multiple of five apart have all pairs of kinds among the mixtures.
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One array for each input of a model.
+
+    Attributes
+    ----------
+    arrays
+        The arrays.
+    names
+        Names of the inputs.
+    values
+        Kind of the values, empty for the caller's own.
+    """
+
+    arrays: list[np.ndarray]
+    names: list[str]
+    values: str = ""
+
+    def __str__(self) -> str:
+        """Describe the sample, as in ``sampled inputs (x [3], normal)``."""
+        listing = ", ".join(
+            f"{name} {list(array.shape)}"
+            for name, array in zip(self.names, self.arrays, strict=True)
+        )
+        unusual = f"; values {self.values}" if self.values not in ("", "normal") else ""
+        return f"{'sampled' if self.values else 'given'} inputs ({listing or 'none'}{unusual})"
+
+
+def sample(inputs: Sequence[ir.Value], attempt: int = 0, kind: str = "normal") -> Sample:
+    """Return arrays that fit the inputs of a model.
+
+    Parameters
+    ----------
+    inputs
+        Inputs of the model.
+    attempt
+        Number of the choice of sizes, below `SIZE_ATTEMPTS`; the first choices have different
+        sizes for different names, the others equal sizes.
+    kind
+        Values, one of `KINDS`.
+
+    Examples
+    --------
+    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("batch", 2))
+    >>> str(sample([x])), str(sample([x], 1, "around 100"))
+    ('sampled inputs (x [3, 2])', 'sampled inputs (x [4, 2]; values around 100)')
+    """
+    number = KINDS.index(kind)
+    rng = np.random.default_rng([attempt, number] if number else attempt)
+    step, start = divmod(max(number - len(_FLOATS), 0), len(_MIXED))
+    sizes: dict[str, int] = {}
+    arrays = []
+    for position, value in enumerate(inputs):
+        shape = []
+        for dim in dims_of(value) or ():
+            if isinstance(dim, int):
+                shape.append(dim)
+            else:
+                default = 4 if attempt else SAMPLE_SIZES[len(sizes) % len(SAMPLE_SIZES)]
+                shape.append(sizes.setdefault(str(dim), default + max(attempt - 1, 0)))
+        mixed = _MIXED[(start + position * (step + 1)) % len(_MIXED)]
+        arrays.append(_draw(rng, value, tuple(shape), kind if kind in _FLOATS else mixed))
+    return Sample(arrays, [str(v.name) for v in inputs], kind if kind in _FLOATS else "mixed")
+
+
+def _draw(
+    rng: np.random.Generator, value: ir.Value, shape: tuple[int, ...], kind: str
+) -> np.ndarray:
+    dtype = np.dtype("float64") if value.dtype is None else value.dtype.numpy()
+    if dtype.kind == "f":
+        return np.asarray(_FLOATS[kind](rng, shape), dtype=dtype)
+    if dtype.kind == "b":
+        return np.asarray(rng.integers(0, 2, size=shape), dtype=dtype)
+    low, high = _INTEGERS[kind]
+    low = max(low, int(np.iinfo(dtype).min))
+    return np.asarray(rng.integers(low, high + 1, size=shape), dtype=dtype)

@@ -1,0 +1,158 @@
+"""Convert the arguments and results of a program to and from the tensors of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Variable
+from pytensor.graph.type import Type
+
+from pytensor_onnx.encodings import Boundary, encoding_of
+from pytensor_onnx.errors import InputError
+from pytensor_onnx.exporting.descriptions import describe, describe_given
+from pytensor_onnx.graph.dims import dims_of
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Inputs that a caller passes, and outputs that are returned.
+
+    Attributes
+    ----------
+    inputs, outputs
+        The values.
+    names
+        Names of the inputs.
+    returns_single
+        Whether the one output is returned by itself, and not in a list.
+    """
+
+    inputs: Boundary
+    outputs: Boundary
+    names: Sequence[str]
+    returns_single: bool
+
+    def in_order(
+        self,
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        values: Sequence[ir.Value],
+        state: Mapping[str, np.ndarray],
+    ) -> tuple[Any, ...]:
+        """Return all arguments in the order of the inputs.
+
+        Parameters
+        ----------
+        arguments, named
+            The arguments, in order and by name.
+        values
+            The inputs of the model that stand for them.
+        state
+            The state, whose names are not among the inputs.
+        """
+        names = self.names
+        problems = [
+            f"{name} is a part of the state: set program.state[{name!r}]"
+            if name in state
+            else f"there is no input {name!r}"
+            for name in named
+            if name not in names
+        ]
+        problems += [f"{n} is given twice" for n in names[: len(arguments)] if n in named]
+        problems += [f"{n} is missing" for n in names[len(arguments) :] if n not in named]
+        if problems or len(arguments) > len(names):
+            listing = ", ".join(map(describe, values)) or "none"
+            problems = problems or [f"{len(arguments)} were given in order"]
+            raise InputError(f"{'; '.join(problems)} (the inputs are {listing})")
+        return (*arguments, *(named[name] for name in names[len(arguments) :]))
+
+    def arrays(
+        self,
+        arguments: Sequence[Any],
+        values: Sequence[ir.Value],
+        variables: Sequence[Variable],
+    ) -> list[np.ndarray]:
+        """Return the arrays of the arguments, or raise for all that do not fit.
+
+        Parameters
+        ----------
+        arguments
+            One for each input; the tensor itself may be given for a value with one.
+        values, variables
+            The inputs of the model, and the PyTensor tensors that they are.
+        """
+        if len(arguments) != len(self.names):
+            raise InputError(
+                f"{len(self.names)} inputs are expected ({', '.join(map(describe, values))}), "
+                f"{len(arguments)} were given"
+            )
+        checked = _Checked()
+        grouped = self.inputs.grouped(list(zip(values, variables, strict=False)))
+        for type_, group, argument in zip(self.inputs.types, grouped, arguments, strict=True):
+            tensors = _tensors(type_, argument, len(group))
+            if tensors is None:
+                names = ", ".join(describe(value) for value, _ in group)
+                checked.problems.append(f"input {names} was given {describe_given(argument)}")
+                continue
+            for (value, variable), tensor in zip(group, tensors, strict=True):
+                checked.add(value, variable, tensor)
+        if checked.problems:
+            raise InputError("; ".join(checked.problems))
+        return checked.arrays
+
+    def results(self, arrays: Sequence[np.ndarray]) -> Any:
+        """Return the results of a program for the tensors of its outputs."""
+        groups = self.outputs.grouped(arrays)
+        results = [
+            _returned(type_, group) for type_, group in zip(self.outputs.types, groups, strict=True)
+        ]
+        return results[0] if self.returns_single else results
+
+
+class _Checked:
+    """Arrays that fit the inputs of a model, and the problems of the others."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+        self.problems: list[str] = []
+        self._sizes: dict[str, tuple[int, str]] = {}
+
+    def add(self, value: ir.Value, variable: Variable, tensor: Any) -> None:
+        try:
+            array = np.asarray(variable.type.filter(tensor, allow_downcast=None))
+        except (TypeError, ValueError):
+            self.problems.append(f"input {describe(value)} was given {describe_given(tensor)}")
+            return
+        self.arrays.append(array)
+        for dim, size in zip(dims_of(value) or (), array.shape, strict=True):
+            if isinstance(dim, int) and dim != size:
+                given = describe_given(array)
+                self.problems.append(f"input {describe(value)} was given {given}")
+            elif isinstance(dim, str):
+                known, owner = self._sizes.setdefault(dim, (size, str(value.name)))
+                if known != size:
+                    self.problems.append(
+                        f"dimension {dim!r} is {known} in {owner} and {size} in {value.name}"
+                    )
+
+
+def _tensors(type_: Type, argument: Any, n: int) -> Sequence[Any] | None:
+    """Return the tensors of an argument, None if it is no value of the type."""
+    encoding = encoding_of(type_)
+    if encoding is None:
+        return [argument]
+    try:
+        return encoding.encode(type_, type_.filter(argument, allow_downcast=None))
+    except (TypeError, ValueError):
+        return [argument] if n == 1 else None
+
+
+def _returned(type_: Type, arrays: Sequence[np.ndarray]) -> Any:
+    encoding = encoding_of(type_)
+    if encoding is not None and encoding.returned_as_tensors:
+        return arrays[0] if len(arrays) == 1 else list(arrays)
+    return Boundary((type_,)).decode(arrays)[0]

@@ -1,0 +1,296 @@
+"""Compare an exported model with PyTensor, and find the first node that diverges."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from pytensor.graph.basic import Apply, Variable
+
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+from pytensor_onnx.exporting.descriptions import weight_bytes
+from pytensor_onnx.exporting.evaluation import evaluate, evaluate_all
+from pytensor_onnx.exporting.rounding import RELATIVE_TOLERANCE, distances_from_double
+from pytensor_onnx.exporting.sampling import KINDS, SIZE_ATTEMPTS, Sample, sample
+from pytensor_onnx.running.session import Session
+from pytensor_onnx.user_code import user_line
+
+if TYPE_CHECKING:
+    from pytensor_onnx.exporting.program import ONNXProgram
+
+_LARGEST_CHECKED = 2**31 - 2**20
+_ILL_CONDITIONED_SAMPLES = 3
+_OWN_INPUTS = "give example_inputs to compare on inputs of your own"
+
+
+def verify_program(
+    program: ONNXProgram,
+    inputs: Sequence[Any] | None,
+    state: Mapping[str, np.ndarray] | None = None,
+) -> str:
+    """Verify a program and return one sentence on the verification.
+
+    Warns
+    -----
+    UserWarning
+        If outputs have no finite value on any inputs, and were not compared.
+
+    Raises
+    ------
+    VerificationError
+        If the model is refused or its results differ from PyTensor's.
+    """
+    _check_model(program)
+    comparison = _Comparison(program, state or {})
+    if inputs is None:
+        _compare_on_samples(comparison)
+    else:
+        given = Sample(program._check(inputs), [str(v.name) for v in program.inputs])
+        try:
+            comparison.compare(given)
+        except _ReferenceError as error:
+            raise VerificationError(
+                f"PyTensor itself fails on these inputs: {error}"
+            ) from error.__cause__
+    omitted = comparison.omitted()
+    if omitted:
+        warnings.warn(f"verification: {omitted}", UserWarning, stacklevel=5)
+    return comparison.verdict(omitted)
+
+
+class _ReferenceError(Exception):
+    """PyTensor cannot compute the graph on some inputs."""
+
+
+def _compare_on_samples(comparison: _Comparison) -> None:
+    """Compare on samples until every output is compared and one sample is well-conditioned."""
+    inputs = comparison.program.inputs
+    accepted: int | None = None
+    for kind in KINDS if inputs else KINDS[:1]:
+        sizes = range(SIZE_ATTEMPTS if kind == KINDS[0] else 2) if accepted is None else [accepted]
+        for size in sizes:
+            if comparison.can_compare(sample(inputs, size, kind)):
+                accepted = size
+                break
+        if comparison.is_complete:
+            return
+    # Outputs that are empty for small inputs.
+    for size in range(SIZE_ATTEMPTS) if inputs and accepted is not None else ():
+        if size != accepted and not comparison.is_complete:
+            comparison.can_compare(sample(inputs, size))
+
+
+def _check_model(program: ONNXProgram) -> None:
+    if weight_bytes(program.model) > _LARGEST_CHECKED:
+        return
+    try:
+        onnx.checker.check_model(program.proto, full_check=True)
+        _ = program.session
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise VerificationError(f"the ONNX checker refuses the model: {error}") from error
+    except PyTensorONNXError as error:
+        raise VerificationError(str(error)) from error
+
+
+class _Comparison:
+    """Results of a program and of PyTensor on several inputs."""
+
+    def __init__(self, program: ONNXProgram, state: Mapping[str, np.ndarray]) -> None:
+        self.program = program
+        self.reason = ""
+        self.states = [state.get(s.name, s.value) for s in program._states]
+        self.names = [str(v.name) for v in program.model.graph.outputs]
+        variables = program._reference.outputs
+        self.unseen = {i for i, v in enumerate(variables) if not _is_always_empty(v)}
+        self.equal: list[str] = []
+        self.uncertain: list[tuple[float, str]] = []
+        self.is_run = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every output was compared, and well-conditioned inputs were found or given up."""
+        settled = bool(self.equal) or len(self.uncertain) >= _ILL_CONDITIONED_SAMPLES
+        return self.is_run and not self.unseen and settled
+
+    def can_compare(self, sample: Sample) -> bool:
+        """Compare on one sample; return False if PyTensor cannot compute it."""
+        try:
+            self.compare(sample)
+        except _ReferenceError as error:
+            self.reason = self.reason or str(error).splitlines()[0]
+            return False
+        return True
+
+    def compare(self, sample: Sample) -> None:
+        """Compare on one sample.
+
+        Raises
+        ------
+        VerificationError
+            If the results of the program differ from PyTensor's.
+        _ReferenceError
+            If PyTensor fails on the sample.
+        """
+        program = self.program
+        arrays = [*sample.arrays, *self.states]
+        try:
+            expected = evaluate(program._reference, arrays)
+        except Exception as error:
+            raise _ReferenceError(str(error) or type(error).__name__) from error
+        self.is_run = True
+        feed = dict(zip((str(v.name) for v in program.model.graph.inputs), arrays, strict=True))
+        found = program.session.run(feed)
+        differences = {i: text for i, text in enumerate(map(disagreement, found, expected)) if text}
+        if differences:
+            self.uncertain.append(self._rounding_error(sample, feed, found, expected, differences))
+        seen = {i for i in self.unseen if _has_finite_value(expected[i])}
+        if not differences and (seen or not self.unseen):
+            self.equal.append(str(sample))
+        self.unseen -= seen
+
+    def _rounding_error(
+        self,
+        sample: Sample,
+        feed: Mapping[str, np.ndarray],
+        found: Sequence[np.ndarray],
+        expected: Sequence[np.ndarray],
+        differences: Mapping[int, str],
+    ) -> tuple[float, str]:
+        """Return the size and description of rounding errors, or raise for other errors."""
+        program = self.program
+        try:
+            distances = distances_from_double(
+                program._reference, list(feed.values()), found, expected, list(differences)
+            )
+        except Exception:  # the difference itself is the error to report
+            distances = {}
+        for i, difference in differences.items():
+            if i not in distances or not distances[i].is_rounding:
+                away = f" Compared with float64, {distances[i]}." if i in distances else ""
+                raise VerificationError(
+                    f"output {self.names[i]!r} differs from PyTensor: {difference}.{away}\n"
+                    f"{_first_divergence(program, feed)}\n"
+                    f"Compared on {sample}; {_OWN_INPUTS}."
+                )
+        listing = "; ".join(f"{self.names[i]}: {distances[i]}" for i in differences)
+        return (
+            max(distances[i].own for i in differences),
+            f"{sample}, which are ill-conditioned ({listing})",
+        )
+
+    def omitted(self) -> str:
+        """Describe the outputs that were not compared; empty if all were."""
+        if not self.is_run:
+            return f"not compared, as PyTensor fails on all sampled inputs ({self.reason})"
+        names = ", ".join(self.names[i] for i in sorted(self.unseen))
+        if names:
+            return f"not compared: {names}, without a finite value on any of the inputs"
+        if self.uncertain and not self.equal:
+            return "compared within rounding only, as the graph is ill-conditioned on all inputs"
+        return ""
+
+    def verdict(self, omitted: str) -> str:
+        """Return one sentence on the verification."""
+        parts = []
+        if self.equal:
+            parts.append(f"equal to PyTensor on {' and '.join(self.equal)}")
+        if self.uncertain:
+            near = "as near to float64 as rounding in PyTensor on"
+            parts.append(f"{near} {min(self.uncertain)[1]}")
+        if not parts:
+            return f"checked and loaded, but {omitted}; {_OWN_INPUTS}"
+        missing = f"; {omitted}; {_OWN_INPUTS}" if omitted else ""
+        return f"checked, loaded and {'; '.join(parts)}{missing}"
+
+
+def _is_always_empty(variable: Variable) -> bool:
+    return 0 in getattr(variable.type, "shape", ())
+
+
+def _has_finite_value(array: np.ndarray) -> bool:
+    return bool(array.size and (array.dtype.kind != "f" or np.isfinite(array).any()))
+
+
+def disagreement(found: np.ndarray, expected: np.ndarray) -> str:
+    """Describe how two arrays differ beyond rounding; empty if they agree.
+
+    Examples
+    --------
+    >>> disagreement(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    ''
+    >>> disagreement(np.array([1.0]), np.array([1.5]))
+    'largest difference 0.5 (found 1.0, expected 1.5 at [0])'
+    """
+    if found.dtype != expected.dtype:
+        return f"dtype {found.dtype} instead of {expected.dtype}"
+    if found.shape != expected.shape:
+        return f"shape {found.shape} instead of {expected.shape}"
+    if not found.size:
+        return ""
+    if found.dtype.kind != "f":
+        differs = found != expected
+        if not differs.any():
+            return ""
+    else:
+        with np.errstate(all="ignore"):
+            relative = RELATIVE_TOLERANCE[str(found.dtype)]
+            finite = np.abs(expected[np.isfinite(expected)])
+            scale = float(finite.max()) if finite.size else 0.0
+            close = np.isclose(
+                found, expected, rtol=relative, atol=relative * scale, equal_nan=True
+            )
+        if close.all():
+            return ""
+        differs = ~close
+    position = np.unravel_index(np.argmax(differs), found.shape)
+    a, b = found[position], expected[position]
+    with np.errstate(all="ignore"):
+        distances = np.abs(found.astype("f8") - expected.astype("f8"))[differs]
+        largest = np.max(distances, initial=0.0, where=~np.isnan(distances))
+    where = [int(i) for i in position]
+    return f"largest difference {largest:.3g} (found {a}, expected {b} at {where})"
+
+
+def _first_divergence(program: ONNXProgram, feed: Mapping[str, np.ndarray]) -> str:
+    """Return a sentence on the first node, in the order of computation, whose results differ."""
+    expected = evaluate_all(program._rewritten, list(feed.values()))
+    nodes = program._rewritten.toposort()
+    found = _intermediate_values(program, nodes, feed)
+    for node in nodes:
+        for variable in node.outputs:
+            value = program._values.get(variable)
+            if value is None or value.name not in found or variable not in expected:
+                continue
+            difference = disagreement(found[value.name], np.asarray(expected[variable]))
+            if difference:
+                line = user_line(variable)
+                made = f", made at {line}" if line else ""
+                return (
+                    f"The first node that diverges is {value.name!r}, which computes {node.op}"
+                    f"{made}: {difference}."
+                )
+    return (
+        "No single node diverges from PyTensor's own value of it: the rewrites before the "
+        "conversion changed the result."
+    )
+
+
+def _intermediate_values(
+    program: ONNXProgram, nodes: Sequence[Apply], feed: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Run the model with the value of every PyTensor variable as an output."""
+    model = ir.from_proto(program.proto)
+    known = {v.name: v for node in model.graph for v in node.outputs}
+    outputs = {v.name for v in model.graph.outputs}
+    wanted = [
+        program._values[v].name for node in nodes for v in node.outputs if v in program._values
+    ]
+    for name in dict.fromkeys(wanted):
+        if name in known and name not in outputs:
+            model.graph.outputs.append(known[name])
+    session = Session(model, options=program.session_options)
+    return dict(zip(session.output_names, session.run(feed), strict=True))

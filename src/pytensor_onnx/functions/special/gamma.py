@@ -1,0 +1,85 @@
+"""The gamma function."""
+
+import math
+
+import pytensor.tensor as pt
+from pytensor.scalar.math import Gamma
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import LOG_E_REST, constant, polynomial
+from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.gamma_coefficients import (
+    GAMMA_BOW_BOTTOM,
+    GAMMA_BOW_TOP,
+    GAMMA_EXCESS_BOTTOM,
+    GAMMA_EXCESS_TOP,
+)
+from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_pole
+
+
+@define(Gamma)
+@in_float64
+def gamma(x: TensorVariable) -> TensorVariable:
+    """Gamma function, NaN at negative integers; exact at integers up to 18.
+
+    Notes
+    -----
+    Stirling's formula with a fitted factor serves from one on. Below, ``gamma(x + 1) = x gamma(x)``
+    and the reflection ``gamma(x) gamma(-x) = -pi / (x sin(pi x))`` (DLMF 5.5.1 and 5.5.3).
+    """
+    one = constant(x, 1.0)
+    a = pt.abs(x)
+    below_one = a < one
+    power, factor, rest = _factors(pt.switch(below_one, a + one, a))
+    positive = power * (factor * rest)
+    positive = pt.switch(below_one, positive / x, positive)
+    integer = pt.round(positive)
+    exact = pt.eq(x, pt.round(x)) & (integer < constant(x, 1e15))
+    positive = pt.switch(exact, integer, positive)
+
+    sine = alternating_sine_pi(a)
+    far = -one / (sine * (a * rest)) / power / factor
+    near = -one / (sine * gamma_plus_one(a))
+    negative = pt.switch(is_pole(x), constant(x, math.nan), pt.switch(below_one, near, far))
+    return where_any(x < constant(x, 0.0), negative, positive)
+
+
+def gamma_plus_one(x: TensorVariable) -> TensorVariable:
+    """``gamma(x + 1)`` for ``0 <= x <= 1``."""
+    one = constant(x, 1.0)
+    bow = polynomial(x, GAMMA_BOW_TOP) / polynomial(x, GAMMA_BOW_BOTTOM)
+    return one + x * (x - one) * bow
+
+
+def gamma_from_one_to_twenty(y: TensorVariable) -> TensorVariable:
+    """``gamma(y)`` for ``1 <= y <= 20``."""
+    return pt.pow(y, y - constant(y, 0.5)) * _without_power(y)
+
+
+def _factors(y: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """``gamma(y)`` for ``y >= 1`` as three factors, of which the first ones overflow late."""
+    # At the bound the product overflows, and infinity would make NaN.
+    y = pt.minimum(y, constant(y, 200.0))
+    half, quarter, one = (constant(y, n) for n in (0.5, 0.25, 1.0))
+    large = y > constant(y, 140.0)
+    power = pt.pow(y, pt.switch(large, half * y - quarter, y - half))
+    return power, pt.switch(large, power, one), _without_power(y)
+
+
+def _without_power(y: TensorVariable) -> TensorVariable:
+    """``gamma(y) / y**(y - 1/2)`` for ``y >= 1``.
+
+    The powers are those of ONNX Runtime, more accurate than its exponentials; the rounding of the
+    base is corrected to first order.
+    """
+    correction = y * constant(y, LOG_E_REST[y.dtype] * math.sqrt(2 * math.pi))
+    return pt.pow(constant(y, math.e), -y) * scaled_gamma(y, correction)
+
+
+def scaled_gamma(y: TensorVariable, correction: TensorVariable | None = None) -> TensorVariable:
+    """``gamma(y) / (y**(y - 1/2) exp(-y))`` for ``y >= 1``, plus a small correction."""
+    s = constant(y, 1.0) / y
+    excess = s * (polynomial(s, GAMMA_EXCESS_TOP) / polynomial(s, GAMMA_EXCESS_BOTTOM))
+    excess = excess if correction is None else excess + correction
+    return constant(y, math.sqrt(2 * math.pi)) + excess

@@ -1,0 +1,128 @@
+"""The inverses of the regularized incomplete gamma functions."""
+
+import math
+
+import pytensor
+import pytensor.tensor as pt
+from pytensor.scalar.math import GammaIncCInv, GammaIncInv
+from pytensor.scan.utils import until
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.coefficients import Coefficients
+from pytensor_onnx.functions.special.evaluation import in_float64
+from pytensor_onnx.functions.special.gammainc import both
+from pytensor_onnx.functions.special.gammaln import gammaln_of_positive
+
+# Steps after which elements that have not converged are NaN.
+_STEPS = 40
+# Rational approximation of the normal quantile within 4.5e-4 (M. Abramowitz and I. Stegun,
+# Handbook of Mathematical Functions, 1964, 26.2.23).
+_QUANTILE_TOP: Coefficients = {"float64": (2.515517, 0.802853, 0.010328)}
+_QUANTILE_BOTTOM: Coefficients = {"float64": (1.0, 1.432788, 0.189269, 0.001308)}
+
+
+@define(GammaIncInv)
+@in_float64
+def gammaincinv(a: TensorVariable, p: TensorVariable) -> TensorVariable:
+    """Inverse of the regularized lower incomplete gamma function in its second argument."""
+    return _inverse(a, p, constant(p, 1.0) - p)
+
+
+@define(GammaIncCInv)
+@in_float64
+def gammainccinv(a: TensorVariable, q: TensorVariable) -> TensorVariable:
+    """Inverse of the regularized upper incomplete gamma function in its second argument."""
+    return _inverse(a, constant(q, 1.0) - q, q)
+
+
+def _inverse(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVariable:
+    """Solve ``P(a, x) = p`` where ``p <= q``, and else ``Q(a, x) = q``.
+
+    Notes
+    -----
+    The logarithms of both functions are concave functions of ``log(x)``, so that Newton's method
+    converges from one side; the second derivative, which follows from the first, makes it Halley's.
+    """
+    zero, one, half = (constant(p, n) for n in (0.0, 1.0, 0.5))
+    infinity, nan = constant(p, math.inf), constant(p, math.nan)
+    inside = (p > zero) & (q > zero) & (a > zero) & (a < infinity)
+    some = pt.switch(inside, a, one)
+    some_p, some_q = pt.switch(inside, p, half), pt.switch(inside, q, half)
+    value = _solve(some, some_p, some_q)
+    value = pt.switch(inside, value, nan)
+    value = pt.switch(pt.eq(p, zero), zero, pt.switch(pt.eq(q, zero), infinity, value))
+    outside = (p < zero) | (q < zero) | (a < zero) | pt.isnan(a + p)
+    return pt.switch(outside, nan, value)
+
+
+def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVariable:
+    one, two, half = (constant(p, n) for n in (1.0, 2.0, 0.5))
+    below = p <= q
+    goal = pt.minimum(p, q)
+    precision, most, back = (constant(p, n) for n in (1e-9, 1.5, -0.15))
+    # So small a solution is the first term of the series, and may underflow.
+    log_least = _log_least(a, p)
+    tiny = log_least < constant(p, -600.0)
+    a, goal = pt.switch(tiny, one, a), pt.switch(tiny, half, goal)
+
+    def step(
+        x: TensorVariable,
+        change: TensorVariable,
+        a: TensorVariable,
+        goal: TensorVariable,
+        below: TensorVariable,
+    ) -> tuple:
+        lower, upper, factor = both(a, x)
+        found = pt.switch(below, lower, upper)
+        slope = pt.switch(below, one, -one) * (a * factor / found)
+        distance = pt.log(found / goal)
+        newton = distance / slope
+        bend = a - x - slope
+        halley = newton / (one - half * newton * bend)
+        wild = ~(pt.abs(newton * bend) < one)
+        new = -pt.switch(wild, newton, halley)
+        # Far beyond the solution the functions underflow.
+        new = pt.clip(pt.switch(pt.isnan(new), back, new), -most, most)
+        # The next change is of the size of the cube of this one, and not worth its step.
+        done = pt.abs(change) <= precision
+        new = pt.switch(done, change, new)
+        x = pt.switch(done, x, x * pt.exp(new))
+        return (x, new), until(pt.all(pt.abs(new) <= precision))
+
+    guess = pt.switch(tiny, one, _guess(a, p, q, below))
+    start = [guess, pt.ones_like(p) * two]
+    xs, changes = pytensor.scan(
+        step,
+        outputs_info=start,
+        non_sequences=[a, goal, below],
+        n_steps=_STEPS,
+        return_updates=False,
+    )
+    value = pt.switch(pt.abs(changes[-1]) <= precision, xs[-1], constant(p, math.nan))
+    return pt.switch(tiny, pt.exp(log_least), value)
+
+
+def _guess(
+    a: TensorVariable, p: TensorVariable, q: TensorVariable, below: TensorVariable
+) -> TensorVariable:
+    """Guess from quantiles of the gamma distribution, and next to infinity from its tail."""
+    zero, one = constant(p, 0.0), constant(p, 1.0)
+    t = pt.sqrt(constant(p, -2.0) * pt.log(pt.minimum(p, q)))
+    s = t - polynomial(t, _QUANTILE_TOP) / polynomial(t, _QUANTILE_BOTTOM)
+    s = pt.switch(below, -s, s)
+    # The cube root is nearly normal (E. B. Wilson and M. M. Hilferty, PNAS 17 (1931) 684-688).
+    root = one - constant(p, 1 / 9) / a + s / (constant(p, 3.0) * pt.sqrt(a))
+    least = pt.exp(_log_least(a, p))
+    cubed = pt.switch(a < one, zero, a * root * root * root)
+    y = -(pt.log(q) + gammaln_of_positive(a))
+    tail = y + (a - one) * pt.log(pt.maximum(y, one))
+    tail = y + (a - one) * pt.log(pt.maximum(tail, one))
+    in_tail = ~below & (y > pt.switch(a < one, one, a + constant(p, 20.0)))
+    return pt.switch(in_tail, tail, pt.maximum(cubed, least))
+
+
+def _log_least(a: TensorVariable, p: TensorVariable) -> TensorVariable:
+    """Bound the logarithm of the solution from below, by the first term of the series."""
+    return (pt.log(p) + gammaln_of_positive(a) + pt.log(a)) / a

@@ -1,0 +1,250 @@
+"""Modified Bessel functions of any real order, without their exponential factors.
+
+Where ``w = sqrt(v**2 + x**2)`` is large, Debye's expansions in ``1 / w`` serve, which hold
+uniformly in the order ``v`` and the argument ``x``. Elsewhere power series and quadrature add
+positive terms.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.scalar.math import Ive, Kve
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.bessel_coefficients import (
+    LONG_SINE,
+    TEMME_DIFFERENCE,
+    TEMME_MEAN,
+)
+from pytensor_onnx.functions.special.coefficients import SINH
+from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.gamma import gamma_from_one_to_twenty
+from pytensor_onnx.functions.special.inverse_hyperbolic import arcsinh
+from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
+
+# From here on 17 terms of Debye's expansions are exact to 3e-16.
+_DEBYE = 25.0
+_TERMS = 17
+# The step and the nodes of a trapezoidal sum: it is exact to 4e-15 for 1 <= x and w <= 25.
+_STEP = 0.12
+_NODES = _STEP * np.arange(47)
+# (log((1+s)/(1-s)) / s - 2) / s^2 in s^2, to 2^-60 for |s| <= 0.3.
+_LOG_RATIO = {"float64": tuple(2 / (2 * k + 3) for k in range(16))}
+
+
+@define(Kve)
+@in_float64
+def kve(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """``exp(x)`` times the modified Bessel function of the second kind, in float64 for float32 too.
+
+    It is infinite at zero, NaN for negative ``x`` and, as in SciPy, at infinity.
+    """
+    zero = constant(x, 0.0)
+    value = pt.switch(x > zero, _scaled_k(pt.abs(v), x), constant(x, math.nan))
+    value = pt.switch(pt.isinf(x) | pt.isinf(v), constant(x, math.nan), value)
+    return pt.switch(pt.eq(x, zero), constant(x, math.inf), value)
+
+
+@define(Ive)
+@in_float64
+def ive(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """``exp(-|x|)`` times the modified Bessel function of the first kind, in float64 throughout.
+
+    Notes
+    -----
+    Arguments are reflected for integer orders, for which the function is even or odd, and NaN for
+    others. Orders are reflected by ``I(-v) = I(v) + 2/pi sin(pi v) K(v)`` (DLMF 10.27.2). NaN at
+    infinity and, for negative orders that are no integers, at zero, as in SciPy.
+    """
+    zero, nan = constant(x, 0.0), constant(x, math.nan)
+    order, a = pt.abs(v), pt.abs(x)
+    nearest = pt.round(order)
+    is_integer = pt.eq(order, nearest)
+    value = _scaled_i(order, a)
+
+    sine = constant(x, 2.0) * alternating_sine_pi(order)
+    reflected = value + sine * pt.exp(-(a + a)) * _scaled_k(order, a)
+    value = where_any((v < zero) & ~is_integer, reflected, value)
+
+    value = pt.switch((x < zero) & ~is_even(nearest), -value, value)
+    is_outside = ~is_integer & ((x < zero) | ((v < zero) & pt.eq(x, zero)))
+    return pt.switch(is_outside | pt.isinf(x) | pt.isinf(v) | pt.isnan(v), nan, value)
+
+
+def _hypotenuse(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    large, small = pt.maximum(v, x), pt.minimum(v, x)
+    ratio = small / large
+    return large * pt.sqrt(constant(x, 1.0) + ratio * ratio)
+
+
+def _scaled_k(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """``exp(x) K(v, x)`` for positive ``x`` and ``v >= 0``."""
+    w = _hypotenuse(v, x)
+    near = pt.minimum(v, constant(v, _DEBYE))
+    value = _k_by_trapezoids(near, pt.minimum(x, constant(x, _DEBYE)))
+    value = where_any(x < constant(x, 1.0), _k_by_series(near, x), value)
+    return where_any(w > constant(x, _DEBYE), _debye(v, x, w, -1.0), value)
+
+
+def _scaled_i(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """``exp(-x) I(v, x)`` for ``x >= 0`` and ``v >= 0``."""
+    w = _hypotenuse(v, x)
+    last = constant(x, _DEBYE)
+    value = _i_by_series(pt.minimum(v, last), pt.minimum(x, last))
+    return where_any(w > last, _debye(v, x, w, 1.0), value)
+
+
+def _debye_polynomials(count: int) -> list[list[float]]:
+    """Coefficients of ``u_k(p) / p**k`` in ``p**2``, by the recurrence of DLMF 10.41.9."""
+    terms = {0: Fraction(1)}
+    found = []
+    for k in range(count):
+        found.append([float(terms.get(k + 2 * j, 0)) for j in range(k + 1)])
+        following: dict[int, Fraction] = {}
+        for power, c in terms.items():
+            low = c * (Fraction(power, 2) + Fraction(1, 8 * (power + 1)))
+            high = c * (Fraction(power, 2) + Fraction(5, 8 * (power + 3)))
+            following[power + 1] = following.get(power + 1, Fraction(0)) + low
+            following[power + 3] = following.get(power + 3, Fraction(0)) - high
+        terms = following
+    return found
+
+
+def _debye(v: TensorVariable, x: TensorVariable, w: TensorVariable, sign: float) -> TensorVariable:
+    """Debye's expansion of ``I`` (sign 1) or ``K`` (-1), scaled (DLMF 10.41.3 and 10.41.4).
+
+    With ``p = v / w`` the terms ``u_k(p) / v**k`` are polynomials in ``p**2`` divided by ``w**k``.
+    The inverse hyperbolic sine of ``v / x`` in the exponent is ``log((1 + s) / (1 - s))`` for the
+    ``s`` that is to be subtracted from it.
+    """
+    ratio = v / w
+    t, reciprocal = ratio * ratio, constant(x, sign) / w
+    total = pt.zeros_like(x)
+    for coefficients in reversed(_debye_polynomials(_TERMS)):
+        total = total * reciprocal + polynomial(t, {"float64": tuple(coefficients)})
+    s = v / (w + x)
+    square = s * s
+    near = s + s * square * polynomial(square, _LOG_RATIO)
+    exponent = -v * pt.switch(s > constant(s, 0.3), arcsinh(v / x) - s, near)
+    factor = 2 * math.pi if sign > 0 else 2 / math.pi
+    growth = pt.exp(exponent if sign > 0 else -exponent)
+    return growth * (total / pt.sqrt(constant(x, factor) * w))
+
+
+def _k_by_trapezoids(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Integral of ``exp(-x (cosh(t) - 1)) cosh(v t)`` over positive ``t`` (DLMF 10.32.9).
+
+    The integrand falls double-exponentially, so that the trapezoidal rule converges exponentially
+    (L. N. Trefethen and J. A. C. Weideman, SIAM Review 56 (2014) 385-458).
+    """
+    weights = np.full(len(_NODES), _STEP / 2)
+    weights[0] /= 2
+
+    def add(
+        t: TensorVariable,
+        decay: TensorVariable,
+        weight: TensorVariable,
+        total: TensorVariable,
+        v: TensorVariable,
+        x: TensorVariable,
+    ) -> TensorVariable:
+        low, high = x * decay, v * t
+        return total + weight * (pt.exp(high - low) + pt.exp(-high - low))
+
+    sequences = [pt.constant(values) for values in (_NODES, 2 * np.sinh(_NODES / 2) ** 2, weights)]
+    return pytensor.scan(add, sequences, [pt.zeros_like(x)], [v, x], return_updates=False)[-1]
+
+
+def _k_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """N. M. Temme's series for ``x < 1`` (J. Comput. Phys. 19 (1975) 324-337), and recurrence.
+
+    The series gives the orders ``m`` and ``m + 1`` for ``|m| <= 1/2``; upward recurrence is stable.
+    """
+    one, two, half = (constant(x, value) for value in (1.0, 2.0, 0.5))
+    count = pt.round(v)
+    m = v - count
+    square = m * m
+    difference, mean = polynomial(square, TEMME_DIFFERENCE), polynomial(square, TEMME_MEAN)
+    log = constant(x, math.log(2)) - pt.log(x)
+    growth = pt.pow(two, m) * pt.pow(x, -m)
+    angle = m * log
+    angle_square = angle * angle
+    sinc = pt.switch(
+        pt.abs(angle) > one,
+        half * (growth - one / growth) / angle,
+        one + angle_square * polynomial(angle_square, SINH),
+    )
+    turn = constant(x, math.pi) * m
+    turn_square = turn * turn
+    inverse_sinc = one / (one + turn_square * polynomial(turn_square, LONG_SINE))
+    f = inverse_sinc * (difference * (half * (growth + one / growth)) + mean * sinc * log)
+    p = half * growth / (mean - m * difference)
+    q = half / growth / (mean + m * difference)
+    total, following, factor = f, p, one
+    z = x * x * constant(x, 0.25)
+    for k in range(1, 11):
+        number = constant(x, k)
+        f = (number * f + p + q) / (number * number - square)
+        factor = factor * z / number
+        p, q = p / (number - m), q / (number + m)
+        total = total + factor * f
+        following = following + factor * (p - number * f)
+
+    def step(
+        k: TensorVariable,
+        lower: TensorVariable,
+        upper: TensorVariable,
+        count: TensorVariable,
+        m: TensorVariable,
+        x: TensorVariable,
+    ) -> tuple[TensorVariable, TensorVariable]:
+        higher = (m + k) * (constant(x, 2.0) / x) * upper + lower
+        is_before = k <= count
+        return pt.switch(is_before, upper, lower), pt.switch(is_before, higher, upper)
+
+    orders, _ = pytensor.scan(
+        step,
+        [pt.constant(np.arange(1.0, _DEBYE + 1))],
+        [total, following * (two / x)],
+        [count, m, x],
+        return_updates=False,
+    )
+    return orders[-1] * pt.exp(x)
+
+
+def _i_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Power series (DLMF 10.25.2) of positive terms, for ``v`` and ``x`` up to 25."""
+    half = x * constant(x, 0.5)
+    z = half * half
+
+    def add(
+        k: TensorVariable,
+        total: TensorVariable,
+        term: TensorVariable,
+        v: TensorVariable,
+        z: TensorVariable,
+    ) -> tuple[TensorVariable, TensorVariable]:
+        term = term * (z / (k * (v + k)))
+        return total + term, term
+
+    start = pt.ones_like(x)
+    totals, _ = pytensor.scan(
+        add, [pt.constant(np.arange(1.0, 43.0))], [start, start], [v, z], return_updates=False
+    )
+    return totals[-1] * (pt.pow(half, v) * pt.exp(-x)) / _gamma_of_next(v)
+
+
+def _gamma_of_next(v: TensorVariable) -> TensorVariable:
+    """``gamma(v + 1)`` for ``0 <= v <= 25``."""
+    one = constant(v, 1.0)
+    is_large = v > constant(v, 19.0)
+    product = v
+    for k in range(1, 6):
+        product = product * (v - constant(v, k))
+    value = gamma_from_one_to_twenty(pt.switch(is_large, v - constant(v, 5.0), v + one))
+    return value * pt.switch(is_large, product, one)

@@ -1,0 +1,77 @@
+"""The derivatives of the digamma function of any order."""
+
+import math
+
+import pytensor.tensor as pt
+from pytensor.scalar.math import PolyGamma
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.gamma import gamma
+from pytensor_onnx.functions.special.psi import psi
+
+_TERMS = 10
+# Bernoulli numbers of even index over factorials, B(2j) / (2j)!, from j = 1 on (DLMF 24.2.1).
+_BERNOULLI = (
+    1 / 12,
+    -1 / 720,
+    1 / 30240,
+    -1 / 1209600,
+    1 / 47900160,
+    -691 / 1307674368000,
+    1 / 74724249600,
+    -3617 / 10670622842880000,
+    43867 / 5109094217170944000,
+)
+
+
+@define(PolyGamma)
+@in_float64
+def polygamma(n: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Differentiate `psi` ``n`` times; NaN where ``n`` is negative.
+
+    Notes
+    -----
+    ``(-1)**(n+1) n!`` times the sum of ``(x + k)**-(n+1)`` over all ``k >= 0`` (DLMF 5.15.1). Below
+    0 the negative ones of the ``x + k`` are summed apart.
+    """
+    zero, one = constant(x, 0.0), constant(x, 1.0)
+    s = n + one
+    half = s * constant(x, 0.5)
+    sign = pt.switch(pt.eq(half, pt.floor(half)), one, -one)
+    above, below = x - pt.floor(x), pt.ceil(x) - x
+    at_pole = pt.eq(x, pt.floor(x))
+    beyond = _zeta(s, above) + sign * (_zeta(s, below) - _zeta(s, one - x))
+    beyond = pt.switch(at_pole, constant(x, math.inf), beyond)
+    # The sign of a zero counts as little as it does in SciPy.
+    zeta = where_any(x < zero, beyond, _zeta(s, pt.abs(x)))
+    value = sign * gamma(s) * zeta
+    value = pt.switch(n < zero, constant(x, math.nan), value)
+    return where_any(pt.eq(n, zero), psi(x), value)
+
+
+def _zeta(s: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Sum ``(x + k)**-s`` over all ``k >= 0``, for ``s >= 2`` and ``x >= 0``.
+
+    The first ten terms, and the Euler-Maclaurin formula for the others (DLMF 25.11.28).
+    """
+    one = constant(x, 1.0)
+    total = pt.pow(x, -s)
+    for k in range(1, _TERMS):
+        total = total + pt.pow(x + constant(x, k), -s)
+    w = x + constant(x, _TERMS)
+    last = pt.pow(w, -s)
+    reciprocal = one / w
+    square = reciprocal * reciprocal
+    factor = s * reciprocal
+    rest = constant(x, 0.5)
+    for j, bernoulli in enumerate(_BERNOULLI, start=1):
+        rest = rest + factor * constant(x, bernoulli)
+        if j < len(_BERNOULLI):
+            rising = (s + constant(x, 2 * j - 1)) * (s + constant(x, 2 * j))
+            factor = factor * (rising * square)
+    # At infinity the integral is a product of zero and infinity.
+    integral = pt.switch(pt.isinf(w), constant(x, 0.0), last * w / (s - one))
+    return total + (integral + last * rest)

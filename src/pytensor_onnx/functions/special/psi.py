@@ -1,0 +1,108 @@
+"""The digamma and trigamma functions."""
+
+import math
+
+import pytensor.tensor as pt
+from pytensor.scalar.math import Psi, TriGamma
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial, simple_and_rest
+from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.gamma_coefficients import (
+    COTANGENT_PI_BOTTOM,
+    COTANGENT_PI_TOP,
+    NEGATIVE_PSI_BOTTOM,
+    NEGATIVE_PSI_TOP,
+    PSI_BOTTOM,
+    PSI_SIMPLE,
+    PSI_TAIL,
+    PSI_TOP,
+    TRIGAMMA_BOTTOM,
+    TRIGAMMA_TAIL,
+    TRIGAMMA_TOP,
+)
+from pytensor_onnx.functions.special.reflection import from_nearest_integer, is_pole, sine_pi
+
+# The roots of psi next to zero, rounded, and what the rounding leaves out.
+_ROOT = (1.4616321449683622, 9.549995429965697e-17)
+_NEGATIVE_ROOT = (-0.5040830082644554, -8.15428206243813e-18)
+
+
+@define(Psi)
+@in_float64
+def psi(x: TensorVariable) -> TensorVariable:
+    """Differentiate the logarithm of the gamma function; NaN at negative integers.
+
+    Notes
+    -----
+    A fitted function times the distance from a root serves up to 8, after a step by 1 below 0.75,
+    the asymptotic series (DLMF 5.11.2) beyond, and below 0 the reflection
+    ``psi(x) = psi(-x) - 1/x - pi / tan(pi x)`` (DLMF 5.5.2 and 5.5.4), but for another fitted
+    function times the distance next to the root -0.504.
+    """
+    zero, one = constant(x, 0.0), constant(x, 1.0)
+    y = pt.abs(x)
+    positive = _psi_of_positive(y)
+    r = from_nearest_integer(y)
+    square = r * r
+    ratio = polynomial(square, COTANGENT_PI_TOP) / polynomial(square, COTANGENT_PI_BOTTOM)
+    # The parts of order 1/x next to zero cancel first, before their sum could overflow.
+    reflected = (positive + one / y) + (one / r - r * ratio)
+    reflected = pt.switch(is_pole(x), constant(x, math.nan), reflected)
+
+    rest = polynomial(x, NEGATIVE_PSI_TOP) / polynomial(x, NEGATIVE_PSI_BOTTOM)
+    distance = _distance(x, _NEGATIVE_ROOT)
+    between = distance * (rest - constant(x, 2.0)) / (x + one) / x
+    negative = pt.switch(pt.abs(distance) < constant(x, 0.25), between, reflected)
+    # Of a zero the sign counts, which its absolute value has lost.
+    negative = pt.switch(pt.eq(x, zero), -one / x, negative)
+    return where_any(x <= zero, negative, positive)
+
+
+def _psi_of_positive(x: TensorVariable) -> TensorVariable:
+    one, eight = constant(x, 1.0), constant(x, 8.0)
+    small = x < constant(x, 0.75)
+    y = pt.switch(small, x + one, x)
+    near = _distance(y, _ROOT) * simple_and_rest(y, PSI_SIMPLE, PSI_TOP, PSI_BOTTOM)
+    reciprocal = one / x
+    near = pt.switch(small, near - reciprocal, near)
+    square = reciprocal * reciprocal
+    less = constant(x, 0.5) * reciprocal + square * polynomial(square, PSI_TAIL)
+    return pt.switch(x > eight, pt.log(x) - less, near)
+
+
+def _distance(x: TensorVariable, root: tuple[float, float]) -> TensorVariable:
+    """Subtract a root that is given in two parts."""
+    high, low = root
+    return (x - constant(x, high)) - constant(x, low)
+
+
+@define(TriGamma)
+@in_float64
+def trigamma(x: TensorVariable) -> TensorVariable:
+    """Differentiate `psi`; infinite at the poles.
+
+    Notes
+    -----
+    ``(x + 1/2) / x**2`` and a fitted function serve to 8, the asymptotic series (DLMF 5.15.8)
+    beyond, and the reflection ``trigamma(x) = (pi / sin(pi x))**2 - trigamma(1 - x)`` (DLMF
+    5.15.6) below 0.
+    """
+    one = constant(x, 1.0)
+    negative = x < constant(x, 0.0)
+    value = _trigamma_of_positive(pt.switch(negative, one - x, x))
+    cosecant = one / sine_pi(from_nearest_integer(x))
+    reflected = cosecant * cosecant - value
+    reflected = pt.switch(pt.isinf(x), constant(x, math.inf), reflected)
+    return where_any(negative, reflected, value)
+
+
+def _trigamma_of_positive(x: TensorVariable) -> TensorVariable:
+    one, eight = constant(x, 1.0), constant(x, 8.0)
+    rest = polynomial(x, TRIGAMMA_TOP) / polynomial(x, TRIGAMMA_BOTTOM)
+    near = (x + (constant(x, 0.5) + rest)) / x / x
+    reciprocal = one / x
+    square = reciprocal * reciprocal
+    rest = constant(x, 0.5) * square + square * reciprocal * polynomial(square, TRIGAMMA_TAIL)
+    return pt.switch(x > eight, reciprocal + rest, near)

@@ -1,0 +1,1 @@
+"""Graphs of ONNX as they are built: operators, dtypes, dimensions, names."""

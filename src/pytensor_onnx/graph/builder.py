@@ -1,0 +1,104 @@
+"""A typed builder over onnx_ir's Tape: operators, constants, subgraphs, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from inspect import getdoc
+from typing import Any
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.dims import Dims
+from pytensor_onnx.graph.emitter import Operand
+from pytensor_onnx.graph.functions import FUNCTION_DOMAIN, define
+from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder, parameter_names
+
+__all__ = ["FUNCTION_DOMAIN", "Body", "Builder", "ModelScope", "Operand"]
+
+
+class Builder(SubgraphBuilder):
+    """Emits the nodes of one graph, subgraph or function body.
+
+    Every standard operator is a method: ``onnx.Gather(x, index, axis=0)``. Python numbers become
+    constants in the dtype of the operand they meet. The values returned know their dtype and, where
+    it can be told, their shape. Operators of several outputs take ``outputs=``.
+
+    Examples
+    --------
+    >>> import onnx_ir as ir
+    >>> onnx = Builder(ModelScope(opset_version=21))
+    >>> x = ir.val("x", dtype=ir.DataType.DOUBLE, shape=("n", 3))
+    >>> y = onnx.Mul(onnx.Add(x, 1), 0.5)
+    >>> y.dtype, onnx.Less(y, x).dtype
+    (DOUBLE, BOOL)
+    >>> [node.op_type for node in onnx.nodes]
+    ['Add', 'Mul', 'Less']
+    """
+
+    def call(
+        self,
+        name: str,
+        body: Body,
+        *operands: ir.Value,
+        variant: str | None = None,
+        key: Hashable = None,
+        shapes: Sequence[Dims] | None = None,
+        source: Callable | None = None,
+        parameters: Sequence[str | None] = (),
+    ) -> Any:
+        """Call a model-local function, which is defined on its first use.
+
+        Parameters
+        ----------
+        name
+            Name of the function in the domain ``pytensor``.
+        body
+            Receives a builder and one value for each operand, with its dtype but no shape, and
+            returns the result or the list of results.
+        operands
+            Arguments.
+        variant
+            Tells apart definitions of the same name, and is part of it; by default the dtypes of
+            the operands. (ONNX has overloads for this, but runtimes do not find an overloaded
+            function that another function calls.)
+        key
+            Identity of the definition, its full name unless given. Other ``shapes`` make another
+            definition.
+        shapes
+            Dimensions of the operands that the definition may rely on; without them it must serve
+            every rank.
+        source
+            Python function whose docstring documents the model-local function, and whose
+            parameters name its parameters; the body unless given.
+        parameters
+            Other names for the parameters.
+
+        Returns
+        -------
+        onnx_ir.Value or list of onnx_ir.Value
+            What the body returned, for these operands.
+        """
+        if variant is None:
+            variant = "_".join(dict.fromkeys(_dtype_name(x) for x in operands))
+        name = f"{name}_{variant}" if variant else name
+        key = key or name, None if shapes is None else tuple(map(tuple, shapes))
+        local = self.scope.functions.get(key)
+        if local is None:
+            names = parameters or parameter_names(source or body, len(operands))
+            inner = Builder(self.scope, in_function=True, shaped=shapes is not None)
+            local = define(inner, name, body, operands, shapes, names)
+            local.function.doc_string = _summary(source or body)
+            self.scope.functions[key] = local
+        values = [ir.Value(type=out.type) for out in local.function.outputs]
+        self._emit(local.function.name, operands, values, domain=FUNCTION_DOMAIN)
+        return values if local.returns_list else values[0]
+
+
+def _summary(function: Callable) -> str | None:
+    """Return the first line of a docstring."""
+    return (getdoc(function) or "").partition("\n")[0] or None
+
+
+def _dtype_name(value: ir.Value) -> str:
+    return "" if value.dtype is None else str(value.dtype.numpy())

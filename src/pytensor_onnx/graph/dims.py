@@ -1,0 +1,278 @@
+"""Dimensions of values: sizes, names, and sizes computed from named dimensions.
+
+A dimension is an int, a name whose size is known at run time, or None. Equal dimensions have equal
+sizes. A `ComputedSize` is a sum of products of other dimensions, or the length of a slice along
+one. It is the text that stands for it in a file, but no text is read as a computed size: a name
+such as ``"k+1"`` is a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.computed_sizes import ComputedSize, Polynomial, SliceLength, atom_text
+
+Dim = int | str | None
+Dims = tuple[Dim, ...]
+_Terms = Mapping[tuple[str, ...], int]
+
+_MOST_FACTORS = 16
+_OPEN = 2**62
+
+
+def dims_of(value: ir.Value | None) -> Dims | None:
+    """Return the dimensions of a value, None for an unknown rank."""
+    if value is None or value.shape is None:
+        return None
+    return tuple(d.value if isinstance(d, ir.SymbolicDim) else d for d in value.shape.dims)
+
+
+def broadcast(first: Dims, second: Dims) -> Dims:
+    """Return the dimensions of two broadcast operands.
+
+    Examples
+    --------
+    >>> broadcast(("n", 1), (3,))
+    ('n', 3)
+    """
+    rank = max(len(first), len(second))
+    padded = [(1,) * (rank - len(dims)) + tuple(dims) for dims in (first, second)]
+    return tuple(_broadcast_dim(a, b) for a, b in zip(*padded, strict=True))
+
+
+def _broadcast_dim(a: Dim, b: Dim) -> Dim:
+    if b in (a, 1):
+        return a
+    if a == 1:
+        return b
+    if isinstance(a, int) and a != 1:
+        return a
+    if isinstance(b, int) and b != 1:
+        return b
+    return None
+
+
+def sum_dim(dims: Sequence[Dim]) -> Dim:
+    """Return the sum of dimensions, None if one is unknown or the sum may be negative.
+
+    Examples
+    --------
+    >>> sum_dim([2, 3]), sum_dim(["n", "n"]), sum_dim([sum_dim(["n", 1]), "m", 2])
+    (5, 2*n, m+n+3)
+    >>> sum_dim([sum_dim(["n", 1]), -1]), sum_dim(["n", -1])
+    ('n', None)
+    """
+    total: _Terms = {}
+    for dim in dims:
+        if dim is None or len(total) > _MOST_FACTORS:
+            return None
+        total = _plus(total, _terms(dim))
+    return _dim(total)
+
+
+def product_dim(dims: Sequence[Dim]) -> Dim:
+    """Return the product of dimensions, None if one of them is unknown.
+
+    Examples
+    --------
+    >>> product_dim([2, 3]), product_dim(["n", 2, "m"]), product_dim(["n", 0]), product_dim([])
+    (6, 2*m*n, 0, 1)
+    >>> product_dim([sum_dim(["n", 1]), 2])
+    2*n+2
+    """
+    product: _Terms = {(): 1}
+    for dim in dims:
+        if dim is None or len(product) > _MOST_FACTORS:
+            return None
+        product = _times(product, _terms(dim))
+    return _dim(product)
+
+
+def quotient_dim(whole: Sequence[Dim], parts: Sequence[Dim]) -> Dim:
+    """Return the quotient of two products of dimensions, None if it is no dimension.
+
+    Examples
+    --------
+    >>> quotient_dim(["n", 2, 6], ["n", 4]), quotient_dim(["n", 2], [3]), quotient_dim([0], [0])
+    (3, None, None)
+    >>> quotient_dim([product_dim([sum_dim(["n", 1]), 2])], [2])
+    n+1
+    """
+    product, divisor = product_dim(whole), product_dim(parts)
+    if product is None or divisor is None or divisor == 0:
+        return None
+    rest, by, quotient = _terms(product), _terms(divisor), dict[tuple[str, ...], int]()
+    first = min(by, key=_order)
+    while rest:
+        names = min(rest, key=_order)
+        left, remainder = _without(names, first), rest[names] % by[first]
+        if left is None or remainder or rest[names] < 0:
+            return None
+        quotient[left] = rest[names] // by[first]
+        rest = _plus(rest, _times({left: -quotient[left]}, by))
+    return _dim(quotient)
+
+
+def slice_dim(dim: Dim, start: int, stop: int, step: int) -> Dim:
+    """Return the length of a slice with the bounds of the operator Slice, None if unknown.
+
+    Examples
+    --------
+    >>> slice_dim("n", 0, -1, 1), slice_dim("n", 1, 2**63 - 1, 2), slice_dim("n", 0, -7, -3)
+    (n[:-1], n[1::2], n[0:-7:-3])
+    >>> slice_dim(3, 1, 2**63 - 1, 1), slice_dim(sum_dim(["n", 1]), 1, 2**63 - 1, 1)
+    (2, 'n')
+    """
+    forward = step > 0
+    from_end = start == 0 or start <= -_OPEN if forward else start == -1 or start >= _OPEN
+    to_end = stop >= _OPEN if forward else stop <= -_OPEN
+    return _slice(dim, None if from_end else start, None if to_end else stop, step)
+
+
+def _slice(dim: Dim, start: int | None, stop: int | None, step: int) -> Dim:
+    if isinstance(dim, int):
+        # A start before the first element is the first one, also on the way to the front.
+        first = None if start is None else max(start, -dim)
+        return len(range(dim)[first:stop:step])
+    if dim is None or any(bound is not None and abs(bound) >= _OPEN for bound in (start, stop)):
+        return None
+    if (start, stop, step) == (None, None, -1):
+        return dim
+    if step == 1 and (length := _known_length(dim, start or 0, stop)) is not None:
+        return length
+    return SliceLength(dim, start, stop, step) if _n_factors(dim) < _MOST_FACTORS else None
+
+
+def _known_length(dim: str, start: int, stop: int | None) -> Dim:
+    """Return the length of a slice whose bounds are known to lie inside, None for others."""
+    least = _terms(dim).get((), 0)
+    if not 0 <= start <= least:
+        return None
+    if stop is None or stop < 0:
+        less = start - (stop or 0)
+        return sum_dim([dim, -less]) if less <= least else None
+    return max(stop - start, 0) if stop <= least else None
+
+
+def is_positive(dim: Dim) -> bool:
+    """Return whether a dimension is known not to be empty.
+
+    Examples
+    --------
+    >>> is_positive(2), is_positive(sum_dim(["n", 1])), is_positive("n+1"), is_positive(0)
+    (True, True, False, False)
+    """
+    return dim is not None and _terms(dim).get((), 0) > 0
+
+
+def is_empty_with(dim: Dim, others: Sequence[Dim]) -> bool:
+    """Return whether one of some dimensions is known to be empty if this one is.
+
+    Examples
+    --------
+    >>> total = sum_dim(["m", "n"])
+    >>> is_empty_with("n", ["m", "n"]), is_empty_with(total, ["n", 3]), is_empty_with("n", [total])
+    (True, True, False)
+    """
+    if not isinstance(dim, str):
+        return False
+    empty = _terms(dim)
+    return any(all(map(partial(_has_factor_in, empty), _terms(o))) for o in others if o is not None)
+
+
+def _has_factor_in(products: _Terms, names: tuple[str, ...]) -> bool:
+    return any(_without(names, factors) is not None for factors in products)
+
+
+def parts_of(dim: Dim) -> Iterator[str]:
+    """Yield the dimensions from which a dimension is computed, recursively.
+
+    Examples
+    --------
+    >>> list(parts_of(sum_dim(["n", slice_dim("m", 1, 9, 2)])))
+    [m[1:9:2], 'm', 'n']
+    """
+    direct: Sequence[str] = ()
+    if isinstance(dim, Polynomial):
+        direct = [name for names, _ in dim.terms for name in names]
+    elif isinstance(dim, SliceLength):
+        direct = [dim.whole]
+    for part in direct:
+        yield part
+        yield from parts_of(part)
+
+
+def replace_parts(size: ComputedSize, replacement: Callable[[str], Dim]) -> Dim:
+    """Return a size computed from other dimensions, None if it becomes too long.
+
+    Examples
+    --------
+    >>> replace_parts(sum_dim(["n", 1]), {"n": 3}.get), replace_parts(sum_dim(["n", 1]), str.upper)
+    (4, N+1)
+    """
+    if isinstance(size, SliceLength):
+        return _slice(replacement(size.whole), *size.bounds)
+    assert isinstance(size, Polynomial)
+    return sum_dim([product_dim([n, *map(replacement, names)]) for names, n in size.terms])
+
+
+def _terms(dim: int | str) -> _Terms:
+    if isinstance(dim, int):
+        return {(): dim} if dim else {}
+    return dict(dim.terms) if isinstance(dim, Polynomial) else {(dim,): 1}
+
+
+def _dim(terms: _Terms) -> Dim:
+    """Return the simplest form of a sum of products, None if it may be negative or is long."""
+    if not any(terms):
+        return terms.get((), 0)
+    if any(n < 0 for n in terms.values()):
+        return None
+    if sum(_n_factors(name) for names in terms for name in names) > _MOST_FACTORS:
+        return None
+    [(names, n), *others] = sorted(terms.items(), key=lambda term: _order(term[0]))
+    if not others and n == 1 and len(names) == 1:
+        return names[0]
+    return Polynomial((names, n), *others)
+
+
+def _n_factors(dim: str) -> int:
+    """Return the length of a dimension in names and slices."""
+    return 1 + sum(1 for _ in parts_of(dim))
+
+
+def _plus(first: _Terms, second: _Terms) -> _Terms:
+    total = dict(first)
+    for names, n in second.items():
+        total[names] = total.get(names, 0) + n
+    return {names: n for names, n in total.items() if n}
+
+
+def _times(first: _Terms, second: _Terms) -> _Terms:
+    product: _Terms = {}
+    for names, n in first.items():
+        shifted = {_sorted(names + more): n * m for more, m in second.items()}
+        product = _plus(product, shifted)
+    return product
+
+
+def _without(names: tuple[str, ...], factors: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the remaining factors of a product, None if it lacks one of these."""
+    rest = list(names)
+    for factor in factors:
+        if factor not in rest:
+            return None
+        rest.remove(factor)
+    return tuple(rest)
+
+
+def _sorted(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(names, key=atom_text))
+
+
+def _order(names: tuple[str, ...]) -> tuple[int, list[str]]:
+    """Order products by the number of factors; multiplying two products keeps their order."""
+    return -len(names), [atom_text(name) for name in names]

@@ -1,0 +1,226 @@
+"""Emit operators and constants, with inferred types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.tape import Tape
+
+from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.graph.inference import (
+    bind_dtypes,
+    dtype_of,
+    output_dims,
+    output_dtypes,
+    signature,
+)
+from pytensor_onnx.graph.known import known_choice, known_result
+from pytensor_onnx.graph.scope import ModelScope, content_key
+
+Operand = ir.Value | np.ndarray | np.generic | int | float | bool | Sequence[int] | None
+
+
+class Emitter:
+    """Emits the nodes of one graph: operators and constants."""
+
+    def __init__(
+        self,
+        scope: ModelScope,
+        parent: Emitter | None = None,
+        *,
+        in_function: bool = False,
+        shaped: bool = True,
+    ) -> None:
+        self.scope = scope
+        self.in_function: bool = in_function or (parent is not None and parent.in_function)
+        self.shaped: bool = shaped and (parent is None or parent.shaped)
+        self.in_branch = parent is not None
+        self.provenance: dict[str, str] = {}
+        self.peek: Callable[[Any], Any] = {}.get
+        self._tape = Tape()
+        self._parent = parent
+        self._sizes_read: dict[Hashable, ir.Value] = {}
+        self._constants_owner: Emitter = parent._constants_owner if parent is not None else self
+        self._local_constants: dict[Hashable, ir.Value] = {}
+
+    @property
+    def nodes(self) -> Sequence[ir.Node]:
+        """The nodes emitted so far, in order."""
+        constants = [v.producer() for v in self._local_constants.values()]
+        return [*(node for node in constants if node is not None), *self._tape.nodes]
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if not op_type[0].isupper():
+            raise AttributeError(op_type)
+        return partial(self.op, op_type)
+
+    def op(self, op_type: str, *operands: Operand, outputs: int = 1, **attributes: Any) -> Any:
+        """Emit a standard operator.
+
+        Parameters
+        ----------
+        op_type
+            Name of the operator.
+        operands
+            Values, or numbers and arrays to make constants of; None where an input is left out.
+        outputs
+            Number of outputs; with more than one a list is returned.
+        attributes
+            Attributes of the operator.
+
+        Raises
+        ------
+        TypeError
+            If the dtype of a Python number cannot be told from the other operands, or a float meets
+            integers.
+        """
+        types = signature(op_type, self.scope.opset_version)
+        bound = bind_dtypes(types, operands)
+        inputs = [
+            value
+            if value is None or isinstance(value, ir.Value)
+            else self._operand(op_type, value, bound.get(t) or t)
+            for value, t in zip(operands, map(types.input_type, range(len(operands))), strict=True)
+        ]
+        if not bound:
+            bound = bind_dtypes(types, inputs)
+        attributes = {name: _attribute(value) for name, value in attributes.items()}
+        known = known_result(op_type, inputs, attributes)
+        if known is not None:
+            return self.constant(known)
+        choice = known_choice(op_type, inputs)
+        if choice is not None:
+            return choice
+        dtypes = output_dtypes(op_type, types, bound, attributes)
+        dtypes += [dtypes[-1] if dtypes else None] * (outputs - len(dtypes))
+        values = [ir.Value(type=_tensor_type(dtype)) for dtype in dtypes[:outputs]]
+        if self.shaped:
+            dims = output_dims(op_type, inputs, attributes)
+            if dims is not None:
+                values[0].shape = ir.Shape(dims)
+        self._emit(op_type, inputs, values, attributes)
+        return values[0] if outputs == 1 else values
+
+    def _operand(self, op_type: str, value: Any, dtype: str | ir.DataType) -> ir.Value:
+        if isinstance(value, np.ndarray | np.generic):
+            return self.constant(value)
+        if isinstance(dtype, str):
+            if op_type in ("Gather", "GatherND", "GatherElements", "Slice", "CumSum"):
+                dtype = ir.DataType.INT64
+            else:
+                raise TypeError(
+                    f"{op_type}: no operand tells the dtype of the constant {value!r}; "
+                    "pass a NumPy value"
+                )
+        if isinstance(value, float) and not dtype.is_floating_point():
+            raise TypeError(f"{op_type}: the constant {value!r} meets operands of {dtype.numpy()}")
+        return self.constant(np.asarray(value, dtype=dtype.numpy()))
+
+    def _emit(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        outputs: Sequence[ir.Value],
+        attributes: Mapping[str, Any] | None = None,
+        domain: str = "",
+    ) -> None:
+        self._tape.op_multi_out(
+            op_type,
+            inputs,
+            attributes,
+            outputs=outputs,
+            domain=domain,
+            metadata_props=dict(self.provenance),
+        )
+
+    def constant(self, value: Any, name: str | None = None) -> ir.Value:
+        """Return a constant; equal constants (dtype, shape and bits) are stored once.
+
+        Parameters
+        ----------
+        value
+            NumPy array or scalar; its dtype is kept.
+        name
+            Name wanted for it.
+        """
+        array = np.asarray(value)
+        content = content_key(array)
+        key = (array.shape, content)
+        if self.in_function:
+            return self._constants_owner._local_constant(key, array)
+        known = self.scope.initializers.get(key)
+        if known is None:
+            name = name or self.scope.name_of_constant(content) or _constant_name(array)
+            name = self.scope.names.unique(name)
+            tensor = ir.tensor(np.ascontiguousarray(array).reshape(array.shape), name=name)
+            known = ir.Value(
+                name=name,
+                shape=ir.Shape(array.shape),
+                type=ir.TensorType(tensor.dtype),
+                const_value=tensor,
+            )
+            self.scope.initializers[key] = known
+        return known
+
+    def _local_constant(self, key: Hashable, array: np.ndarray) -> ir.Value:
+        if key not in self._local_constants:
+            tensor = ir.tensor(np.array(array))
+            value = ir.Value(
+                type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor
+            )
+            ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)], outputs=[value])
+            self._local_constants[key] = value
+        return self._local_constants[key]
+
+    def number_like(self, value: ir.Value, number: float) -> ir.Value:
+        """Return a 0-d constant in the dtype of a value."""
+        return self.constant(np.asarray(number, dtype=dtype_of(value).numpy()))
+
+    def ints(self, values: Sequence[int]) -> ir.Value:
+        """Return a 1-d int64 constant: axes, shapes, indices."""
+        return self.constant(np.array(values, dtype="int64").reshape(len(values)))
+
+    def cast(self, value: ir.Value, dtype: ir.DataType | str | np.dtype) -> ir.Value:
+        """Cast a value to a dtype; return the value if it has the dtype.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.graph.builder import Builder, ModelScope
+        >>> onnx = Builder(ModelScope(21))
+        >>> x = onnx.constant(np.float32(1.5))
+        >>> onnx.cast(x, "float32") is x, onnx.cast(x, "float64").dtype
+        (True, DOUBLE)
+        """
+        target = (
+            dtype if isinstance(dtype, ir.DataType) else ir.DataType.from_numpy(np.dtype(dtype))
+        )
+        if value.dtype == target:
+            return value
+        if value.const_value is not None and value.const_value.size <= 1:
+            return self.constant(value.const_value.numpy().astype(target.numpy()))
+        return self.Cast(value, to=int(target))
+
+    def unsupported(self, reason: str, hint: str = "") -> UnsupportedCase:
+        """Return the exception to raise for a case that cannot be converted."""
+        return UnsupportedCase(reason, hint)
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return ir.tensor(value)
+    return value
+
+
+def _tensor_type(dtype: ir.DataType | None) -> ir.TensorType | None:
+    return None if dtype is None else ir.TensorType(dtype)
+
+
+def _constant_name(array: np.ndarray) -> str:
+    if array.ndim == 0:
+        text = str(array.item())
+        return f"c_{text}".replace("-", "minus_").replace("+", "")
+    return "c"

@@ -1,0 +1,75 @@
+"""Build model-local functions from Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.dims import Dims
+from pytensor_onnx.graph.scope import (
+    LocalFunction,
+    Names,
+    live_nodes,
+    name_values,
+    rename_in_subgraphs,
+    snake_case,
+)
+from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder
+
+FUNCTION_DOMAIN = "pytensor"
+
+
+def define(
+    inner: SubgraphBuilder,
+    name: str,
+    body: Body,
+    operands: Sequence[ir.Value],
+    shapes: Sequence[Dims] | None,
+    parameters: Sequence[str | None],
+) -> LocalFunction:
+    """Return the model-local function of a body.
+
+    Parameters
+    ----------
+    inner
+        Builder of the function, without nodes.
+    name
+        Name wanted for the function.
+    body
+        Receives the builder and one value for each operand.
+    operands
+        Values of the dtypes that the function takes.
+    shapes
+        Dimensions of the operands that the body may rely on.
+    parameters
+        Names of the operands, None for those without one.
+    """
+    names = Names()
+    inputs = [
+        ir.Value(name=names.unique(wanted or ("x" if len(operands) == 1 else f"x{i}")), type=x.type)
+        for i, (wanted, x) in enumerate(zip(parameters, operands, strict=True))
+    ]
+    for value, dims in zip(inputs, shapes or (), strict=False):
+        value.shape = ir.Shape(dims)
+    returned = body(inner, *inputs)
+    returns_list = not isinstance(returned, ir.Value)
+    results = inner.own_results([returned] if isinstance(returned, ir.Value) else returned)
+    for value in results:
+        node = value.producer()
+        if node is not None and node.name is None:
+            node.name = names.unique(snake_case(node.op_type))
+        value.name = names.unique("result")
+    nodes = live_nodes(inner.nodes, results)
+    rename_in_subgraphs(nodes, names)
+    name_values(nodes, names)
+    graph = ir.Graph(
+        inputs,
+        results,
+        nodes=nodes,
+        opset_imports={"": inner.scope.opset_version, FUNCTION_DOMAIN: 1},
+    )
+    function = ir.Function(
+        FUNCTION_DOMAIN, inner.scope.function_names.unique(name), graph=graph, attributes=[]
+    )
+    return LocalFunction(function, returns_list)

@@ -1,0 +1,279 @@
+"""Shared state of the graphs of one model: names, constants, functions, equal dimensions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from keyword import iskeyword
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.computed_sizes import ComputedSize
+from pytensor_onnx.graph.dims import Dim, dims_of, parts_of, replace_parts
+
+
+class Names:
+    """Unique names of a model.
+
+    Examples
+    --------
+    >>> names = Names()
+    >>> names.unique("x"), names.unique("x"), names.unique("a (b)"), names.unique("log__")
+    ('x', 'x_1', 'a_b', 'log__')
+    """
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._taken
+
+    def reserve(self, name: str) -> None:
+        """Reserve a name."""
+        self._taken.add(name)
+
+    def unique(self, wanted: str) -> str:
+        """Return a unique identifier similar to the wanted name."""
+        base = re.sub(r"[^\w.:/\-]+", "_", wanted)
+        base = (base if base == wanted else base.strip("_")) or "value"
+        name = base
+        while name in self._taken:
+            self._next[base] = self._next.get(base, 0) + 1
+            name = f"{base}_{self._next[base]}"
+        self._taken.add(name)
+        return name
+
+
+@dataclass(frozen=True)
+class LocalFunction:
+    """A model-local function and whether its body returned one value or a list."""
+
+    function: ir.Function
+    returns_list: bool
+
+
+class ModelScope:
+    """Opset, names, constants, functions and dimensions of all graphs of one model.
+
+    Parameters
+    ----------
+    opset_version
+        Version of the standard operator set.
+    """
+
+    def __init__(self, opset_version: int) -> None:
+        self.opset_version = opset_version
+        self.names = Names()
+        self.dim_names = Names()
+        self.function_names = Names()
+        self.initializers: dict[Hashable, ir.Value] = {}
+        self.functions: dict[Hashable, LocalFunction] = {}
+        self.constant_names: dict[Hashable, str] = {}
+        self.transposed_names: dict[Hashable, str] = {}
+        self.failures: dict[str, Exception] = {}
+        self._equal_dims: dict[str, Dim] = {}
+        self._ranks: dict[str, int] = {}
+        self._computed_dims: set[str] = set()
+
+    def name_of_constant(self, content: Hashable) -> str | None:
+        """Return the user's name for the content of an array, or for its transpose."""
+        return self.constant_names.get(content) or self.transposed_names.get(content)
+
+    def name_dim(self, name: str, rank: int = 2) -> None:
+        """Record a name for a dimension, unless it has a name of a higher rank."""
+        self._ranks[name] = max(rank, self._ranks.get(name, 0))
+        self.dim_names.reserve(name)
+
+    def is_named_well(self, dim: Dim) -> bool:
+        """Return whether a dimension has a size, a name not made here, or one derived from others.
+
+        Examples
+        --------
+        >>> scope = ModelScope(21)
+        >>> scope.name_dim("city")
+        >>> scope.is_named_well("city"), scope.is_named_well("dim0")
+        (True, False)
+        """
+        dim = self.canonical_dim(dim)
+        return not isinstance(dim, str) or isinstance(dim, ComputedSize) or dim in self._ranks
+
+    def computed_dim(self, wanted: str) -> str:
+        """Return a name for a dimension whose size is computed."""
+        name = self.dim_names.unique(wanted)
+        self._computed_dims.add(name)
+        return name
+
+    def canonical_dim(self, dim: Dim) -> Dim:
+        """Return the representative of all dimensions known to be equal to this one.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.graph.dims import sum_dim
+        >>> scope = ModelScope(21)
+        >>> scope.equate_dims("n", "m")
+        >>> scope.canonical_dim(sum_dim(["m", 1]))
+        n+1
+        """
+        equal: list[str] = []
+        root = dim
+        while isinstance(root, str):
+            if root in self._equal_dims:
+                equal.append(root)
+                root = self._equal_dims[root]
+                continue
+            if not isinstance(root, ComputedSize):
+                break
+            replaced = replace_parts(root, self.canonical_dim)
+            if replaced is None or replaced == root:
+                break
+            root = replaced
+        self._equal_dims.update(dict.fromkeys(equal, root))
+        return root
+
+    def equate_dims(self, first: Dim, second: Dim) -> None:
+        """Record that two dimensions must have the same size for the graph to be valid.
+
+        Examples
+        --------
+        >>> scope = ModelScope(21)
+        >>> scope.equate_dims("n", "m")
+        >>> scope.equate_dims("m", 3)
+        >>> scope.canonical_dim("m"), scope.canonical_dim("n")
+        (3, 3)
+        """
+        first, second = self.canonical_dim(first), self.canonical_dim(second)
+        if first == second or first is None or second is None:
+            return
+        if self._rank(second) > self._rank(first):
+            first, second = second, first
+        if isinstance(second, str) and second in parts_of(first):
+            first, second = second, first
+        is_size = isinstance(first, int) and self._is_computed(second)
+        if isinstance(second, str) and not is_size and self._is_free_of(first, second):
+            self._equal_dims[second] = first
+
+    def _is_computed(self, dim: Dim) -> bool:
+        return isinstance(dim, ComputedSize) or dim in self._computed_dims
+
+    def _rank(self, dim: str | int) -> int:
+        return 3 if isinstance(dim, int) else self._ranks.get(dim, 0)
+
+    def _is_free_of(self, dim: Dim, part: str) -> bool:
+        """Return whether a dimension, or an equal one, is not computed from another."""
+        return all(self.canonical_dim(p) == p != part for p in parts_of(dim))
+
+    def name_dims(self, value: ir.Value) -> None:
+        """Give every dimension of a value a name or a size, one for all that must be equal.
+
+        A runtime that meets unnamed dimensions plans its memory in quadratic time.
+        """
+        dims = dims_of(value)
+        if dims is None or all(isinstance(d, int) for d in dims):
+            return
+        if None in dims:
+            node = value.producer()
+            name = value.name or (snake_case(node.op_type) if node is not None else "value")
+            unique = self.dim_names.unique
+            new = {i: unique(f"{name}_dim{i}") for i, d in enumerate(dims) if d is None}
+            if node is not None:
+                self._computed_dims.update(new.values())
+            dims = tuple(new.get(i, d) for i, d in enumerate(dims))
+            value.shape = ir.Shape(dims)
+        canonical = tuple(map(self.canonical_dim, dims))
+        if canonical != dims:
+            value.shape = ir.Shape(canonical)
+
+
+def content_key(array: np.ndarray) -> Hashable:
+    """Return a key of the dtype and bits of an array, whatever its shape."""
+    data = array.tobytes()
+    if len(data) > 64:
+        return array.dtype.str, blake2b(data).digest()
+    return array.dtype.str, data
+
+
+def name_values(nodes: Iterable[ir.Node], names: Names) -> None:
+    """Name the nodes and values without a name after their operators."""
+    for node in nodes:
+        for value in node.outputs:
+            if value.name is None:
+                name = snake_case(node.op_type)
+                # Tools that write a model as Python code use the names.
+                value.name = names.unique(f"{name}_" if iskeyword(name) else name)
+        if node.name is None:
+            node.name = node.outputs[0].name
+
+
+def names_in(function: ir.Function) -> Names:
+    """Return the names of a function, which are separate from those of the model."""
+    names = Names()
+    results = (v for node in function for v in node.outputs)
+    for value in (*function.inputs, *results, *_values_in_subgraphs(function)):
+        names.reserve(str(value.name))
+    # The node of a result is not named after it.
+    for node in function.all_nodes():
+        names.reserve(str(node.name))
+    return names
+
+
+def rename_in_subgraphs(nodes: Iterable[ir.Node], names: Names) -> None:
+    """Rename values in the subgraphs of nodes whose names are used elsewhere."""
+    for value in _values_in_subgraphs(nodes):
+        if value.name:
+            value.name = names.unique(value.name)
+
+
+def _values_in_subgraphs(nodes: Iterable[ir.Node]) -> Iterator[ir.Value]:
+    for node in nodes:
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                body = attribute.as_graph()
+                yield from body.inputs
+                yield from (value for inner in body for value in inner.outputs)
+                yield from _values_in_subgraphs(body)
+
+
+def live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:
+    """Return the nodes on which the results depend, and disconnect the others.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.graph.builder import Builder
+    >>> onnx = Builder(ModelScope(21))
+    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
+    >>> _, y = onnx.Exp(x), onnx.Neg(x)
+    >>> [node.op_type for node in live_nodes(onnx.nodes, [y])]
+    ['Neg']
+    """
+    wanted = {id(value) for value in results}
+    live: list[ir.Node] = []
+    for node in reversed(nodes):
+        if any(id(v) in wanted or v.uses() for v in node.outputs):
+            live.append(node)
+        else:
+            _disconnect(node)
+    return live[::-1]
+
+
+def _disconnect(node: ir.Node) -> None:
+    for i in range(len(node.inputs)):
+        node.replace_input_with(i, None)
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            for inner in attribute.as_graph().all_nodes():
+                _disconnect(inner)
+
+
+def snake_case(op_type: str) -> str:
+    """Convert an operator's name to snake case.
+
+    Examples
+    --------
+    >>> snake_case("ReduceSum"), snake_case("IsNaN"), snake_case("ScatterND")
+    ('reduce_sum', 'is_nan', 'scatter_nd')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", op_type.replace("NaN", "Nan")).lower()

@@ -1,0 +1,211 @@
+"""Branches and loops, whose bodies are Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import Parameter
+from inspect import signature as signature_of
+from typing import Self
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.dims import Dims, dims_of
+from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.graph.scope import live_nodes, name_values
+from pytensor_onnx.graph.shape_reader import ShapeReader
+
+Body = Callable[..., ir.Value | Sequence[ir.Value]]
+"""Receives a builder, and values; returns one value or several."""
+
+
+class SubgraphBuilder(ShapeReader):
+    """Emits If, Loop and Scan.
+
+    A body receives a builder, which sees the values of the graph around it, and arguments, which
+    are named after its parameters.
+    """
+
+    def cond(self, condition: ir.Value, then: Body, else_: Body) -> list[ir.Value]:
+        """Emit an If, whose outputs take the types that both branches agree on.
+
+        Parameters
+        ----------
+        condition
+            Value of dtype bool and rank 0.
+        then, else_
+            Receive a builder of the branch, and return its values.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.graph.builder import Builder, ModelScope
+        >>> onnx = Builder(ModelScope(21))
+        >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
+        >>> is_long = onnx.Greater(onnx.size(x, 0), 5)
+        >>> (y,) = onnx.cond(is_long, lambda then: then.Exp(x), lambda other: other.Abs(x))
+        >>> y.dtype, dims_of(y)
+        (FLOAT, ('n', 3))
+        """
+        branches = [self._body((), branch) for branch in (then, else_)]
+        values = []
+        for a, b in zip(*(branch.outputs for branch in branches), strict=True):
+            value = ir.Value(type=a.type)
+            first, second = dims_of(a), dims_of(b)
+            if first is not None and second is not None and len(first) == len(second):
+                value.shape = ir.Shape(
+                    [x if x == y else None for x, y in zip(first, second, strict=True)]
+                )
+            values.append(value)
+        attributes = dict(zip(("then_branch", "else_branch"), branches, strict=True))
+        self._emit("If", [condition], values, attributes)
+        return values
+
+    def loop(
+        self,
+        trip_count: ir.Value | None,
+        condition: ir.Value | None,
+        state: Sequence[ir.Value],
+        body: Body,
+    ) -> list[ir.Value]:
+        """Emit a Loop.
+
+        Parameters
+        ----------
+        trip_count
+            Largest number of steps, 0-d int64; without it only the condition ends the loop.
+        condition
+            Whether the first step runs. Without it, all steps run.
+        state
+            Values that the loop starts from. They keep their ranks and static sizes.
+        body
+            Receives a builder of the body, the number of the step, and the state. Returns the next
+            state, and rows to be stacked along a new first axis. Where there is a condition, it
+            returns before these whether another step follows.
+
+        Returns
+        -------
+        list of onnx_ir.Value
+            The last state, and the stacked rows.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.graph.builder import Builder, ModelScope
+        >>> onnx = Builder(ModelScope(21))
+        >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
+        >>> def step(body, i, total):
+        ...     following = body.Add(total, x)
+        ...     return [following, body.Cast(i, to=1)]
+        >>> total, counts = onnx.loop(onnx.constant(np.int64(5)), None, [x], step)
+        >>> [node.op_type for node in onnx.nodes], counts.dtype
+        (['Loop'], FLOAT)
+        """
+        iteration = _argument("step", ir.DataType.INT64, ())
+        going = _argument("going", ir.DataType.BOOL, ())
+        names = parameter_names(body, len(state))
+        inside = [
+            _argument(name or "state", dtype_of(x), dims_of(x))
+            for name, x in zip(names, state, strict=True)
+        ]
+
+        def step(inner: Self, *_: ir.Value) -> Sequence[ir.Value]:
+            values = _listed(body(inner, iteration, *inside))
+            return values if condition is not None else [going, *values]
+
+        graph = self._body([iteration, going, *inside], step)
+        # Where the input is left out, the standard ignores the condition of the body.
+        first = self.constant(np.True_) if condition is None else condition
+        values = [ir.Value(type=x.type) for x in (*state, *graph.outputs[1 + len(state) :])]
+        self._emit("Loop", [trip_count, first, *state], values, {"body": graph})
+        return values
+
+    def scan(
+        self, state: Sequence[ir.Value], sequences: Sequence[ir.Value], body: Body
+    ) -> list[ir.Value]:
+        """Emit a Scan along the first axis of sequences of one length, which must not be zero.
+
+        Parameters
+        ----------
+        state
+            Values that the loop starts from. They keep their shapes.
+        sequences
+            Values of one length.
+        body
+            Receives a builder of the body, the state, and an element of each sequence. Returns the
+            next state, and rows to be stacked along a new first axis.
+
+        Returns
+        -------
+        list of onnx_ir.Value
+            The last state, and the stacked rows.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.graph.builder import Builder, ModelScope
+        >>> onnx = Builder(ModelScope(21))
+        >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
+        >>> start = onnx.constant(np.zeros(3, "float32"))
+        >>> (last,) = onnx.scan([start], [x], lambda body, total, row: body.Add(total, row))
+        >>> last.dtype
+        FLOAT
+        """
+        names = parameter_names(body, len(state) + len(sequences))
+        whole = [dims_of(x) for x in sequences]
+        dims = [*map(dims_of, state), *(d[1:] if d else None for d in whole)]
+        arguments = [
+            _argument(name or ("state" if i < len(state) else "element"), dtype_of(x), d)
+            for i, (name, x, d) in enumerate(zip(names, (*state, *sequences), dims, strict=True))
+        ]
+        graph = self._body(arguments, body)
+        values = [ir.Value(type=x.type) for x in (*state, *graph.outputs[len(state) :])]
+        attributes = {"body": graph, "num_scan_inputs": len(sequences)}
+        self._emit("Scan", [*state, *sequences], values, attributes)
+        return values
+
+    def own_results(self, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return the values as distinct results of this graph's nodes, copied where needed."""
+        own = {id(v) for node in self._tape.nodes for v in node.outputs}
+        results: list[ir.Value] = []
+        for value in values:
+            taken = id(value) not in own or any(value is other for other in results)
+            results.append(self.Identity(value) if taken else value)
+        return results
+
+    def subgraph(self) -> Self:
+        """Return a builder for the body of an If or a loop: it sees the values of this graph."""
+        inner = type(self)(self.scope, parent=self)
+        inner.provenance = self.provenance
+        return inner
+
+    def _body(self, inputs: Sequence[ir.Value], body: Body) -> ir.Graph:
+        inner, names = self.subgraph(), self.scope.names
+        results = inner.own_results(_listed(body(inner, *inputs)))
+        for value in inputs:
+            value.name = names.unique(str(value.name))
+        nodes = live_nodes(inner._tape.nodes, results)
+        name_values(nodes, names)
+        return ir.Graph(list(inputs), results, nodes=nodes, name="body")
+
+
+def parameter_names(function: Callable, count: int) -> list[str | None]:
+    """Return the names of the last parameters of a function, None for those without one.
+
+    Examples
+    --------
+    >>> parameter_names(lambda onnx, x, y: None, 2), parameter_names(lambda onnx, *xs: None, 2)
+    (['x', 'y'], [None, None])
+    """
+    named = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = signature_of(function).parameters.values()
+    names: list[str | None] = [p.name for p in parameters if p.kind in named]
+    if any(p.kind == Parameter.VAR_POSITIONAL for p in parameters) or len(names) < count:
+        return [None] * count
+    return names[len(names) - count :]
+
+
+def _listed(returned: ir.Value | Sequence[ir.Value]) -> Sequence[ir.Value]:
+    return [returned] if isinstance(returned, ir.Value) else returned
+
+
+def _argument(name: str, dtype: ir.DataType, dims: Dims | None) -> ir.Value:
+    shape = None if dims is None else ir.Shape(d if isinstance(d, int) else None for d in dims)
+    return ir.Value(name=name, type=ir.TensorType(dtype), shape=shape)

@@ -1,0 +1,1 @@
+"""Rewrites that replace layers of pytensor-ml by operations of `nn`."""

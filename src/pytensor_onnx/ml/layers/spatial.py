@@ -1,0 +1,238 @@
+"""Replace convolution and pooling layers of pytensor-ml by the operations of `nn`.
+
+The layers take arrays (N, *S, C), ONNX takes (N, C, *S). Each operation gets a transposition on
+either side; between successive layers, a pass over the model cancels them. Zero padding before a
+layer becomes its own padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import graph_rewriter
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.pad import Pad
+
+from pytensor_onnx.ml.layers.transposed import (
+    filters_of,
+    geometry_of,
+    to_first,
+    to_last,
+    transposed_layer,
+)
+
+LAYER_MODULE = "pytensor_ml.layers.conv"
+type Pairs = tuple[tuple[int, int], ...]
+
+
+@graph_rewriter
+def channels_first(fgraph: FunctionGraph) -> None:
+    """Replace the layers with windows, and their gradients."""
+    for node in fgraph.toposort():
+        make = _FORMS.get(_layer_name(node.op))
+        if make is None:
+            continue
+        for old, new in make(fgraph, node):
+            if new.owner is not None and isinstance(new.owner.op, DimShuffle):
+                # The transposition may be cancelled, and its name with it.
+                new.owner.inputs[0].name = old.name
+            fgraph.replace(old, new, reason="channels_first", import_missing=True)
+
+
+def _layer_name(op: Op) -> str:
+    """Return the name of a layer with windows; pytensor-ml need not be installed."""
+    return type(op).__qualname__ if type(op).__module__ == LAYER_MODULE else ""
+
+
+def _channels_last_filters(filters: Variable) -> Variable:
+    """Transpose filters (O, C, *K) to pytensor-ml's order (*K, C, O)."""
+    return filters.dimshuffle(*range(2, filters.type.ndim), 1, 0)
+
+
+@dataclass
+class _Operand:
+    """Array under the windows of a layer, and its padding.
+
+    Attributes
+    ----------
+    array
+        The array, without the padding.
+    pads
+        Numbers of elements added before and after each spatial axis.
+    padding
+        The node of the padding, if any.
+    """
+
+    array: Variable
+    pads: Pairs
+    padding: Apply | None
+
+
+def _operand(x: Variable, value: float, largest: Sequence[int] | None = None) -> _Operand:
+    """Separate the padding of an array by a value, if no pad is larger than given."""
+    rank = x.type.ndim - 2
+    node = x.owner
+    if node is not None and isinstance(node.op, Pad) and node.op.pad_mode == "constant":
+        widths, filling = node.op.static_pad_width, node.inputs[2]
+        if (
+            widths is not None
+            and isinstance(filling, Constant)
+            and np.all(filling.data == value)
+            and not any(widths[0])
+            and not any(widths[-1])
+            and x.type.dtype == node.inputs[0].type.dtype
+        ):
+            pads = tuple((int(before), int(after)) for before, after in widths[1:-1])
+            if largest is None or all(
+                max(pair) <= most for pair, most in zip(pads, largest, strict=True)
+            ):
+                return _Operand(node.inputs[0], pads, node)
+    return _Operand(x, ((0, 0),) * rank, None)
+
+
+def _gradient_of_padding(
+    fgraph: FunctionGraph, operand: _Operand, gradient: Variable
+) -> Variable | None:
+    """Return the gradient of the unpadded array, the only use of that of the padded one."""
+    if operand.padding is None:
+        return None
+    clients = fgraph.clients[gradient]
+    if len(clients) != 1:
+        return None
+    node = clients[0][0]
+    given = {*operand.padding.inputs, *operand.padding.outputs, gradient}
+    if type(node.op) is not OpFromGraph or set(node.inputs) != given:
+        return None
+    used = [v for v in node.outputs if fgraph.clients[v]]
+    return node.outputs[0] if used == [node.outputs[0]] else None
+
+
+type _Replacements = list[tuple[Variable, Variable]]
+
+
+def _convolution(fgraph: FunctionGraph, node: Apply) -> _Replacements:
+    from pytensor_onnx.ops.networks.conv import Conv
+
+    operand = _operand(node.inputs[0], 0)
+    dtype = node.outputs[0].type.dtype
+    conv = Conv(**geometry_of(node.op, operand.pads))
+    images, layer_filters, *bias = [_cast(v, dtype) for v in (operand.array, *node.inputs[1:])]
+    return [(node.outputs[0], to_last(conv(to_first(images), filters_of(layer_filters), *bias)))]
+
+
+def _cast(x: Variable, dtype: str) -> Variable:
+    return x if x.type.dtype == dtype else x.astype(dtype)
+
+
+def _convolution_gradient(fgraph: FunctionGraph, node: Apply) -> _Replacements:
+    from pytensor_onnx.ops.networks.conv import Conv, ConvFilterGradient, transposed_onto
+
+    if not node.op.compute_dW:
+        transposed = transposed_layer(fgraph, node)
+        if transposed is not None:
+            return [transposed]
+    x, layer_filters, gradient = node.inputs
+    outputs = iter(node.outputs)
+    of_images = next(outputs) if node.op.compute_dX else None
+    of_filters = next(outputs) if node.op.compute_dW else None
+    operand = _operand(x, 0)
+    incoming = to_first(gradient)
+    result: _Replacements = []
+    if of_filters is not None:
+        adjoint = ConvFilterGradient(**geometry_of(node.op, operand.pads))
+        filters = adjoint(to_first(operand.array), incoming)
+        result.append((of_filters, _channels_last_filters(filters).astype(of_filters.type.dtype)))
+    if of_images is not None and fgraph.clients[of_images]:
+        unpadded = _gradient_of_padding(fgraph, operand, of_images)
+        whole = (
+            operand if unpadded is not None else _Operand(x, ((0, 0),) * len(operand.pads), None)
+        )
+        conv = Conv(**geometry_of(node.op, whole.pads))
+        images = transposed_onto(conv, incoming, filters_of(layer_filters), to_first(whole.array))
+        target = of_images if unpadded is None else unpadded
+        result.append((target, to_last(images).astype(target.type.dtype)))
+    return result
+
+
+def _pooling(fgraph: FunctionGraph, node: Apply) -> _Replacements:
+    operand, op = _pool(node)
+    return [(node.outputs[0], to_last(op(to_first(operand.array))))]
+
+
+def _pooling_gradient(fgraph: FunctionGraph, node: Apply) -> _Replacements:
+    (result,) = node.outputs
+    operand, op = _pool(node)
+    unpadded = _gradient_of_padding(fgraph, operand, result)
+    if unpadded is None and operand.padding is not None:
+        operand, op = _pool(node, takes_padding=False)
+    x = to_first(operand.array)
+    (gradient,) = op.pullback([x], [op(x)], [to_first(node.inputs[1])])
+    target = result if unpadded is None else unpadded
+    return [(target, to_last(gradient).astype(target.type.dtype))]
+
+
+def _pool(node: Apply, *, takes_padding: bool = True) -> tuple[_Operand, Any]:
+    from pytensor_onnx.ops.networks.pool import AveragePool, MaxPool
+    from pytensor_onnx.ops.networks.windows import Windows
+
+    x, layer = node.inputs[0], node.op
+    is_max = layer.reduction == "max"
+    most = [size - 1 if takes_padding else -1 for size in layer.kernel_size]
+    operand = _operand(x, -np.inf if is_max else 0, most)
+    windows = Windows(
+        window=layer.kernel_size,
+        stride=layer.stride,
+        padding=operand.pads,
+        dilation=layer.dilation,
+        ceil_mode=False,
+    )
+    if is_max:
+        return operand, MaxPool(windows=windows)
+    return operand, AveragePool(windows=windows, count_include_pad=True)
+
+
+def _take_windows(fgraph: FunctionGraph, node: Apply) -> _Replacements:
+    """Gather (N, *windows, *taps, C), for layers without an operator."""
+    (x,) = node.inputs
+    positions = _positions(node.op, [x.shape[1 + i] for i in range(len(node.op.kernel_size))])
+    return [(node.outputs[0], x[(slice(None), *positions, slice(None))])]
+
+
+def _add_windows(fgraph: FunctionGraph, node: Apply) -> _Replacements:
+    """Add (N, *windows, *taps, C) to the elements from which `_take_windows` gathers."""
+    patches, *sizes = node.inputs
+    zeros = pt.zeros((patches.shape[0], *sizes, patches.shape[-1]), dtype=patches.type.dtype)
+    positions = (slice(None), *_positions(node.op, sizes), slice(None))
+    return [(node.outputs[0], zeros[positions].inc(patches))]
+
+
+def _positions(op: Any, sizes: Sequence[Variable]) -> list[Variable]:
+    """Return the positions of the windows along each axis, broadcastable to (*windows, *taps)."""
+    rank = len(sizes)
+    positions = []
+    for axis, size in enumerate(sizes):
+        reach = op.dilation[axis] * (op.kernel_size[axis] - 1) + 1
+        starts = pt.arange(0, size - reach + 1, op.stride[axis])
+        taps = np.arange(op.kernel_size[axis]) * op.dilation[axis]
+        order: list[int | str] = ["x"] * (2 * rank)
+        order[axis], order[rank + axis] = 0, 1
+        positions.append((starts[:, None] + taps).dimshuffle(order))
+    return positions
+
+
+_FORMS: dict[str, Callable[[FunctionGraph, Apply], _Replacements]] = {
+    "Col2Im": _add_windows,
+    "ConvLayer": _convolution,
+    "ConvLayerGrad": _convolution_gradient,
+    "Im2Col": _take_windows,
+    "PoolLayer": _pooling,
+    "PoolLayerGrad": _pooling_gradient,
+}

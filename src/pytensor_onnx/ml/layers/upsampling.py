@@ -1,0 +1,171 @@
+"""Replace upsampling layers of pytensor-ml, gathers along one axis after the other, by `Resize`.
+
+The layers have no Op of their own. A candidate expression is compared with pytensor-ml's expression
+for the same array, axis and size.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pytensor.graph.basic import Constant, Variable, equal_computations
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import graph_rewriter
+from pytensor.graph.traversal import ancestors
+from pytensor.scalar import Mul
+from pytensor.tensor.basic import ARange
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.shape import Shape
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+
+from pytensor_onnx.ml.layers.spatial import LAYER_MODULE, to_first, to_last
+
+_MODES = (("nearest", False), ("linear", False), ("linear", True))
+_COORDINATES = {
+    ("nearest", False): {"coordinates": "asymmetric", "rounding": "floor"},
+    ("linear", False): {"coordinates": "half_pixel"},
+    ("linear", True): {"coordinates": "align_corners"},
+}
+
+
+@dataclass
+class _Step:
+    """Resampling of one axis of an array.
+
+    Attributes
+    ----------
+    source
+        The input.
+    axis
+        The resampled axis.
+    size
+        The new size.
+    mode
+        ``"nearest"`` or ``"linear"``, and whether the outer elements are aligned.
+    """
+
+    source: Variable
+    axis: int
+    size: Variable
+    mode: tuple[str, bool]
+
+
+@graph_rewriter
+def resize_upsampled(fgraph: FunctionGraph) -> None:
+    """Replace each upsampling layer by a Resize."""
+    resample = getattr(sys.modules.get(LAYER_MODULE), "_resample_axis", None)
+    if resample is None:
+        return
+    inner: set[Variable] = set()
+    for node in reversed(fgraph.toposort()):
+        result = node.outputs[0]
+        if result in inner or not fgraph.clients.get(result):
+            continue
+        steps = list(_steps(result, resample))
+        resized = _resized(steps) if steps else None
+        if resized is not None and resized.type.dtype == result.type.dtype:
+            inner.update(step.source for step in steps)
+            resized.owner.inputs[0].name = result.name
+            fgraph.replace(result, resized, reason="resize_upsampled", import_missing=True)
+
+
+def _steps(x: Variable, resample: Callable[..., Variable]) -> Iterator[_Step]:
+    """Yield the resampling steps of an array, last first, in one mode and on different axes."""
+    axes: set[int] = set()
+    mode = None
+    while (step := _step(x, resample)) is not None:
+        if step.axis in axes or (mode is not None and step.mode != mode):
+            return
+        axes.add(step.axis)
+        mode, x = step.mode, step.source
+        yield step
+
+
+def _step(x: Variable, resample: Callable[..., Variable]) -> _Step | None:
+    gather = _first_gather(x)
+    if gather is None:
+        return None
+    source, index = gather.inputs
+    if source.type.ndim < 3 or index.type.ndim != 1:
+        return None
+    ranges = [v.owner for v in _shallow(index) if v.owner and isinstance(v.owner.op, ARange)]
+    if len(ranges) != 1:
+        return None
+    axis, size = len(gather.op.idx_list) - 1, ranges[0].inputs[1]
+    extent: Any = int(size.data) if isinstance(size, Constant) else size
+    for mode, aligned in _MODES:
+        if (mode == "nearest") == isinstance(x.owner.op, AdvancedSubtensor):
+            expected = resample(source, axis, extent, mode, aligned)
+            if equal_computations([x], [expected], in_xs=[source], in_ys=[source]):
+                return _Step(source, axis, size, (mode, aligned))
+    return None
+
+
+def _first_gather(x: Variable) -> Any:
+    """Return the gather of the nearest elements, or of the lower interpolated ones."""
+    node = x.owner
+    if node is not None and isinstance(node.op, Elemwise) and len(node.inputs) == 2:
+        node = node.inputs[0].owner
+    if node is None or not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 2:
+        return None
+    slices, last = node.op.idx_list[:-1], node.op.idx_list[-1]
+    return node if all(s == slice(None) for s in slices) and last == 0 else None
+
+
+def _shallow(index: Variable) -> Iterator[Variable]:
+    """Yield the ancestors of an index, up to the sizes of the array."""
+    return ancestors([index], blockers=[v for v in ancestors([index]) if _is_shape(v)])
+
+
+def _is_shape(x: Variable) -> bool:
+    return x.owner is not None and isinstance(x.owner.op, Shape)
+
+
+def _resized(steps: list[_Step]) -> Variable | None:
+    from pytensor_onnx.nn import resize
+
+    source, mode = steps[-1].source, steps[0].mode
+    rank = source.type.ndim - 2
+    if any(not 1 <= step.axis <= rank for step in steps) or "float" not in source.type.dtype:
+        return None
+    scales: list[Fraction | int] = [1] * rank
+    sizes: list[int | None] = list(source.type.shape[1:-1])
+    for step in steps:
+        known = source.type.shape[step.axis]
+        if isinstance(step.size, Constant):
+            sizes[step.axis - 1] = int(step.size.data)
+            scales[step.axis - 1] = 0 if not known else Fraction(int(step.size.data), known)
+        else:
+            scales[step.axis - 1] = _factor(step.size, source, step.axis)
+    options: dict[str, Any] = {"mode": mode[0], **_COORDINATES[mode]}
+    if all(scale and scale == int(scale) for scale in scales):
+        options["scales"] = [int(scale) for scale in scales]
+    elif all(size is not None for size in sizes):
+        options["sizes"] = sizes
+    else:
+        return None
+    resized = resize(to_first(source), **options)
+    is_operator = resized.owner.op.is_operator(resized.owner.inputs[0])
+    return to_last(resized) if is_operator else None
+
+
+def _factor(size: Variable, source: Variable, axis: int) -> int:
+    """Return the factor of the size of an axis, 0 if the new size is no multiple."""
+    node = size.owner
+    if node is None or not isinstance(node.op, Elemwise):
+        return 0
+    if not isinstance(node.op.scalar_op, Mul) or len(node.inputs) != 2:
+        return 0
+    own, factor = node.inputs
+    of = own.owner
+    if of is None or not isinstance(of.op, Subtensor) or not isinstance(factor, Constant):
+        return 0
+    shape = of.inputs[0].owner
+    if shape is None or not isinstance(shape.op, Shape) or shape.inputs[0] is not source:
+        return 0
+    position = of.inputs[1] if len(of.inputs) == 2 else None
+    return int(factor.data) if isinstance(position, Constant) and position.data == axis else 0

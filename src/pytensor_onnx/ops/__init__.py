@@ -1,0 +1,1 @@
+"""Ops of this package: loop checks, draws, running extremes, network operations."""

@@ -1,0 +1,112 @@
+"""Define the Ops that draw from a state; their Python implementations are the reference."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.op import Op
+from pytensor.tensor.type import tensor
+
+from pytensor_onnx.ops import draw_reference as reference
+
+
+class Threefry(Op):
+    """Threefry-2x32-20, which encrypts two counter words with two key words."""
+
+    __props__ = ()
+
+    def make_node(self, *words: Variable) -> Apply:
+        """Return the node for the key and the counter, uint32 tensors of which one has a rank."""
+        variables = [pt.as_tensor(word) for word in words]
+        shape = max((v.type.shape for v in variables), key=len)
+        return Apply(self, variables, [tensor(dtype="uint32", shape=shape) for _ in range(2)])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Compute the words."""
+        words = reference.threefry(*inputs)
+        for storage, word, variable in zip(outputs, words, node.outputs, strict=True):
+            storage[0] = word.reshape(word.shape[word.ndim - variable.type.ndim :])
+
+
+class Draw(Op):
+    """Base of the Ops that draw a vector from a state and return the next state.
+
+    Parameters
+    ----------
+    dtype
+        Dtype of the vector.
+    """
+
+    __props__ = ("dtype",)
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+
+    def make_node(self, state: Variable, n: Variable) -> Apply:
+        """Return the node for a state, uint32 of shape (4,), and a 0-d int64 length."""
+        state, n = pt.as_tensor(state), pt.as_tensor(n, dtype="int64")
+        length = int(n.data) if isinstance(n, pt.TensorConstant) else None
+        return Apply(
+            self, [state, n], [state_variable(), tensor(dtype=self.dtype, shape=(length,))]
+        )
+
+    def infer_shape(self, node: Apply, shapes: Any) -> list[tuple[Any, ...]]:
+        """Return the shapes of the state and of the vector."""
+        return [(4,), (node.inputs[1],)]
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Draw as the reference does."""
+        state, n = inputs
+        outputs[0][0], outputs[1][0] = self.reference(state, int(n))
+
+    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next state and the vector."""
+        raise NotImplementedError
+
+
+class RandomBits(Draw):
+    """Draw of 64-bit integers."""
+
+    def __init__(self, dtype: str = "uint64") -> None:
+        super().__init__(dtype)
+
+    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next state and the vector."""
+        return reference.bits(state, n)
+
+
+class StandardUniform(Draw):
+    """Draw of numbers in [0, 1)."""
+
+    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next state and the vector."""
+        return reference.uniform(state, n, self.dtype)
+
+
+class OpenUniform(Draw):
+    """Draw of numbers in (0, 1), whose logarithms are finite."""
+
+    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next state and the vector."""
+        return reference.open_uniform(state, n, self.dtype)
+
+
+class StandardNormal(Draw):
+    """Draw of standard normal numbers."""
+
+    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next state and the vector."""
+        return reference.normal(state, n, self.dtype)
+
+
+def state_variable(name: str | None = None) -> Variable:
+    """Return a variable for a state.
+
+    Examples
+    --------
+    >>> state_variable().type
+    TensorType(uint32, shape=(4,))
+    """
+    return tensor(name, dtype="uint32", shape=(4,))

@@ -1,0 +1,1 @@
+"""Ops of neural networks: a defining PyTensor expression and ONNX operators for each."""

@@ -1,0 +1,56 @@
+"""Base class of network operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+from pytensor.compile.builders import SymbolicOp
+from pytensor.gradient import pullback
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.replace import clone_replace
+
+from pytensor_onnx.graph.builder import Builder
+
+
+class NetworkOp(SymbolicOp):
+    """Operation with an inner graph, which every backend of PyTensor runs.
+
+    A subclass defines its formula in `build_inner_graph` and its ONNX operators in `emit`. If a
+    target lacks the operator in the dtype, the inner graph is converted instead.
+    """
+
+    emit: Callable[..., ir.Value | Sequence[ir.Value] | None]
+    """Receives a builder and the inputs, which are the first operands given to what it emits.
+
+    It returns the results, or None where no operator computes this case.
+    """
+
+    def simplified(self, onnx: Builder, *inputs: ir.Value) -> NetworkOp:
+        """Return an Op that computes the same from these inputs and is easier to emit."""
+        return self
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate the inner graph inline, so that intermediate results are shared.
+
+        One input may be computed from another: each is differentiated independently.
+        """
+        own = [variable.type() for variable in inputs]
+        results = self.build_inner_graph(*own)
+        gradients = pullback(results, own, list(output_grads), disconnected_inputs="ignore")
+        return clone_replace(gradients, dict(zip(own, inputs, strict=True)))
+
+
+class KeepsShape(NetworkOp):
+    """Operation whose result has the shape of the first input."""
+
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[Sequence[Variable]]:
+        """Return the sizes without computing the result."""
+        return [input_shapes[0]]

@@ -1,0 +1,281 @@
+"""Define the Ops of pooling over the spatial axes of arrays of shape (N, C, *S)."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+
+import numpy as np
+import onnx_ir as ir
+import pytensor.tensor as pt
+from pytensor.gradient import pullback
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.marks import mark_guarded
+from pytensor_onnx.ops.networks.base import NetworkOp
+from pytensor_onnx.ops.networks.conv import Conv, transposed_onto
+from pytensor_onnx.ops.networks.powers import absolute_power, over_power, root, slope
+from pytensor_onnx.ops.networks.resize import repeated
+from pytensor_onnx.ops.networks.sizes import sizes_of
+from pytensor_onnx.ops.networks.windows import Windows, pad, taps
+
+
+class Pool(NetworkOp):
+    """Base of the Ops of pooling with windows."""
+
+    __props__: tuple[str, ...] = ("windows",)
+    windows: Windows
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}{{{self.windows}}}"
+
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[list[Variable]]:
+        """Compute the number of windows only."""
+        first, channels, *sizes = input_shapes[0]
+        return [[first, channels, *map(pt.as_tensor, self.windows.counts(sizes))]]
+
+
+class MaxPool(Pool):
+    """Maximum of each window, NaN for a window with a NaN."""
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Compute the maximum of the taps, along one axis after the other."""
+        y = pad(x, self.windows, -np.inf)
+        for axis, count in enumerate(self.windows.checked_counts(x)):
+            y = reduce(pt.maximum, taps(y, self.windows, axis, count))
+        return [y]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+        """Emit the operator, unless a window may contain no elements, for which it is wrong."""
+        windows = self.windows.in_operators(onnx.dims(x)[2:])
+        if windows is None or self.windows.may_miss(onnx.dims(x)[2:]):
+            return None
+        return onnx.MaxPool(x, **windows.attributes())
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Route the gradient of each window to its first maximum."""
+        return [MaxPoolGradient(windows=self.windows)(*inputs, *outputs, *output_grads)]
+
+
+class MaxPoolGradient(Pool):
+    """Gradient of max pooling, routed to the first maximum of each window."""
+
+    def infer_shape(
+        self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
+    ) -> list[list[Variable]]:
+        """Return the shape of the pooled array."""
+        return [list(input_shapes[0])]
+
+    def build_inner_graph(
+        self, x: TensorVariable, y: TensorVariable, gradient: TensorVariable
+    ) -> list[Variable]:
+        """Compare the taps with the maximum, in the order of the elements in memory."""
+        windows, counts = self.windows, self.windows.counts(sizes_of(x))
+        padded = pad(x, windows, -np.inf)
+        total = pt.zeros_like(padded)
+        left = pt.ones_like(y, dtype="bool")
+        for offsets in product(*map(range, windows.window)):
+            tap = (
+                slice(None),
+                slice(None),
+                *(
+                    slice(offset * dilation, offset * dilation + count * stride, stride)
+                    for offset, dilation, count, stride in zip(
+                        offsets, windows.dilation, counts, windows.stride, strict=True
+                    )
+                ),
+            )
+            wins = pt.eq(padded[tap], y) & left
+            left = left & ~wins
+            total = pt.inc_subtensor(total[tap], pt.switch(wins, gradient, pt.zeros_like(gradient)))
+        inside = (
+            slice(before, before + size)
+            for size, (before, _) in zip(sizes_of(x), windows.padding, strict=True)
+        )
+        return [total[(slice(None), slice(None), *inside)]]
+
+    def emit(self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value | None:
+        """Emit the fastest form: comparisons if the windows tile the array, else a scatter.
+
+        A window without elements has no index to scatter to.
+        """
+        windows = self.windows.in_operators(onnx.dims(x)[2:])
+        if windows is None or self.windows.may_miss(onnx.dims(x)[2:]):
+            return None
+        if x.dtype == ir.DataType.FLOAT and self.windows.tile(onnx.dims(x)[2:]):
+            return self._by_comparison(onnx, x, y, gradient)
+        return self._by_indices(onnx, x, gradient, windows)
+
+    def _by_comparison(
+        self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value
+    ) -> ir.Value:
+        """Assign descending numbers to the maxima of each window, and select the first."""
+        window = self.windows.window
+        order = np.arange(math.prod(window), 0, -1, dtype="float32").reshape(window)
+        numbers = onnx.Tile(order, onnx.ints(self._repetitions(onnx, x)))
+        is_largest = onnx.Equal(x, repeat_elements(onnx, y, window))
+        numbered = onnx.Where(is_largest, numbers, 0)
+        first = onnx.MaxPool(numbered, **self.windows.attributes())
+        mark_guarded(first)
+        wins = onnx.Equal(numbered, repeat_elements(onnx, first, window))
+        return onnx.Where(wins, repeat_elements(onnx, gradient, window), 0)
+
+    def _repetitions(self, onnx: Builder, x: ir.Value) -> list[int]:
+        sizes = zip(onnx.dims(x)[2:], self.windows.window, strict=True)
+        return [size // count for size, count in sizes if isinstance(size, int)]
+
+    def _by_indices(
+        self, onnx: Builder, x: ir.Value, gradient: ir.Value, windows: Windows
+    ) -> ir.Value:
+        """Scatter to the indices of the maxima in the flattened array."""
+        _, indices = onnx.op("MaxPool", x, outputs=2, **windows.attributes())
+        mark_guarded(indices)
+        flat = onnx.ints([-1])
+        zero = onnx.number_like(x, 0)
+        zeros = onnx.Expand(zero, onnx.Reshape(onnx.Size(x), onnx.ints([1])))
+        total = onnx.ScatterElements(
+            zeros,
+            onnx.Reshape(indices, flat),
+            onnx.Reshape(gradient, flat),
+            **({"reduction": "add"} if self.windows.overlap else {}),
+        )
+        return onnx.Reshape(total, onnx.shape(x), allowzero=1)
+
+
+class AveragePool(Pool):
+    """Mean of each window, over the elements in the array or also over those in the padding."""
+
+    __props__ = ("windows", "count_include_pad")
+    count_include_pad: bool
+
+    def __str__(self) -> str:
+        padding = ", count_include_pad" if self.count_include_pad else ""
+        return f"AveragePool{{{self.windows}{padding}}}"
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Divide the sum by the number of elements."""
+        dtype = x.type.dtype
+        y = x.astype("float32") if dtype == "float16" else x
+        total = window_sum(y, self.windows)
+        return [(total / self._sizes(x).astype(y.type.dtype)).astype(dtype)]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+        """Emit the operator, unless a window may contain no elements, for which it is wrong."""
+        windows = self.windows.in_operators(onnx.dims(x)[2:])
+        if self.count_include_pad:
+            # The operator counts its own padding.
+            windows = windows if windows is self.windows else None
+        elif self.windows.may_miss(onnx.dims(x)[2:]):
+            return None
+        if windows is None:
+            return None
+        counts = {"count_include_pad": 1} if self.count_include_pad else {}
+        return onnx.AveragePool(x, **windows.attributes(), **counts)
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Divide the gradient of a window among its elements."""
+        (x,), (gradient,) = inputs, output_grads
+        share = gradient / self._sizes(x).astype(gradient.type.dtype)
+        return [spread(share, x, self.windows)]
+
+    def _sizes(self, x: TensorVariable) -> TensorVariable:
+        """Return the number of elements that each window counts, broadcastable against (*T)."""
+        rank = self.windows.rank
+        sizes = pt.as_tensor(1)
+        for axis, size in enumerate(sizes_of(x)):
+            own = self.windows.elements_per_window(size, axis, self.count_include_pad)
+            sizes = sizes * (
+                own if isinstance(own, int) else pt.shape_padright(own, rank - 1 - axis)
+            )
+        return sizes
+
+
+class LpPool(Pool):
+    """The p-norm of each window."""
+
+    __props__ = ("windows", "p")
+    p: int
+
+    def __str__(self) -> str:
+        return f"LpPool{{{self.windows}, p={self.p}}}"
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Take the root of the sum of powers."""
+        dtype = x.type.dtype
+        y = x.astype("float32") if dtype == "float16" else x
+        total = window_sum(absolute_power(y, self.p), self.windows)
+        return [root(total, self.p).astype(dtype)]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+        """Emit the operator."""
+        windows = self.windows.in_operators(onnx.dims(x)[2:])
+        return None if windows is None else onnx.LpPool(x, p=self.p, **windows.attributes())
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        output_grads: Sequence[Variable],
+    ) -> list[Variable]:
+        """Differentiate the norm, with a gradient of zero at zero."""
+        (x,), (y,), (gradient,) = inputs, outputs, output_grads
+        return [slope(x, self.p) * spread(over_power(gradient, y, self.p), x, self.windows)]
+
+
+def window_sum(x: TensorVariable, windows: Windows) -> TensorVariable:
+    """Return the sum over each window."""
+    total = pad(x, windows, 0.0)
+    for axis, count in enumerate(windows.checked_counts(x)):
+        total = reduce(operator.add, taps(total, windows, axis, count))
+    return total
+
+
+def spread(share: TensorVariable, x: TensorVariable, windows: Windows) -> TensorVariable:
+    """Add to each element of an array the values of its windows, the adjoint of `window_sum`."""
+    if windows.tile(x.type.shape[2:]):
+        return repeated(share, windows.window)
+    if windows.ceil_mode:
+        return pullback(window_sum(x, windows), x, share)
+    op = Conv(
+        filter_sizes=windows.window,
+        pads=windows.padding,
+        strides=windows.stride,
+        dilations=windows.dilation,
+        groups=1,
+    )
+    ones = pt.constant(np.ones((1, 1, *windows.window), x.type.dtype))
+    spread_out = transposed_onto(op, _one_channel(share), ones, _one_channel(x))
+    static = x.type.shape[1:]
+    return spread_out.reshape((-1, *static) if all(static) else x.shape)
+
+
+def _one_channel(x: TensorVariable) -> TensorVariable:
+    """Return an array (N * C, 1, *S)."""
+    static = x.type.shape[2:]
+    if all(static):
+        return x.reshape((-1, 1, *static))
+    return x.reshape((x.shape[0] * x.shape[1], 1, *x.shape[2:]))
+
+
+def repeat_elements(onnx: Builder, x: ir.Value, times: Sequence[int]) -> ir.Value:
+    """Emit the operator that repeats each element along the spatial axes."""
+    scales = np.array([1, 1, *times], dtype="float32")
+    asymmetric = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return onnx.Resize(x, None, scales, mode="nearest", **asymmetric)

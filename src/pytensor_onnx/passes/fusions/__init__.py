@@ -1,0 +1,1 @@
+"""Passes that make a model smaller and faster."""

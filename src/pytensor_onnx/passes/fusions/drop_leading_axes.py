@@ -1,0 +1,88 @@
+"""Drop leading axes of size one from operands that ONNX broadcasts anyway.
+
+PyTensor gives all operands of an elementwise operation, and of a batched product, the same rank;
+ONNX aligns them at the last axis. So a bias stays a vector, weights stay a matrix, a number stays a
+number, and the node that adds the axes is removed.
+"""
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.inference import is_elementwise
+from pytensor_onnx.graph.scope import ModelScope, content_key
+from pytensor_onnx.passes.rewriting import reshape_constant
+
+
+def drop_leading_axes(model: ir.Model, scope: ModelScope) -> int:
+    """Drop leading axes of size one if another operand gives the result its rank."""
+    count = 0
+    for node in list(model.graph.all_nodes()):
+        if node.op_type == "Unsqueeze" and not node.domain:
+            count += _bypass(node, model.graph)
+    for value in list(model.graph.initializers.values()):
+        if value.const_value is not None and not value.is_graph_input():
+            count += _shrink(value, model.graph, scope)
+    return count
+
+
+def _bypass(node: ir.Node, graph: ir.Graph) -> int:
+    """Connect the users of an Unsqueeze that adds leading axes to its operand."""
+    (operand, axes), result = node.inputs, node.outputs[0]
+    if operand is None or axes is None or axes.const_value is None or result.shape is None:
+        return 0
+    added = sorted(int(axis) % len(result.shape) for axis in axes.const_value.numpy())
+    if added != list(range(len(added))):
+        return 0
+    count = 0
+    for user, position in list(result.uses()):
+        if _broadcasts_without(user, result, len(result.shape) - len(added)):
+            user.replace_input_with(position, operand)
+            count += 1
+    if not result.uses() and not result.is_graph_output() and node.graph is not None:
+        node.graph.remove(node, safe=True)
+        if not axes.uses():
+            graph.initializers.pop(str(axes.name), None)
+    return count
+
+
+def _shrink(value: ir.Value, graph: ir.Graph, scope: ModelScope) -> int:
+    """Store a constant without its leading axes if none of its users needs them."""
+    assert value.const_value is not None
+    array = value.const_value.numpy()
+    kept = 0 if array.size == 1 else next((i for i, n in enumerate(array.shape) if n != 1), 0)
+    shape = () if array.size == 1 else array.shape[kept:]
+    uses = list(value.uses())
+    if shape == array.shape or not all(
+        _broadcasts_without(user, value, len(shape)) for user, _ in uses
+    ):
+        return 0
+    small = array.reshape(shape)
+    content = content_key(array)
+    other = scope.initializers.get((shape, content))
+    if other is None and shape:
+        reshape_constant(value, shape, scope)
+        return len(uses)
+    other = other or Builder(scope).constant(small)
+    for user, position in uses:
+        user.replace_input_with(position, other)
+    del graph.initializers[str(value.name)]
+    if other.name not in graph.initializers:
+        graph.register_initializer(other)
+    return len(uses)
+
+
+def _broadcasts_without(node: ir.Node, value: ir.Value, rank: int) -> bool:
+    """Return whether a node gets its rank from another operand than this one."""
+    shape = node.outputs[0].shape
+    return (
+        not node.domain
+        and (is_elementwise(node.op_type) or (node.op_type == "MatMul" and rank >= 2))
+        and shape is not None
+        and any(
+            other is not None
+            and other is not value
+            and other.shape is not None
+            and len(other.shape) == len(shape)
+            for other in node.inputs
+        )
+    )

@@ -1,0 +1,58 @@
+"""Fuse a Relu into the bounds of the following Clip."""
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.optimizer.inlined import Inlined
+from pytensor_onnx.passes.rewriting import Form
+
+
+def fuse_relu_clip(model: ir.Model, scope: ModelScope) -> int:
+    """Fuse a Relu into each Clip with constant bounds."""
+    relus = []
+
+    def form_of(node: ir.Node) -> Form | None:
+        relu = _relu_before(node)
+        if relu is None:
+            return None
+        relus.append(relu)
+        return _fused
+
+    count = Inlined(model).replace(scope, form_of)
+    for relu in dict.fromkeys(relus):
+        if relu.graph is not None and not (
+            relu.outputs[0].uses() or relu.outputs[0].is_graph_output()
+        ):
+            relu.graph.remove(relu, safe=True)
+    return count
+
+
+def _fused(onnx: Builder, node: ir.Node) -> ir.Value:
+    x, *bounds = node.inputs
+    relu = None if x is None else x.producer()
+    if relu is None:
+        raise TypeError("no Relu stands before the Clip")
+    low, high = (_constant(bound) for bound in bounds)
+    return onnx.Clip(relu.inputs[0], np.clip(np.zeros_like(low), low, high), node.inputs[2])
+
+
+def _relu_before(node: ir.Node) -> ir.Node | None:
+    """Return the Relu directly before a Clip with constant bounds."""
+    if node.op_type != "Clip" or node.domain or len(node.inputs) != 3:
+        return None
+    x, *bounds = node.inputs
+    relu = None if x is None else x.producer()
+    # The default of an input is no constant: a caller may give another value.
+    is_known = all(
+        b is not None and b.const_value is not None and not b.is_graph_input() for b in bounds
+    )
+    is_relu = relu is not None and relu.op_type == "Relu" and not relu.domain
+    return relu if is_known and is_relu else None
+
+
+def _constant(value: ir.Value | None) -> np.ndarray:
+    if value is None or value.const_value is None:
+        raise TypeError(f"{value} is not constant")
+    return value.const_value.numpy()

@@ -1,0 +1,81 @@
+"""Merge nodes that compute the same result from the same values.
+
+PyTensor merges equal nodes before the conversion. Some sizes are known to be equal only afterwards,
+and with them the masks and positions that are computed from them.
+"""
+
+from collections.abc import Hashable, Mapping
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.sizes import CHECKED, sizes_in
+
+_RANDOM = frozenset(
+    (
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("Bernoulli", "Multinomial", "Dropout"),
+    )
+)
+
+
+def merge_equal(model: ir.Model, scope: ModelScope) -> int:
+    """Replace the results of a node by those of the first equal node of the main graph.
+
+    Nodes with subgraphs and outputs of the model are kept. So are the sizes that a check compares,
+    which are equal only if the check passes.
+    """
+    first: dict[Hashable, ir.Node] = {}
+    count = 0
+    checking = _behind_checks(model.graph)
+    for node in list(model.graph):
+        key = _key(node, by_sizes=node not in checking)
+        if key is None:
+            continue
+        kept = first.setdefault(key, node)
+        if kept is node or any(value.is_graph_output() for value in node.outputs):
+            continue
+        for old, new in zip(node.outputs, kept.outputs, strict=True):
+            ir.convenience.replace_all_uses_with(old, new)
+        model.graph.remove(node, safe=True)
+        count += 1
+    return count
+
+
+def _behind_checks(graph: ir.Graph) -> set[ir.Node]:
+    """Return the nodes that compute the conditions of checks."""
+    checks = (node for node in graph if any(CHECKED in value.meta for value in node.outputs))
+    left = [node.inputs[0] for node in checks]
+    found: set[ir.Node] = set()
+    while left:
+        value = left.pop()
+        node = None if value is None else value.producer()
+        if node is not None and node not in found:
+            found.add(node)
+            left.extend(node.inputs)
+    return found
+
+
+def _key(node: ir.Node, *, by_sizes: bool) -> Hashable | None:
+    """Return a key that is equal for nodes with equal results, None if unknown."""
+    attributes = _attributes(node.attributes)
+    if attributes is None or (not node.domain and node.op_type in _RANDOM):
+        return None
+    is_shape = node.op_type == "Shape" and not node.domain
+    sizes = sizes_in(node.outputs[0]) if is_shape and by_sizes else None
+    if sizes is not None and None not in sizes:
+        return "Shape", sizes
+    operands = tuple(None if value is None else id(value) for value in node.inputs)
+    return node.domain, node.op_type, node.overload, operands, attributes, len(node.outputs)
+
+
+def _attributes(attributes: Mapping[str, ir.Attr]) -> Hashable | None:
+    entries = []
+    for name, attribute in sorted(attributes.items()):
+        value = attribute.value
+        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+            return None
+        if isinstance(value, ir.TensorProtocol):
+            value = (value.dtype, tuple(value.shape), value.tobytes())
+        entries.append((name, attribute.ref_attr_name, value))
+    return tuple(entries)

@@ -1,0 +1,65 @@
+"""Store a weight that is used both as it is and transposed once.
+
+PyTensor folds the transpose of a constant before the conversion. An embedding table that is also
+the last layer, as in most language models, would be stored twice.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.scope import ModelScope, name_values
+
+SMALLEST = 1024
+"""Number of elements from which on a node costs less than the copy."""
+
+
+def share_transposed(model: ir.Model, scope: ModelScope) -> int:
+    """Replace a constant matrix that is the transpose of another one by a Transpose node.
+
+    The constant with the name of a parameter is kept. A runtime computes the Transpose once, when
+    it loads the model.
+    """
+    graph, named = model.graph, set(scope.constant_names.values())
+    matrices = [
+        (value, value.const_value.numpy())
+        for value in graph.initializers.values()
+        if value.const_value is not None and _is_large_matrix(value)
+    ]
+    matrices.sort(key=lambda pair: pair[0].name not in named)
+    kept: dict[tuple[int, ...], list[tuple[ir.Value, np.ndarray]]] = {}
+    count = 0
+    for value, array in matrices:
+        others = kept.get(array.shape[::-1], ())
+        source = next((other for other, own in others if _same_bits(array, own.T)), None)
+        if source is None:
+            kept.setdefault(array.shape, []).append((value, array))
+            continue
+        onnx = Builder(scope)
+        ir.convenience.replace_all_uses_with(value, onnx.Transpose(source, perm=[1, 0]))
+        name_values(onnx.nodes, scope.names)
+        graph.insert_before(next(iter(graph)), onnx.nodes)
+        del graph.initializers[str(value.name)]
+        count += 1
+    return count
+
+
+def _is_large_matrix(value: ir.Value) -> bool:
+    constant = value.const_value
+    if constant is None or value.is_graph_input() or value.is_graph_output():
+        return False
+    return len(constant.shape) == 2 and constant.size >= SMALLEST
+
+
+def _same_bits(first: np.ndarray, second: np.ndarray) -> bool:
+    if first.dtype != second.dtype:
+        return False
+    bits = f"u{first.dtype.itemsize}"
+    # Most pairs differ in the first row.
+    return all(
+        np.array_equal(
+            np.ascontiguousarray(first[rows]).view(bits),
+            np.ascontiguousarray(second[rows]).view(bits),
+        )
+        for rows in (slice(1), slice(None))
+    )

@@ -1,0 +1,115 @@
+"""Replace products of reshaped vectors by a MatMul of vectors.
+
+PyTensor multiplies matrices only. It reshapes a vector to a matrix before the product, and drops
+the axis of size one after it; a vector on the left becomes one to the right of the transposed
+matrix.
+
+A matrix times a vector is left as it is. ONNX Runtime refuses that product for a matrix without
+rows and returns uninitialised memory for one without columns; if it fuses a Transpose into the
+product, it multiplies by the untransposed matrix.
+"""
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.scope import ModelScope, content_key
+from pytensor_onnx.graph.sizes import constant_ints
+from pytensor_onnx.passes.rewriting import (
+    remove_unused,
+    replace_node,
+    reshape_constant,
+    sole_producer,
+)
+
+
+def vector_products(model: ir.Model, scope: ModelScope) -> int:
+    """Replace the product of a reshaped vector by the product of the vector on the left."""
+    count = 0
+    for squeeze in list(model.graph):
+        operands = _operands(squeeze)
+        if operands is None:
+            continue
+        builder = Builder(scope)
+        value = squeeze.inputs[0]
+        product = value.producer() if value is not None else None
+        # The metadata are those of the product; the Squeeze is a detail of PyTensor's form.
+        made_from = dict(product.metadata_props) if product is not None else {}
+        builder.provenance = {**squeeze.metadata_props, **made_from}
+        vectors, matrices = operands
+        flat = [_flat(builder, vector) for vector in vectors]
+        result = builder.MatMul(*flat, *matrices)
+        replace_node(model.graph, squeeze, builder, [result], scope.names)
+        count += 1
+    if count:
+        remove_unused(model.graph)
+    return count
+
+
+def _operands(squeeze: ir.Node) -> tuple[list[ir.Value], list[ir.Value]] | None:
+    """Return the vectors, and the matrix if any, of the product before a Squeeze."""
+    if squeeze.op_type != "Squeeze" or squeeze.domain or len(squeeze.inputs) != 2:
+        return None
+    value, axes = squeeze.inputs[0], constant_ints(squeeze.inputs[1])
+    product = sole_producer(value, "MatMul")
+    if product is None or axes is None:
+        return None
+    left, right = product.inputs
+    if left is None or right is None:
+        return None
+    rank = len(dims_of(value) or ())
+    dropped = {axis - rank if axis >= 0 else axis for axis in axes}
+    row, column = _vector(left, -1), _vector(right, -2)
+    if dropped == {-2, -1} and rank == 2 and row is not None and column is not None:
+        return [row, column], []
+    if dropped == {-2} and row is not None and len(dims_of(right) or ()) == rank:
+        return [row], [right]
+    if dropped == {-1} and column is not None and len(dims_of(left) or ()) == rank:
+        matrix = _transposed(left)
+        return None if matrix is None else ([column], [matrix])
+    return None
+
+
+def _flat(builder: Builder, vector: ir.Value) -> ir.Value:
+    """Return an operand as a vector; constants may still be matrices."""
+    if vector.const_value is None or len(dims_of(vector) or ()) == 1:
+        return vector
+    array = vector.const_value.numpy()
+    is_stored = ((array.size,), content_key(array)) in builder.scope.initializers
+    if is_stored or len(vector.uses()) > 1:
+        return builder.constant(array.ravel())
+    reshape_constant(vector, [vector.const_value.size], builder.scope)
+    return vector
+
+
+def _vector(value: ir.Value, axis: int) -> ir.Value | None:
+    """Return the vector that was reshaped to a matrix along an axis.
+
+    A constant is returned as a matrix.
+    """
+    dims = dims_of(value)
+    if dims is None:
+        return None
+    if value.const_value is not None:
+        if value.is_graph_input():
+            return None
+        kept = {i for i, size in enumerate(dims) if size != 1}
+        return value if kept == {len(dims) + axis} else None
+    node = value.producer()
+    if node is None or node.op_type != "Unsqueeze" or node.domain:
+        return None
+    operand, added = node.inputs[0], constant_ints(node.inputs[1])
+    if added is None or len(dims_of(operand) or ()) != 1:
+        return None
+    kept = set(range(len(dims))) - {a % len(dims) for a in added}
+    return operand if kept == {len(dims) + axis} else None
+
+
+def _transposed(value: ir.Value) -> ir.Value | None:
+    """Return the array of which a value is the transpose in its last two axes."""
+    node = value.producer()
+    if node is None or node.op_type != "Transpose" or node.domain:
+        return None
+    rank = len(dims_of(node.inputs[0]) or ())
+    perm = node.attributes.get_ints("perm", range(rank)[::-1])
+    return node.inputs[0] if list(perm) == [*range(rank - 2), rank - 1, rank - 2] else None

@@ -1,0 +1,1 @@
+"""Passes that move Transposes past other operators and cancel them."""

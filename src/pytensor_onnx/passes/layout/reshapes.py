@@ -1,0 +1,105 @@
+"""Move permutations of axes past Reshape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.sizes import constant_ints
+from pytensor_onnx.passes.layout.moved import Moved, Perm, attributes_of, inverse
+
+
+def move_reshape(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
+    """Return a Reshape on the base of its operand, None if impossible."""
+    return _flatten(node, perms) or _regroup(node, perms)
+
+
+def _flatten(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
+    """Flatten the axes in the order of the base, if the result only meets constant weights."""
+    perm, result = perms[0], node.outputs[0]
+    dims, flat = dims_of(node.inputs[0]), dims_of(result)
+    if perm is None or perm[0] != 0 or dims is None or flat is None or result.is_graph_output():
+        return None
+    sizes = [d for d in dims[1:] if isinstance(d, int)]
+    if len(sizes) != len(dims) - 1 or flat != (dims[0], prod(sizes)):
+        return None
+    users = list(result.uses())
+    if not users or not all(_is_weighted(user, position) for user, position in users):
+        return None
+
+    def emit(onnx: Builder, xs: Sequence[ir.Value | None]) -> ir.Value:
+        order = [p - 1 for p in inverse(perm)[1:]]
+        for user, _ in users:
+            weight = user.inputs[1]
+            assert weight is not None
+            assert weight.const_value is not None
+            array = weight.const_value.numpy()
+            rows = array.reshape(*sizes, -1).transpose(*order, len(sizes)).reshape(array.shape)
+            moved.stored.append((weight, onnx.constant(np.ascontiguousarray(rows))))
+            user.replace_input_with(1, moved.stored[-1][1])
+        return onnx.Reshape(*xs)
+
+    moved = Moved([perm, None], [None], emit)
+    return moved
+
+
+def _regroup(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
+    """Merge adjacent axes, or split one, that are adjacent in the base as well."""
+    perm, before, after = perms[0], dims_of(node.inputs[0]), dims_of(node.outputs[0])
+    if perm is None or before is None or after is None:
+        return None
+    sizes = constant_ints(node.inputs[1])
+    if (sizes is not None and 0 in sizes[1:]) or (sizes and sizes[0] == 0 and perm[0] != 0):
+        return None
+    head = _common(before, after)
+    tail = min(_common(before[::-1], after[::-1]), min(len(before), len(after)) - head)
+    middle, made = len(before) - head - tail, len(after) - head - tail
+    if min(middle, made) != 1:
+        return None
+    first = perm[head]
+    if any(perm[head + i] != first + i for i in range(middle)):
+        return None
+    # Positions of the axes in the base; later axes move by the number of added axes.
+    places = [
+        p + (made - middle if p > first else 0)
+        for i, p in enumerate(perm)
+        if not 0 < i - head < middle
+    ]
+    result = (*places[:head], *range(first, first + made), *places[head + 1 :])
+    order = np.array(inverse(result))
+    attributes = attributes_of(node)
+
+    def emit(onnx: Builder, xs: Sequence[ir.Value | None]) -> ir.Value:
+        target = xs[1] if sizes is None else np.array(sizes)[order]
+        if sizes is None:
+            target = onnx.Gather(target, order, axis=0)
+        return onnx.Reshape(xs[0], target, **attributes)
+
+    return Moved([perm, None], [result], emit)
+
+
+def _common(first: Sequence[object], second: Sequence[object]) -> int:
+    """Return the number of equal leading sizes."""
+    pairs = zip(first, second, strict=False)
+    return next(
+        (i for i, (a, b) in enumerate(pairs) if a is None or a == 0 or a != b),
+        min(len(first), len(second)),
+    )
+
+
+def _is_weighted(user: ir.Node, position: int) -> bool:
+    weight = user.inputs[1] if len(user.inputs) > 1 else None
+    return (
+        user.op_type == "MatMul"
+        and not user.domain
+        and position == 0
+        and weight is not None
+        and weight.const_value is not None
+        and not weight.is_graph_input()
+        and len(weight.const_value.shape) == 2
+    )

@@ -1,0 +1,1 @@
+"""Replacement of nodes without a correct kernel on a target."""

@@ -1,0 +1,41 @@
+"""Linear resizing of arrays (N, C, L) within their channels.
+
+Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
+operators that they replace.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.inference import dtype_of
+
+
+def may_mix_channels(node: ir.Node) -> bool:
+    """Return whether a node is a linear Resize of channels with one spatial axis."""
+    if node.op_type != "Resize" or "axes" in node.attributes:
+        return False
+    mode = node.attributes.get("mode")
+    is_linear = mode is not None and mode.as_string() == "linear"
+    dims = dims_of(node.inputs[0]) or ()
+    return is_linear and len(dims) == 3 and dims[1] != 1
+
+
+def resize_as_image(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Resize the array as images of one row."""
+    x, region, *targets = node.inputs
+    if x is None or region is not None:
+        raise TypeError("a Resize of a region")
+    images = onnx.Unsqueeze(x, onnx.ints([2]))
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    with_rows = [None if target is None else _with_one_row(onnx, target) for target in targets]
+    return onnx.Squeeze(onnx.Resize(images, None, *with_rows, **attributes), onnx.ints([2]))
+
+
+def _with_one_row(onnx: Builder, target: ir.Value) -> ir.Value:
+    """Insert a one for the rows into the scales or sizes of an array (N, C, L)."""
+    if target.const_value is not None:
+        return onnx.constant(np.insert(target.const_value.numpy(), 2, 1))
+    parts = [onnx.Slice(target, onnx.ints([i]), onnx.ints([j])) for i, j in ((0, 2), (2, 3))]
+    return onnx.Concat(parts[0], onnx.cast(onnx.ints([1]), dtype_of(target)), parts[1], axis=0)

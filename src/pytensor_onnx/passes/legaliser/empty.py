@@ -1,0 +1,26 @@
+"""Forms of operators that are correct for arrays without elements.
+
+Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
+operators that they replace.
+"""
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.sizes import constant_ints
+
+
+def expands_to_nothing(node: ir.Node) -> bool:
+    """Return whether an Expand is known to broadcast to a size of zero."""
+    return 0 in (constant_ints(node.inputs[1]) or ())
+
+
+def expand_to_nothing(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Broadcast to one for a size of zero, and slice nothing of it."""
+    x, shape = node.inputs
+    sizes = np.array(constant_ints(shape), dtype="int64")
+    expanded = onnx.Expand(x, onnx.constant(np.maximum(sizes, 1)))
+    axes = (np.flatnonzero(sizes == 0) - sizes.size).tolist()
+    nothing = onnx.ints([0] * len(axes))
+    return onnx.Slice(expanded, nothing, nothing, onnx.ints(axes))

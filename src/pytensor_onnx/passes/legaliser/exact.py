@@ -1,0 +1,251 @@
+"""Exact forms of operators whose kernel in a runtime is inexact or missing.
+
+Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
+operators that they replace.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import Dim, dims_of, is_empty_with, is_positive
+from pytensor_onnx.graph.folding import fold_last_axis, merge_axes
+from pytensor_onnx.graph.inference import dtype_of, signature
+from pytensor_onnx.graph.marks import is_bare, mark_guarded
+from pytensor_onnx.graph.sizes import constant_ints
+
+LIFTED = ("ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LogSoftmax", "Softmax")
+"""Operators along one axis, which for a 0-d value can work on one element."""
+
+_SIGNED = {ir.DataType.UINT32: ir.DataType.INT32, ir.DataType.UINT64: ir.DataType.INT64}
+_INT64_BYTES = 8
+
+
+def between_casts(
+    onnx: Builder, node: ir.Node, dtype: ir.DataType, wider: ir.DataType
+) -> ir.Value | list[ir.Value]:
+    """Run an operator in a wider dtype, between two casts that lose nothing."""
+    types = signature(node.op_type, onnx.scope.opset_version)
+    operands = [
+        onnx.cast(x, wider) if x is not None and _has(types.input_type(i), x, dtype) else x
+        for i, x in enumerate(node.inputs)
+    ]
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    n_outputs = len(node.outputs)
+    results = onnx.op(node.op_type, *operands, outputs=n_outputs, **attributes)
+    results = [results] if isinstance(results, ir.Value) else results
+    return [
+        onnx.cast(new, dtype) if old.dtype == dtype and new.dtype == wider else new
+        for new, old in zip(results, node.outputs, strict=True)
+    ]
+
+
+def _has(variable: object, value: ir.Value, dtype: ir.DataType) -> bool:
+    return isinstance(variable, str) and value.dtype == dtype
+
+
+def where_bool(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Select between bool values by logic."""
+    condition, x, y = node.inputs
+    return onnx.Or(onnx.And(condition, x), onnx.And(onnx.Not(condition), y))
+
+
+def where_unsigned(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Select between integers as ``c * x + (1 - c) * y``, which is exact modulo the range."""
+    condition, x, y = node.inputs
+    c = onnx.cast(_given(condition), dtype_of(x))
+    return onnx.Add(onnx.Mul(c, x), onnx.Mul(onnx.Sub(1, c), y))
+
+
+def is_zero_dim(node: ir.Node) -> bool:
+    """Return whether the first operand is known to be 0-d."""
+    return bool(node.inputs) and dims_of(node.inputs[0]) == ()
+
+
+def lift_zero_dim(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Run an operator along the axis of a vector of one element in place of a 0-d value."""
+    x, *rest = node.inputs
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    if "axis" in attributes:
+        attributes["axis"] = 0
+    lifted = onnx.op(node.op_type, onnx.Unsqueeze(x, [0]), *rest, **attributes)
+    if node.op_type in ("ArgMax", "ArgMin") and not attributes.get("keepdims", 1):
+        return lifted
+    return onnx.Squeeze(lifted, [0])
+
+
+def integer_sum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Sum integers as a product with a column of ones: exact, and wrapping like NumPy's sum.
+
+    Unsigned integers are summed as signed ones, whose sums have the same bits.
+    """
+    x = _given(node.inputs[0])
+    wide = ir.DataType.INT64 if dtype_of(x).itemsize == _INT64_BYTES else ir.DataType.INT32
+    merged = _merge_reduced(onnx, node, onnx.cast(x, wide))
+    dims = onnx.dims(merged)
+    rank, size = len(dims), dims[-1]
+    one = onnx.constant(np.ones((), wide.numpy()))
+    if isinstance(size, int):
+        column = onnx.Expand(one, onnx.ints([size, 1]))
+    else:
+        length = onnx.Shape(merged, start=rank - 1)
+        column = onnx.Expand(one, onnx.Concat(length, onnx.ints([1]), axis=0))
+    total = onnx.Squeeze(onnx.MatMul(merged, column), onnx.ints([rank - 1]))
+    return _restore(onnx, node, onnx.cast(total, dtype_of(x)))
+
+
+def integer_product(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Multiply integers in pairs, then the products, recursively."""
+    merged = _merge_reduced(onnx, node, _given(node.inputs[0]))
+    return _restore(onnx, node, fold_last_axis(onnx, merged, "Mul", 1))
+
+
+def _axes(node: ir.Node, rank: int) -> list[int]:
+    axes = constant_ints(node.inputs[1]) if len(node.inputs) > 1 else None
+    return list(range(rank)) if axes is None else sorted(a % rank for a in axes)
+
+
+def _merge_reduced(onnx: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
+    """Return the operand with the reduced axes merged into the last one."""
+    dims = dims_of(x)
+    if dims is not None:
+        return merge_axes(onnx, x, _axes(node, len(dims)))
+    if len(node.inputs) > 1:
+        raise onnx.unsupported(f"{node.op_type} of integers along axes of an array of unknown rank")
+    flat = onnx.Reshape(x, onnx.ints([-1]))
+    flat.shape = ir.Shape([None])
+    return flat
+
+
+def _restore(onnx: Builder, node: ir.Node, result: ir.Value) -> ir.Value:
+    """Restore the reduced axes with size one if the reduction keeps them."""
+    if not _int_attribute(node, "keepdims", 1):
+        return result
+    dims = dims_of(node.inputs[0])
+    return onnx.Unsqueeze(result, onnx.ints(_axes(node, len(dims or ()))))
+
+
+def nan_reduction(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Reduce to NaN, or to the position of the first NaN, if an element is NaN."""
+    return NAN_REDUCTIONS[node.op_type](onnx, node)
+
+
+def nan_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Reduce to NaN if an element is NaN."""
+    keepdims = int(_int_attribute(node, "keepdims", 1))
+
+    def body(inner: Builder, x: ir.Value, *axes: ir.Value) -> ir.Value:
+        is_nan = inner.Cast(inner.IsNaN(x), to=int(ir.DataType.UINT8))
+        any_nan = inner.Cast(
+            inner.ReduceMax(is_nan, *axes, keepdims=keepdims), to=int(ir.DataType.BOOL)
+        )
+        extremum = inner.op(node.op_type, x, *axes, keepdims=keepdims)
+        mark_guarded(extremum)
+        return inner.Where(any_nan, float("nan"), extremum)
+
+    operands = [x for x in node.inputs if x is not None]
+    name = f"{node.op_type}KeepDims" if keepdims else node.op_type
+    variant = f"{dtype_of(operands[0]).numpy()}{'' if len(operands) > 1 else '_all'}"
+    return onnx.call(name, body, *operands, variant=variant)
+
+
+def nan_arg_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Return the position of the first NaN, if any."""
+    (x,) = node.inputs
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    is_nan = onnx.Cast(onnx.IsNaN(x), to=int(ir.DataType.UINT8))
+    axis, keepdims = attributes.get("axis", 0), attributes.get("keepdims", 1)
+    any_nan = onnx.Cast(
+        onnx.ReduceMax(is_nan, onnx.ints([axis]), keepdims=keepdims), to=int(ir.DataType.BOOL)
+    )
+    position = onnx.op(node.op_type, x, **attributes)
+    mark_guarded(position)
+    first_nan = onnx.ArgMax(is_nan, axis=axis, keepdims=keepdims)
+    return onnx.Where(any_nan, first_nan, position)
+
+
+def may_be_empty(node: ir.Node) -> bool:
+    """Return whether the inner dimension of a MatMul may be 0."""
+    return is_bare(node) and not any(map(is_positive, _inner_sizes(node)))
+
+
+def may_be_unwritten(node: ir.Node) -> bool:
+    """Return whether a MatMul may leave the zeros of an empty product unwritten.
+
+    A product with another dimension of zero has no elements, but has the length of a batch of one
+    on the left.
+    """
+    if not may_be_empty(node):
+        return False
+    left, right = (dims_of(x) for x in node.inputs)
+    is_repeated = 1 in (left or ())[:-2]
+    sizes = dims_of(node.outputs[0]) or ()
+    if not is_repeated and any(is_empty_with(size, sizes) for size in _inner_sizes(node)):
+        return False
+    ranks = [None if dims is None else len(dims) for dims in (left, right)]
+    return ranks[1] != 2 and ranks != [1, 1]
+
+
+def _inner_sizes(node: ir.Node) -> list[Dim]:
+    left, right = (dims_of(x) for x in node.inputs)
+    return [*(left or ())[-1:], *(right or ())[-2:-1]]
+
+
+def signed_product(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Multiply unsigned integers as signed ones, whose products and sums have the same bits."""
+    x, y = node.inputs
+    dtype = dtype_of(x)
+    signed = _SIGNED[dtype]
+    return onnx.cast(onnx.MatMul(onnx.cast(_given(x), signed), onnx.cast(_given(y), signed)), dtype)
+
+
+def batched_product(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Multiply, with zeros for an empty sum.
+
+    The runtime does not repeat a matrix on the left then, so the zeros have the batch axes.
+    """
+    x, y = node.inputs
+    product = onnx.MatMul(x, y)
+    mark_guarded(product)
+    left, right = dims_of(x), dims_of(y)
+    zeros: ir.Value | int = 0
+    if left is not None and right is not None and 1 in left[:-2]:
+        batch = onnx.sizes(_given(y), 0, len(right) - 2)
+        sizes = onnx.Concat(batch, onnx.ints([1, 1]), axis=0) if right[2:] else onnx.ints([1, 1])
+        zeros = onnx.ConstantOfShape(sizes, value=np.zeros(1, dtype_of(x).numpy()))
+    return onnx.Where(onnx.Equal(onnx.Shape(x, start=-1), 0), zeros, product)
+
+
+def nan_log_softmax(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Subtract the logarithm of the sum of exponentials, which is NaN if an element is.
+
+    The maximum, which is subtracted first against overflow, may ignore NaN.
+    """
+    x = _given(node.inputs[0])
+    axis = onnx.ints([_int_attribute(node, "axis", -1)])
+    largest = onnx.ReduceMax(x, axis, keepdims=1)
+    mark_guarded(largest)
+    below = onnx.Sub(x, largest)
+    total = onnx.ReduceSum(onnx.Exp(below), axis, keepdims=1)
+    return onnx.Sub(below, onnx.Log(total))
+
+
+def _given(value: ir.Value | None) -> ir.Value:
+    if value is None:
+        raise TypeError("an operand is missing")
+    return value
+
+
+def _int_attribute(node: ir.Node, name: str, default: int) -> int:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_int()
+
+
+NAN_REDUCTIONS = {
+    "ReduceMax": nan_extremum,
+    "ReduceMin": nan_extremum,
+    "ArgMax": nan_arg_extremum,
+    "ArgMin": nan_arg_extremum,
+}

@@ -1,0 +1,212 @@
+"""Forms of operators on integers, for runtimes with wrong or missing kernels.
+
+A runtime that compares int64 by halves treats the lower 32 bits as signed if the upper halves are
+equal: 2**31 counts as less than 7. Its Less, Greater and TopK are right.
+
+Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
+operators that they replace.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.sizes import constant_ints
+from pytensor_onnx.passes.legaliser.exact import between_casts, integer_product, integer_sum
+from pytensor_onnx.passes.rewriting import Form
+
+_SMALL_STEP = 2**20
+_EXACT_IN_DOUBLE = 2**52
+_TOP_BIT = np.uint64(2**63)
+
+
+def exact_reduction(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+    """Reduce integers exactly, wrapping around as NumPy does."""
+    return REDUCTIONS[node.op_type](onnx, node)
+
+
+def by_comparison(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+    """Compare int64 by Less, Greater and TopK only."""
+    return ORDERED[node.op_type](onnx, node)
+
+
+def extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Combine the operands by maximum or minimum, one after the other."""
+    comparison = "Less" if node.op_type == "Max" else "Greater"
+    return reduce(lambda x, y: onnx.Where(onnx.op(comparison, x, y), y, x), _given(node))
+
+
+def clip(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Apply the lower and then the upper bound; either may be missing."""
+    x, low, high = [*node.inputs, None, None][:3]
+    if low is not None:
+        x = onnx.Where(onnx.Less(x, low), low, x)
+    if high is not None:
+        x = onnx.Where(onnx.Greater(x, high), high, x)
+    return _value(x)
+
+
+def relu(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Select between x and zero."""
+    (x,) = _given(node)
+    return onnx.Where(onnx.Greater(x, 0), x, 0)
+
+
+def sign(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Subtract ``x < 0`` from ``x > 0``."""
+    (x,) = _given(node)
+    above, below = (onnx.cast(onnx.op(op, x, 0), _dtype(x)) for op in ("Greater", "Less"))
+    return onnx.Sub(above, below)
+
+
+def reduce_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Select the largest or smallest element along one axis after the other."""
+    x, *given_axes = _given(node)
+    largest = int(node.op_type == "ReduceMax")
+    keepdims = _int_attribute(node, "keepdims", 1)
+    dims = dims_of(x)
+    one = onnx.ints([1])
+    if dims is None:
+        flat = onnx.TopK(onnx.Reshape(x, onnx.ints([-1])), one, largest=largest, outputs=2)[0]
+        ones = onnx.Expand(one, onnx.Shape(onnx.Shape(x)))
+        return onnx.Reshape(flat, ones if keepdims else onnx.ints([]))
+    axes = constant_ints(given_axes[0]) if given_axes else []
+    if axes == [] and not _int_attribute(node, "noop_with_empty_axes", 0):
+        axes = list(range(len(dims)))
+    if axes is None:
+        raise onnx.unsupported(f"{node.op_type} of int64 along axes that the graph computes")
+    for axis in axes:
+        x = onnx.TopK(x, one, axis=axis, largest=largest, outputs=2)[0]
+    return x if keepdims or not axes else onnx.Squeeze(x, onnx.ints(axes))
+
+
+def absolute_sum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Sum absolute values."""
+    return _sum_of(onnx, node, onnx.Abs(node.inputs[0]))
+
+
+def square_sum(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Sum squares."""
+    return _sum_of(onnx, node, onnx.Mul(node.inputs[0], node.inputs[0]))
+
+
+def _sum_of(onnx: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    return onnx.ReduceSum(x, *node.inputs[1:], **attributes)
+
+
+def truncated_modulo(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Return the remainder with the sign of the dividend, as C does."""
+    x, y = _given(node)
+    return onnx.Sub(x, onnx.Mul(onnx.Div(x, y), y))
+
+
+def is_truncated(node: ir.Node) -> bool:
+    """Return whether a Mod has the sign of the dividend."""
+    return bool(_int_attribute(node, "fmod", 0))
+
+
+def counts_in_double(node: ir.Node) -> bool:
+    """Return whether a Range may have a wrong length when computed in double.
+
+    It cannot with a small constant start and step: a limit beyond 2**53 would fill the memory.
+    """
+    start, _, step = (constant_ints(x) for x in node.inputs)
+    if start is None or step is None:
+        return True
+    return abs(start[0]) > _EXACT_IN_DOUBLE or not 0 < abs(step[0]) <= _SMALL_STEP
+
+
+def integer_range(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Compute the length in integers, then scale and shift a range of that length.
+
+    Distance and step are divided as uint64, which represents all of them and cannot end the
+    process.
+    """
+    start, limit, step = _given(node)
+    upwards = onnx.Greater(step, 0)
+    low, high = onnx.Where(upwards, start, limit), onnx.Where(upwards, limit, start)
+    distance = onnx.cast(onnx.Sub(high, low), ir.DataType.UINT64)
+    whole = onnx.Div(onnx.Sub(distance, 1), onnx.cast(onnx.Abs(step), ir.DataType.UINT64))
+    count = onnx.Add(onnx.cast(whole, ir.DataType.INT64), 1)
+    count = onnx.Where(onnx.Less(low, high), count, 0)
+    return onnx.Add(start, onnx.Mul(onnx.Range(np.int64(0), count, np.int64(1)), step))
+
+
+def non_zero(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Return the positions of true elements, as bool."""
+    return onnx.NonZero(onnx.cast(_given(node)[0], "bool"))
+
+
+def in_int64_modulo(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+    """Compute uint64 in int64, whose sums and products are the same modulo 2**64."""
+    return between_casts(onnx, node, ir.DataType.UINT64, ir.DataType.INT64)
+
+
+def in_int64_order(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+    """Compare uint64 as int64: with the top bit flipped, their order is the same."""
+    x, *rest = node.inputs
+    flipped = onnx.cast(onnx.BitwiseXor(x, _TOP_BIT), ir.DataType.INT64)
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    n_outputs = len(node.outputs)
+    results = onnx.op(node.op_type, flipped, *rest, outputs=n_outputs, **attributes)
+    return [
+        onnx.BitwiseXor(onnx.cast(new, ir.DataType.UINT64), _TOP_BIT)
+        if old.dtype == ir.DataType.UINT64
+        else new
+        for new, old in zip([results] if n_outputs == 1 else results, node.outputs, strict=True)
+    ]
+
+
+def _given(node: ir.Node) -> list[ir.Value]:
+    return [x for x in node.inputs if x is not None]
+
+
+def _value(value: ir.Value | None) -> ir.Value:
+    if value is None:
+        raise TypeError("an operand is missing")
+    return value
+
+
+def _dtype(value: ir.Value) -> ir.DataType:
+    if value.dtype is None:
+        raise TypeError(f"the dtype of {value} is not known")
+    return value.dtype
+
+
+def _int_attribute(node: ir.Node, name: str, default: int) -> int:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_int()
+
+
+ORDERED: dict[str, Form] = {
+    "Max": extremum,
+    "Min": extremum,
+    "Clip": clip,
+    "Relu": relu,
+    "Sign": sign,
+    "ReduceMax": reduce_extremum,
+    "ReduceMin": reduce_extremum,
+}
+"""Forms that compare int64 by Less, Greater and TopK only."""
+
+REDUCTIONS: dict[str, Form] = {
+    "ReduceL1": absolute_sum,
+    "ReduceProd": integer_product,
+    "ReduceSum": integer_sum,
+    "ReduceSumSquare": square_sum,
+}
+"""Forms that are exact and wrap around."""
+
+UINT64: dict[str, Form] = {
+    **dict.fromkeys(("CumSum", "CumProd", "Einsum", "OneHot", "Trilu"), in_int64_modulo),
+    **dict.fromkeys(
+        ("ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "TopK", "Unique"), in_int64_order
+    ),
+}
+"""Forms for uint64, which no wider dtype can hold."""

@@ -1,0 +1,55 @@
+"""List the operators of a model without a kernel in a runtime."""
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.inference import signature, type_of_text
+from pytensor_onnx.targets import Profile, main_type
+
+
+def missing_kernels(model: ir.Model, profile: Profile) -> list[str]:
+    """Return the operators that a runtime lacks, with their dtypes, each once.
+
+    Parameters
+    ----------
+    model
+        Model whose values know their dtypes.
+    profile
+        What is known of the runtime.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.targets import get_profile
+    >>> text = "m (double[n] x) => (double[n] y) {y = Erf(x)}"
+    >>> model = ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+    >>> missing_kernels(model, get_profile("onnxruntime"))
+    ['Erf in float64']
+    """
+    opset = model.graph.opset_imports[""]
+    missing = []
+    for node in _nodes(model):
+        dtype = main_dtype(node, opset)
+        if dtype is None or profile.supports(node.op_type, dtype, opset, node.attributes):
+            continue
+        missing.append(f"{node.op_type} in {dtype.numpy()}")
+    return list(dict.fromkeys(missing))
+
+
+def main_dtype(node: ir.Node, opset_version: int) -> ir.DataType | None:
+    """Return the dtype by which a table of kernels lists an operator."""
+    types = signature(node.op_type, opset_version)
+    main = type_of_text(main_type(node.op_type, opset_version))
+    if isinstance(main, ir.DataType):
+        return main
+    for position, value in enumerate(node.inputs):
+        if value is not None and types.input_type(position) == main:
+            return value.dtype
+    return node.outputs[0].dtype
+
+
+def _nodes(model: ir.Model) -> Iterator[ir.Node]:
+    for nodes in (model.graph.all_nodes(), *(f.all_nodes() for f in model.functions.values())):
+        for node in nodes:
+            if not node.domain and node.op_type not in ("Constant", "If", "Loop", "Scan"):
+                yield node

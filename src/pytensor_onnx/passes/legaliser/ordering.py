@@ -1,0 +1,142 @@
+"""Forms of TopK and Unique for runtimes with wrong results for NaN and empty slices.
+
+The order is NumPy's: a NaN is larger than every number.
+
+Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
+operators that they replace.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.folding import merge_axes
+from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.graph.marks import is_bare, mark_guarded
+
+
+def top_k(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Sort with the runtime's kernel if no element is NaN, else in two stable rounds."""
+    axis, largest = _int_attribute(node, "axis", -1), _int_attribute(node, "largest", 1)
+    order = {"axis": axis, "largest": largest}
+
+    def body(inner: Builder, x: ir.Value, k: ir.Value) -> list[ir.Value]:
+        is_nan = inner.IsNaN(x)
+        any_nan = inner.ReduceMax(inner.cast(is_nan, "int32"), keepdims=0)
+        return inner.cond(
+            inner.Greater(any_nan, 0),
+            lambda careful: _numbers_then_nan(careful, x, k, is_nan, order),
+            lambda plain: _guarded(plain.TopK(x, k, outputs=2, **order)),
+        )
+
+    x, k = node.inputs
+    name = f"TopK{'Largest' if largest else 'Smallest'}Axis{axis}".replace("-", "Minus")
+    return list(onnx.call(name, body, _given(x), _given(k), variant=str(dtype_of(x).numpy())))
+
+
+def _numbers_then_nan(
+    onnx: Builder, x: ir.Value, k: ir.Value, is_nan: ir.Value, order: dict[str, int]
+) -> list[ir.Value]:
+    """Sort with infinity in place of NaN, then by a NaN mask; both sorts are stable."""
+    axis = order["axis"]
+    size = onnx.Shape(x, start=axis, **({} if axis == -1 else {"end": axis + 1}))
+    numbers = onnx.Where(is_nan, float("inf"), x)
+    first = _guarded(onnx.TopK(numbers, size, outputs=2, **order))[1]
+    flags = onnx.GatherElements(onnx.cast(is_nan, "int32"), first, axis=axis)
+    second = onnx.TopK(flags, k, outputs=2, **order)[1]
+    positions = onnx.GatherElements(first, second, axis=axis)
+    return [onnx.GatherElements(x, positions, axis=axis), positions]
+
+
+def unique(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Return the unique numbers, then one NaN if there is any."""
+
+    def body(inner: Builder, x: ir.Value) -> list[ir.Value]:
+        flat = inner.Reshape(x, inner.ints([-1]))
+        is_nan = inner.IsNaN(flat)
+        numbers = inner.Squeeze(inner.NonZero(inner.Not(is_nan)), inner.ints([0]))
+        others = inner.Squeeze(inner.NonZero(is_nan), inner.ints([0]))
+        values, index, inverse, counts = _guarded(
+            inner.Unique(inner.Gather(flat, numbers, axis=0), outputs=4)
+        )
+        first = inner.Slice(others, inner.ints([0]), inner.ints([1]))
+        zeros = inner.ConstantOfShape(inner.Shape(flat), value=np.zeros(1, "int64"))
+        last = inner.Add(zeros, inner.Shape(values))
+        return [
+            inner.Concat(values, inner.Gather(flat, first, axis=0), axis=0),
+            inner.Concat(inner.Gather(numbers, index, axis=0), first, axis=0),
+            inner.ScatterElements(last, numbers, inverse, axis=0),
+            inner.Concat(
+                counts,
+                inner.Slice(inner.Shape(others), inner.ints([0]), inner.Shape(first)),
+                axis=0,
+            ),
+        ]
+
+    return list(onnx.call("Unique", body, _given(node.inputs[0])))[: len(node.outputs)]
+
+
+def unique_slices(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Compare slices as rows of ranks, never empty, with a unique rank for a slice with NaN.
+
+    As in NumPy, slices with NaN are all different, and stay in order.
+    """
+    x = _given(node.inputs[0])
+    dims = dims_of(x)
+    if dims is None:
+        raise onnx.unsupported("Unique of slices of a value of unknown rank")
+    axis = _int_attribute(node, "axis", 0) % len(dims)
+    rows = merge_axes(onnx, x, [i for i in range(len(dims)) if i != axis])
+    one_each = onnx.Concat(onnx.Shape(x, start=axis, end=axis + 1), onnx.ints([1]), axis=0)
+    if dtype_of(x).is_floating_point():
+        ranks = onnx.Reshape(onnx.Unique(rows, outputs=4)[2], onnx.Shape(rows), allowzero=1)
+        has_nan = onnx.ReduceMax(onnx.cast(onnx.IsNaN(rows), "int32"), onnx.ints([1]))
+        number = onnx.CumSum(onnx.Expand(onnx.ints([1]), one_each), onnx.ints([0]))
+        last = onnx.Where(onnx.Greater(has_nan, 0), number, 0)
+    else:
+        ranks = rows
+        last = onnx.Expand(onnx.number_like(x, 0), one_each)
+    last.shape = ir.Shape([dims[axis], 1])
+    padded = onnx.Concat(ranks, last, axis=1)
+    _, *rest = _guarded(onnx.Unique(padded, axis=0, outputs=4))
+    return [onnx.Gather(x, rest[0], axis=axis), *rest][: len(node.outputs)]
+
+
+def is_of_elements(node: ir.Node) -> bool:
+    """Return whether a Unique compares elements, not slices."""
+    return is_bare(node) and "axis" not in node.attributes
+
+
+def is_of_slices(node: ir.Node) -> bool:
+    """Return whether a Unique compares slices along an axis."""
+    return is_bare(node) and "axis" in node.attributes
+
+
+def may_have_empty_slices(node: ir.Node) -> bool:
+    """Return whether a Unique along an axis may get slices without elements."""
+    if not is_of_slices(node):
+        return False
+    dims = dims_of(node.inputs[0])
+    if dims is None:
+        return True
+    axis = _int_attribute(node, "axis", 0) % len(dims)
+    return not all(isinstance(d, int) and d > 0 for i, d in enumerate(dims) if i != axis)
+
+
+def _guarded(values: list[ir.Value]) -> list[ir.Value]:
+    mark_guarded(values[0])
+    return values
+
+
+def _given(value: ir.Value | None) -> ir.Value:
+    if value is None:
+        raise TypeError("an operand is missing")
+    return value
+
+
+def _int_attribute(node: ir.Node, name: str, default: int) -> int:
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_int()

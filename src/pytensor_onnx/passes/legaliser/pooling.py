@@ -1,0 +1,75 @@
+"""Max pooling that propagates NaN and minus infinity, which a runtime's kernels lose.
+
+Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
+operators that they replace.
+"""
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.graph.marks import mark_checked, mark_guarded
+
+Pooling = Callable[[Builder, ir.Value], ir.Value]
+
+
+def keep_non_finite(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Pool with propagation of NaN and minus infinity."""
+    return GUARDED[node.op_type](onnx, node)
+
+
+def max_pool(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Pool, and recompute the result if the sum of the values is not finite.
+
+    NaN is then found by pooling a mask. The kernel with indices as second output is right for minus
+    infinity.
+    """
+    attributes = {k: v.value for k, v in node.attributes.items()}
+
+    def pool_with_care(inner: Builder, x: ir.Value) -> ir.Value:
+        largest, _ = inner.op("MaxPool", x, outputs=2, **attributes)
+        mark_guarded(largest)
+        is_nan = inner.MaxPool(inner.cast(inner.IsNaN(x), "uint8"), **attributes)
+        for pooled in (largest, is_nan):
+            mark_checked(pooled)
+        return inner.Where(inner.cast(is_nan, "bool"), float("nan"), largest)
+
+    return _guard(onnx, node, pool_with_care)
+
+
+def global_max_pool(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Pool, and reduce exactly if the sum of the values is not finite."""
+    axes = range(2, len(dims_of(node.inputs[0]) or ()))
+
+    def reduce(inner: Builder, x: ir.Value) -> ir.Value:
+        return inner.ReduceMax(x, inner.ints(list(axes)), keepdims=1)
+
+    return _guard(onnx, node, reduce)
+
+
+def _guard(onnx: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Value]:
+    x, attributes = node.inputs[0], {k: v.value for k, v in node.attributes.items()}
+    if x is None:
+        raise TypeError(f"{node.op_type} without an operand")
+    results = onnx.op(node.op_type, x, outputs=len(node.outputs), **attributes)
+    pooled, *indices = [results] if isinstance(results, ir.Value) else results
+    mark_guarded(pooled)
+    mark_checked(pooled)
+
+    def keep(inner: Builder, x: ir.Value, pooled: ir.Value) -> ir.Value:
+        total = inner.Abs(inner.ReduceSum(x, keepdims=0))
+        is_finite = inner.Less(total, float("inf"))
+        (kept,) = inner.cond(is_finite, lambda _: pooled, lambda other: pool_with_care(other, x))
+        return kept
+
+    rank = len(dims_of(x) or ())
+    key = (node.op_type, dtype_of(x), rank, str(attributes))
+    name = f"KeepNonFiniteIn{node.op_type}"
+    return [onnx.call(name, keep, x, pooled, variant=str(dtype_of(x).numpy()), key=key), *indices]
+
+
+GUARDED = {"MaxPool": max_pool, "GlobalMaxPool": global_max_pool}
+"""Forms by operator."""

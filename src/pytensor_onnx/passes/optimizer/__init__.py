@@ -1,0 +1,1 @@
+"""Guards against wrong rewrites of ONNX Runtime's optimizer."""

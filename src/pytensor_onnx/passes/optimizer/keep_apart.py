@@ -1,0 +1,56 @@
+"""Guard a model against wrong rewrites of a runtime's optimizer.
+
+Such an optimizer matches small patterns, and sees them through functions, constant conditions and
+folded constants and sizes. The guards in the table of defects replace nodes by forms that the
+optimizer leaves alone, with the same results and at most the cost of a copy.
+"""
+
+from collections import Counter
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.defects import Guard, defects_by_operator
+from pytensor_onnx.passes.optimizer.inlined import Inlined
+from pytensor_onnx.passes.rewriting import Form, store_constants
+from pytensor_onnx.targets import Profile
+
+
+def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[str]:
+    """Replace nodes by guarded forms where the runtime's optimizer would change results.
+
+    Parameters
+    ----------
+    model
+        Model to change in place, with its functions and subgraphs. This must be the last pass, as
+        other passes do not know the guarded forms.
+    scope
+        Names and constants of the model.
+    profile
+        What is known of the runtime.
+
+    Returns
+    -------
+    list of str
+        Changes, one line for each kind.
+    """
+    guards = {
+        operator: [d.treatment for d in defects if isinstance(d.treatment, Guard)]
+        for operator, defects in defects_by_operator(profile.name).items()
+    }
+    if not any(guards.values()):
+        return []
+    inlined = Inlined(model)
+    changes: Counter[str] = Counter()
+
+    def form_of(node: ir.Node) -> Form | None:
+        for guard in guards.get(node.op_type, ()) if not node.domain else ():
+            form = guard.rule(node, inlined)
+            if form is not None:
+                changes[guard.change.format(op=node.op_type)] += 1
+                return form
+        return None
+
+    if inlined.replace(scope, form_of):
+        store_constants(model.graph, scope)
+    return [f"{change} ({n} times)" if n > 1 else change for change, n in changes.items()]

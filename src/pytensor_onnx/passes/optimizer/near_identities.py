@@ -1,0 +1,86 @@
+"""Guard arithmetic with constants near zero or one, which a runtime drops.
+
+ONNX Runtime drops additions of 0 and multiplications by 1, after rounding the constant to float32:
+in float64, `x + 1e-300` becomes `x`, and `log` of it minus infinity. A Sum of two operands is left
+alone, and so is a product with the negative constant, whose negative is exact.
+"""
+
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.passes.optimizer.inlined import Inlined
+from pytensor_onnx.passes.rewriting import Form
+
+NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
+"""What operators add or multiply by in vain."""
+
+
+def near_identity_form(node: ir.Node, inlined: Inlined) -> Form | None:
+    """Return a guarded form of an Add, Sub, Mul or Div, None for nodes without the defect.
+
+    Parameters
+    ----------
+    node
+        Node of one of these operators.
+    inlined
+        What a runtime sees of the model.
+    """
+    form = _sum if node.op_type in ("Add", "Sub") else _product
+    for position in (0, 1) if node.op_type in ("Add", "Mul") else (1,):
+        if _is_dropped(_given(node.inputs[position]), NEUTRAL[node.op_type], inlined):
+            return partial(form, position=position)
+    return None
+
+
+def _is_dropped(value: ir.Value, neutral: int, inlined: Inlined) -> bool:
+    """Return whether a constant becomes the neutral element only by rounding to float32."""
+    return any(
+        _rounds_to(v, neutral) if v.const_value is not None else not inlined.is_integral(v)
+        for v in inlined.origins(value)
+        if v in inlined.folded and inlined.dtype(v) == ir.DataType.DOUBLE
+    )
+
+
+def _rounds_to(value: ir.Value, neutral: int) -> bool:
+    constant = value.const_value
+    if constant is None or constant.size != 1:
+        return False
+    number = constant.numpy().item()
+    with np.errstate(over="ignore"):
+        return bool(number != neutral and np.float32(number) == neutral)
+
+
+def _sum(onnx: Builder, node: ir.Node, position: int) -> ir.Value:
+    """Add by a Sum; a difference is a sum with the negative constant."""
+    left, right = map(_given, node.inputs)
+    if node.op_type == "Add":
+        return onnx.Sum(left, right)
+    return onnx.Sum(left, _negative(onnx, right))
+
+
+def _product(onnx: Builder, node: ir.Node, position: int) -> ir.Value:
+    """Multiply or divide by the negative constant, and negate the result."""
+    operands = list(map(_given, node.inputs))
+    constant = operands[position]
+    if constant.const_value is not None:
+        operands[position] = _negative(onnx, constant)
+        return onnx.Neg(onnx.op(node.op_type, *operands))
+    # The sign of zero matters: a division by it is infinite.
+    sign = onnx.Where(onnx.Less(constant, np.float64(0)), np.float64(1), np.float64(-1))
+    operands[position] = onnx.Neg(onnx.Abs(constant))
+    return onnx.Mul(onnx.op(node.op_type, *operands), sign)
+
+
+def _negative(onnx: Builder, value: ir.Value) -> ir.Value:
+    if value.const_value is None:
+        return onnx.Neg(value)
+    return onnx.constant(-value.const_value.numpy())
+
+
+def _given(value: ir.Value | None) -> ir.Value:
+    if value is None:
+        raise TypeError("an operand is missing")
+    return value

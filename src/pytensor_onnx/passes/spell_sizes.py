@@ -1,0 +1,40 @@
+"""Convert computed sizes to names, as a file stores them."""
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.computed_sizes import ComputedSize, is_plain
+from pytensor_onnx.graph.dims import Dim, Dims, dims_of
+
+
+def spell_sizes(model: ir.Model) -> None:
+    """Replace each computed size by its text, in brackets if a user's name reads alike.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.graph.dims import sum_dim
+    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("k+1", sum_dim(["k", 1])))
+    >>> spell_sizes(ir.Model(ir.Graph([x], [], nodes=[]), ir_version=10))
+    >>> dims_of(x)
+    ('k+1', '(k+1)')
+    """
+    graph = model.graph
+    outer = [dims_of(value) or () for value in (*graph.inputs, *graph.outputs)]
+    names = {d for dims in outer for d in dims if _is_name(d) and not is_plain(str(d))}
+    values = (*graph.inputs, *(v for node in graph.all_nodes() for v in node.outputs))
+    for value in values:
+        dims: Dims = dims_of(value) or ()
+        if any(isinstance(d, ComputedSize) for d in dims):
+            value.shape = ir.Shape([_spelled(d, names) for d in dims])
+
+
+def _is_name(dim: Dim) -> bool:
+    return isinstance(dim, str) and not isinstance(dim, ComputedSize)
+
+
+def _spelled(dim: Dim, names: set[Dim]) -> Dim:
+    if not isinstance(dim, ComputedSize):
+        return dim
+    text = str(dim)
+    while text in names:
+        text = f"({text})"
+    return text

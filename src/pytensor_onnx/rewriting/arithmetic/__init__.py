@@ -1,0 +1,1 @@
+"""Rewrites of sums, products and their dtypes."""

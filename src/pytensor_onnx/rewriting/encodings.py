@@ -1,0 +1,231 @@
+"""Replace encoded values in a graph, such as random generators, by their tensors.
+
+All later rewrites and lowerings see tensors only: a loop carries the tensors of a value like any
+others, equal operations on them are merged, and PyTensor's own Python implementations compute the
+same results as the model.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
+from pytensor.compile.rewriting import inline_ofg_node
+from pytensor.conditional.op import IfElse, LazyIfElse
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph, Output
+from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.rewriting.basic import copy_stack_trace, graph_rewriter
+from pytensor.scan.op import Scan
+from pytensor.tensor.basic import constant
+
+from pytensor_onnx.encodings import Boundary, encoding_of, is_encoded, tensor_types
+from pytensor_onnx.encodings.boundary import part_names
+from pytensor_onnx.named_dims import lower_named
+from pytensor_onnx.ops.encoded import Decode, Encode
+from pytensor_onnx.rewriting.loops.encoded import EncodedLoop
+
+
+@graph_rewriter
+def encode_values(fgraph: FunctionGraph) -> None:
+    """Replace encoded values by tensors, in place.
+
+    `Encode` converts encoded inputs, `Decode` tensors to encoded outputs. An Op without a rewrite
+    for its encoded operands keeps them, behind a `Decode`.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import rewriting
+    >>> generator = pt.random.rng()
+    >>> _, x = generator.exponential(size=3)
+    >>> fgraph = FunctionGraph([generator], [x], clone=False)
+    >>> encode_values.rewrite(fgraph)
+    >>> [str(node.op) for node in fgraph.toposort()][:2]
+    ['Encode{generator}', 'OpenUniform{dtype=float64}']
+    """
+    if _holds_encoded(fgraph):
+        lower_named(fgraph)
+        _Rewrite(fgraph).run()
+
+
+def tensor_graph(fgraph: FunctionGraph) -> FunctionGraph:
+    """Return a graph of tensors for a graph with encoded values; other graphs are unchanged."""
+    # An input that nothing uses is none of the variables.
+    if not any(map(is_encoded, fgraph.inputs)) and not _holds_encoded(fgraph):
+        return fgraph
+    graph = fgraph.clone(check_integrity=False)
+    encode_values.rewrite(graph)
+    return with_tensors(graph)
+
+
+def with_tensors(fgraph: FunctionGraph) -> FunctionGraph:
+    """Replace the encoded inputs and outputs of a rewritten graph by their tensors.
+
+    Parameters
+    ----------
+    fgraph
+        Graph that `encode_values` has been applied to.
+    """
+    if not any(map(is_encoded, (*fgraph.inputs, *fgraph.outputs))):
+        return fgraph
+    inputs: list[Variable] = []
+    for variable in list(fgraph.inputs):
+        inputs += _tensors_for_input(fgraph, variable) if is_encoded(variable) else [variable]
+    outputs: list[Variable] = []
+    for variable in fgraph.outputs:
+        made = variable.owner is not None and isinstance(variable.owner.op, Decode)
+        outputs += variable.owner.inputs if made else [variable]
+    return FunctionGraph(inputs, outputs, clone=False)
+
+
+def _tensors_for_input(fgraph: FunctionGraph, variable: Variable) -> list[Variable]:
+    types = zip(tensor_types(variable.type), part_names(variable.type, variable.name), strict=True)
+    tensors: list[Variable] = [type_(name) for type_, name in types]
+    for tensor in tensors:
+        tensor.tag = variable.tag
+        fgraph.add_input(tensor)
+    for node, _ in list(fgraph.clients[variable]):
+        if isinstance(node.op, Encode):
+            for old, new in zip(node.outputs, tensors, strict=True):
+                fgraph.replace(old, new)
+    return tensors
+
+
+def _holds_encoded(fgraph: FunctionGraph) -> bool:
+    """Return whether a graph, or one of its inner graphs, has encoded values."""
+    return any(map(is_encoded, fgraph.variables)) or any(
+        _holds_encoded(inner) for node in fgraph.apply_nodes for inner in _inner_graphs(node.op)
+    )
+
+
+def _inner_graphs(op: Op) -> Iterable[FunctionGraph]:
+    if isinstance(op, LazyIfElse):
+        return [op.true_branch.fgraph, op.false_branch.fgraph]
+    return [op.fgraph] if isinstance(op, HasInnerGraph) else []
+
+
+class _Rewrite:
+    """State of the rewrite of one graph."""
+
+    def __init__(self, fgraph: FunctionGraph) -> None:
+        self.fgraph = fgraph
+        self.tensors: dict[Variable, Sequence[Variable]] = {}
+
+    def run(self) -> None:
+        self._inline_functions()
+        for node in self.fgraph.toposort():
+            if self._is_concerned(node):
+                self._rewrite(node)
+        ends = {node: None for output in self.fgraph.outputs for node in self._ends(output)}
+        for node in ends:
+            self._keep(node)
+
+    def _is_concerned(self, node: Apply) -> bool:
+        return any(map(is_encoded, [*node.inputs, *node.outputs])) or any(
+            map(_holds_encoded, _inner_graphs(node.op))
+        )
+
+    def _inline_functions(self) -> None:
+        """Inline functions with encoded values."""
+        while True:
+            functions = [
+                node
+                for node in self.fgraph.toposort()
+                if isinstance(node.op, OpFromGraph) and self._is_concerned(node)
+            ]
+            if not functions:
+                return
+            for node in reversed(functions):
+                for old, new in zip(node.outputs, inline_ofg_node(node), strict=True):
+                    self._replace(old, new)
+
+    def _rewrite(self, node: Apply) -> None:
+        if isinstance(node.op, Encode | Decode):
+            return
+        inputs = [self._tensors(variable) for variable in node.inputs]
+        results = _rewritten(node, inputs)
+        if results is None:
+            self._keep(node)
+            return
+        for old, new in zip(node.outputs, results, strict=True):
+            if is_encoded(old):
+                self.tensors[old] = new
+            else:
+                self._replace(old, old.type.filter_variable(new[0], allow_convert=True))
+
+    def _ends(self, output: Variable) -> list[Apply]:
+        """Return the nodes that mark a variable as an output of the graph."""
+        return [node for node, _ in self.fgraph.clients[output] if isinstance(node.op, Output)]
+
+    def _keep(self, node: Apply) -> None:
+        """Keep the value of an output, and the operands of an unknown Op, for an error."""
+        for i, variable in enumerate(list(node.inputs)):
+            if is_encoded(variable):
+                value = Decode(variable.type)(*self._tensors(variable))
+                value.name = variable.name
+                self.fgraph.change_node_input(node, i, value, import_missing=True)
+
+    def _tensors(self, variable: Variable) -> Sequence[Variable]:
+        encoding = encoding_of(variable.type)
+        if encoding is None:
+            return [variable]
+        if variable not in self.tensors:
+            node = variable.owner
+            if node is not None and isinstance(node.op, Decode):
+                tensors = list(node.inputs)
+            elif isinstance(variable, Constant):
+                arrays = encoding.encode(variable.type, variable.data)
+                names = part_names(variable.type, variable.name)
+                tensors = [constant(x, name) for x, name in zip(arrays, names, strict=True)]
+            else:
+                tensors = Encode(variable.type).make_node(variable).outputs
+            self.tensors[variable] = tensors
+        return self.tensors[variable]
+
+    def _replace(self, old: Variable, new: Variable) -> None:
+        copy_stack_trace(old, new)
+        if new.name is None and new.owner is not None:
+            new.name = old.name
+        self.fgraph.replace(old, new, import_missing=True, reason="encode_values")
+
+
+def _rewritten(node: Apply, inputs: list[Sequence[Variable]]) -> list[Sequence[Variable]] | None:
+    """Return the tensors of each output of a node, None if unknown.
+
+    Parameters
+    ----------
+    inputs
+        The tensors of each input.
+    """
+    op, outputs = node.op, Boundary.of(node.outputs)
+    if isinstance(op, TypeCastingOp | DeepCopyOp):
+        return [inputs[0]]
+    if isinstance(op, Scan):
+        return EncodedLoop(op, _graph_of_tensors).rebuilt(node, inputs)
+    flat = [tensor for tensors in inputs for tensor in tensors]
+    if isinstance(op, IfElse):
+        choice = IfElse(outputs.width, as_view=op.as_view, name=op.name)
+        return outputs.grouped(choice.make_node(*flat).outputs)
+    if isinstance(op, LazyIfElse):
+        branches = map(_function_of_tensors, (op.true_branch, op.false_branch))
+        types = [part for type_ in outputs.types for part in tensor_types(type_)]
+        return outputs.grouped(LazyIfElse(*branches, types).make_node(*flat).outputs)
+    for variable in (*node.inputs, *node.outputs):
+        encoding = encoding_of(variable.type)
+        rewrite = None if encoding is None else encoding.rewrite_of(op)
+        if rewrite is not None:
+            results = rewrite(op, node, inputs)
+            return None if results is None else list(results)
+    return None
+
+
+def _graph_of_tensors(op: Scan | OpFromGraph) -> FunctionGraph:
+    """Return the inner graph of an Op with tensors in place of encoded values."""
+    inner = op.fgraph.unfreeze()
+    encode_values.rewrite(inner)
+    return with_tensors(inner)
+
+
+def _function_of_tensors(op: OpFromGraph) -> OpFromGraph:
+    inner = _graph_of_tensors(op)
+    return OpFromGraph(inner.inputs, inner.outputs, on_unused_input="ignore", name=op.name)

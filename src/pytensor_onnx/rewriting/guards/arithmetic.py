@@ -1,0 +1,131 @@
+"""Conditions under which PyTensor's arithmetic rewrites preserve the result."""
+
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from math import prod
+
+import numpy as np
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import NodeRewriter
+from pytensor.tensor.math import add, int_div, sub, true_div
+from pytensor.tensor.rewriting.math import (
+    local_0_dot_x,
+    local_abs_lift,
+    local_div_by_one,
+    local_log1p,
+    local_mul_specialize,
+    local_neg_to_mul,
+    local_reciprocal_canon,
+    local_sign_prod,
+    local_useless_abs,
+    local_useless_sign,
+    local_zero_div,
+)
+
+from pytensor_onnx.rewriting.guards.guarded import Condition
+
+_LARGEST_EXACT = 2**53
+"""Largest integer up to which all integers are exact in float64."""
+
+
+def divides_exactly(node: Apply) -> bool:
+    """Return whether a division by one preserves its operand: floor division of floats rounds."""
+    return node.op != int_div or not node.outputs[0].type.dtype.startswith("float")
+
+
+def has_zero_quotient(node: Apply) -> bool:
+    """Return whether the quotient of zero and any number is zero: 0.0 / 0.0 is NaN."""
+    return has_unknown_operand(node) and not node.outputs[0].type.dtype.startswith("float")
+
+
+def has_unknown_operand(node: Apply) -> bool:
+    """Return whether an operand is no constant; constants are folded as written.
+
+    PyTensor replaces the quotient of a number and itself by one.
+    """
+    return not all(isinstance(x, Constant) for x in node.inputs)
+
+
+def is_divided_zero(fgraph: FunctionGraph, factor: Variable) -> bool:
+    """Return whether a factor is a zero that is divided in the graph: 0.0 / 0.0 is NaN."""
+    if not isinstance(factor, Constant) or np.any(factor.data):
+        return False
+    return any(node.op == true_div and i == 0 for node, i in fgraph.clients[factor])
+
+
+def is_tiny(factor: Variable) -> bool:
+    """Return whether the reciprocal of a factor overflows, by which PyTensor would multiply."""
+    if not isinstance(factor, Constant) or not factor.type.dtype.startswith("float"):
+        return False
+    with np.errstate(divide="ignore", over="ignore"):
+        return bool(np.any(np.isinf(1 / factor.data) & (factor.data != 0)))
+
+
+def has_rounded_product(factors: Iterable[Variable]) -> bool:
+    """Return whether float64 may round the product of the constant integers among factors.
+
+    PyTensor divides that product by one.
+    """
+    constants = [x for x in factors if isinstance(x, Constant) and "int" in x.type.dtype]
+    ends = ((int(x.data.min()), int(x.data.max())) for x in constants if x.data.size)
+    return prod(max(1, -lowest, highest) for lowest, highest in ends) > _LARGEST_EXACT
+
+
+def may_fit(node: Apply) -> bool:
+    """Return whether a matrix product may be replaced by an operation without a size check.
+
+    Known sizes may differ, for instance with a shared variable whose value does not fit. A size of
+    one would broadcast against any other size.
+    """
+    columns, rows = node.inputs[0].type.shape[-1], node.inputs[1].type.shape[-2:][0]
+    return columns == rows or (None in (columns, rows) and 1 not in (columns, rows))
+
+
+def may_be_broadcast(operands: Sequence[Variable]) -> bool:
+    """Return whether known sizes agree: a product with zeros has the shape of one operand."""
+    axes = zip_longest(*(x.type.shape[::-1] for x in operands))
+    return all(len({*sizes} - {None, 1}) <= 1 for sizes in axes)
+
+
+def is_log_of_one_plus(node: Apply) -> bool:
+    """Return whether a ``log`` has an argument of exactly one plus a float.
+
+    Integers wrap around, and PyTensor treats constants up to ten units in the last place from one
+    as one.
+    """
+    x = node.inputs[0]
+    if x.owner is None or x.owner.op not in (add, sub) or not x.type.dtype.startswith("float"):
+        return False
+    constants = [operand.data for operand in x.owner.inputs if isinstance(operand, Constant)]
+    return bool(constants) and bool(np.all(sum(constants) == 1))
+
+
+def takes_floats(node: Apply) -> bool:
+    """Return whether an operand is a float: arithmetic on integers may wrap around."""
+    return node.inputs[0].type.dtype.startswith("float")
+
+
+def has_minus_one(node: Apply) -> bool:
+    """Return whether a dtype has the number -1, by which PyTensor multiplies."""
+    return node.inputs[0].type.dtype.startswith(("int", "float"))
+
+
+def is_wide_float(node: Apply) -> bool:
+    """Return whether a power with PyTensor's float exponent keeps the dtype of its base."""
+    return node.inputs[0].type.dtype in ("float32", "float64")
+
+
+CONDITIONS: dict[NodeRewriter, Condition] = {
+    local_div_by_one: divides_exactly,
+    local_zero_div: has_zero_quotient,
+    local_0_dot_x: may_fit,
+    local_mul_specialize: lambda node: may_be_broadcast(node.inputs),
+    local_log1p: is_log_of_one_plus,
+    local_neg_to_mul: has_minus_one,
+    local_reciprocal_canon: is_wide_float,
+    local_abs_lift: takes_floats,
+    local_useless_abs: takes_floats,
+    local_useless_sign: takes_floats,
+    local_sign_prod: takes_floats,
+}

@@ -1,0 +1,136 @@
+"""Conditions under which PyTensor's rewrites of shapes and indices preserve the result."""
+
+import numpy as np
+from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.rewriting.basic import NodeRewriter
+from pytensor.tensor.basic import Alloc, AllocDiag, Eye
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.rewriting.reshape import local_join_dims, local_split_dims
+from pytensor.tensor.rewriting.shape import (
+    _is_shape_i_of_x,
+    _unpack_shape_vector,
+    local_useless_reshape,
+)
+from pytensor.tensor.rewriting.subtensor import (
+    local_adv_idx_to_slice,
+    local_read_of_write_same_indices,
+)
+from pytensor.tensor.rewriting.subtensor_lift import (
+    local_extract_diag_lift,
+    local_extract_diag_of_alloc_diag,
+    local_extract_diag_of_eye,
+    local_subtensor_of_batch_dims,
+)
+from pytensor.tensor.rewriting.uncanonicalize import local_dimshuffle_subtensor
+from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
+
+from pytensor_onnx.rewriting.guards.guarded import Condition, guarded
+
+
+def is_known_to_have_elements(node: Apply) -> bool:
+    """Return whether no static size of a result is zero.
+
+    PyTensor divides by the known sizes of a reshape to get the unknown one.
+    """
+    return 0 not in node.outputs[0].type.shape
+
+
+def keeps_its_sizes(node: Apply) -> bool:
+    """Return whether an array is reshaped to its own sizes.
+
+    If all sizes but one agree, the last one agrees as well, unless their product may be zero.
+    """
+    (x, shape), sizes = node.inputs, node.outputs[0].type.shape
+    if x.type.ndim != len(sizes):
+        return False
+    if 0 not in sizes and sizes.count(None) <= 1:
+        return True
+    return all(
+        _is_shape_i_of_x(size, x, axis) or (isinstance(size, Constant) and size.data == -1)
+        for axis, size in enumerate(_unpack_shape_vector(shape))
+    )
+
+
+def reads_written_values(node: Apply) -> bool:
+    """Return whether reading at the positions of a write returns the written values.
+
+    Index arrays may contain a position twice; the last value written there remains.
+    """
+    source = node.inputs[0].owner
+    return isinstance(node.op, Subtensor) or not getattr(
+        None if source is None else source.op, "set_instead_of_inc", False
+    )
+
+
+def has_no_unsigned_index(node: Apply) -> bool:
+    """Return whether all indices are signed: PyTensor subtracts successive indices."""
+    return not any(index.type.dtype.startswith("uint") for index in node.inputs[1:])
+
+
+def reads_existing_elements(node: Apply) -> bool:
+    """Return whether all indices into axes of length one are 0 or -1.
+
+    PyTensor drops such an index, and with it the error for an index out of range.
+    """
+    x, *indices = node.inputs
+    if x.owner is None or not isinstance(x.owner.op, Elemwise | Blockwise):
+        return False
+    ones = zip(*(operand.type.broadcastable for operand in x.owner.inputs), strict=False)
+    read = indices_from_subtensor(indices, node.op.idx_list)
+    for has_one, index in zip(map(all, ones), read, strict=False):
+        is_first = isinstance(index, Constant) and np.isin(index.data, (0, -1)).all()
+        if has_one and not isinstance(index, slice) and not is_first:
+            return False
+    return True
+
+
+def has_constant_starts(node: Apply) -> bool:
+    """Return whether slices begin at their start, which PyTensor uses for a slice of one element.
+
+    A negative start may lie before the first element, and a negative step without a start begins at
+    the last element.
+    """
+    source = node.inputs[0].owner
+    if source is None or not isinstance(source.op, Subtensor):
+        return False
+    read = indices_from_subtensor(source.inputs[1:], source.op.idx_list)
+    slices = [index for index in read if isinstance(index, slice)]
+    numbers = [n for s in slices for n in (s.start, s.step) if n is not None]
+    return all(isinstance(n, Constant) and n.data >= 0 for n in numbers)
+
+
+def commutes_with_diagonal(node: Apply) -> bool:
+    """Return whether the diagonal of a result is the result for the diagonals of its operands.
+
+    PyTensor leaves the new axis at the position of the first of the two axes; it belongs at the
+    end. For an allocated array, it gives a diagonal beyond the corner a negative size.
+    """
+    x, op = node.inputs[0], node.op
+    if (op.axis1, op.axis2) != (x.type.ndim - 2, x.type.ndim - 1):
+        return False
+    source = None if x.owner is None else x.owner.op
+    if isinstance(source, AllocDiag):
+        return abs(op.offset) <= abs(source.offset)
+    return op.offset == 0 or not isinstance(source, Alloc | Eye)
+
+
+CONDITIONS: dict[NodeRewriter, Condition] = {
+    local_useless_reshape: keeps_its_sizes,
+    local_join_dims: is_known_to_have_elements,
+    local_split_dims: is_known_to_have_elements,
+    local_read_of_write_same_indices: reads_written_values,
+    local_adv_idx_to_slice: has_no_unsigned_index,
+    local_subtensor_of_batch_dims: reads_existing_elements,
+    local_dimshuffle_subtensor: has_constant_starts,
+}
+
+# PyTensor runs these in one pass.
+take_diagonals = [
+    guarded(rewrite, commutes_with_diagonal)
+    for rewrite in (
+        local_extract_diag_of_alloc_diag,
+        local_extract_diag_of_eye,
+        local_extract_diag_lift,
+    )
+]

@@ -1,0 +1,1 @@
+"""Rewrites of loops: checks, shorter traces, and batched graphs in place of loops."""

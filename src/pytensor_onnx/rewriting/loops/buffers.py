@@ -1,0 +1,104 @@
+"""Infer the lengths of sequences and buffers of loops from the graph."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.scalar import basic as ps
+from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.shape import Shape_i
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor
+from pytensor.tensor.type import integer_dtypes
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.ops.loop_checks import StepCount
+
+
+def has_length(fgraph: FunctionGraph, sequence: Variable, n_steps: Variable) -> bool:
+    """Return whether a sequence is known to have one element for each step."""
+    static = sequence.type.shape[0]
+    if isinstance(n_steps, Constant):
+        return static == int(n_steps.data)
+    node = sequence.owner
+    if node is not None and isinstance(node.op, ARange):
+        start, stop, step = map(unwrapped, node.inputs)
+        from_zero = isinstance(start, Constant) and int(start.data) == 0
+        by_one = isinstance(step, Constant) and int(step.data) == 1
+        return from_zero and by_one and are_equal(stop, n_steps)
+    return are_equal(unwrapped(fgraph.shape_feature.get_shape(sequence, 0)), n_steps)
+
+
+def are_equal(first: Variable, second: Variable) -> bool:
+    """Return whether two sizes are one variable, or sizes of one variable along one axis."""
+    if first is second:
+        return True
+    a, b = first.owner, second.owner
+    same_size = a is not None and b is not None and isinstance(a.op, Shape_i) and a.op == b.op
+    return same_size and a.inputs[0] is b.inputs[0]
+
+
+def allocated_length(buffer: Variable) -> Variable | None:
+    """Return the allocated length of a buffer, which may have been written to."""
+    node = buffer.owner
+    while node is not None and isinstance(node.op, IncSubtensor):
+        node = node.inputs[0].owner
+    if node is None:
+        return None
+    if isinstance(node.op, AllocEmpty):
+        return node.inputs[0]
+    if isinstance(node.op, Alloc):
+        return node.inputs[1]
+    if isinstance(node.op, Subtensor) and node.op.idx_list == (slice(None, None, 0),):
+        step = node.inputs[1]
+        is_reversed = isinstance(step, Constant) and int(step.data) == -1
+        return allocated_length(node.inputs[0]) if is_reversed else None
+    return None
+
+
+def is_sum(size: Variable, n_steps: Variable, more: int) -> bool:
+    """Return whether a size is the number of steps plus a constant."""
+    size = unwrapped(size)
+    if isinstance(size, Constant) and isinstance(n_steps, Constant):
+        return int(size.data) == int(n_steps.data) + more
+    node = size.owner
+    if node is None or len(node.inputs) != 2:
+        return False
+    if not isinstance(getattr(node.op, "scalar_op", node.op), ps.Add):
+        return False
+    first, second = map(unwrapped, node.inputs)
+    return any(
+        isinstance(a, Constant) and int(a.data) == more and are_equal(b, n_steps)
+        for a, b in ((first, second), (second, first))
+    )
+
+
+def unwrapped(variable: Variable) -> Variable:
+    """Strip checks and integer conversions that preserve the value."""
+    while variable.owner is not None and _keeps_integer(variable.owner):
+        (variable,) = variable.owner.inputs
+    return variable
+
+
+def _keeps_integer(node: Apply) -> bool:
+    if isinstance(node.op, TensorFromScalar | ScalarFromTensor | StepCount):
+        return True
+    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, ps.Cast):
+        return False
+    before, after = node.inputs[0].type.dtype, node.outputs[0].type.dtype
+    return before in integer_dtypes and after in integer_dtypes and np.can_cast(before, after)
+
+
+def first_row(buffer: Variable) -> TensorVariable:
+    """Return the first row of a buffer, without allocating the buffer if possible."""
+    node = buffer.owner
+    if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
+        return buffer[:1]
+    empty, rows = node.inputs[:2]
+    is_whole = empty.owner is not None and isinstance(empty.owner.op, AllocEmpty)
+    if not is_whole or rows.type.shape[:1] != (1,) or rows.type.ndim != buffer.type.ndim:
+        return buffer[:1]
+    pairs = zip(rows.type.broadcastable[1:], buffer.type.broadcastable[1:], strict=True)
+    if not any(one and not other for one, other in pairs):
+        return rows
+    return pt.alloc(rows, 1, *empty.owner.inputs[1:])

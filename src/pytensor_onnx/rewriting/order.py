@@ -1,0 +1,205 @@
+"""The order in which the rewrites of this package run, between those of PyTensor.
+
+`WHOLE_GRAPH` lists passes over a graph, each group before a pass of PyTensor. `NODES` lists
+rewrites of single nodes, which are repeated with PyTensor's own of the same stage.
+`GUARDED_NODES` lists rewrites of PyTensor that run under a condition.
+"""
+
+from collections.abc import Sequence
+
+from pytensor.compile.mode import optdb
+from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter, dfs_rewriter, in2out
+from pytensor.graph.rewriting.db import RewriteDatabase
+from pytensor.scan.rewriting import scan_remove_unused
+from pytensor.tensor.rewriting.basic import constant_folding
+
+from pytensor_onnx.ml.layers.activations import name_activation
+from pytensor_onnx.ml.layers.attention import attend_as_one
+from pytensor_onnx.ml.layers.inlining import inline_gradients, inline_layers
+from pytensor_onnx.ml.layers.norm import normalise_as_one
+from pytensor_onnx.ml.layers.pad_gradients import slice_gradients
+from pytensor_onnx.ml.layers.spatial import channels_first
+from pytensor_onnx.ml.layers.upsampling import resize_upsampled
+from pytensor_onnx.rewriting import guards
+from pytensor_onnx.rewriting.arithmetic.canonical_forms import (
+    canonize_product,
+    canonize_sum,
+    distribute_factors,
+    drop_two_signs,
+    multiply_sigmoids,
+)
+from pytensor_onnx.rewriting.arithmetic.choices import select_from_list
+from pytensor_onnx.rewriting.arithmetic.constants import fit_numbers
+from pytensor_onnx.rewriting.arithmetic.cumulative_types import widen_cumulative
+from pytensor_onnx.rewriting.arithmetic.narrowing import narrow_arithmetic
+from pytensor_onnx.rewriting.arithmetic.partial_sums import share_partial_sums
+from pytensor_onnx.rewriting.arithmetic.products import drop_empty_product, inline_products
+from pytensor_onnx.rewriting.arithmetic.whole_quotients import (
+    choose_given_size,
+    divide_multiple,
+    divide_sum,
+)
+from pytensor_onnx.rewriting.arithmetic.widening import widen_operands
+from pytensor_onnx.rewriting.encodings import encode_values
+from pytensor_onnx.rewriting.guards.guarded import replace_by_guarded, rewrites_of
+from pytensor_onnx.rewriting.indexing import (
+    index_by_batch,
+    repeat_by_an_axis,
+    slice_before_masking,
+)
+from pytensor_onnx.rewriting.keep_origins import keep_origins
+from pytensor_onnx.rewriting.loops.batched import batch_scan
+from pytensor_onnx.rewriting.loops.batches import batch_by_axes
+from pytensor_onnx.rewriting.loops.inner_loops import check_inner_loops
+from pytensor_onnx.rewriting.loops.last_steps import (
+    reduce_steps,
+    reduce_trace,
+    slice_within_steps,
+)
+from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_checks
+from pytensor_onnx.rewriting.loops.products import multiply_before_loop
+from pytensor_onnx.rewriting.loops.reads import check_read_step
+from pytensor_onnx.rewriting.query import SPECIALIZE
+from pytensor_onnx.rewriting.sizes.as_arrays import InferSizesAsArrays
+from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
+from pytensor_onnx.rewriting.sizes.broadcasting import add_leading_axes_last
+from pytensor_onnx.rewriting.sizes.computed import (
+    cast_one_size,
+    multiply_sizes,
+    read_before_replacing,
+)
+from pytensor_onnx.rewriting.sizes.empty_reshapes import forget_sizes_beside_zero
+
+
+def _visit(*rewrites: NodeRewriter) -> GraphRewriter:
+    """Apply node rewrites to each node, also to the nodes that they create."""
+    return dfs_rewriter(*rewrites)
+
+
+def _visit_once(rewrite: NodeRewriter) -> GraphRewriter:
+    """Apply a node rewrite once to each original node of the graph."""
+    return dfs_rewriter(rewrite, ignore_newtrees=True)
+
+
+def _visit_forwards(rewrite: NodeRewriter) -> GraphRewriter:
+    """Apply a node rewrite once to each original node of the graph, operands first."""
+    return in2out(rewrite, ignore_newtrees=True)
+
+
+WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
+    # Before layers are inlined: features of the graph, encoded values, then layers by their names.
+    "inline_ofg_expansion": {
+        "infer_sizes_as_arrays": InferSizesAsArrays(),
+        "forget_sizes_beside_zero": forget_sizes_beside_zero,
+        # Before `keep_origins`, which would copy the name of an operand to its Cast.
+        "widen_cumulative": widen_cumulative,
+        "keep_origins": keep_origins,
+        "encode_values": encode_values,
+        "resize_upsampled": resize_upsampled,
+        "channels_first": channels_first,
+        "norm_layers": normalise_as_one,
+        # After `channels_first`, which moves padding into convolutions.
+        "slice_gradients": slice_gradients,
+        "inline_gradients": inline_gradients,
+        "attention_layers": _visit(attend_as_one),
+        "inline_layers": _visit(inline_layers),
+        "activations": _visit(name_activation),
+    },
+    # Before all rewrites that look at slices and dtypes.
+    "merge1": {
+        "slice_before_masking": _visit(slice_before_masking),
+        "widen_operands": _visit(widen_operands),
+        "fit_numbers": fit_numbers,
+    },
+    # Before constants are pushed out of loops. Loops before their gradients, which share checks.
+    "scan_eqopt1": {
+        "check_inner_loops": _visit_forwards(check_inner_loops),
+        "check_read_steps": _visit_forwards(check_read_step),
+        "check_lengths": _visit_forwards(check_lengths),
+    },
+    # Once before and once after the canonical form.
+    "ShapeOpt": {"structured_products": _visit(*guards.multiply_by_structure)},
+    "stabilize": {"structured_products_again": _visit(*guards.multiply_by_structure)},
+    # In place of PyTensor's own reductions of steps and traces; then the removal of loops.
+    "scan_sit_sot_to_untraced": {
+        "reduce_steps": _visit_once(reduce_steps),
+        "reduce_trace": _visit_once(reduce_trace),
+    },
+    "reassociate_matmul_chain": {
+        "batch_scans": _visit_once(batch_scan),
+        "multiply_before_loops": _visit_once(multiply_before_loop),
+        "remove_unused_of_scan": _visit_once(scan_remove_unused),
+    },
+    # Before nested sums are flattened, which would part shared ones.
+    "add_mul_fusion": {"share_partial_sums": share_partial_sums},
+    "ifelse_simplify": {
+        "specialize": SPECIALIZE,
+        # Folds numbers that were cast or expanded to fit their operands.
+        "constant_folding": in2out(constant_folding),
+    },
+}
+"""Graph rewrites, grouped by the pass of PyTensor before which they run."""
+
+NODES: dict[str, Sequence[NodeRewriter]] = {
+    # Before negations become products, and constants are folded.
+    "useless": [guards.minimum_of_integers],
+    "canonicalize": [
+        canonize_sum,
+        canonize_product,
+        distribute_factors,
+        narrow_arithmetic,
+        divide_multiple,
+        divide_sum,
+        choose_given_size,
+        repeat_by_an_axis,
+        batch_by_axes,
+        slice_within_steps,
+        drop_known_checks,
+        cast_one_size,
+    ],
+    "stabilize": [drop_two_signs, distribute_factors, multiply_sigmoids],
+    "specialize": [
+        # After PyTensor's rewrites of Einsum, which find a better order if sizes are known.
+        inline_products,
+        # Here, as the axes and shapes that it adds are simplified in the same stage.
+        index_by_batch,
+        # Again, for the batches made of loops.
+        batch_by_axes,
+        *guards.take_diagonals,
+    ],
+    "onnx_specialize": [
+        select_from_list,
+        drop_empty_product,
+        choose_sizes_in_pairs,
+        add_leading_axes_last,
+        read_before_replacing,
+        multiply_sizes,
+        # Again: products of vectors of sizes are written out only here.
+        divide_multiple,
+        divide_sum,
+        choose_given_size,
+    ],
+}
+"""Node rewrites by stage."""
+
+GUARDED_NODES = guards.CONDITIONS
+"""Rewrites of PyTensor with the condition under which each is correct."""
+
+
+def register() -> None:
+    """Register all rewrites with PyTensor's database, under the tag ``onnx``."""
+    positions = sorted(optdb.__position__.values())
+    for anchor, passes in WHOLE_GRAPH.items():
+        end = optdb.__position__[anchor]
+        start = max(position for position in positions if position < end)
+        for i, (name, rewriter) in enumerate(passes.items(), start=1):
+            position = start + (end - start) * i / (len(passes) + 1)
+            optdb.register(f"onnx_{name}", rewriter, "onnx", position=position)
+    for rewrite, is_right in GUARDED_NODES.items():
+        replace_by_guarded(rewrite, is_right)
+    for stage, rewrites in NODES.items():
+        for rewrite in rewrites:
+            rewrites_of(stage).register(rewrite.__name__, rewrite, "onnx", use_db_name_as_tag=False)
+
+
+register()

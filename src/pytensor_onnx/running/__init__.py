@@ -1,0 +1,1 @@
+"""Running of models: ONNX Runtime sessions, mode ONNX, errors and profiles."""

@@ -1,0 +1,264 @@
+"""`ONNXLinker` and the mode ``"ONNX"``: PyTensor functions that run on ONNX Runtime."""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytensor
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.maker import FunctionMaker
+from pytensor.compile.mode import Mode, register_linker, register_mode
+from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewrite_ofg_inner_graph
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import in2out
+from pytensor.link.basic import JITLinker
+from pytensor.scan.rewriting.inner_graph import (
+    functional_rewrite_scan_inner_graph,
+    rewrite_scan_inner_graph,
+)
+from pytensor.tensor.rewriting.basic import constant_folding
+
+from pytensor_onnx.encodings import Boundary, constant_of, has_tensors
+from pytensor_onnx.rewriting.encodings import tensor_graph
+from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
+from pytensor_onnx.running.executor import ONNXFunctionMaker
+from pytensor_onnx.running.session import Session, SessionOptions
+
+if TYPE_CHECKING:
+    from pytensor_onnx.running.profiling import ProfiledSession
+
+OPSET_VERSION = 21
+
+
+class ONNXLinker(JITLinker):
+    """Runs a PyTensor function on ONNX Runtime.
+
+    Parameters
+    ----------
+    providers
+        Execution providers in order of preference: ``"cpu"``, ``"cuda"``, ….
+    session_options
+        How ONNX Runtime runs the model.
+    freeze
+        Whether shared variables that the function does not update are stored in the model with
+        their present values. `set_value` then has no effect on the function, and the runtime can
+        lay the values out once.
+    assume_finite
+        Whether to leave out the guards for NaN that the runtime's reductions need.
+
+    Examples
+    --------
+    >>> import pytensor, pytensor.tensor as pt
+    >>> from pytensor.compile.mode import Mode
+    >>> from pytensor_onnx import ONNXLinker
+    >>> x = pt.vector("x")
+    >>> f = pytensor.function([x], x.sum(), mode=Mode(ONNXLinker(), "fast_run"))
+    >>> f([1.0, 2.0])
+    array(3.)
+    """
+
+    required_rewrites = REQUIRED
+    incompatible_rewrites = INCOMPATIBLE
+
+    def __init__(
+        self,
+        *,
+        providers: str | Sequence[str] = "cpu",
+        session_options: SessionOptions | None = None,
+        freeze: bool = False,
+        assume_finite: bool = False,
+        allow_gc: bool | None = None,
+        scheduler: Callable | None = None,
+    ) -> None:
+        super().__init__(allow_gc=allow_gc, schedule=scheduler)
+        self.providers = providers
+        self.session_options = session_options
+        self.freeze = freeze
+        self.profile: Any = None
+        self.assume_finite = assume_finite
+
+    def accept(
+        self,
+        fgraph: FunctionGraph,
+        no_recycling: Sequence[Variable] | None = None,
+        profile: Any = None,
+    ) -> "ONNXLinker":
+        """Return a linker for a graph, with the options of this one."""
+        linker = self if self.fgraph is None or self.fgraph is fgraph else copy.copy(self)
+        linker.fgraph = fgraph
+        linker.no_recycling = no_recycling or []
+        linker.profile = profile
+        return linker
+
+    @property
+    def mode(self) -> Any:
+        """Missing: `pytensor.compile.MonitorMode` looks for it on a linker given to it."""
+        raise AttributeError(
+            "MonitorMode runs the nodes of a graph one by one and takes no linker: "
+            "MonitorMode(pre_func=…, post_func=…, optimizer=pytensor_onnx.rewriting.ONNX_QUERY) "
+            "watches the graph of mode ONNX in PyTensor's own implementations"
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(providers={self.providers!r}, freeze={self.freeze})"
+
+    def fgraph_convert(
+        self,
+        fgraph: FunctionGraph,
+        order: Any,
+        input_storage: Any,
+        output_storage: Any,
+        storage_map: Mapping[Variable, list[Any]],
+        **kwargs: Any,
+    ) -> "Session | ProfiledSession":
+        """Convert the graph into a session, whose inputs are those that are not frozen."""
+        from pytensor_onnx.conversion import convert
+        from pytensor_onnx.graph.origins import take_lines, take_owners
+        from pytensor_onnx.pipeline import prepare
+
+        frozen = self._frozen_inputs(fgraph)
+        graph = _with_constants(fgraph, {v: storage_map[v][0] for v in frozen})
+        graph = tensor_graph(graph)
+        converted = convert(graph, opset_version=OPSET_VERSION)
+        prepare(converted, "onnxruntime", assume_finite=self.assume_finite)
+        lines, owners = take_lines(converted.model), take_owners(converted.model, graph)
+
+        def open_session(options: SessionOptions | None) -> Session:
+            return Session(
+                converted.model,
+                providers=self.providers,
+                options=options,
+                failures=converted.failures,
+                lines=lines,
+            )
+
+        if self.profile and self.profile.flag_time_thunks:
+            from pytensor_onnx.running.profiling import ProfiledSession
+
+            return ProfiledSession(open_session, self.session_options, graph, owners)
+        return open_session(self.session_options)
+
+    def _frozen_inputs(self, fgraph: FunctionGraph) -> set[Variable]:
+        if not self.freeze:
+            return set()
+        updated = {fgraph.inputs[i] for i in (fgraph.update_mapping or {}).values()}
+        shared = {v for v in fgraph.inputs if isinstance(v, SharedVariable) and has_tensors(v.type)}
+        return shared - updated
+
+    def create_thunk_inputs(self, storage_map: Mapping[Variable, list[Any]]) -> list[list[Any]]:
+        """Return the storage of each input of the session."""
+        frozen = self._frozen_inputs(self.fgraph)
+        return [storage_map[v] for v in self.fgraph.inputs if v not in frozen]
+
+    def jit_compile(self, fn: "Session | ProfiledSession") -> Callable[[dict[str, Any]], list[Any]]:
+        """Return a function that runs the session and returns values of the graph's types."""
+        outputs = Boundary.of(self.fgraph.outputs)
+        if outputs.is_plain:
+            return fn.run
+        return lambda feed: outputs.decode(fn.run(feed))
+
+    def create_jitable_thunk(
+        self,
+        compute_map: Any,
+        order: Any,
+        input_storage: Any,
+        output_storage: Any,
+        storage_map: Mapping[Variable, list[Any]],
+    ) -> tuple[list[Callable], list, Any]:
+        """Return one thunk that reads the inputs' storage, runs the session and stores outputs."""
+        outputs = [storage_map[variable] for variable in self.fgraph.outputs]
+        inputs = self.create_thunk_inputs(storage_map)
+        if not outputs:
+            return [_finish(lambda: [], inputs, outputs, None)], [], None
+        session = self.fgraph_convert(
+            self.fgraph, order, input_storage, output_storage, storage_map
+        )
+        run = self.jit_compile(session)
+        feed = self._feed(session.input_names, inputs)
+
+        def thunk() -> list[Any]:
+            results: list[Any] = run(feed())
+            for storage, result in zip(outputs, results):  # noqa: B905  (on the hot path)
+                storage[0] = result
+            return results
+
+        finished = _finish(thunk, inputs, outputs, run)
+        if hasattr(session, "update_profile"):
+            finished.update_profile = session.update_profile
+        # One node for the one thunk, as linkers that wrap others expect.
+        return [finished], order[-1:], session
+
+    def _feed(
+        self, names: Sequence[str], storages: Sequence[list[Any]]
+    ) -> Callable[[], dict[str, Any]]:
+        """Return a function that reads the storages as inputs of the session."""
+        frozen = self._frozen_inputs(self.fgraph)
+        given = Boundary.of(v for v in self.fgraph.inputs if v not in frozen)
+        if given.is_plain:
+            feeds = list(zip(names, storages, strict=True))
+            return lambda: {name: storage[0] for name, storage in feeds}
+        return lambda: dict(zip(names, given.encode([s[0] for s in storages]), strict=True))
+
+
+def _finish(thunk: Any, inputs: list, outputs: list, run: Callable | None) -> Any:
+    thunk.run = run
+    thunk.inputs = inputs
+    thunk.outputs = outputs
+    thunk.lazy = False
+    return thunk
+
+
+def _with_constants(fgraph: FunctionGraph, values: Mapping[Variable, Any]) -> FunctionGraph:
+    """Return the graph with some inputs replaced by constants, the graph itself where none is.
+
+    What follows from constants alone is computed.
+    """
+    if not values:
+        return fgraph
+    frozen, equivalent = fgraph.clone_get_equiv(check_integrity=False)
+    for variable, value in values.items():
+        inner = equivalent[variable]
+        frozen.replace(inner, constant_of(variable, value), import_missing=True)
+        frozen.remove_input(frozen.inputs.index(inner))
+    in2out(constant_folding).rewrite(frozen)
+    return frozen
+
+
+class ONNXMode(Mode):
+    """The mode ``"ONNX"``."""
+
+    @property
+    def function_maker(self) -> type[FunctionMaker]:
+        """The class that compiles functions in this mode."""
+        return ONNXFunctionMaker
+
+
+@rewrite_ofg_inner_graph.register(ONNXLinker)
+def rewrite_what_is_converted(
+    linker: ONNXLinker, op: OpFromGraph, node: Apply, inner: FunctionGraph, *, mode: Mode
+) -> None:
+    """Rewrite an inner graph in place, but not that of an Op with a lowering of its own.
+
+    Such an Op is an operator, and the inner graph that defines it is hardly ever converted.
+    """
+    from pytensor_onnx.dispatch import onnx_funcify
+
+    if onnx_funcify.dispatch(type(op)) is onnx_funcify.dispatch(OpFromGraph):
+        functional_rewrite_ofg_inner_graph(linker, op, node, inner, mode=mode)
+
+
+def _accept_in_config(name: str) -> None:
+    """Add the name of a mode to the values that `pytensor.config.mode` takes."""
+    parameter = pytensor.config._config_var_dict["mode"]
+    accept = parameter._apply
+    parameter._apply = lambda value: value if value == name else accept(value)
+
+
+rewrite_scan_inner_graph.register(ONNXLinker)(functional_rewrite_scan_inner_graph)
+
+ONNX = ONNXMode(ONNXLinker(), ONNX_QUERY)
+register_linker("onnx", ONNXLinker())
+register_mode("ONNX", ONNX)
+_accept_in_config("ONNX")

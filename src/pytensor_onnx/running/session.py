@@ -1,0 +1,299 @@
+"""Wrap ONNX Runtime sessions: providers, options, and errors in the user's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytensor_onnx.errors import InputError, PyTensorONNXError
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+    import onnxruntime
+
+    from pytensor_onnx.graph.origins import Lines
+
+PROVIDERS = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "webgpu": "WebGpuExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+}
+OPTIMIZATION_LEVELS = {
+    "none": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+
+# The runtime returns the C type `long long`, which NumPy distinguishes from its own int64.
+_LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("uint64")}
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "tensor(double)": np.dtype("float64"),
+    "tensor(float)": np.dtype("float32"),
+    "tensor(float16)": np.dtype("float16"),
+    **{f"tensor({name})": np.dtype(name) for name in ("bool", "int8", "int16", "int32", "int64")},
+    **{f"tensor({name})": np.dtype(name) for name in ("uint8", "uint16", "uint32", "uint64")},
+}
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """Options of ONNX Runtime for running a model.
+
+    Parameters
+    ----------
+    threads
+        Threads within one operator; the runtime's default if None.
+    optimization
+        Level of graph optimization: ``"none"``, ``"basic"``, ``"extended"`` or ``"all"``.
+    optimized_model_path
+        File for the model after the runtime's optimization.
+    profile_prefix
+        Prefix of the name of a profiling file; no profiling if None.
+    spinning
+        Whether idle threads spin, which costs processor time between calls.
+    config
+        Further entries of the runtime's session configuration.
+
+    Examples
+    --------
+    >>> SessionOptions(threads=1, optimization="basic").threads
+    1
+    """
+
+    threads: int | None = None
+    optimization: str = "all"
+    optimized_model_path: str | Path | None = None
+    profile_prefix: str | None = None
+    spinning: bool = False
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def to_runtime(self) -> onnxruntime.SessionOptions:
+        """Return the options as ONNX Runtime's `SessionOptions`."""
+        import onnxruntime as ort
+
+        if self.optimization not in OPTIMIZATION_LEVELS:
+            raise PyTensorONNXError(
+                f"optimization={self.optimization!r} is not one of {list(OPTIMIZATION_LEVELS)}"
+            )
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = getattr(
+            ort.GraphOptimizationLevel, OPTIMIZATION_LEVELS[self.optimization]
+        )
+        if self.threads is not None:
+            options.intra_op_num_threads = self.threads
+        if self.optimized_model_path is not None:
+            options.optimized_model_filepath = str(self.optimized_model_path)
+        if self.profile_prefix is not None:
+            options.enable_profiling = True
+            options.profile_file_prefix = self.profile_prefix
+        options.add_session_config_entry("session.intra_op.allow_spinning", str(int(self.spinning)))
+        for key, value in self.config.items():
+            options.add_session_config_entry(key, value)
+        return options
+
+
+def provider_names(providers: str | Sequence[str]) -> list[str]:
+    """Return the runtime's names of execution providers, with the CPU last by default.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If a provider is not part of the installed runtime.
+
+    Examples
+    --------
+    >>> provider_names("cpu")
+    ['CPUExecutionProvider']
+    """
+    import onnxruntime as ort
+
+    wanted = [providers] if isinstance(providers, str) else list(providers)
+    names = [PROVIDERS.get(name.lower(), name) for name in wanted]
+    available = ort.get_available_providers()
+    missing = [name for name in names if name not in available]
+    if missing:
+        raise PyTensorONNXError(
+            f"the installed ONNX Runtime has no {', '.join(missing)}; it has "
+            f"{', '.join(available)}. Install the build of ONNX Runtime for it "
+            "(onnxruntime-gpu for CUDA and TensorRT) or choose another provider"
+        )
+    if PROVIDERS["cpu"] not in names:
+        names.append(PROVIDERS["cpu"])
+    return names
+
+
+class Session:
+    """A model loaded into ONNX Runtime.
+
+    Parameters
+    ----------
+    model
+        The model, or the path of a file.
+    providers
+        Execution providers in order of preference, by short name (``"cpu"``, ``"cuda"``, …) or the
+        runtime's name.
+    options
+        Options of the runtime.
+    failures
+        Exceptions that checks of the graph raise, by type and message.
+    lines
+        Lines of the user's code that made the nodes.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model | str | Path,
+        *,
+        providers: str | Sequence[str] = "cpu",
+        options: SessionOptions | None = None,
+        failures: Mapping[str, Exception] | None = None,
+        lines: Lines | None = None,
+    ) -> None:
+        import onnxruntime as ort
+
+        self.failures = dict(failures or {})
+        self.lines = dict(lines or {})
+        from pytensor_onnx.passes.defects import switched_off_optimizers
+
+        names = provider_names(providers)
+        runtime_options = (options or SessionOptions()).to_runtime()
+        # The runtime's session keeps the bytes as well, so this takes no further memory.
+        self._source = str(model) if isinstance(model, str | Path) else _serialize(model)
+        try:
+            self.runtime = ort.InferenceSession(
+                self._source,
+                runtime_options,
+                providers=names,
+                disabled_optimizers=switched_off_optimizers("onnxruntime"),
+            )
+        except Exception as error:
+            lacks = self._lacks() if "NOT_IMPLEMENTED" in str(error) else ""
+            raise PyTensorONNXError(f"ONNX Runtime refuses the model: {lacks}{error}") from error
+        self.input_names = [x.name for x in self.runtime.get_inputs()]
+        self.output_names = [x.name for x in self.runtime.get_outputs()]
+        self._long_outputs = [
+            (i, _LONG_TYPES[x.type])
+            for i, x in enumerate(self.runtime.get_outputs())
+            if x.type in _LONG_TYPES
+        ]
+        self._input_dtypes = {
+            x.name: _DTYPES[x.type] for x in self.runtime.get_inputs() if x.type in _DTYPES
+        }
+        self._equal_sizes = _equal_sizes(self.runtime.get_inputs())
+
+    def run(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
+        """Run the model once and return all outputs.
+
+        Parameters
+        ----------
+        feed
+            A value for each input that has no default, by name.
+
+        Raises
+        ------
+        InputError
+            If axes with one name differ in size; the runtime would broadcast a size of one.
+        RunError
+            If the runtime fails; `IndexError` and `ValueError` for errors that PyTensor raises so.
+        """
+        try:
+            for dim, first, i, second, j in self._equal_sizes:
+                if feed[first].shape[i] != feed[second].shape[j]:
+                    raise InputError(
+                        f"dimension {dim!r} is {feed[first].shape[i]} in {first} "
+                        f"and {feed[second].shape[j]} in {second}"
+                    )
+            results = self.runtime.run(self.output_names, feed)
+        except InputError:
+            raise
+        except Exception as error:
+            arrays = self._as_arrays(feed)
+            if arrays is not None:
+                return self.run(arrays)
+            raise self.explain(error, feed) from error
+        for i, dtype in self._long_outputs:
+            results[i] = results[i].view(dtype)
+        return results
+
+    def _lacks(self) -> str:
+        """Return the operators of the model for which the runtime has no kernels."""
+        import onnxruntime
+
+        from pytensor_onnx.passes.legaliser.missing_kernels import missing_kernels
+        from pytensor_onnx.targets import get_profile
+
+        missing = missing_kernels(_deserialize(self._source), get_profile("onnxruntime"))
+        if not missing:
+            return ""
+        return (
+            f"the installed ONNX Runtime {onnxruntime.__version__} has no kernel for "
+            f"{', '.join(missing)}. For another runtime export with verify=False, for this one "
+            'with target="onnxruntime".\n    runtime:  '
+        )
+
+    def _as_arrays(self, feed: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
+        """Convert numbers and lists of a feed to arrays; None if all values are arrays.
+
+        Callers with `trust_input` pass them, and the runtime accepts arrays only. The conversion
+        must preserve numbers, except for the rounding of a Python float.
+        """
+        if all(type(value) is np.ndarray for value in feed.values()):
+            return None
+        arrays = {}
+        for name, value in feed.items():
+            given = np.asarray(value)
+            dtype = self._input_dtypes.get(name)
+            if type(value) is np.ndarray or dtype is None:
+                arrays[name] = given
+                continue
+            with np.errstate(all="ignore"):
+                arrays[name] = given.astype(dtype)
+            rounds = type(value) is float and dtype.kind == "f"
+            if not rounds and not np.array_equal(arrays[name], given, equal_nan=dtype.kind == "f"):
+                raise InputError(f"{name} is {dtype}, which cannot hold {value!r}")
+        return arrays
+
+    def explain(self, error: Exception, feed: Mapping[str, Any]) -> Exception:
+        """Return the exception for an error of the runtime, in the user's terms."""
+        from pytensor_onnx.running.run_errors import explain
+
+        model = _deserialize(self._source)
+        return explain(error, model, self.lines, self.failures, feed)
+
+
+def _equal_sizes(inputs: Sequence[Any]) -> list[tuple[str, str, int, str, int]]:
+    """Return the pairs of axes with one name: the name, input and axis, input and axis."""
+    axes: dict[str, tuple[str, int]] = {}
+    pairs = []
+    for value in inputs:
+        for axis, dim in enumerate(value.shape):
+            if isinstance(dim, str) and dim in axes:
+                pairs.append((dim, *axes[dim], value.name, axis))
+            elif isinstance(dim, str):
+                axes[dim] = value.name, axis
+    return pairs
+
+
+def _serialize(model: ir.Model) -> bytes:
+    import onnx_ir as ir
+
+    return ir.to_proto(model).SerializeToString()
+
+
+def _deserialize(source: bytes | str) -> ir.Model:
+    import onnx
+    import onnx_ir as ir
+
+    if isinstance(source, str):
+        return ir.from_proto(onnx.load(source, load_external_data=False))
+    return ir.from_proto(onnx.load_model_from_string(source))

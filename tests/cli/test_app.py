@@ -1,0 +1,246 @@
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from typer.testing import CliRunner
+
+import pytensor_onnx
+from pytensor_onnx import VerificationError, export_onnx
+from pytensor_onnx.cli.app import app, main
+from pytensor_onnx.cli.inspection import external_bytes
+from pytensor_onnx.exporting.file_verification import Outcome
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "120"})
+
+
+@pytest.fixture(scope="module")
+def special(tmp_path_factory):
+    """A file with a model-local function, a batch dimension and a state."""
+    path = tmp_path_factory.mktemp("models") / "special.onnx"
+    x, total = (
+        pt.matrix("x", shape=(None, 3)),
+        pytensor.shared(np.zeros(3), name="total", shape=(3,)),
+    )
+    y = pt.tan(x)
+    y.name = "y"
+    export_onnx([x], y, path, updates={total: total + y.sum(axis=0)}, dynamic_axes={"x": {0: "n"}})
+    return path
+
+
+def test_demo_digits_writes_a_file_and_prints_a_table(tmp_path):
+    pytest.importorskip("pytensor_ml")
+    path = tmp_path / "small.onnx"
+    result = run("demo", "digits", "--output", path, "--epochs", 1)
+    assert result.exit_code == 0, result.output
+    assert "450 of 450" in result.output
+    assert "Gemm, Relu, Gemm, Softmax" in result.output
+    assert f"{path.stat().st_size:,} bytes" in result.output
+
+
+def test_inspect_shows_the_contents_of_a_file(special):
+    result = run("inspect", special)
+    assert result.exit_code == 0, result.output
+    assert "total -> total_next" in result.output
+    for text in ("x: float64[n, 3]", "y: float64[n, 3]", "total: float64[3], with a default"):
+        assert text in result.output
+    assert re.search(r"pytensor::Tan_float64 +│ +1 ", result.output)
+    assert "onnx 21, pytensor 1; IR version 10" in result.output
+    assert f"{special.stat().st_size:,} bytes" in result.output
+
+
+def test_verify_lists_the_successful_steps(special):
+    result = run("verify", special)
+    assert result.exit_code == 0, result.output
+    assert "the ONNX checker accepts it" in result.output
+    assert "ONNX Runtime loads it" in result.output
+    assert "runs on sampled inputs (x [3, 3])" in result.output
+    assert "y: float64[3, 3]" in result.output
+
+
+def test_verify_ends_a_file_that_does_not(tmp_path, monkeypatch):
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"\x08\x0a")
+    given = []
+
+    def verify(path, *, timeout, data_bytes):
+        given.append((path, timeout, data_bytes))
+        return Outcome(["it loads"], "it did not end")
+
+    monkeypatch.setattr("pytensor_onnx.exporting.file_verification.verify_file_apart", verify)
+    result = run("verify", file)
+    assert isinstance(result.exception, VerificationError)
+    assert str(result.exception) == "it did not end"
+    assert result.output == "ok: it loads\n"
+    result = run("verify", file, "--timeout", "2.5", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.output)
+    assert found.pop("seconds") >= 0
+    assert found == {
+        "file": str(file),
+        "verified": False,
+        "steps": ["it loads"],
+        "error": "it did not end",
+    }
+    assert given == [(file, 60.0, 0), (file, 2.5, 0)]
+    assert run("verify", file, "--timeout", "0").exit_code == 2
+
+
+def test_weights_beside_a_file_count_as_its_memory(tmp_path):
+    x, w = pt.fmatrix("x"), pytensor.shared(np.ones((64, 64), "float32"), name="w")
+    model = export_onnx([x], x @ w, verify=False).model
+    ir.save(model, tmp_path / "model.onnx", external_data="model.data")
+    size = (tmp_path / "model.data").stat().st_size
+    assert size >= 64 * 64 * 4
+    assert external_bytes(tmp_path / "model.onnx") == size
+
+
+EVIL = "e\x1b]0;owned\x07\x1b[31m\x9b2J[red]x[/red]\n\r\u202e"
+SHOWN = r"e\x1b]0;owned\x07\x1b[31m\x9b2J[red]x[/red]\n\r\u202e"
+
+
+@pytest.fixture
+def evil(tmp_path):
+    """A file with escape codes and markup in every text that it has."""
+    info = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node(EVIL, [EVIL], [f"{EVIL}y"], domain=EVIL)
+    graph = onnx.helper.make_graph(
+        [node], EVIL, [info(EVIL, 1, [EVIL, 2])], [info(f"{EVIL}y", 1, [EVIL, 2])]
+    )
+    opsets = [onnx.helper.make_opsetid(name, 21) for name in ("", EVIL)]
+    inner = onnx.helper.make_node("Identity", ["a"], ["b"])
+    function = onnx.helper.make_function(EVIL, EVIL, ["a"], ["b"], [inner], opsets[:1])
+    model = onnx.helper.make_model(
+        graph, opset_imports=opsets, ir_version=10, functions=[function], producer_name=EVIL
+    )
+    onnx.helper.set_model_props(model, {EVIL: EVIL, "state": json.dumps({EVIL: EVIL})})
+    onnx.save(model, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+def assert_harmless(text):
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_names_in_a_file_reach_no_terminal_as_they_are(evil, capsys, monkeypatch, command):
+    told = Outcome([f"it runs on {EVIL}"], f"it has no {EVIL}")
+    monkeypatch.setattr(
+        "pytensor_onnx.exporting.file_verification.verify_file_apart", lambda *_, **__: told
+    )
+    with pytest.raises(SystemExit):
+        main([command, str(evil)])
+    printed = capsys.readouterr()
+    assert_harmless(printed.out + printed.err)
+    text = "".join(f"{printed.out}{printed.err}".replace("│", "").split())
+    # The line end of a message is none of a name.
+    shown = SHOWN if command == "inspect" else SHOWN.replace(r"\n", "")
+    assert text.count(shown) >= (11 if command == "inspect" else 2)
+
+
+def test_names_in_errors_reach_no_terminal_as_they_are(tmp_path, capsys):
+    file = tmp_path / "a\x1b[31m[red]b.onnx"
+    file.write_bytes(b"nonsense")
+    with pytest.raises(SystemExit):
+        main(["inspect", str(file)])
+    error = capsys.readouterr().err
+    assert_harmless(error)
+    assert r"a\x1b[31m[red]b.onnx" in error.replace("\n", "")
+
+
+def test_inspect_prints_json(special):
+    found = json.loads(run("inspect", special, "--json").output)
+    assert found["inputs"] == ["x: float64[n, 3]"]
+    assert found["defaults"] == ["total: float64[3]"]
+    assert found["outputs"] == ["y: float64[n, 3]", "total_next: float64[3]"]
+    assert found["state"] == {"total": "total_next"}
+    assert found["operators"]["pytensor::Tan_float64"] == 1
+    assert found["file_bytes"] == special.stat().st_size
+    assert found["metadata"]["pytensor_version"] == pytensor.__version__
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", '{"a": 1}', "[" * 100_000])
+def test_state_that_is_no_state_is_not_shown(tmp_path, special, text):
+    model = ir.load(special)
+    model.metadata_props["state"] = text
+    ir.save(model, tmp_path / "model.onnx")
+    assert json.loads(run("inspect", tmp_path / "model.onnx", "--json").output)["state"] == {}
+
+
+def test_sizes_that_are_claimed_only_take_no_memory_to_inspect(tmp_path):
+    tensor = onnx.TensorProto(name="w", data_type=1, dims=[10**6, 10**6])
+    node = onnx.helper.make_node("Identity", ["w"], ["y"])
+    output = onnx.helper.make_tensor_value_info("y", 1, [None, None])
+    graph = onnx.helper.make_graph([node], "g", [], [output], initializer=[tensor])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "model.onnx")
+    assert "1, 4,000,000,000,000 bytes" in run("inspect", tmp_path / "model.onnx").output
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_an_empty_file_is_an_error(tmp_path, command):
+    file = tmp_path / "model.onnx"
+    file.touch()
+    result = run(command, file)
+    assert str(result.exception) == f"{file} cannot be read as an ONNX model: it is empty"
+
+
+def test_demo_checks_its_folder_before_it_trains(tmp_path, monkeypatch):
+    monkeypatch.setattr("pytensor_onnx.cli.demo.run_digits", None)
+    file = tmp_path / "missing" / "digits.onnx"
+    result = run("demo", "digits", "-o", file)
+    assert str(result.exception) == (
+        f"--output={str(file)!r} cannot be written: there is no folder {str(file.parent)!r}"
+    )
+
+
+def test_version_and_help_have_short_ways(special):
+    assert run("--version").output == f"pytensor-onnx {pytensor_onnx.__version__}\n"
+    for command in ([], ["inspect"], ["verify"], ["ops"], ["demo"], ["demo", "digits"]):
+        assert run(*command, "-h").output == run(*command, "--help").output
+        assert "Usage" in run(*command, "-h").output
+
+
+def test_package_runs_as_a_module():
+    command = [sys.executable, "-m", "pytensor_onnx", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == f"pytensor-onnx {pytensor_onnx.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_a_file_that_is_no_model_gives_an_error_of_one_line(tmp_path, capsys, command):
+    file = tmp_path / "text.onnx"
+    file.write_text("this is no model")
+    with pytest.raises(SystemExit) as exit_:
+        main([command, str(file)])
+    assert exit_.value.code == 1
+    error = capsys.readouterr().err
+    assert "cannot be read as an ONNX model" in " ".join(error.split())
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_missing_file_is_named(tmp_path, command):
+    result = run(command, tmp_path / "none.onnx")
+    assert result.exit_code == 2
+    assert "none.onnx" in result.output.replace("\n", "").replace("│", "").replace(" ", "")
+
+
+def test_help_is_shown_without_loading_a_runtime():
+    code = (
+        "import sys; from pytensor_onnx.cli.app import main\n"
+        "try:\n    main(['--help'])\n"
+        "finally:\n    assert not {'onnxruntime', 'pytensor_ml', 'sklearn'} & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "inspect" in done.stdout

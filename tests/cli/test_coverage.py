@@ -1,0 +1,97 @@
+"""The coverage table has what the registry has, and says of each Op what the tests showed."""
+
+import importlib
+import json
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pytensor_onnx.cli.app import app
+from pytensor_onnx.cli.coverage import REWRITTEN, is_lowered, load_coverage, name_of, registered_ops
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "make_coverage.py"
+
+
+def class_of(name):
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+COVERED = load_coverage().rows
+
+
+def test_every_registered_op_is_covered():
+    covered = [class_of(name) for name in COVERED]
+    missing = [
+        name_of(op)
+        for op in registered_ops()
+        if op.__module__.startswith("pytensor.") and not any(issubclass(c, op) for c in covered)
+    ]
+    assert not missing, f"run scripts/make_coverage.py: {missing} have no row"
+
+
+@pytest.mark.parametrize("name", COVERED)
+def test_every_covered_op_has_a_lowering_and_a_test(name):
+    row = COVERED[name]
+    assert REWRITTEN in row.lowering or is_lowered(class_of(name)), "run scripts/make_coverage.py"
+    assert row.tests
+    assert row.ranks
+
+
+def test_every_op_of_pytensor_is_in_one_part_of_the_table():
+    table = load_coverage()
+    names = {name_of(op) for op in runpy.run_path(str(SCRIPT))["op_classes"]()}
+    parts = (table.rows, table.uncovered, table.excluded)
+    assert names == set().union(*parts)
+    assert sum(map(len, parts)) == len(names)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["ops", *arguments], env={"COLUMNS": "200"})
+
+
+def test_the_command_prints_a_row():
+    printed = run("basic.Exp")
+    assert printed.exit_code == 0, printed.output
+    assert "operator Exp" in printed.output
+    assert "Expm1" in printed.output
+    assert "MatrixInverse" not in printed.output
+
+
+def test_a_pipe_takes_one_line_for_each_operation_and_a_terminal_80_columns(monkeypatch):
+    lines = run().output.splitlines()
+    assert len(lines) == len(load_coverage().rows)
+    assert max(map(len, lines)) > 80
+    assert all(re.match(r"\w+: ", line) for line in lines)
+    exp = next(line for line in lines if line.startswith("Exp: "))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    wrapped = CliRunner().invoke(app, ["ops"], env={"COLUMNS": "80"}).output
+    assert max(map(len, wrapped.splitlines())) <= 80
+    assert "".join(exp.split()) in "".join(wrapped.split())
+
+
+def test_the_command_prints_json():
+    found = json.loads(run("basic.Exp", "--json").output)
+    (row,) = [row for row in found["covered"] if row["name"] == "pytensor.scalar.basic.Exp"]
+    assert "float64" in row["dtypes"]
+    assert "operator Exp" in row["lowering"]
+    assert json.loads(run("--json").output)["not_covered"] == {}
+    assert json.loads(run("--json", "--all").output)["not_covered"]
+    assert json.loads(run("typed_list.basic.Append", "--json").output)["not_covered"]
+
+
+def test_the_command_gives_the_reasons_of_uncovered_ops():
+    assert "typed lists" in run("typed_list.basic.Append").output
+
+
+def test_the_command_shows_uncovered_ops_only_when_asked():
+    assert "typed_list" not in run().output
+    assert "typed_list" in run("--all").output
+
+
+def test_the_command_says_that_there_is_no_such_operation():
+    assert "nonsense" in str(run("nonsense").exception)

@@ -1,0 +1,161 @@
+"""The regularized incomplete gamma functions."""
+
+import mpmath as mp
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+import scipy.special
+from pytensor.scalar import math as psm
+
+from pytensor_onnx import compile_onnx
+from pytensor_onnx.functions.special import gammainc
+from tests.conftest import called, compare_onnx_and_py
+from tests.functions.special.accuracy import DTYPES, compile_definition
+from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
+
+inf, nan = np.inf, np.nan
+
+
+def exact_pair(a: mp.mpf, x: mp.mpf) -> tuple[mp.mpf, mp.mpf]:
+    """Sum the series (DLMF 8.7.1), or take the continued fraction (DLMF 8.9.2) where it is long."""
+    with mp.workprec(200):
+        factor = mp.exp(a * mp.log(x) - x - mp.loggamma(a))
+        if x < a + 50:
+            term = total = 1 / a
+            n = 0
+            while term > total * mp.mpf(2) ** -190:
+                n += 1
+                term *= x / (a + n)
+                total += term
+            return factor * total, 1 - factor * total
+        value = mp.mpf(0)
+        for n in range(int(300 + 4 * mp.sqrt(a)), 0, -1):
+            value = n * (a - n) / (x + 2 * n + 1 - a + value)
+        upper = factor / (x + 1 - a + value)
+        return 1 - upper, upper
+
+
+def region(
+    parameters: tuple[float, float],
+    ratios: tuple[float, float] | None = None,
+    numbers: tuple[float, float] | None = None,
+    *,
+    deviations: float | None = None,
+    dtypes: tuple[str, ...] = BOTH,
+    most: int | None = None,
+    bound: float = 450.0,
+) -> Region:
+    """Draw ``a`` on a logarithmic scale, and ``x`` on one, as a multiple, or around ``a``."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        size = min(size, most or size)
+        a = np.exp(rng.uniform(*np.log(parameters), size))
+        if deviations:
+            return [a, a + rng.uniform(-deviations, deviations, size) * np.sqrt(a)]
+        x = np.exp(rng.uniform(*np.log(numbers or ratios), size))
+        return [a, x if numbers else a * x]
+
+    low, high = parameters
+    if deviations:
+        second = f"x/a - 1 within {deviations:g}/√a"
+    else:
+        second = "x {:g} … {:g}".format(*numbers) if numbers else "x/a {:g} … {:g}".format(*ratios)
+    return Region(f"a {low:g} … {high:g}, {second}", draw, dtypes, bound)
+
+
+# 1e-13 is 450 ulp at most; SciPy does not reach it in the last but one.
+REGIONS = [
+    region((0.1, 20), (0.1, 4), bound=40),
+    region((1e-8, 1), numbers=(1e-8, 1), bound=40),
+    region((1e-8, 1), numbers=(1, 100), bound=200),
+    region((1, 20), numbers=(1e-3, 500), bound=450),
+    region((20, 1e3), (0.65, 1.35), bound=450),
+    region((20, 600), (0.2, 2), dtypes=FLOAT64, bound=2000),
+    region((1e3, 1e5), deviations=4, dtypes=FLOAT64, most=60, bound=40),
+    region((1e5, 1e7), deviations=4, dtypes=FLOAT64, most=8, bound=40),
+]
+CASES = [
+    Case(psm.GammaInc, lambda a, x: exact_pair(a, x)[0], REGIONS, scipy.special.gammainc),
+    Case(psm.GammaIncC, lambda a, x: exact_pair(a, x)[1], REGIONS, scipy.special.gammaincc),
+]
+NAMES = {"GammaInc": pt.gammainc, "GammaIncC": pt.gammaincc}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_values_at_the_ends_of_the_domain_are_those_of_scipy(name, dtype):
+    ends = [0.0, -0.0, -1.0, 1.0, 30.0, inf, -inf, nan]
+    a, x = (v.ravel().astype(dtype) for v in np.meshgrid(ends, ends))
+    expected = getattr(scipy.special, name.lower())(a, x)
+    found = compile_definition(name, dtype)(a, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype == "float32" else 1e-14)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_extreme_numbers_give_what_scipy_gives(name):
+    ends = [1e-300, 1e-30, 1.0, 1e30, 1e300]
+    a, x = (v.ravel() for v in np.meshgrid(ends, ends))
+    expected = getattr(scipy.special, name.lower())(a, x)
+    found = compile_definition(name, "float64")(a, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_the_functions_add_up_to_one():
+    rng = np.random.default_rng(0)
+    a, x = np.exp(rng.uniform(-5, 8, (2, 2000)))
+    lower, upper = (compile_definition(name, "float64")(a, x) for name in NAMES)
+    np.testing.assert_allclose(lower + upper, 1, rtol=0, atol=5e-15)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_elements_that_do_not_converge_are_nan(name, monkeypatch):
+    monkeypatch.setattr(gammainc, "_ROUNDS", 2)
+    a, x = pt.vector("a"), pt.vector("x")
+    run = compile_onnx([a, x], NAMES[name](a, x), verify=False)
+    found = run(np.array([9.0, 9.0, 50.0]), np.array([0.001, 9.5, 50.0]))
+    assert np.isnan(found).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_broadcast_and_are_cast_as_by_pytensor(name):
+    a, x = pt.col("a", dtype="float32"), pt.vector("x", dtype="float64")
+    k, half = pt.scalar("k", dtype="int64"), pt.vector("half", dtype="float16")
+    small = pt.vector("small", dtype="int8")
+    values = [
+        np.array([[0.3], [2.0], [40.0]], "float32"),
+        np.array([0.0, 0.2, 3.0, 41.0]),
+        np.array(3),
+        np.array([0.5, 2.5], "float16"),
+        np.array([1, 4], "int8"),
+    ]
+    outputs = [NAMES[name](u, v) for u, v in [(a, x), (k, x), (k, half), (small, half), (2, x)]]
+    compare_onnx_and_py([a, x, k, half, small], outputs, values)
+
+
+def test_empty_arrays_and_scalars():
+    a, x = pt.matrix("a"), pt.matrix("x")
+    k, y = pt.scalar("k"), pt.scalar("y")
+    values = [np.ones((0, 2)), np.ones((0, 2)), np.array(3.0), np.array(2.0)]
+    outputs = [f(*v) for f in NAMES.values() for v in ((a, x), (k, y))]
+    compare_onnx_and_py([a, x, k, y], outputs, values)
+
+
+def test_gradients_and_the_unregularized_functions():
+    a, x = pt.vector("a"), pt.vector("x")
+    values = [np.array([0.5, 2.0, 30.0, 7.0]), np.array([0.3, 5.0, 29.0, 1.0])]
+    outputs = [pt.gammau(a, x), pt.gammal(a, x)]
+    for function in NAMES.values():
+        first = pt.grad(function(a, x).sum(), [a, x])
+        outputs += [*first, pt.grad(first[1].sum(), x)]
+    compare_onnx_and_py([a, x], outputs, values, rtol=1e-10)
+
+
+def test_they_run_in_functions_and_loops():
+    a, x = pt.vector("a"), pt.vector("x")
+    values = [np.array([0.5, 2.0, 30.0]), np.array([0.3, 5.0, 29.0])]
+    inner = called(lambda u, v: pt.gammainc(u, v) + pt.gammaincc(v, u), a, x)
+    steps = pytensor.scan(
+        pt.gammainc, sequences=[a], non_sequences=[x], outputs_info=[None], return_updates=False
+    )
+    compare_onnx_and_py([a, x], [inner, steps], values)

@@ -1,0 +1,49 @@
+from functools import partial
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+from pytensor.scalar import math as psm
+
+from tests.functions.special.accuracy import DTYPES, assert_values, compile_definition
+from tests.functions.special.regions import FLOAT32, FLOAT64, Case, linear, tiny
+
+inf, nan = np.inf, np.nan
+
+REGIONS = [
+    linear(-3, 3),
+    linear(3, 5),
+    linear(5, 16),
+    linear(16, 88),
+    linear(88, 91.9, FLOAT32),
+    linear(88, 713.9, FLOAT64),
+    tiny(),
+]
+CASES = [
+    Case(psm.I0, partial(mp.besseli, 0), REGIONS, scipy.special.i0),
+    Case(psm.I1, partial(mp.besseli, 1), REGIONS, scipy.special.i1),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_at_zeros_and_far_away(dtype):
+    assert_values("I0", dtype, {0.0: 1.0, 720.0: inf, -720.0: inf, nan: nan})
+    assert_values("I0", dtype, {-0.0: 1.0, 1e38: inf})
+    assert_values("I1", dtype, {0.0: 0.0, 720.0: inf, -720.0: -inf, nan: nan})
+    assert_values("I1", dtype, {-0.0: -0.0, 1e38: inf})
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["I0", "I1"])
+def test_infinities_give_nan_as_in_scipy(name, dtype):
+    assert np.isnan(getattr(scipy.special, name.lower())(inf))
+    assert_values(name, dtype, {inf: nan, -inf: nan})
+
+
+@pytest.mark.parametrize(("dtype", "last"), [("float64", 713.98), ("float32", 91.9)])
+@pytest.mark.parametrize("name", ["I0", "I1"])
+def test_they_overflow_where_their_values_do(name, dtype, last):
+    near, beyond = compile_definition(name, dtype)(np.array([last, last + 0.02], dtype))
+    assert near < np.finfo(dtype).max
+    assert beyond == inf

@@ -1,0 +1,153 @@
+from fractions import Fraction
+from functools import cache
+
+import mpmath as mp
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+import scipy.special
+from pytensor.scalar import math as psm
+
+from tests.conftest import compare_onnx_and_py
+from tests.functions.special.accuracy import DTYPES, compile_definition
+from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
+
+inf, nan = np.inf, np.nan
+# In ulp: 1e-13 relative.
+BOUND = 450.0
+
+
+@cache
+def debye_polynomials() -> list[list[Fraction]]:
+    """Coefficients in ``p`` of the polynomials of DLMF 10.41.9."""
+    found = [[Fraction(1)]]
+    for _ in range(12):
+        last, following = found[-1], [Fraction(0)] * (len(found[-1]) + 3)
+        for power, c in enumerate(last):
+            following[power + 1] += c * power / 2 + c / (8 * (power + 1))
+            following[power + 3] -= c * power / 2 + 5 * c / (8 * (power + 3))
+        found.append(following)
+    return found
+
+
+def expansion(v: mp.mpf, x: mp.mpf, sign: int) -> mp.mpf:
+    """Debye's expansion, which 13 terms give to 1e-24 for large orders or arguments."""
+    w = mp.sqrt(v * v + x * x)
+    p, exponent = v / w, v * (v / (w + x) - mp.asinh(v / x))
+    total = mp.mpf(0)
+    for k, u in enumerate(debye_polynomials()):
+        terms = [mp.mpf(c.numerator) / c.denominator * p ** (i - k) for i, c in enumerate(u) if c]
+        total += mp.fsum(terms) * (sign / w) ** k
+    factor = 1 / (2 * mp.pi) if sign > 0 else mp.pi / 2
+    return mp.exp(sign * exponent) * mp.sqrt(factor / w) * total
+
+
+def exact_ive(v: mp.mpf, x: mp.mpf) -> mp.mpf:
+    if v > 0 and mp.hypot(v, x) > 200:
+        return expansion(v, x, 1)
+    return mp.besseli(v, x) * mp.exp(-abs(x))
+
+
+def exact_kve(v: mp.mpf, x: mp.mpf) -> mp.mpf:
+    v = abs(v)
+    if mp.hypot(v, x) > 200:
+        return expansion(v, x, -1)
+    return mp.besselk(v, x) * mp.exp(x)
+
+
+def box(last: float, dtypes: tuple[str, ...] = FLOAT64, *, sign: float = 1.0) -> Region:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        return [sign * rng.uniform(0, last, size), rng.uniform(0.1, last, size)]
+
+    start = "0" if sign > 0 else f"-{last:g}"
+    return Region(
+        f"{start} ≤ v ≤ {last if sign > 0 else 0:g}, 0.1 ≤ x ≤ {last:g}", draw, dtypes, BOUND
+    )
+
+
+def integers() -> Region:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        return [rng.integers(0, 12, size).astype("f8"), np.exp(rng.uniform(-4, 4, size))]
+
+    return Region("v = 0 … 11, 0.02 ≤ x ≤ 55", draw, BOTH, BOUND)
+
+
+def small_arguments() -> Region:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        return [rng.uniform(0, 3, size), np.exp(rng.uniform(np.log(1e-9), 0, size))]
+
+    return Region("0 ≤ v ≤ 3, 1e-9 ≤ x ≤ 1", draw, BOTH, BOUND)
+
+
+def small_orders() -> Region:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        return [np.exp(rng.uniform(np.log(1e-9), 0, size)), np.exp(rng.uniform(-4, 4, size))]
+
+    return Region("1e-9 ≤ v ≤ 1, 0.02 ≤ x ≤ 55", draw, BOTH, BOUND)
+
+
+def large() -> Region:
+    """Large orders and arguments, and results that neither overflow nor underflow."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        v = np.exp(rng.uniform(np.log(1e3), np.log(1e8), size))
+        return [v, v * v / np.exp(rng.uniform(0, np.log(400), size))]
+
+    return Region("1e3 ≤ v ≤ 1e8, v² / 400 ≤ x ≤ v²", draw, FLOAT64, 4 * BOUND)
+
+
+def large_orders() -> Region:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        return [rng.uniform(0, 500, size), rng.uniform(200, 700, size)]
+
+    return Region("0 ≤ v ≤ 500, 200 ≤ x ≤ 700", draw, FLOAT64, 4 * BOUND)
+
+
+REGIONS = [
+    *(box(8, BOTH), box(20), integers()),
+    *(small_arguments(), small_orders(), large_orders(), large()),
+]
+CASES = [
+    Case(psm.Ive, exact_ive, [*REGIONS, box(20, sign=-1)], scipy.special.ive, 50),
+    Case(psm.Kve, exact_kve, REGIONS, scipy.special.kve, 50),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["Ive", "Kve"])
+def test_values_at_zeros_and_infinities_are_those_of_scipy(name, dtype):
+    v, x = (
+        grid.ravel().astype(dtype)
+        for grid in np.meshgrid(
+            [0, 1, 2, -1, -2, 0.5, -0.5, -1.5, 30, inf], [0.0, -0.0, 1, 2.5, -1, inf, -inf, nan]
+        )
+    )
+    kept = ~(np.isinf(v) & (x == 0))
+    expected = getattr(scipy.special, name.lower())(v, x)
+    found = compile_definition(name, dtype)(v, x)
+    tolerance = 1e-12 if dtype == "float64" else 1e-6
+    np.testing.assert_allclose(found[kept], expected[kept], rtol=tolerance)
+
+
+def test_gradients_by_the_argument():
+    v, x = pt.vectors("v", "x")
+    results = [pt.ive(v, x), pt.kve(v, x), pt.iv(v, x), pt.kv(v, x)]
+    first = [pt.grad(y.sum(), x) for y in results]
+    second = [pt.grad(y.sum(), x) for y in first[:2]]
+    points = [np.array([0.0, 1.0, 2.5, 30.0]), np.array([0.5, 3.0, 7.0, 20.0])]
+    compare_onnx_and_py([v, x], [*results, *first, *second], points, rtol=1e-10)
+
+
+def test_gradients_of_orders_zero_and_one():
+    x = pt.vector("x")
+    first = pt.grad(pt.i0(x).sum(), x)
+    second = pt.grad(first.sum(), x)
+    compare_onnx_and_py([x], [first, second], [np.array([-3.0, 0.5, 2.0, 30.0])], rtol=1e-11)
+
+
+def test_shapes_and_dtypes():
+    v, x = pt.col("v", dtype="int64"), pt.row("x", dtype="float32")
+    s, e = pt.scalar("s"), pt.matrix("e")
+    outputs = [f(*pair) for f in (pt.ive, pt.kve) for pair in ((v, x), (s, e))]
+    values = [np.array([[0], [3]]), np.ones((1, 2), "f4"), np.array(1.5), np.ones((0, 2))]
+    compare_onnx_and_py([v, x, s, e], outputs, values, rtol=1e-6)

@@ -1,0 +1,86 @@
+import mpmath as mp
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+import scipy.special
+from pytensor.scalar import math as psm
+
+from pytensor_onnx import compile_onnx
+from tests.conftest import compare_onnx_and_py
+from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
+
+inf, nan = np.inf, np.nan
+
+
+def region(orders, numbers, dtypes=BOTH, *, sign=1.0, bound=4.0) -> Region:
+    """Draw orders and, on a logarithmic scale, numbers."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        x = np.exp(rng.uniform(*np.log(numbers), size))
+        return [rng.integers(orders[0], orders[1] + 1, size), sign * x]
+
+    low, high = (f"{sign * x:g}" for x in numbers)
+    label = f"n {orders[0]} … {orders[1]}, x {low} … {high}"
+    return Region(label, draw, dtypes, bound)
+
+
+CASES = [
+    Case(
+        psm.PolyGamma,
+        lambda n, x: mp.psi(int(n), x),
+        [
+            region((0, 4), (0.1, 20), bound=8),
+            region((1, 4), (20, 1e8), bound=8),
+            region((1, 4), (1e-5, 0.1), bound=8),
+            # Factorials of the order amplify the roundings of x + k.
+            region((5, 80), (0.5, 100), FLOAT64, bound=20),
+            # Next to the roots of even orders terms cancel.
+            region((1, 20), (0.3, 30), FLOAT64, sign=-1.0, bound=450),
+        ],
+        scipy.special.polygamma,
+    )
+]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_values_at_poles_infinities_and_nan_are_those_of_scipy(dtype):
+    n, x = pt.vector("n", dtype="int32"), pt.vector("x", dtype=dtype)
+    points = np.array([0.0, -0.0, -1.0, -2.0, inf, -inf, nan], dtype)
+    run = compile_onnx([n, x], pt.polygamma(n, x), verify=False)
+    for order in (0, 1, 2, 3, -1):
+        orders = np.full(len(points), order, "int32")
+        with np.errstate(all="ignore"):
+            expected = scipy.special.polygamma(orders, points)
+        np.testing.assert_array_equal(run(orders, points), expected)
+
+
+def test_orders_and_numbers_broadcast_and_are_cast_as_by_pytensor():
+    n, x = pt.col("n", dtype="int8"), pt.vector("x", dtype="float64")
+    k, whole = pt.scalar("k", dtype="uint16"), pt.matrix("whole", dtype="int32")
+    half = pt.vector("half", dtype="float16")
+    values = [
+        np.array([[0], [1], [2], [7]], "int8"),
+        np.array([-2.5, 0.3, 11.0]),
+        np.array(2, "uint16"),
+        np.array([[1, 2], [3, 40]], "int32"),
+        np.array([0.5, 2.0], "float16"),
+    ]
+    outputs = [pt.polygamma(a, b) for a, b in [(n, x), (k, whole), (k, half), (n, whole[0])]]
+    compare_onnx_and_py([n, x, k, whole, half], outputs, values)
+
+
+def test_empty_arrays_and_scalars():
+    n, x = pt.vector("n", dtype="int64"), pt.vector("x")
+    k, y = pt.scalar("k", dtype="int64"), pt.scalar("y")
+    values = [np.zeros(0, "int64"), np.zeros(0), np.array(3), np.array(1.5)]
+    compare_onnx_and_py([n, x, k, y], [pt.polygamma(n, x), pt.polygamma(k, y)], values)
+
+
+def test_third_and_fourth_derivatives_of_gammaln():
+    x = pt.vector("x")
+    result = pt.gammaln(x)
+    outputs = []
+    for _ in range(4):
+        result = pt.grad(result.sum(), x)
+        outputs.append(result)
+    compare_onnx_and_py([x], outputs, [np.array([-1.3, 0.2, 1.0, 4.0, 30.0])])

@@ -1,0 +1,42 @@
+"""A builder, and a way to run what it emitted."""
+
+import onnx_ir as ir
+import onnxruntime
+import pytest
+
+from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
+from pytensor_onnx.graph.scope import ModelScope, name_values
+
+
+@pytest.fixture
+def scope():
+    return ModelScope(21)
+
+
+@pytest.fixture
+def onnx(scope):
+    return Builder(scope)
+
+
+def value(name="x", dtype=ir.DataType.DOUBLE, shape=("n", 3)):
+    return ir.val(name, dtype=dtype, shape=shape)
+
+
+def run(onnx, inputs, outputs, **feeds):
+    """Close the builder as a model and run it."""
+    outputs = onnx.own_results(outputs)
+    nodes = onnx.nodes
+    for x in inputs:
+        onnx.scope.names.unique(x.name)
+    name_values(nodes, onnx.scope.names)
+    graph = ir.Graph(
+        inputs,
+        outputs,
+        nodes=nodes,
+        initializers=list(onnx.scope.initializers.values()),
+        opset_imports={"": onnx.scope.opset_version, FUNCTION_DOMAIN: 1},
+        name="g",
+    )
+    functions = [local.function for local in onnx.scope.functions.values()]
+    proto = ir.to_proto(ir.Model(graph, ir_version=10, functions=functions))
+    return onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feeds)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.passes import merge_equal
+from tests.conftest import op_types
+from tests.passes.conftest import bare
+
+
+def merged(emit):
+    """Return the operators that stay; the results do not change."""
+    model = bare(emit, np.array([[-1.0, 2.0]]))
+    before = model.run()
+    merge_equal(model.model, model.scope)
+    for a, b in zip(model.run(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    return sorted(model.operators())
+
+
+def test_chains_of_equal_nodes_are_merged():
+    def twice(onnx, x):
+        return onnx.Add(*(onnx.Neg(onnx.Softmax(x, axis=1)) for _ in range(2)))
+
+    assert merged(twice) == ["Add", "Neg", "Softmax"]
+
+
+@pytest.mark.parametrize(
+    "emit",
+    [
+        lambda onnx, x: onnx.Add(onnx.Softmax(x, axis=0), onnx.Softmax(x, axis=1)),
+        lambda onnx, x: onnx.Add(onnx.Sub(x, 1), onnx.Sub(1, x)),
+        lambda onnx, x: [onnx.Neg(x), onnx.Neg(x)],
+    ],
+    ids=["attributes", "order of operands", "results of the model"],
+)
+def test_different_nodes_and_results_stay(emit):
+    model = bare(emit, np.array([[-1.0, 2.0]]))
+    assert merged(emit) == sorted(model.operators())
+
+
+def test_subgraph_reads_the_node_that_stays():
+    def captured(onnx, x):
+        first, second = onnx.Neg(x), onnx.Neg(x)
+        condition = onnx.constant(np.bool_(True))
+        chosen = onnx.cond(condition, lambda then: then.Abs(second), lambda other: other.Exp(x))
+        return [onnx.Sqrt(first), *chosen]
+
+    assert merged(captured).count("Neg") == 1
+
+
+def test_random_numbers_are_drawn_twice():
+    def draws(onnx, x):
+        return onnx.Sub(onnx.RandomNormalLike(x), onnx.RandomNormalLike(x))
+
+    model = bare(draws, np.zeros((1, 2)))
+    assert merge_equal(model.model, model.scope) == 0
+
+
+def test_positions_along_equal_sizes_are_counted_once():
+    x, y = pt.matrix("x"), pt.matrix("y")
+    masks = [pt.arange(v.shape[1]) < 2 for v in (x, y)]
+    program = export_onnx([x, y], (x + y) * masks[0] * masks[1])
+    assert op_types(program).count("Range") == 1
+
+
+def test_sizes_that_a_check_compares_stay():
+    x, mask = pt.vector("x"), pt.vector("mask", dtype="bool")
+    assert op_types(export_onnx([x, mask], x[mask])).count("Shape") == 2

@@ -1,0 +1,76 @@
+"""Kernels of the installed runtime, and definitions of the standard, that are inaccurate."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from tests.targets.conftest import operators
+
+REFERENCES = {
+    "Sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "Tanh": mpmath.tanh,
+    "Sin": mpmath.sin,
+    "Cos": mpmath.cos,
+}
+
+
+@pytest.mark.parametrize(
+    ("op_type", "dtype"),
+    [
+        ("Sigmoid", "float32"),
+        *((op_type, "float64") for op_type in ("Cos", "Sigmoid", "Sin", "Tanh")),
+    ],
+)
+def test_inaccurate_kernels_are_several_ulp_off(run, op_type, dtype):
+    x = np.linspace(-10, 0, 2001).astype(dtype)
+    with mpmath.workprec(120):
+        expected = [REFERENCES[op_type](mpmath.mpf(float(value))) for value in x]
+        exact = np.array([float(value) for value in expected])
+        found = run(op_type, x)
+        errors = [abs(mpmath.mpf(float(a)) - b) for a, b in zip(found, expected, strict=True)]
+    assert np.max(np.array(errors, float) / np.spacing(np.abs(exact.astype(x.dtype)))) > 3
+
+
+def test_sigmoid_of_minus_thirty_has_three_digits(run):
+    assert abs(run("Sigmoid", np.array([-30.0]))[0] / np.exp(-30.0) - 1) > 1e-4
+
+
+def selu(x):
+    return 1.0507009873554805 * (x if x > 0 else 1.6732632423543772 * mpmath.expm1(x))
+
+
+def softplus(x):
+    return mpmath.log1p(mpmath.exp(x))
+
+
+def gelu(x):
+    return x * (1 + mpmath.tanh(mpmath.sqrt(2 / mpmath.pi) * (x + 0.044715 * x**3))) / 2
+
+
+# Function, opset and lowest argument; from opset 19 on, some have no kernel in float64 at all.
+DEFINED = {
+    "Elu": (mpmath.expm1, 18, -3),
+    "Gelu": (gelu, 20, -3),
+    "HardSwish": (lambda x: x * (x / 6 + 0.5), 18, -2.9),
+    "Mish": (lambda x: x * mpmath.tanh(softplus(x)), 18, -40),
+    "Selu": (selu, 18, -3),
+    "Softplus": (softplus, 18, -40),
+}
+
+
+@pytest.mark.parametrize("op_type", operators("coarse definitions"))
+def test_definitions_of_the_standard_are_coarse(run, op_type):
+    reference, opset, lowest = DEFINED[op_type]
+    attributes = {"approximate": "tanh"} if op_type == "Gelu" else {}
+    x = np.linspace(lowest, -1e-9, 101)
+    with mpmath.workprec(120):
+        expected = np.array([float(reference(mpmath.mpf(float(value)))) for value in x])
+    found = run(op_type, x, opset=opset, **attributes)
+    assert np.max(np.abs(found / expected - 1)) > 1e-10
+
+
+def test_group_normalization_cancels(run):
+    x = 1000 + np.array([[[-1, 1, -1, 1]]], "float32").repeat(64, axis=2)
+    one = np.ones(1, "float32")
+    found = run("GroupNormalization", x, one, 0 * one, num_groups=1)
+    assert np.max(np.abs(found - (x - 1000))) > 1e-3

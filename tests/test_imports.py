@@ -1,0 +1,98 @@
+"""The rooms of the package, and which of them know which."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "pytensor_onnx"
+ANYWHERE = {"errors", "_version", "user_code"}
+ARROWS = {
+    "graph": set(),
+    "targets": {"graph"},
+    "encodings": {"named_dims", "random"},
+    "ops": {"graph", "encodings"},
+    "functions": {"ops"},
+    "named_dims": set(),
+    "random": set(),
+    "rewriting": {"functions", "ops", "encodings", "named_dims", "ml"},
+    "passes": {"graph", "targets"},
+    "dispatch": {"graph", "ops", "functions", "encodings", "rewriting", "named_dims"},
+    "dynamic_axes": {"graph"},
+    "conversion": {"graph", "dispatch", "dynamic_axes", "named_dims"},
+    "pipeline": {"conversion", "dispatch", "passes", "targets"},
+    "running": {
+        *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes"),
+        *("targets", "named_dims", "encodings"),
+    },
+    "nn": {"ops"},
+    "ml": {"ops", "nn", "dynamic_axes"},
+    "exporting": {
+        *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
+        *("dynamic_axes", "named_dims", "encodings"),
+    },
+    "cli": {"dispatch", "exporting", "functions", ""},
+    "__main__": {"cli"},
+    "": {"dispatch", "exporting", "functions", "rewriting", "running"},
+}
+"""For each room the rooms that its modules may import; the empty name is the package itself."""
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the modules of the package that a module imports, at any depth of its code."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = str(node.module)
+            is_package = (ROOT.parent / module.replace(".", "/")).is_dir()
+            yield from (f"{module}.{alias.name}" if is_package else module for alias in node.names)
+
+
+def modules() -> dict[str, Path]:
+    paths = sorted(ROOT.rglob("*.py"))
+    return {
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
+        for path in paths
+    }
+
+
+@pytest.mark.parametrize("room", ARROWS)
+def test_a_room_imports_only_rooms_that_it_may_know(room):
+    known = ARROWS[room] | ANYWHERE | {room}
+    wrong = [
+        f"{module} imports {imported}"
+        for module, path in modules().items()
+        if room_of(module) == room
+        for imported in imports(path)
+        if imported.startswith("pytensor_onnx") and imported_room(imported) not in known
+    ]
+    assert not wrong
+
+
+def imported_room(name: str) -> str:
+    room = room_of(name)
+    is_module = (ROOT / room).is_dir() or (ROOT / f"{room}.py").is_file()
+    return room if is_module else ""
+
+
+def test_every_room_has_arrows():
+    rooms = {room_of(module) for module in modules()} - ANYWHERE
+    assert rooms == set(ARROWS)
+
+
+def test_rooms_know_no_runtime_before_they_run():
+    """Conversion needs no ONNX Runtime: only `running` and what stands on it import it."""
+    importers = {
+        room_of(module)
+        for module, path in modules().items()
+        if any(name.split(".")[0] == "onnxruntime" for name in imports(path))
+    }
+    assert importers <= {"running", "exporting", "cli", "targets"}
