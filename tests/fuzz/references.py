@@ -30,6 +30,7 @@ REFUSALS = (
     "Only N can be zero",  # docs/limits.md: to pool images without channels
     "Size of X.shape[axis:] must be at least 1",  # docs/limits.md: to normalise axes of size zero
     "the channels of InstanceNormalization are empty",
+    "the filters of Conv are empty",  # tests/nn/test_conv.py: of no pixels
 )
 # NumPy takes a mask of no elements for an axis of any size: docs/limits.md.
 OF_OTHER_LENGTH = ("boolean index did not match indexed array", "has the size 0, but")
