@@ -36,6 +36,20 @@ def test_pytensors_rewrites_excuse_results_for_infinities_and_nan():
             product.compare(lambda _: [np.ones(1)], "")
 
 
+def test_a_rewrite_that_fails_keeps_no_other_from_excusing_a_result():
+    graph = Graph()
+    graph.add_leaf("v0", "pt.tensor('v0', shape=(None,), dtype='uint64')", np.array([0], "u8"))
+    with quiet():
+        # PyTensor fails to write the negative as a product: -1 is no uint64.
+        assert graph.add("v0 * np.uint64(2**64 - 1) - v0")
+        assert graph.add("v1 / v1")
+        ratio = Reference(Case(graph, graph.terms[-1:], []), [graph.inputs[0].value])
+        for result in (np.nan, 1.0):
+            ratio.compare(lambda _, result=result: [np.array([result])], "")
+        with pytest.raises(Disagreement):
+            ratio.compare(lambda _: [np.zeros(1)], "")
+
+
 def test_each_element_is_excused_by_itself():
     with quiet():
         product = reference("v0 * 0", [np.nan, np.inf])
