@@ -31,9 +31,16 @@ REFUSALS = (
     "Size of X.shape[axis:] must be at least 1",  # docs/limits.md: to normalise axes of size zero
     "the channels of InstanceNormalization are empty",
     "the filters of Conv are empty",  # tests/nn/test_conv.py: of no pixels
+    "Kernel size must be positive",  # the same of ConvTranspose
+    "mode to pad dimension with a value of 0",  # docs/limits.md: NumPy refuses it too
 )
-# NumPy takes a mask of no elements for an axis of any size: docs/limits.md.
-OF_OTHER_LENGTH = ("boolean index did not match indexed array", "has the size 0, but")
+# docs/limits.md: NumPy takes a mask of no elements for an axis of any size, and an index out of
+# range that is broadcast to no elements.
+OF_OTHER_LENGTH = (
+    "boolean index did not match indexed array",
+    "has the size 0, but",
+    "is out of range for an axis of size 0",
+)
 # What the standard allows and the runtime cannot run.
 MISSING_KERNEL = "Could not find an implementation"
 

@@ -21,6 +21,7 @@ WITH_OPTIONS = (
 )
 # docs/networks.md: in float32 their absolute error is small.
 WITHOUT_TAILS = ("sigmoid", "silu", "swish", "gelu")
+WITHOUT_SMALL_VALUES = ("elu", "selu", "celu")
 
 
 @operation
@@ -32,8 +33,12 @@ def activation(g: Graph) -> str | None:
         return None  # PyTensor's softmax in Python fails, its others and ONNX do not.
     else:
         code = g.choices.of(WITH_OPTIONS).format(x=x)
-    has_tail = x.dtype != "float64" and bool((x.value < -2).any())
-    return None if has_tail and code.startswith(WITHOUT_TAILS) else f"nn.{code}"
+    inaccurate: tuple[str, ...] = ()
+    if x.dtype != "float64":
+        inaccurate += WITHOUT_TAILS if (x.value < -2).any() else ()
+        small = (x.value > -0.05) & (x.value < 0)
+        inaccurate += WITHOUT_SMALL_VALUES if small.any() else ()
+    return None if inaccurate and code.startswith(inaccurate) else f"nn.{code}"
 
 
 def _image(g: Graph, rank: int) -> Term:

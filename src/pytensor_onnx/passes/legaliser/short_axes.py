@@ -55,11 +55,18 @@ def may_have_empty_channels(node: ir.Node) -> bool:
 
 
 def check_channels(onnx: Builder, node: ir.Node) -> list[ir.Value]:
-    """Let a normalisation fail where its channels are empty."""
-    dims = dims_of(node.inputs[0]) or ()
+    """Let a normalisation fail where its channels are empty.
+
+    Where there are none at all, the result keeps the sizes of the operand.
+    """
+    x = node.inputs[0]
+    dims = dims_of(x) or ()
     least = [0 if is_positive(dim) else 1 for dim in dims[2:]]
     message = f"the channels of {node.op_type} are empty"
-    return _with_operand(onnx, node, 0, _at_least(onnx, node.inputs[0], least, message))
+    results = _with_operand(onnx, node, 0, _at_least(onnx, x, least, message))
+    if all(map(is_positive, dims[:2])):
+        return results
+    return [onnx.Reshape(results[0], onnx.Shape(x), allowzero=1), *results[1:]]
 
 
 def _at_least(onnx: Builder, x: ir.Value | None, least: Sequence[int], message: str) -> ir.Value:
