@@ -181,6 +181,22 @@ FITS = [
         {"float32": (3, 0)},
     ),
     Fit(
+        "REDUCED_LOG_RATIO",
+        "(log((1+s)/(1-s))/s - 2) / s^2 in s^2, for 1/sqrt(2) <= (1+s)/(1-s) <= sqrt(2)",
+        log_ratio,
+        lambda z: z / 2,
+        both(0, mp.mpf("0.1716") ** 2),
+        {"float64": (6, 0), "float32": (2, 0)},
+    ),
+    Fit(
+        "REDUCED_HALF_COTH",
+        "(x coth(x/2) - 2) / x^2 in x^2, for |x| <= log(2) / 2",
+        half_coth,
+        lambda z: z / 2,
+        both(0, mp.mpf("0.3467") ** 2),
+        {"float64": (4, 0), "float32": (1, 0)},
+    ),
+    Fit(
         "SCALED_ERFC",
         "x exp(x^2) erfc(x) in (x-4)/(x+4), for 1 <= x <= 28 (10.2 in float32)",
         scaled_erfc,

@@ -43,6 +43,8 @@ errors are those in the last place of their amplitude, `sqrt(2 / (pi x))`.
 - In float32, `Sin`, `Cos` and `Tan` are the operators of the runtime.
 - Infinities, NaN, and arguments outside the domain give what NumPy gives. Odd functions, `Expm1`
   and `Log1p` keep the sign of zero.
+- `PortableLog`, `PortableExp` and the like serve random draws ([Random numbers](random.md)): their
+  results are equal in every bit in all runtimes.
 - `Exp2` and `Log2` are exact at powers of 2, `Log10` at powers of 10.
 - ONNX Runtime's own `Exp` and `Log` differ in the last bit between the body of a vector loop and
   its remainder, so that results may too.

@@ -8,7 +8,6 @@ by a kernel, by the operator's function body or by a cast that the runtime inser
 """
 
 import argparse
-import base64
 import json
 import subprocess
 import sys
@@ -19,11 +18,12 @@ from pathlib import Path
 
 import onnx_ir as ir
 from probe_models import DTYPES, Trial, trials
+from web_runtime import WORKER as WEB_WORKER
+from web_runtime import encode
 
 OPSETS = range(18, 27)
 TABLES = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "targets"
 WORKER = Path(__file__).with_name("probe_worker.py")
-WEB_WORKER = Path(__file__).with_name("probe_worker.mjs")
 
 
 def main() -> None:
@@ -57,7 +57,9 @@ def run(command: list[str], chosen: list[Trial]) -> tuple[str, list[str]]:
     """
     with tempfile.TemporaryDirectory() as folder:
         requests = Path(folder, "requests.jsonl")
-        requests.write_text("".join(json.dumps(_request(trial)) + "\n" for trial in chosen))
+        requests.write_text(
+            "".join(json.dumps(encode(trial.model, trial.inputs)) + "\n" for trial in chosen)
+        )
         version = ""
         failures: list[str] = []
         while len(failures) < len(chosen):
@@ -70,17 +72,6 @@ def run(command: list[str], chosen: list[Trial]) -> tuple[str, list[str]]:
             if result.returncode:
                 failures.append(f"process ended with {result.returncode}")
     return version, failures
-
-
-def _request(trial: Trial) -> dict[str, object]:
-    """Write a trial in plain JSON, which both kinds of worker can read."""
-    return {
-        "model": base64.b64encode(trial.model).decode(),
-        "inputs": {
-            name: [array.dtype.name, list(array.shape), base64.b64encode(array.tobytes()).decode()]
-            for name, array in trial.inputs.items()
-        },
-    }
 
 
 def tabulate(chosen: Iterable[Trial], failures: Iterable[str]) -> dict[str, dict[int, list[str]]]:

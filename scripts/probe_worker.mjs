@@ -1,4 +1,5 @@
-// Run probe requests from a file in onnxruntime-web and print one answer a line.
+// Run requests from a file in onnxruntime-web and print one answer a line: why it failed, or nothing.
+// A request with "values" is answered by its outputs.
 // node probe_worker.mjs NODE_MODULES REQUESTS START
 
 import { readFileSync, writeSync } from "node:fs";
@@ -29,7 +30,11 @@ function tensor([dtype, shape, data]) {
   return new ort.Tensor(dtype, new ARRAYS[dtype](bytes.buffer), shape);
 }
 
-async function failure(request) {
+function plain({ type, dims, data }) {
+  return [type, dims, Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64")];
+}
+
+async function answer(request) {
   let session;
   try {
     const model = new Uint8Array(Buffer.from(request.model, "base64"));
@@ -39,7 +44,8 @@ async function failure(request) {
     for (const { name, type } of session.outputMetadata) {
       if (results[name].type !== type) return `${name} is ${results[name].type} where ${type} is declared`;
     }
-    return "";
+    if (!request.values) return "";
+    return Object.fromEntries(Object.entries(results).map(([name, value]) => [name, plain(value)]));
   } catch (error) {
     if (error instanceof WebAssembly.RuntimeError) process.exit(1);
     return String(error.message ?? error).split("\n")[0] || "failed";
@@ -57,6 +63,6 @@ ort.env.logLevel = "fatal";
 console.log = console.warn = console.error = () => {};
 print(ort.env.versions.web);
 for (const line of readFileSync(requests, "utf8").split("\n").slice(Number(start))) {
-  if (line) print(JSON.stringify(await failure(JSON.parse(line))));
+  if (line) print(JSON.stringify(await answer(JSON.parse(line))));
 }
 process.exit(0);

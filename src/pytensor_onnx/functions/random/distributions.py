@@ -1,4 +1,7 @@
-"""PyTensor's random variables as expressions of uniform and normal numbers."""
+"""PyTensor's random variables as expressions of uniform and normal numbers.
+
+The functions of `portable` are equal in every bit in all runtimes, and so are the draws.
+"""
 
 import numpy as np
 import pytensor.tensor as pt
@@ -8,6 +11,7 @@ from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.random.drawing import Drawn, Sizes, drawn, require, transforms
 from pytensor_onnx.functions.registry import define
+from pytensor_onnx.ops import portable
 from pytensor_onnx.ops.draws import (
     OpenUniform,
     RandomBits,
@@ -37,55 +41,56 @@ def halfnormal(z: V, loc: V, scale: V) -> V:
 @transforms(StandardNormal, ptr.LogNormalRV, "sigma")
 def lognormal(z: V, mean: V, sigma: V) -> V:
     """Raise e to a normal number."""
-    return pt.exp(mean + sigma * z)
+    return portable.exp(mean + sigma * z)
 
 
 @transforms(OpenUniform, ptr.ExponentialRV, "scale")
 def exponential(u: V, scale: V) -> V:
     """Invert the distribution function, as those that follow do."""
-    return -pt.log(u) * scale
+    return -portable.log(u) * scale
 
 
 @transforms(OpenUniform, ptr.WeibullRV, "shape")
 def weibull(u: V, shape: V) -> V:
     """Take a power of an exponential number."""
-    return (-pt.log(u)) ** (1 / shape)
+    return portable.exp(portable.log(-portable.log(u)) / shape)
 
 
 @transforms(OpenUniform, ptr.ParetoRV, "b", "scale")
 def pareto(u: V, b: V, scale: V) -> V:
     """Start at the scale; the tail falls with the power b."""
-    return scale * pt.exp(-pt.log(u) / b)
+    return scale * portable.exp(-portable.log(u) / b)
 
 
 @transforms(OpenUniform, ptr.GumbelRV, "scale")
 def gumbel(u: V, loc: V, scale: V) -> V:
     """Take the logarithm of an exponential number."""
-    return loc - scale * pt.log(-pt.log(u))
+    return loc - scale * portable.log(-portable.log(u))
 
 
 @transforms(OpenUniform, ptr.LogisticRV, "scale")
 def logistic(u: V, loc: V, scale: V) -> V:
-    """Take log-odds."""
-    return loc + scale * (pt.log(u) - pt.log1p(-u))
+    """Take log-odds; ``1 - u`` is exact."""
+    return loc + scale * (portable.log(u) - portable.log(1 - u))
 
 
 @transforms(OpenUniform, ptr.LaplaceRV, "scale")
 def laplace(u: V, loc: V, scale: V) -> V:
     """Take an exponential number to either side."""
-    return loc + scale * pt.where(u < 0.5, pt.log(2 * u), -pt.log(2 * (1 - u)))
+    size = portable.log(2 * pt.minimum(u, 1 - u))
+    return loc + scale * pt.where(u < 0.5, size, -size)
 
 
 @transforms(OpenUniform, ptr.CauchyRV, "scale")
 def cauchy(u: V, loc: V, scale: V) -> V:
     """Take the cotangent of the angle to the nearer end, which keeps the tails exact."""
-    return loc + scale * pt.where(u < 0.5, -1, 1) * _cotangent(pt.minimum(u, 1 - u))
+    return loc - scale * portable.cot_pi(u)
 
 
 @transforms(OpenUniform, ptr.HalfCauchyRV, "scale")
 def halfcauchy(u: V, loc: V, scale: V) -> V:
     """Take the cotangent of an angle up to a right one."""
-    return loc + scale * _cotangent(u / 2)
+    return loc + scale * portable.cot_pi(u / 2)
 
 
 @transforms(StandardUniform, ptr.TriangularRV)
@@ -103,7 +108,7 @@ def triangular(u: V, left: V, mode: V, right: V) -> V:
 @transforms(OpenUniform, ptr.TruncExponentialRV, "b", "scale")
 def truncexpon(u: V, b: V, loc: V, scale: V) -> V:
     """Invert the distribution function up to b."""
-    return loc - scale * pt.log1p(u * pt.expm1(-b))
+    return loc - scale * portable.log1p(u * portable.expm1(-b))
 
 
 @define(ptr.BernoulliRV)
@@ -127,7 +132,7 @@ def geometric(state: Variable, shape: Sizes, p: V, *, dtype: str) -> Drawn:
     """Round an exponential number up."""
     p = require(p, (p > 0) & (p <= 1), "p <= 0, p > 1 or p contains NaNs")
     after, u = drawn(OpenUniform(_float_of(p)), state, shape)
-    trials = pt.ceil(pt.log(u) / pt.log1p(-p))
+    trials = pt.ceil(portable.log(u) / portable.log1p(-p))
     largest = np.nextafter(np.dtype(u.type.dtype).type(2**63), 0, dtype=u.type.dtype)
     return after, pt.clip(trials, 1, largest).astype(dtype)
 
@@ -171,12 +176,6 @@ def permutation(state: Variable, shape: Sizes, x: V, *, dtype: str) -> Drawn:
     after, keys = OpenUniform("float64")(state, shape[0])
     order = pt.argsort(keys)
     return after, order.astype(dtype) if x.type.ndim == 0 else x[order]
-
-
-def _cotangent(turns: V) -> V:
-    """Return the cotangent of an angle in half turns."""
-    angle = np.dtype(turns.type.dtype).type(np.pi) * turns
-    return pt.cos(angle) / pt.sin(angle)
 
 
 def _upper_half(x: V, y: V) -> V:

@@ -7,8 +7,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, polynomial
-from pytensor_onnx.functions.special.coefficients import COSINE, SINE
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.portable import log_of_normal, sine_and_cosine
 from pytensor_onnx.ops.draws import (
     OpenUniform,
     RandomBits,
@@ -57,7 +57,7 @@ def sample_normal(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Dr
     """Take points of the plane by their distance and angle (Box and Muller, 1958).
 
     The angle is known in turns, whose quarters are exact: its sine and cosine need no more than
-    polynomials, and are the same in every runtime.
+    polynomials. They and the logarithm are the same in every runtime.
     """
     pairs = (n + 1) // 2
     number: Callable[[float], np.floating] = np.dtype(dtype).type
@@ -68,7 +68,7 @@ def sample_normal(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Dr
         after, x, y = _blocks(state, pairs)
         distance = (x.astype("float32") + np.float32(0.5)) * np.float32(2.0**-32)
         turn = _turns(y)
-    radius = pt.sqrt(number(-2) * pt.log(distance))
+    radius = pt.sqrt(number(-2) * log_of_normal(distance))
     sine, cosine = _sine_and_cosine(turn)
     return after, pt.concatenate([radius * cosine, radius * sine])[:n]
 
@@ -79,10 +79,7 @@ def _sine_and_cosine(turn: TensorVariable) -> Drawn:
     quarters = turn * constant(turn, 4.0)
     whole = pt.round(quarters)
     angle = (quarters - whole) * constant(turn, np.pi / 2)
-    square = angle * angle
-    sine = angle + angle * (square * polynomial(square, SINE))
-    cosine = half * square - square * square * polynomial(square, COSINE)
-    cosine = constant(turn, 1.0) - cosine
+    sine, cosine = sine_and_cosine(angle)
     is_even = pt.eq(whole * half, pt.floor(whole * half))
     first, second = pt.switch(is_even, sine, cosine), pt.switch(is_even, cosine, sine)
     return (

@@ -1,0 +1,144 @@
+"""Logarithm, exponential and cotangent that are equal in every bit in all runtimes.
+
+They consist of operations that IEEE 754 rounds correctly, so that they round alike everywhere. The
+runtime's logarithm and exponential serve to find powers of two only, which are rounded afterwards.
+"""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.coefficients import (
+    COSINE,
+    REDUCED_HALF_COTH,
+    REDUCED_LOG_RATIO,
+    SINE,
+)
+from pytensor_onnx.functions.special.expm1 import expm1_near_zero
+from pytensor_onnx.ops.portable import (
+    PortableCotPi,
+    PortableExp,
+    PortableExpm1,
+    PortableLog,
+    PortableLog1p,
+)
+
+
+@define(PortableLog)
+def portable_log(x: TensorVariable) -> TensorVariable:
+    """Natural logarithm, within 1 ulp."""
+    zero, shift = constant(x, 0.0), constant(x, 60.0, float32=30.0)
+    up, down = constant(x, 2.0**60, float32=2.0**30), constant(x, 2.0**-60, float32=2.0**-30)
+    is_small = x < constant(x, 1.0)
+    near = x * pt.switch(is_small, up, down)
+    value = log_of_normal(near, pt.switch(is_small, -shift, shift))
+    # Infinities and NaN are equal in all runtimes.
+    return pt.switch((x > zero) & (x < constant(x, np.inf)), value, pt.log(x))
+
+
+def log_of_normal(x: TensorVariable, exponent: TensorVariable | None = None) -> TensorVariable:
+    """Natural logarithm of ``2**exponent x``, for normal positive ``x`` below 2**970.
+
+    ``x = 2**k m`` with ``m`` between ``sqrt(1/2)`` and ``sqrt(2)``; then, as in fdlibm's
+    ``e_log.c``, ``log(m) = 2 s + s R(s**2)`` for ``s = f / (2 + f)`` and ``f = m - 1``, and ``2 s``
+    is ``f - s f``. The upper part of ``log(2)`` has few bits, so that ``k`` times it is exact.
+
+    Parameters
+    ----------
+    x
+        Numbers, in float32 below 2**100.
+    exponent
+        Whole numbers; 0 by default.
+    """
+    power = _power_of_two(x)
+    k = pt.round(pt.log(power) * constant(x, 1 / np.log(2)))
+    if exponent is not None:
+        k = k + exponent
+    f = x / power - constant(x, 1.0)
+    s = f / (constant(x, 2.0) + f)
+    square = s * s
+    rest = s * (f - square * polynomial(square, REDUCED_LOG_RATIO))
+    upper, lower = _log_2(x)
+    return k * upper - ((rest - k * lower) - f)
+
+
+@define(PortableLog1p)
+def portable_log1p(x: TensorVariable) -> TensorVariable:
+    """``log(1 + x)``, with the correction for the rounding of the sum as in `Log1p`."""
+    zero, one = constant(x, 0.0), constant(x, 1.0)
+    u = one + x
+    log_u = portable_log(u)
+    corrected = (x - (u - one)) / u - (zero - log_u)
+    return pt.switch(pt.isinf(log_u), log_u, corrected)
+
+
+@define(PortableExp)
+def portable_exp(x: TensorVariable) -> TensorVariable:
+    """Exponential, within 1 ulp.
+
+    ``x = k log(2) + r``, and ``exp(r) = 1 + 2 r / (2 - c)`` as in `Expm1`. The power of two is the
+    product of two, so that neither overflows before the result does, and only the last product
+    rounds to a subnormal.
+    """
+    # At the bounds the result is infinite and zero, and an infinity would make NaN.
+    x = pt.minimum(x, constant(x, 710.0, float32=90.0))
+    x = pt.maximum(x, constant(x, -746.0, float32=-105.0))
+    half, one = constant(x, 0.5), constant(x, 1.0)
+    k = pt.round(x * constant(x, 1 / np.log(2)))
+    upper, lower = _log_2(x)
+    r = (x - k * upper) - k * lower
+    square = r * r
+    c = r - square * polynomial(square, REDUCED_HALF_COTH)
+    near_one = one + (r + r * c / (constant(x, 2.0) - c))
+    half_k = pt.floor(k * half)
+    near = pt.exp(half_k * constant(x, np.log(2)))
+    power = _power_of_two(near)
+    return (near_one * power) * (power + power * (k - half_k - half_k))
+
+
+@define(PortableExpm1)
+def portable_expm1(x: TensorVariable) -> TensorVariable:
+    """``exp(x) - 1``, computed as `Expm1`."""
+    beyond = portable_exp(x) - constant(x, 1.0)
+    return pt.switch(pt.abs(x) > constant(x, 0.8), beyond, expm1_near_zero(x))
+
+
+@define(PortableCotPi)
+def portable_cot_pi(x: TensorVariable) -> TensorVariable:
+    """Cotangent of ``pi x`` for ``x`` from 0 to 1, by the nearest multiple of 1/2."""
+    half = constant(x, 0.5)
+    from_end = pt.minimum(x, constant(x, 1.0) - x)
+    is_steep = from_end < constant(x, 0.25)
+    turns = pt.switch(is_steep, from_end, half - from_end)
+    sine, cosine = sine_and_cosine(turns * constant(x, np.pi))
+    size = pt.switch(is_steep, cosine / sine, sine / cosine)
+    return pt.switch(x > half, -size, size)
+
+
+def sine_and_cosine(angle: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Sine and cosine of an angle of at most 45 degrees, in radians."""
+    square = angle * angle
+    sine = angle + angle * (square * polynomial(square, SINE))
+    cosine = constant(angle, 0.5) * square - square * square * polynomial(square, COSINE)
+    return sine, constant(angle, 1.0) - cosine
+
+
+def _power_of_two(x: TensorVariable) -> TensorVariable:
+    """Return the power of two between ``x / sqrt(2)`` and ``sqrt(2) x``, of a positive number.
+
+    It is a unit in the last place of ``sqrt(2) x``, scaled: 0.62 to 1.26 units are added, and the
+    sum is rounded to one.
+    """
+    digits = np.finfo(x.dtype).nmant
+    scaled = x * constant(x, np.sqrt(2) * 2.0**digits)
+    return (scaled + x * constant(x, np.sqrt(2) * 0.625)) - scaled
+
+
+def _log_2(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return an upper part of ``log(2)`` that has a few bits less, and the rest."""
+    return (
+        constant(x, 0.6931471803691238, float32=0.693359375),
+        constant(x, 1.9082149292705877e-10, float32=-2.12194440e-4),
+    )
