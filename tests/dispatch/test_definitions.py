@@ -224,3 +224,19 @@ def test_an_elementwise_definition_may_loop():
         "Root_float64_batch2",
     }
     assert compile_onnx([x], op(x), verify=False)(np.zeros(0)).shape == (0,)
+
+
+def test_an_expression_is_evaluated_once_for_all_models():
+    sizes = []
+
+    @define(Trace, "(n,n)->()")
+    def trace(a, *, n):
+        sizes.append(n)
+        return pt.diagonal(a).sum()
+
+    x, y = pt.matrix("x"), pt.matrix("y", shape=(2, 2))
+    value = np.array([[1.0, 2.0], [3.0, 4.0]])
+    for _ in range(2):
+        results = compile_onnx([x, y], [Trace()(x), Trace()(y)], verify=False)(value, value)
+        np.testing.assert_array_equal(results, [5.0, 5.0])
+    assert sorted(map(str, sizes)) == ["2", "None"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.traversal import apply_ancestors
 from pytensor.scalar.basic import ScalarInnerGraphOp, ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import tensor
@@ -22,6 +21,9 @@ from pytensor_onnx.dispatch.scalar_operators import OPERATORS
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition
 from pytensor_onnx.rewriting.loops.definitions import prepare_definition
+
+# How many graphs are kept for other models. A special function has one for each dtype and rank.
+_KEPT = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,9 @@ class Specialised:
 
     def serves_every_rank(self) -> bool:
         """Return whether elementwise operations are all that the expression uses."""
-        return self.definition.is_elementwise and all(map(_is_elementwise, _nodes(self)))
+        if not self.definition.is_elementwise:
+            return False
+        return all(map(_is_elementwise, self.graph().apply_nodes))
 
     def operands(self) -> list[TensorVariable]:
         """Return symbols for the operands, with the static sizes that the expression uses."""
@@ -108,15 +112,14 @@ class Specialised:
         return int(axis) if axis.isdigit() else self.keywords.get(axis)
 
     def graph(self) -> FunctionGraph:
-        """Return the expression as a graph, with a check that it fits the Op."""
-        operands = self.operands()
-        results = self.definition(*operands, **self.keywords)
-        self._check(results)
-        fgraph = FunctionGraph(operands, results, clone=False)
-        prepare_definition(fgraph)
-        return fgraph
+        """Return the expression as a graph, with a check that it fits the Op.
 
-    def _check(self, results: Sequence[TensorVariable]) -> None:
+        Equal specialisations share one graph, also in other models: it must not be changed. Without
+        ranks it is one of numbers, whose loops and branches are left as they are.
+        """
+        return _graph(self)
+
+    def check(self, results: Sequence[TensorVariable]) -> None:
         """Raise if the results do not have the number, the dtypes or the ranks of the Op's."""
         found = [f"{v.type.dtype} of rank {v.type.ndim}" for v in results]
         cores = self.definition.outputs or [()] * len(self.dtypes)
@@ -168,10 +171,15 @@ def _known_sizes(definition: Definition, node: Apply) -> dict[str, int | None]:
     return sizes
 
 
-@cache
-def _nodes(case: Specialised) -> list[Apply]:
-    """Return the nodes of an elementwise expression of numbers."""
-    return list(apply_ancestors(case.definition(*case.operands(), **case.keywords)))
+@lru_cache(maxsize=_KEPT)
+def _graph(case: Specialised) -> FunctionGraph:
+    operands = case.operands()
+    results = case.definition(*operands, **case.keywords)
+    case.check(results)
+    fgraph = FunctionGraph(operands, results, clone=False)
+    if case.ranks is not None:
+        prepare_definition(fgraph)
+    return fgraph
 
 
 def _is_elementwise(node: Apply) -> bool:

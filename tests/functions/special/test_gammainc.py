@@ -8,7 +8,6 @@ import pytest
 import scipy.special
 from pytensor.scalar import math as psm
 
-from pytensor_onnx import compile_onnx
 from pytensor_onnx.functions.special import gammainc
 from tests.conftest import called, compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
@@ -111,8 +110,7 @@ def test_the_functions_add_up_to_one():
 @pytest.mark.parametrize("name", NAMES)
 def test_elements_that_do_not_converge_are_nan(name, monkeypatch):
     monkeypatch.setattr(gammainc, "_ROUNDS", 2)
-    a, x = pt.vector("a"), pt.vector("x")
-    run = compile_onnx([a, x], NAMES[name](a, x), verify=False)
+    run = compile_definition.__wrapped__(name, "float64")
     found = run(np.array([9.0, 9.0, 50.0]), np.array([0.001, 9.5, 50.0]))
     assert np.isnan(found).tolist() == [False, True, False]
 

@@ -9,7 +9,6 @@ import pytest
 import scipy.special
 from pytensor.scalar import math as psm
 
-from pytensor_onnx import compile_onnx
 from pytensor_onnx.functions.special import gammaincinv
 from tests.conftest import called, compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
@@ -112,8 +111,7 @@ def test_inverses_round_trip(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_elements_that_do_not_converge_are_nan(name, monkeypatch):
     monkeypatch.setattr(gammaincinv, "_STEPS", 1)
-    a, p = pt.vector("a"), pt.vector("p")
-    run = compile_onnx([a, p], NAMES[name](a, p), verify=False)
+    run = compile_definition.__wrapped__(name, "float64")
     assert np.isnan(run(np.array([3.0]), np.array([0.3]))).all()
 
 

@@ -8,12 +8,12 @@ fraction, which needs many steps for small ``x``, starts later than in SciPy.
 import math
 from typing import NamedTuple
 
-import pytensor
 import pytensor.tensor as pt
 from pytensor.scalar.math import GammaInc, GammaIncC
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import (
     constant,
@@ -177,15 +177,9 @@ def _sum(a: TensorVariable, x: TensorVariable) -> TensorVariable:
         return (total, term, divisor), until(pt.all(term <= precision * total))
 
     start = pt.ones_like(x)
-    totals, terms, _ = pytensor.scan(
-        step,
-        outputs_info=[start, start, a],
-        non_sequences=[x],
-        n_steps=_ROUNDS,
-        return_updates=False,
-    )
-    converged = terms[-1] <= precision * totals[-1]
-    return pt.switch(converged, totals[-1], constant(x, math.nan))
+    total, term, _ = iterate(step, [start, start, a], [x], n_steps=_ROUNDS)
+    converged = term <= precision * total
+    return pt.switch(converged, total, constant(x, math.nan))
 
 
 def _fraction(a: TensorVariable, x: TensorVariable) -> TensorVariable:
@@ -216,11 +210,9 @@ def _fraction(a: TensorVariable, x: TensorVariable) -> TensorVariable:
     first = one / b
     infinite = constant(x, 1e300) + pt.zeros_like(x)
     start = [first, infinite, first, b, constant(x, 0.0), pt.zeros_like(x)]
-    values, _, _, _, _, changes = pytensor.scan(
-        step, outputs_info=start, non_sequences=[a], n_steps=_ROUNDS, return_updates=False
-    )
-    converged = pt.abs(changes[-1] - one) <= precision
-    return pt.switch(converged, values[-1], constant(x, math.nan))
+    value, _, _, _, _, change = iterate(step, start, [a], n_steps=_ROUNDS)
+    converged = pt.abs(change - one) <= precision
+    return pt.switch(converged, value, constant(x, math.nan))
 
 
 def _by_expansion(

@@ -2,12 +2,12 @@
 
 import math
 
-import pytensor
 import pytensor.tensor as pt
 from pytensor.scalar.math import GammaIncCInv, GammaIncInv
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import Coefficients
@@ -93,14 +93,8 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
 
     guess = pt.switch(tiny, one, _guess(a, p, q, below))
     start = [guess, pt.ones_like(p) * two]
-    xs, changes = pytensor.scan(
-        step,
-        outputs_info=start,
-        non_sequences=[a, goal, below],
-        n_steps=_STEPS,
-        return_updates=False,
-    )
-    value = pt.switch(pt.abs(changes[-1]) <= precision, xs[-1], constant(p, math.nan))
+    x, change = iterate(step, start, [a, goal, below], n_steps=_STEPS)
+    value = pt.switch(pt.abs(change) <= precision, x, constant(p, math.nan))
     return pt.switch(tiny, pt.exp(log_least), value)
 
 

@@ -9,11 +9,11 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.scalar.math import Ive, Kve
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.bessel_coefficients import (
@@ -152,12 +152,14 @@ def _k_by_trapezoids(v: TensorVariable, x: TensorVariable) -> TensorVariable:
         total: TensorVariable,
         v: TensorVariable,
         x: TensorVariable,
-    ) -> TensorVariable:
+    ) -> list[TensorVariable]:
         low, high = x * decay, v * t
-        return total + weight * (pt.exp(high - low) + pt.exp(-high - low))
+        return [total + weight * (pt.exp(high - low) + pt.exp(-high - low))]
 
     sequences = [pt.constant(values) for values in (_NODES, 2 * np.sinh(_NODES / 2) ** 2, weights)]
-    return pytensor.scan(add, sequences, [pt.zeros_like(x)], [v, x], return_updates=False)[-1]
+    count = len(_NODES)
+    [total] = iterate(add, [pt.zeros_like(x)], [v, x], sequences=sequences, n_steps=count)
+    return total
 
 
 def _k_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
@@ -207,14 +209,14 @@ def _k_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
         is_before = k <= count
         return pt.switch(is_before, upper, lower), pt.switch(is_before, higher, upper)
 
-    orders, _ = pytensor.scan(
+    value, _ = iterate(
         step,
-        [pt.constant(np.arange(1.0, _DEBYE + 1))],
         [total, following * (two / x)],
         [count, m, x],
-        return_updates=False,
+        sequences=[pt.constant(np.arange(1.0, _DEBYE + 1))],
+        n_steps=int(_DEBYE),
     )
-    return orders[-1] * pt.exp(x)
+    return value * pt.exp(x)
 
 
 def _i_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
@@ -233,10 +235,9 @@ def _i_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
         return total + term, term
 
     start = pt.ones_like(x)
-    totals, _ = pytensor.scan(
-        add, [pt.constant(np.arange(1.0, 43.0))], [start, start], [v, z], return_updates=False
-    )
-    return totals[-1] * (pt.pow(half, v) * pt.exp(-x)) / _gamma_of_next(v)
+    numbers = pt.constant(np.arange(1.0, 43.0))
+    total, _ = iterate(add, [start, start], [v, z], sequences=[numbers], n_steps=42)
+    return total * (pt.pow(half, v) * pt.exp(-x)) / _gamma_of_next(v)
 
 
 def _gamma_of_next(v: TensorVariable) -> TensorVariable:

@@ -62,12 +62,20 @@ def prepare_definition(fgraph: FunctionGraph) -> None:
     >>> loop.op.info.n_sit_sot, loop.op.info.n_untraced_sit_sot
     (0, 1)
     """
-    if any(isinstance(node.op, Scan) for node in fgraph.apply_nodes):
+    loops = [node.op for node in fgraph.apply_nodes if isinstance(node.op, Scan)]
+    if loops:
         _prepare_inner_graphs(fgraph)
+    if any(map(_has_trace, loops)):
         _keep_read_steps(fgraph)
     if any(isinstance(node.op, IfElse) for node in fgraph.apply_nodes):
         fgraph._compile_mode = _BRANCHES
         out2in(introduce_lazy_ifelse, ignore_newtrees=True).rewrite(fgraph)
+
+
+def _has_trace(loop: Scan) -> bool:
+    """Return whether a loop has outputs with a row for each step."""
+    info = loop.info
+    return bool(info.n_mit_mot or info.n_mit_sot or info.n_sit_sot or info.n_nit_sot)
 
 
 def _prepare_inner_graphs(fgraph: FunctionGraph) -> None:

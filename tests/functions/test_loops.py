@@ -1,0 +1,54 @@
+"""Loops of which only the last values are used."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from pytensor.scan.op import Scan
+from pytensor.scan.utils import until
+from pytensor.tensor.basic import AllocEmpty
+
+from pytensor_onnx.functions.loops import iterate
+from tests.conftest import compare_onnx_and_py
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 1, 3)])
+def test_states_are_repeated_for_a_fixed_number_of_steps(shape):
+    x, y = (pt.tensor(name, shape=(None,) * len(shape)) for name in "xy")
+    states = iterate(lambda a, b, y: [b, a * y], [x, pt.ones_like(x)], [y], n_steps=3)
+    values = [np.random.default_rng(seed).normal(size=shape) for seed in (0, 1)]
+    compare_onnx_and_py([x, y], states, values)
+
+
+def test_a_condition_ends_the_loop_after_the_step_that_it_holds_in():
+    x, n = pt.vector("x"), pt.scalar("n", dtype="int64")
+
+    def double(count, x):
+        return (count + 1, x * 2), until(pt.all(x * 2 > 10))
+
+    count, last = iterate(double, [pt.constant(0), x], n_steps=n)
+    compare_onnx_and_py([x, n], [count, last], [np.array([3.0, 6.0]), 20])
+    run = compare_onnx_and_py([x, n], [count, last], [np.array([3.0, -6.0]), 4])
+    assert run([3.0, 6.0], 20)[0] == 2
+    assert run([3.0, -6.0], 4)[0] == 4
+
+
+def test_sequences_give_one_row_to_each_step():
+    x, rows = pt.vector("x"), pt.matrix("rows")
+    [total] = iterate(
+        lambda row, k, total, x: [total + row * x**k],
+        [pt.zeros_like(x)],
+        [x],
+        sequences=[rows, pt.constant(np.arange(4.0))],
+        n_steps=4,
+    )
+    values = [np.array([2.0, -1.0]), np.arange(8.0).reshape(4, 2)]
+    program = compare_onnx_and_py([x, rows], [total], values)
+    expected = sum(row * values[0] ** k for k, row in enumerate(values[1]))
+    np.testing.assert_array_equal(program(*values)[0], expected)
+
+
+def test_no_trace_is_allocated():
+    x = pt.vector("x")
+    [y] = iterate(lambda y: [y / 2], [x * 3], n_steps=5)
+    assert isinstance(y.owner.op, Scan)
+    assert not any(isinstance(v.owner.op, AllocEmpty) for v in y.owner.inputs if v.owner)
