@@ -6,6 +6,7 @@ Importing the package fills the registry. The accuracy of each function is measu
 
 from pytensor_onnx.functions.special import (
     bessel,
+    betainc,
     erf,
     expm1,
     gamma,
@@ -32,6 +33,7 @@ from pytensor_onnx.functions.special import (
 
 __all__ = [
     "bessel",
+    "betainc",
     "erf",
     "expm1",
     "gamma",

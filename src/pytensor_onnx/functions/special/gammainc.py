@@ -112,7 +112,7 @@ def _parts(a: TensorVariable, x: TensorVariable, start: float) -> Parts:
     inside = (a > zero) & (x > zero) & (a < constant(x, math.inf)) & (x < constant(x, math.inf))
     a, x = pt.switch(inside, a, one), pt.switch(inside, x, one)
     mu = (x - a) / a
-    exponent = _log1p_less_argument(mu)
+    exponent = log1p_less_argument(mu)
     factor = _factor(a, x, mu, exponent)
     by_expansion = (a > constant(x, 20.0)) & (pt.abs(mu) < constant(x, 0.3))
     by_fraction = ~by_expansion & (x > constant(x, start)) & (x > a)
@@ -131,12 +131,17 @@ def _parts(a: TensorVariable, x: TensorVariable, start: float) -> Parts:
     )
 
 
-def _log1p_less_argument(mu: TensorVariable) -> TensorVariable:
-    """``log(1 + mu) - mu``, accurately next to zero, as in `log1p_near_zero`."""
+def log1p_less_argument(
+    mu: TensorVariable, one_more: TensorVariable | None = None
+) -> TensorVariable:
+    """``log(1 + mu) - mu``, accurately next to zero, as in `log1p_near_zero`.
+
+    ``one_more`` is ``1 + mu`` where the sum would cancel.
+    """
     s = mu / (constant(mu, 2.0) + mu)
     square = s * s
     near = -s * (mu - square * polynomial(square, LOG_RATIO_WIDE))
-    far = pt.log(constant(mu, 1.0) + mu) - mu
+    far = pt.log(constant(mu, 1.0) + mu if one_more is None else one_more) - mu
     return pt.switch(pt.abs(mu) < constant(mu, 0.5), near, far)
 
 

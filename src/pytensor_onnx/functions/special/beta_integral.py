@@ -1,0 +1,205 @@
+"""The integral of the beta density up to a point, by one quadrature for all parameters.
+
+With ``t = x exp(-u) / (y + x exp(-u))``, where ``y = 1 - x``, the incomplete beta function is
+
+    I_x(a, b) = x**a y**b / B(a, b) * integral of exp(-g(u)) over u > 0
+    g(u) = a u + (a + b) log(y + x exp(-u))
+
+(Euler's integral, DLMF 15.6.1, in terms of the logit of ``t``). The integrand is analytic for
+``|Im u| < pi`` and ``g`` is convex, increasing where ``x`` is at most ``a / (a + b)``. If ``a`` is
+not small, a Gauss-Legendre formula on the interval where ``g <= 36`` is exact to rounding errors,
+for any ``b``. A small ``a`` is raised by positive terms (DLMF 8.17.20).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.evaluation import where_any
+from pytensor_onnx.functions.special.expm1 import expm1
+from pytensor_onnx.functions.special.gamma import scaled_gamma
+from pytensor_onnx.functions.special.gammainc import log1p_less_argument
+
+# The integrand is left out where it is below exp(-36) of its largest value.
+_LAST = 36.0
+# Steps of Newton's method for the point where it is so small.
+_SEARCHES = 2
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+_POSITIONS = np.concatenate([np.ones(_SEARCHES), (_NODES + 1) / 2])
+# With du = 8 dq / (1 - q**2).
+_SHARES = np.concatenate([np.zeros(_SEARCHES), 4 * _WEIGHTS])
+# As many steps as positions, so that one loop does both.
+_RAISED = float(len(_POSITIONS))
+# Up to this sum of both parameters nothing is lost where logarithms cancel.
+_MODEST = 150.0
+_TERMS = 18
+
+
+class Parts(NamedTuple):
+    """The function, the density in the logit of ``x``, and what both are computed from."""
+
+    value: TensorVariable
+    density: TensorVariable
+
+
+def lower(a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable) -> Parts:
+    """Compute ``I_x(a, b)``, where ``b <= 1`` or ``x <= a / (a + b)``."""
+    one = constant(x, 1.0)
+    is_raised = a < constant(x, _RAISED)
+    top = pt.switch(is_raised, a + constant(x, _RAISED), a)
+    # Closer to one, where b <= 1, the interval would be long.
+    least = one / top
+    is_beyond = (b <= one) & (y < least)
+    start = pt.switch(is_beyond, one - least, x)
+    rest = pt.switch(is_beyond, least, y)
+    density = _density(a, b, start, rest)
+    total, term, integral = _integrate(a, b, start, rest, top)
+    value = pt.switch(is_raised, total + term * top * integral, a * integral) * (density / a)
+    ratio = pt.switch(is_beyond, y / rest, one)
+    # The rounding of this power's base is corrected to first order.
+    power = pt.pow(start, -a) * pt.exp(a * (rest - (one - start)))
+    more = density * power * _beyond(a, b, rest, ratio)
+    return Parts(where_any(is_beyond, value + more, value), density)
+
+
+def _density(
+    a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable
+) -> TensorVariable:
+    """``x**a y**b / B(a, b)``.
+
+    With ``d = a y - b x``, ``x = p (1 - d/a)`` and ``y = q (1 + d/b)`` for ``p = a / (a + b)`` and
+    ``q = 1 - p``. Linear terms of both logarithms cancel.
+    """
+    one = constant(x, 1.0)
+    d = a * y - b * x
+    ratio = x * ((a + b) / a)
+    above = d / b
+    logarithms = log1p_less_argument(pt.stack([above, -d / a]), pt.stack([one + above, ratio]))
+    rest = pt.switch(above < constant(x, 1e300), b * logarithms[0], -d)
+    # Powers err less than exponentials where the base is small, or its roundings hardly count.
+    by_power = (a <= constant(x, 64.0)) | (ratio < constant(x, 0.3))
+    # Together, as one of the factors may underflow.
+    is_one_power = by_power & (a >= one)
+    exponent = pt.switch(by_power, rest + d, rest + a * logarithms[1])
+    exponential = pt.exp(exponent / pt.switch(is_one_power, a, one))
+    base = pt.switch(by_power, ratio, one) * pt.switch(is_one_power, exponential, one)
+    power = pt.pow(base, a) * pt.switch(is_one_power, one, exponential)
+    factors = _stirling(pt.stack([a, b, a + b]))
+    return power * (factors[0] * (factors[1] / factors[2]))
+
+
+def _stirling(y: TensorVariable) -> TensorVariable:
+    """``y**y exp(-y) / gamma(y)``, from ``gamma(y + 1)`` if ``y < 1``."""
+    one = constant(y, 1.0)
+    is_small = y < one
+    z = pt.switch(is_small, y + one, y)
+    shifted = constant(y, math.e) * y * pt.pow(y / z, y)
+    return pt.switch(is_small, shifted, z) / (pt.sqrt(z) * scaled_gamma(z))
+
+
+def _integrate(
+    a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable, top: TensorVariable
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Sum the terms that raise ``a``, give the last one, and the integral for the raised ``a``.
+
+    The variable is ``q = tanh(u/8)``, in which everything is rational, and nothing cancels in
+    ``g`` but the linear terms of two logarithms, of ``1 - y c`` and ``1 + x c``.
+    """
+    one, two, last = (constant(x, n) for n in (1.0, 2.0, _LAST))
+    mass, other = top * y, b * x
+    d = mass - other
+    slope, twice = two * (mass + other), two * (y - x)
+    weights, factors = pt.stack([top, b]), pt.stack([-y, x])
+    is_large = pt.any(top + b > constant(x, _MODEST))
+    linear = pt.switch(is_large, d, constant(x, 0.0))
+    both, after = a + b, a + one
+
+    def step(
+        number: TensorVariable,
+        position: TensorVariable,
+        share: TensorVariable,
+        end: TensorVariable,
+        integral: TensorVariable,
+        exponent: TensorVariable,
+        total: TensorVariable,
+        term: TensorVariable,
+        *_: TensorVariable,
+    ) -> list[TensorVariable]:
+        q = position * end
+        square = q * q
+        rest = one - square
+        t = (q + q) / (one + square)
+        whole = one + t * t
+        divisor = whole + twice * t
+        c = constant(x, 4.0) * t / divisor
+        z = factors * c
+        products = weights * ifelse(is_large, log1p_less_argument(z), pt.log(one + z))
+        exponent = linear * c - (products[0] + products[1])
+        integral = integral + share / rest * pt.exp(-exponent)
+        change = (exponent - last) * divisor * rest / (d * whole + slope * t)
+        found = end - constant(x, 0.125) * change
+        end = pt.switch(number < constant(x, _SEARCHES), found, end)
+        total = total + term
+        term = term * ((both + number) * x / (after + number))
+        return [end, integral, exponent, total, term]
+
+    none = pt.zeros_like(x)
+    ends, integrals, exponents, totals, terms = pytensor.scan(
+        step,
+        sequences=[pt.constant(np.arange(_RAISED)), pt.constant(_POSITIONS), pt.constant(_SHARES)],
+        outputs_info=[_widest(d, mass), none, none, none, pt.ones_like(x)],
+        non_sequences=[both, after, x, d, linear, slope, twice, weights, factors, is_large],
+        return_updates=False,
+    )
+    exponent = exponents[-1]
+    found = (exponent > constant(x, 30.0)) & (exponent < constant(x, 60.0))
+    integral = pt.switch(found, ends[-1] * integrals[-1], constant(x, math.nan))
+    return totals[-1], terms[-1], integral
+
+
+def _widest(d: TensorVariable, mass: TensorVariable) -> TensorVariable:
+    """Guess ``tanh(u/8)`` where ``g`` is 36, from ``36 = d u`` or ``exp(u) - 1 = s + sqrt(s)``."""
+    one = constant(d, 1.0)
+    spread = constant(d, 2 * _LAST) / mass
+    spread = spread + pt.sqrt(spread)
+    root = pt.sqrt(one + spread)
+    divisor = one + pt.sqrt(root)
+    wide = spread / ((one + root) * (divisor * divisor))
+    return pt.minimum(wide, constant(d, _LAST / 8) / pt.maximum(d, constant(d, 0.0)))
+
+
+def _beyond(
+    a: TensorVariable, b: TensorVariable, y: TensorVariable, ratio: TensorVariable
+) -> TensorVariable:
+    """Integrate ``(1 - s)**(a-1) (s/y)**b / s`` from ``ratio * y`` to ``y``, for ``a y <= 1``.
+
+    The first factor is expanded in powers of ``s``.
+    """
+    one = constant(y, 1.0)
+
+    def step(
+        number: TensorVariable,
+        total: TensorVariable,
+        coefficient: TensorVariable,
+        power: TensorVariable,
+        *_: TensorVariable,
+    ) -> list[TensorVariable]:
+        coefficient = coefficient * ((number - a) * y / number)
+        power = power * ratio
+        return [total + coefficient * (one - power) / (b + number), coefficient, power]
+
+    first = -expm1(b * pt.log(ratio)) / b
+    totals, *_ = pytensor.scan(
+        step,
+        sequences=[pt.constant(np.arange(1.0, _TERMS + 1))],
+        outputs_info=[first, pt.ones_like(y), pt.pow(ratio, b)],
+        non_sequences=[a, b, y, ratio],
+        return_updates=False,
+    )
+    return totals[-1]

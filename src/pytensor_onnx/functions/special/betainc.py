@@ -1,0 +1,42 @@
+"""The regularized incomplete beta function."""
+
+import math
+
+import pytensor.tensor as pt
+from pytensor.scalar.math import BetaInc
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.beta_integral import lower
+from pytensor_onnx.functions.special.evaluation import in_float64
+
+
+@define(BetaInc)
+@in_float64
+def betainc(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Regularized incomplete beta function.
+
+    NaN outside of the domain, and where ``a`` and ``b`` are both zero or both infinite.
+    """
+    zero, one, half = (constant(x, n) for n in (0.0, 1.0, 0.5))
+    infinity, nan = constant(x, math.inf), constant(x, math.nan)
+    smallest = pt.minimum(pt.minimum(a, b), x)
+    inside = (smallest > zero) & (pt.maximum(a, b) < infinity) & (x < one)
+    some_a, some_b, some = (pt.switch(inside, v, n) for v, n in ((a, one), (b, one), (x, half)))
+    rest = one - some
+    is_upper = (some_a * rest < some_b * some) & (some_b > one)
+    part = lower(
+        pt.switch(is_upper, some_b, some_a),
+        pt.switch(is_upper, some_a, some_b),
+        pt.switch(is_upper, rest, some),
+        pt.switch(is_upper, some, rest),
+    ).value
+    value = pt.switch(is_upper, one - part, part)
+    is_zero = pt.eq(a, infinity) | pt.eq(b, zero)
+    is_one = pt.eq(b, infinity) | pt.eq(a, zero)
+    is_valid = (smallest >= zero) & (x <= one) & ~(is_zero & is_one)
+    is_zero = pt.eq(x, zero) | (is_zero & (x < one))
+    is_one = pt.eq(x, one) | is_one
+    value = pt.switch(is_zero, zero, pt.switch(is_one, one, value))
+    return pt.switch(is_valid, value, nan)
