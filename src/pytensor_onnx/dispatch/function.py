@@ -10,6 +10,7 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
+import pytensor_onnx.functions.linalg  # noqa: F401  (registers the definitions)
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.batch_axes import with_equal_batches
 from pytensor_onnx.dispatch.graphs import NestedProblems, convert_inner

@@ -49,9 +49,14 @@ def lower_gemm(
 ) -> ir.Value:
     """Return ``beta * z + alpha * x @ y``; a ``beta`` of zero drops ``z``, even if it is NaN.
 
-    A constant factor of one adds no node.
+    A constant factor of one adds no node. Matrices of equal shape that are added to the product
+    with a factor of one or minus one are a Gemm.
     """
     _equate_dims(onnx, node, x, y)
+    if isinstance(op, Gemm):
+        sign = _sign(alpha, beta, node.outputs[0].type.dtype)
+        if sign is not None:
+            return _gemm(onnx, z, x, y, sign)
     product = _scaled(onnx, alpha, onnx.MatMul(x, y))
     if beta.const_value is None:
         scaled = onnx.Where(onnx.Equal(beta, 0), 0, onnx.Mul(beta, z))
@@ -60,6 +65,28 @@ def lower_gemm(
     else:
         scaled = _scaled(onnx, beta, z)
     return onnx.Add(scaled, product)
+
+
+def _sign(alpha: ir.Value, beta: ir.Value, dtype: str) -> float | None:
+    """Return the factor of a product that is a Gemm, which runtimes have for two dtypes."""
+    if dtype not in ("float32", "float64") or alpha.const_value is None or beta.const_value is None:
+        return None
+    sign, other = (float(np.squeeze(x.const_value.numpy())) for x in (alpha, beta))  # type: ignore[union-attr]
+    return sign if abs(sign) == 1 and other == 1 else None
+
+
+def _gemm(onnx: Builder, z: ir.Value, x: ir.Value, y: ir.Value, alpha: float) -> ir.Value:
+    """Return ``z + alpha * x @ y`` by one operator, which transposes the factors."""
+    operands: list[ir.Value | None] = []
+    attributes: dict[str, int] = {}
+    for factor, name in ((x, "transA"), (y, "transB")):
+        producer = factor.producer()
+        if producer is not None and producer.op_type == "Transpose":
+            operands.append(producer.inputs[0])
+            attributes[name] = 1
+        else:
+            operands.append(factor)
+    return onnx.Gemm(*operands, z, alpha=alpha, **attributes)
 
 
 def _equate_dims(onnx: Builder, node: Apply, x: ir.Value, y: ir.Value) -> None:

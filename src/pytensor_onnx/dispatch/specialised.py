@@ -148,7 +148,13 @@ def specialised(
         Apply node: the static sizes of the operands, and the dtypes of the results.
     operand_dtypes
         Dtypes of the operands, which may be cast ones.
+
+    Raises
+    ------
+    ValueError
+        If sizes are known to differ that the signature of the definition has to be equal.
     """
+    _check_static_sizes(definition, op, node)
     attributes = {k: getattr(op, k) for k in definition.keywords if k not in _axes(definition)}
     dtypes = tuple(variable.type.dtype for variable in node.outputs)
     keywords = attributes | _known_sizes(definition, node)
@@ -157,6 +163,20 @@ def specialised(
 
 def _axes(definition: Definition) -> set[str]:
     return set(chain.from_iterable(definition.inputs or ()))
+
+
+def _check_static_sizes(definition: Definition, op: Op, node: Apply) -> None:
+    """Raise if operands have other sizes than the signature of a definition."""
+    sizes: dict[str, int] = {}
+    for variable, core in zip(node.inputs, definition.inputs or (), strict=False):
+        static = variable.type.shape[variable.type.ndim - len(core) :]
+        for axis, size in zip(core, static, strict=True):
+            if size is not None and sizes.setdefault(axis, size) != size:
+                raise ValueError(
+                    f"{type(op).__name__}: operands of shapes "
+                    f"{', '.join(str(v.type.shape) for v in node.inputs)} "
+                    f"have the sizes {sizes[axis]} and {size} where they must be equal"
+                )
 
 
 def _known_sizes(definition: Definition, node: Apply) -> dict[str, int | None]:

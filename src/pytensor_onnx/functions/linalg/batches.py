@@ -1,0 +1,47 @@
+"""Batches of matrices with one batch axis, first for products and last for elementwise work."""
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+
+def flat(matrices: TensorVariable) -> TensorVariable:
+    """Return matrices with all batch axes joined to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = pt.tensor4("x")
+    >>> flat(x).eval({x: np.zeros((2, 3, 4, 0))}, mode="ONNX").shape
+    (6, 4, 0)
+    """
+    if matrices.type.ndim == 3:
+        return matrices
+    batch = pt.prod(pt.stack(list(matrices.shape[:-2])))
+    return matrices.reshape((batch, matrices.shape[-2], matrices.shape[-1]), ndim=3)
+
+
+def unflat(results: TensorVariable, like: TensorVariable, *sizes: TensorVariable) -> TensorVariable:
+    """Return results of flattened matrices with the batch axes that the matrices had.
+
+    Parameters
+    ----------
+    results
+        Results with one batch axis, the first.
+    like
+        Matrices before they were flattened.
+    sizes
+        Sizes of a result.
+    """
+    if like.type.ndim == 3:
+        return results
+    return results.reshape((*like.shape[:-2], *sizes), ndim=like.type.ndim - 2 + len(sizes))
+
+
+def batch_last(matrices: TensorVariable) -> TensorVariable:
+    """Return matrices with the batch axis last, where elementwise operations are fast."""
+    return matrices.transpose(1, 2, 0)
+
+
+def batch_first(matrices: TensorVariable) -> TensorVariable:
+    """Return matrices with the batch axis first, where products are taken."""
+    return matrices.transpose(2, 0, 1)

@@ -1,0 +1,139 @@
+"""Blocks of matrices: their number, the products between them, and the loop over them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.blas import gemm_no_inplace
+from pytensor.tensor.linalg.dtype_utils import linalg_output_dtype
+from pytensor.tensor.variable import TensorVariable
+
+BLOCK = 16
+"""Rows of a block of one matrix, which are eliminated without a loop."""
+
+BATCH_BLOCK = 32
+"""Rows of a block of a batch of matrices, which are eliminated by a loop over rows."""
+
+
+def checked_size(matrix: TensorVariable, message: str) -> TensorVariable:
+    """Return the order of square matrices, with a ValueError for others when the graph runs.
+
+    The check is one of a number, since a check of the matrix would copy it.
+
+    Examples
+    --------
+    >>> x = pt.matrix("x")
+    >>> int(checked_size(x, "expected square matrix").eval({x: np.eye(2)}, mode="ONNX"))
+    2
+    """
+    rows, columns = matrix.shape[-2], matrix.shape[-1]
+    if matrix.type.shape[-2] is not None and matrix.type.shape[-2] == matrix.type.shape[-1]:
+        return columns
+    return CheckAndRaise(ValueError, message)(columns, pt.eq(rows, columns))
+
+
+def as_float(*operands: TensorVariable) -> list[TensorVariable]:
+    """Return operands in the dtype in which LAPACK computes.
+
+    Examples
+    --------
+    >>> [x.dtype for x in as_float(pt.imatrix(), pt.fmatrix())]
+    ['float64', 'float64']
+    >>> [x.dtype for x in as_float(pt.matrix(dtype="float16"))]
+    ['float32']
+    """
+    dtype = linalg_output_dtype(*(x.type.dtype for x in operands))
+    return [x.astype(dtype) for x in operands]
+
+
+def less_product(c: TensorVariable, x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return ``c - x @ y``, for matrices by one operator.
+
+    Examples
+    --------
+    >>> c, x = pt.matrix("c"), pt.matrix("x")
+    >>> less_product(c, x, x).eval({c: np.ones((1, 1)), x: np.full((1, 1), 3.0)}, mode="ONNX")
+    array([[-8.]])
+    """
+    if c.type.ndim > 2:
+        return c - pt.matmul(x, y)
+    minus, one = (np.array(value, c.type.dtype) for value in (-1, 1))
+    return gemm_no_inplace(c, minus, x, y, one)
+
+
+def loop(
+    step: Callable[..., Sequence[TensorVariable]],
+    sequence: TensorVariable,
+    states: Sequence[TensorVariable],
+    constants: Sequence[TensorVariable] = (),
+) -> list[TensorVariable]:
+    """Return the last states of a loop, which may change their shapes from step to step.
+
+    PyTensor infers for a state the shape that it starts with. So nothing may depend on the
+    ``shape`` of a result, and the initial state must not have static sizes that change.
+
+    Parameters
+    ----------
+    step
+        Function of an element of the sequence, the states and the constants. It must not use
+        other variables, which would be computed again in every step.
+    sequence
+        Vector, an element for each step.
+    states
+        Initial states.
+    constants
+        Values that all steps read.
+    """
+    results: Any = pytensor.scan(
+        step,
+        [sequence],
+        list(states),
+        list(constants),
+        return_updates=False,
+        return_list=True,
+        strict=True,
+    )
+    return [result[-1] for result in results]
+
+
+def nothing(size: TensorVariable) -> TensorVariable:
+    """Return the number zero, for the number of rows of an initial state that gains rows.
+
+    Examples
+    --------
+    >>> size = pt.lscalar("size")
+    >>> int(nothing(size).eval({size: 3}, mode="ONNX"))
+    0
+    """
+    return pt.minimum(size, 0)
+
+
+def padded(
+    matrix: TensorVariable, rows: TensorVariable, columns: TensorVariable, size: TensorVariable
+) -> TensorVariable:
+    """Return a matrix of known sizes with rows and columns of zeros added, up to a size.
+
+    Examples
+    --------
+    >>> x, size = pt.matrix("x"), pt.lscalar("size")
+    >>> padded(x, *x.shape, size).eval({x: np.ones((2, 1)), size: 3}, mode="ONNX")
+    array([[1., 0., 0.],
+           [1., 0., 0.],
+           [0., 0., 0.]])
+    """
+    dtype = matrix.type.dtype
+    wide = pt.concatenate([matrix, pt.zeros((rows, size - columns), dtype)], axis=1)
+    return pt.concatenate([wide, pt.zeros((size - rows, size), dtype)], axis=0)
+
+
+def zero(dtype: str) -> np.ndarray:
+    """Return the number zero."""
+    return np.zeros((), dtype)
+
+
+def poison(valid: TensorVariable, dtype: str) -> TensorVariable:
+    """Return zero where a result is valid, and else NaN, which spreads to what it is added to."""
+    return pt.switch(valid, zero(dtype), np.full((), np.nan, dtype))

@@ -1,0 +1,122 @@
+"""Cholesky factorisation by blocks of rows."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, flat, unflat
+from pytensor_onnx.functions.linalg.blocks import (
+    BATCH_BLOCK,
+    BLOCK,
+    as_float,
+    checked_size,
+    less_product,
+    loop,
+    nothing,
+    padded,
+    poison,
+    zero,
+)
+from pytensor_onnx.functions.registry import define
+
+
+@define(Cholesky, "(n,n)->(n,n)")
+def cholesky(a: TensorVariable, *, lower: bool) -> TensorVariable:
+    """Cholesky factor of symmetric positive definite matrices, of which one triangle is read.
+
+    Blocks of rows of the upper factor follow from the blocks above by one product, and within a
+    block by elimination of one row after another (Golub and Van Loan, Matrix Computations,
+    4th ed., algorithms 4.2.2 and 4.2.5). All elements are NaN if a pivot is not positive, as in
+    PyTensor. The backward error is that of LAPACK.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import compile_onnx
+    >>> x = pt.matrix("x")
+    >>> compile_onnx([x], pt.linalg.cholesky(x))([[4.0, 2.0], [2.0, 5.0]])
+    array([[2., 0.],
+           [1., 2.]])
+    """
+    (a,) = as_float(a)
+    n = checked_size(a, "Input array is expected to be square")
+    upper = a.mT if lower else a
+    if a.type.ndim == 2:
+        factor = _factor_of_one(upper, n)
+    else:
+        factor = unflat(_factors_of_batch(flat(upper), n), a, n, n)
+    positive = pt.gt(pt.diagonal(factor, axis1=-2, axis2=-1), 0).all(axis=-1)
+    factor += poison(positive, factor.type.dtype)[..., None, None]
+    return factor.mT if lower else factor
+
+
+def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the upper factor of one matrix, by unrolled blocks of padded rows.
+
+    The rows added at the end are zero. Their elimination divides by zero, and no other row reads
+    the results.
+    """
+    dtype = a.type.dtype
+    count = pt.ceil(n / np.float64(BLOCK)).astype("int64")
+    size = count * BLOCK
+    a = padded(a, n, n, size)
+
+    def step(k: TensorVariable, above: TensorVariable, a: TensorVariable) -> list[TensorVariable]:
+        above_here = above[:, k:]
+        rest = less_product(a[k : k + BLOCK, k:], above_here[:, :BLOCK].T, above_here)
+        rows = pt.concatenate([pt.zeros((BLOCK, k), dtype), *_eliminated_block(rest)], axis=1)
+        return [pt.concatenate([above, rows], axis=0)]
+
+    (factor,) = loop(step, pt.arange(count) * BLOCK, [pt.zeros((nothing(n), size), dtype)], [a])
+    return factor[:n, :n]
+
+
+def _eliminated_block(rest: TensorVariable) -> list[TensorVariable]:
+    """Return the first columns of eliminated rows, an upper triangle, and the other columns."""
+    rows, pivots = [], []
+    for j in range(BLOCK):
+        row = rest[np.array([j])]
+        pivot = row[:, np.array([j])]
+        rows.append(row)
+        pivots.append(pivot)
+        if j < BLOCK - 1:
+            rest = less_product(rest, (row[:, :BLOCK] / pivot).T, row)
+    scaled = pt.concatenate(rows, axis=0) / pt.sqrt(pt.concatenate(pivots, axis=0))
+    upper = np.tri(BLOCK, dtype=bool).T
+    return [pt.switch(upper, scaled[:, :BLOCK], zero(rest.type.dtype)), scaled[:, BLOCK:]]
+
+
+def _factors_of_batch(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the upper factors of a batch of matrices, all at once."""
+    dtype = a.type.dtype
+
+    def step(
+        k: TensorVariable, factors: TensorVariable, rest: TensorVariable
+    ) -> list[TensorVariable]:
+        count = pt.minimum(rest.shape[1], BATCH_BLOCK)
+        rows = batch_first(_eliminated_rows(batch_last(rest[:, :BATCH_BLOCK]), count))
+        right = rows[:, :, BATCH_BLOCK:]
+        padded = pt.concatenate([pt.zeros((rest.shape[0], count, k), dtype), rows], axis=2)
+        following = less_product(rest[:, BATCH_BLOCK:, BATCH_BLOCK:], right.mT, right)
+        return [pt.concatenate([factors, padded], axis=1), following]
+
+    empty = pt.zeros((a.shape[0], nothing(n), n), dtype)
+    return loop(step, pt.arange(0, n, BATCH_BLOCK), [empty, a])[0]
+
+
+def _eliminated_rows(rest: TensorVariable, count: TensorVariable) -> TensorVariable:
+    """Return so many eliminated rows of a batch, whose axis is the last."""
+    dtype = rest.type.dtype
+
+    def step(j: TensorVariable, rest: TensorVariable) -> list[TensorVariable]:
+        row = rest[0]
+        multipliers = row[1 : rest.shape[0]] / row[:1]
+        following = rest[1:, 1:] - multipliers[:, None] * row[1:]
+        zeros = pt.zeros((j, rest.shape[2]), dtype)
+        return [following, pt.concatenate([zeros, row / pt.sqrt(row[:1])], axis=0)]
+
+    _, rows = pytensor.scan(
+        step, [pt.arange(count)], [rest, None], return_updates=False, strict=True
+    )
+    return rows

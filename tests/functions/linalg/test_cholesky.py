@@ -1,0 +1,160 @@
+"""Cholesky factors of any size and any batch."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import compile_onnx, export_onnx
+from tests.conftest import compare_onnx_and_py
+from tests.functions.linalg import matrices
+from tests.functions.linalg.matrices import LARGE, NOT_POSITIVE, POSITIVE, SIZES
+
+TOLERANCE = {"float32": 2e-4, "float64": 1e-12}
+
+
+def positive(*shape: int) -> np.ndarray:
+    a = np.random.default_rng(0).normal(size=shape)
+    return a @ a.swapaxes(-1, -2) + np.eye(shape[-1])
+
+
+def factorised(batch: int = 0, dtype: str = "float64"):
+    x = pt.tensor("x", dtype=dtype, shape=(None,) * (2 + batch))
+    return compile_onnx([x], pt.linalg.cholesky(x), verify=False)
+
+
+@pytest.fixture(scope="module")
+def factorise():
+    return factorised()
+
+
+@pytest.fixture(scope="module")
+def factorise_batch():
+    return factorised(batch=1)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize(
+    ("batch", "dtype"),
+    [((), "float64"), ((3,), "float64"), ((2, 3), "float64"), ((), "float32"), ((2,), "float32")],
+)
+def test_factors_are_those_of_the_triangle_that_is_read(batch, dtype, lower):
+    x, y = (pt.tensor(name, dtype=dtype, shape=(None,) * (2 + len(batch))) for name in "xy")
+    read = np.tri(40, dtype=bool) if lower else np.tri(40, dtype=bool).T
+    values = [positive(*batch, 5, 5), np.where(read, positive(*batch, 40, 40), np.nan)]
+    results = [pt.linalg.cholesky(z, lower=lower) for z in (x, y)]
+    tolerance = TOLERANCE[dtype]
+    compare_onnx_and_py(
+        [x, y], results, [v.astype(dtype) for v in values], rtol=tolerance, atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16"])
+def test_other_dtypes_are_cast_as_by_pytensor(dtype):
+    x = pt.matrix("x", dtype=dtype)
+    value = (np.eye(3) if dtype == "bool" else np.array([[4, 2, 0], [2, 5, 1], [0, 1, 9]])).astype(
+        dtype
+    )
+    compare_onnx_and_py([x], pt.linalg.cholesky(x), [value], rtol=1e-6)
+
+
+def test_empty_matrices_and_batches_have_empty_factors(factorise, factorise_batch):
+    assert factorise(np.zeros((0, 0))).shape == (0, 0)
+    for shape in ((0, 3, 3), (2, 0, 0), (0, 0, 0)):
+        assert factorise_batch(np.zeros(shape)).shape == shape
+    of_several_axes = factorised(batch=2)
+    for shape in ((2, 0, 3, 3), (2, 3, 0, 0), (1, 2, 1, 1)):
+        np.testing.assert_array_equal(of_several_axes(np.ones(shape)), np.ones(shape))
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_backward_errors_are_lapacks(name, factorise, factorise_batch):
+    for n in SIZES:
+        a = POSITIVE[name](n)
+        expected = np.linalg.cholesky(a)
+        for found in (factorise(a), *factorise_batch(np.stack([a, np.eye(len(a))]))[:1]):
+            assert_factor(found, a, expected)
+
+
+@pytest.mark.parametrize("n", LARGE)
+def test_backward_errors_of_large_matrices_are_lapacks(n, factorise):
+    a = POSITIVE["ill-conditioned"](n)
+    assert_factor(factorise(a), a, np.linalg.cholesky(a))
+
+
+def test_backward_errors_in_float32_are_lapacks():
+    factorise = factorised(dtype="float32")
+    for name in ("random", "graded"):
+        for n in (3, 50):
+            a = POSITIVE[name](n).astype("float32")
+            assert_factor(factorise(a), a, np.linalg.cholesky(a))
+
+
+def assert_factor(found: np.ndarray, a: np.ndarray, expected: np.ndarray) -> None:
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(np.triu(found, 1), 0)
+    # Products of large matrices in long double take seconds.
+    wide = "longdouble" if len(a) <= max(SIZES) else "float64"
+    errors = [
+        matrices.relative(factor @ factor.T - a, a)
+        for factor in (found.astype(wide), expected.astype(wide))
+    ]
+    matrices.assert_as_small(*errors, dtype=str(a.dtype))
+
+
+@pytest.mark.parametrize("name", NOT_POSITIVE)
+def test_matrices_that_are_not_positive_definite_give_nan_everywhere(
+    name, factorise, factorise_batch
+):
+    for n in (1, 2, 17, 40):
+        a = NOT_POSITIVE[name](n)
+        if n == 1 and name == "indefinite":
+            a = -np.ones((1, 1))
+        assert np.isnan(factorise(a)).all()
+        bad, good = factorise_batch(np.stack([a, np.eye(n)]))
+        assert np.isnan(bad).all()
+        np.testing.assert_array_equal(good, np.eye(n))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_non_finite_elements_give_nan_everywhere(value, factorise, factorise_batch):
+    for n, i, j in ((3, 1, 0), (20, 18, 2), (20, 19, 18)):
+        a = positive(n, n)
+        a[i, j] = value
+        assert np.isnan(factorise(a)).all()
+        bad, good = factorise_batch(np.stack([a, np.eye(n)]))
+        assert np.isnan(bad).all()
+        np.testing.assert_array_equal(good, np.eye(n))
+
+
+def test_an_error_is_raised_if_asked_for():
+    x = pt.matrix("x")
+    with pytest.warns(FutureWarning):
+        factor = pt.linalg.cholesky(x, on_error="raise")
+    factorise = pytensor.function([x], factor, mode="ONNX")
+    np.testing.assert_array_equal(factorise(np.eye(2)), np.eye(2))
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        factorise(-np.eye(2))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (17, 16)])
+def test_matrices_that_are_not_square_are_refused(shape, factorise, factorise_batch):
+    with pytest.raises(ValueError, match="Input array is expected to be square"):
+        factorise(np.ones(shape))
+    with pytest.raises(ValueError, match="Input array is expected to be square"):
+        factorise_batch(np.ones((2, *shape)))
+    x = pt.matrix("x", shape=shape)
+    with pytest.raises(ValueError, match="must be equal"):
+        export_onnx([x], pt.linalg.cholesky(x), verify=False)
+
+
+def test_the_file_has_one_loop_and_no_size():
+    x, batch = pt.matrix("x"), pt.tensor3("batch")
+    results = [pt.linalg.cholesky(x), pt.linalg.cholesky(batch)]
+    program = export_onnx([x, batch], results, verify=False)
+    loops = {
+        function.name: sum(node.op_type == "Loop" for node in function.all_nodes())
+        for function in program.model.functions.values()
+    }
+    assert loops == {"Cholesky_lower_float64": 1, "Cholesky_lower_float64_batch1": 2}
+    assert len(program.proto.SerializeToString()) < 80_000
