@@ -6,6 +6,7 @@ Importing the package fills the registry. The accuracy of each function is measu
 
 from pytensor_onnx.functions.special import (
     bessel,
+    bessel_order,
     betainc,
     erf,
     expm1,
@@ -33,6 +34,7 @@ from pytensor_onnx.functions.special import (
 
 __all__ = [
     "bessel",
+    "bessel_order",
     "betainc",
     "erf",
     "expm1",

@@ -6,7 +6,6 @@ positive terms.
 """
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytensor.tensor as pt
@@ -16,16 +15,12 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
-from pytensor_onnx.functions.special.bessel_coefficients import (
-    LONG_SINE,
-    TEMME_DIFFERENCE,
-    TEMME_MEAN,
-)
-from pytensor_onnx.functions.special.coefficients import SINH
+from pytensor_onnx.functions.special.debye import debye_polynomials
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma import gamma_from_one_to_twenty
 from pytensor_onnx.functions.special.inverse_hyperbolic import arcsinh
 from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
+from pytensor_onnx.functions.special.temme import temme_series, temme_start
 
 # From here on 17 terms of Debye's expansions are exact to 3e-16.
 _DEBYE = 25.0
@@ -99,22 +94,6 @@ def _scaled_i(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     return where_any(w > last, _debye(v, x, w, 1.0), value)
 
 
-def _debye_polynomials(count: int) -> list[list[float]]:
-    """Coefficients of ``u_k(p) / p**k`` in ``p**2``, by the recurrence of DLMF 10.41.9."""
-    terms = {0: Fraction(1)}
-    found = []
-    for k in range(count):
-        found.append([float(terms.get(k + 2 * j, 0)) for j in range(k + 1)])
-        following: dict[int, Fraction] = {}
-        for power, c in terms.items():
-            low = c * (Fraction(power, 2) + Fraction(1, 8 * (power + 1)))
-            high = c * (Fraction(power, 2) + Fraction(5, 8 * (power + 3)))
-            following[power + 1] = following.get(power + 1, Fraction(0)) + low
-            following[power + 3] = following.get(power + 3, Fraction(0)) - high
-        terms = following
-    return found
-
-
 def _debye(v: TensorVariable, x: TensorVariable, w: TensorVariable, sign: float) -> TensorVariable:
     """Debye's expansion of ``I`` (sign 1) or ``K`` (-1), scaled (DLMF 10.41.3 and 10.41.4).
 
@@ -125,8 +104,8 @@ def _debye(v: TensorVariable, x: TensorVariable, w: TensorVariable, sign: float)
     ratio = v / w
     t, reciprocal = ratio * ratio, constant(x, sign) / w
     total = pt.zeros_like(x)
-    for coefficients in reversed(_debye_polynomials(_TERMS)):
-        total = total * reciprocal + polynomial(t, {"float64": tuple(coefficients)})
+    for coefficients in reversed(debye_polynomials(_TERMS)):
+        total = total * reciprocal + polynomial(t, {"float64": coefficients})
     s = v / (w + x)
     square = s * s
     near = s + s * square * polynomial(square, _LOG_RATIO)
@@ -167,35 +146,9 @@ def _k_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 
     The series gives the orders ``m`` and ``m + 1`` for ``|m| <= 1/2``; upward recurrence is stable.
     """
-    one, two, half = (constant(x, value) for value in (1.0, 2.0, 0.5))
     count = pt.round(v)
     m = v - count
-    square = m * m
-    difference, mean = polynomial(square, TEMME_DIFFERENCE), polynomial(square, TEMME_MEAN)
-    log = constant(x, math.log(2)) - pt.log(x)
-    growth = pt.pow(two, m) * pt.pow(x, -m)
-    angle = m * log
-    angle_square = angle * angle
-    sinc = pt.switch(
-        pt.abs(angle) > one,
-        half * (growth - one / growth) / angle,
-        one + angle_square * polynomial(angle_square, SINH),
-    )
-    turn = constant(x, math.pi) * m
-    turn_square = turn * turn
-    inverse_sinc = one / (one + turn_square * polynomial(turn_square, LONG_SINE))
-    f = inverse_sinc * (difference * (half * (growth + one / growth)) + mean * sinc * log)
-    p = half * growth / (mean - m * difference)
-    q = half / growth / (mean + m * difference)
-    total, following, factor = f, p, one
-    z = x * x * constant(x, 0.25)
-    for k in range(1, 11):
-        number = constant(x, k)
-        f = (number * f + p + q) / (number * number - square)
-        factor = factor * z / number
-        p, q = p / (number - m), q / (number + m)
-        total = total + factor * f
-        following = following + factor * (p - number * f)
+    total, following = temme_series(temme_start(m, x), m, x * x * constant(x, 0.25), 10)
 
     def step(
         k: TensorVariable,
@@ -211,7 +164,7 @@ def _k_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 
     value, _ = iterate(
         step,
-        [total, following * (two / x)],
+        [total, following * (constant(x, 2.0) / x)],
         [count, m, x],
         sequences=[pt.constant(np.arange(1.0, _DEBYE + 1))],
         n_steps=int(_DEBYE),

@@ -43,7 +43,7 @@ def sin(x: TensorVariable) -> TensorVariable:
     if x.dtype == "float32":
         return pt.sin(x)
     reduced = _reduce(x)
-    value = _in_quadrant(reduced.turns, reduced.sine, reduced.cosine)
+    value = in_quadrant(reduced.turns, reduced.sine, reduced.cosine)
     return pt.switch(_is_reducible(x), value, pt.sin(x))
 
 
@@ -53,7 +53,7 @@ def cos(x: TensorVariable) -> TensorVariable:
     if x.dtype == "float32":
         return pt.cos(x)
     reduced = _reduce(x)
-    value = _in_quadrant(reduced.turns + constant(x, 1.0), reduced.sine, reduced.cosine)
+    value = in_quadrant(reduced.turns + constant(x, 1.0), reduced.sine, reduced.cosine)
     return pt.switch(pt.abs(x) <= constant(x, _LIMIT), value, pt.cos(x))
 
 
@@ -81,7 +81,7 @@ def _is_reducible(x: TensorVariable) -> TensorVariable:
 def _reduce(x: TensorVariable) -> Reduced:
     """Subtract quarter turns and evaluate sine and cosine on what is left, at most pi/4."""
     turns = pt.round(x * constant(x, 0.6366197723675814))
-    return Reduced(turns, *_sine_and_cosine(*subtract_turns(x, turns)))
+    return Reduced(turns, *sine_and_cosine(*subtract_turns(x, turns)))
 
 
 def subtract_turns(
@@ -124,7 +124,7 @@ def subtract_many_turns(
     return r, rest
 
 
-def _sine_and_cosine(
+def sine_and_cosine(
     r: TensorVariable, rest: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
     """Evaluate sine and cosine of ``r + rest``, of at most pi/4 and a negligible part of it."""
@@ -135,7 +135,7 @@ def _sine_and_cosine(
     return sine, cosine
 
 
-def _in_quadrant(
+def in_quadrant(
     turns: TensorVariable, sine: TensorVariable, cosine: TensorVariable
 ) -> TensorVariable:
     """Sine of an angle from its quarter turns and the sine and cosine of the remainder."""

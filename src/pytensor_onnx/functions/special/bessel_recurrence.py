@@ -1,0 +1,193 @@
+"""Bessel functions of any order by recurrences over the order, for moderate arguments."""
+
+import math
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.scan.utils import until
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.temme import (
+    Start,
+    temme_coefficients,
+    temme_series,
+    temme_start,
+)
+
+# Orders, and terms of the continued fraction, after which NaN stands for the result.
+_ORDERS, _TERMS = 10_000, 200
+_PRECISION = 2.0**-53
+_SMALLEST, _LARGEST = 1e-290, 1.79e308
+
+
+def first_kind(
+    m: TensorVariable, count: TensorVariable, x: TensorVariable
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Bessel functions of the first kind of the orders ``m + count``, ``m`` and ``m + 1``.
+
+    Notes
+    -----
+    J. C. P. Miller's algorithm: the recurrence is stable downwards, from an order where the
+    function is negligible. Its scale follows from ``(x/2)**m = sum_k (m + 2k) gamma(m + k) / k!
+    J_{m+2k}(x)`` (DLMF 10.23.15). All elements share the index ``k``; each starts at its own.
+
+    Parameters
+    ----------
+    m
+        Fraction of the order, at most one half in size.
+    count
+        Integer part of the order, at most ``x**2 / 8`` where it is large.
+    x
+        Arguments from 2 on; elements with other ones are NaN.
+    """
+    zero, two, half = (constant(x, n) for n in (0.0, 2.0, 0.5))
+    highest = pt.maximum(count, x)
+    highest = highest + (
+        constant(x, 12.0) + constant(x, 10.0) * pt.pow(highest, constant(x, 1 / 3))
+    )
+    is_here = (x >= two) & (highest < constant(x, _ORDERS))
+    pairs = pt.switch(is_here, pt.ceil(half * highest), zero)
+    last = pt.max(pt.concatenate([pt.constant(np.zeros(1)), pairs.flatten()]))
+
+    def step(
+        k: TensorVariable,
+        upper: TensorVariable,
+        lower: TensorVariable,
+        weight: TensorVariable,
+        total: TensorVariable,
+        found: TensorVariable,
+        m: TensorVariable,
+        count: TensorVariable,
+        pairs: TensorVariable,
+        twice: TensorVariable,
+    ) -> tuple:
+        one, double = constant(k, 1.0), k + k
+        lower = pt.switch(pt.eq(pairs, k), constant(k, _SMALLEST), lower)
+        order = m + double
+        odd = (order * twice) * lower - upper
+        even = ((order - one) * twice) * odd - lower
+        total = total + (order * weight) * lower
+        weight = pt.switch(k > one, weight * (k / (m + (k - one))), weight)
+        found = pt.switch(pt.eq(count, double - one), odd, found)
+        found = pt.switch(pt.eq(count, double - one - one), even, found)
+        return (k - one, odd, even, weight, total, found), until(k <= one)
+
+    start = pt.zeros_like(x)
+    _, odd, even, weight, total, found = iterate(
+        step,
+        [last, start, start, pt.ones_like(x), start, start],
+        [m, count, pairs, two / x],
+        n_steps=_ORDERS // 2,
+    )
+    difference, mean = temme_coefficients(m)
+    scale = pt.pow(half * x, m) * (mean - m * difference) / (even + total / weight)
+    scale = pt.switch(is_here, scale, constant(x, math.nan))
+    return found * scale, even * scale, odd * scale
+
+
+def second_kind(
+    m: TensorVariable,
+    count: TensorVariable,
+    x: TensorVariable,
+    first: TensorVariable,
+    first_of_next: TensorVariable,
+    sine: TensorVariable,
+) -> TensorVariable:
+    """Bessel function of the second kind of order ``m + count``, from the first kind's for ``m``.
+
+    ``sine`` is that of ``pi m / 2``.
+
+    Temme's series serves up to 2, Steed's continued fraction for ``H'/H`` beyond (W. H. Press et
+    al., Numerical Recipes, section 6.6); the recurrence is stable upwards.
+    """
+    two = constant(x, 2.0)
+    half_square = constant(x, -0.25) * x * x
+    share = two * sine * sine / pt.switch(pt.eq(m, constant(x, 0.0)), constant(x, 1.0), m)
+    start = Start(*(constant(x, 2 / math.pi) * value for value in temme_start(m, x)))
+    total, following = temme_series(start, m, half_square, 14, share)
+    p, q = _steed(m, pt.maximum(x, two))
+    ratio = m / x
+    value = (first_of_next + (p - ratio) * first) / q
+    next_value = (ratio - p) * value - q * first
+    is_small = x < two
+    return _upwards(
+        m,
+        count,
+        x,
+        pt.switch(is_small, -total, value),
+        pt.switch(is_small, -following * (two / x), next_value),
+    )
+
+
+def _steed(m: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Real and imaginary part of ``H'(x) / H(x)`` for the first Hankel function, ``x >= 2``.
+
+    That is ``i - 1/(2x) + i a(1) / (x t)`` with the continued fraction ``t = 2(x+i) + a(2) /
+    (2(x+2i) + a(3) / ...`` and ``a(k) = (k - 1/2)**2 - m**2``, by Lentz's method.
+    """
+    one, two, quarter = (constant(x, n) for n in (1.0, 2.0, 0.25))
+
+    def step(
+        b: TensorVariable,
+        a: TensorVariable,
+        c_real: TensorVariable,
+        c_imag: TensorVariable,
+        d_real: TensorVariable,
+        d_imag: TensorVariable,
+        t_real: TensorVariable,
+        t_imag: TensorVariable,
+        change: TensorVariable,
+        real: TensorVariable,
+    ) -> tuple:
+        one = constant(a, 1.0)
+        size = a / (c_real * c_real + c_imag * c_imag)
+        c_real, c_imag = real + size * c_real, b - size * c_imag
+        d_real, d_imag = real + a * d_real, b + a * d_imag
+        size = one / (d_real * d_real + d_imag * d_imag)
+        d_real, d_imag = d_real * size, -(d_imag * size)
+        u = c_real * d_real - c_imag * d_imag
+        v = c_real * d_imag + c_imag * d_real
+        t_real, t_imag = t_real * u - t_imag * v, t_real * v + t_imag * u
+        change = pt.abs(u - one) + pt.abs(v)
+        after = (b + constant(a, 2.0), a + b, c_real, c_imag, d_real, d_imag, t_real, t_imag)
+        return (*after, change), until(pt.all(change <= constant(a, 8 * _PRECISION)))
+
+    real, zero = x + x, pt.zeros_like(x)
+    imag, square = zero + two, m * m
+    first = [constant(x, 4.0), constant(x, 2.25) - square, real, imag, zero, zero, real, imag, zero]
+    *_, t_real, t_imag, change = iterate(step, first, [real], n_steps=_TERMS)
+    size = (quarter - square) / (x * (t_real * t_real + t_imag * t_imag))
+    size = pt.switch(change <= constant(x, 64 * _PRECISION), size, constant(x, math.nan))
+    return size * t_imag - constant(x, 0.5) / x, one + size * t_real
+
+
+def _upwards(
+    m: TensorVariable,
+    count: TensorVariable,
+    x: TensorVariable,
+    lower: TensorVariable,
+    upper: TensorVariable,
+) -> TensorVariable:
+    """Go on from the orders ``m`` and ``m + 1`` to ``m + count``; minus infinity on overflow."""
+    is_here = count < constant(x, _ORDERS)
+    count = pt.switch(is_here, count, constant(x, 0.0))
+
+    def step(
+        k: TensorVariable,
+        lower: TensorVariable,
+        upper: TensorVariable,
+        m: TensorVariable,
+        count: TensorVariable,
+        twice: TensorVariable,
+    ) -> tuple:
+        higher = pt.maximum(((m + k) * twice) * upper - lower, constant(upper, -_LARGEST))
+        is_before = k <= count
+        lower, upper = pt.switch(is_before, upper, lower), pt.switch(is_before, higher, upper)
+        return (k + constant(k, 1.0), lower, upper), until(pt.all(k >= count))
+
+    start = [constant(x, 1.0), lower, upper]
+    _, value, _ = iterate(step, start, [m, count, constant(x, 2.0) / x], n_steps=_ORDERS)
+    value = pt.switch(value > constant(x, -_LARGEST), value, constant(x, -math.inf))
+    return pt.switch(is_here & ~pt.isnan(value), value, constant(x, math.nan))

@@ -1,0 +1,116 @@
+"""Temme's series of Bessel functions of the second kind, for small arguments.
+
+N. M. Temme, J. Comput. Phys. 19 (1975) 324-337 and 21 (1976) 343-350.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.bessel_coefficients import (
+    LONG_SINE,
+    TEMME_DIFFERENCE,
+    TEMME_MEAN,
+)
+from pytensor_onnx.functions.special.coefficients import SINH
+
+
+class Start(NamedTuple):
+    """First terms of the recurrences of `temme_series`."""
+
+    f: TensorVariable
+    p: TensorVariable
+    q: TensorVariable
+
+
+def temme_coefficients(m: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """``(1 / gamma(1 - m) - 1 / gamma(1 + m)) / (2 m)``, and half the sum of the two."""
+    square = m * m
+    return polynomial(square, TEMME_DIFFERENCE), polynomial(square, TEMME_MEAN)
+
+
+def temme_start(m: TensorVariable, x: TensorVariable) -> Start:
+    """Return the first terms of the modified functions, for ``|m| <= 1/2`` and ``x <= 2``.
+
+    Those of the Bessel functions are ``2 / pi`` times as large.
+    """
+    one, two, half = (constant(x, value) for value in (1.0, 2.0, 0.5))
+    difference, mean = temme_coefficients(m)
+    log = constant(x, math.log(2)) - pt.log(x)
+    growth = pt.pow(two, m) * pt.pow(x, -m)
+    angle = m * log
+    angle_square = angle * angle
+    sinc = pt.switch(
+        pt.abs(angle) > one,
+        half * (growth - one / growth) / angle,
+        one + angle_square * polynomial(angle_square, SINH),
+    )
+    turn = constant(x, math.pi) * m
+    turn_square = turn * turn
+    inverse_sinc = one / (one + turn_square * polynomial(turn_square, LONG_SINE))
+    f = inverse_sinc * (difference * (half * (growth + one / growth)) + mean * sinc * log)
+    p = half * growth / (mean - m * difference)
+    q = half / growth / (mean + m * difference)
+    return Start(f, p, q)
+
+
+def temme_series(
+    start: Start,
+    m: TensorVariable,
+    z: TensorVariable,
+    terms: int,
+    share: TensorVariable | None = None,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Add the series of the function of order ``m``, and of ``x / 2`` times that of ``m + 1``.
+
+    Parameters
+    ----------
+    start
+        First terms.
+    m
+        Order, at most one half.
+    z
+        ``x**2 / 4``, negative for the functions that oscillate.
+    terms
+        Number of terms after the first one.
+    share
+        ``2 sin(pi m / 2)**2 / m`` for the functions that oscillate, None for those that do not.
+    """
+
+    def summand(f: TensorVariable, q: TensorVariable, share: Sequence[TensorVariable]) -> Any:
+        return f + share[0] * q if share else f
+
+    def step(
+        k: TensorVariable,
+        f: TensorVariable,
+        p: TensorVariable,
+        q: TensorVariable,
+        factor: TensorVariable,
+        total: TensorVariable,
+        following: TensorVariable,
+        m: TensorVariable,
+        z: TensorVariable,
+        *share: TensorVariable,
+    ) -> tuple[TensorVariable, ...]:
+        f = (k * f + p + q) / (k * k - m * m)
+        factor = factor * z / k
+        p, q = p / (k - m), q / (k + m)
+        term = factor * summand(f, q, share)
+        return f, p, q, factor, total + term, following + (factor * p - k * term)
+
+    shares = [] if share is None else [share]
+    first = summand(start.f, start.q, shares)
+    *_, total, following = iterate(
+        step,
+        [*start, pt.ones_like(z), first, start.p],
+        [m, z, *shares],
+        sequences=[pt.constant(np.arange(1.0, terms + 1))],
+        n_steps=terms,
+    )
+    return total, following

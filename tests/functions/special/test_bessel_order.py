@@ -1,0 +1,134 @@
+import mpmath as mp
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+import scipy.special
+from pytensor.scalar import math as psm
+
+from tests.conftest import compare_onnx_and_py
+from tests.functions.special.accuracy import DTYPES, compile_definition
+from tests.functions.special.regions import BOTH, FLOAT64, Case, Region, Sampler
+from tests.functions.special.test_modified_bessel_order import debye_polynomials
+
+inf, nan = np.inf, np.nan
+# In ulp: 1e-13 of the amplitude. Elsewhere errors are some units of numbers that cancel a little.
+LOOSE, TIGHT = 450.0, 100.0
+
+
+def amplitude(v: mp.mpf, x: mp.mpf) -> mp.mpf:
+    """Size of the oscillation, and zero where there is none."""
+    v, x = abs(v), abs(x)
+    if x <= v:
+        return mp.mpf(0)
+    return mp.sqrt(2 / (mp.pi * max(mp.sqrt((x - v) * (x + v)), mp.cbrt(v * v))))
+
+
+def exact_jv(v: mp.mpf, x: mp.mpf) -> mp.mpf:
+    """Value by mpmath, and by Debye's expansion (DLMF 10.19.6) where that is exact to 1e-22."""
+    if x < 1e5 or x < 2 * abs(v):
+        return mp.besselj(v, x)
+    w = mp.sqrt((x - v) * (x + v))
+    total = mp.mpc(0)
+    for k, u in enumerate(debye_polynomials()):
+        terms = [
+            mp.mpf(c.numerator) / c.denominator * (1j * v / w) ** i for i, c in enumerate(u) if c
+        ]
+        total += mp.fsum(terms) / v**k
+    phase = w - v * mp.acos(v / x) - mp.pi / 4
+    return mp.sqrt(2 / (mp.pi * w)) * (total * mp.expj(-phase)).real
+
+
+def region(
+    label: str, draw: Sampler, dtypes: tuple[str, ...] = BOTH, bound: float = TIGHT
+) -> Region:
+    return Region(label, draw, dtypes, bound, scale=amplitude)
+
+
+def box(low: float, high: float, first: float, last: float, bound: float = TIGHT) -> Region:
+    """Orders and arguments between bounds, by the logarithm for wide arguments."""
+    wide = last > 100 * first > 0
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        ends = np.log([first, last]) if wide else (first, last)
+        x = rng.uniform(*ends, size)
+        return [rng.uniform(low, high, size), np.exp(x) if wide else x]
+
+    dtypes = BOTH if high <= 20 else FLOAT64
+    return region(f"v {low:g} … {high:g}, x {first:g} … {last:g}", draw, dtypes, bound)
+
+
+def integers(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    return [rng.integers(-20, 21, size).astype("f8"), rng.uniform(-60, 60, size)]
+
+
+def next_to_negative_integers(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    distances = rng.choice([-1, 1], size) * np.exp(rng.uniform(np.log(1e-12), np.log(1e-3), size))
+    return [distances - rng.integers(0, 9, size), rng.uniform(0.01, 12, size)]
+
+
+def below_the_order(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    v = rng.uniform(100, 500, size)
+    # The smallest results are 1e-300.
+    return [v, v * rng.uniform(0.2, 0.95, size)]
+
+
+def next_to_the_order(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    v = np.exp(rng.uniform(np.log(20), np.log(5000), size))
+    return [v, v + np.cbrt(v) * rng.uniform(-5, 5, size)]
+
+
+CASES = [
+    Case(
+        psm.Jv,
+        exact_jv,
+        [
+            *(box(0, 20, 0.01, 30), box(-20, 0, 1, 30)),
+            *(box(-2, 2, 1e-9, 2.5), box(-20, 20, 60, 1e8), box(-100, 100, 0.1, 200, LOOSE)),
+            *(box(-500, 500, 500, 2000, LOOSE), box(500, 1e5, 2e5, 1e9, 60 * LOOSE)),
+            region("integers v -20 … 20, x -60 … 60", integers),
+            region("next to v = 0, -1 … -8, x 0.01 … 12", next_to_negative_integers),
+            region("v 100 … 500, x/v 0.2 … 0.95", below_the_order, FLOAT64, 4 * LOOSE),
+            region("v 20 … 5000, (x - v)/∛v -5 … 5", next_to_the_order, FLOAT64, 2.5 * LOOSE),
+        ],
+        scipy.special.jv,
+        25,
+    )
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_at_zeros_and_infinities_are_those_of_scipy(dtype):
+    v, x = (
+        grid.ravel().astype(dtype)
+        for grid in np.meshgrid(
+            [0, 1, 2, -1, -2, 0.5, -0.5, -1.5, -1e-20, 30, -30.5, -300.5, 1e6, nan],
+            [0.0, -0.0, 1, 2.5, -1, inf, -inf, nan],
+        )
+    )
+    tolerance = 1e-12 if dtype == "float64" else 1e-6
+    found = compile_definition("Jv", dtype)(v, x)
+    np.testing.assert_allclose(found, scipy.special.jv(v, x).astype(dtype), rtol=tolerance)
+
+
+def test_what_needs_too_many_steps_is_nan():
+    jv = compile_definition("Jv", "float64")
+    v, x = np.array([3e4, 3e4, 2.5, 3e4, 2.5]), np.array([3e4, 3.01e4, 1e15, 9e4, 3.0])
+    found = jv(v, x)
+    assert np.isnan(found).tolist() == [True, True, True, False, False]
+    np.testing.assert_allclose(found[3:], scipy.special.jv(v, x)[3:], rtol=1e-8)
+
+
+def test_gradients_by_the_argument():
+    v, x = pt.vectors("v", "x")
+    points = [np.array([0.0, 1.0, 2.5, -1.5, 30.0]), np.array([0.5, 3.0, 7.0, 20.0, 25.0])]
+    value = pt.jv(v, x)
+    first = pt.grad(value.sum(), x)
+    second = pt.grad(first.sum(), x)
+    compare_onnx_and_py([v, x], [value, first, second], points, rtol=1e-10)
+
+
+def test_shapes_and_dtypes():
+    assert compile_definition("Jv", "float32")(*np.zeros((2, 0), "f4")).shape == (0,)
+    v, x, s = pt.col("v", dtype="int64"), pt.row("x", dtype="float32"), pt.scalar("s")
+    values = [np.array([[0], [3]]), np.ones((1, 2), "f4"), np.array(1.5)]
+    compare_onnx_and_py([v, x, s], [pt.jv(v, x), pt.jv(s, s)], values, rtol=1e-6)
