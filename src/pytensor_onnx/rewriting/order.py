@@ -59,6 +59,7 @@ from pytensor_onnx.rewriting.loops.last_steps import (
 from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_checks
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
+from pytensor_onnx.rewriting.pymc import replace_scalar_of_pymc
 from pytensor_onnx.rewriting.query import SPECIALIZE
 from pytensor_onnx.rewriting.sizes.as_arrays import InferSizesAsArrays
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
@@ -104,6 +105,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "attention_layers": _visit(attend_as_one),
         "inline_layers": _visit(inline_layers),
         "activations": _visit(name_activation),
+        "scalars_of_pymc": _visit(replace_scalar_of_pymc),
     },
     # Before all rewrites that look at slices and dtypes.
     "merge1": {

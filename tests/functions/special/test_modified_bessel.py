@@ -6,8 +6,9 @@ import pytest
 import scipy.special
 from pytensor.scalar import math as psm
 
+from pytensor_onnx.ops import bessel
 from tests.functions.special.accuracy import DTYPES, assert_values, compile_definition
-from tests.functions.special.regions import FLOAT32, FLOAT64, Case, linear, tiny
+from tests.functions.special.regions import FLOAT32, FLOAT64, Case, linear, logarithmic, tiny
 
 inf, nan = np.inf, np.nan
 
@@ -20,9 +21,18 @@ REGIONS = [
     linear(88, 713.9, FLOAT64),
     tiny(),
 ]
+SCALED = [linear(-3, 3), linear(3, 5), linear(5, 16), logarithmic(16, 1e4), tiny()]
+
+
+def scaled(v: int, x: mp.mpf) -> mp.mpf:
+    return mp.besseli(v, x) * mp.exp(-abs(x))
+
+
 CASES = [
     Case(psm.I0, partial(mp.besseli, 0), REGIONS, scipy.special.i0),
     Case(psm.I1, partial(mp.besseli, 1), REGIONS, scipy.special.i1),
+    Case(bessel.I0e, partial(scaled, 0), SCALED, scipy.special.i0e),
+    Case(bessel.I1e, partial(scaled, 1), SCALED, scipy.special.i1e),
 ]
 
 
@@ -47,3 +57,12 @@ def test_they_overflow_where_their_values_do(name, dtype, last):
     near, beyond = compile_definition(name, dtype)(np.array([last, last + 0.02], dtype))
     assert near < np.finfo(dtype).max
     assert beyond == inf
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_scaled_functions_are_finite_far_away(dtype):
+    for name, reference in (("I0e", scipy.special.i0e), ("I1e", scipy.special.i1e)):
+        x = np.array([0.0, -0.0, 1e30, -1e30, inf, -inf, nan], dtype)
+        found = compile_definition(name, dtype)(x)
+        np.testing.assert_allclose(found, reference(x), rtol=4 * np.finfo(dtype).eps)
+        np.testing.assert_array_equal(np.signbit(found[:4]), np.signbit(reference(x[:4])))

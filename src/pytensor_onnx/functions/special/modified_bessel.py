@@ -1,5 +1,7 @@
 """Modified Bessel functions of the orders 0 and 1."""
 
+import math
+
 import pytensor.tensor as pt
 from pytensor.scalar.math import I0, I1
 from pytensor.tensor.variable import TensorVariable
@@ -15,6 +17,7 @@ from pytensor_onnx.functions.special.bessel_coefficients import (
     I1_SMALL,
 )
 from pytensor_onnx.functions.special.coefficients import Coefficients
+from pytensor_onnx.ops.bessel import I0e, I1e
 
 _FIRST, _LAST = 5.0, 16.0
 # Chosen so that the constant coefficients lie within 0.2 ulp of floating-point numbers.
@@ -38,6 +41,30 @@ def i1(x: TensorVariable) -> TensorVariable:
     return pt.switch(pt.abs(x) > constant(x, _FIRST), pt.sign(x) * large, small)
 
 
+@define(I0e)
+def i0e(x: TensorVariable) -> TensorVariable:
+    """Compute ``exp(-|x|)`` times the modified Bessel function I0."""
+    a = pt.abs(x)
+    near = constant(x, 1.0) + _excess(x, I0_SMALL)
+    return pt.switch(a > constant(x, _FIRST), _scaled(a, I0_MIDDLE, I0_LARGE), _damped(near, a))
+
+
+@define(I1e)
+def i1e(x: TensorVariable) -> TensorVariable:
+    """Compute ``exp(-|x|)`` times the modified Bessel function I1."""
+    a, half = pt.abs(x), x * constant(x, 0.5)
+    near = half + half * _excess(x, I1_SMALL)
+    far = pt.sign(x) * _scaled(a, I1_MIDDLE, I1_LARGE)
+    return pt.switch(a > constant(x, _FIRST), far, _damped(near, a))
+
+
+def _damped(value: TensorVariable, a: TensorVariable) -> TensorVariable:
+    """``exp(-a) value``."""
+    power, rest = exponential(-a)
+    product = power * value
+    return product + product * rest
+
+
 def _excess(x: TensorVariable, coefficients: Coefficients) -> TensorVariable:
     """Evaluate a polynomial in ``z = x**2 / 4``, times ``z``."""
     half = x * constant(x, 0.5)
@@ -50,16 +77,29 @@ def _growing(a: TensorVariable, middle: Coefficients, large: Coefficients) -> Te
 
     The difference is exact, since it is smaller than ``a`` and a multiple of the same unit.
     """
+    center, variation = _center_and_variation(a, middle, large)
+    power, rest = exponential(a - constant(a, _SHIFT))
+    # The correction joins the smaller addend, so that it costs no rounding of its own.
+    corrected = center + (variation + (center + variation) * rest)
+    return power * (corrected / pt.sqrt(a))
+
+
+def _scaled(a: TensorVariable, middle: Coefficients, large: Coefficients) -> TensorVariable:
+    """``exp(-7.875) f(1/a) / sqrt(a)`` for ``a > 5``."""
+    center, variation = _center_and_variation(a, middle, large)
+    return (center + variation) / pt.sqrt(a) * constant(a, math.exp(-_SHIFT))
+
+
+def _center_and_variation(
+    a: TensorVariable, middle: Coefficients, large: Coefficients
+) -> tuple[TensorVariable, TensorVariable]:
+    """``f(1/a)`` as the sum of a constant, and what is smaller."""
     one = constant(a, 1.0)
     is_large = a > constant(a, _LAST)
     center, variation = _split(one / a, large)
     near_center, near_variation = _split(constant(a, 10.0) / a - one, middle)
     center = pt.switch(is_large, center, near_center)
-    variation = pt.switch(is_large, variation, near_variation)
-    power, rest = exponential(a - constant(a, _SHIFT))
-    # The correction joins the smaller addend, so that it costs no rounding of its own.
-    corrected = center + (variation + (center + variation) * rest)
-    return power * (corrected / pt.sqrt(a))
+    return center, pt.switch(is_large, variation, near_variation)
 
 
 def _split(x: TensorVariable, coefficients: Coefficients) -> tuple[TensorVariable, TensorVariable]:
