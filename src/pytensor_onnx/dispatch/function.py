@@ -51,7 +51,7 @@ def call_definition(
     inputs
         Operands, with axes before the core axes where the definition batches.
     """
-    return _call(specialised(definition, op, node, _dtypes(inputs)), onnx, inputs)
+    return _call(specialised(definition.for_op(op), op, node, _dtypes(inputs)), onnx, inputs)
 
 
 def decompositions() -> dict[str, Callable[..., ir.Value]]:
