@@ -7,7 +7,7 @@ a function varies much, a simple one is subtracted first, so that the roundings 
 hardly count.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -199,15 +199,58 @@ def temme_series(terms: int, size: int) -> list[list[mp.mpf]]:
 
 
 def temme_tables() -> list[list[mp.mpf]]:
-    """Return the coefficients that count for ``a >= 20`` and ``|x/a - 1| <= 0.3``."""
+    """Return a polynomial in ``1/a`` and ``eta``, for ``a >= 20`` and ``|x/a - 1| <= 0.3``.
+
+    The sum of the ``c_k / a**k`` is expanded in products of Chebyshev polynomials of both, of which
+    those above 3e-18 are kept. Each power of ``1/a`` has a row of coefficients of powers of eta.
+    """
     largest = mp.sqrt(2 * (-mp.mpf(3) / 10 - mp.log(1 - mp.mpf(3) / 10)))
-    tables = []
-    for k, c in enumerate(temme_series(25, 30)):
-        size = [abs(d) * largest**n / mp.mpf(20) ** k for n, d in enumerate(c)]
-        count = max((n + 1 for n, value in enumerate(size) if value > 1e-18), default=0)
-        if count:
-            tables.append(c[:count])
-    return tables
+    series = [c[25::-1] for c in temme_series(14, 30)]
+    values = [
+        [
+            mp.polyval([mp.polyval(c, largest * v) for c in series[::-1]], (u + 1) / 40)
+            for v in nodes(20)
+        ]
+        for u in nodes(14)
+    ]
+    terms = zip(
+        *map(chebyshev_series, zip(*map(chebyshev_series, values), strict=True)), strict=True
+    )
+    rows: list[list[mp.mpf]] = [[mp.mpf(0)] * 20 for _ in range(14)]
+    for p, row in enumerate(terms):
+        for q, term in enumerate(row):
+            if abs(term) > 3e-18:
+                for i, left in enumerate(chebyshev_polynomial(p, 40, -1)):
+                    for j, right in enumerate(chebyshev_polynomial(q, 1 / largest, 0)):
+                        rows[i][j] += term * left * right
+    counts = [max((j + 1 for j, c in enumerate(row) if c), default=0) for row in rows]
+    return [row[:count] for row, count in zip(rows, counts, strict=True) if count]
+
+
+def nodes(count: int) -> list[mp.mpf]:
+    return [mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+
+
+def chebyshev_series(values: Sequence[mp.mpf]) -> list[mp.mpf]:
+    """Return the coefficients of Chebyshev polynomials with these values at the nodes."""
+    n = len(values)
+    sums = [
+        sum(v * mp.cos(k * mp.acos(u)) for u, v in zip(nodes(n), values, strict=True))
+        for k in range(n)
+    ]
+    return [total * (2 if k else 1) / n for k, total in enumerate(sums)]
+
+
+def chebyshev_polynomial(degree: int, scale: mp.mpf, shift: mp.mpf) -> list[mp.mpf]:
+    """Return the coefficients of a Chebyshev polynomial of ``scale * x + shift``."""
+    before, last = [mp.mpf(0)], [mp.mpf(1)]
+    for k in range(degree):
+        factor = 2 if k else 1
+        moved = [mp.mpf(0), *(factor * scale * c for c in last)]
+        same = [*(factor * shift * c for c in last), mp.mpf(0)]
+        less = [*before, *[mp.mpf(0)] * (len(moved) - len(before))]
+        before, last = last, [m + c - b for m, c, b in zip(moved, same, less, strict=True)]
+    return last
 
 
 EIGHTH = 1 / mp.mpf(64)
@@ -330,8 +373,10 @@ def main() -> None:
             parts.append(table(f"{fit.name}_BOTTOM", {"float64": bottom}))
         else:
             parts.append(table(fit.name, {"float64": top}))
-    parts.append("# Powers of eta in the terms of Temme's uniform expansion (DLMF 8.12.7), for")
-    parts.append("# a >= 20 and |x/a - 1| <= 0.3.")
+    parts.append(
+        "# Powers of eta, for each power of 1/a, in Temme's uniform expansion (DLMF 8.12.7), for"
+    )
+    parts.append("# a >= 20 and |x/a - 1| <= 0.3: 2e-17.")
     parts.append("TEMME: Final[tuple[Coefficients, ...]] = (")
     for c in temme_tables():
         digits = ",\n        ".join(repr(float(mp.nstr(d, 17))) for d in c)

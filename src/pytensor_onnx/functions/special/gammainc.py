@@ -8,6 +8,7 @@ fraction, which needs many steps for small ``x``, starts later than in SciPy.
 import math
 from typing import NamedTuple
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.scalar.math import GammaInc, GammaIncC
 from pytensor.scan.utils import until
@@ -34,13 +35,17 @@ _PRECISION = 2.0**-53
 
 
 class Parts(NamedTuple):
-    """Both functions where they are computed as themselves, and where that is."""
+    """The series, the fraction and the expansion, and where the last two of them serve.
 
+    ``decay`` and ``factor`` are the results of `_factor`.
+    """
+
+    decay: TensorVariable
     factor: TensorVariable
+    exponent: TensorVariable
+    mu: TensorVariable
     series: TensorVariable
     fraction: TensorVariable
-    lower: TensorVariable
-    upper: TensorVariable
     by_fraction: TensorVariable
     by_expansion: TensorVariable
 
@@ -53,7 +58,10 @@ def gammainc(a: TensorVariable, x: TensorVariable) -> TensorVariable:
     NaN for negative arguments, and where ``a`` and ``x`` are both zero or both infinite.
     """
     zero, one = constant(x, 0.0), constant(x, 1.0)
-    return _at_ends(a, x, _lower(_parts(a, x, 8.0)), zero, one)
+    parts = _parts(a, x, 8.0)
+    value = pt.switch(parts.by_fraction, one - parts.fraction, parts.series)
+    value = where_any(parts.by_expansion, _by_expansion(a, parts)[0], value)
+    return _at_ends(a, x, value, zero, one)
 
 
 @define(GammaIncC)
@@ -61,32 +69,35 @@ def gammainc(a: TensorVariable, x: TensorVariable) -> TensorVariable:
 def gammaincc(a: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Regularized upper incomplete gamma function, with the remarks of `gammainc`."""
     zero, one = constant(x, 0.0), constant(x, 1.0)
-    return _at_ends(a, x, _upper(a, x, _parts(a, x, 2.0)), one, zero)
-
-
-def both(
-    a: TensorVariable, x: TensorVariable
-) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Both functions of positive numbers, and ``x**a exp(-x) / gamma(a + 1)``."""
     parts = _parts(a, x, 2.0)
-    return _lower(parts), _upper(a, x, parts), parts.factor
+    value = where_any(parts.by_expansion, _by_expansion(a, parts)[1], _upper(a, x, parts))
+    return _at_ends(a, x, value, one, zero)
 
 
-def _lower(parts: Parts) -> TensorVariable:
-    one = constant(parts.series, 1.0)
+def lower_or_upper(
+    a: TensorVariable, x: TensorVariable, lower: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """One of both functions of positive numbers, and ``x**a exp(-x) / gamma(a + 1)``."""
+    parts = _parts(a, x, 2.0)
+    one = constant(x, 1.0)
     value = pt.switch(parts.by_fraction, one - parts.fraction, parts.series)
-    return where_any(parts.by_expansion, parts.lower, value)
+    value = pt.switch(lower, value, _upper(a, x, parts, ~lower))
+    value = where_any(parts.by_expansion, pt.switch(lower, *_by_expansion(a, parts)), value)
+    return value, parts.factor
 
 
-def _upper(a: TensorVariable, x: TensorVariable, parts: Parts) -> TensorVariable:
+def _upper(
+    a: TensorVariable, x: TensorVariable, parts: Parts, wanted: TensorVariable | None = None
+) -> TensorVariable:
+    """Upper function apart from the expansion, and where it is wanted."""
     one = constant(x, 1.0)
     logarithm = pt.log(x)
     bound = pt.minimum(one, x * constant(x, 1.1))
     bound = pt.switch(x <= constant(x, 0.5), constant(x, -0.4) / logarithm, bound)
     small = (x <= constant(x, 2.0)) & (a <= bound)
+    small = small if wanted is None else small & wanted
     value = pt.switch(parts.by_fraction, parts.fraction, one - parts.series)
-    value = where_any(small, _upper_of_small(a, x, logarithm, small), value)
-    return where_any(parts.by_expansion, parts.upper, value)
+    return where_any(small, _upper_of_small(a, x, logarithm), value)
 
 
 def _at_ends(
@@ -98,37 +109,31 @@ def _at_ends(
 ) -> TensorVariable:
     """Set the values where an argument is zero or infinite, and NaN outside of the domain."""
     zero, infinity = constant(x, 0.0), constant(x, math.inf)
-    nan = constant(x, math.nan)
     low = pt.eq(x, zero) | pt.eq(a, infinity)
     high = pt.eq(x, infinity) | pt.eq(a, zero)
     value = pt.switch(low, at_zero, pt.switch(high, at_infinity, value))
-    outside = (low & high) | (a < zero) | (x < zero)
-    return pt.switch(outside | pt.isnan(a) | pt.isnan(x), nan, value)
+    outside = (low & high) | (pt.minimum(a, x) < zero) | pt.isnan(a + x)
+    return pt.switch(outside, constant(x, math.nan), value)
 
 
 def _parts(a: TensorVariable, x: TensorVariable, start: float) -> Parts:
-    """Compute both functions, by the continued fraction from ``start`` on."""
+    """Compute what both functions consist of, by the continued fraction from ``start`` on.
+
+    Outside of the domain the results mean nothing, but no loop waits for them.
+    """
     zero, one, ten = (constant(x, n) for n in (0.0, 1.0, 10.0))
-    inside = (a > zero) & (x > zero) & (a < constant(x, math.inf)) & (x < constant(x, math.inf))
-    a, x = pt.switch(inside, a, one), pt.switch(inside, x, one)
     mu = (x - a) / a
-    exponent = log1p_less_argument(mu)
-    factor = _factor(a, x, mu, exponent)
+    exponent = _log1p_less_argument_near_zero(mu)
+    decay, factor = _factor(a, x, mu, exponent)
     by_expansion = (a > constant(x, 20.0)) & (pt.abs(mu) < constant(x, 0.3))
     by_fraction = ~by_expansion & (x > constant(x, start)) & (x > a)
-    by_series = ~(by_expansion | by_fraction) & (factor > zero)
-    has_fraction = by_fraction & (factor > zero)
+    has_terms = (pt.minimum(a, x) > zero) & (factor > zero)
+    by_series = has_terms & ~(by_expansion | by_fraction)
+    has_fraction = has_terms & by_fraction
     sums = _sum(a, pt.switch(by_series, x, zero))
     quotients = _fraction(pt.switch(has_fraction, a, one), pt.switch(has_fraction, x, ten))
-    lower, upper = _by_expansion(
-        pt.switch(by_expansion, a, constant(x, 100.0)),
-        pt.switch(by_expansion, mu, zero),
-        pt.switch(by_expansion, exponent, zero),
-        factor,
-    )
-    return Parts(
-        factor, factor * sums, factor * a * quotients, lower, upper, by_fraction, by_expansion
-    )
+    series, fraction = factor * sums, factor * a * quotients
+    return Parts(decay, factor, exponent, mu, series, fraction, by_fraction, by_expansion)
 
 
 def log1p_less_argument(
@@ -138,34 +143,39 @@ def log1p_less_argument(
 
     ``one_more`` is ``1 + mu`` where the sum would cancel.
     """
-    s = mu / (constant(mu, 2.0) + mu)
-    square = s * s
-    near = -s * (mu - square * polynomial(square, LOG_RATIO_WIDE))
+    near = _log1p_less_argument_near_zero(mu)
     far = pt.log(constant(mu, 1.0) + mu if one_more is None else one_more) - mu
     return pt.switch(pt.abs(mu) < constant(mu, 0.5), near, far)
 
 
+def _log1p_less_argument_near_zero(mu: TensorVariable) -> TensorVariable:
+    """``log(1 + mu) - mu`` for ``|mu| < 1/2``."""
+    s = mu / (constant(mu, 2.0) + mu)
+    square = s * s
+    return -s * (mu - square * polynomial(square, LOG_RATIO_WIDE))
+
+
 def _factor(
     a: TensorVariable, x: TensorVariable, mu: TensorVariable, exponent: TensorVariable
-) -> TensorVariable:
-    """``x**a exp(-x) / gamma(a + 1)``.
+) -> tuple[TensorVariable, TensorVariable]:
+    """``d = (x/y)**a exp(-(x - y))`` and ``x**a exp(-x) / gamma(a + 1)``, with ``a`` for ``y``.
 
-    Powers are more accurate than exponentials of products while the rounding of ``x / a`` is not
-    raised to a high one. The others err by some roundings of the exponent, as SciPy's do.
+    Below one ``d`` is ``x**a exp(-x)``. Powers are more accurate than exponentials of products
+    while the rounding of ``x / a`` is not raised to a high one, and they do not underflow. The
+    others err by some roundings of the exponent, as SciPy's do.
     """
     one = constant(x, 1.0)
     small = a < one
-    difference = pt.switch(small, x, x - a)
-    near = pt.abs(mu) < constant(x, 0.5)
-    far_exponent = a * pt.log(x / a) - (x - a)
-    product = pt.exp(pt.switch(near, a * exponent, far_exponent))
-    modest = (a < constant(x, 150.0)) & (difference < constant(x, 600.0))
-    base = pt.switch(small, x, x / a)
-    by_power = pt.pow(base, a) * pt.exp(-difference)
-    value = pt.switch(modest | small, by_power, product)
     y = pt.switch(small, one, a)
-    of_large = value / (pt.sqrt(y) * scaled_gamma(y))
-    return pt.switch(small, value / gamma_plus_one(pt.minimum(a, one)), of_large)
+    base, difference = x / y, pt.switch(small, x, x - a)
+    log_power = a * pt.log(base)
+    near = pt.abs(mu) < constant(x, 0.5)
+    product = pt.exp(pt.switch(near & ~small, a * exponent, log_power - difference))
+    modest = (a < constant(x, 150.0)) & (difference < constant(x, 700.0))
+    modest &= log_power > constant(x, -600.0)
+    decay = pt.switch(modest, pt.pow(base, a) * pt.exp(-difference), product)
+    of_next = pt.switch(small, gamma_plus_one(a), pt.sqrt(y) * scaled_gamma(y))
+    return decay, decay / of_next
 
 
 def _sum(a: TensorVariable, x: TensorVariable) -> TensorVariable:
@@ -220,42 +230,45 @@ def _fraction(a: TensorVariable, x: TensorVariable) -> TensorVariable:
     return pt.switch(converged, value, constant(x, math.nan))
 
 
-def _by_expansion(
-    a: TensorVariable, mu: TensorVariable, exponent: TensorVariable, factor: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
+def _by_expansion(a: TensorVariable, parts: Parts) -> tuple[TensorVariable, TensorVariable]:
     """Both functions by Temme's uniform expansion (DLMF 8.12.3-8).
 
     What the rounding of the argument of `erfc` costs in its tail is corrected to first order.
     """
-    half, one = constant(a, 0.5), constant(a, 1.0)
-    eta = pt.sign(mu) * pt.sqrt(-(exponent + exponent))
-    reciprocal = one / a
+    zero, half, one = (constant(a, n) for n in (0.0, 0.5, 1.0))
+    exponent, reciprocal = parts.exponent, one / a
+    distance = pt.sqrt(-(exponent + exponent))
+    eta = pt.sign(parts.mu) * distance
     total = polynomial(eta, TEMME[-1])
     for coefficients in reversed(TEMME[:-1]):
         total = total * reciprocal + polynomial(eta, coefficients)
-    z = eta * pt.sqrt(half * a)
+    z = distance * pt.sqrt(half * a)
     square, error = square_with_error(z)
     correction = (square + a * exponent) + error
-    # The factor is exp(a * exponent) / (sqrt(2 pi a) gamma*(a)).
-    rest = factor * scaled_gamma(a) * constant(a, 1 / math.sqrt(2 * math.pi)) * total
-    right, left = half * erfc(z), half * erfc(-z)
-    positive = z > constant(a, 0.0)
-    right = pt.switch(positive, right + right * correction, right)
-    left = pt.switch(positive, left, left + left * correction)
-    return left - rest, right + rest
+    rest = parts.decay / pt.sqrt(constant(a, 2 * math.pi) * a) * total
+    tail = half * erfc(z)
+    tail = tail + tail * correction
+    above = parts.mu > zero
+    lower, upper = pt.switch(above, one - tail, tail), pt.switch(above, tail, one - tail)
+    return lower - rest, upper + rest
 
 
 def _upper_of_small(
-    a: TensorVariable, x: TensorVariable, logarithm: TensorVariable, small: TensorVariable
+    a: TensorVariable, x: TensorVariable, logarithm: TensorVariable
 ) -> TensorVariable:
     """Upper function by the series of the lower one in powers of ``-x`` (DLMF 8.7.3)."""
-    zero, one = constant(x, 0.0), constant(x, 1.0)
-    a, x = pt.switch(small, a, one), pt.switch(small, x, zero)
-    logarithm = pt.switch(small, logarithm, zero)
-    exponent = a * logarithm - log_gamma_plus_one(a)
-    total = zero
-    power = one
-    for n in range(1, 29):
-        power = power * (x * constant(x, -1 / n))
-        total = total + power * (a / (a + constant(x, n)))
-    return -expm1(exponent) - pt.exp(exponent) * total
+
+    def add(
+        n: TensorVariable,
+        total: TensorVariable,
+        power: TensorVariable,
+        a: TensorVariable,
+        x: TensorVariable,
+    ) -> list[TensorVariable]:
+        power = power * (x / -n)
+        return [total + power * (a / (a + n)), power]
+
+    start, numbers = [pt.zeros_like(x), pt.ones_like(x)], pt.constant(np.arange(1.0, 29.0))
+    total, _ = iterate(add, start, [a, x], sequences=[numbers], n_steps=28)
+    growth = expm1(a * logarithm - log_gamma_plus_one(a))
+    return -(growth + (growth + constant(x, 1.0)) * total)

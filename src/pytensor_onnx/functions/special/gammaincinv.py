@@ -12,7 +12,7 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import Coefficients
 from pytensor_onnx.functions.special.evaluation import in_float64
-from pytensor_onnx.functions.special.gammainc import both
+from pytensor_onnx.functions.special.gammainc import lower_or_upper
 from pytensor_onnx.functions.special.gammaln import gammaln_of_positive
 
 # Steps after which elements that have not converged are NaN.
@@ -63,8 +63,11 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
     goal = pt.minimum(p, q)
     precision, most, back = (constant(p, n) for n in (1e-9, 1.5, -0.15))
     # So small a solution is the first term of the series, and may underflow.
-    log_least = _log_least(a, p)
+    log_gamma = gammaln_of_positive(a)
+    # Bound the logarithm of the solution from below, by the first term of the series.
+    log_least = (pt.log(p) + log_gamma + pt.log(a)) / a
     tiny = log_least < constant(p, -600.0)
+    guess = pt.switch(tiny, one, _guess(a, q, below, goal, log_gamma, pt.exp(log_least)))
     a, goal = pt.switch(tiny, one, a), pt.switch(tiny, half, goal)
 
     def step(
@@ -74,8 +77,7 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
         goal: TensorVariable,
         below: TensorVariable,
     ) -> tuple:
-        lower, upper, factor = both(a, x)
-        found = pt.switch(below, lower, upper)
+        found, factor = lower_or_upper(a, x, below)
         slope = pt.switch(below, one, -one) * (a * factor / found)
         distance = pt.log(found / goal)
         newton = distance / slope
@@ -91,7 +93,6 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
         x = pt.switch(done, x, x * pt.exp(new))
         return (x, new), until(pt.all(pt.abs(new) <= precision))
 
-    guess = pt.switch(tiny, one, _guess(a, p, q, below))
     start = [guess, pt.ones_like(p) * two]
     x, change = iterate(step, start, [a, goal, below], n_steps=_STEPS)
     value = pt.switch(pt.abs(change) <= precision, x, constant(p, math.nan))
@@ -99,24 +100,23 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
 
 
 def _guess(
-    a: TensorVariable, p: TensorVariable, q: TensorVariable, below: TensorVariable
+    a: TensorVariable,
+    q: TensorVariable,
+    below: TensorVariable,
+    share: TensorVariable,
+    log_gamma: TensorVariable,
+    least: TensorVariable,
 ) -> TensorVariable:
     """Guess from quantiles of the gamma distribution, and next to infinity from its tail."""
-    zero, one = constant(p, 0.0), constant(p, 1.0)
-    t = pt.sqrt(constant(p, -2.0) * pt.log(pt.minimum(p, q)))
+    zero, one = constant(q, 0.0), constant(q, 1.0)
+    t = pt.sqrt(constant(q, -2.0) * pt.log(share))
     s = t - polynomial(t, _QUANTILE_TOP) / polynomial(t, _QUANTILE_BOTTOM)
     s = pt.switch(below, -s, s)
     # The cube root is nearly normal (E. B. Wilson and M. M. Hilferty, PNAS 17 (1931) 684-688).
-    root = one - constant(p, 1 / 9) / a + s / (constant(p, 3.0) * pt.sqrt(a))
-    least = pt.exp(_log_least(a, p))
+    root = one - constant(q, 1 / 9) / a + s / (constant(q, 3.0) * pt.sqrt(a))
     cubed = pt.switch(a < one, zero, a * root * root * root)
-    y = -(pt.log(q) + gammaln_of_positive(a))
+    y = -(pt.log(q) + log_gamma)
     tail = y + (a - one) * pt.log(pt.maximum(y, one))
     tail = y + (a - one) * pt.log(pt.maximum(tail, one))
-    in_tail = ~below & (y > pt.switch(a < one, one, a + constant(p, 20.0)))
+    in_tail = ~below & (y > pt.switch(a < one, one, a + constant(q, 20.0)))
     return pt.switch(in_tail, tail, pt.maximum(cubed, least))
-
-
-def _log_least(a: TensorVariable, p: TensorVariable) -> TensorVariable:
-    """Bound the logarithm of the solution from below, by the first term of the series."""
-    return (pt.log(p) + gammaln_of_positive(a) + pt.log(a)) / a
