@@ -6,9 +6,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.conditional.op import ifelse
 from pytensor.graph import Apply, Op
 from pytensor.graph.basic import Variable
+from pytensor.scalar import basic as ps
+from pytensor.scalar.basic import Composite, UnaryScalarOp, upgrade_to_float
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 
 from pytensor_onnx import UnsupportedOpError, compile_onnx, define, export_onnx
@@ -195,15 +199,70 @@ def test_an_unsupported_op_in_a_definition_is_named_with_its_line():
         export_onnx([x], Trace()(x))
 
 
+class Doubled(UnaryScalarOp):
+    """Twice a number."""
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        lambda x, itself: itself(x) + x,
+        lambda x, itself: ifelse(pt.any(x > 0), itself(x), x),
+        lambda x, itself: Elemwise(Composite([a := ps.float64()], [itself.scalar_op(a)]))(x),
+    ],
+)
+def test_a_definition_that_calls_its_own_op_is_refused_with_its_line(expression):
+    itself = Elemwise(Doubled(upgrade_to_float, name="doubled"))
+    define(Doubled)(lambda x: expression(x, itself))
+    x = pt.vector("x")
+    line = rf"{re.escape(__file__)}:\d+"
+    with pytest.raises(UnsupportedOpError, match=rf"definition of Doubled at {line} calls itself"):
+        export_onnx([x], itself(x))
+
+
+def test_definitions_on_axes_that_call_each_other_are_refused_with_their_lines():
+    class Sum(Trace):
+        """Sum of all elements."""
+
+    define(Trace, "(n,n)->()")(lambda a: Sum()(a) + 1)
+    define(Sum, "(n,n)->()")(lambda a: Trace()(a) - 1)
+    x = pt.matrix("x")
+    line = rf"{re.escape(__file__)}:\d+"
+    reason = f"definition of Sum at {line}: the definition of Trace at {line} calls itself"
+    with pytest.raises(UnsupportedOpError, match=reason):
+        export_onnx([x], Trace()(x))
+
+
+def test_a_definition_may_call_its_own_op_with_other_attributes():
+    @define(PowerOf, "(n,n)->(n,n)")
+    def power(a, *, exponent):
+        return a if exponent == 1 else a @ PowerOf(exponent - 1)(a)
+
+    x = pt.matrix("x")
+    compare_onnx_and_py([x], PowerOf(3)(x), [np.array([[1.0, 2.0], [0.0, -1.0]])])
+
+
+class PowerOf(Op):
+    """Power of a matrix."""
+
+    __props__ = ("exponent",)
+
+    def __init__(self, exponent):
+        self.exponent = exponent
+
+    def make_node(self, a):
+        return Apply(self, [a], [a.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = np.linalg.matrix_power(inputs[0], self.exponent)
+
+
 def test_a_signature_with_other_operands_is_refused():
     with pytest.raises(ValueError, match="takes 1 operands, its signature 2"):
         define(Trace, "(n,n),(n)->()")(lambda a: a)
 
 
 def test_an_elementwise_definition_may_loop():
-    from pytensor.scalar.basic import UnaryScalarOp, upgrade_to_float
-    from pytensor.tensor.elemwise import Elemwise
-
     class Root(UnaryScalarOp):
         def impl(self, x):
             return np.sqrt(x)

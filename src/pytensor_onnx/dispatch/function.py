@@ -51,7 +51,7 @@ def call_definition(
     inputs
         Operands, with axes before the core axes where the definition batches.
     """
-    return _call(specialised(definition.for_op(op), op, node, _dtypes(inputs)), onnx, inputs)
+    return _call(specialised(definition, op, node, _dtypes(inputs)), onnx, inputs)
 
 
 def decompositions() -> dict[str, Callable[..., ir.Value]]:
@@ -101,7 +101,15 @@ def _call_elementwise(
 
 
 def _call_function(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
+    unfinished = onnx.scope.unfinished
+    if case in unfinished:
+        raise onnx.unsupported(
+            f"the definition of {case.name} at {case.definition.location} calls itself",
+            "write it with other operations, or give the calls other attributes",
+        )
+
     def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
+        unfinished.add(case)
         try:
             return convert_inner(case.graph(), inner, arguments)
         except NestedProblems as nested:
@@ -109,6 +117,8 @@ def _call_function(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value])
             raise NestedProblems(
                 [replace(p, reason=reason + p.reason) for p in nested.problems]
             ) from None
+        finally:
+            unfinished.discard(case)
 
     return onnx.call(
         case.name,
@@ -118,6 +128,7 @@ def _call_function(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value])
         key=case.identity,
         shapes=None if case.ranks is None else [v.type.shape for v in case.operands()],
         source=case.definition.expression,
+        is_definition=case.definition.is_elementwise,
     )
 
 

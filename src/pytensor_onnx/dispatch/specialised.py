@@ -87,11 +87,18 @@ class Specialised:
         core, *_ = self.definition.inputs or [()]
         return self.ranks[0] - len(core)
 
-    def serves_every_rank(self) -> bool:
-        """Return whether elementwise operations are all that the expression uses."""
-        if not self.definition.is_elementwise:
-            return False
-        return all(map(_is_elementwise, self.graph().apply_nodes))
+    def serves_every_rank(self, within: frozenset[Specialised] = frozenset()) -> bool:
+        """Return whether elementwise operations are all that the expression uses.
+
+        Parameters
+        ----------
+        within
+            Definitions that call this one; calls of themselves are left to the conversion.
+        """
+        if not self.definition.is_elementwise or self in within:
+            return self.definition.is_elementwise
+        callers = within | {self}
+        return all(_is_elementwise(node, callers) for node in self.graph().apply_nodes)
 
     def operands(self) -> list[TensorVariable]:
         """Return symbols for the operands, with the static sizes that the expression uses."""
@@ -202,16 +209,16 @@ def _graph(case: Specialised) -> FunctionGraph:
     return fgraph
 
 
-def _is_elementwise(node: Apply) -> bool:
+def _is_elementwise(node: Apply, callers: frozenset[Specialised]) -> bool:
     """Return whether a node, or the definition of its Op, consists of elementwise operations."""
     op = node.op.scalar_op if isinstance(node.op, Elemwise) else node.op
     if isinstance(op, ScalarInnerGraphOp):
-        return all(map(_is_elementwise, op.fgraph.apply_nodes))
+        return all(_is_elementwise(inner, callers) for inner in op.fgraph.apply_nodes)
     definition = DEFINITIONS.get(type(op))
     if definition is None or type(op) in OPERATORS:
         return isinstance(op, ScalarOp)
     dtypes = [node.outputs[0].type.dtype] * len(node.inputs)
-    return specialised(definition, op, node, dtypes).serves_every_rank()
+    return specialised(definition, op, node, dtypes).serves_every_rank(callers)
 
 
 def identity_of(value: Any) -> Hashable:

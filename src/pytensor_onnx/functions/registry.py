@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -30,8 +30,6 @@ class Definition:
         Names of the core axes of each operand and result; none for an elementwise definition.
     batches
         Whether the expression takes operands with axes before the core axes.
-    signature_of
-        Function that returns the signature of an Op, where it depends on the Op's attributes.
     """
 
     op_type: type[Op]
@@ -39,19 +37,11 @@ class Definition:
     inputs: tuple[tuple[str, ...], ...] | None = None
     outputs: tuple[tuple[str, ...], ...] | None = None
     batches: bool = True
-    signature_of: Callable[[Any], str] | None = None
 
     @property
     def is_elementwise(self) -> bool:
         """Whether the expression is one of numbers, for operands of any shape."""
-        return self.inputs is None and self.signature_of is None
-
-    def for_op(self, op: Op) -> "Definition":
-        """Return the definition with the core axes that an Op of the class has."""
-        if self.signature_of is None:
-            return self
-        inputs, outputs = _core_axes(self.signature_of(op))
-        return replace(self, inputs=inputs, outputs=outputs)
+        return self.inputs is None
 
     @cached_property
     def keywords(self) -> tuple[str, ...]:
@@ -72,10 +62,7 @@ class Definition:
 
 
 def define[E: Expression](
-    op_type: type[Op],
-    signature: str | Callable[[Any], str] | None = None,
-    *,
-    batches: bool = True,
+    op_type: type[Op], signature: str | None = None, *, batches: bool = True
 ) -> Callable[[E], E]:
     """Register a PyTensor expression as the definition of an Op.
 
@@ -89,8 +76,7 @@ def define[E: Expression](
         Class of the Op.
     signature
         Core axes of operands and results in NumPy's form, ``"(m,n),(n)->(m)"``; a number is a size
-        that all operands have, as in ``"(3),(3)->(3)"``. A function returns the signature of an
-        Op where it depends on the Op's attributes. Without one the
+        that all operands have, as in ``"(3),(3)->(3)"``. Without one the
         definition is elementwise, of operands of float32 or float64. An expression of elementwise
         operations receives 0-d tensors, and its function serves every rank. One with a loop, a
         branch or a reduction receives tensors of one shape, and has a function for each rank: the
@@ -139,11 +125,10 @@ def define[E: Expression](
     array([[0., 4.],
            [2., 0.]])
     """
-    signature_of = None if signature is None or isinstance(signature, str) else signature
-    inputs, outputs = _core_axes(signature if isinstance(signature, str) else None)
+    inputs, outputs = _core_axes(signature)
 
     def register(expression: E) -> E:
-        definition = Definition(op_type, expression, inputs, outputs, batches, signature_of)
+        definition = Definition(op_type, expression, inputs, outputs, batches)
         _check_parameters(definition)
         DEFINITIONS[op_type] = definition
         return expression

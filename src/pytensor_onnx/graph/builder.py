@@ -46,6 +46,7 @@ class Builder(SubgraphBuilder):
         shapes: Sequence[Dims] | None = None,
         source: Callable | None = None,
         parameters: Sequence[str | None] = (),
+        is_definition: bool = False,
     ) -> Any:
         """Call a model-local function, which is defined on its first use.
 
@@ -73,6 +74,8 @@ class Builder(SubgraphBuilder):
             parameters name its parameters; the body unless given.
         parameters
             Other names for the parameters.
+        is_definition
+            Whether the function is an elementwise definition; see `LocalFunction`.
 
         Returns
         -------
@@ -87,7 +90,7 @@ class Builder(SubgraphBuilder):
         if local is None:
             names = parameters or parameter_names(source or body, len(operands))
             inner = Builder(self.scope, in_function=True, shaped=shapes is not None)
-            local = define(inner, name, body, operands, shapes, names)
+            local = define(inner, name, body, operands, shapes, names, is_definition=is_definition)
             local.function.doc_string = _summary(source or body)
             self.scope.functions[key] = local
         values = [ir.Value(type=out.type) for out in local.function.outputs]

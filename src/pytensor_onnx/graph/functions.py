@@ -27,6 +27,8 @@ def define(
     operands: Sequence[ir.Value],
     shapes: Sequence[Dims] | None,
     parameters: Sequence[str | None],
+    *,
+    is_definition: bool = False,
 ) -> LocalFunction:
     """Return the model-local function of a body.
 
@@ -44,6 +46,8 @@ def define(
         Dimensions of the operands that the body may rely on.
     parameters
         Names of the operands, None for those without one.
+    is_definition
+        Whether the body is an elementwise definition.
     """
     names = Names()
     inputs = [
@@ -72,4 +76,4 @@ def define(
     function = ir.Function(
         FUNCTION_DOMAIN, inner.scope.function_names.unique(name), graph=graph, attributes=[]
     )
-    return LocalFunction(function, returns_list)
+    return LocalFunction(function, returns_list, is_definition)

@@ -50,10 +50,21 @@ class Names:
 
 @dataclass(frozen=True)
 class LocalFunction:
-    """A model-local function and whether its body returned one value or a list."""
+    """A model-local function, with what the function itself does not show.
+
+    Attributes
+    ----------
+    function
+        The function.
+    returns_list
+        Whether its body returned a list, and not one value.
+    is_definition
+        Whether it is an elementwise definition, which uses operators where they are accurate.
+    """
 
     function: ir.Function
     returns_list: bool
+    is_definition: bool = False
 
 
 class ModelScope:
@@ -75,6 +86,7 @@ class ModelScope:
         self.constant_names: dict[Hashable, str] = {}
         self.transposed_names: dict[Hashable, str] = {}
         self.failures: dict[str, Exception] = {}
+        self.unfinished: set[Hashable] = set()
         self._equal_dims: dict[str, Dim] = {}
         self._ranks: dict[str, int] = {}
         self._computed_dims: set[str] = set()

@@ -3,10 +3,12 @@ from functools import partial
 
 import mpmath as mp
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 import scipy.special
 from pytensor.scalar import math as psm
 
+from pytensor_onnx import export_onnx
 from tests.functions.special.accuracy import (
     DTYPES,
     assert_values,
@@ -69,6 +71,16 @@ def test_values_at_zeros(dtype):
     assert_values("J0", dtype, {-0.0: 1.0})
     assert_values("J1", dtype, {0.0: 0.0})
     assert_values("J1", dtype, {-0.0: -0.0})
+
+
+@pytest.mark.parametrize("function", [pt.j0, pt.j1])
+def test_large_arguments_take_the_operators_of_the_runtime(function):
+    x = pt.vector("x")
+    program = export_onnx([x], function(x), verify=False)
+    [definition] = program.model.functions.values()
+    operators = [node.op_type for node in definition.all_nodes()]
+    assert operators.count("Sin") == operators.count("Cos") == 1
+    assert not any("Sin" in change or "Cos" in change for change in program.changes)
 
 
 @pytest.mark.parametrize("order", [0, 1])

@@ -1,6 +1,10 @@
-"""Blocks of matrices: their number, their padding, and the products between them."""
+"""Blocks of matrices: their number, the products between them, and the loop over them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.blas import gemm_no_inplace
@@ -29,17 +33,6 @@ def checked_size(matrix: TensorVariable, message: str) -> TensorVariable:
     if matrix.type.shape[-2] is not None and matrix.type.shape[-2] == matrix.type.shape[-1]:
         return columns
     return CheckAndRaise(ValueError, message)(columns, pt.eq(rows, columns))
-
-
-def checked_sizes(
-    matrix: TensorVariable, columns: TensorVariable, not_square: str, unequal: str
-) -> TensorVariable:
-    """Return the order of square matrices that have as many rows as others, else fail.
-
-    The message says which of both does not hold.
-    """
-    n = checked_size(matrix, not_square)
-    return CheckAndRaise(ValueError, unequal)(n, pt.eq(matrix.shape[-1], columns.shape[-2]))
 
 
 def as_float(*operands: TensorVariable) -> list[TensorVariable]:
@@ -71,10 +64,43 @@ def less_product(c: TensorVariable, x: TensorVariable, y: TensorVariable) -> Ten
     return gemm_no_inplace(c, minus, x, y, one)
 
 
+def loop(
+    step: Callable[..., Sequence[TensorVariable]],
+    sequence: TensorVariable,
+    states: Sequence[TensorVariable],
+    constants: Sequence[TensorVariable] = (),
+) -> list[TensorVariable]:
+    """Return the last states of a loop, which may change their shapes from step to step.
+
+    PyTensor infers for a state the shape that it starts with. So nothing may depend on the
+    ``shape`` of a result, and the initial state must not have static sizes that change.
+
+    Parameters
+    ----------
+    step
+        Function of an element of the sequence, the states and the constants. It must not use
+        other variables, which would be computed again in every step.
+    sequence
+        Vector, an element for each step.
+    states
+        Initial states.
+    constants
+        Values that all steps read.
+    """
+    results: Any = pytensor.scan(
+        step,
+        [sequence],
+        list(states),
+        list(constants),
+        return_updates=False,
+        return_list=True,
+        strict=True,
+    )
+    return [result[-1] for result in results]
+
+
 def nothing(size: TensorVariable) -> TensorVariable:
     """Return the number zero, for the number of rows of an initial state that gains rows.
-
-    A zero that is known would be taken for the number of rows in every step.
 
     Examples
     --------
@@ -83,18 +109,6 @@ def nothing(size: TensorVariable) -> TensorVariable:
     0
     """
     return pt.minimum(size, 0)
-
-
-def block_count(size: TensorVariable, block: int = BLOCK) -> TensorVariable:
-    """Return the number of blocks that have so many rows together.
-
-    Examples
-    --------
-    >>> size = pt.lscalar("size")
-    >>> int(block_count(size).eval({size: 17}, mode="ONNX"))
-    2
-    """
-    return pt.ceil(size / np.float64(block)).astype("int64")
 
 
 def padded(

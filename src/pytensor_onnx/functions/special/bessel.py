@@ -109,7 +109,8 @@ def _shifted_sine(a: TensorVariable, phase: TensorVariable, quarters: float) -> 
     turns = count + count - half
     near = _sine_of_rest(*subtract_turns(a, turns), phase, count)
     far = _sine_of_rest(*subtract_many_turns(a, turns), phase, count)
-    total, difference = pt.sin(a) + pt.cos(a), pt.sin(a) - pt.cos(a)
+    sine, cosine = pt.sin(a), pt.cos(a)
+    total, difference = sine + cosine, sine - cosine
     turned = total - phase * difference if quarters > 0 else difference + phase * total
     shifted = constant(a, math.sqrt(0.5)) * turned
     far = pt.switch(a > constant(a, _FAR_LIMIT), shifted, far)

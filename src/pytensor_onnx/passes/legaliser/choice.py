@@ -166,7 +166,7 @@ class Chooser:
 
     def _in_wider(self, node: ir.Node, dtype: ir.DataType) -> Choice | None:
         for wider in _WIDER.get(dtype, ()):
-            if self.profile.supports(node.op_type, wider, self.opset_version, node.attributes):
+            if self._has_kernel(node, wider):
                 what = describe(node.op_type, dtype)
                 form = partial(exact.between_casts, dtype=dtype, wider=wider)
                 return form, f"{what} computed in {wider.numpy()}: no kernel"

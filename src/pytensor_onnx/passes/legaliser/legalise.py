@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
-from pytensor_onnx.graph.scope import ModelScope, Names, names_in
+from pytensor_onnx.graph.scope import LocalFunction, ModelScope, Names, names_in
 from pytensor_onnx.passes.legaliser.choice import Chooser, Decompositions
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node, store_constants
@@ -62,12 +62,12 @@ def legalise(
     legaliser.visit(model.graph, _Place(scope.names))
     done: set[int] = set()
     while True:
-        new = [f.function for f in scope.functions.values() if id(f) not in done]
+        new = [local for local in scope.functions.values() if id(local) not in done]
         if not new:
             break
-        done.update(id(f) for f in scope.functions.values())
-        for function in new:
-            legaliser.visit(function, _place_in(function))
+        done.update(map(id, new))
+        for local in new:
+            legaliser.visit(local.function, _place_in(local))
     used = _used_functions(model, scope)
     model.functions.clear()
     for function in used:
@@ -93,24 +93,22 @@ class _Place:
     names: Names
     function: str = ""
     shaped: bool = True
+    in_definition: bool = False
 
     @property
     def in_function(self) -> bool:
         return bool(self.function)
 
     @property
-    def in_definition(self) -> bool:
-        """Whether it is the body of an elementwise definition, which serves every rank."""
-        return self.in_function and not self.shaped
-
-    @property
     def description(self) -> str:
         return f" of function {self.function}" if self.function else ""
 
 
-def _place_in(function: ir.Function) -> _Place:
+def _place_in(local: LocalFunction) -> _Place:
+    function = local.function
     shaped = any(value.shape is not None for value in function.inputs)
-    return _Place(names_in(function), f"{function.domain}::{function.name}", shaped)
+    name = f"{function.domain}::{function.name}"
+    return _Place(names_in(function), name, shaped, local.is_definition)
 
 
 class _Legaliser:
