@@ -38,8 +38,9 @@ def cases() -> dict[str, Case]:
 @cache
 def compile_definition(name: str, dtype: str) -> Run:
     """Compile the definition of an Op, also where the runtime has an operator of its own."""
-    op_type = cases()[name].op_type
-    arguments = [pt.vector(dtype=dtype) for _ in range(op_type.nin)]
+    case = cases()[name]
+    op_type = case.op_type
+    arguments = [pt.vector(dtype=dtype) for _ in range(case.arguments)]
     [result] = DEFINITIONS[op_type](*arguments)
     assert result.type.dtype == dtype
     fgraph = FunctionGraph(arguments, [result], clone=False)

@@ -50,6 +50,11 @@ class Case:
     size: int = 300
     """Points of each region in the tests: fewer where mpmath is slow."""
 
+    @property
+    def arguments(self) -> int:
+        """The number of arguments of the function."""
+        return len(self.regions[0].points(1, "float64"))
+
 
 def linear(low: float, high: float, dtypes: tuple[str, ...] = BOTH) -> Region:
     def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:

@@ -19,9 +19,9 @@ ACCURACY = Path(__file__).parents[3] / "docs" / "accuracy.md"
 
 def called(name: str, dtype: str) -> tuple[list, pt.TensorVariable]:
     """Return vectors and the function of them."""
-    op_type = cases()[name].op_type
-    arguments = [pt.vector(f"x{i}", dtype=dtype) for i in range(op_type.nin)]
-    return arguments, Elemwise(op_type(upgrade_to_float, name=name.lower()))(*arguments)
+    case = cases()[name]
+    arguments = [pt.vector(f"x{i}", dtype=dtype) for i in range(case.arguments)]
+    return arguments, Elemwise(case.op_type(upgrade_to_float, name=name.lower()))(*arguments)
 
 
 def test_every_definition_of_a_scalar_op_has_a_case():

@@ -15,11 +15,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
@@ -41,15 +41,46 @@ _MODEST = 150.0
 _TERMS = 18
 
 
-class Parts(NamedTuple):
-    """The function, the density in the logit of ``x``, and what both are computed from."""
+class Both(NamedTuple):
+    """``I_x(a, b)``, ``I_y(b, a)``, which is one less it, and the density in the logit of ``x``."""
 
-    value: TensorVariable
+    lower: TensorVariable
+    upper: TensorVariable
     density: TensorVariable
 
 
-def lower(a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable) -> Parts:
-    """Compute ``I_x(a, b)``, where ``b <= 1`` or ``x <= a / (a + b)``."""
+def both(
+    a: TensorVariable,
+    b: TensorVariable,
+    x: TensorVariable,
+    y: TensorVariable,
+    factor: TensorVariable,
+) -> Both:
+    """Integrate the side of ``x`` that has less weight, or has ``b <= 1``.
+
+    ``y`` is ``1 - x``, and ``factor`` the `stirling_factor` of the parameters.
+    """
+    one = constant(x, 1.0)
+    is_upper = (a * y < b * x) & (b > one)
+    part, density = _lower(
+        pt.switch(is_upper, b, a),
+        pt.switch(is_upper, a, b),
+        pt.switch(is_upper, y, x),
+        pt.switch(is_upper, x, y),
+        factor,
+    )
+    rest = one - part
+    return Both(pt.switch(is_upper, rest, part), pt.switch(is_upper, part, rest), density)
+
+
+def _lower(
+    a: TensorVariable,
+    b: TensorVariable,
+    x: TensorVariable,
+    y: TensorVariable,
+    factor: TensorVariable,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Compute ``I_x(a, b)``, where ``b <= 1`` or ``x <= a / (a + b)``, and the density."""
     one = constant(x, 1.0)
     is_raised = a < constant(x, _RAISED)
     top = pt.switch(is_raised, a + constant(x, _RAISED), a)
@@ -58,18 +89,23 @@ def lower(a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVari
     is_beyond = (b <= one) & (y < least)
     start = pt.switch(is_beyond, one - least, x)
     rest = pt.switch(is_beyond, least, y)
-    density = _density(a, b, start, rest)
+    density = _density(a, b, start, rest, factor)
     total, term, integral = _integrate(a, b, start, rest, top)
     value = pt.switch(is_raised, total + term * top * integral, a * integral) * (density / a)
     ratio = pt.switch(is_beyond, y / rest, one)
     # The rounding of this power's base is corrected to first order.
     power = pt.pow(start, -a) * pt.exp(a * (rest - (one - start)))
     more = density * power * _beyond(a, b, rest, ratio)
-    return Parts(where_any(is_beyond, value + more, value), density)
+    beyond = pt.pow(pt.switch(is_beyond, x / start, one), a) * pt.pow(ratio, b)
+    return where_any(is_beyond, value + more, value), density * beyond
 
 
 def _density(
-    a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable
+    a: TensorVariable,
+    b: TensorVariable,
+    x: TensorVariable,
+    y: TensorVariable,
+    factor: TensorVariable,
 ) -> TensorVariable:
     """``x**a y**b / B(a, b)``.
 
@@ -90,8 +126,13 @@ def _density(
     exponential = pt.exp(exponent / pt.switch(is_one_power, a, one))
     base = pt.switch(by_power, ratio, one) * pt.switch(is_one_power, exponential, one)
     power = pt.pow(base, a) * pt.switch(is_one_power, one, exponential)
+    return power * factor
+
+
+def stirling_factor(a: TensorVariable, b: TensorVariable) -> TensorVariable:
+    """``x**a y**b / B(a, b)`` at ``x = a / (a + b)``, where that is the largest."""
     factors = _stirling(pt.stack([a, b, a + b]))
-    return power * (factors[0] * (factors[1] / factors[2]))
+    return factors[0] * (factors[1] / factors[2])
 
 
 def _stirling(y: TensorVariable) -> TensorVariable:
@@ -118,7 +159,6 @@ def _integrate(
     weights, factors = pt.stack([top, b]), pt.stack([-y, x])
     is_large = pt.any(top + b > constant(x, _MODEST))
     linear = pt.switch(is_large, d, constant(x, 0.0))
-    both, after = a + b, a + one
 
     def step(
         number: TensorVariable,
@@ -129,7 +169,16 @@ def _integrate(
         exponent: TensorVariable,
         total: TensorVariable,
         term: TensorVariable,
-        *_: TensorVariable,
+        both: TensorVariable,
+        after: TensorVariable,
+        x: TensorVariable,
+        d: TensorVariable,
+        linear: TensorVariable,
+        slope: TensorVariable,
+        twice: TensorVariable,
+        weights: TensorVariable,
+        factors: TensorVariable,
+        is_large: TensorVariable,
     ) -> list[TensorVariable]:
         q = position * end
         square = q * q
@@ -150,17 +199,15 @@ def _integrate(
         return [end, integral, exponent, total, term]
 
     none = pt.zeros_like(x)
-    ends, integrals, exponents, totals, terms = pytensor.scan(
+    end, integral, exponent, total, term = iterate(
         step,
-        sequences=[pt.constant(np.arange(_RAISED)), pt.constant(_POSITIONS), pt.constant(_SHARES)],
-        outputs_info=[_widest(d, mass), none, none, none, pt.ones_like(x)],
-        non_sequences=[both, after, x, d, linear, slope, twice, weights, factors, is_large],
-        return_updates=False,
+        [_widest(d, mass), none, none, none, pt.ones_like(x)],
+        [a + b, a + one, x, d, linear, slope, twice, weights, factors, is_large],
+        n_steps=len(_POSITIONS),
+        sequences=[pt.constant(v) for v in (np.arange(_RAISED), _POSITIONS, _SHARES)],
     )
-    exponent = exponents[-1]
     found = (exponent > constant(x, 30.0)) & (exponent < constant(x, 60.0))
-    integral = pt.switch(found, ends[-1] * integrals[-1], constant(x, math.nan))
-    return totals[-1], terms[-1], integral
+    return total, term, pt.switch(found, end * integral, constant(x, math.nan))
 
 
 def _widest(d: TensorVariable, mass: TensorVariable) -> TensorVariable:
@@ -188,18 +235,21 @@ def _beyond(
         total: TensorVariable,
         coefficient: TensorVariable,
         power: TensorVariable,
-        *_: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        y: TensorVariable,
+        ratio: TensorVariable,
     ) -> list[TensorVariable]:
         coefficient = coefficient * ((number - a) * y / number)
         power = power * ratio
         return [total + coefficient * (one - power) / (b + number), coefficient, power]
 
     first = -expm1(b * pt.log(ratio)) / b
-    totals, *_ = pytensor.scan(
+    total, *_ = iterate(
         step,
+        [first, pt.ones_like(y), pt.pow(ratio, b)],
+        [a, b, y, ratio],
+        n_steps=_TERMS,
         sequences=[pt.constant(np.arange(1.0, _TERMS + 1))],
-        outputs_info=[first, pt.ones_like(y), pt.pow(ratio, b)],
-        non_sequences=[a, b, y, ratio],
-        return_updates=False,
     )
-    return totals[-1]
+    return total

@@ -8,7 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.functions.special.beta_integral import lower
+from pytensor_onnx.functions.special.beta_integral import both, stirling_factor
 from pytensor_onnx.functions.special.evaluation import in_float64
 
 
@@ -24,15 +24,8 @@ def betainc(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVa
     smallest = pt.minimum(pt.minimum(a, b), x)
     inside = (smallest > zero) & (pt.maximum(a, b) < infinity) & (x < one)
     some_a, some_b, some = (pt.switch(inside, v, n) for v, n in ((a, one), (b, one), (x, half)))
-    rest = one - some
-    is_upper = (some_a * rest < some_b * some) & (some_b > one)
-    part = lower(
-        pt.switch(is_upper, some_b, some_a),
-        pt.switch(is_upper, some_a, some_b),
-        pt.switch(is_upper, rest, some),
-        pt.switch(is_upper, some, rest),
-    ).value
-    value = pt.switch(is_upper, one - part, part)
+    factor = stirling_factor(some_a, some_b)
+    value = both(some_a, some_b, some, one - some, factor).lower
     is_zero = pt.eq(a, infinity) | pt.eq(b, zero)
     is_one = pt.eq(b, infinity) | pt.eq(a, zero)
     is_valid = (smallest >= zero) & (x <= one) & ~(is_zero & is_one)

@@ -99,6 +99,12 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
     return pt.switch(tiny, pt.exp(log_least), value)
 
 
+def normal_quantile(q: TensorVariable) -> TensorVariable:
+    """Approximate the number that normal variates exceed with probability ``q <= 1/2``."""
+    t = pt.sqrt(constant(q, -2.0) * pt.log(q))
+    return t - polynomial(t, _QUANTILE_TOP) / polynomial(t, _QUANTILE_BOTTOM)
+
+
 def _guess(
     a: TensorVariable,
     q: TensorVariable,
@@ -109,8 +115,7 @@ def _guess(
 ) -> TensorVariable:
     """Guess from quantiles of the gamma distribution, and next to infinity from its tail."""
     zero, one = constant(q, 0.0), constant(q, 1.0)
-    t = pt.sqrt(constant(q, -2.0) * pt.log(share))
-    s = t - polynomial(t, _QUANTILE_TOP) / polynomial(t, _QUANTILE_BOTTOM)
+    s = normal_quantile(share)
     s = pt.switch(below, -s, s)
     # The cube root is nearly normal (E. B. Wilson and M. M. Hilferty, PNAS 17 (1931) 684-688).
     root = one - constant(q, 1 / 9) / a + s / (constant(q, 3.0) * pt.sqrt(a))

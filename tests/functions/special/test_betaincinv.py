@@ -1,0 +1,130 @@
+"""The inverse of the regularized incomplete beta function."""
+
+import mpmath as mp
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+import scipy.special
+from pytensor.scalar import math as psm
+
+from pytensor_onnx.functions.special import betaincinv
+from tests.conftest import called, compare_onnx_and_py
+from tests.functions.special.accuracy import DTYPES, compile_definition
+from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
+from tests.functions.special.test_betainc import exact_betainc, powers
+
+inf, nan = np.inf, np.nan
+
+
+def exact_inverse(a: mp.mpf, b: mp.mpf, p: mp.mpf) -> mp.mpf:
+    """Improve SciPy's value, or the first term of the series, by Newton's method in the logit."""
+    beta = mp.beta(a, b)
+    first = mp.exp((mp.log(p) + mp.log(a) + mp.log(beta)) / a)
+    if first < 1e-60:
+        return first
+    last = mp.exp((mp.log(1 - p) + mp.log(b) + mp.log(beta)) / b)
+    if last < 1e-30:
+        return 1 - last
+    start = scipy.special.betaincinv(float(a), float(b), float(p))
+    x = first if first * b < 0.1 else mp.mpf(min(float(start), 1 - 2**-53))
+    logit = mp.log(x / (1 - x))
+    for _ in range(60):
+        x = 1 / (1 + mp.exp(-logit))
+        below = exact_betainc(a, b, x)
+        density = x**a * (1 - x) ** b / beta
+        if p < 0.5:
+            change = mp.log(p / below) * below / density
+        else:
+            change = mp.log((1 - below) / (1 - p)) * (1 - below) / density
+        logit += change
+        if abs(change) < 1e-14:
+            break
+    return 1 / (1 + mp.exp(-logit))
+
+
+def region(
+    first: tuple[float, float],
+    second: tuple[float, float],
+    shares: tuple[float, float],
+    dtypes: tuple[str, ...] = BOTH,
+    *,
+    most: int = 25,
+    bound: float = 450.0,
+) -> Region:
+    """Draw parameters between powers of ten, and shares, on such a scale where they are small."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        size = min(size, most)
+        a, b = powers(rng, *first, size), powers(rng, *second, size)
+        if shares[0] > 0:
+            return [a, b, rng.uniform(*shares, size)]
+        return [a, b, powers(rng, *shares, size)]
+
+    ends = [f"1e{low:g} … 1e{high:g}" for low, high in (first, second)]
+    exponents = shares[0] <= 0
+    last = f"1e{shares[0]:g} … 1e{shares[1]:g}" if exponents else f"{shares[0]:g} … {shares[1]:g}"
+    return Region(f"a {ends[0]}, b {ends[1]}, share {last}", draw, dtypes, bound)
+
+
+REGIONS = [
+    region((-0.3, 1.7), (-0.3, 1.7), (0.001, 0.999), bound=40),
+    region((-1, 2), (-1, 2), (0.001, 0.999), bound=100),
+    region((-2, 0), (-2, 0), (0.001, 0.999), FLOAT64),
+    region((0, 2), (0, 2), (-250, -5), FLOAT64),
+    region((2, 4), (2, 4), (0.001, 0.999), FLOAT64, most=15, bound=40),
+    region((6, 8), (6, 8), (0.001, 0.999), FLOAT64, most=2, bound=40),
+]
+CASES = [Case(psm.BetaIncInv, exact_inverse, REGIONS, scipy.special.betaincinv)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_at_the_ends_and_outside_are_those_of_scipy(dtype):
+    ends = [0.0, -1.0, 0.5, 3.0, inf, -inf, nan]
+    points = [0.0, 1.0, -0.5, 1.5, 0.3, inf, nan]
+    a, b, p = (v.ravel().astype(dtype) for v in np.meshgrid(ends, ends, points))
+    with np.errstate(all="ignore"):
+        expected = scipy.special.betaincinv(a, b, p)
+    found = compile_definition("BetaIncInv", dtype)(a, b, p)
+    # SciPy computes float32 in float32.
+    np.testing.assert_allclose(found, expected, rtol=3e-6 if dtype == "float32" else 1e-13)
+
+
+def test_results_that_underflow_are_zero_and_results_next_to_one_are_one():
+    a, b = np.array([1e-300, 1e-3, 0.5, 1e-3]), np.array([0.5, 2.0, 1e-4, 1e-3])
+    p = np.array([0.5, 0.1, 0.9, 0.8])
+    found = compile_definition("BetaIncInv", "float64")(a, b, p)
+    np.testing.assert_array_equal(found, [0, 0, 1, 1])
+
+
+def test_it_inverts_the_function():
+    rng = np.random.default_rng(0)
+    a, b = powers(rng, -2, 8, 1000), powers(rng, -2, 8, 1000)
+    p = rng.uniform(0.0, 1.0, 1000)
+    x = compile_definition("BetaIncInv", "float64")(a, b, p)
+    inner = (x > 1e-300) & (x < 1)
+    a, b, p, x = (v[inner] for v in (a, b, p, x))
+    found = compile_definition("BetaInc", "float64")(a, b, x)
+    with np.errstate(all="ignore"):
+        logarithm = (a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - scipy.special.betaln(a, b)
+    # One unit in the last place of x is this much of the function.
+    slope = x * np.exp(logarithm)
+    assert len(x) > 800
+    np.testing.assert_array_less(np.abs(found - p), 1e-13 * p + 3e-16 * (1 + slope))
+
+
+def test_elements_that_do_not_converge_are_nan(monkeypatch):
+    monkeypatch.setattr(betaincinv, "_STEPS", 1)
+    run = compile_definition.__wrapped__("BetaIncInv", "float64")
+    assert np.isnan(run(np.array([3.0]), np.array([0.7]), np.array([0.3]))).all()
+
+
+def test_gradients_run_in_functions_and_arguments_are_cast():
+    a, b, p = pt.vectors("a", "b", "p")
+    k, half = pt.scalar("k", dtype="int64"), pt.vector("half", dtype="float16")
+    values = [np.array([0.5, 2.0, 30.0]), np.array([4.0, 0.2, 9.0]), np.array([0.3, 0.9, 0.01])]
+    values += [np.array(3), np.array([0.5, 0.25], "float16")]
+    result = pt.betaincinv(a, b, p)
+    gradient = pt.grad(result.sum(), p)
+    inner = called(pt.betaincinv, a, b, p)
+    outputs = [result, gradient, inner, pt.betaincinv(k, 2, half), pt.betaincinv(a, b, p[:0, None])]
+    compare_onnx_and_py([a, b, p, k, half], outputs, values)
