@@ -25,6 +25,7 @@ from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
+from pytensor_onnx.functions.special.log1p import log1p
 
 # The integrand is left out where it is below exp(-36) of its largest value.
 _LAST = 36.0
@@ -81,19 +82,21 @@ def _lower(
     factor: TensorVariable,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Compute ``I_x(a, b)``, where ``b <= 1`` or ``x <= a / (a + b)``, and the density."""
-    one = constant(x, 1.0)
+    zero, one = constant(x, 0.0), constant(x, 1.0)
     is_raised = a < constant(x, _RAISED)
     top = pt.switch(is_raised, a + constant(x, _RAISED), a)
     # Closer to one, where b <= 1, the interval would be long.
     least = one / top
     is_beyond = (b <= one) & (y < least)
     start = pt.switch(is_beyond, one - least, x)
-    rest = pt.switch(is_beyond, least, y)
+    # Exact complements, unless the first one rounds to one.
+    rest = one - start
+    rest = pt.switch(is_beyond, pt.switch(rest > zero, rest, least), y)
     density = _density(a, b, start, rest, factor)
     total, term, integral = _integrate(a, b, start, rest, top)
     value = pt.switch(is_raised, total + term * top * integral, a * integral) * (density / a)
     ratio = pt.switch(is_beyond, y / rest, one)
-    # The rounding of this power's base is corrected to first order.
+    # Corrected to first order where the base rounds to one.
     power = pt.pow(start, -a) * pt.exp(a * (rest - (one - start)))
     more = density * power * _beyond(a, b, rest, ratio)
     beyond = pt.pow(pt.switch(is_beyond, x / start, one), a) * pt.pow(ratio, b)
@@ -118,15 +121,20 @@ def _density(
     above = d / b
     logarithms = log1p_less_argument(pt.stack([above, -d / a]), pt.stack([one + above, ratio]))
     rest = pt.switch(above < constant(x, 1e300), b * logarithms[0], -d)
-    # Powers err less than exponentials where the base is small, or its roundings hardly count.
-    by_power = (a <= constant(x, 64.0)) | (ratio < constant(x, 0.3))
+    # Powers err less than exponentials where roundings of their base hardly count, or are none.
+    is_slim = (b <= one) & (a < constant(x, 1e15))
+    by_power = is_slim | (a <= constant(x, 64.0)) | (ratio < constant(x, 0.3))
     # Together, as one of the factors may underflow.
-    is_one_power = by_power & (a >= one)
+    is_one_power = by_power & ~is_slim & (a >= one)
     exponent = pt.switch(by_power, rest + d, rest + a * logarithms[1])
+    # Of the closer one to 1 the rounding counts.
+    rounding = pt.switch(x > y, ((one - x) - y) / x, constant(x, 0.0))
+    slim = exponent + a * (log1p(b / a) + rounding)
+    exponent = pt.switch(is_slim, slim, exponent)
     exponential = pt.exp(exponent / pt.switch(is_one_power, a, one))
-    base = pt.switch(by_power, ratio, one) * pt.switch(is_one_power, exponential, one)
-    power = pt.pow(base, a) * pt.switch(is_one_power, one, exponential)
-    return power * factor
+    base = pt.switch(is_slim, x, pt.switch(by_power, ratio, one))
+    power = pt.pow(base * pt.switch(is_one_power, exponential, one), a)
+    return power * pt.switch(is_one_power, one, exponential) * factor
 
 
 def stirling_factor(a: TensorVariable, b: TensorVariable) -> TensorVariable:

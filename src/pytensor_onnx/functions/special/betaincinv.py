@@ -71,7 +71,7 @@ def _solve(
     converges from one side. Their second and third derivatives follow from the first, and make it
     Householder's method of fourth order.
     """
-    zero, one, half, most = (constant(p, n) for n in (0.0, 1.0, 0.5, 8.0))
+    one, half, most = (constant(p, n) for n in (1.0, 0.5, 8.0))
     precision = constant(p, 1e-16)
     below, goal = p <= q, pt.minimum(p, q)
 
