@@ -47,12 +47,10 @@ def _inverse(a: TensorVariable, b: TensorVariable, p: TensorVariable) -> TensorV
     is_tiny, is_one = least < constant(p, -600.0), rest < constant(p, -40.0)
     is_known = is_tiny | is_one
     guess = _guess(a, b, p, q, pt.exp(least), pt.exp(rest))
-    odds = _solve(
-        *(pt.switch(is_known, one, v) for v in (a, b)),
-        *(pt.switch(is_known, half, v) for v in (p, q)),
-        pt.switch(is_known, one, guess),
-        pt.switch(is_known, one, factor),
-    )
+    # Of the uniform distribution the median is found at once.
+    a, b, guess = (pt.switch(is_known, one, v) for v in (a, b, guess))
+    p, q = (pt.switch(is_known, half, v) for v in (p, q))
+    odds = _solve(a, b, p, q, guess, pt.switch(is_known, constant(p, 0.25), factor))
     value = pt.switch(is_one, one, odds / (one + odds))
     return pt.switch(is_tiny, pt.exp(least), value)
 
