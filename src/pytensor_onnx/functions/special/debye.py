@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.inverse_trigonometric import arctan
+from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 from pytensor_onnx.functions.special.trigonometric import (
     in_quadrant,
     sine_and_cosine,
@@ -78,7 +79,7 @@ def debye(v: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorV
 
     w = constant(x, 1.0) / reciprocal
     sine, cosine = _waves(v, x, w)
-    growth = pt.exp(v * pt.log((v + w) / x) - w)
+    growth = portable_exp(v * portable_log((v + w) / x) - w)
     half = constant(x, 0.5)
     first = pt.switch(is_oscillating, cosine * even + sine * odd, half * (even + odd) / growth)
     second = pt.switch(is_oscillating, sine * even - cosine * odd, growth * (odd - even))

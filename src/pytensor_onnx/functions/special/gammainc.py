@@ -23,10 +23,14 @@ from pytensor_onnx.functions.special.arithmetic import (
 )
 from pytensor_onnx.functions.special.erf import erfc
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
-from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gamma import gamma_plus_one, scaled_gamma
 from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE, TEMME
 from pytensor_onnx.functions.special.gammaln import log_gamma_plus_one
+from pytensor_onnx.functions.special.portable import (
+    portable_exp,
+    portable_expm1,
+    portable_log,
+)
 
 # Rounds after which elements that have not converged are NaN, and steps between two tests.
 _ROUNDS = 100
@@ -37,9 +41,10 @@ _PRECISION = 2.0**-53
 class Parts(NamedTuple):
     """The series, the fraction and the expansion, and where the last two of them serve.
 
-    ``decay`` and ``factor`` are the results of `_factor`.
+    ``logarithm``, ``decay`` and ``factor`` are the results of `_factor`.
     """
 
+    logarithm: TensorVariable
     decay: TensorVariable
     factor: TensorVariable
     exponent: TensorVariable
@@ -91,13 +96,13 @@ def _upper(
 ) -> TensorVariable:
     """Upper function apart from the expansion, and where it is wanted."""
     one = constant(x, 1.0)
-    logarithm = pt.log(x)
     bound = pt.minimum(one, x * constant(x, 1.1))
-    bound = pt.switch(x <= constant(x, 0.5), constant(x, -0.4) / logarithm, bound)
+    # That of x if a <= 1; no larger a is within any bound.
+    bound = pt.switch(x <= constant(x, 0.5), constant(x, -0.4) / parts.logarithm, bound)
     small = (x <= constant(x, 2.0)) & (a <= bound)
     small = small if wanted is None else small & wanted
     value = pt.switch(parts.by_fraction, parts.fraction, one - parts.series)
-    return where_any(small, _upper_of_small(a, x, logarithm), value)
+    return where_any(small, _upper_of_small(a, x, parts.logarithm), value)
 
 
 def _at_ends(
@@ -124,7 +129,7 @@ def _parts(a: TensorVariable, x: TensorVariable, start: float) -> Parts:
     zero, one, ten = (constant(x, n) for n in (0.0, 1.0, 10.0))
     mu = (x - a) / a
     exponent = _log1p_less_argument_near_zero(mu)
-    decay, factor = _factor(a, x, mu, exponent)
+    logarithm, decay, factor = _factor(a, x, mu, exponent)
     by_expansion = (a > constant(x, 20.0)) & (pt.abs(mu) < constant(x, 0.3))
     by_fraction = ~by_expansion & (x > constant(x, start)) & (x > a)
     has_terms = (pt.minimum(a, x) > zero) & (factor > zero)
@@ -133,7 +138,8 @@ def _parts(a: TensorVariable, x: TensorVariable, start: float) -> Parts:
     sums = _sum(a, pt.switch(by_series, x, zero))
     quotients = _fraction(pt.switch(has_fraction, a, one), pt.switch(has_fraction, x, ten))
     series, fraction = factor * sums, factor * a * quotients
-    return Parts(decay, factor, exponent, mu, series, fraction, by_fraction, by_expansion)
+    powers = logarithm, decay, factor
+    return Parts(*powers, exponent, mu, series, fraction, by_fraction, by_expansion)
 
 
 def log1p_less_argument(
@@ -157,25 +163,28 @@ def _log1p_less_argument_near_zero(mu: TensorVariable) -> TensorVariable:
 
 def _factor(
     a: TensorVariable, x: TensorVariable, mu: TensorVariable, exponent: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """``d = (x/y)**a exp(-(x - y))`` and ``x**a exp(-x) / gamma(a + 1)``, with ``a`` for ``y``.
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """``log(x/y)``, ``(x/y)**a exp(-(x - y))`` and ``x**a exp(-x) / gamma(a + 1)``.
 
-    Below one ``d`` is ``x**a exp(-x)``. Powers are more accurate than exponentials of products
-    while the rounding of ``x / a`` is not raised to a high one, and they do not underflow. The
-    others err by some roundings of the exponent, as SciPy's do.
+    ``y`` is ``a``, or one for ``a`` below it. Powers are more accurate than exponentials of
+    products while the rounding of ``x / a`` is not raised to a high one, and they do not underflow.
+    The others err by some roundings of the exponent, as SciPy's do, which are the same ones in all
+    runtimes.
     """
     one = constant(x, 1.0)
     small = a < one
     y = pt.switch(small, one, a)
     base, difference = x / y, pt.switch(small, x, x - a)
-    log_power = a * pt.log(base)
+    logarithm = portable_log(base)
+    log_power = a * logarithm
     near = pt.abs(mu) < constant(x, 0.5)
-    product = pt.exp(pt.switch(near & ~small, a * exponent, log_power - difference))
     modest = (a < constant(x, 150.0)) & (difference < constant(x, 700.0))
     modest &= log_power > constant(x, -600.0)
-    decay = pt.switch(modest, pt.pow(base, a) * pt.exp(-difference), product)
+    exponent = pt.switch(near & ~small, a * exponent, log_power - difference)
+    exponential = portable_exp(pt.switch(modest, -difference, exponent))
+    decay = pt.switch(modest, pt.pow(base, a), one) * exponential
     of_next = pt.switch(small, gamma_plus_one(a), pt.sqrt(y) * scaled_gamma(y))
-    return decay, decay / of_next
+    return logarithm, decay, decay / of_next
 
 
 def _sum(a: TensorVariable, x: TensorVariable) -> TensorVariable:
@@ -270,5 +279,5 @@ def _upper_of_small(
 
     start, numbers = [pt.zeros_like(x), pt.ones_like(x)], pt.constant(np.arange(1.0, 29.0))
     total, _ = iterate(add, start, [a, x], sequences=[numbers], n_steps=28)
-    growth = expm1(a * logarithm - log_gamma_plus_one(a))
+    growth = portable_expm1(a * logarithm - log_gamma_plus_one(a))
     return -(growth + (growth + constant(x, 1.0)) * total)

@@ -125,6 +125,16 @@ def sine_and_cosine(angle: TensorVariable) -> tuple[TensorVariable, TensorVariab
     return sine, constant(angle, 1.0) - cosine
 
 
+def keep_upper_bits(x: TensorVariable) -> TensorVariable:
+    """Round float64 numbers to 16 bits, by T. J. Dekker's split (Numer. Math. 18 (1971) 224-242).
+
+    Numbers that differ in their last bits become equal, but for one pair in a billion.
+    """
+    small = x * constant(x, 2.0**-40)
+    scaled = small * constant(x, 2.0**37 + 1)
+    return (scaled - (scaled - small)) * constant(x, 2.0**40)
+
+
 def _power_of_two(x: TensorVariable) -> TensorVariable:
     """Return the power of two between ``x / sqrt(2)`` and ``sqrt(2) x``, of a positive number.
 

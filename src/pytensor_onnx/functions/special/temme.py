@@ -19,6 +19,7 @@ from pytensor_onnx.functions.special.bessel_coefficients import (
     TEMME_MEAN,
 )
 from pytensor_onnx.functions.special.coefficients import SINH
+from pytensor_onnx.functions.special.portable import portable_log
 
 
 class Start(NamedTuple):
@@ -42,7 +43,7 @@ def temme_start(m: TensorVariable, x: TensorVariable) -> Start:
     """
     one, two, half = (constant(x, value) for value in (1.0, 2.0, 0.5))
     difference, mean = temme_coefficients(m)
-    log = constant(x, math.log(2)) - pt.log(x)
+    log = constant(x, math.log(2)) - portable_log(x)
     growth = pt.pow(two, m) * pt.pow(x, -m)
     angle = m * log
     angle_square = angle * angle
