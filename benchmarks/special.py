@@ -45,6 +45,7 @@ FUNCTIONS = (
     Timed("i1", "i1", ((0, 30),)),
     Timed("j0", "j0", ((0, 30),)),
     Timed("j1", "j1", ((0, 30),)),
+    Timed("hyp2f1", "hyp2f1", ((0.5, 5), (0.5, 5), (0.5, 5), (-1, 0.9)), LOOP),
     Timed("jv", "jv", ((0, 20), (0, 30)), LOOP),
     Timed("owens_t", "owens_t", ((-3, 3), (0, 2))),
     Timed("ive", "ive", ((0, 20), (0, 30)), LOOP),

@@ -1,0 +1,134 @@
+"""The Gaussian hypergeometric function of real arguments.
+
+Polynomials follow from a recurrence over their degree. Elsewhere the differential equation is
+followed from zero to the argument (`hypergeometric_equation`), which needs no case for parameters
+whose differences are integers, or nearly so.
+"""
+
+import math
+
+import pytensor.tensor as pt
+from pytensor.scalar.math import Hyp2F1
+from pytensor.scan.utils import until
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.evaluation import in_float64
+from pytensor_onnx.functions.special.hypergeometric_equation import follow_equation
+
+_DEGREE = 1000
+# Beyond them terms cancel so much that the result has too few digits.
+_NEGATIVE, _PRODUCT = 5.0, 2500.0
+
+
+@define(Hyp2F1)
+@in_float64
+def hyp2f1(
+    a: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
+) -> TensorVariable:
+    """Compute the Gaussian hypergeometric function, in float64 for float32 too.
+
+    Notes
+    -----
+    Infinite, as in SciPy, for ``z > 1`` and where ``c`` is a pole, unless the series ends before.
+    Pfaff's and Euler's transformations (DLMF 15.8.1) lead to ``0 <= z <= 1``, and where possible
+    to terms of one sign. NaN where many digits would cancel: for a parameter beyond 5 if ``c`` is
+    negative, for ``|a b| > 2500`` if terms have both signs; and for polynomials of degrees above
+    1,000.
+    """
+    zero, one = constant(z, 0.0), constant(z, 1.0)
+    is_first = _is_pole(a) & (~_is_pole(b) | (a > b))
+    a, b = pt.switch(is_first | ~_is_pole(b), a, b), pt.switch(is_first | ~_is_pole(b), b, a)
+    is_polynomial = _is_pole(a)
+    is_infinite = _is_pole(c) & ~(is_polynomial & (a > c))
+    is_infinite = is_infinite | (~is_polynomial & (z > one))
+
+    # The parameters of a polynomial, here or after Euler's transformation.
+    swaps = ~_is_pole(c - a)
+    by_euler = ~is_polynomial & (_is_pole(c - a) | _is_pole(c - b))
+    degree = -pt.switch(is_polynomial, a, pt.switch(swaps, c - b, c - a))
+    other = pt.switch(is_polynomial, b, pt.switch(swaps, c - a, c - b))
+    is_finite = pt.abs(a) + pt.abs(b) + pt.abs(c) + pt.abs(z) < constant(z, math.inf)
+    is_short = (is_polynomial | by_euler) & ~is_infinite & is_finite
+    polynomial = _polynomial(pt.switch(is_short, degree, zero), other, c, z)
+
+    is_long = ~is_short & ~is_infinite & is_finite
+    followed, exponent = _by_equation(a, b, c, z, is_long)
+    value = pt.switch(is_short, polynomial, followed)
+    exponent = pt.switch(is_polynomial, zero, pt.switch(by_euler, c - a - b, exponent))
+    value = value * pt.pow(one - pt.minimum(z, one), exponent)
+    value = pt.switch(is_short | is_long, value, constant(z, math.nan))
+    value = pt.switch(is_infinite & ~pt.isnan(z), constant(z, math.inf), value)
+    return pt.switch(is_finite & pt.eq(z, zero), one, value)
+
+
+def _is_pole(x: TensorVariable) -> TensorVariable:
+    """Tell integers that are not positive."""
+    return (x <= constant(x, 0.0)) & pt.eq(x, pt.round(x))
+
+
+def _polynomial(
+    n: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
+) -> TensorVariable:
+    """Compute the function for ``a = -n``, by the recurrence over ``a`` (DLMF 15.5.11)."""
+
+    def step(
+        k: TensorVariable,
+        before: TensorVariable,
+        value: TensorVariable,
+        n: TensorVariable,
+        b: TensorVariable,
+        c: TensorVariable,
+        z: TensorVariable,
+    ) -> tuple:
+        one = constant(k, 1.0)
+        change = k * (one - z) * (value - before)
+        following = value + (change - b * z * value) / (c + k)
+        is_before = k < n
+        before, value = pt.switch(is_before, value, before), pt.switch(is_before, following, value)
+        return (k + one, before, value), until(pt.all(k + one >= n))
+
+    start = pt.ones_like(z)
+    n_read = pt.switch(n < constant(n, _DEGREE), n, constant(n, 0.0))
+    _, _, value = iterate(
+        step, [constant(z, 0.0), start, start], [n_read, b, c, z], n_steps=_DEGREE
+    )
+    return pt.switch(n < constant(n, _DEGREE), value, constant(n, math.nan))
+
+
+def _by_equation(
+    a: TensorVariable,
+    b: TensorVariable,
+    c: TensorVariable,
+    z: TensorVariable,
+    is_wanted: TensorVariable,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return a function and the exponent of ``1 - z`` in the factor before it."""
+    zero, one = constant(z, 0.0), constant(z, 1.0)
+    a, b, c = (pt.switch(is_wanted, x, one) for x in (a, b, c))
+    z = pt.switch(is_wanted, z, zero)
+    largest = pt.maximum(pt.maximum(pt.abs(a), pt.abs(b)), -c)
+    cancels = (c < zero) & (largest > constant(z, _NEGATIVE))
+    is_negative = z < zero
+    swaps = is_negative & (pt.abs(a) > pt.abs(b))
+    a, b = pt.switch(swaps, b, a), pt.switch(swaps, a, b)
+    rest = one - z
+    w = pt.switch(is_negative, one / rest, rest)
+    exponent = pt.switch(is_negative, a, zero)
+    z = pt.switch(is_negative, -z * w, z)
+    b = pt.switch(is_negative, c - b, b)
+
+    d = c - a - b
+    turns = (a * b < zero) & ((c - a) * (c - b) >= zero) & (c > zero)
+    turns = turns & ((w > zero) | (d < zero))
+    a, b = pt.switch(turns, c - a, a), pt.switch(turns, c - b, b)
+    exponent = pt.switch(turns, exponent + d, exponent)
+    d = pt.switch(turns, -d, d)
+
+    cancels = cancels | (a * b < constant(z, -_PRODUCT))
+    z, w = pt.switch(cancels, zero, z), pt.switch(cancels, one, w)
+    value = follow_equation(a, b, c, z, w, d)
+    value = pt.switch(cancels, constant(z, math.nan), value)
+    return value, pt.switch(is_negative, -exponent, exponent)

@@ -1,0 +1,179 @@
+"""Solution of the hypergeometric equation that is one at zero, by steps of Taylor series."""
+
+import math
+
+import pytensor.tensor as pt
+from pytensor.scan.utils import until
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.expm1 import expm1
+
+# Terms between tests of convergence, most tests in a series, and most series after the first one.
+_TERMS, _ROUNDS, _STEPS = 6, 400, 200
+_PRECISION = 2.0**-56
+
+
+def follow_equation(
+    a: TensorVariable,
+    b: TensorVariable,
+    c: TensorVariable,
+    z: TensorVariable,
+    w: TensorVariable,
+    d: TensorVariable,
+) -> TensorVariable:
+    """Hypergeometric function for ``0 <= z <= 1``, with ``w = 1 - z`` and ``d = c - a - b``.
+
+    The power series (DLMF 15.2.1) serves up to 0.9, up to one where it converges well there, and
+    only as far as its terms do not grow where they have both signs. Then the value and its
+    derivative are moved by Taylor series, of steps that are at most half the distance to the
+    singularities and short beside the waves of the solution. Next to one the solution is
+    ``p + q w**d``, with numbers ``p`` and ``q``.
+    """
+    zero, half, one, two = (constant(z, n) for n in (0.0, 0.5, 1.0, 2.0))
+    is_negative = c < zero
+    size = one + pt.abs(a * b)
+    has_waves = (a * b < zero) & ~is_negative
+    reach = pt.switch(c > constant(c, 10.0), constant(z, 0.9), constant(z, 0.65))
+    reach = pt.switch(d > constant(d, 8.0), one, reach)
+    reach = pt.switch(is_negative, half, reach)
+    near = pt.minimum(half, two * pt.maximum(c, one) / size)
+    reach = pt.switch(has_waves, near, reach)
+    z0 = pt.minimum(z, reach)
+    value, slope = _power_series(a, b, c, z0)
+    w0 = pt.switch(z0 < z, one - z0, w)
+    # The squared length of a step along a wave, by the distances to both singularities.
+    wave = pt.switch(has_waves, constant(z, 8.0) / size, constant(z, math.inf))
+
+    def step(
+        value: TensorVariable,
+        slope: TensorVariable,
+        z0: TensorVariable,
+        w0: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        c: TensorVariable,
+        z: TensorVariable,
+        w: TensorVariable,
+        wave: TensorVariable,
+    ) -> tuple:
+        half = constant(z, 0.5)
+        h = pt.minimum(half * pt.minimum(z0, w0), pt.sqrt(z0 * w0 * wave))
+        left = _distance(z0, w0, z, w)
+        is_moving = left > constant(z, 0.0)
+        is_last = is_moving & (left <= h)
+        h = pt.switch(is_moving, pt.minimum(h, left), constant(z, 0.0))
+        moved, rise = _taylor_series(value, slope, a, b, c, z0, w0, h)
+        value = pt.switch(is_moving, moved, value)
+        slope = pt.switch(is_moving, rise / h, slope)
+        after = (value, slope, pt.switch(is_last, z, z0 + h), pt.switch(is_last, w, w0 - h))
+        return after, until(~pt.any(is_moving))
+
+    value, slope, z0, w0 = iterate(
+        step, [value, slope, z0, w0], [a, b, c, z, w, wave], n_steps=_STEPS
+    )
+    nan = constant(z, math.nan)
+    value = pt.switch(_distance(z0, w0, z, w) > zero, nan, value)
+    logarithm = pt.log(w / w0)
+    is_zero = pt.eq(d, zero)
+    growth = expm1(d * logarithm) / pt.switch(is_zero, one, d)
+    jump = slope * w0 * pt.switch(is_zero, logarithm, growth)
+    return pt.switch(w0 > w, value - jump, value)
+
+
+def _distance(
+    z0: TensorVariable, w0: TensorVariable, z: TensorVariable, w: TensorVariable
+) -> TensorVariable:
+    """``z - z0``, and zero next to one."""
+    is_near = w0 <= constant(z, _PRECISION)
+    left = pt.switch(z0 < constant(z, 0.5), z - z0, w0 - w)
+    return pt.switch(is_near, constant(z, 0.0), left)
+
+
+def _power_series(
+    a: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Value and derivative by the series around zero."""
+
+    def step(
+        k: TensorVariable,
+        term: TensorVariable,
+        total: TensorVariable,
+        rise: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        c: TensorVariable,
+        z: TensorVariable,
+    ) -> tuple:
+        one = constant(k, 1.0)
+        for _ in range(_TERMS):
+            term = term * ((a + k) * (b + k) / ((c + k) * (k + one)) * z)
+            k = k + one
+            total = total + term
+            rise = rise + k * term
+        return (k, term, total, rise), until(~pt.any(_matters(k * term, total)))
+
+    start, zeros = pt.ones_like(z), pt.zeros_like(z)
+    k, term, total, rise = iterate(
+        step, [constant(z, 0.0), start, start, zeros], [a, b, c, z], n_steps=_ROUNDS
+    )
+    total = pt.switch(_matters(k * term, total), constant(z, math.nan), total)
+    return total, rise / pt.switch(z > constant(z, 0.0), z, constant(z, 1.0))
+
+
+def _taylor_series(
+    value: TensorVariable,
+    slope: TensorVariable,
+    a: TensorVariable,
+    b: TensorVariable,
+    c: TensorVariable,
+    z: TensorVariable,
+    w: TensorVariable,
+    h: TensorVariable,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Value at ``z + h`` and ``h`` times the derivative, from those at ``z = 1 - w``."""
+    one = constant(z, 1.0)
+    q = h / (z * w)
+
+    def step(
+        k: TensorVariable,
+        before: TensorVariable,
+        term: TensorVariable,
+        total: TensorVariable,
+        rise: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        slope: TensorVariable,
+        intercept: TensorVariable,
+        factor: TensorVariable,
+    ) -> tuple:
+        one = constant(k, 1.0)
+        for _ in range(_TERMS):
+            number = k + one + one
+            low = (k + a) * (k + b) * factor * before
+            high = (k * slope + intercept) * term
+            before, term = term, low / (number * (number - one)) - high / number
+            k = k + one
+            total = total + term
+            rise = rise + number * term
+        left = pt.abs(term) + pt.abs(before)
+        return (k, before, term, total, rise), until(~pt.any(_matters(left, total, rise)))
+
+    first = slope * h
+    intercept = (c - (a + b + one) * z) * q
+    _, before, term, total, rise = iterate(
+        step,
+        [constant(z, 0.0), value, first, value + first, first],
+        [a, b, (w - z) * q, intercept, h * q],
+        n_steps=_ROUNDS,
+    )
+    left = pt.abs(term) + pt.abs(before)
+    nan = constant(z, math.nan)
+    return pt.switch(_matters(left, total, rise), nan, total), rise
+
+
+def _matters(term: TensorVariable, *sums: TensorVariable) -> TensorVariable:
+    """Tell terms that are not negligible; NaN does not matter."""
+    size = pt.abs(sums[0]) if len(sums) == 1 else pt.abs(sums[0]) + pt.abs(sums[1])
+    return pt.abs(term) > constant(term, _PRECISION) * size

@@ -1,0 +1,122 @@
+import mpmath as mp
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+import scipy.special
+from pytensor.scalar import math as psm
+
+from tests.conftest import compare_onnx_and_py
+from tests.functions.special.accuracy import DTYPES, compile_definition
+from tests.functions.special.regions import BOTH, FLOAT64, Case, Region, Sampler
+
+inf, nan = np.inf, np.nan
+# In ulp: 1e-13 relative.
+BOUND = 450.0
+
+Ends = tuple[float, float]
+
+
+def box(ab: Ends, c: Ends, z: Ends, bound: float = BOUND) -> Region:
+    """Parameters between bounds, and an argument between others, by the logarithm if far away."""
+    is_far = z[0] < -50
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        ends = sorted(np.log(np.negative(z))) if is_far else z
+        x = rng.uniform(*ends, size)
+        parameters = [rng.uniform(*ends, size) for ends in (ab, ab, c)]
+        return [*parameters, -np.exp(x) if is_far else x]
+
+    texts = [f"{low:g} … {high:g}" for low, high in (ab, c, z)]
+    label = "a, b {}, c {}, z {}".format(*texts)
+    return Region(label, draw, BOTH if ab == (0.1, 5) and z[1] < 1 else FLOAT64, bound)
+
+
+def integers(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    parameters = [rng.integers(1, 8, size).astype("f8") for _ in range(3)]
+    return [*parameters, rng.uniform(-3, 0.99, size)]
+
+
+def next_to_one(differences: str) -> Sampler:
+    """Arguments next to one, where integers ``c - a - b`` and those near them are degenerate."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        a, b = (rng.integers(1, 40, size) / 8 for _ in range(2))
+        d = rng.integers(0, 4, size) + (
+            0 if differences == "integers" else np.exp(rng.uniform(-30, -3, size))
+        )
+        return [a, b, a + b + d, 1 - np.exp(rng.uniform(-30, -1, size))]
+
+    return draw
+
+
+def polynomials(low: float, high: float) -> Sampler:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        degree, b = rng.integers(0, 15, size).astype("f8"), rng.uniform(0.1, 10, size)
+        return [-degree, b, rng.uniform(0.1, 10, size), rng.uniform(low, high, size)]
+
+    return draw
+
+
+REGIONS = [
+    box((0.1, 5), (0.1, 5), (-1, 0.9)),
+    box((0.1, 5), (0.1, 5), (0.9, 1)),
+    box((0.1, 5), (0.1, 5), (-1e9, -50)),
+    box((-5, 5), (0.1, 5), (-5, 0.99)),
+    box((-5, 5), (-5, 0), (-5, 0.9), 20 * BOUND),
+    box((0.1, 20), (0.1, 20), (-1, 0.99)),
+    box((-20, 20), (0.1, 20), (-10, 0.99), 100 * BOUND),
+    box((0.1, 50), (50, 100), (-1, 1)),
+    Region("integers a, b, c 1 … 7, z -3 … 0.99", integers, BOTH, BOUND),
+    Region("integer c - a - b 0 … 3, z next to 1", next_to_one("integers"), FLOAT64, BOUND),
+    Region("c - a - b near 0 … 3, z next to 1", next_to_one("others"), FLOAT64, BOUND),
+    Region("degrees 0 … 14, z -5 … 0", polynomials(-5, 0), BOTH, BOUND),
+    Region("degrees 0 … 14, z 1 … 5", polynomials(1, 5), BOTH, BOUND),
+]
+CASES = [Case(psm.Hyp2F1, mp.hyp2f1, REGIONS, scipy.special.hyp2f1, 40)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_at_ends_and_poles_are_those_of_scipy(dtype):
+    parameters = [
+        *((0.5, 1, 2), (1, 2, 3), (2, 3, 1), (1, 1, 2), (1, 0.5, 2), (0, 2, 1), (2, 0, 0.5)),
+        *((-2, 1, -1), (-2, 3, -3), (1, -1, -2), (-3, 2, -5), (-2, -1, 2.5), (1, 1, -3)),
+    ]
+    arguments = [0.0, 1.0, 0.5, -0.5, -1e25, nan]
+    a, b, c, z = np.array([(*p, z) for p in parameters for z in arguments]).T.copy().astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = scipy.special.hyp2f1(a, b, c, z).astype(dtype)
+    # SciPy gives infinity here: log(1 + 1e25) / 1e25.
+    expected[(a == 1) & (b == 1) & (c == 2) & (z < -1)] = np.log1p(1e25) / 1e25
+    expected[np.isnan(z)] = nan
+    found = compile_definition("Hyp2F1", dtype)(a, b, c, z)
+    np.testing.assert_allclose(found, expected, rtol=1e-13 if dtype == "float64" else 1e-6)
+
+
+def test_the_function_is_infinite_beyond_one_unless_it_is_a_polynomial():
+    parameters = np.array([(0.5, 1, 2), (1.5, -3, 2), (2, 2, 2.5)]).T.copy()
+    found = compile_definition("Hyp2F1", "float64")(*parameters, np.full(3, 1.5))
+    assert found.tolist() == [inf, pytest.approx(scipy.special.hyp2f1(1.5, -3, 2, 1.5)), inf]
+
+
+def test_what_cancels_too_much_is_nan():
+    rows = [(60.3, -60.5, 2, 0.5), (1, 2, -7.5, 0.5), (-2000, 1, 1, 0.5), (30, 40, 2, 0.5)]
+    found = compile_definition("Hyp2F1", "float64")(*np.array(rows, "f8").T.copy())
+    assert np.isnan(found).tolist() == [True, True, True, False]
+
+
+def test_gradients():
+    a, b, c, z = inputs = pt.vectors("a", "b", "c", "z")
+    value = pt.hyp2f1(a, b, c, z)
+    by_z = pt.grad(value.sum(), z)
+    outputs = [value, *pt.grad(value.sum(), [a, b, c]), by_z, pt.grad(by_z.sum(), z)]
+    points = [np.array(x) for x in ([0.5, 1, 2], [1.5, 2, 0.5], [2.5, 3, 1], [-0.4, 0.3, 0.6])]
+    compare_onnx_and_py(inputs, outputs, points, rtol=1e-9)
+
+
+def test_shapes_and_dtypes():
+    run = compile_definition("Hyp2F1", "float32")
+    assert run(*np.zeros((4, 0), "f4")).shape == (0,)
+    a, z, s = pt.col("a", dtype="int64"), pt.row("z", dtype="float32"), pt.scalar("s")
+    values = [np.array([[1], [3]]), np.full((1, 2), 0.5, "f4"), np.array(0.25)]
+    outputs = [pt.hyp2f1(a, 2, 3, z), pt.hyp2f1(s, s, s, s)]
+    compare_onnx_and_py([a, z, s], outputs, values, rtol=1e-6)
