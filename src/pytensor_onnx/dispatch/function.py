@@ -30,7 +30,7 @@ def lower_defined(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowe
     definition = DEFINITIONS.get(type(op))
     if definition is None:
         return _NO_LOWERING(op, node, onnx, *inputs)
-    return call_definition(definition, op, node, onnx, inputs)
+    return call_definition(definition.for_op(op, len(inputs)), op, node, onnx, inputs)
 
 
 def call_definition(

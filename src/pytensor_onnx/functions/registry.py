@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from pytensor.tensor.utils import _parse_gufunc_signature
 from pytensor.tensor.variable import TensorVariable
 
 Expression = Callable[..., TensorVariable | Sequence[TensorVariable]]
+Signature = str | Callable[[Any, int], str]
 
 DEFINITIONS: dict[type[Op], "Definition"] = {}
 
@@ -30,6 +31,9 @@ class Definition:
         Names of the core axes of each operand and result; none for an elementwise definition.
     batches
         Whether the expression takes operands with axes before the core axes.
+    signature_of
+        Function of an Op and its number of operands that returns the signature, if that depends
+        on them; `inputs` and `outputs` are then empty.
     """
 
     op_type: type[Op]
@@ -37,6 +41,14 @@ class Definition:
     inputs: tuple[tuple[str, ...], ...] | None = None
     outputs: tuple[tuple[str, ...], ...] | None = None
     batches: bool = True
+    signature_of: Callable[[Any, int], str] | None = None
+
+    def for_op(self, op: Op, count: int) -> "Definition":
+        """Return the definition with the signature for an Op and its number of operands."""
+        if self.signature_of is None:
+            return self
+        inputs, outputs = _core_axes(self.signature_of(op, count))
+        return replace(self, inputs=inputs, outputs=outputs, signature_of=None)
 
     @property
     def is_elementwise(self) -> bool:
@@ -62,7 +74,7 @@ class Definition:
 
 
 def define[E: Expression](
-    op_type: type[Op], signature: str | None = None, *, batches: bool = True
+    op_type: type[Op], signature: Signature | None = None, *, batches: bool = True
 ) -> Callable[[E], E]:
     """Register a PyTensor expression as the definition of an Op.
 
@@ -76,7 +88,8 @@ def define[E: Expression](
         Class of the Op.
     signature
         Core axes of operands and results in NumPy's form, ``"(m,n),(n)->(m)"``; a number is a size
-        that all operands have, as in ``"(3),(3)->(3)"``. Without one the
+        that all operands have, as in ``"(3),(3)->(3)"``. A function of the Op and its number of
+        operands returns the signature if that depends on them. Without one the
         definition is elementwise, of operands of float32 or float64. An expression of elementwise
         operations receives 0-d tensors, and its function serves every rank. One with a loop, a
         branch or a reduction receives tensors of one shape, and has a function for each rank: the
@@ -125,10 +138,11 @@ def define[E: Expression](
     array([[0., 4.],
            [2., 0.]])
     """
-    inputs, outputs = _core_axes(signature)
+    inputs, outputs = _core_axes("->()" if callable(signature) else signature)
+    signature_of = signature if callable(signature) else None
 
     def register(expression: E) -> E:
-        definition = Definition(op_type, expression, inputs, outputs, batches)
+        definition = Definition(op_type, expression, inputs, outputs, batches, signature_of)
         _check_parameters(definition)
         DEFINITIONS[op_type] = definition
         return expression
@@ -149,7 +163,7 @@ def _core_axes(signature: str | None) -> tuple[Axes, Axes] | tuple[None, None]:
 def _check_parameters(definition: Definition) -> None:
     """Raise if the expression does not take as many operands as the signature has."""
     parameters = inspect.signature(definition.expression).parameters.values()
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters) or definition.inputs is None:
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters) or not definition.inputs:
         return
     count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
     if count != len(definition.inputs):

@@ -1,5 +1,25 @@
 """Linear algebra of any size, batched in one loop, from the operators of every runtime."""
 
-from pytensor_onnx.functions.linalg import cholesky
+from pytensor_onnx.functions.linalg import (
+    bidiagonal,
+    cholesky,
+    eigh,
+    elimination,
+    qr,
+    reductions,
+    reflectors,
+    secular,
+    svd,
+)
 
-__all__ = ["cholesky"]
+__all__ = [
+    "bidiagonal",
+    "cholesky",
+    "eigh",
+    "elimination",
+    "qr",
+    "reductions",
+    "reflectors",
+    "secular",
+    "svd",
+]

@@ -1,0 +1,101 @@
+"""Eigenvalues and eigenvectors of symmetric matrices."""
+
+import pytensor
+import pytensor.tensor as pt
+from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.linalg.batches import flat, unflat
+from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
+from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.ops.factorisations import BidiagonalVectors, Reflect, Tridiagonalise
+
+_SQUARE = "expected square matrix"
+
+
+@define(Eigh, "(m,m)->(m),(m,m)")
+def eigh(a: TensorVariable, *, lower: bool) -> list[TensorVariable]:
+    """Eigenvalues in ascending order and orthonormal eigenvectors, of the triangle that is read.
+
+    Matrices are reduced to tridiagonal form, which is made positive definite by a shift; its
+    eigenvectors are the singular vectors of its bidiagonal Cholesky factor. The eigenvalues are
+    the Rayleigh quotients of the eigenvectors. The errors are those of LAPACK, relative to the
+    norm of the matrix. The sign of an eigenvector is not determined, nor is the basis of the
+    eigenvectors of an eigenvalue that is repeated. All results are NaN where an element that is
+    read is not finite. float32 is computed in float64.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import compile_onnx
+    >>> x = pt.matrix("x")
+    >>> w, v = compile_onnx([x], pt.linalg.eigh(x), verify=False)([[2.0, 1.0], [1.0, 2.0]])
+    >>> w.round(6)
+    array([1., 3.])
+    >>> abs(v).round(3)
+    array([[0.707, 0.707],
+           [0.707, 0.707]])
+    """
+    (a,) = as_float(a)
+    n = checked_size(a, _SQUARE)
+    matrices = flat(a) if a.type.ndim > 2 else a[None]
+    values, vectors = symmetric_eigen(matrices, n, lower=lower)
+    values, vectors = values.astype(a.type.dtype), vectors.mT.astype(a.type.dtype)
+    if a.type.ndim == 2:
+        return [values[0], vectors[0]]
+    return [unflat(values, a, n), unflat(vectors, a, n, n)]
+
+
+@define(Eigvalsh, "(m,m)->(m)")
+def eigvalsh(a: TensorVariable, *, lower: bool) -> TensorVariable:
+    """Eigenvalues in ascending order, as `eigh` returns them."""
+    return eigh(a, lower=lower)[0]
+
+
+def symmetric_eigen(
+    a: TensorVariable, n: TensorVariable, *, lower: bool
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return eigenvalues and, in rows, eigenvectors of matrices with one batch axis."""
+    batch = a.shape[0]
+    valid, a = finite(a.astype("float64"))
+    rows = pt.arange(n)
+    is_kept = (pt.ge if lower else pt.le)(rows[:, None], rows[None, :])
+    a = pt.switch(is_kept, a, a.mT)
+    scale = power_of_two(a, axis=(1, 2))
+    diagonal, beside, *reflectors = Tridiagonalise()(a * scale)
+    vectors = BidiagonalVectors(with_left=False)(*_shifted_root(diagonal, beside, batch))
+    zero = pt.zeros((batch, n, 1))
+    next_elements = pt.concatenate([vectors[:, :, 1:], zero], axis=2)[:, :, :n]
+    products = diagonal[:, None] * vectors + 2.0 * beside[:, None] * next_elements
+    values = (vectors * products).sum(axis=2)
+    order = pt.argsort(values, axis=1) + pt.arange(batch)[:, None] * n
+    values = values.flatten()[order] / scale[:, :, 0]
+    vectors = vectors.reshape((batch * n, n))[order]
+    vectors = Reflect()(pt.concatenate([vectors, zero], axis=2), *reflectors)[:, :, :n]
+    return values + valid[:, :, 0], vectors + valid
+
+
+def _shifted_root(
+    diagonal: TensorVariable, beside: TensorVariable, batch: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the Cholesky factor of tridiagonal matrices, made positive definite by a shift.
+
+    The right singular vectors of the factor are the eigenvectors.
+    """
+    before = pt.concatenate([pt.zeros((batch, 1)), pt.abs(beside)], axis=1)[:, :-1]
+    norm = pt.abs(diagonal) + pt.abs(beside) + before
+    norm = pt.concatenate([norm, pt.zeros((batch, 1))], axis=1).max(axis=1, keepdims=True)
+    shifted = diagonal + pt.switch(pt.gt(norm, 0.0), 1.125 * norm, 1.0)
+
+    def step(d: TensorVariable, e: TensorVariable, above: TensorVariable) -> list[TensorVariable]:
+        root = pt.sqrt(d - above * above)
+        return [e / root, root]
+
+    above, root = pytensor.scan(
+        step,
+        [shifted.T, beside.T],
+        [pt.zeros((batch,)), None],
+        return_updates=False,
+    )
+    sizes = diagonal.shape[1], batch
+    return root.reshape(sizes).T, above.reshape(sizes).T

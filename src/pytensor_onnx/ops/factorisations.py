@@ -1,0 +1,81 @@
+"""Parts of which the factorisations of linear algebra consist, each defined once for all of them.
+
+They take and return arrays with one batch axis, and all axes are core axes of their signatures.
+"""
+
+from typing import Any
+
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.tensor.type import tensor
+from pytensor.tensor.utils import _parse_gufunc_signature
+from pytensor.tensor.variable import TensorVariable
+
+
+class Part(Op):
+    """A part of factorisations, which occurs in definitions only.
+
+    Attributes
+    ----------
+    gufunc_signature
+        Axes of the operands and of the results, which have the dtype of the first operand.
+    """
+
+    __props__: tuple[str, ...] = ()
+    gufunc_signature: str
+
+    def make_node(self, *operands: TensorVariable) -> Apply:
+        """Return the application to operands."""
+        dtype = operands[0].type.dtype
+        _, results = _parse_gufunc_signature(self.gufunc_signature)
+        return Apply(
+            self, list(operands), [tensor(dtype=dtype, shape=(None,) * len(r)) for r in results]
+        )
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Raise, since definitions are converted and not computed by PyTensor."""
+        raise NotImplementedError(f"{self} is a part of definitions, which only ONNX runs")
+
+
+class Eliminate(Part):
+    """Reflectors that make matrices upper triangular, in blocks, and the triangular matrices.
+
+    The results are the vectors, the triangular factors and the scales of the reflectors, with the
+    axes block, batch and reflector, and the matrices.
+    """
+
+    gufunc_signature = "(b,m,n)->(p,b,w,l),(p,b,w,w),(p,b,w),(b,k,n)"
+
+
+class Reflect(Part):
+    """Products of reflectors with the rows of matrices."""
+
+    gufunc_signature = "(b,r,l),(p,b,w,l),(p,b,w,w)->(b,r,l)"
+
+
+class Tridiagonalise(Part):
+    """The diagonal, the elements beside it, and the reflectors of a tridiagonal form."""
+
+    gufunc_signature = "(b,n,n)->(b,n),(b,n),(p,b,w,l),(p,b,w,w)"
+
+
+class Bidiagonalise(Part):
+    """The diagonal, the elements above it, and both sets of reflectors of a bidiagonal form."""
+
+    gufunc_signature = "(b,n,n)->(b,n),(b,n),(p,b,w,l),(p,b,w,w),(p,b,w,l),(p,b,w,w)"
+
+
+class SecularRoots(Part):
+    """Poles next to the roots of secular equations, and the differences of roots and poles."""
+
+    gufunc_signature = "(b,n),(b,n)->(b,n),(b,n)"
+
+
+class BidiagonalVectors(Part):
+    """Right, and left, singular vectors of upper bidiagonal matrices."""
+
+    __props__ = ("with_left",)
+
+    def __init__(self, *, with_left: bool) -> None:
+        self.with_left = with_left
+        self.gufunc_signature = "(b,n),(b,n)->(b,n,n)" + ",(b,n,n)" * with_left

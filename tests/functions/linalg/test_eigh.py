@@ -1,0 +1,114 @@
+"""Eigenvalues and eigenvectors of symmetric matrices of any size and any batch."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+import scipy.linalg
+
+from pytensor_onnx import compile_onnx
+from tests.conftest import compare_onnx_and_py
+from tests.functions.linalg.matrices import LARGE, generator, symmetric, with_eigenvalues
+from tests.functions.linalg.spectra import SPECTRA, assert_errors, residual, skewness, wide
+
+
+@pytest.fixture(scope="module")
+def decompose():
+    x = pt.matrix("x")
+    return compile_onnx([x], pt.linalg.eigh(x), verify=False)
+
+
+@pytest.fixture(scope="module")
+def decompose_batch():
+    x = pt.tensor3("x")
+    return compile_onnx([x], pt.linalg.eigh(x), verify=False)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_values_are_those_of_the_triangle_that_is_read(lower):
+    x = pt.tensor4("x")
+    w, v = pt.linalg.eigh(x, lower=lower)
+    projected = pt.matmul(v, w[..., None] ** 3 * v.mT)
+    read = np.tri(5, dtype=bool) if lower else np.tri(5, dtype=bool).T
+    a = np.where(read, generator(1).normal(size=(2, 3, 5, 5)), 1e9)
+    values = pt.linalg.eigvalsh(x, lower=lower)
+    compare_onnx_and_py([x], [w, projected, values], [a], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_other_dtypes_are_cast_as_by_pytensor(dtype):
+    x = pt.matrix("x", dtype=dtype)
+    value = np.array([[1, 1, 0], [1, 0, 1], [0, 1, 0]]).astype(dtype)
+    compare_onnx_and_py([x], pt.linalg.eigh(x)[0], [value], rtol=1e-5, atol=1e-6)
+
+
+def test_matrices_of_no_and_one_element_are_decomposed(decompose, decompose_batch):
+    assert [x.shape for x in decompose(np.zeros((0, 0)))] == [(0,), (0, 0)]
+    for a in (0.0, -3.0, 1e-310, 1e308):
+        w, v = decompose(np.array([[a]]))
+        assert w == a
+        assert abs(v) == 1
+    for shape in ((0, 3, 3), (2, 0, 0)):
+        w, v = decompose_batch(np.zeros(shape))
+        assert w.shape == shape[:2]
+        assert v.shape == shape
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_backward_errors_are_lapacks(name, decompose):
+    for n in (2, 3, 10, 33, 64, 100):
+        assert_decomposed(decompose, symmetric(SPECTRA[name](n)))
+
+
+@pytest.mark.parametrize("n", LARGE)
+def test_backward_errors_of_large_matrices_are_lapacks(n, decompose):
+    assert_decomposed(decompose, with_eigenvalues(np.logspace(0, -12, n)))
+
+
+def test_errors_of_a_batch_are_lapacks(decompose_batch):
+    a = np.stack([symmetric(SPECTRA[name](10)) for name in SPECTRA])
+    w, v = decompose_batch(a)
+    for values, vectors, matrix in zip(w, v, a, strict=True):
+        assert_decomposed(lambda _, found=(values, vectors): found, matrix)
+
+
+def assert_decomposed(decompose, a):
+    errors = []
+    for w, v in (decompose(a), scipy.linalg.eigh(a)):
+        assert w.dtype == v.dtype == a.dtype
+        assert (np.diff(w) >= 0).all()
+        exact_w, exact_v = wide(w, v)
+        product = a @ exact_v - exact_v * exact_w
+        errors.append([residual(product + a, a), skewness(exact_v)])
+    assert_errors(*errors, a)
+
+
+def test_exact_eigenvalues_are_exact(decompose):
+    w, _ = decompose(np.diag([2.0, -1.0, 1e-20, 3.0]))
+    np.testing.assert_allclose(w, [-1.0, 1e-20, 2.0, 3.0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_non_finite_elements_give_nan_everywhere(value, decompose, decompose_batch):
+    a = np.eye(4)
+    a[3, 1] = value
+    assert all(np.isnan(x).all() for x in decompose(a))
+    w, v = decompose_batch(np.stack([a, np.eye(4)]))
+    assert np.isnan(w[0]).all()
+    assert np.isnan(v[0]).all()
+    np.testing.assert_allclose(w[1], 1, rtol=1e-15)
+
+
+def test_matrices_that_are_not_square_are_refused(decompose):
+    with pytest.raises(ValueError, match="expected square matrix"):
+        decompose(np.ones((2, 3)))
+
+
+def test_gradients_are_pytensors():
+    x = pt.matrix("x")
+    w, v = pt.linalg.eigh(x)
+    # The signs of eigenvectors are not determined, those of their squares are.
+    weights = np.arange(16.0).reshape(4, 4)
+    value = (w**2 * weights[0]).sum() + (v**2 * weights).sum()
+    a = symmetric(generator(4).normal(size=(4, 4)))
+    gradients = [pt.grad(value, x), pt.grad(pt.linalg.eigvalsh(x)[0], x)]
+    compare_onnx_and_py([x], gradients, [a], rtol=1e-10, atol=1e-11)
