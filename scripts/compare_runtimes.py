@@ -30,9 +30,9 @@ from tests.functions.special.regions import Region  # noqa: E402
 
 def exported(name: str, dtype: str) -> bytes:
     """Return the file of a function of vectors named x0, x1, ..., whose result is y."""
-    op_type = cases()[name].op_type
-    arguments = [pt.vector(f"x{i}", dtype=dtype) for i in range(op_type.nin)]
-    result = Elemwise(op_type(upgrade_to_float, name=name.lower()))(*arguments)
+    case = cases()[name]
+    arguments = [pt.vector(f"x{i}", dtype=dtype) for i in range(case.arguments)]
+    result = Elemwise(case.op_type(upgrade_to_float, name=name.lower()))(*arguments)
     result.name = "y"
     return export_onnx(arguments, result, verify=False).proto.SerializeToString()
 

@@ -25,7 +25,7 @@ from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
-from pytensor_onnx.functions.special.log1p import log1p
+from pytensor_onnx.functions.special.portable import portable_exp, portable_log, portable_log1p
 
 # The integrand is left out where it is below exp(-36) of its largest value.
 _LAST = 36.0
@@ -113,13 +113,16 @@ def _density(
     """``x**a y**b / B(a, b)``.
 
     With ``d = a y - b x``, ``x = p (1 - d/a)`` and ``y = q (1 + d/b)`` for ``p = a / (a + b)`` and
-    ``q = 1 - p``. Linear terms of both logarithms cancel.
+    ``q = 1 - p``. Linear terms of both logarithms cancel. The errors of the logarithms, which are
+    amplified, are the same ones in all runtimes.
     """
     one = constant(x, 1.0)
     d = a * y - b * x
     ratio = x * ((a + b) / a)
     above = d / b
-    logarithms = log1p_less_argument(pt.stack([above, -d / a]), pt.stack([one + above, ratio]))
+    logarithms = log1p_less_argument(
+        pt.stack([above, -d / a]), pt.stack([one + above, ratio]), log=portable_log
+    )
     rest = pt.switch(above < constant(x, 1e300), b * logarithms[0], -d)
     # Powers err less than exponentials where roundings of their base hardly count, or are none.
     is_slim = (b <= one) & (a < constant(x, 1e15))
@@ -129,9 +132,9 @@ def _density(
     exponent = pt.switch(by_power, rest + d, rest + a * logarithms[1])
     # Of the closer one to 1 the rounding counts.
     rounding = pt.switch(x > y, ((one - x) - y) / x, constant(x, 0.0))
-    slim = exponent + a * (log1p(b / a) + rounding)
+    slim = exponent + a * (portable_log1p(b / a) + rounding)
     exponent = pt.switch(is_slim, slim, exponent)
-    exponential = pt.exp(exponent / pt.switch(is_one_power, a, one))
+    exponential = portable_exp(exponent / pt.switch(is_one_power, a, one))
     base = pt.switch(is_slim, x, pt.switch(by_power, ratio, one))
     power = pt.pow(base * pt.switch(is_one_power, exponential, one), a)
     return power * pt.switch(is_one_power, one, exponential) * factor

@@ -14,6 +14,7 @@ from pytensor_onnx.functions.special.beta_integral import both, stirling_factor
 from pytensor_onnx.functions.special.evaluation import in_float64
 from pytensor_onnx.functions.special.gammaincinv import normal_quantile
 from pytensor_onnx.functions.special.log1p import log1p
+from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp, portable_log
 
 # Steps after which elements that have not converged are NaN.
 _STEPS = 40
@@ -87,7 +88,7 @@ def _solve(
         lower, upper, density = both(a, b, x, y, factor)
         found = pt.switch(below, lower, upper)
         slope = pt.switch(below, density, -density) / found
-        newton = pt.log(goal / found) / slope
+        newton = portable_log(goal / found) / slope
         distance = a * y - b * x
         bend = distance - slope
         second = newton * bend
@@ -102,10 +103,12 @@ def _solve(
         # Of the next change, as a share of x.
         left = pt.switch(tame, pt.abs(change) * y * size * size * size, one)
         done = error <= precision
-        odds = pt.switch(done, odds, odds * pt.exp(change))
+        odds = pt.switch(done, odds, odds * portable_exp(change))
         error = pt.switch(done, error, left)
         return (odds, error), until(pt.all(error <= precision))
 
+    # Runtimes that differ in the last bits of a guess start from the same number.
+    guess = keep_upper_bits(guess)
     odds, error = iterate(
         step, [guess, pt.ones_like(p)], [a, b, goal, below, factor], n_steps=_STEPS
     )

@@ -27,6 +27,7 @@ from pytensor_onnx.functions.special.gamma import gamma_plus_one, scaled_gamma
 from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE, TEMME
 from pytensor_onnx.functions.special.gammaln import log_gamma_plus_one
 from pytensor_onnx.functions.special.portable import (
+    Logarithm,
     portable_exp,
     portable_expm1,
     portable_log,
@@ -143,14 +144,14 @@ def _parts(a: TensorVariable, x: TensorVariable, start: float) -> Parts:
 
 
 def log1p_less_argument(
-    mu: TensorVariable, one_more: TensorVariable | None = None
+    mu: TensorVariable, one_more: TensorVariable | None = None, log: Logarithm = pt.log
 ) -> TensorVariable:
     """``log(1 + mu) - mu``, accurately next to zero, as in `log1p_near_zero`.
 
     ``one_more`` is ``1 + mu`` where the sum would cancel.
     """
     near = _log1p_less_argument_near_zero(mu)
-    far = pt.log(constant(mu, 1.0) + mu if one_more is None else one_more) - mu
+    far = log(constant(mu, 1.0) + mu if one_more is None else one_more) - mu
     return pt.switch(pt.abs(mu) < constant(mu, 0.5), near, far)
 
 

@@ -4,6 +4,8 @@ They consist of operations that IEEE 754 rounds correctly, so that they round al
 runtime's logarithm and exponential serve to find powers of two only, which are rounded afterwards.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
@@ -24,6 +26,8 @@ from pytensor_onnx.ops.portable import (
     PortableLog,
     PortableLog1p,
 )
+
+Logarithm = Callable[[TensorVariable], TensorVariable]
 
 
 @define(PortableLog)
