@@ -18,7 +18,7 @@ from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.debye import debye_polynomials
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma import gamma_from_one_to_twenty
-from pytensor_onnx.functions.special.portable import portable_exp, portable_log
+from pytensor_onnx.functions.special.portable import portable_exp, portable_log1p
 from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
 from pytensor_onnx.functions.special.temme import temme_series, temme_start
 
@@ -107,10 +107,10 @@ def _debye(v: TensorVariable, x: TensorVariable, w: TensorVariable, sign: float)
     total = pt.zeros_like(x)
     for coefficients in reversed(debye_polynomials(_TERMS)):
         total = total * reciprocal + polynomial(t, {"float64": coefficients})
-    s = v / (w + x)
+    one, s = constant(x, 1.0), v / (w + x)
     square = s * s
     near = s + s * square * polynomial(square, _LOG_RATIO)
-    exponent = -v * pt.switch(s > constant(s, 0.3), portable_log((v + w) / x) - s, near)
+    exponent = -v * pt.switch(s > constant(s, 0.3), portable_log1p(v * (one + s) / x) - s, near)
     factor = 2 * math.pi if sign > 0 else 2 / math.pi
     growth = portable_exp(exponent if sign > 0 else -exponent)
     return growth * (total / pt.sqrt(constant(x, factor) * w))
