@@ -15,8 +15,6 @@ from tests.realworld.models import MODELS  # noqa: E402
 
 # What the models need that has no lowering.
 MISSING = {
-    "correlated_effects": "SolveTriangular",
-    "gaussian_process": "Cholesky and SolveTriangular",
     "interpolated_prior": "PyMC's SplineWrapper, which calls SciPy",
 }
 UNDIFFERENTIABLE = {"interpolated_prior", "directions"}

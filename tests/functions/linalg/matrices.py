@@ -111,3 +111,9 @@ def assert_as_small(found: float, lapack: float, dtype: str = "float64") -> None
     """Assert that an error is at most ten times LAPACK's, and at most that of ten roundings."""
     bound = FACTOR * max(lapack, np.finfo(dtype).eps)
     assert found <= bound, f"error {found:.2g}, LAPACK's {lapack:.2g}"
+
+
+def residual(a: np.ndarray, x: np.ndarray, b: np.ndarray) -> float:
+    """Return the norm of ``a @ x - b``, divided by those of its terms."""
+    wide = [array.astype("longdouble") for array in (a, x, b)]
+    return relative(wide[0] @ wide[1] - wide[2], a, x)

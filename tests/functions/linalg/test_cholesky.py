@@ -33,23 +33,21 @@ def factorise_batch():
     return factorised(batch=1)
 
 
-@pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize(
-    ("batch", "dtype"),
-    [((), "float64"), ((3,), "float64"), ((2, 3), "float64"), ((), "float32"), ((2,), "float32")],
+    ("batch", "dtype"), [((), "float64"), ((2, 3), "float64"), ((), "float32"), ((2,), "float32")]
 )
-def test_factors_are_those_of_the_triangle_that_is_read(batch, dtype, lower):
+def test_factors_are_those_of_the_triangle_that_is_read(batch, dtype):
     x, y = (pt.tensor(name, dtype=dtype, shape=(None,) * (2 + len(batch))) for name in "xy")
-    read = np.tri(40, dtype=bool) if lower else np.tri(40, dtype=bool).T
-    values = [positive(*batch, 5, 5), np.where(read, positive(*batch, 40, 40), np.nan)]
-    results = [pt.linalg.cholesky(z, lower=lower) for z in (x, y)]
+    read = np.tri(40, dtype=bool)
+    values = [np.where(part, positive(*batch, 40, 40), np.nan) for part in (read, read.T)]
+    results = [pt.linalg.cholesky(x), pt.linalg.cholesky(y, lower=False)]
     tolerance = TOLERANCE[dtype]
     compare_onnx_and_py(
         [x, y], results, [v.astype(dtype) for v in values], rtol=tolerance, atol=tolerance
     )
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16"])
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float16"])
 def test_other_dtypes_are_cast_as_by_pytensor(dtype):
     x = pt.matrix("x", dtype=dtype)
     value = (np.eye(3) if dtype == "bool" else np.array([[4, 2, 0], [2, 5, 1], [0, 1, 9]])).astype(
@@ -76,6 +74,7 @@ def test_backward_errors_are_lapacks(name, factorise, factorise_batch):
             assert_factor(found, a, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", LARGE)
 def test_backward_errors_of_large_matrices_are_lapacks(n, factorise):
     a = POSITIVE["ill-conditioned"](n)

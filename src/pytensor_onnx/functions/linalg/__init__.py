@@ -9,6 +9,7 @@ from pytensor_onnx.functions.linalg import (
     reductions,
     reflectors,
     secular,
+    solvers,
     svd,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "reductions",
     "reflectors",
     "secular",
+    "solvers",
     "svd",
 ]

@@ -35,6 +35,17 @@ def checked_size(matrix: TensorVariable, message: str) -> TensorVariable:
     return CheckAndRaise(ValueError, message)(columns, pt.eq(rows, columns))
 
 
+def checked_sizes(
+    matrix: TensorVariable, columns: TensorVariable, not_square: str, unequal: str
+) -> TensorVariable:
+    """Return the order of square matrices that have as many rows as others, else fail.
+
+    The message says which of both does not hold.
+    """
+    n = checked_size(matrix, not_square)
+    return CheckAndRaise(ValueError, unequal)(n, pt.eq(matrix.shape[-1], columns.shape[-2]))
+
+
 def as_float(*operands: TensorVariable) -> list[TensorVariable]:
     """Return operands in the dtype in which LAPACK computes.
 
@@ -102,6 +113,8 @@ def loop(
 def nothing(size: TensorVariable) -> TensorVariable:
     """Return the number zero, for the number of rows of an initial state that gains rows.
 
+    A zero that is known would be taken for the number of rows in every step.
+
     Examples
     --------
     >>> size = pt.lscalar("size")
@@ -109,6 +122,18 @@ def nothing(size: TensorVariable) -> TensorVariable:
     0
     """
     return pt.minimum(size, 0)
+
+
+def block_count(size: TensorVariable, block: int = BLOCK) -> TensorVariable:
+    """Return the number of blocks that have so many rows together.
+
+    Examples
+    --------
+    >>> size = pt.lscalar("size")
+    >>> int(block_count(size).eval({size: 17}, mode="ONNX"))
+    2
+    """
+    return pt.ceil(size / np.float64(block)).astype("int64")
 
 
 def padded(

@@ -11,14 +11,15 @@ from pytensor_onnx.functions.linalg.blocks import (
     BATCH_BLOCK,
     BLOCK,
     as_float,
+    block_count,
     checked_size,
     less_product,
-    loop,
     nothing,
     padded,
     poison,
     zero,
 )
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 
 
@@ -46,8 +47,6 @@ def cholesky(a: TensorVariable, *, lower: bool) -> TensorVariable:
         factor = _factor_of_one(upper, n)
     else:
         factor = unflat(_factors_of_batch(flat(upper), n), a, n, n)
-    positive = pt.gt(pt.diagonal(factor, axis1=-2, axis2=-1), 0).all(axis=-1)
-    factor += poison(positive, factor.type.dtype)[..., None, None]
     return factor.mT if lower else factor
 
 
@@ -58,7 +57,7 @@ def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     the results.
     """
     dtype = a.type.dtype
-    count = pt.ceil(n / np.float64(BLOCK)).astype("int64")
+    count = block_count(n)
     size = count * BLOCK
     a = padded(a, n, n, size)
 
@@ -68,8 +67,11 @@ def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
         rows = pt.concatenate([pt.zeros((BLOCK, k), dtype), *_eliminated_block(rest)], axis=1)
         return [pt.concatenate([above, rows], axis=0)]
 
-    (factor,) = loop(step, pt.arange(count) * BLOCK, [pt.zeros((nothing(n), size), dtype)], [a])
-    return factor[:n, :n]
+    start = pt.zeros((nothing(n), size), dtype)
+    starts = pt.arange(count) * BLOCK
+    (factor,) = iterate(step, [start], [a], n_steps=count, sequences=[starts])
+    positive = pt.gt(pt.diagonal(factor)[:n], 0).all()
+    return (factor + poison(positive, dtype))[:n, :n]
 
 
 def _eliminated_block(rest: TensorVariable) -> list[TensorVariable]:
@@ -102,7 +104,11 @@ def _factors_of_batch(a: TensorVariable, n: TensorVariable) -> TensorVariable:
         return [pt.concatenate([factors, padded], axis=1), following]
 
     empty = pt.zeros((a.shape[0], nothing(n), n), dtype)
-    return loop(step, pt.arange(0, n, BATCH_BLOCK), [empty, a])[0]
+    count = block_count(n, BATCH_BLOCK)
+    starts = pt.arange(count) * BATCH_BLOCK
+    factors, _ = iterate(step, [empty, a], n_steps=count, sequences=[starts])
+    positive = pt.gt(pt.diagonal(factors, axis1=1, axis2=2), 0).all(axis=1)
+    return factors + poison(positive, dtype)[:, None, None]
 
 
 def _eliminated_rows(rest: TensorVariable, count: TensorVariable) -> TensorVariable:

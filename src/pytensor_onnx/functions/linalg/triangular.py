@@ -1,0 +1,197 @@
+"""Solution of triangular systems by blocks of rows."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, flat, unflat
+from pytensor_onnx.functions.linalg.blocks import (
+    BATCH_BLOCK,
+    BLOCK,
+    block_count,
+    less_product,
+    nothing,
+    padded,
+    poison,
+    zero,
+)
+from pytensor_onnx.functions.loops import iterate
+
+
+def solved_triangular(
+    a: TensorVariable,
+    b: TensorVariable,
+    n: TensorVariable,
+    *,
+    lower: bool,
+    unit_diagonal: bool = False,
+) -> TensorVariable:
+    """Return the solutions of triangular systems, of which one triangle is read.
+
+    Parameters
+    ----------
+    a, b
+        Matrices and matrices of right-hand sides of one dtype, with equal batch axes.
+    n
+        Number of rows of both.
+    lower, unit_diagonal
+        Which triangle is read, and whether its diagonal counts as one without being read.
+    """
+    if a.type.ndim == 2:
+        return _solution_of_one(a, b, n, lower, unit_diagonal)
+    solutions = _solutions_of_batch(flat(a), flat(b), n, lower, unit_diagonal)
+    return unflat(solutions, a, n, b.shape[-1])
+
+
+def _solution_of_one(
+    a: TensorVariable, b: TensorVariable, n: TensorVariable, lower: bool, unit_diagonal: bool
+) -> TensorVariable:
+    """Return the solution of one system.
+
+    The unknowns of a block are the product of the block's inverse and what is left of the
+    right-hand side, with one step of refinement: its residual is as small as that of a
+    substitution (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 12.1).
+    """
+    dtype, columns = a.type.dtype, b.shape[1]
+    count = block_count(n)
+    size = count * BLOCK
+    diagonal = pt.ones((n,), dtype) if unit_diagonal else pt.diagonal(a)
+    a = padded(a, n, n, size)
+    b = pt.concatenate([b, pt.zeros((size - n, columns), dtype)], axis=0)
+    scales = pt.concatenate([diagonal, pt.ones((size - n,), dtype)]).reshape((count, BLOCK, 1))
+    blocks = _diagonal_blocks(a, count, size, scales, lower)
+
+    def step(
+        i: TensorVariable,
+        known: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        scales: TensorVariable,
+        blocks: TensorVariable,
+        inverses: TensorVariable,
+    ) -> list[TensorVariable]:
+        start = i * BLOCK
+        end = start + BLOCK
+        row = a[start:end, :start] if lower else a[start:end, end:]
+        rest = less_product(b[start:end], row, known) / scales[i]
+        first = pt.dot(inverses[i], rest)
+        # The ones in the diagonal of the block are not stored.
+        residual = less_product(rest - first, blocks[i], first)
+        found = first + pt.dot(inverses[i], residual)
+        return [pt.concatenate([known, found] if lower else [found, known], axis=0)]
+
+    order = pt.arange(count)
+    (solution,) = iterate(
+        step,
+        [pt.zeros((nothing(n), columns), dtype)],
+        [a, b, scales, blocks, _inverses(blocks)],
+        n_steps=count,
+        sequences=[order if lower else order[::-1]],
+    )
+    if not unit_diagonal:
+        solution += poison(pt.neq(diagonal, 0).all(), dtype)
+    return solution[:n]
+
+
+def _diagonal_blocks(
+    a: TensorVariable,
+    count: TensorVariable,
+    size: TensorVariable,
+    scales: TensorVariable,
+    lower: bool,
+) -> TensorVariable:
+    """Return the triangles beside the diagonal of all blocks, divided by the diagonal."""
+    rows, columns = np.ogrid[:BLOCK, :BLOCK]
+    starts = (pt.arange(count) * BLOCK * (size + 1))[:, None, None]
+    blocks = a.reshape((-1,))[starts + (size * rows + columns)]
+    triangle = rows > columns if lower else rows < columns
+    return pt.switch(triangle, blocks / scales, zero(a.type.dtype))
+
+
+def _inverses(blocks: TensorVariable) -> TensorVariable:
+    """Return the inverses of unit triangular blocks, of which the ones are not stored.
+
+    The inverse of ``[[A, 0], [C, B]]`` is ``[[1/A, 0], [-1/B C 1/A, 1/B]]``, for blocks of 1, 2, 4
+    and 8 rows all at once.
+    """
+    dtype = blocks.type.dtype
+    rows, columns = np.ogrid[:BLOCK, :BLOCK]
+    inverses, width = pt.constant(np.eye(BLOCK, dtype=dtype)), 1
+    while width < BLOCK:
+        together = rows // (2 * width) == columns // (2 * width)
+        beside = (together & (rows // width != columns // width)).astype(dtype)
+        corners = blocks * beside
+        if width > 1:
+            corners = pt.matmul(pt.matmul(inverses, corners), inverses)
+        inverses = inverses - corners
+        width *= 2
+    return inverses
+
+
+def _solutions_of_batch(
+    a: TensorVariable, b: TensorVariable, n: TensorVariable, lower: bool, unit_diagonal: bool
+) -> TensorVariable:
+    """Return the solutions of a batch of systems, all at once."""
+    dtype = a.type.dtype
+
+    def step(
+        k: TensorVariable,
+        known: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+    ) -> list[TensorVariable]:
+        end = k + BATCH_BLOCK
+        row = a[:, k:end, :k] if lower else a[:, k:end, end:]
+        rest = less_product(b[:, k:end], row, known)
+        block = a[:, k:end, k:end]
+        count = pt.minimum(a.shape[1] - k, BATCH_BLOCK)
+        found = batch_first(
+            _substituted(batch_last(block), batch_last(rest), count, lower, unit_diagonal)
+        )
+        return [pt.concatenate([known, found] if lower else [found, known], axis=1)]
+
+    count = block_count(n, BATCH_BLOCK)
+    starts = pt.arange(count) * BATCH_BLOCK
+    start = pt.zeros((a.shape[0], nothing(n), b.shape[2]), dtype)
+    (solutions,) = iterate(
+        step,
+        [start],
+        [a, b],
+        n_steps=count,
+        sequences=[starts if lower else starts[::-1]],
+    )
+    if unit_diagonal:
+        return solutions
+    regular = pt.neq(pt.diagonal(a, axis1=1, axis2=2), 0).all(axis=1)
+    return solutions + poison(regular, dtype)[:, None, None]
+
+
+def _substituted(
+    block: TensorVariable,
+    rest: TensorVariable,
+    count: TensorVariable,
+    lower: bool,
+    unit_diagonal: bool,
+) -> TensorVariable:
+    """Return the solutions of systems of so many rows, whose batch axis is the last."""
+
+    def step(
+        j: TensorVariable, rest: TensorVariable, block: TensorVariable
+    ) -> list[TensorVariable]:
+        # The unknowns come from the first equation if lower, and else from the last.
+        first, others = (rest[0], rest[1:]) if lower else (rest[-1], rest[:-1])
+        found = first if unit_diagonal else first / block[j, j]
+        column = block[j + 1 :, j] if lower else block[:j, j]
+        return [others - column[:, None] * found, found]
+
+    order = pt.arange(count)
+    _, found = pytensor.scan(
+        step,
+        [order if lower else order[::-1]],
+        [rest, None],
+        [block],
+        return_updates=False,
+        strict=True,
+    )
+    return found if lower else found[::-1]
