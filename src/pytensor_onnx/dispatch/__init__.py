@@ -19,6 +19,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     networks,
     nonzero,
     pad,
+    pivots,
     raise_op,
     random,
     refused,

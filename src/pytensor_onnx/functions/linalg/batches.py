@@ -45,3 +45,8 @@ def batch_last(matrices: TensorVariable) -> TensorVariable:
 def batch_first(matrices: TensorVariable) -> TensorVariable:
     """Return matrices with the batch axis first, where products are taken."""
     return matrices.transpose(2, 0, 1)
+
+
+def diagonals(matrices: TensorVariable) -> TensorVariable:
+    """Return the diagonals of matrices."""
+    return pt.diagonal(matrices, axis1=-2, axis2=-1)

@@ -42,12 +42,14 @@ def cholesky(a: TensorVariable, *, lower: bool) -> TensorVariable:
     """
     (a,) = as_float(a)
     n = checked_size(a, "Input array is expected to be square")
-    upper = a.mT if lower else a
+    return upper_factor(a.mT, n).mT if lower else upper_factor(a, n)
+
+
+def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the upper factors of matrices of a given order, whose upper triangles are read."""
     if a.type.ndim == 2:
-        factor = _factor_of_one(upper, n)
-    else:
-        factor = unflat(_factors_of_batch(flat(upper), n), a, n, n)
-    return factor.mT if lower else factor
+        return _factor_of_one(a, n)
+    return unflat(_factors_of_batch(flat(a), n), a, n, n)
 
 
 def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:

@@ -1,11 +1,19 @@
 """Solvers of systems of linear equations."""
 
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.core import SolveBase
+from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_sizes
+from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.linalg.blocks import as_float, checked_size, checked_sizes, zero
+from pytensor_onnx.functions.linalg.cholesky import upper_factor
+from pytensor_onnx.functions.linalg.pivoting import eliminated
 from pytensor_onnx.functions.linalg.triangular import solved_triangular
 from pytensor_onnx.functions.registry import define
 
@@ -28,7 +36,6 @@ def solve_triangular(
 
     Examples
     --------
-    >>> import pytensor.tensor as pt
     >>> from pytensor_onnx import compile_onnx
     >>> a, b = pt.matrix("a"), pt.vector("b")
     >>> solve = compile_onnx([a, b], pt.linalg.solve_triangular(a, b, lower=True))
@@ -52,7 +59,6 @@ def cholesky_solve(
 
     Examples
     --------
-    >>> import pytensor.tensor as pt
     >>> from pytensor_onnx import compile_onnx
     >>> c, b = pt.matrix("c"), pt.vector("b")
     >>> solve = compile_onnx([c, b], pt.linalg.cho_solve((c, True), b))
@@ -62,6 +68,90 @@ def cholesky_solve(
     c, b = as_float(c, b)
     columns = b if b_ndim == 2 else b[..., None]
     n = checked_sizes(c, columns, "The factored matrix c is not square.", "incompatible dimensions")
-    first = solved_triangular(c if lower else c.mT, columns, n, lower=True)
-    x = solved_triangular(c.mT if lower else c, first, n, lower=False)
+    x = _solved_by_factor(c if lower else c.mT, columns, n)
     return x if b_ndim == 2 else x[..., 0]
+
+
+def _solved_by_factor(
+    lower: TensorVariable, b: TensorVariable, n: TensorVariable
+) -> TensorVariable:
+    """Return the solutions of systems with a lower Cholesky factor."""
+    first = solved_triangular(lower, b, n, lower=True)
+    return solved_triangular(lower.mT, first, n, lower=False)
+
+
+@define(Solve, as_op)
+def solve(
+    a: TensorVariable, b: TensorVariable, *, assume_a: str, lower: bool, b_ndim: int
+) -> TensorVariable:
+    """Solution of systems by LU factors, or by Cholesky factors of positive definite matrices.
+
+    Of symmetric and positive definite matrices one triangle is read, of tridiagonal ones three
+    diagonals. All unknowns of a system are NaN if its matrix is singular, or not positive definite
+    where that is assumed. The backward error is that of LAPACK.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import compile_onnx
+    >>> a, b = pt.matrix("a"), pt.vector("b")
+    >>> compile_onnx([a, b], pt.linalg.solve(a, b))([[1.0, 3.0], [2.0, 2.0]], [7.0, 6.0])
+    array([1., 2.])
+    """
+    a, b = as_float(a, b)
+    columns = b if b_ndim == 2 else b[..., None]
+    n = checked_sizes(a, columns, "expected square matrix", "incompatible dimensions")
+    if assume_a == "pos":
+        factor = upper_factor(a.mT if lower else a, n).mT
+        x = _solved_by_factor(factor, columns, n)
+    else:
+        x = _solved_by_elimination(_as_assumed(a, n, assume_a, lower), columns, n)
+    return x if b_ndim == 2 else x[..., 0]
+
+
+def _as_assumed(a: TensorVariable, n: TensorVariable, assume_a: str, lower: bool) -> TensorVariable:
+    """Return matrices made of the elements that LAPACK reads of such matrices."""
+    row, column = pt.arange(n)[:, None], pt.arange(n)
+    if assume_a in ("sym", "her"):
+        return pt.switch(row >= column if lower else row <= column, a, a.mT)
+    if assume_a == "tridiagonal":
+        return pt.switch(pt.abs(row - column) <= 1, a, zero(a.type.dtype))
+    return a
+
+
+def _solved_by_elimination(
+    a: TensorVariable, b: TensorVariable, n: TensorVariable
+) -> TensorVariable:
+    """Return the solutions of systems by LU factors with partial pivoting."""
+    factors, _, order = eliminated(a, n)
+    first = solved_triangular(factors, _reordered(b, order), n, lower=True, unit_diagonal=True)
+    return solved_triangular(factors, first, n, lower=False)
+
+
+def _reordered(b: TensorVariable, order: TensorVariable) -> TensorVariable:
+    """Return the rows of matrices in an order for each matrix."""
+    if b.type.ndim == 2:
+        return b[order]
+    # Indices of the same rank as the matrices select from each of them.
+    return pt.take_along_axis(b, order[..., None] + pt.zeros_like(b, dtype="int64"), axis=-2)
+
+
+@define(MatrixInverse, "(n,n)->(n,n)")
+def matrix_inverse(a: TensorVariable) -> TensorVariable:
+    """Inverses of matrices, with NumPy's error if one of them is singular.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import compile_onnx
+    >>> x = pt.matrix("x")
+    >>> compile_onnx([x], pt.linalg.inv(x))([[0.0, 2.0], [4.0, 0.0]])
+    array([[0.  , 0.25],
+           [0.5 , 0.  ]])
+    """
+    (a,) = as_float(a)
+    n = checked_size(a, "Last 2 dimensions of the array must be square")
+    factors, _, order = eliminated(a, n)
+    regular = pt.neq(diagonals(factors), 0).all()
+    n = CheckAndRaise(np.linalg.LinAlgError, "Singular matrix")(n, regular)
+    moved = pt.eq(pt.arange(n), order[..., None]).astype(a.type.dtype)
+    first = solved_triangular(factors, moved, n, lower=True, unit_diagonal=True)
+    return solved_triangular(factors, first, n, lower=False)

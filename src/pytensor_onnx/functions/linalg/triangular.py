@@ -85,7 +85,7 @@ def _solution_of_one(
     (solution,) = iterate(
         step,
         [pt.zeros((nothing(n), columns), dtype)],
-        [a, b, scales, blocks, _inverses(blocks)],
+        [a, b, scales, blocks, inverted_blocks(blocks)],
         n_steps=count,
         sequences=[order if lower else order[::-1]],
     )
@@ -109,7 +109,7 @@ def _diagonal_blocks(
     return pt.switch(triangle, blocks / scales, zero(a.type.dtype))
 
 
-def _inverses(blocks: TensorVariable) -> TensorVariable:
+def inverted_blocks(blocks: TensorVariable) -> TensorVariable:
     """Return the inverses of unit triangular blocks, of which the ones are not stored.
 
     The inverse of ``[[A, 0], [C, B]]`` is ``[[1/A, 0], [-1/B C 1/A, 1/B]]``, for blocks of 1, 2, 4

@@ -1,0 +1,172 @@
+"""LU factorisation with partial pivoting, by blocks of columns or of a batch at once."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, flat, unflat
+from pytensor_onnx.functions.linalg.blocks import (
+    BLOCK,
+    block_count,
+    less_product,
+    nothing,
+    padded,
+    zero,
+)
+from pytensor_onnx.functions.linalg.triangular import inverted_blocks
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.ops.pivots import PivotPosition
+
+
+def eliminated(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
+    """Return factors of matrices, the pivots, and the order in which they leave the rows.
+
+    The factors are those of ``a[order]``: U in the upper triangle, and L, without its diagonal of
+    ones, below. ``pivots[i]`` is the row that was exchanged with row i, as in LAPACK. Both are
+    int64. A zero pivot leaves zeros below it.
+
+    Parameters
+    ----------
+    a
+        Square matrices of float32 or float64.
+    n
+        Their order.
+    """
+    if a.type.ndim == 2:
+        return _eliminated_one(a, n)
+    factors, pivots, order = _eliminated_batch(flat(a), n)
+    return [unflat(factors, a, n, n), unflat(pivots, a, n), unflat(order, a, n)]
+
+
+def _eliminated_one(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
+    """Eliminate blocks of columns (Golub and Van Loan, Matrix Computations, section 3.4.7).
+
+    Zeros are added at the end, whose rows are never exchanged with others. What is left of the
+    matrix keeps the columns of L, so that its rows are complete when they become pivots.
+    """
+    dtype, count = a.type.dtype, block_count(n)
+    size = count * BLOCK
+
+    def step(
+        k: TensorVariable,
+        done: TensorVariable,
+        pivots: TensorVariable,
+        order: TensorVariable,
+        rest: TensorVariable,
+        rows: TensorVariable,
+    ) -> list[TensorVariable]:
+        end = k + BLOCK
+        positions, chosen, others, lower, diagonal = _panel(rest[:, k:end].T)
+        left = lower[:, others].T
+        known = rest[chosen]
+        unit = lower[:, chosen].T
+        right = _solved_unit(unit, known[:, end:])
+        triangles = pt.switch(np.tri(BLOCK, k=-1, dtype=bool), unit, diagonal)
+        done = pt.concatenate(
+            [done, pt.concatenate([known[:, :k], triangles, right], axis=1)], axis=0
+        )
+        kept = rest[others]
+        following = less_product(kept[:, end:], left, right)
+        rest = pt.concatenate([kept[:, :k], left, following], axis=1)
+        pivots = pt.concatenate([pivots, positions + k])
+        order = pt.concatenate([order, rows[chosen]])
+        return [done, pivots, order, rest, rows[others]]
+
+    start = [
+        pt.zeros((nothing(n), size), dtype),
+        pt.zeros((nothing(n),), "int64"),
+        pt.zeros((nothing(n),), "int64"),
+        padded(a, n, n, size),
+        pt.arange(size),
+    ]
+    starts = pt.arange(count) * BLOCK
+    done, pivots, order, _, _ = iterate(step, start, n_steps=count, sequences=[starts])
+    return [done[:n, :n], pivots[:n], order[:n]]
+
+
+def _panel(columns: TensorVariable) -> list[TensorVariable]:
+    """Eliminate a block of columns, given as the rows of its transpose.
+
+    Returns the positions of the pivots among the rows as they were exchanged, the pivots' rows and
+    the other rows in that order; the multipliers, as rows, and the upper triangle. Rows are not
+    moved: what becomes of them after they were pivots is not read.
+    """
+    others = pt.arange(columns.shape[1])
+    positions, chosen, multipliers, pivot_rows = [], [], [], []
+    for j in range(BLOCK):
+        here = np.array([j])
+        column = columns[here]
+        position = PivotPosition(axis=1)(column[:, others])
+        row = others[position]
+        others = pt.switch(pt.eq(others, row), others[:1], others)[1:]
+        pivot_row = columns[:, row]
+        # The smallest number changes no other one than zero, whose column is zero.
+        multiplier = column / (pivot_row[here] + np.array(_SMALLEST[columns.type.dtype]))
+        positions.append(position)
+        chosen.append(row)
+        multipliers.append(multiplier)
+        pivot_rows.append(pivot_row)
+        if j < BLOCK - 1:
+            columns = less_product(columns, pivot_row, multiplier)
+    return [
+        pt.concatenate(positions) + np.arange(BLOCK),
+        pt.concatenate(chosen),
+        others,
+        pt.concatenate(multipliers, axis=0),
+        pt.concatenate(pivot_rows, axis=1).T,
+    ]
+
+
+_SMALLEST = {
+    dtype: np.finfo(dtype).smallest_subnormal.astype(dtype) for dtype in ("float32", "float64")
+}
+
+
+def _solved_unit(unit: TensorVariable, b: TensorVariable) -> TensorVariable:
+    """Solve a block of equations whose unit lower triangle has no large numbers."""
+    dtype = b.type.dtype
+    block = pt.switch(np.tri(BLOCK, k=-1, dtype=bool), unit, zero(dtype))
+    inverse = inverted_blocks(block)
+    first = pt.dot(inverse, b)
+    residual = less_product(b - first, block, first)
+    return first + pt.dot(inverse, residual)
+
+
+def _eliminated_batch(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
+    """Eliminate the columns of a batch, one after another in all matrices."""
+    dtype = a.type.dtype
+
+    def step(
+        j: TensorVariable,
+        done: TensorVariable,
+        pivots: TensorVariable,
+        order: TensorVariable,
+        rest: TensorVariable,
+        rows: TensorVariable,
+    ) -> list[TensorVariable]:
+        position = PivotPosition(axis=0)(rest[:, j])
+        chosen = pt.eq(pt.arange(rest.shape[0])[:, None], position)
+        pivot_row = pt.switch(chosen[:, None], rest, zero(dtype)).sum(axis=0)
+        moved = pt.switch(chosen[:, None], rest[:1], rest)[1:]
+        pivot = pivot_row[j] + np.array(_SMALLEST[dtype])
+        multipliers = moved[:, j] / pivot
+        following = moved[:, j + 1 :] - multipliers[:, None] * pivot_row[j + 1 :]
+        row = pt.switch(chosen, rows, np.int64(0)).sum(axis=0)
+        return [
+            pt.concatenate([done, pivot_row[None]], axis=0),
+            pt.concatenate([pivots, position[None] + j], axis=0),
+            pt.concatenate([order, row[None]], axis=0),
+            pt.concatenate([moved[:, :j], multipliers[:, None], following], axis=1),
+            pt.switch(chosen, rows[:1], rows)[1:],
+        ]
+
+    count = a.shape[0]
+    start = [
+        pt.zeros((nothing(n), n, count), dtype),
+        pt.zeros((nothing(n), count), "int64"),
+        pt.zeros((nothing(n), count), "int64"),
+        batch_last(a),
+        pt.arange(n)[:, None] + pt.zeros((1, count), "int64"),
+    ]
+    done, pivots, order, _, _ = iterate(step, start, n_steps=n, sequences=[pt.arange(n)])
+    return [batch_first(done), pivots.T, order.T]

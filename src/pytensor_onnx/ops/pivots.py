@@ -1,0 +1,48 @@
+"""Positions of pivots."""
+
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.tensor.basic import as_tensor_variable
+from pytensor.tensor.type import tensor
+
+
+class PivotPosition(Op):
+    """Position of the first number of the largest magnitude along an axis.
+
+    It is LAPACK's ``idamax``. Beside NaN it is any position, unlike that of an `argmax`, so that
+    it takes two operators where that takes seven.
+
+    Parameters
+    ----------
+    axis
+        Axis that is searched, and that the result does not have.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> x = pt.matrix("x")
+    >>> PivotPosition(axis=0)(x).eval({x: [[1.0, 2.0], [-3.0, -2.0]]}, mode="ONNX")
+    array([1, 0])
+    """
+
+    __props__ = ("axis",)
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def make_node(self, x: Any) -> Apply:
+        """Return the node for an array."""
+        x = as_tensor_variable(x)
+        shape = x.type.shape[: self.axis] + x.type.shape[self.axis + 1 :]
+        return Apply(self, [x], [tensor(dtype="int64", shape=shape)])
+
+    def infer_shape(self, node: Apply, shapes: list[tuple]) -> list[tuple]:
+        """Return the shape without the axis."""
+        return [shapes[0][: self.axis] + shapes[0][self.axis + 1 :]]
+
+    def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
+        """Compute in NumPy."""
+        outputs[0][0] = np.asarray(np.argmax(np.abs(inputs[0]), axis=self.axis))

@@ -1,0 +1,217 @@
+"""Solutions of general and structured systems, and inverses."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import compile_onnx, export_onnx
+from tests.conftest import compare_onnx_and_py
+from tests.functions.linalg import matrices
+from tests.functions.linalg.matrices import GENERAL, LARGE, POSITIVE, SIZES
+
+TOLERANCE = {"float32": 1e-3, "float64": 1e-10}
+STRUCTURES = ["sym", "her", "pos", "tridiagonal", "banded"]
+
+
+def operands(batch: int, b_ndim: int, dtype: str = "float64") -> list[pt.TensorVariable]:
+    return [
+        pt.tensor(name, dtype=dtype, shape=(None,) * (batch + ndim))
+        for name, ndim in (("a", 2), ("b", b_ndim))
+    ]
+
+
+def solver(batch: int = 0, **options):
+    a, b = operands(batch, 2)
+    return compile_onnx([a, b], pt.linalg.solve(a, b, b_ndim=2, **options), verify=False)
+
+
+@pytest.fixture(scope="module")
+def solve():
+    return solver()
+
+
+@pytest.fixture(scope="module")
+def solve_batch():
+    return solver(batch=1)
+
+
+def structured(structure: str, *shape: int) -> np.ndarray:
+    a = np.random.default_rng(7).normal(size=shape) + 3 * np.eye(shape[-1])
+    if structure == "pos":
+        return a @ a.swapaxes(-1, -2)
+    if structure in ("tridiagonal", "banded"):
+        return np.triu(np.tril(a, 1), -1)
+    return a
+
+
+@pytest.mark.parametrize(
+    ("batch", "b_ndim", "dtype", "lower", "structures"),
+    [
+        ((), 1, "float64", False, STRUCTURES),
+        ((), 2, "float32", True, ["gen", "sym"]),
+        ((2,), 2, "float64", True, ["gen", "sym", "pos"]),
+    ],
+)
+def test_solutions_are_pytensors(batch, b_ndim, dtype, lower, structures):
+    _, b = operands(len(batch), b_ndim, dtype)
+    systems, results, values = [], [], []
+    for structure in structures:
+        a, _ = operands(len(batch), b_ndim, dtype)
+        systems.append(a)
+        options = {"assume_a": structure, "lower": lower, "b_ndim": b_ndim}
+        results.append(pt.linalg.solve(a, b, **options))
+        value = structured(structure, *batch, 20, 20)
+        if structure in ("sym", "her") or (structure == "pos" and lower):
+            # LAPACK reads one triangle, and PyTensor's rewrites the lower one of ``pos``.
+            value = value + (np.tri(20, k=-1).T if lower else np.tri(20, k=-1))
+        values.append(value.astype(dtype))
+    sides = np.random.default_rng(8).normal(size=(*batch, 20, 3)[: len(batch) + b_ndim])
+    tolerance = TOLERANCE[dtype]
+    compare_onnx_and_py(
+        [*systems, b], results, [*values, sides.astype(dtype)], rtol=tolerance, atol=tolerance
+    )
+
+
+def test_transposed_systems_are_solved_as_by_pytensor():
+    a, b = operands(0, 1)
+    c, _ = operands(0, 1)
+    results = [
+        pt.linalg.solve(a, b, transposed=True),
+        pt.linalg.solve(c, b, assume_a="sym", transposed=True),
+    ]
+    value = structured("gen", 20, 20)
+    compare_onnx_and_py([a, c, b], results, [value, value + value.T, np.ones(20)], rtol=1e-10)
+
+
+@pytest.mark.parametrize("structure", ["diagonal", "upper triangular", "lower triangular"])
+def test_structures_that_are_no_option_of_the_op_are_solved(structure):
+    a, b = operands(0, 1)
+    value = structured("gen", 5, 5)
+    result = pt.linalg.solve(a, b, assume_a=structure)
+    compare_onnx_and_py([a, b], result, [value, np.arange(5.0)])
+
+
+def test_other_dtypes_are_cast_as_by_pytensor():
+    a, b = pt.matrix("a", dtype="int64"), pt.vector("b", dtype="float32")
+    values = [np.array([[4, 1], [2, 5]]), np.array([1, 2], "float32")]
+    results = [pt.linalg.solve(a, b), pt.linalg.inv(a)]
+    compare_onnx_and_py([a, b], results, values, rtol=1e-6)
+
+
+def test_empty_systems_have_empty_solutions(solve, solve_batch):
+    for n, columns in ((0, 0), (0, 2), (3, 0)):
+        assert solve(np.eye(n), np.ones((n, columns))).shape == (n, columns)
+    for count, n, columns in ((0, 3, 2), (2, 0, 2), (2, 3, 0)):
+        sides = np.ones((count, n, columns))
+        assert solve_batch(np.ones((count, n, n)), sides).shape == sides.shape
+
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_backward_errors_are_lapacks(name, solve, solve_batch):
+    for n in SIZES[2:]:
+        a, b = GENERAL[name](n), matrices.generator(n).normal(size=(n, 2))
+        found = [solve(a, b), solve_batch(a[None], b[None])[0]]
+        for x in found:
+            assert_solution(x, a, b)
+
+
+def assert_solution(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    errors = [matrices.residual(a, y, b) for y in (x, np.linalg.solve(a, b))]
+    matrices.assert_as_small(*errors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", LARGE)
+def test_backward_errors_of_large_systems_are_lapacks(n, solve):
+    for name in ("random", "ill-conditioned"):
+        a, b = GENERAL[name](n), matrices.generator(n).normal(size=(n, 2))
+        assert_solution(solve(a, b), a, b)
+
+
+def test_backward_errors_of_positive_definite_systems_are_lapacks():
+    solve = solver(assume_a="pos")
+    for make in POSITIVE.values():
+        for n in (3, 17, 50):
+            a = make(n)
+            b = matrices.generator(n).normal(size=(len(a), 2))
+            assert_solution(solve(a, b), a, b)
+
+
+def test_inverses_are_pytensors():
+    x, y = pt.matrix("x"), pt.tensor3("y")
+    values = [structured("gen", 20, 20), structured("gen", 3, 5, 5)]
+    program = compare_onnx_and_py(
+        [x, y], [pt.linalg.inv(x), pt.linalg.inv(y)], values, rtol=1e-10, atol=1e-13
+    )
+    assert program(np.zeros((0, 0)), np.zeros((0, 2, 2)))[0].shape == (0, 0)
+
+
+def test_errors_of_inverses_are_lapacks():
+    x = pt.matrix("x")
+    invert = compile_onnx([x], pt.linalg.inv(x), verify=False)
+    for name in ("random", "graded rows", "indefinite", "large", "small"):
+        for n in (2, 16, 33):
+            a = GENERAL[name](n)
+            errors = [
+                matrices.relative(a @ inverse - np.eye(n), a, inverse)
+                for inverse in (invert(a), np.linalg.inv(a))
+            ]
+            matrices.assert_as_small(*errors)
+
+
+def test_singular_matrices_have_no_inverse():
+    x = pt.matrix("x")
+    invert = pytensor.function([x], pt.linalg.inv(x), mode="ONNX")
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        invert(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 20])
+def test_unknowns_of_singular_systems_are_nan(n, solve, solve_batch):
+    a = np.zeros((n, n))
+    assert np.isnan(solve(a, np.ones((n, 2)))).all()
+    bad, good = solve_batch(np.stack([a, np.eye(n)]), np.ones((2, n, 2)))
+    assert np.isnan(bad).all()
+    np.testing.assert_array_equal(good, 1)
+    indefinite = solver(assume_a="pos")(-np.eye(n), np.ones((n, 2)))
+    assert np.isnan(indefinite).all()
+
+
+@pytest.mark.parametrize("n", [3, 20])
+def test_unknowns_of_systems_with_nan_are_nan(n, solve, solve_batch):
+    a = structured("gen", n, n)
+    a[1, 1] = np.nan
+    assert np.isnan(solve(a, np.ones((n, 2)))).all()
+    bad, good = solve_batch(np.stack([a, np.eye(n)]), np.ones((2, n, 2)))
+    assert np.isnan(bad).all()
+    np.testing.assert_array_equal(good, 1)
+
+
+@pytest.mark.parametrize("structure", ["gen", "pos"])
+def test_gradients_are_pytensors(structure):
+    a, b = operands(0, 2)
+    cost = (pt.linalg.solve(a, b, assume_a=structure) ** 2).sum()
+    values = [structured("pos", 5, 5), np.ones((5, 2))]
+    compare_onnx_and_py([a, b], pt.grad(cost, [a, b]), values, rtol=1e-9, atol=1e-12)
+
+
+def test_products_with_inverses_and_shared_factors_are_solved():
+    a, b, c = pt.matrix("a"), pt.matrix("b"), pt.matrix("c")
+    results = [pt.linalg.inv(a) @ b, pt.linalg.solve(a, c), pt.linalg.solve(a.T, b)]
+    values = [structured("gen", 6, 6), np.ones((6, 2)), np.eye(6)]
+    program = compare_onnx_and_py([a, b, c], results, values, rtol=1e-10, atol=1e-13)
+    called = [node.op_type for node in program.model.graph]
+    assert sum(name.startswith("LUFactor") for name in called) == 1
+    assert not any(name.startswith(("MatrixInverse", "Solve_")) for name in called)
+
+
+def test_shapes_that_do_not_fit_are_refused(solve, solve_batch):
+    for call, batch in ((solve, ()), (solve_batch, (2,))):
+        with pytest.raises(ValueError, match="expected square matrix"):
+            call(np.ones((*batch, 2, 3)), np.ones((*batch, 3, 1)))
+        with pytest.raises(ValueError, match="incompatible dimensions"):
+            call(np.ones((*batch, 3, 3)), np.ones((*batch, 2, 1)))
+    a = pt.matrix("a", shape=(2, 3))
+    with pytest.raises(ValueError, match="must be equal"):
+        export_onnx([a], pt.linalg.inv(a), verify=False)
