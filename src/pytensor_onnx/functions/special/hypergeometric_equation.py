@@ -11,7 +11,7 @@ from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.expm1 import expm1
 
 # Terms between tests of convergence, most tests in a series, and most series after the first one.
-_TERMS, _ROUNDS, _STEPS = 6, 400, 200
+_TERMS, _ROUNDS, _STEPS = 8, 300, 200
 _PRECISION = 2.0**-56
 
 
@@ -25,26 +25,48 @@ def follow_equation(
 ) -> TensorVariable:
     """Hypergeometric function for ``0 <= z <= 1``, with ``w = 1 - z`` and ``d = c - a - b``.
 
-    The power series (DLMF 15.2.1) serves up to 0.9, up to one where it converges well there, and
-    only as far as its terms do not grow where they have both signs. Then the value and its
-    derivative are moved by Taylor series, of steps that are at most half the distance to the
+    The power series (DLMF 15.2.1) serves up to 0.65 or 0.9, up to one where it converges well
+    there, and only as far as its terms do not grow where they have both signs. Then the value and
+    its derivative are moved by Taylor series, of steps that are at most half the distance to the
     singularities and short beside the waves of the solution. Next to one the solution is
     ``p + q w**d``, with numbers ``p`` and ``q``.
     """
-    zero, half, one, two = (constant(z, n) for n in (0.0, 0.5, 1.0, 2.0))
+    zero, half, one = (constant(z, n) for n in (0.0, 0.5, 1.0))
     is_negative = c < zero
     size = one + pt.abs(a * b)
     has_waves = (a * b < zero) & ~is_negative
     reach = pt.switch(c > constant(c, 10.0), constant(z, 0.9), constant(z, 0.65))
     reach = pt.switch(d > constant(d, 8.0), one, reach)
     reach = pt.switch(is_negative, half, reach)
-    near = pt.minimum(half, two * pt.maximum(c, one) / size)
+    near = pt.minimum(half, pt.maximum(c, one) / size)
     reach = pt.switch(has_waves, near, reach)
     z0 = pt.minimum(z, reach)
     value, slope = _power_series(a, b, c, z0)
-    w0 = pt.switch(z0 < z, one - z0, w)
     # The squared length of a step along a wave, by the distances to both singularities.
-    wave = pt.switch(has_waves, constant(z, 8.0) / size, constant(z, math.inf))
+    wave = pt.switch(has_waves, constant(z, 4.0) / size, constant(z, math.inf))
+
+    # The few elements that go on.
+    values = value.flatten()
+    places = pt.nonzero((z0 < z).flatten())[0]
+    moved = _follow(*(x.flatten()[places] for x in (values, slope, z0, a, b, c, z, w, d, wave)))
+    return values[places].set(moved).reshape(z.shape, ndim=z.ndim)
+
+
+def _follow(
+    value: TensorVariable,
+    slope: TensorVariable,
+    z0: TensorVariable,
+    a: TensorVariable,
+    b: TensorVariable,
+    c: TensorVariable,
+    z: TensorVariable,
+    w: TensorVariable,
+    d: TensorVariable,
+    wave: TensorVariable,
+) -> TensorVariable:
+    """Move the value from ``z0`` to ``z`` by Taylor series."""
+    zero, one = constant(z, 0.0), constant(z, 1.0)
+    w0 = one - z0
 
     def step(
         value: TensorVariable,
@@ -108,10 +130,11 @@ def _power_series(
     ) -> tuple:
         one = constant(k, 1.0)
         for _ in range(_TERMS):
-            term = term * ((a + k) * (b + k) / ((c + k) * (k + one)) * z)
+            # The term times its number.
+            product = term * ((a + k) * (b + k) / (c + k) * z)
             k = k + one
-            total = total + term
-            rise = rise + k * term
+            term = product * (one / k)
+            total, rise = total + term, rise + product
         return (k, term, total, rise), until(~pt.any(_matters(k * term, total)))
 
     start, zeros = pt.ones_like(z), pt.zeros_like(z)
@@ -144,28 +167,27 @@ def _taylor_series(
         rise: TensorVariable,
         a: TensorVariable,
         b: TensorVariable,
-        slope: TensorVariable,
-        intercept: TensorVariable,
         factor: TensorVariable,
+        change: TensorVariable,
+        high: TensorVariable,
     ) -> tuple:
         one = constant(k, 1.0)
         for _ in range(_TERMS):
-            number = k + one + one
-            low = (k + a) * (k + b) * factor * before
-            high = (k * slope + intercept) * term
-            before, term = term, low / (number * (number - one)) - high / number
+            # The term times its number.
+            low = (k + a) * (k + b) * (factor * before)
+            product = low * (one / (k + one)) - (k * change + high) * term
             k = k + one
-            total = total + term
-            rise = rise + number * term
+            before, term = term, product * (one / (k + one))
+            total, rise = total + term, rise + product
         left = pt.abs(term) + pt.abs(before)
         return (k, before, term, total, rise), until(~pt.any(_matters(left, total, rise)))
 
     first = slope * h
-    intercept = (c - (a + b + one) * z) * q
+    high = (c - (a + b + one) * z) * q
     _, before, term, total, rise = iterate(
         step,
         [constant(z, 0.0), value, first, value + first, first],
-        [a, b, (w - z) * q, intercept, h * q],
+        [a, b, h * q, (w - z) * q, high],
         n_steps=_ROUNDS,
     )
     left = pt.abs(term) + pt.abs(before)
