@@ -6,6 +6,7 @@ positive terms.
 """
 
 import math
+from functools import reduce
 
 import numpy as np
 import pytensor.tensor as pt
@@ -60,11 +61,17 @@ def ive(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     order, a = pt.abs(v), pt.abs(x)
     nearest = pt.round(order)
     is_integer = pt.eq(order, nearest)
-    value = _scaled_i(order, a)
-
-    sine = constant(x, 2.0) * alternating_sine_pi(order)
-    reflected = value + sine * portable_exp(-(a + a)) * _scaled_k(order, a)
-    value = where_any((v < zero) & ~is_integer, reflected, value)
+    w = _hypotenuse(order, a)
+    last = constant(x, _DEBYE)
+    is_far = w > last
+    is_reflected = (v < zero) & ~is_integer
+    share = constant(x, 2.0) * alternating_sine_pi(order) * portable_exp(-(a + a))
+    near = _i_by_series(pt.minimum(order, last), pt.minimum(a, last))
+    reflected = near + share * _near_k(order, a)
+    near = where_any(is_reflected & ~is_far, reflected, near)
+    far, second = _debye(order, a, w)
+    far = pt.switch(is_reflected, far + share * second, far)
+    value = where_any(is_far, far, near)
 
     value = pt.switch((x < zero) & ~is_even(nearest), -value, value)
     is_outside = ~is_integer & ((x < zero) | ((v < zero) & pt.eq(x, zero)))
@@ -80,40 +87,42 @@ def _hypotenuse(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 def _scaled_k(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """``exp(x) K(v, x)`` for positive ``x`` and ``v >= 0``."""
     w = _hypotenuse(v, x)
+    return where_any(w > constant(x, _DEBYE), _debye(v, x, w)[1], _near_k(v, x))
+
+
+def _near_k(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """``exp(x) K(v, x)`` where Debye's expansions do not serve."""
     near = pt.minimum(v, constant(v, _DEBYE))
     value = _k_by_trapezoids(near, pt.minimum(x, constant(x, _DEBYE)))
-    value = where_any(x < constant(x, 1.0), _k_by_series(near, x), value)
-    return where_any(w > constant(x, _DEBYE), _debye(v, x, w, -1.0), value)
+    return where_any(x < constant(x, 1.0), _k_by_series(near, x), value)
 
 
-def _scaled_i(v: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """``exp(-x) I(v, x)`` for ``x >= 0`` and ``v >= 0``."""
-    w = _hypotenuse(v, x)
-    last = constant(x, _DEBYE)
-    value = _i_by_series(pt.minimum(v, last), pt.minimum(x, last))
-    return where_any(w > last, _debye(v, x, w, 1.0), value)
+def _debye(
+    v: TensorVariable, x: TensorVariable, w: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Debye's expansions of ``I`` and ``K``, scaled (DLMF 10.41.3 and 10.41.4).
 
-
-def _debye(v: TensorVariable, x: TensorVariable, w: TensorVariable, sign: float) -> TensorVariable:
-    """Debye's expansion of ``I`` (sign 1) or ``K`` (-1), scaled (DLMF 10.41.3 and 10.41.4).
-
-    With ``p = v / w`` the terms ``u_k(p) / v**k`` are polynomials in ``p**2`` divided by ``w**k``.
-    The inverse hyperbolic sine of ``v / x`` in the exponent is ``log((1 + s) / (1 - s))`` for the
-    ``s`` that is to be subtracted from it. That logarithm and the exponential, which amplifies its
-    error, are the same in all runtimes.
+    They differ in the signs of the odd terms. With ``p = v / w`` the terms ``u_k(p) / v**k`` are
+    polynomials in ``p**2`` divided by ``w**k``. The inverse hyperbolic sine of ``v / x`` in the
+    exponent is ``log((1 + s) / (1 - s))`` for the ``s`` that is to be subtracted from it. That
+    logarithm and the exponential, which amplifies its error, are the same in all runtimes.
     """
     ratio = v / w
-    t, reciprocal = ratio * ratio, constant(x, sign) / w
-    total = pt.zeros_like(x)
-    for coefficients in reversed(debye_polynomials(_TERMS)):
-        total = total * reciprocal + polynomial(t, {"float64": coefficients})
-    one, s = constant(x, 1.0), v / (w + x)
-    square = s * s
-    near = s + s * square * polynomial(square, _LOG_RATIO)
+    one, t = constant(x, 1.0), ratio * ratio
+    reciprocal = one / w
+    square = reciprocal * reciprocal
+    terms = [polynomial(t, {"float64": c}) for c in debye_polynomials(_TERMS)]
+    even, odd = (
+        reduce(lambda total, term: total * square + term, terms[k::2][::-1]) for k in (0, 1)
+    )
+    odd = odd * reciprocal
+    s = v / (w + x)
+    s_square = s * s
+    near = s + s * s_square * polynomial(s_square, _LOG_RATIO)
     exponent = -v * pt.switch(s > constant(s, 0.3), portable_log1p(v * (one + s) / x) - s, near)
-    factor = 2 * math.pi if sign > 0 else 2 / math.pi
-    growth = portable_exp(exponent if sign > 0 else -exponent)
-    return growth * (total / pt.sqrt(constant(x, factor) * w))
+    growth = portable_exp(exponent)
+    first = growth * ((even + odd) / pt.sqrt(constant(x, 2 * math.pi) * w))
+    return first, (even - odd) / (growth * pt.sqrt(constant(x, 2 / math.pi) * w))
 
 
 def _k_by_trapezoids(v: TensorVariable, x: TensorVariable) -> TensorVariable:
