@@ -45,11 +45,23 @@ def interpolate(
     function: Callable[[mp.mpf], mp.mpf], low: mp.mpf, high: mp.mpf, top: int, bottom: int
 ) -> tuple[list[mp.mpf], list[mp.mpf]]:
     """Numerator and denominator that agree with the function at Chebyshev nodes."""
-    size = top + bottom + 1
-    system, values = mp.matrix(size, size), mp.matrix(size, 1)
-    for row in range(size):
-        angle = mp.pi * (2 * row + 1) / (2 * mp.mpf(size))
-        point = (low + high) / 2 - (high - low) / 2 * mp.cos(angle)
+    points = [
+        (low + high) / 2 - (high - low) / 2 * mp.cos(angle) for angle in angles(top + bottom + 1)
+    ]
+    return through(points, function, top, bottom)
+
+
+def angles(count: int) -> list[mp.mpf]:
+    """Angles whose cosines are the Chebyshev nodes."""
+    return [mp.pi * (2 * i + 1) / (2 * mp.mpf(count)) for i in range(count)]
+
+
+def through(
+    points: list[mp.mpf], function: Callable[[mp.mpf], mp.mpf], top: int, bottom: int
+) -> tuple[list[mp.mpf], list[mp.mpf]]:
+    """Numerator and denominator that agree with the function at as many points as they need."""
+    system, values = mp.matrix(len(points), len(points)), mp.matrix(len(points), 1)
+    for row, point in enumerate(points):
         value = function(point)
         for power in range(top + 1):
             system[row, power] = point**power

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import mpmath as mp
-from fit_coefficients import table
+from fit_coefficients import angles, table, through
 
 mp.mp.dps = 60
 
@@ -62,19 +62,8 @@ class Fit:
 
     def coefficients(self) -> tuple[list[mp.mpf], list[mp.mpf]]:
         """Numerator and denominator that agree with the function at the nodes."""
-        top, bottom = self.degrees
-        size = top + bottom + 1
-        system, values = mp.matrix(size, size), mp.matrix(size, 1)
-        for row in range(size):
-            v = self.node(mp.pi * (2 * row + 1) / (2 * mp.mpf(size)))
-            value = self.function(v)
-            for power in range(top + 1):
-                system[row, power] = v**power
-            for power in range(1, bottom + 1):
-                system[row, top + power] = -value * v**power
-            values[row] = value
-        solution = list(mp.lu_solve(system, values))
-        return solution[: top + 1], [mp.mpf(1), *solution[top + 1 :]]
+        points = [self.node(angle) for angle in angles(sum(self.degrees) + 1)]
+        return through(points, self.function, *self.degrees)
 
     def largest_error(self, top: list[mp.mpf], bottom: list[mp.mpf]) -> mp.mpf:
         """Largest error of the approximant, as it enters the result."""
@@ -228,16 +217,14 @@ def temme_tables() -> list[list[mp.mpf]]:
 
 
 def nodes(count: int) -> list[mp.mpf]:
-    return [mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    return [mp.cos(angle) for angle in angles(count)]
 
 
 def chebyshev_series(values: Sequence[mp.mpf]) -> list[mp.mpf]:
     """Return the coefficients of Chebyshev polynomials with these values at the nodes."""
     n = len(values)
-    sums = [
-        sum(v * mp.cos(k * mp.acos(u)) for u, v in zip(nodes(n), values, strict=True))
-        for k in range(n)
-    ]
+    pairs = list(zip(angles(n), values, strict=True))
+    sums = [sum(value * mp.cos(k * angle) for angle, value in pairs) for k in range(n)]
     return [total * (2 if k else 1) / n for k, total in enumerate(sums)]
 
 

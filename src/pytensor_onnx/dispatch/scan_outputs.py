@@ -57,7 +57,7 @@ class Outputs:
         return self._fit(whole, None, variable, n_initial, buffer)
 
     def mapped(self, history: History, size: ir.Value, variable: Variable) -> ir.Value:
-        """Return what is computed without recurrence, the last that are asked for."""
+        """Return the last rows, as many as are asked for, of an output without recurrence."""
         if not history.is_kept:
             assert history.trace is not None
             return self._fit(history.trace, size, variable, 0)

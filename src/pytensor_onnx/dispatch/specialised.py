@@ -222,7 +222,7 @@ def _is_elementwise(node: Apply, callers: frozenset[Specialised]) -> bool:
 
 
 def identity_of(value: Any) -> Hashable:
-    """Return what tells a value from others, for arrays, lists, dictionaries and numbers as well.
+    """Return a key that equal values share: arrays, lists, dictionaries and numbers as well.
 
     Numbers that are equal and of different types are told apart, as are both zeros; objects that
     have no hash are equal to themselves alone.

@@ -79,7 +79,7 @@ class ONNXProgram:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: neither the session nor values of the model itself."""
+        """Return the state of a copy: neither the session nor values of the model itself."""
         with self._lock:
             values = dict(self.state)
         return program_state(self, values)

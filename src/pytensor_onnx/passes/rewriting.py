@@ -17,7 +17,7 @@ from pytensor_onnx.graph.scope import (
 GraphLike = ir.Graph | ir.Function
 
 Form = Callable[[Builder, ir.Node], ir.Value | list[ir.Value]]
-"""Emits what takes the place of a node."""
+"""Emits the replacement of a node."""
 
 
 def replace_node(
@@ -34,7 +34,7 @@ def replace_node(
     builder
         Holds the new nodes, of which those stay that the results need.
     results
-        What takes the place of the outputs of the node. They take over its shapes, and its names
+        Replacements of the outputs of the node. They take over its shapes, and its names
         where these are the user's.
     names
         Names taken in the model, or in the function.
@@ -63,6 +63,19 @@ def replace_node(
     owner.insert_before(node, new_nodes)
     owner.remove(node, safe=True)
     return new_nodes
+
+
+def given(value: ir.Value | None) -> ir.Value:
+    """Return an operand that the operator always has."""
+    if value is None:
+        raise TypeError("an operand is missing")
+    return value
+
+
+def int_attribute(node: ir.Node, name: str, default: int) -> int:
+    """Return an integer attribute of a node, or its default."""
+    attribute = node.attributes.get(name)
+    return default if attribute is None else attribute.as_int()
 
 
 def sole_producer(value: ir.Value | None, op_type: str) -> ir.Node | None:

@@ -75,7 +75,7 @@ class _DirectCall:
     stored: Sequence[tuple[str, list[Any]]]
 
     def feed(self, args: Sequence[Any], trusted: bool) -> dict[str, Any] | None:
-        """Return what the session takes, None where an argument does not fit."""
+        """Return the arrays for the session, None where an argument does not fit."""
         if len(args) != len(self.arguments):
             return None
         feed = {}

@@ -21,7 +21,7 @@ from pytensor_onnx.targets.schema import holds_attributes
 Decompositions = Mapping[str, Callable[..., ir.Value]]
 
 Choice = tuple[Form | None, str]
-"""What takes the place of a node, and a line on it; no form and no line to leave it alone."""
+"""The replacement of a node and a line on it; no form and no line to leave it alone."""
 
 _WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
     ir.DataType.BOOL: (ir.DataType.UINT8, ir.DataType.INT32, ir.DataType.INT64),

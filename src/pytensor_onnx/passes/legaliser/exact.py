@@ -15,6 +15,7 @@ from pytensor_onnx.graph.folding import fold_last_axis, merge_axes
 from pytensor_onnx.graph.inference import dtype_of, signature
 from pytensor_onnx.graph.marks import is_bare, mark_guarded
 from pytensor_onnx.graph.sizes import constant_ints
+from pytensor_onnx.passes.rewriting import given, int_attribute
 
 LIFTED = ("ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LogSoftmax", "Softmax")
 """Operators along one axis, which for a 0-d value can work on one element."""
@@ -55,7 +56,7 @@ def where_bool(onnx: Builder, node: ir.Node) -> ir.Value:
 def where_unsigned(onnx: Builder, node: ir.Node) -> ir.Value:
     """Select between integers as ``c * x + (1 - c) * y``, which is exact modulo the range."""
     condition, x, y = node.inputs
-    c = onnx.cast(_given(condition), dtype_of(x))
+    c = onnx.cast(given(condition), dtype_of(x))
     return onnx.Add(onnx.Mul(c, x), onnx.Mul(onnx.Sub(1, c), y))
 
 
@@ -81,7 +82,7 @@ def integer_sum(onnx: Builder, node: ir.Node) -> ir.Value:
 
     Unsigned integers are summed as signed ones, whose sums have the same bits.
     """
-    x = _given(node.inputs[0])
+    x = given(node.inputs[0])
     wide = ir.DataType.INT64 if dtype_of(x).itemsize == _INT64_BYTES else ir.DataType.INT32
     merged = _merge_reduced(onnx, node, onnx.cast(x, wide))
     dims = onnx.dims(merged)
@@ -98,7 +99,7 @@ def integer_sum(onnx: Builder, node: ir.Node) -> ir.Value:
 
 def integer_product(onnx: Builder, node: ir.Node) -> ir.Value:
     """Multiply integers in pairs, then the products, recursively."""
-    merged = _merge_reduced(onnx, node, _given(node.inputs[0]))
+    merged = _merge_reduced(onnx, node, given(node.inputs[0]))
     return _restore(onnx, node, fold_last_axis(onnx, merged, "Mul", 1))
 
 
@@ -121,7 +122,7 @@ def _merge_reduced(onnx: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
 
 def _restore(onnx: Builder, node: ir.Node, result: ir.Value) -> ir.Value:
     """Restore the reduced axes with size one if the reduction keeps them."""
-    if not _int_attribute(node, "keepdims", 1):
+    if not int_attribute(node, "keepdims", 1):
         return result
     dims = dims_of(node.inputs[0])
     return onnx.Unsqueeze(result, onnx.ints(_axes(node, len(dims or ()))))
@@ -134,7 +135,7 @@ def nan_reduction(onnx: Builder, node: ir.Node) -> ir.Value:
 
 def nan_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
     """Reduce to NaN if an element is NaN."""
-    keepdims = int(_int_attribute(node, "keepdims", 1))
+    keepdims = int(int_attribute(node, "keepdims", 1))
 
     def body(inner: Builder, x: ir.Value, *axes: ir.Value) -> ir.Value:
         is_nan = inner.Cast(inner.IsNaN(x), to=int(ir.DataType.UINT8))
@@ -198,7 +199,7 @@ def signed_product(onnx: Builder, node: ir.Node) -> ir.Value:
     x, y = node.inputs
     dtype = dtype_of(x)
     signed = _SIGNED[dtype]
-    return onnx.cast(onnx.MatMul(onnx.cast(_given(x), signed), onnx.cast(_given(y), signed)), dtype)
+    return onnx.cast(onnx.MatMul(onnx.cast(given(x), signed), onnx.cast(given(y), signed)), dtype)
 
 
 def batched_product(onnx: Builder, node: ir.Node) -> ir.Value:
@@ -212,7 +213,7 @@ def batched_product(onnx: Builder, node: ir.Node) -> ir.Value:
     left, right = dims_of(x), dims_of(y)
     zeros: ir.Value | int = 0
     if left is not None and right is not None and 1 in left[:-2]:
-        batch = onnx.sizes(_given(y), 0, len(right) - 2)
+        batch = onnx.sizes(given(y), 0, len(right) - 2)
         sizes = onnx.Concat(batch, onnx.ints([1, 1]), axis=0) if right[2:] else onnx.ints([1, 1])
         zeros = onnx.ConstantOfShape(sizes, value=np.zeros(1, dtype_of(x).numpy()))
     return onnx.Where(onnx.Equal(onnx.Shape(x, start=-1), 0), zeros, product)
@@ -223,24 +224,13 @@ def nan_log_softmax(onnx: Builder, node: ir.Node) -> ir.Value:
 
     The maximum, which is subtracted first against overflow, may ignore NaN.
     """
-    x = _given(node.inputs[0])
-    axis = onnx.ints([_int_attribute(node, "axis", -1)])
+    x = given(node.inputs[0])
+    axis = onnx.ints([int_attribute(node, "axis", -1)])
     largest = onnx.ReduceMax(x, axis, keepdims=1)
     mark_guarded(largest)
     below = onnx.Sub(x, largest)
     total = onnx.ReduceSum(onnx.Exp(below), axis, keepdims=1)
     return onnx.Sub(below, onnx.Log(total))
-
-
-def _given(value: ir.Value | None) -> ir.Value:
-    if value is None:
-        raise TypeError("an operand is missing")
-    return value
-
-
-def _int_attribute(node: ir.Node, name: str, default: int) -> int:
-    attribute = node.attributes.get(name)
-    return default if attribute is None else attribute.as_int()
 
 
 NAN_REDUCTIONS = {

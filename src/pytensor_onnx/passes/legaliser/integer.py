@@ -18,7 +18,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.exact import between_casts, integer_product, integer_sum
-from pytensor_onnx.passes.rewriting import Form
+from pytensor_onnx.passes.rewriting import Form, given, int_attribute
 
 _SMALL_STEP = 2**20
 _EXACT_IN_DOUBLE = 2**52
@@ -38,7 +38,7 @@ def by_comparison(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
 def extremum(onnx: Builder, node: ir.Node) -> ir.Value:
     """Combine the operands by maximum or minimum, one after the other."""
     comparison = "Less" if node.op_type == "Max" else "Greater"
-    return reduce(lambda x, y: onnx.Where(onnx.op(comparison, x, y), y, x), _given(node))
+    return reduce(lambda x, y: onnx.Where(onnx.op(comparison, x, y), y, x), _operands(node))
 
 
 def clip(onnx: Builder, node: ir.Node) -> ir.Value:
@@ -48,27 +48,27 @@ def clip(onnx: Builder, node: ir.Node) -> ir.Value:
         x = onnx.Where(onnx.Less(x, low), low, x)
     if high is not None:
         x = onnx.Where(onnx.Greater(x, high), high, x)
-    return _value(x)
+    return given(x)
 
 
 def relu(onnx: Builder, node: ir.Node) -> ir.Value:
     """Select between x and zero."""
-    (x,) = _given(node)
+    (x,) = _operands(node)
     return onnx.Where(onnx.Greater(x, 0), x, 0)
 
 
 def sign(onnx: Builder, node: ir.Node) -> ir.Value:
     """Subtract ``x < 0`` from ``x > 0``."""
-    (x,) = _given(node)
+    (x,) = _operands(node)
     above, below = (onnx.cast(onnx.op(op, x, 0), _dtype(x)) for op in ("Greater", "Less"))
     return onnx.Sub(above, below)
 
 
 def reduce_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
     """Select the largest or smallest element along one axis after the other."""
-    x, *given_axes = _given(node)
+    x, *given_axes = _operands(node)
     largest = int(node.op_type == "ReduceMax")
-    keepdims = _int_attribute(node, "keepdims", 1)
+    keepdims = int_attribute(node, "keepdims", 1)
     dims = dims_of(x)
     one = onnx.ints([1])
     if dims is None:
@@ -76,7 +76,7 @@ def reduce_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
         ones = onnx.Expand(one, onnx.Shape(onnx.Shape(x)))
         return onnx.Reshape(flat, ones if keepdims else onnx.ints([]))
     axes = constant_ints(given_axes[0]) if given_axes else []
-    if axes == [] and not _int_attribute(node, "noop_with_empty_axes", 0):
+    if axes == [] and not int_attribute(node, "noop_with_empty_axes", 0):
         axes = list(range(len(dims)))
     if axes is None:
         raise onnx.unsupported(f"{node.op_type} of int64 along axes that the graph computes")
@@ -102,13 +102,13 @@ def _sum_of(onnx: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
 
 def truncated_modulo(onnx: Builder, node: ir.Node) -> ir.Value:
     """Return the remainder with the sign of the dividend, as C does."""
-    x, y = _given(node)
+    x, y = _operands(node)
     return onnx.Sub(x, onnx.Mul(onnx.Div(x, y), y))
 
 
 def is_truncated(node: ir.Node) -> bool:
     """Return whether a Mod has the sign of the dividend."""
-    return bool(_int_attribute(node, "fmod", 0))
+    return bool(int_attribute(node, "fmod", 0))
 
 
 def counts_in_double(node: ir.Node) -> bool:
@@ -128,7 +128,7 @@ def integer_range(onnx: Builder, node: ir.Node) -> ir.Value:
     Distance and step are divided as uint64, which represents all of them and cannot end the
     process.
     """
-    start, limit, step = _given(node)
+    start, limit, step = _operands(node)
     upwards = onnx.Greater(step, 0)
     low, high = onnx.Where(upwards, start, limit), onnx.Where(upwards, limit, start)
     distance = onnx.cast(onnx.Sub(high, low), ir.DataType.UINT64)
@@ -140,7 +140,7 @@ def integer_range(onnx: Builder, node: ir.Node) -> ir.Value:
 
 def non_zero(onnx: Builder, node: ir.Node) -> ir.Value:
     """Return the positions of true elements, as bool."""
-    return onnx.NonZero(onnx.cast(_given(node)[0], "bool"))
+    return onnx.NonZero(onnx.cast(_operands(node)[0], "bool"))
 
 
 def in_int64_modulo(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
@@ -163,25 +163,14 @@ def in_int64_order(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
     ]
 
 
-def _given(node: ir.Node) -> list[ir.Value]:
+def _operands(node: ir.Node) -> list[ir.Value]:
     return [x for x in node.inputs if x is not None]
-
-
-def _value(value: ir.Value | None) -> ir.Value:
-    if value is None:
-        raise TypeError("an operand is missing")
-    return value
 
 
 def _dtype(value: ir.Value) -> ir.DataType:
     if value.dtype is None:
         raise TypeError(f"the dtype of {value} is not known")
     return value.dtype
-
-
-def _int_attribute(node: ir.Node, name: str, default: int) -> int:
-    attribute = node.attributes.get(name)
-    return default if attribute is None else attribute.as_int()
 
 
 ORDERED: dict[str, Form] = {

@@ -16,11 +16,12 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.folding import merge_axes
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.marks import is_bare, mark_guarded
+from pytensor_onnx.passes.rewriting import given, int_attribute
 
 
 def top_k(onnx: Builder, node: ir.Node) -> list[ir.Value]:
     """Sort with the runtime's kernel if no element is NaN, else in two stable rounds."""
-    axis, largest = _int_attribute(node, "axis", -1), _int_attribute(node, "largest", 1)
+    axis, largest = int_attribute(node, "axis", -1), int_attribute(node, "largest", 1)
     order = {"axis": axis, "largest": largest}
 
     def body(inner: Builder, x: ir.Value, k: ir.Value) -> list[ir.Value]:
@@ -34,7 +35,7 @@ def top_k(onnx: Builder, node: ir.Node) -> list[ir.Value]:
 
     x, k = node.inputs
     name = f"TopK{'Largest' if largest else 'Smallest'}Axis{axis}".replace("-", "Minus")
-    return list(onnx.call(name, body, _given(x), _given(k), variant=str(dtype_of(x).numpy())))
+    return list(onnx.call(name, body, given(x), given(k), variant=str(dtype_of(x).numpy())))
 
 
 def _numbers_then_nan(
@@ -76,7 +77,7 @@ def unique(onnx: Builder, node: ir.Node) -> list[ir.Value]:
             ),
         ]
 
-    return list(onnx.call("Unique", body, _given(node.inputs[0])))[: len(node.outputs)]
+    return list(onnx.call("Unique", body, given(node.inputs[0])))[: len(node.outputs)]
 
 
 def unique_slices(onnx: Builder, node: ir.Node) -> list[ir.Value]:
@@ -84,11 +85,11 @@ def unique_slices(onnx: Builder, node: ir.Node) -> list[ir.Value]:
 
     As in NumPy, slices with NaN are all different, and stay in order.
     """
-    x = _given(node.inputs[0])
+    x = given(node.inputs[0])
     dims = dims_of(x)
     if dims is None:
         raise onnx.unsupported("Unique of slices of a value of unknown rank")
-    axis = _int_attribute(node, "axis", 0) % len(dims)
+    axis = int_attribute(node, "axis", 0) % len(dims)
     rows = merge_axes(onnx, x, [i for i in range(len(dims)) if i != axis])
     one_each = onnx.Concat(onnx.Shape(x, start=axis, end=axis + 1), onnx.ints([1]), axis=0)
     if dtype_of(x).is_floating_point():
@@ -122,21 +123,10 @@ def may_have_empty_slices(node: ir.Node) -> bool:
     dims = dims_of(node.inputs[0])
     if dims is None:
         return True
-    axis = _int_attribute(node, "axis", 0) % len(dims)
+    axis = int_attribute(node, "axis", 0) % len(dims)
     return not all(isinstance(d, int) and d > 0 for i, d in enumerate(dims) if i != axis)
 
 
 def _guarded(values: list[ir.Value]) -> list[ir.Value]:
     mark_guarded(values[0])
     return values
-
-
-def _given(value: ir.Value | None) -> ir.Value:
-    if value is None:
-        raise TypeError("an operand is missing")
-    return value
-
-
-def _int_attribute(node: ir.Node, name: str, default: int) -> int:
-    attribute = node.attributes.get(name)
-    return default if attribute is None else attribute.as_int()

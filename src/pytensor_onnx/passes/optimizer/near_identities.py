@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.passes.optimizer.inlined import Inlined
-from pytensor_onnx.passes.rewriting import Form
+from pytensor_onnx.passes.rewriting import Form, given
 
 NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
 """What operators add or multiply by in vain."""
@@ -30,7 +30,7 @@ def near_identity_form(node: ir.Node, inlined: Inlined) -> Form | None:
     """
     form = _sum if node.op_type in ("Add", "Sub") else _product
     for position in (0, 1) if node.op_type in ("Add", "Mul") else (1,):
-        if _is_dropped(_given(node.inputs[position]), NEUTRAL[node.op_type], inlined):
+        if _is_dropped(given(node.inputs[position]), NEUTRAL[node.op_type], inlined):
             return partial(form, position=position)
     return None
 
@@ -55,7 +55,7 @@ def _rounds_to(value: ir.Value, neutral: int) -> bool:
 
 def _sum(onnx: Builder, node: ir.Node, position: int) -> ir.Value:
     """Add by a Sum; a difference is a sum with the negative constant."""
-    left, right = map(_given, node.inputs)
+    left, right = map(given, node.inputs)
     if node.op_type == "Add":
         return onnx.Sum(left, right)
     return onnx.Sum(left, _negative(onnx, right))
@@ -63,7 +63,7 @@ def _sum(onnx: Builder, node: ir.Node, position: int) -> ir.Value:
 
 def _product(onnx: Builder, node: ir.Node, position: int) -> ir.Value:
     """Multiply or divide by the negative constant, and negate the result."""
-    operands = list(map(_given, node.inputs))
+    operands = list(map(given, node.inputs))
     constant = operands[position]
     if constant.const_value is not None:
         operands[position] = _negative(onnx, constant)
@@ -78,9 +78,3 @@ def _negative(onnx: Builder, value: ir.Value) -> ir.Value:
     if value.const_value is None:
         return onnx.Neg(value)
     return onnx.constant(-value.const_value.numpy())
-
-
-def _given(value: ir.Value | None) -> ir.Value:
-    if value is None:
-        raise TypeError("an operand is missing")
-    return value
