@@ -5,7 +5,7 @@ import pytensor.tensor as pt
 import pytest
 import scipy.linalg
 
-from pytensor_onnx import compile_onnx
+from pytensor_onnx import compile_onnx, export_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import LARGE, generator, symmetric, with_eigenvalues
 from tests.functions.linalg.spectra import SPECTRA, assert_errors, residual, skewness, wide
@@ -112,3 +112,13 @@ def test_gradients_are_pytensors():
     a = symmetric(generator(4).normal(size=(4, 4)))
     gradients = [pt.grad(value, x), pt.grad(pt.linalg.eigvalsh(x)[0], x)]
     compare_onnx_and_py([x], gradients, [a], rtol=1e-10, atol=1e-11)
+
+
+def test_vectors_are_verified_with_their_signs():
+    x, y = pt.matrix("x"), pt.tensor3("y", dtype="float32")
+    w, v = pt.linalg.eigh(x)
+    program = export_onnx([x, y], [v, w, v @ pt.exp(v), pt.linalg.eigh(y)[1]])
+    assert program.verification is not None
+    found = program(np.diag([3.0, 2.0]), np.zeros((0, 1, 1), "float32"))[0]
+    # The weight of the second element, cos 1, is positive.
+    np.testing.assert_allclose(found, [[0, 1], [1, 0]], atol=1e-15)

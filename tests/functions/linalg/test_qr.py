@@ -126,3 +126,12 @@ def test_the_file_has_few_loops_and_no_size():
     nodes = [node for f in program.model.functions.values() for node in f.all_nodes()]
     assert sum(node.op_type in ("Loop", "Scan") for node in nodes) == 3
     assert len(program.proto.SerializeToString()) < 60_000
+
+
+def test_gradients_are_pytensors():
+    x = pt.matrix("x", shape=(5, 3))
+    q, r = pt.linalg.qr(x, mode="economic")
+    weights = generator(1).normal(size=(5, 3))
+    value = (q * weights).sum() + (r**2 * weights[:3]).sum()
+    a = generator(3).normal(size=(5, 3))
+    compare_onnx_and_py([x], pt.grad(value, x), [a], rtol=1e-9, atol=1e-10)

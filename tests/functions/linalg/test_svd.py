@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import compile_onnx
+from pytensor_onnx import compile_onnx, export_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import LARGE, generator
 from tests.functions.linalg.spectra import SPECTRA, assert_errors, residual, skewness, wide
@@ -75,8 +75,8 @@ def test_matrices_without_elements_have_full_factors(decompose):
     for shape in ((0, 0), (0, 2), (3, 0)):
         u, s, vt = decompose(np.zeros(shape))
         assert s.shape == (0,)
-        np.testing.assert_array_equal(u, np.eye(shape[0]))
-        np.testing.assert_array_equal(vt, np.eye(shape[1]))
+        np.testing.assert_array_equal(np.abs(u), np.eye(shape[0]))
+        np.testing.assert_array_equal(np.abs(vt), np.eye(shape[1]))
 
 
 def assert_decomposed(decompose, a):
@@ -117,3 +117,12 @@ def test_norms_and_condition_numbers_are_pytensors():
     x = pt.matrix("x")
     results = [pt.linalg.norm(x, ord=ord) for ord in (2, -2, "nuc")]
     compare_onnx_and_py([x], results, [generator(2).normal(size=(4, 6))], rtol=1e-12)
+
+
+def test_vectors_are_verified_with_their_signs():
+    x = pt.matrix("x")
+    for factors in (
+        pt.linalg.svd(x, full_matrices=False),
+        pt.linalg.svd(x @ x.T + pt.eye(x.shape[0])),
+    ):
+        assert export_onnx([x], factors).verification is not None

@@ -8,6 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.linalg.batches import flat, unflat
 from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
+from pytensor_onnx.functions.linalg.signs import signs
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import BidiagonalVectors, Reflect, Tridiagonalise
 
@@ -21,15 +22,15 @@ def eigh(a: TensorVariable, *, lower: bool) -> list[TensorVariable]:
     Matrices are reduced to tridiagonal form, which is made positive definite by a shift; its
     eigenvectors are the singular vectors of its bidiagonal Cholesky factor. The eigenvalues are
     the Rayleigh quotients of the eigenvectors. The errors are those of LAPACK, relative to the
-    norm of the matrix. The sign of an eigenvector is not determined, nor is the basis of the
-    eigenvectors of an eigenvalue that is repeated. All results are NaN where an element that is
+    norm of the matrix. Eigenvectors have the signs of `signs`; those of an eigenvalue that is
+    repeated are any basis. All results are NaN where an element that is
     read is not finite. float32 is computed in float64.
 
     Examples
     --------
     >>> from pytensor_onnx import compile_onnx
     >>> x = pt.matrix("x")
-    >>> w, v = compile_onnx([x], pt.linalg.eigh(x), verify=False)([[2.0, 1.0], [1.0, 2.0]])
+    >>> w, v = compile_onnx([x], pt.linalg.eigh(x))([[2.0, 1.0], [1.0, 2.0]])
     >>> w.round(6)
     array([1., 3.])
     >>> abs(v).round(3)
@@ -72,7 +73,7 @@ def symmetric_eigen(
     values = values.flatten()[order] / scale[:, :, 0]
     vectors = vectors.reshape((batch * n, n))[order]
     vectors = Reflect()(pt.concatenate([vectors, zero], axis=2), *reflectors)[:, :, :n]
-    return values + valid[:, :, 0], vectors + valid
+    return values + valid[:, :, 0], vectors * signs(vectors) + valid
 
 
 def _shifted_root(

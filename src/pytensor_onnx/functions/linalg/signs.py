@@ -1,0 +1,68 @@
+"""Signs of eigenvectors and singular vectors, which mathematics leaves free.
+
+Files and the graphs that they are verified against have the same ones.
+"""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply
+from pytensor.tensor.linalg.decomposition.eigen import Eigh
+from pytensor.tensor.linalg.decomposition.svd import SVD
+from pytensor.tensor.variable import TensorVariable
+
+# Singular values, relative to the largest, that may be rounding errors.
+_NEGLIGIBLE = {dtype: 4 * np.finfo(dtype).eps for dtype in ("float32", "float64")}
+
+
+def signs(rows: TensorVariable) -> TensorVariable:
+    """Return the sign of each row: that of the sum of its elements, weighted by cos 0, cos 1, ….
+
+    No relation between integers holds for these weights, so that the sum is hardly ever zero.
+
+    Examples
+    --------
+    >>> x = pt.matrix("x")
+    >>> signs(x).eval({x: np.array([[-1.0, 1.0], [0.0, 2.0]])}, mode="ONNX")
+    array([[-1.],
+           [ 1.]])
+    """
+    weights = pt.cos(pt.arange(rows.shape[-1]).astype("float64")).astype(rows.type.dtype)
+    sums = pt.matmul(rows, weights[:, None])
+    return pt.switch(pt.lt(sums, 0), -1, 1).astype(rows.type.dtype)
+
+
+def with_signs(node: Apply) -> list[TensorVariable] | None:
+    """Return the results of an Eigh or SVD computed by PyTensor, with the signs of the definitions.
+
+    It is None for other Ops, and where there are no vectors.
+
+    Parameters
+    ----------
+    node
+        Application of an Op, or of a Blockwise of it.
+    """
+    op = getattr(node.op, "core_op", node.op)
+    if isinstance(op, Eigh):
+        values, vectors = node.op.make_node(*node.inputs).outputs
+        return [values, (vectors.mT * signs(vectors.mT)).mT]
+    if isinstance(op, SVD) and op.compute_uv:
+        u, s, vt = node.op.make_node(*node.inputs).outputs
+        left = signs(u.mT)
+        return [(u.mT * left).mT, s, signed(vt, left, s)]
+    return None
+
+
+def signed(rows: TensorVariable, sign: TensorVariable, s: TensorVariable) -> TensorVariable:
+    """Return right singular vectors, in rows, with the signs of the left ones.
+
+    Vectors without a partner, or with a singular value that is a rounding error, have their own.
+    """
+    count = s.shape[-1]
+    negligible = np.asarray(_NEGLIGIBLE[s.type.dtype], s.type.dtype)
+    # A maximum of no elements would fail.
+    padded = pt.concatenate([s, pt.zeros((*s.shape[:-1], 1), s.type.dtype)], axis=-1)
+    is_pair = pt.gt(s, padded.max(axis=-1, keepdims=True) * negligible)
+    first, others = rows[..., :count, :], rows[..., count:, :]
+    own = signs(first)
+    first = first * pt.switch(is_pair[..., None], sign[..., :count, :], own)
+    return pt.concatenate([first, others * signs(others)], axis=-2)
