@@ -29,6 +29,18 @@ class Timed:
     scipy: str
     ranges: tuple[tuple[float, float], ...]
     bound: float = FORMULA
+    order: int | None = None
+    """The order of a polygamma function, its first argument."""
+
+    def apply(self, *arguments: pt.TensorVariable) -> pt.TensorVariable:
+        """Return the result of PyTensor's function."""
+        first = [self.order] if self.name == "polygamma" else []
+        return getattr(pt, self.name)(*first, *arguments)
+
+    def apply_scipy(self, *arguments: np.ndarray) -> np.ndarray:
+        """Return the result of SciPy's function."""
+        first = [] if self.order is None else [self.order]
+        return getattr(scipy.special, self.scipy)(*first, *arguments)
 
     def values(self, size: int, dtype: str) -> list[np.ndarray]:
         """Draw arguments."""
@@ -47,6 +59,17 @@ FUNCTIONS = (
     Timed("j1", "j1", ((0, 30),)),
     Timed("hyp2f1", "hyp2f1", ((0.5, 5), (0.5, 5), (0.5, 5), (-1, 0.9)), LOOP),
     Timed("jv", "jv", ((0, 20), (0, 30)), LOOP),
+    Timed("gamma", "gamma", ((-5, 30),)),
+    Timed("gammaln", "gammaln", ((0, 100),)),
+    Timed("psi", "psi", ((0, 100),)),
+    Timed("tri_gamma", "polygamma", ((0, 100),), order=1),
+    Timed("polygamma", "polygamma", ((0, 100),), LOOP, order=3),
+    Timed("gammainc", "gammainc", ((0.5, 50), (0, 100)), LOOP),
+    Timed("gammaincc", "gammaincc", ((0.5, 50), (0, 100)), LOOP),
+    Timed("gammaincinv", "gammaincinv", ((0.5, 50), (0, 1)), LOOP),
+    Timed("gammainccinv", "gammainccinv", ((0.5, 50), (0, 1)), LOOP),
+    Timed("betainc", "betainc", ((0.5, 50), (0.5, 50), (0, 1)), LOOP),
+    Timed("betaincinv", "betaincinv", ((0.5, 50), (0.5, 50), (0, 1)), LOOP),
     Timed("owens_t", "owens_t", ((-3, 3), (0, 2))),
     Timed("ive", "ive", ((0, 20), (0, 30)), LOOP),
     Timed("kve", "kve", ((0, 20), (0, 30)), LOOP),
@@ -61,7 +84,7 @@ def _inputs(function: Timed, dtype: str, ndim: int) -> list[pt.TensorVariable]:
 
 def _compiled(function: Timed, dtype: str, ndim: int) -> Callable[..., np.ndarray]:
     inputs = _inputs(function, dtype, ndim)
-    result = getattr(pt, function.name)(*inputs)
+    result = function.apply(*inputs)
     return compile_onnx(inputs, result, session_options=SessionOptions(threads=1), verify=False)
 
 
@@ -76,7 +99,7 @@ def measure(size: int = SIZE, rounds: int = 5) -> Table:
         for dtype in DTYPES:
             _measure_one(table, function, dtype, size, rounds)
     inputs = [_inputs(function, "float64", 1) for function in FUNCTIONS]
-    outputs = [getattr(pt, f.name)(*x) for f, x in zip(FUNCTIONS, inputs, strict=True)]
+    outputs = [f.apply(*x) for f, x in zip(FUNCTIONS, inputs, strict=True)]
     flat = [x for xs in inputs for x in xs]
     model = export_onnx(flat, outputs, verify=False).proto.SerializeToString()
     options = SessionOptions(threads=1).to_runtime()
@@ -87,11 +110,11 @@ def measure(size: int = SIZE, rounds: int = 5) -> Table:
 
 def _measure_one(table: Table, function: Timed, dtype: str, size: int, rounds: int) -> None:
     values, point = function.values(size, dtype), function.values(1, dtype)
-    onnx, reference = _compiled(function, dtype, 1), getattr(scipy.special, function.scipy)
-    calls = {"ONNX": lambda: onnx(*values), "SciPy": lambda: reference(*values)}
+    onnx = _compiled(function, dtype, 1)
+    calls = {"ONNX": lambda: onnx(*values), "SciPy": lambda: function.apply_scipy(*values)}
     inputs = _inputs(function, dtype, 1)
     try:
-        numba = pytensor.function(inputs, getattr(pt, function.name)(*inputs), mode="NUMBA")
+        numba = pytensor.function(inputs, function.apply(*inputs), mode="NUMBA")
         numba(*values)
         calls["NUMBA"] = lambda: numba(*values)
     except Exception as error:
