@@ -40,6 +40,7 @@ from pytensor_onnx.rewriting.arithmetic.whole_quotients import (
     divide_sum,
 )
 from pytensor_onnx.rewriting.arithmetic.widening import widen_operands
+from pytensor_onnx.rewriting.beta_gradients import derive_betainc
 from pytensor_onnx.rewriting.encodings import encode_values
 from pytensor_onnx.rewriting.guards.guarded import replace_by_guarded, rewrites_of
 from pytensor_onnx.rewriting.indexing import (
@@ -106,6 +107,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "inline_layers": _visit(inline_layers),
         "activations": _visit(name_activation),
         "scalars_of_pymc": _visit(replace_scalar_of_pymc),
+        "beta_gradients": _visit(derive_betainc),
     },
     # Before all rewrites that look at slices and dtypes.
     "merge1": {

@@ -7,6 +7,7 @@ Importing the package fills the registry. The accuracy of each function is measu
 from pytensor_onnx.functions.special import (
     bessel,
     bessel_order,
+    beta_derivatives,
     betainc,
     betaincinv,
     erf,
@@ -37,6 +38,7 @@ from pytensor_onnx.functions.special import (
 __all__ = [
     "bessel",
     "bessel_order",
+    "beta_derivatives",
     "betainc",
     "betaincinv",
     "erf",

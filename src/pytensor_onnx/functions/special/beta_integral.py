@@ -36,10 +36,10 @@ _POSITIONS = np.concatenate([np.ones(_SEARCHES), (_NODES + 1) / 2])
 # With du = 8 dq / (1 - q**2).
 _SHARES = np.concatenate([np.zeros(_SEARCHES), 4 * _WEIGHTS])
 # As many steps as positions, so that one loop does both.
-_RAISED = float(len(_POSITIONS))
+RAISED = float(len(_POSITIONS))
 # Up to this sum of both parameters nothing is lost where logarithms cancel.
 _MODEST = 150.0
-_TERMS = 18
+TERMS = 18
 
 
 class Both(NamedTuple):
@@ -63,7 +63,7 @@ def both(
     """
     one = constant(x, 1.0)
     is_upper = (a * y < b * x) & (b > one)
-    part, density = _lower(
+    part, slope = _lower(
         pt.switch(is_upper, b, a),
         pt.switch(is_upper, a, b),
         pt.switch(is_upper, y, x),
@@ -71,7 +71,37 @@ def both(
         factor,
     )
     rest = one - part
-    return Both(pt.switch(is_upper, rest, part), pt.switch(is_upper, part, rest), density)
+    return Both(pt.switch(is_upper, rest, part), pt.switch(is_upper, part, rest), slope)
+
+
+class Split(NamedTuple):
+    """Where the quadrature ends and a series begins, and the raised first parameter."""
+
+    top: TensorVariable
+    is_raised: TensorVariable
+    x: TensorVariable
+    y: TensorVariable
+    ratio: TensorVariable
+    is_beyond: TensorVariable
+
+    def power(self, a: TensorVariable) -> TensorVariable:
+        """``x**-a``, corrected to first order where ``x`` rounds to one."""
+        one = constant(self.x, 1.0)
+        return pt.pow(self.x, -a) * pt.exp(a * (self.y - (one - self.x)))
+
+
+def split(a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable) -> Split:
+    """Limit the quadrature to ``y >= 1 / a`` where ``b <= 1``: the interval would be long."""
+    zero, one = constant(x, 0.0), constant(x, 1.0)
+    is_raised = a < constant(x, RAISED)
+    top = pt.switch(is_raised, a + constant(x, RAISED), a)
+    least = one / top
+    is_beyond = (b <= one) & (y < least)
+    start = pt.switch(is_beyond, one - least, x)
+    # Exact complements, unless the first one rounds to one.
+    rest = one - start
+    rest = pt.switch(is_beyond, pt.switch(rest > zero, rest, least), y)
+    return Split(top, is_raised, start, rest, pt.switch(is_beyond, y / rest, one), is_beyond)
 
 
 def _lower(
@@ -82,28 +112,18 @@ def _lower(
     factor: TensorVariable,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Compute ``I_x(a, b)``, where ``b <= 1`` or ``x <= a / (a + b)``, and the density."""
-    zero, one = constant(x, 0.0), constant(x, 1.0)
-    is_raised = a < constant(x, _RAISED)
-    top = pt.switch(is_raised, a + constant(x, _RAISED), a)
-    # Closer to one, where b <= 1, the interval would be long.
-    least = one / top
-    is_beyond = (b <= one) & (y < least)
-    start = pt.switch(is_beyond, one - least, x)
-    # Exact complements, unless the first one rounds to one.
-    rest = one - start
-    rest = pt.switch(is_beyond, pt.switch(rest > zero, rest, least), y)
-    density = _density(a, b, start, rest, factor)
-    total, term, integral = _integrate(a, b, start, rest, top)
-    value = pt.switch(is_raised, total + term * top * integral, a * integral) * (density / a)
-    ratio = pt.switch(is_beyond, y / rest, one)
-    # Corrected to first order where the base rounds to one.
-    power = pt.pow(start, -a) * pt.exp(a * (rest - (one - start)))
-    more = density * power * _beyond(a, b, rest, ratio)
-    beyond = pt.pow(pt.switch(is_beyond, x / start, one), a) * pt.pow(ratio, b)
-    return where_any(is_beyond, value + more, value), density * beyond
+    parts = split(a, b, x, y)
+    top, is_beyond, ratio = parts.top, parts.is_beyond, parts.ratio
+    at_split = density(a, b, parts.x, parts.y, factor)
+    sums = integrate(a, b, parts.x, parts.y, top)
+    raised = sums.total + sums.term * top * sums.integral
+    value = pt.switch(parts.is_raised, raised, a * sums.integral) * (at_split / a)
+    more = at_split * parts.power(a) * _beyond(a, b, parts.y, ratio)
+    beyond = pt.pow(pt.switch(is_beyond, x / parts.x, constant(x, 1.0)), a) * pt.pow(ratio, b)
+    return where_any(is_beyond, value + more, value), at_split * beyond
 
 
-def _density(
+def density(
     a: TensorVariable,
     b: TensorVariable,
     x: TensorVariable,
@@ -155,42 +175,47 @@ def _stirling(y: TensorVariable) -> TensorVariable:
     return pt.switch(is_small, shifted, z) / (pt.sqrt(z) * scaled_gamma(z))
 
 
-def _integrate(
-    a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable, top: TensorVariable
-) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Sum the terms that raise ``a``, give the last one, and the integral for the raised ``a``.
+class Sums(NamedTuple):
+    """Terms that raise ``a``, and the integral for the raised ``a``.
+
+    The others are what derivatives need: the integral times the derivative of the logarithm of the
+    integrand, the derivative of the logarithm of the last term, and the terms times theirs.
+    """
+
+    total: TensorVariable
+    term: TensorVariable
+    integral: TensorVariable
+    moment: TensorVariable
+    slope: TensorVariable
+    slopes: TensorVariable
+
+
+def integrate(
+    a: TensorVariable,
+    b: TensorVariable,
+    x: TensorVariable,
+    y: TensorVariable,
+    top: TensorVariable,
+    is_first: TensorVariable | None = None,
+) -> Sums:
+    """Sum the terms from ``a`` to ``top``, and integrate for ``top`` in the place of ``a``.
 
     The variable is ``q = tanh(u/8)``, in which everything is rational, and nothing cancels in
-    ``g`` but the linear terms of two logarithms, of ``1 - y c`` and ``1 + x c``.
+    ``g`` but the linear terms of two logarithms, of ``1 - y c`` and ``1 + x c``. With ``is_first``,
+    the sums have derivatives by ``a`` where that is true, and by ``b`` elsewhere.
     """
-    one, two, last = (constant(x, n) for n in (1.0, 2.0, _LAST))
+    zero, one, two, last = (constant(x, n) for n in (0.0, 1.0, 2.0, _LAST))
     mass, other = top * y, b * x
     d = mass - other
     slope, twice = two * (mass + other), two * (y - x)
     weights, factors = pt.stack([top, b]), pt.stack([-y, x])
     is_large = pt.any(top + b > constant(x, _MODEST))
-    linear = pt.switch(is_large, d, constant(x, 0.0))
+    linear = pt.switch(is_large, d, zero)
 
-    def step(
-        number: TensorVariable,
-        position: TensorVariable,
-        share: TensorVariable,
-        end: TensorVariable,
-        integral: TensorVariable,
-        exponent: TensorVariable,
-        total: TensorVariable,
-        term: TensorVariable,
-        both: TensorVariable,
-        after: TensorVariable,
-        x: TensorVariable,
-        d: TensorVariable,
-        linear: TensorVariable,
-        slope: TensorVariable,
-        twice: TensorVariable,
-        weights: TensorVariable,
-        factors: TensorVariable,
-        is_large: TensorVariable,
-    ) -> list[TensorVariable]:
+    def step(*values: TensorVariable) -> list[TensorVariable]:
+        number, position, share, end, integral, exponent, total, term, *rest_of = values
+        more, constants = rest_of[:n_more], rest_of[n_more:]
+        both, after, x, d, linear, slope, twice, weights, factors, is_large, *chosen = constants
         q = position * end
         square = q * q
         rest = one - square
@@ -199,26 +224,42 @@ def _integrate(
         divisor = whole + twice * t
         c = constant(x, 4.0) * t / divisor
         z = factors * c
-        products = weights * ifelse(is_large, log1p_less_argument(z), pt.log(one + z))
+        logarithms = ifelse(is_large, log1p_less_argument(z), pt.log(one + z))
+        products = weights * logarithms
         exponent = linear * c - (products[0] + products[1])
-        integral = integral + share / rest * pt.exp(-exponent)
+        weight = share / rest * pt.exp(-exponent)
         change = (exponent - last) * divisor * rest / (d * whole + slope * t)
         found = end - constant(x, 0.125) * change
-        end = pt.switch(number < constant(x, _SEARCHES), found, end)
-        total = total + term
-        term = term * ((both + number) * x / (after + number))
-        return [end, integral, exponent, total, term]
+        if more:
+            moment, logarithm, total_logarithm = more
+            logarithms = logarithms + pt.switch(is_large, z, zero)
+            moment = moment + weight * pt.switch(chosen[0], logarithms[0], logarithms[1])
+            total_logarithm = total_logarithm + term * logarithm
+            less = pt.switch(chosen[0], one / (after + number), zero)
+            more = [moment, logarithm + (one / (both + number) - less), total_logarithm]
+        return [
+            pt.switch(number < constant(x, _SEARCHES), found, end),
+            integral + weight,
+            exponent,
+            total + term,
+            term * ((both + number) * x / (after + number)),
+            *more,
+        ]
 
     none = pt.zeros_like(x)
-    end, integral, exponent, total, term = iterate(
+    constants = [a + b, a + one, x, d, linear, slope, twice, weights, factors, is_large]
+    n_more = 0 if is_first is None else 3
+    end, integral, exponent, total, term, *more = iterate(
         step,
-        [_widest(d, mass), none, none, none, pt.ones_like(x)],
-        [a + b, a + one, x, d, linear, slope, twice, weights, factors, is_large],
+        [_widest(d, mass), none, none, none, pt.ones_like(x), *[none] * n_more],
+        [*constants, *([] if is_first is None else [is_first])],
         n_steps=len(_POSITIONS),
-        sequences=[pt.constant(v) for v in (np.arange(_RAISED), _POSITIONS, _SHARES)],
+        sequences=[pt.constant(v) for v in (np.arange(RAISED), _POSITIONS, _SHARES)],
     )
     found = (exponent > constant(x, 30.0)) & (exponent < constant(x, 60.0))
-    return total, term, pt.switch(found, end * integral, constant(x, math.nan))
+    scale = pt.switch(found, end, constant(x, math.nan))
+    moment, logarithm, total_logarithm = more or [none] * 3
+    return Sums(total, term, scale * integral, scale * moment, logarithm, total_logarithm)
 
 
 def _widest(d: TensorVariable, mass: TensorVariable) -> TensorVariable:
@@ -260,7 +301,7 @@ def _beyond(
         step,
         [first, pt.ones_like(y), pt.pow(ratio, b)],
         [a, b, y, ratio],
-        n_steps=_TERMS,
-        sequences=[pt.constant(np.arange(1.0, _TERMS + 1))],
+        n_steps=TERMS,
+        sequences=[pt.constant(np.arange(1.0, TERMS + 1))],
     )
     return total

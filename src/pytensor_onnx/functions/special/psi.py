@@ -67,9 +67,18 @@ def _psi_of_positive(x: TensorVariable) -> TensorVariable:
     near = _distance(y, _ROOT) * simple_and_rest(y, PSI_SIMPLE, PSI_TOP, PSI_BOTTOM)
     reciprocal = one / x
     near = pt.switch(small, near - reciprocal, near)
+    return pt.switch(x > eight, pt.log(x) - _log_less_psi(reciprocal), near)
+
+
+def log_less_psi(x: TensorVariable) -> TensorVariable:
+    """``log(x) - psi(x)`` for ``x >= 8``."""
+    reciprocal = constant(x, 1.0) / x
+    return _log_less_psi(reciprocal)
+
+
+def _log_less_psi(reciprocal: TensorVariable) -> TensorVariable:
     square = reciprocal * reciprocal
-    less = constant(x, 0.5) * reciprocal + square * polynomial(square, PSI_TAIL)
-    return pt.switch(x > eight, pt.log(x) - less, near)
+    return constant(square, 0.5) * reciprocal + square * polynomial(square, PSI_TAIL)
 
 
 def _distance(x: TensorVariable, root: tuple[float, float]) -> TensorVariable:

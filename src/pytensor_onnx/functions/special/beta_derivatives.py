@@ -1,0 +1,179 @@
+"""The derivatives of the regularized incomplete beta function by its parameters.
+
+PyTensor differentiates a continued fraction in 200 steps, which are too few for parameters of
+1e6, and loses digits. Here the quadrature of `beta_integral` has the derivative of the logarithm
+of its integrand as a further factor. Up to the mean, that and the derivative of the factor before
+the integral have the same sign.
+"""
+
+import math
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.beta_integral import (
+    RAISED,
+    TERMS,
+    Split,
+    density,
+    integrate,
+    split,
+    stirling_factor,
+)
+from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.expm1 import expm1
+from pytensor_onnx.functions.special.gammainc import log1p_less_argument
+from pytensor_onnx.functions.special.psi import log_less_psi
+from pytensor_onnx.ops.beta import BetaIncByFirst, BetaIncBySecond
+
+
+@define(BetaIncByFirst)
+@in_float64
+def by_first(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Differentiate the regularized incomplete beta function by its first parameter.
+
+    NaN outside of the domain, and where a parameter is zero or infinite.
+    """
+    return _derivative(a, b, x, is_first=True)
+
+
+@define(BetaIncBySecond)
+@in_float64
+def by_second(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Differentiate by the second parameter, with the remarks of `by_first`."""
+    return _derivative(a, b, x, is_first=False)
+
+
+def _derivative(
+    a: TensorVariable, b: TensorVariable, x: TensorVariable, *, is_first: bool
+) -> TensorVariable:
+    zero, one, half = (constant(x, n) for n in (0.0, 1.0, 0.5))
+    positive = (pt.minimum(a, b) > zero) & (pt.maximum(a, b) < constant(x, math.inf))
+    inside = positive & (x > zero) & (x < one)
+    a, b = (pt.switch(inside, v, one) for v in (a, b))
+    at_end = positive & (pt.eq(x, zero) | pt.eq(x, one))
+    x = pt.switch(inside, x, half)
+    y = one - x
+    is_upper = a * y < b * x
+    # By the other parameter, small differences are left of a small one.
+    is_upper = pt.neq(is_upper, pt.switch(is_upper, b, a) < constant(x, 0.125))
+    value = _of_lower(
+        pt.switch(is_upper, b, a),
+        pt.switch(is_upper, a, b),
+        pt.switch(is_upper, y, x),
+        pt.switch(is_upper, x, y),
+        ~is_upper if is_first else is_upper,
+    )
+    value = pt.switch(is_upper, -value, value)
+    return pt.switch(inside, value, pt.switch(at_end, zero, constant(x, math.nan)))
+
+
+def _of_lower(
+    a: TensorVariable,
+    b: TensorVariable,
+    x: TensorVariable,
+    y: TensorVariable,
+    is_first: TensorVariable,
+) -> TensorVariable:
+    """Differentiate ``I_x(a, b)`` by ``a``, or else by ``b``, in the parts it is computed in."""
+    zero, one = constant(x, 0.0), constant(x, 1.0)
+    parts = split(a, b, x, y)
+    top, is_raised = parts.top, parts.is_raised
+    at_split = density(a, b, parts.x, parts.y, stirling_factor(a, b))
+    sums = integrate(a, b, parts.x, parts.y, top, is_first)
+    of_top = _of_logarithm(a, b, parts.x, parts.y, top, is_first)
+    chosen = pt.switch(is_first, one, zero)
+    last = of_top * sums.integral + sums.moment
+    first = of_top - sums.slope - chosen / top
+    raised = sums.total * first + sums.slopes + sums.term * top * last
+    value = pt.switch(is_raised, raised, a * last) * (at_split / a)
+    of_power = pt.switch(is_raised, first + chosen / a, of_top) - chosen * pt.log(parts.x)
+    more = at_split * parts.power(a) * _beyond(a, b, parts, of_power, is_first)
+    return where_any(parts.is_beyond, value + more, value)
+
+
+def _of_logarithm(
+    a: TensorVariable,
+    b: TensorVariable,
+    x: TensorVariable,
+    y: TensorVariable,
+    top: TensorVariable,
+    is_first: TensorVariable,
+) -> TensorVariable:
+    """Differentiate ``log(x**c y**b / B(c, b))`` by ``c = top``, or by ``b``.
+
+    That is ``log(x) - psi(c) + psi(c + b)``, or ``log(y) - psi(b) + psi(c + b)``.
+    """
+    zero, one, raise_by = (constant(x, n) for n in (0.0, 1.0, RAISED))
+    is_small = b < raise_by
+    other = pt.switch(is_small, b + raise_by, b)
+    u, point = pt.switch(is_first, top, other), pt.switch(is_first, x, y)
+    ratio = point * ((top + b) / u)
+    d = top * y - b * x
+    z = pt.switch(is_first, -d / top, pt.switch(is_small, ratio - one, d / b))
+    logarithm = z + log1p_less_argument(z, ratio)
+    less = log_less_psi(pt.stack([u, top + b]))
+    # What psi grows by from b to the raised one.
+    [growth] = iterate(
+        lambda number, total, b: [total + one / (b + number)],
+        [pt.zeros_like(b)],
+        [b],
+        n_steps=int(RAISED),
+        sequences=[pt.constant(np.arange(RAISED))],
+    )
+    return logarithm + (less[0] - less[1]) + pt.switch(~is_first & is_small, growth, zero)
+
+
+def _beyond(
+    a: TensorVariable,
+    b: TensorVariable,
+    parts: Split,
+    of_power: TensorVariable,
+    is_first: TensorVariable,
+) -> TensorVariable:
+    """Differentiate the series beyond the quadrature, for a derivative of its factor's logarithm.
+
+    Its terms are ``c (1 - v**(b+n)) / (b + n)``, where ``c`` depends on ``a``.
+    """
+    one, zero = constant(b, 1.0), constant(b, 0.0)
+    y, ratio = parts.y, parts.ratio
+    logarithm = pt.log(ratio)
+
+    def step(
+        number: TensorVariable,
+        total: TensorVariable,
+        slopes: TensorVariable,
+        c: TensorVariable,
+        slope: TensorVariable,
+        power: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        y: TensorVariable,
+        ratio: TensorVariable,
+        logarithm: TensorVariable,
+        is_first: TensorVariable,
+    ) -> list[TensorVariable]:
+        growth = y / number
+        slope = slope * ((number - a) * growth) - c * growth
+        c = c * ((number - a) * growth)
+        power = power * ratio
+        term = (one - power) / (b + number)
+        by_second = -c * (power * logarithm + term) / (b + number)
+        slopes = slopes + pt.switch(is_first, slope * term, by_second)
+        return [total + c * term, slopes, c, slope, power]
+
+    power = pt.pow(ratio, b)
+    first = -expm1(b * logarithm) / b
+    by_second = -(power * logarithm + first) / b
+    total, slopes, *_ = iterate(
+        step,
+        [first, pt.switch(is_first, zero, by_second), pt.ones_like(y), pt.zeros_like(y), power],
+        [a, b, y, ratio, logarithm, is_first],
+        n_steps=TERMS,
+        sequences=[pt.constant(np.arange(1.0, TERMS + 1))],
+    )
+    return of_power * total + slopes

@@ -1,0 +1,103 @@
+"""Replace PyTensor's loops for the derivatives of the incomplete beta function by Ops."""
+
+from functools import cache
+
+import numpy as np
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.scalar.basic import Switch, get_scalar_type
+from pytensor.scalar.loop import ScalarLoop
+from pytensor.scalar.math import betainc_grad
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+
+from pytensor_onnx.ops.beta import betainc_by_first, betainc_by_second
+
+_DERIVATIVES = {True: betainc_by_first, False: betainc_by_second}
+
+
+@node_rewriter([Elemwise])
+def derive_betainc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace the graph that PyTensor builds for a derivative of ``betainc`` by its parameters.
+
+    Examples
+    --------
+    >>> import pytensor, pytensor.tensor as pt
+    >>> a, x = pt.dscalars("a", "x")
+    >>> gradient = pytensor.function([a, x], pt.grad(pt.betainc(a, 2.0, x), a), mode="ONNX")
+    >>> [node.op.scalar_op.name for node in gradient.maker.fgraph.toposort()]
+    ['betainc_by_first']
+    """
+    arguments = _arguments(node)
+    if arguments is None:
+        return None
+    [old] = node.outputs
+    dtypes = tuple(v.type.dtype for v in arguments)
+    for is_first, op in _DERIVATIVES.items():
+        *inputs, pattern = _pattern(dtypes, is_first)
+        if _is_like(pattern, old, dict(zip(inputs, arguments, strict=True)), set()):
+            new = op(*arguments).astype(old.type.dtype)
+            new.name = old.name
+            return [new] if old.type.is_super(new.type) else None
+    return None
+
+
+def _arguments(node: Apply) -> tuple[Variable, Variable, Variable] | None:
+    """Return ``a``, ``b`` and ``x`` where a node looks like the last one of a derivative."""
+    for _ in range(2):
+        if not _applies(node, Switch) or node.inputs[2].owner is None:
+            return None
+        node = node.inputs[2].owner
+    loop = node.inputs[1].owner if _applies(node, Switch) else None
+    if loop is None or not _applies(loop, ScalarLoop) or len(loop.inputs) != 16:
+        return None
+    # The loop has b x / (a (1 - x)), a, b and two more constants.
+    quotient, a, b = loop.inputs[-5:-2]
+    product = quotient.owner.inputs[0].owner if quotient.owner else None
+    return (a, b, product.inputs[1]) if product and len(product.inputs) == 2 else None
+
+
+def _applies(node: Apply, scalar_type: type) -> bool:
+    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, scalar_type)
+
+
+@cache
+def _pattern(dtypes: tuple[str, ...], is_first: bool) -> tuple[Variable, ...]:
+    """Return scalar arguments and the derivative that PyTensor computes of them."""
+    arguments = [get_scalar_type(dtype)() for dtype in dtypes]
+    return *arguments, betainc_grad(*arguments, is_first)
+
+
+def _is_like(
+    pattern: Variable,
+    found: Variable,
+    arguments: dict[Variable, Variable],
+    seen: set[tuple[Variable, Variable]],
+) -> bool:
+    """Return whether a graph applies the operations of a scalar graph to the arguments."""
+    if pattern in arguments:
+        return arguments[pattern] is found
+    if (pattern, found) in seen:
+        return True
+    # A difference ends the search, so that what was seen before is alike.
+    seen.add((pattern, found))
+    if isinstance(pattern, Constant):
+        value = _constant(found)
+        return value is not None and np.array_equal(value, pattern.data, equal_nan=True)
+    expected, node = pattern.owner, found.owner
+    if expected is None or node is None or not isinstance(node.op, Elemwise):
+        return False
+    if node.op.scalar_op != expected.op or len(node.inputs) != len(expected.inputs):
+        return False
+    pairs = zip(expected.inputs, node.inputs, strict=True)
+    return node.outputs.index(found) == expected.outputs.index(pattern) and all(
+        _is_like(*pair, arguments, seen) for pair in pairs
+    )
+
+
+def _constant(variable: Variable) -> np.ndarray | None:
+    """Return the number that a constant repeats."""
+    if variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        [variable] = variable.owner.inputs
+    is_number = isinstance(variable, Constant) and np.size(variable.data) == 1
+    return np.ravel(variable.data)[0] if is_number else None

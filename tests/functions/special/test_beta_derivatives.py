@@ -1,0 +1,150 @@
+"""Derivatives of the regularized incomplete beta function by its parameters."""
+
+from collections.abc import Callable
+
+import mpmath as mp
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.traversal import ancestors
+from pytensor.scalar.loop import ScalarLoop
+from pytensor.tensor.elemwise import Elemwise
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.ops.beta import (
+    BetaIncByFirst,
+    BetaIncBySecond,
+    betainc_by_first,
+    betainc_by_second,
+)
+from tests.conftest import compare_onnx_and_py
+from tests.functions.special.accuracy import compile_definition
+from tests.functions.special.regions import FLOAT64, Case
+from tests.functions.special.test_betainc import (
+    anywhere,
+    around_mean,
+    exact_betainc,
+    of_powers,
+    of_student,
+    region,
+)
+
+inf, nan = np.inf, np.nan
+
+
+def exact_derivative(index: int) -> Callable[[mp.mpf, mp.mpf, mp.mpf], mp.mpf]:
+    """Take differences of the function, or of its complement where that is smaller."""
+
+    def exact(*arguments: mp.mpf) -> mp.mpf:
+        a, b, x = arguments
+        if x * (a + b) > a:
+            return -exact_derivative(1 - index)(b, a, 1 - x) if b > 1 else difference(*arguments)
+        return difference(*arguments)
+
+    def difference(*arguments: mp.mpf) -> mp.mpf:
+        step = arguments[index] * mp.mpf(2) ** -40
+        values = []
+        for sign in (-2, -1, 1, 2):
+            moved = [v + sign * step * (i == index) for i, v in enumerate(arguments)]
+            values.append(exact_betainc(*moved))
+        return (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
+
+    return exact
+
+
+REGIONS = [
+    region("a, b 1 … 10, x within 2σ of the mean", around_mean(0, 1, 2), most=100),
+    region("a, b 0.1 … 100, x 0 … 1", anywhere, most=100),
+    region("a, b 1 … 100, x within 4σ of the mean", around_mean(0, 2, 4), most=100),
+    region("a, b 100 … 1e5, x within 4σ of the mean", around_mean(2, 5, 4), FLOAT64, most=15),
+    region(
+        "a, b 1e6 … 1e8, x within 2σ of the mean",
+        around_mean(6, 8, 2),
+        FLOAT64,
+        most=1,
+        bound=20_000,
+    ),
+    region(
+        "a 0.1 … 1, b 1 … 1e3, x 1e-8 … 1",
+        of_powers((-1, 0), (0, 3), (-8, 0)),
+        most=100,
+        bound=900,
+    ),
+    region(
+        "a 1 … 1e3, b 0.01 … 1, 1-x 1e-15 … 1",
+        of_powers((0, 3), (-2, 0), (-15, 0), at_one=True),
+        most=100,
+        bound=900,
+    ),
+    region("a, b 0.01 … 1, x 1e-8 … 1", of_powers((-2, 0), (-2, 0), (-8, 0)), most=100, bound=900),
+    region("Student's t, ν 0.1 … 1e4, t 0.1 … 100", of_student, FLOAT64, most=100),
+]
+CASES = [
+    Case(BetaIncByFirst, exact_derivative(0), REGIONS, size=12),
+    Case(BetaIncBySecond, exact_derivative(1), REGIONS, size=12),
+]
+NAMES = ["BetaIncByFirst", "BetaIncBySecond"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_at_the_ends_of_x_are_zero_and_outside_of_the_domain_nan(name):
+    a, b, x = np.array(
+        [
+            [2.0, 3.0, 0.0],
+            [2.0, 3.0, 1.0],
+            [0.0, 3.0, 0.5],
+            [2.0, 0.0, 0.5],
+            [-1.0, 3.0, 0.5],
+            [2.0, inf, 0.5],
+            [nan, 3.0, 0.5],
+            [2.0, 3.0, -0.1],
+            [2.0, 3.0, 1.1],
+        ]
+    ).T
+    found = compile_definition(name, "float64")(a, b, x)
+    np.testing.assert_array_equal(found, [0, 0, *[nan] * 7])
+
+
+def test_a_derivative_by_one_parameter_mirrors_the_one_by_the_other():
+    rng = np.random.default_rng(0)
+    a, b = 10 ** rng.uniform(-3, 7, (2, 500))
+    # Both are exact.
+    x = rng.integers(1, 2**20, 500) / 2**20
+    first, second = (compile_definition(name, "float64") for name in NAMES)
+    np.testing.assert_allclose(first(a, b, x), -second(b, a, 1 - x), rtol=2e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gradients_of_pytensor_have_no_loop(dtype):
+    a, b, x = pt.vector("a", dtype=dtype), *pt.vectors("b", "x")
+    gradients = pt.grad(pt.betainc(a, b, x).sum(), [a, b, x])
+    values = [np.array([0.7, 4.0, 30.0]), np.array([2.5, 0.3, 9.0]), np.array([0.2, 0.9, 0.7])]
+    values[0] = values[0].astype(dtype)
+    # Of float32 parameters, PyTensor computes the digamma function in float32.
+    rtol = 1e-5 if dtype == "float32" else 1e-10
+    program = compare_onnx_and_py([a, b, x], gradients, values, rtol=rtol)
+    functions = {f.name for f in program.model.functions.values()}
+    assert {"BetaIncByFirst_float64_batch1", "BetaIncBySecond_float64_batch1"} <= functions
+    assert "Loop" not in {node.op_type for node in program.model.graph}
+
+
+def test_another_loop_stays():
+    a, x = pt.vectors("a", "x")
+    gradient = pt.grad(pt.gammainc(a, x).sum(), a)
+    program = export_onnx([a, x], gradient, verify=False)
+    assert not any("BetaInc" in f.name for f in program.model.functions.values())
+
+
+@pytest.mark.parametrize("op", [betainc_by_first, betainc_by_second])
+def test_the_ops_compute_what_pytensor_does(op):
+    a, b, x = pt.vectors("a", "b", "x")
+    values = dict(zip((a, b, x), ([2.0, 0.4], [3.0, 7.0], [0.3, 0.1]), strict=True))
+    found = op(a, b, x).eval(values, mode="FAST_COMPILE")
+    index = 0 if op is betainc_by_first else 1
+    gradient = pt.grad(pt.betainc(a, b, x).sum(), (a, b)[index])
+    assert any(
+        isinstance(v.owner.op, Elemwise) and isinstance(v.owner.op.scalar_op, ScalarLoop)
+        for v in ancestors([gradient])
+        if v.owner
+    )
+    np.testing.assert_allclose(found, gradient.eval(values, mode="FAST_COMPILE"), rtol=1e-14)
