@@ -122,3 +122,17 @@ def test_vectors_are_verified_with_their_signs():
     found = program(np.diag([3.0, 2.0]), np.zeros((0, 1, 1), "float32"))[0]
     # The weight of the second element, cos 1, is positive.
     np.testing.assert_allclose(found, [[0, 1], [1, 0]], atol=1e-15)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_pairs_of_matrices_have_pytensors_values(lower):
+    a, b = pt.matrix("a"), pt.matrix("b")
+    w, v = pt.linalg.eigh(a, b, lower=lower)
+    values = pt.linalg.eigvalsh(a, b, lower=lower)
+    gradients = pt.grad((w**2).sum() + (v**2).sum(), [a, b])
+    rng = generator(7)
+    root = rng.normal(size=(4, 4))
+    matrices = [rng.normal(size=(4, 4)), root @ root.T + np.eye(4)]
+    results = [w, v**2, values, *gradients]
+    program = compare_onnx_and_py([a, b], results, matrices, rtol=1e-9, atol=1e-10)
+    assert np.isnan(program(matrices[0], -np.eye(4))[0]).all()

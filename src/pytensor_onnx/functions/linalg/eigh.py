@@ -1,5 +1,8 @@
 """Eigenvalues and eigenvectors of symmetric matrices."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
@@ -15,8 +18,15 @@ from pytensor_onnx.ops.factorisations import BidiagonalVectors, Reflect, Tridiag
 _SQUARE = "expected square matrix"
 
 
-@define(Eigh, "(m,m)->(m),(m,m)")
-def eigh(a: TensorVariable, *, lower: bool) -> list[TensorVariable]:
+def _of_operands(results: str) -> Callable[[Any, int], str]:
+    """Return a function that returns the signature for one or two matrices."""
+    return lambda _, count: ",".join(["(m,m)"] * count) + "->" + results
+
+
+@define(Eigh, _of_operands("(m),(m,m)"))
+def eigh(
+    a: TensorVariable, b: TensorVariable | None = None, *, lower: bool
+) -> list[TensorVariable]:
     """Eigenvalues in ascending order and orthonormal eigenvectors, of the triangle that is read.
 
     Matrices are reduced to tridiagonal form, which is made positive definite by a shift; its
@@ -25,6 +35,10 @@ def eigh(a: TensorVariable, *, lower: bool) -> list[TensorVariable]:
     norm of the matrix. Eigenvectors have the signs of `signs`; those of an eigenvalue that is
     repeated are any basis. All results are NaN where an element that is
     read is not finite. float32 is computed in float64.
+
+    With a second matrix ``B``, the equation is ``A v = w B v`` and ``v.T B v`` is one: the matrix
+    is divided by a Cholesky factor of ``B`` on both sides. All results are NaN if ``B`` is not
+    positive definite.
 
     Examples
     --------
@@ -37,20 +51,49 @@ def eigh(a: TensorVariable, *, lower: bool) -> list[TensorVariable]:
     array([[0.707, 0.707],
            [0.707, 0.707]])
     """
-    (a,) = as_float(a)
+    a, *others = as_float(a) if b is None else as_float(a, b)
     n = checked_size(a, _SQUARE)
     matrices = flat(a) if a.type.ndim > 2 else a[None]
-    values, vectors = symmetric_eigen(matrices, n, lower=lower)
+    if b is None:
+        values, vectors = symmetric_eigen(matrices, n, lower=lower)
+    else:
+        (b,) = others
+        metric = flat(b) if b.type.ndim > 2 else b[None]
+        values, vectors = _generalised_eigen(matrices, metric, n, lower=lower)
     values, vectors = values.astype(a.type.dtype), vectors.mT.astype(a.type.dtype)
     if a.type.ndim == 2:
         return [values[0], vectors[0]]
     return [unflat(values, a, n), unflat(vectors, a, n, n)]
 
 
-@define(Eigvalsh, "(m,m)->(m)")
-def eigvalsh(a: TensorVariable, *, lower: bool) -> TensorVariable:
+@define(Eigvalsh, _of_operands("(m)"))
+def eigvalsh(a: TensorVariable, b: TensorVariable | None = None, *, lower: bool) -> TensorVariable:
     """Eigenvalues in ascending order, as `eigh` returns them."""
-    return eigh(a, lower=lower)[0]
+    return eigh(a, b, lower=lower)[0]
+
+
+def _generalised_eigen(
+    a: TensorVariable, b: TensorVariable, n: TensorVariable, *, lower: bool
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return eigenvalues and, in rows, eigenvectors of pairs of matrices.
+
+    G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., algorithm 8.7.1.
+    """
+    a, b = a.astype("float64"), b.astype("float64")
+    factor = pt.linalg.cholesky(b, lower=lower)
+    factor = factor if lower else factor.mT
+    divided = pt.linalg.solve_triangular(factor, _whole(a, n, lower=lower), lower=True, b_ndim=2)
+    divided = pt.linalg.solve_triangular(factor, divided.mT, lower=True, b_ndim=2)
+    values, vectors = symmetric_eigen(divided, n, lower=True)
+    solved = pt.linalg.solve_triangular(factor.mT, vectors.mT, lower=False, b_ndim=2).mT
+    return values, solved * signs(solved)
+
+
+def _whole(a: TensorVariable, n: TensorVariable, *, lower: bool) -> TensorVariable:
+    """Return symmetric matrices of which one triangle is given."""
+    rows = pt.arange(n)
+    is_kept = (pt.ge if lower else pt.le)(rows[:, None], rows[None, :])
+    return pt.switch(is_kept, a, a.mT)
 
 
 def symmetric_eigen(
@@ -58,10 +101,7 @@ def symmetric_eigen(
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return eigenvalues and, in rows, eigenvectors of matrices with one batch axis."""
     batch = a.shape[0]
-    valid, a = finite(a.astype("float64"))
-    rows = pt.arange(n)
-    is_kept = (pt.ge if lower else pt.le)(rows[:, None], rows[None, :])
-    a = pt.switch(is_kept, a, a.mT)
+    valid, a = finite(_whole(a.astype("float64"), n, lower=lower))
     scale = power_of_two(a, axis=(1, 2))
     diagonal, beside, *reflectors = Tridiagonalise()(a * scale)
     vectors = BidiagonalVectors(with_left=False)(*_shifted_root(diagonal, beside, batch))

@@ -1,0 +1,71 @@
+"""Pseudo-inverses and least squares, from singular values."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.linalg.inverse import MatrixPinv
+from pytensor.tensor.linalg.solvers.lstsq import Lstsq
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.linalg.blocks import as_float
+from pytensor_onnx.functions.registry import define
+
+# NumPy's, in float32 too.
+_CUTOFF = 1e-15
+
+
+@define(MatrixPinv, "(m,n)->(n,m)")
+def pinv(x: TensorVariable, *, hermitian: bool) -> TensorVariable:
+    """Moore-Penrose inverse, without the singular values below 1e-15 times the largest.
+
+    float32 is computed in float64, so that singular values that are rounding errors of float32
+    count, as they do not in NumPy.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import compile_onnx
+    >>> x = pt.matrix("x")
+    >>> compile_onnx([x], pt.linalg.pinv(x))([[2.0, 0.0], [0.0, 0.0]]).round(6)
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+    (x,) = as_float(x)
+    wide = x.astype("float64")
+    if hermitian:
+        w, v = pt.linalg.eigh(wide)
+        left, right = v, v * _reciprocals(w, _CUTOFF)[..., None, :]
+    else:
+        u, s, vt = pt.linalg.svd(wide, full_matrices=False)
+        left, right = vt.mT, u * _reciprocals(s, _CUTOFF)[..., None, :]
+    return pt.matmul(left, right.mT).astype(x.type.dtype)
+
+
+@define(Lstsq, "(m,n),(m,k),()->(n,k),(r),(),(c)")
+def lstsq(x: TensorVariable, y: TensorVariable, rcond: TensorVariable) -> list[TensorVariable]:
+    """Solution of least norm, sums of squared residuals, rank and singular values.
+
+    As in NumPy, the residuals are an empty array unless there are more equations than unknowns and
+    the columns are independent, and a negative ``rcond`` stands for the rounding error.
+    """
+    dtype = as_float(x, y)[0].type.dtype
+    x, y, rcond = (z.astype("float64") for z in (x, y, rcond))
+    u, s, vt = pt.linalg.svd(x, full_matrices=False)
+    relative = pt.switch(pt.lt(rcond, 0.0), float(np.finfo(dtype).eps), rcond)
+    solution = pt.matmul(vt.T, _reciprocals(s, relative)[:, None] * pt.matmul(u.T, y))
+    rank = pt.gt(s, relative * _largest(s)[0]).sum()
+    residuals = ((y - pt.matmul(x, solution)) ** 2).sum(axis=0)
+    m, n = x.shape[0], x.shape[1]
+    is_given = pt.eq(rank, n) & pt.gt(m, n)
+    residuals = residuals[: pt.switch(is_given, y.shape[1], 0)]
+    return [solution, residuals, rank.astype("int32"), s]
+
+
+def _reciprocals(values: TensorVariable, relative: TensorVariable | float) -> TensorVariable:
+    """Return reciprocals, and zero for values that are small beside the largest."""
+    is_small = pt.le(pt.abs(values), relative * _largest(values))
+    return pt.switch(is_small, 0.0, 1.0 / pt.switch(is_small, 1.0, values))
+
+
+def _largest(values: TensorVariable) -> TensorVariable:
+    """Return the largest absolute value along the last axis, zero if there are none."""
+    zero = pt.zeros((*values.shape[:-1], 1))
+    return pt.concatenate([pt.abs(values), zero], axis=-1).max(axis=-1, keepdims=True)

@@ -1,0 +1,55 @@
+"""Pseudo-inverses and least squares."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.linalg.solvers.lstsq import lstsq
+
+from pytensor_onnx import compile_onnx
+from tests.conftest import PY, compare_onnx_and_py
+from tests.functions.linalg.matrices import generator, symmetric
+
+
+def test_pseudo_inverses_are_pytensors_for_any_shape():
+    x = pt.tensor3("x")
+    results = [pt.linalg.pinv(x), pt.linalg.pinv(pt.matmul(x, x.mT), hermitian=True)]
+    a = generator(1).normal(size=(2, 4, 3))
+    # The product has a rank of three; its fourth singular value is a rounding error.
+    a[:, 3] = 0.0
+    program = compare_onnx_and_py([x], results, [a], rtol=1e-10, atol=1e-12)
+    for shape in ((2, 3, 5), (0, 2, 2), (2, 0, 3), (2, 3, 0)):
+        value = generator(2).normal(size=shape)
+        np.testing.assert_allclose(program(value)[0], np.linalg.pinv(value), rtol=0, atol=1e-13)
+
+
+def test_pseudo_inverses_of_singular_and_non_finite_matrices():
+    x = pt.matrix("x")
+    invert = compile_onnx([x], pt.linalg.pinv(x), verify=False)
+    a = generator(4).normal(size=(6, 2)) @ generator(5).normal(size=(2, 6))
+    np.testing.assert_allclose(invert(a), np.linalg.pinv(a, rcond=1e-12), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(invert(np.zeros((2, 3))), np.zeros((3, 2)))
+    np.testing.assert_allclose(invert(np.full((1, 1), 1e-150)), 1e150, rtol=1e-15)
+    assert np.isnan(invert(np.array([[1.0, np.nan]]))).all()
+
+
+@pytest.mark.parametrize("rcond", [-1.0, 0.5])
+def test_least_squares_are_numpys(rcond):
+    x, y, bound = pt.matrix("x"), pt.matrix("y"), pt.scalar("bound")
+    results = lstsq(x, y, bound)
+    values = [generator(1).normal(size=shape) for shape in ((5, 3), (5, 2))]
+    program = compare_onnx_and_py(
+        [x, y, bound], results, [*values, rcond], rtol=1e-11, atol=1e-13, reference=PY
+    )
+    dependent = np.ones((5, 3))
+    for a in (generator(2).normal(size=(3, 3)), generator(2).normal(size=(2, 4)), dependent):
+        b = generator(3).normal(size=(len(a), 2))
+        for found, expected in zip(program(a, b, rcond), np.linalg.lstsq(a, b, rcond), strict=True):
+            assert found.shape == np.shape(expected)
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+
+
+def test_gradients_are_pytensors():
+    x = pt.matrix("x")
+    value = (pt.linalg.pinv(x) ** 2).sum()
+    a = symmetric(generator(4).normal(size=(3, 3)))
+    compare_onnx_and_py([x], pt.grad(value, x), [a], rtol=1e-9, atol=1e-9)
