@@ -14,6 +14,7 @@ from pytensor_onnx.functions.linalg import (
     secular,
     solvers,
     svd,
+    tridiagonal,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "secular",
     "solvers",
     "svd",
+    "tridiagonal",
 ]

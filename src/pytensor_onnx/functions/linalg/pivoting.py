@@ -17,6 +17,11 @@ from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.ops.pivots import PivotPosition
 
+SMALLEST = {
+    dtype: np.finfo(dtype).smallest_subnormal.astype(dtype) for dtype in ("float32", "float64")
+}
+"""The smallest numbers, which change no other one than zero when they are added."""
+
 
 def eliminated(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
     """Return factors of matrices, the pivots, and the order in which they leave the rows.
@@ -101,7 +106,7 @@ def _panel(columns: TensorVariable) -> list[TensorVariable]:
         others = pt.switch(pt.eq(others, row), others[:1], others)[1:]
         pivot_row = columns[:, row]
         # The smallest number changes no other one than zero, whose column is zero.
-        multiplier = column / (pivot_row[here] + np.array(_SMALLEST[columns.type.dtype]))
+        multiplier = column / (pivot_row[here] + np.array(SMALLEST[columns.type.dtype]))
         positions.append(position)
         chosen.append(row)
         multipliers.append(multiplier)
@@ -115,11 +120,6 @@ def _panel(columns: TensorVariable) -> list[TensorVariable]:
         pt.concatenate(multipliers, axis=0),
         pt.concatenate(pivot_rows, axis=1).T,
     ]
-
-
-_SMALLEST = {
-    dtype: np.finfo(dtype).smallest_subnormal.astype(dtype) for dtype in ("float32", "float64")
-}
 
 
 def _solved_unit(unit: TensorVariable, b: TensorVariable) -> TensorVariable:
@@ -148,7 +148,7 @@ def _eliminated_batch(a: TensorVariable, n: TensorVariable) -> list[TensorVariab
         chosen = pt.eq(pt.arange(rest.shape[0])[:, None], position)
         pivot_row = pt.switch(chosen[:, None], rest, zero(dtype)).sum(axis=0)
         moved = pt.switch(chosen[:, None], rest[:1], rest)[1:]
-        pivot = pivot_row[j] + np.array(_SMALLEST[dtype])
+        pivot = pivot_row[j] + np.array(SMALLEST[dtype])
         multipliers = moved[:, j] / pivot
         following = moved[:, j + 1 :] - multipliers[:, None] * pivot_row[j + 1 :]
         row = pt.switch(chosen, rows, np.int64(0)).sum(axis=0)

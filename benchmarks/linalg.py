@@ -1,0 +1,98 @@
+"""Linear algebra beside mode NUMBA, which calls LAPACK, with one thread."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from threadpoolctl import threadpool_limits
+
+from benchmarks.timing import Table, interleaved
+from pytensor_onnx import SessionOptions, compile_onnx
+
+SIZES = (3, 10, 50, 200, 500)
+BATCHES = ((1000, 3), (1000, 10))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """An operation on matrices, and bounds of its time as a multiple of mode NUMBA's.
+
+    The bounds are by order of the matrix, or by number and order of the matrices of a batch.
+    """
+
+    name: str
+    function: Callable[..., pt.TensorVariable]
+    has_vector: bool = False
+    bounds: dict[int | tuple[int, int], float] = field(default_factory=dict)
+
+
+OPERATIONS = (
+    Timed("Cholesky", pt.linalg.cholesky, bounds={50: 5, 200: 5, 500: 3, (1000, 10): 2}),
+    Timed(
+        "triangular solve",
+        lambda a, b: pt.linalg.solve_triangular(a, b, lower=True, b_ndim=1),
+        has_vector=True,
+        bounds={50: 8, 200: 8},
+    ),
+    Timed(
+        "general solve",
+        lambda a, b: pt.linalg.solve(a, b, b_ndim=1),
+        has_vector=True,
+        bounds={200: 8},
+    ),
+    Timed("LU", lambda a: pt.linalg.lu_factor(a)[0], bounds={200: 8}),
+    Timed("determinant", pt.linalg.det),
+    Timed("inverse", pt.linalg.inv),
+)
+
+
+def values(operation: Timed, *shape: int) -> list[np.ndarray]:
+    """Return positive definite matrices and vectors for an operation."""
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=(*shape, shape[-1]))
+    positive = a @ a.swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1])
+    return [positive, rng.normal(size=shape)] if operation.has_vector else [positive]
+
+
+def measure(rounds: int = 15) -> Table:
+    """Time each operation for matrices of several sizes, and for batches of small ones."""
+    table = Table(
+        "Linear algebra",
+        ["operation", "matrices", "ONNX, µs", "NUMBA, µs", "ratio"],
+        note="Per call, of float64 matrices of dynamic sizes, with one thread.",
+    )
+    with threadpool_limits(1):
+        for operation in OPERATIONS:
+            _measure_one(table, operation, rounds)
+    return table
+
+
+def _measure_one(table: Table, operation: Timed, rounds: int) -> None:
+    for batch_rank, shapes in ((0, [(n,) for n in SIZES]), (1, list(BATCHES))):
+        inputs = [
+            pt.tensor(name, dtype="float64", shape=(None,) * (batch_rank + ndim))
+            for name, ndim in (("a", 2), ("b", 1))
+        ][: 1 + operation.has_vector]
+        result = operation.function(*inputs)
+        onnx = compile_onnx(inputs, result, session_options=SessionOptions(threads=1), verify=False)
+        numba = pytensor.function(inputs, result, mode="NUMBA", trust_input=True)
+        for shape in shapes:
+            arguments = values(operation, *shape)
+            best = interleaved(
+                {"ONNX": lambda: onnx(*arguments), "NUMBA": lambda: numba(*arguments)},  # noqa: B023
+                rounds=rounds,
+                seconds=0,
+            )
+            ratio = best["ONNX"] / best["NUMBA"]
+            key = shape if batch_rank else shape[0]
+            text = f"{shape[0]} of {shape[1]} × {shape[1]}" if batch_rank else f"{key} × {key}"
+            cells = [f"{1e6 * best[mode]:.1f}" for mode in ("ONNX", "NUMBA")]
+            table.rows.append([operation.name, text, *cells, f"{ratio:.1f}"])
+            if key in operation.bounds:
+                table.claim(f"{operation.name}, {text}", ratio, operation.bounds[key])
+
+
+if __name__ == "__main__":
+    measure().show()

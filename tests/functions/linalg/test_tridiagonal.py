@@ -1,0 +1,63 @@
+"""LU factors of tridiagonal matrices, and systems with them."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.linalg.solvers.tridiagonal import (
+    tridiagonal_lu_factor,
+    tridiagonal_lu_solve,
+)
+
+from pytensor_onnx import compile_onnx
+from tests.conftest import compare_onnx_and_py
+from tests.functions.linalg import matrices
+
+
+def tridiagonal(*shape: int) -> np.ndarray:
+    a = np.random.default_rng(9).normal(size=shape)
+    return np.triu(np.tril(a, 1), -1)
+
+
+@pytest.mark.parametrize(("batch", "dtype"), [((), "float64"), ((3,), "float32")])
+def test_factors_and_solutions_are_pytensors(batch, dtype):
+    a = pt.tensor("a", dtype=dtype, shape=(None,) * (2 + len(batch)))
+    b = pt.tensor("b", dtype=dtype, shape=(None,) * (1 + len(batch)))
+    c = pt.tensor("c", dtype=dtype, shape=(None,) * (2 + len(batch)))
+    factors = tridiagonal_lu_factor(a)
+    results = [
+        *factors,
+        tridiagonal_lu_solve(factors, b, b_ndim=1),
+        tridiagonal_lu_solve(factors, c, b_ndim=2, transposed=True),
+    ]
+    values = [tridiagonal(*batch, 12, 12), np.ones((*batch, 12)), np.ones((*batch, 12, 2))]
+    compare_onnx_and_py(
+        [a, b, c],
+        results,
+        [value.astype(dtype) for value in values],
+        rtol=1e-10 if dtype == "float64" else 1e-3,
+    )
+
+
+def test_two_systems_share_the_factors():
+    a, b = pt.matrix("a"), pt.vector("b")
+    results = [
+        pt.linalg.solve(a, b, assume_a="tridiagonal"),
+        pt.linalg.solve(a, 2 * b, assume_a="tridiagonal", transposed=True),
+    ]
+    program = compare_onnx_and_py([a, b], results, [tridiagonal(8, 8), np.ones(8)], rtol=1e-10)
+    called = [node.op_type for node in program.model.graph]
+    assert sum(name.startswith("LUFactorTridiagonal") for name in called) == 1
+
+
+def test_residuals_are_lapacks():
+    a, b = pt.matrix("a"), pt.matrix("b")
+    solution = tridiagonal_lu_solve(tridiagonal_lu_factor(a), b, b_ndim=2)
+    solve = compile_onnx([a, b], solution, verify=False)
+    for n in (2, 3, 10, 100):
+        value, sides = tridiagonal(n, n), np.random.default_rng(n).normal(size=(n, 2))
+        errors = [
+            matrices.residual(value, x, sides)
+            for x in (solve(value, sides), np.linalg.solve(value, sides))
+        ]
+        matrices.assert_as_small(*errors)
+    np.testing.assert_array_equal(solve(np.full((1, 1), 2.0), np.ones((1, 2))), [[0.5, 0.5]])
