@@ -9,7 +9,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.basic import PerformLinker
 
-from pytensor_onnx.functions.linalg.signs import with_signs
+from pytensor_onnx.rewriting.signed_vectors import give_signs
 
 
 def evaluate(fgraph: FunctionGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -21,7 +21,7 @@ def evaluate(fgraph: FunctionGraph, inputs: Sequence[np.ndarray]) -> list[np.nda
 def evaluate_all(fgraph: FunctionGraph, inputs: Sequence[np.ndarray]) -> dict[Variable, Any]:
     """Return the value of every variable of a graph."""
     graph, equivalent = fgraph.clone_get_equiv(check_integrity=False)
-    signed = _give_signs(graph)
+    signed = give_signs(graph)
     equivalent = {v: signed.get(w, w) for v, w in equivalent.items()}
     linker = PerformLinker(allow_gc=False).accept(graph)
     storage_in = [[np.array(array)] for array in inputs]
@@ -30,14 +30,3 @@ def evaluate_all(fgraph: FunctionGraph, inputs: Sequence[np.ndarray]) -> dict[Va
         run, _, _, _, _ = linker.make_all(input_storage=storage_in)
         run()
     return {v: run.storage_map[w][0] for v, w in equivalent.items() if w in run.storage_map}
-
-
-def _give_signs(fgraph: FunctionGraph) -> dict[Variable, Variable]:
-    """Give eigenvectors and singular vectors the signs of files, and return what was replaced."""
-    replaced: dict[Variable, Variable] = {}
-    for node in fgraph.toposort():
-        results = with_signs(node)
-        if results is not None:
-            replaced.update(zip(node.outputs, results, strict=True))
-            fgraph.replace_all(list(zip(node.outputs, results, strict=True)), import_missing=True)
-    return replaced

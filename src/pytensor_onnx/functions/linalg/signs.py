@@ -5,9 +5,6 @@ Files and the graphs that they are verified against have the same ones.
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply
-from pytensor.tensor.linalg.decomposition.eigen import Eigh
-from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.variable import TensorVariable
 
 # Singular values, relative to the largest, that may be rounding errors.
@@ -29,27 +26,6 @@ def signs(rows: TensorVariable) -> TensorVariable:
     weights = pt.cos(pt.arange(rows.shape[-1]).astype("float64")).astype(rows.type.dtype)
     sums = pt.matmul(rows, weights[:, None])
     return pt.switch(pt.lt(sums, 0), -1, 1).astype(rows.type.dtype)
-
-
-def with_signs(node: Apply) -> list[TensorVariable] | None:
-    """Return the results of an Eigh or SVD computed by PyTensor, with the signs of the definitions.
-
-    It is None for other Ops, and where there are no vectors.
-
-    Parameters
-    ----------
-    node
-        Application of an Op, or of a Blockwise of it.
-    """
-    op = getattr(node.op, "core_op", node.op)
-    if isinstance(op, Eigh):
-        values, vectors = node.op.make_node(*node.inputs).outputs
-        return [values, (vectors.mT * signs(vectors.mT)).mT]
-    if isinstance(op, SVD) and op.compute_uv:
-        u, s, vt = node.op.make_node(*node.inputs).outputs
-        left = signs(u.mT)
-        return [(u.mT * left).mT, s, signed(vt, left, s)]
-    return None
 
 
 def signed(rows: TensorVariable, sign: TensorVariable, s: TensorVariable) -> TensorVariable:
