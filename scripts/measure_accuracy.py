@@ -43,7 +43,7 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   larger ones its errors are at most as large as SciPy's, or nearly so.
 - `BetaInc` and `BetaIncInv` are computed in float64 as well. They are within 1e-13 for parameters
   up to 100, and for larger ones about as far off as if `1 - x` had been rounded. So are the
-  derivatives by the parameters, `BetaIncByFirst` and `BetaIncBySecond`.
+  derivatives, `BetaIncByFirst`, `BetaIncBySecond` and `BetaIncByThird`.
 - `Hyp2F1` is computed in float64 too, within 1e-13 or ten times SciPy's error. Where `a` or `b` is
   negative, its largest errors are next to roots, and those of negative `c` the largest ones.
 - In float32, `Sin`, `Cos` and `Tan` are the operators of the runtime.

@@ -1,4 +1,4 @@
-"""Replace PyTensor's loops for the derivatives of the incomplete beta function by Ops."""
+"""Replace PyTensor's graphs for the derivatives of the incomplete beta function by Ops."""
 
 from functools import cache
 
@@ -6,19 +6,19 @@ import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
-from pytensor.scalar.basic import Switch, get_scalar_type
+from pytensor.scalar.basic import Exp, Log, Mul, Sub, Switch, get_scalar_type
 from pytensor.scalar.loop import ScalarLoop
-from pytensor.scalar.math import betainc_grad
+from pytensor.scalar.math import GammaLn
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
-from pytensor_onnx.ops.beta import betainc_by_first, betainc_by_second
+from pytensor_onnx.ops.beta import betainc_by_first, betainc_by_second, betainc_by_third, derivative
 
-_DERIVATIVES = {True: betainc_by_first, False: betainc_by_second}
+_DERIVATIVES = (betainc_by_first, betainc_by_second, betainc_by_third)
 
 
 @node_rewriter([Elemwise])
 def derive_betainc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Replace the graph that PyTensor builds for a derivative of ``betainc`` by its parameters.
+    """Replace the graph that PyTensor builds for a derivative of ``betainc`` by an Op.
 
     Examples
     --------
@@ -28,13 +28,13 @@ def derive_betainc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     >>> [node.op.scalar_op.name for node in gradient.maker.fgraph.toposort()]
     ['betainc_by_first']
     """
-    arguments = _arguments(node)
+    arguments = _arguments(node) or _arguments_of_density(node)
     if arguments is None:
         return None
     [old] = node.outputs
     dtypes = tuple(v.type.dtype for v in arguments)
-    for is_first, op in _DERIVATIVES.items():
-        *inputs, pattern = _pattern(dtypes, is_first)
+    for index, op in enumerate(_DERIVATIVES):
+        *inputs, pattern = _pattern(dtypes, index)
         if _is_like(pattern, old, dict(zip(inputs, arguments, strict=True)), set()):
             new = op(*arguments).astype(old.type.dtype)
             new.name = old.name
@@ -57,15 +57,37 @@ def _arguments(node: Apply) -> tuple[Variable, Variable, Variable] | None:
     return (a, b, product.inputs[1]) if product and len(product.inputs) == 2 else None
 
 
+def _arguments_of_density(node: Apply) -> tuple[Variable, Variable, Variable] | None:
+    """Return ``a``, ``b`` and ``x`` where a node looks like the derivative by ``x``."""
+    total = node.inputs[0].owner if _applies(node, Exp) else None
+    if total is None or not _applies(total, Sub):
+        return None
+    powers, log_beta = (v.owner for v in total.inputs)
+    if powers is None or log_beta is None or not _applies(log_beta, Sub):
+        return None
+    logarithms = log_beta.inputs[0].owner
+    last = powers.inputs[-1].owner
+    if logarithms is None or last is None or not _applies(last, Mul):
+        return None
+    a, b = (_operand(v, GammaLn) for v in logarithms.inputs[:2])
+    x = _operand(last.inputs[0], Log)
+    return None if a is None or b is None or x is None else (a, b, x)
+
+
+def _operand(variable: Variable, scalar_type: type) -> Variable | None:
+    node = variable.owner
+    return node.inputs[0] if node is not None and _applies(node, scalar_type) else None
+
+
 def _applies(node: Apply, scalar_type: type) -> bool:
     return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, scalar_type)
 
 
 @cache
-def _pattern(dtypes: tuple[str, ...], is_first: bool) -> tuple[Variable, ...]:
+def _pattern(dtypes: tuple[str, ...], index: int) -> tuple[Variable, ...]:
     """Return scalar arguments and the derivative that PyTensor computes of them."""
     arguments = [get_scalar_type(dtype)() for dtype in dtypes]
-    return *arguments, betainc_grad(*arguments, is_first)
+    return *arguments, derivative(index, arguments)
 
 
 def _is_like(

@@ -1,4 +1,4 @@
-"""Derivatives of the regularized incomplete beta function by its parameters."""
+"""Derivatives of the regularized incomplete beta function."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+import scipy.stats
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar.loop import ScalarLoop
 from pytensor.tensor.elemwise import Elemwise
@@ -14,6 +15,7 @@ from pytensor_onnx import export_onnx
 from pytensor_onnx.ops.beta import (
     BetaIncByFirst,
     BetaIncBySecond,
+    BetaIncByThird,
     betainc_by_first,
     betainc_by_second,
 )
@@ -52,6 +54,13 @@ def exact_derivative(index: int) -> Callable[[mp.mpf, mp.mpf, mp.mpf], mp.mpf]:
     return exact
 
 
+def exact_density(a: mp.mpf, b: mp.mpf, x: mp.mpf) -> mp.mpf:
+    """Evaluate the definition."""
+    with mp.workprec(250):
+        logarithm = (a - 1) * mp.log(x) + (b - 1) * mp.log1p(-x)
+        return mp.exp(logarithm + mp.loggamma(a + b) - mp.loggamma(a) - mp.loggamma(b))
+
+
 REGIONS = [
     region("a, b 1 … 10, x within 2σ of the mean", around_mean(0, 1, 2), most=100),
     region("a, b 0.1 … 100, x 0 … 1", anywhere, most=100),
@@ -79,9 +88,22 @@ REGIONS = [
     region("a, b 0.01 … 1, x 1e-8 … 1", of_powers((-2, 0), (-2, 0), (-8, 0)), most=100, bound=900),
     region("Student's t, ν 0.1 … 1e4, t 0.1 … 100", of_student, FLOAT64, most=100),
 ]
+DENSITIES = [
+    region("a, b 1 … 10, x within 2σ of the mean", around_mean(0, 1, 2)),
+    region("a, b 0.1 … 100, x 0 … 1", anywhere),
+    region("a, b 100 … 1e5, x within 4σ of the mean", around_mean(2, 5, 4), FLOAT64, bound=1000),
+    region("a, b 1e6 … 1e8, x within 4σ of the mean", around_mean(6, 8, 4), FLOAT64, bound=20_000),
+    region("a 1e-8 … 1, b 1 … 1e3, x 1e-8 … 1", of_powers((-8, 0), (0, 3), (-8, 0)), bound=200),
+    region(
+        "a 1 … 1e3, b 1e-8 … 1, 1-x 1e-15 … 1",
+        of_powers((0, 3), (-8, 0), (-15, 0), at_one=True),
+    ),
+    region("a, b 1e-8 … 1, x 1e-8 … 1", of_powers((-8, 0), (-8, 0), (-8, 0)), bound=100),
+]
 CASES = [
     Case(BetaIncByFirst, exact_derivative(0), REGIONS, size=12),
     Case(BetaIncBySecond, exact_derivative(1), REGIONS, size=12),
+    Case(BetaIncByThird, exact_density, DENSITIES),
 ]
 NAMES = ["BetaIncByFirst", "BetaIncBySecond"]
 
@@ -114,6 +136,16 @@ def test_a_derivative_by_one_parameter_mirrors_the_one_by_the_other():
     np.testing.assert_allclose(first(a, b, x), -second(b, a, 1 - x), rtol=2e-9, atol=1e-300)
 
 
+def test_the_density_is_that_of_scipy_at_the_ends_of_x():
+    a, b, x = np.array(
+        [[1.0, 3.0, 0.0], [0.5, 3.0, 0.0], [2.0, 3.0, 0.0], [2.0, 1.0, 1.0], [2.0, 0.5, 1.0]]
+    ).T
+    found = compile_definition("BetaIncByThird", "float64")(a, b, x)
+    np.testing.assert_array_equal(found, scipy.stats.beta.pdf(x, a, b))
+    outside = compile_definition("BetaIncByThird", "float64")(a, b - 3, x - 1)
+    assert np.isnan(outside).all()
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gradients_of_pytensor_have_no_loop(dtype):
     a, b, x = pt.vector("a", dtype=dtype), *pt.vectors("b", "x")
@@ -124,7 +156,7 @@ def test_gradients_of_pytensor_have_no_loop(dtype):
     rtol = 1e-5 if dtype == "float32" else 1e-10
     program = compare_onnx_and_py([a, b, x], gradients, values, rtol=rtol)
     functions = {f.name for f in program.model.functions.values()}
-    assert {"BetaIncByFirst_float64_batch1", "BetaIncBySecond_float64_batch1"} <= functions
+    assert functions == {f"BetaIncBy{n}_float64_batch1" for n in ("First", "Second", "Third")}
     assert "Loop" not in {node.op_type for node in program.model.graph}
 
 

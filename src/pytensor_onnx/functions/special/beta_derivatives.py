@@ -1,9 +1,10 @@
-"""The derivatives of the regularized incomplete beta function by its parameters.
+"""The derivatives of the regularized incomplete beta function.
 
-PyTensor differentiates a continued fraction in 200 steps, which are too few for parameters of
-1e6, and loses digits. Here the quadrature of `beta_integral` has the derivative of the logarithm
-of its integrand as a further factor. Up to the mean, that and the derivative of the factor before
-the integral have the same sign.
+By a parameter, PyTensor differentiates a continued fraction in 200 steps, which are too few for
+parameters of 1e6, and loses digits. Here the quadrature of `beta_integral` has the derivative of
+the logarithm of its integrand as a further factor. Up to the mean, that and the derivative of the
+factor before the integral have the same sign. By the third argument, PyTensor takes differences of
+logarithms of the gamma function.
 """
 
 import math
@@ -28,7 +29,7 @@ from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
 from pytensor_onnx.functions.special.psi import log_less_psi
-from pytensor_onnx.ops.beta import BetaIncByFirst, BetaIncBySecond
+from pytensor_onnx.ops.beta import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
 
 
 @define(BetaIncByFirst)
@@ -46,6 +47,38 @@ def by_first(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorV
 def by_second(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Differentiate by the second parameter, with the remarks of `by_first`."""
     return _derivative(a, b, x, is_first=False)
+
+
+@define(BetaIncByThird)
+@in_float64
+def by_third(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Differentiate by the third argument: the density of the beta distribution.
+
+    NaN outside of the domain, and where a parameter is zero or infinite.
+    """
+    zero, one, half = (constant(x, n) for n in (0.0, 1.0, 0.5))
+    infinity, nan = constant(x, math.inf), constant(x, math.nan)
+    positive = (pt.minimum(a, b) > zero) & (pt.maximum(a, b) < infinity)
+    inside = positive & (x > zero) & (x < one)
+    is_zero, is_one = pt.eq(x, zero), pt.eq(x, one)
+    here, other = pt.switch(is_zero, a, b), pt.switch(is_zero, b, a)
+    at_end = pt.switch(here < one, infinity, pt.switch(here > one, zero, other))
+    at_end = pt.switch(positive & (is_zero | is_one), at_end, nan)
+    a, b = (pt.switch(inside, v, one) for v in (a, b))
+    x = pt.switch(inside, x, half)
+    y = one - x
+    # The power of x underflows before that of exponent a - 1.
+    start = pt.maximum(x, constant(x, 1e-100))
+    is_upper = a * y < b * start
+    value = density(
+        pt.switch(is_upper, b, a),
+        pt.switch(is_upper, a, b),
+        pt.switch(is_upper, y, start),
+        pt.switch(is_upper, start, y),
+        stirling_factor(a, b),
+    )
+    value = value / start / y * pt.pow(x / start, a - one)
+    return pt.switch(inside, value, at_end)
 
 
 def _derivative(
