@@ -126,3 +126,16 @@ def test_vectors_are_verified_with_their_signs():
         pt.linalg.svd(x @ x.T + pt.eye(x.shape[0])),
     ):
         assert export_onnx([x], factors).verification is not None
+
+
+def test_elements_of_any_magnitude_leave_vectors_orthonormal(decompose_batch):
+    rng = generator(8)
+    for n in (2, 5):
+        a = rng.normal(size=(300, n, n)) * 10.0 ** rng.uniform(-300, 150, size=(300, n, n))
+        u, s, vt = decompose_batch(a)
+        for vectors in (u, vt.swapaxes(1, 2)):
+            products = vectors.swapaxes(1, 2) @ vectors
+            assert np.abs(products - np.eye(n)).max() <= 1e-14
+        scale = np.abs(a).max(axis=(1, 2), keepdims=True)
+        differences = (u * s[:, None] @ vt - a) / scale
+        assert np.abs(differences).max() <= 1e-14

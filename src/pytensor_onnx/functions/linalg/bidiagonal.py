@@ -19,6 +19,8 @@ from pytensor_onnx.ops.factorisations import BidiagonalVectors, SecularRoots
 _PADDING = 1.25
 _APART = _PADDING * np.finfo("float64").eps
 _TINY = 1e-30
+# Numbers whose squares underflow.
+_NEGLIGIBLE = 1e-140
 _POWERS = 2 ** np.arange(31)
 
 
@@ -81,7 +83,7 @@ def _merge(
     upper = diagonal.reshape((pairs, 2 * size))[:, size - 1, None] * blocks[0, :, 0, :, size - 1]
     lower = above.reshape((pairs, 2 * size))[:, size - 1, None] * blocks[0, :, 1, :, 0]
     length = pt.sqrt(upper[:, :1] * upper[:, :1] + lower[:, :1] * lower[:, :1])
-    is_zero = pt.eq(length, 0.0)
+    is_zero = pt.lt(length, _NEGLIGIBLE)
     divisor = pt.switch(is_zero, 1.0, length)
     cosine, sine = pt.switch(is_zero, 1.0, upper[:, :1] / divisor), lower[:, :1] / divisor
 
