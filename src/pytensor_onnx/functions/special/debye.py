@@ -67,23 +67,28 @@ def debye(v: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorV
     z = constant(x, 1.0) / ((v - x) * (v + x))
     reciprocal = pt.sqrt(pt.abs(z))
     t = v * v * z
-    even, odd = constant(x, 0.0), constant(x, 0.0)
     polynomials = [polynomial(t, {"float64": c}) for c in debye_polynomials(_TERMS)]
-    for k in reversed(range(_TERMS)):
-        if k % 2:
-            odd = odd * z + polynomials[k]
-        else:
-            even = even * z + polynomials[k]
+    even, odd = (_horner(z, polynomials[start::2]) for start in (0, 1))
     odd = odd * reciprocal
     amplitude = pt.sqrt(constant(x, 2 / math.pi) * reciprocal)
 
     w = constant(x, 1.0) / reciprocal
     sine, cosine = _waves(v, x, w)
-    growth = portable_exp(v * portable_log((v + w) / x) - w)
+    # The root of the exponential growth, which does not overflow before the result.
     half = constant(x, 0.5)
-    first = pt.switch(is_oscillating, cosine * even + sine * odd, half * (even + odd) / growth)
-    second = pt.switch(is_oscillating, sine * even - cosine * odd, growth * (odd - even))
-    return amplitude * first, amplitude * second
+    root = portable_exp(half * (v * portable_log((v + w) / x) - w))
+    small = half * amplitude * (even + odd) / root / root
+    large = amplitude * (odd - even) * root * root
+    first = pt.switch(is_oscillating, amplitude * (cosine * even + sine * odd), small)
+    return first, pt.switch(is_oscillating, amplitude * (sine * even - cosine * odd), large)
+
+
+def _horner(z: TensorVariable, coefficients: list[TensorVariable]) -> TensorVariable:
+    """Evaluate a polynomial of which the coefficients vary."""
+    *lower, value = coefficients
+    for coefficient in reversed(lower):
+        value = value * z + coefficient
+    return value
 
 
 def _waves(

@@ -16,11 +16,14 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import in_float64
-from pytensor_onnx.functions.special.hypergeometric_equation import follow_equation
+from pytensor_onnx.functions.special.hypergeometric_equation import (
+    follow_equation,
+    largest_product,
+)
 
 _DEGREE = 1000
 # Beyond them terms cancel so much that the result has too few digits.
-_NEGATIVE, _PRODUCT = 5.0, 2500.0
+_NEGATIVE, _NEGATIVE_DEGREE, _PRODUCT = 5.0, 12.0, 2500.0
 
 
 @define(Hyp2F1)
@@ -34,31 +37,39 @@ def hyp2f1(
     -----
     Infinite, as in SciPy, for ``z > 1`` and where ``c`` is a pole, unless the series ends before.
     Pfaff's and Euler's transformations (DLMF 15.8.1) lead to ``0 <= z <= 1``, and where possible
-    to terms of one sign. NaN where many digits would cancel: for a parameter beyond 5 if ``c`` is
-    negative, for ``|a b| > 2500`` if terms have both signs; and for polynomials of degrees above
-    1,000.
+    to terms of one sign. NaN where many digits would cancel: for a parameter beyond 5 (a degree
+    beyond 12) if ``c`` is negative, and where terms have both signs and parameters are beyond about
+    50; and for polynomials of degrees above 1,000.
     """
     zero, one = constant(z, 0.0), constant(z, 1.0)
     is_first = _is_pole(a) & (~_is_pole(b) | (a > b))
     a, b = pt.switch(is_first | ~_is_pole(b), a, b), pt.switch(is_first | ~_is_pole(b), b, a)
     is_polynomial = _is_pole(a)
-    is_infinite = _is_pole(c) & ~(is_polynomial & (a > c))
+    is_infinite = _is_pole(c) & ~(is_polynomial & (a >= c))
     is_infinite = is_infinite | (~is_polynomial & (z > one))
 
-    # The parameters of a polynomial, here or after Euler's transformation.
+    # A polynomial after Euler's transformation, of a lower degree, or else the parameters here.
     swaps = ~_is_pole(c - a)
-    by_euler = ~is_polynomial & (_is_pole(c - a) | _is_pole(c - b))
-    degree = -pt.switch(is_polynomial, a, pt.switch(swaps, c - b, c - a))
-    other = pt.switch(is_polynomial, b, pt.switch(swaps, c - a, c - b))
+    by_euler = (_is_pole(c - a) | _is_pole(c - b)) & ~_is_pole(c) & (z < one)
+    degree, other = pt.switch(swaps, b - c, a - c), pt.switch(swaps, c - a, c - b)
+    by_euler = by_euler & ~(is_polynomial & (-a <= degree))
+    degree, other = pt.switch(by_euler, degree, -a), pt.switch(by_euler, other, b)
     is_finite = pt.abs(a) + pt.abs(b) + pt.abs(c) + pt.abs(z) < constant(z, math.inf)
     is_short = (is_polynomial | by_euler) & ~is_infinite & is_finite
+    is_stable = ~by_euler & (degree <= -c) & (degree <= constant(c, _NEGATIVE_DEGREE))
+    cancels = (c < zero) & (degree > constant(c, _NEGATIVE)) & ~is_stable
     polynomial = _polynomial(pt.switch(is_short, degree, zero), other, c, z)
 
     is_long = ~is_short & ~is_infinite & is_finite
     followed, exponent = _by_equation(a, b, c, z, is_long)
+    polynomial = pt.switch(cancels, constant(z, math.nan), polynomial)
     value = pt.switch(is_short, polynomial, followed)
-    exponent = pt.switch(is_polynomial, zero, pt.switch(by_euler, c - a - b, exponent))
-    value = value * pt.pow(one - pt.minimum(z, one), exponent)
+    exponent = pt.switch(by_euler, c - a - b, pt.switch(is_polynomial, zero, exponent))
+    # The factor in two parts, of which none vanishes before the result does.
+    root = pt.pow(one - pt.minimum(z, one), constant(z, 0.5) * exponent)
+    # What overflows on the way may have a finite product.
+    is_lost = pt.isinf(value) & (root < one)
+    value = pt.switch(is_lost, constant(z, math.nan), value * root * root)
     value = pt.switch(is_short | is_long, value, constant(z, math.nan))
     value = pt.switch(is_infinite & ~pt.isnan(z), constant(z, math.inf), value)
     return pt.switch(is_finite & pt.eq(z, zero), one, value)
@@ -121,14 +132,16 @@ def _by_equation(
     b = pt.switch(is_negative, c - b, b)
 
     d = c - a - b
-    turns = (a * b < zero) & ((c - a) * (c - b) >= zero) & (c > zero)
-    turns = turns & ((w > zero) | (d < zero))
+    product = largest_product(a, b)
+    turns = (product > pt.maximum(c, one)) & ((c - a) * (c - b) >= zero) & (c > zero)
+    turns = turns & ((pt.abs(d * pt.log(w)) < constant(d, 500.0)) | (d < zero))
     a, b = pt.switch(turns, c - a, a), pt.switch(turns, c - b, b)
     exponent = pt.switch(turns, exponent + d, exponent)
     d = pt.switch(turns, -d, d)
 
-    cancels = cancels | (a * b < constant(z, -_PRODUCT))
+    product = pt.switch(turns, largest_product(a, b), product)
+    cancels = cancels | (product > constant(z, _PRODUCT))
     z, w = pt.switch(cancels, zero, z), pt.switch(cancels, one, w)
-    value = follow_equation(a, b, c, z, w, d)
+    value = follow_equation(a, b, c, z, w, d, product)
     value = pt.switch(cancels, constant(z, math.nan), value)
     return value, pt.switch(is_negative, -exponent, exponent)

@@ -22,8 +22,11 @@ def follow_equation(
     z: TensorVariable,
     w: TensorVariable,
     d: TensorVariable,
+    product: TensorVariable,
 ) -> TensorVariable:
     """Hypergeometric function for ``0 <= z <= 1``, with ``w = 1 - z`` and ``d = c - a - b``.
+
+    ``product`` is `largest_product`.
 
     The power series (DLMF 15.2.1) serves up to 0.65 or 0.9, up to one where it converges well
     there, and only as far as its terms do not grow where they have both signs. Then the value and
@@ -33,12 +36,13 @@ def follow_equation(
     """
     zero, half, one = (constant(z, n) for n in (0.0, 0.5, 1.0))
     is_negative = c < zero
-    size = one + pt.abs(a * b)
-    has_waves = (a * b < zero) & ~is_negative
+    size = one + product
+    positive = pt.maximum(c, one)
+    has_waves = (product > positive) & ~is_negative
     reach = pt.switch(c > constant(c, 10.0), constant(z, 0.9), constant(z, 0.65))
     reach = pt.switch(d > constant(d, 8.0), one, reach)
     reach = pt.switch(is_negative, half, reach)
-    near = pt.minimum(half, pt.maximum(c, one) / size)
+    near = pt.minimum(half, positive / size)
     reach = pt.switch(has_waves, near, reach)
     z0 = pt.minimum(z, reach)
     value, slope = _power_series(a, b, c, z0)
@@ -50,6 +54,19 @@ def follow_equation(
     places = pt.nonzero((z0 < z).flatten())[0]
     moved = _follow(*(x.flatten()[places] for x in (values, slope, z0, a, b, c, z, w, d, wave)))
     return values[places].set(moved).reshape(z.shape, ndim=z.ndim)
+
+
+def largest_product(a: TensorVariable, b: TensorVariable) -> TensorVariable:
+    """Return the largest ``-(a + k) (b + k)``, zero if it is negative for all integers ``k >= 0``.
+
+    Where it is positive, terms of the power series have both signs.
+    """
+    zero, half, one = (constant(a, n) for n in (0.0, 0.5, 1.0))
+    lower, upper = pt.minimum(-a, -b), pt.maximum(-a, -b)
+    first = pt.maximum(zero, pt.floor(lower) + one)
+    middle = pt.maximum(zero, half * (lower + upper))
+    product = (middle - lower) * (upper - middle)
+    return pt.switch(first < upper, product, zero)
 
 
 def _follow(
@@ -65,8 +82,11 @@ def _follow(
     wave: TensorVariable,
 ) -> TensorVariable:
     """Move the value from ``z0`` to ``z`` by Taylor series."""
-    zero, one = constant(z, 0.0), constant(z, 1.0)
+    zero, one, eight = (constant(z, n) for n in (0.0, 1.0, 8.0))
     w0 = one - z0
+    # Steps shorten where the other solution falls steeply: its terms would cancel.
+    near_zero = eight / (eight + pt.maximum(c, eight))
+    near_one = eight / (eight + pt.maximum(d, eight))
 
     def step(
         value: TensorVariable,
@@ -79,9 +99,10 @@ def _follow(
         z: TensorVariable,
         w: TensorVariable,
         wave: TensorVariable,
+        near_zero: TensorVariable,
+        near_one: TensorVariable,
     ) -> tuple:
-        half = constant(z, 0.5)
-        h = pt.minimum(half * pt.minimum(z0, w0), pt.sqrt(z0 * w0 * wave))
+        h = pt.minimum(pt.minimum(z0 * near_zero, w0 * near_one), pt.sqrt(z0 * w0 * wave))
         left = _distance(z0, w0, z, w)
         is_moving = left > constant(z, 0.0)
         is_last = is_moving & (left <= h)
@@ -93,7 +114,7 @@ def _follow(
         return after, until(~pt.any(is_moving))
 
     value, slope, z0, w0 = iterate(
-        step, [value, slope, z0, w0], [a, b, c, z, w, wave], n_steps=_STEPS
+        step, [value, slope, z0, w0], [a, b, c, z, w, wave, near_zero, near_one], n_steps=_STEPS
     )
     nan = constant(z, math.nan)
     value = pt.switch(_distance(z0, w0, z, w) > zero, nan, value)
