@@ -25,7 +25,7 @@ from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
-from pytensor_onnx.functions.special.portable import portable_exp, portable_log, portable_log1p
+from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 
 # The integrand is left out where it is below exp(-36) of its largest value.
 _LAST = 36.0
@@ -140,8 +140,11 @@ def density(
     d = a * y - b * x
     ratio = x * ((a + b) / a)
     above = d / b
+    part = b / a
     logarithms = log1p_less_argument(
-        pt.stack([above, -d / a]), pt.stack([one + above, ratio]), log=portable_log
+        pt.stack([above, -d / a, part]),
+        pt.stack([one + above, ratio, one + part]),
+        log=portable_log,
     )
     rest = pt.switch(above < constant(x, 1e300), b * logarithms[0], -d)
     # Powers err less than exponentials where roundings of their base hardly count, or are none.
@@ -152,7 +155,7 @@ def density(
     exponent = pt.switch(by_power, rest + d, rest + a * logarithms[1])
     # Of the closer one to 1 the rounding counts.
     rounding = pt.switch(x > y, ((one - x) - y) / x, constant(x, 0.0))
-    slim = exponent + a * (portable_log1p(b / a) + rounding)
+    slim = exponent + (b + a * (logarithms[2] + rounding))
     exponent = pt.switch(is_slim, slim, exponent)
     exponential = portable_exp(exponent / pt.switch(is_one_power, a, one))
     base = pt.switch(is_slim, x, pt.switch(by_power, ratio, one))
