@@ -1,6 +1,6 @@
 """Linear algebra beside mode NUMBA, which calls LAPACK, with one thread."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +23,7 @@ class Timed:
     """
 
     name: str
-    function: Callable[..., pt.TensorVariable]
+    function: Callable[..., pt.TensorVariable | Sequence[pt.TensorVariable]]
     has_vector: bool = False
     bounds: dict[int | tuple[int, int], float] = field(default_factory=dict)
 
@@ -45,6 +45,10 @@ OPERATIONS = (
     Timed("LU", lambda a: pt.linalg.lu_factor(a)[0], bounds={200: 8}),
     Timed("determinant", pt.linalg.det),
     Timed("inverse", pt.linalg.inv),
+    Timed("QR", pt.linalg.qr, bounds={200: 8}),
+    Timed("Eigh", pt.linalg.eigh, bounds={50: 30, 200: 30}),
+    Timed("SVD", pt.linalg.svd, bounds={50: 30, 200: 30}),
+    Timed("matrix exponential", lambda a: pt.linalg.expm(a / a.max())),
 )
 
 
