@@ -39,7 +39,7 @@ def follow_equation(
     size = one + product
     positive = pt.maximum(c, one)
     has_waves = (product > positive) & ~is_negative
-    reach = pt.switch(c > constant(c, 10.0), constant(z, 0.9), constant(z, 0.65))
+    reach = pt.switch(c > constant(c, 25.0), constant(z, 0.9), constant(z, 0.65))
     reach = pt.switch(d > constant(d, 8.0), one, reach)
     reach = pt.switch(is_negative, half, reach)
     near = pt.minimum(half, positive / size)
