@@ -16,14 +16,13 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.beta_density import density, stirling_factor
 from pytensor_onnx.functions.special.beta_integral import (
     RAISED,
     TERMS,
     Split,
-    density,
     integrate,
     split,
-    stirling_factor,
 )
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.expm1 import expm1

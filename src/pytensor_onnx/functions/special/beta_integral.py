@@ -21,11 +21,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.beta_density import density
 from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
-from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
-from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 
 # The integrand is left out where it is below exp(-36) of its largest value.
 _LAST = 36.0
@@ -121,61 +120,6 @@ def _lower(
     more = at_split * parts.power(a) * _beyond(a, b, parts.y, ratio)
     beyond = pt.pow(pt.switch(is_beyond, x / parts.x, constant(x, 1.0)), a) * pt.pow(ratio, b)
     return where_any(is_beyond, value + more, value), at_split * beyond
-
-
-def density(
-    a: TensorVariable,
-    b: TensorVariable,
-    x: TensorVariable,
-    y: TensorVariable,
-    factor: TensorVariable,
-) -> TensorVariable:
-    """``x**a y**b / B(a, b)``.
-
-    With ``d = a y - b x``, ``x = p (1 - d/a)`` and ``y = q (1 + d/b)`` for ``p = a / (a + b)`` and
-    ``q = 1 - p``. Linear terms of both logarithms cancel. The errors of the logarithms, which are
-    amplified, are the same ones in all runtimes.
-    """
-    one = constant(x, 1.0)
-    d = a * y - b * x
-    ratio = x * ((a + b) / a)
-    above = d / b
-    part = b / a
-    logarithms = log1p_less_argument(
-        pt.stack([above, -d / a, part]),
-        pt.stack([one + above, ratio, one + part]),
-        log=portable_log,
-    )
-    rest = pt.switch(above < constant(x, 1e300), b * logarithms[0], -d)
-    # Powers err less than exponentials where roundings of their base hardly count, or are none.
-    is_slim = (b <= one) & (a < constant(x, 1e15))
-    by_power = is_slim | (a <= constant(x, 64.0)) | (ratio < constant(x, 0.3))
-    # Together, as one of the factors may underflow.
-    is_one_power = by_power & ~is_slim & (a >= one)
-    exponent = pt.switch(by_power, rest + d, rest + a * logarithms[1])
-    # Of the closer one to 1 the rounding counts.
-    rounding = pt.switch(x > y, ((one - x) - y) / x, constant(x, 0.0))
-    slim = exponent + (b + a * (logarithms[2] + rounding))
-    exponent = pt.switch(is_slim, slim, exponent)
-    exponential = portable_exp(exponent / pt.switch(is_one_power, a, one))
-    base = pt.switch(is_slim, x, pt.switch(by_power, ratio, one))
-    power = pt.pow(base * pt.switch(is_one_power, exponential, one), a)
-    return power * pt.switch(is_one_power, one, exponential) * factor
-
-
-def stirling_factor(a: TensorVariable, b: TensorVariable) -> TensorVariable:
-    """``x**a y**b / B(a, b)`` at ``x = a / (a + b)``, where that is the largest."""
-    factors = _stirling(pt.stack([a, b, a + b]))
-    return factors[0] * (factors[1] / factors[2])
-
-
-def _stirling(y: TensorVariable) -> TensorVariable:
-    """``y**y exp(-y) / gamma(y)``, from ``gamma(y + 1)`` if ``y < 1``."""
-    one = constant(y, 1.0)
-    is_small = y < one
-    z = pt.switch(is_small, y + one, y)
-    shifted = constant(y, math.e) * y * pt.pow(y / z, y)
-    return pt.switch(is_small, shifted, z) / (pt.sqrt(z) * scaled_gamma(z))
 
 
 class Sums(NamedTuple):

@@ -10,7 +10,8 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.functions.special.beta_integral import both, stirling_factor
+from pytensor_onnx.functions.special.beta_density import stirling_factor
+from pytensor_onnx.functions.special.beta_integral import both
 from pytensor_onnx.functions.special.evaluation import in_float64
 from pytensor_onnx.functions.special.gammaincinv import normal_quantile
 from pytensor_onnx.functions.special.log1p import log1p
