@@ -16,6 +16,7 @@ from pytensor_onnx.dispatch.batch_axes import with_equal_batches
 from pytensor_onnx.dispatch.graphs import NestedProblems, convert_inner
 from pytensor_onnx.dispatch.scalar_operators import OPERATORS
 from pytensor_onnx.dispatch.specialised import Specialised, specialised
+from pytensor_onnx.dispatch.square import record_square_matrices
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import broadcast
@@ -30,6 +31,7 @@ def lower_defined(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowe
     definition = DEFINITIONS.get(type(op))
     if definition is None:
         return _NO_LOWERING(op, node, onnx, *inputs)
+    record_square_matrices(op, onnx, inputs)
     return call_definition(definition.for_op(op, len(inputs)), op, node, onnx, inputs)
 
 

@@ -167,8 +167,17 @@ def test_gradients_are_pytensors():
 
 def test_matrices_that_are_not_square_are_refused(factorise, factorise_batch):
     for solve, shape in ((factorise, (2, 3)), (factorise_batch, (2, 3, 2))):
-        with pytest.raises(ValueError, match="expected square matrix"):
+        with pytest.raises(ValueError, match="dimension"):
             solve(np.ones(shape))
+    det = compile_onnx([x := pt.matrix("x")], pt.linalg.det(x), verify=False)
+    with pytest.raises(ValueError, match="expected square matrix"):
+        det(np.ones((2, 3)))
     x = pt.matrix("x", shape=(2, 3))
     with pytest.raises(ValueError, match="must be equal"):
         export_onnx([x], pt.linalg.lu_factor(x)[0], verify=False)
+
+
+def test_files_are_verified_on_square_matrices():
+    x = pt.matrix("x")
+    program = export_onnx([x], [*pt.linalg.lu_factor(x), *pt.linalg.lu(x)])
+    assert len({*program.model.graph.inputs[0].shape}) == 1

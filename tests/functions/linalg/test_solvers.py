@@ -95,8 +95,7 @@ def test_structures_that_are_no_option_of_the_op_are_solved(structure):
 def test_other_dtypes_are_cast_as_by_pytensor():
     a, b = pt.matrix("a", dtype="int64"), pt.vector("b", dtype="float32")
     values = [np.array([[4, 1], [2, 5]]), np.array([1, 2], "float32")]
-    results = [pt.linalg.solve(a, b), pt.linalg.inv(a)]
-    compare_onnx_and_py([a, b], results, values, rtol=1e-6)
+    compare_onnx_and_py([a, b], pt.linalg.solve(a, b), values, rtol=1e-6)
 
 
 def test_empty_systems_have_empty_solutions(solve, solve_batch):
