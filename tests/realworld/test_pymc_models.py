@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytest
+from pytensor.compile.builders import OpFromGraph
 
 pm = pytest.importorskip("pymc")
 
 from pytensor_onnx import UnsupportedOpError, export_onnx, export_value_and_grad  # noqa: E402
-from tests.conftest import REWRITTEN  # noqa: E402
+from tests.conftest import REWRITTEN, compare_onnx_and_py  # noqa: E402
 from tests.realworld.models import MODELS  # noqa: E402
 
 # What the models need that has no lowering.
@@ -133,3 +134,18 @@ def test_predictions_are_exported_with_named_data() -> None:
         values = {"county_of": county, "floor": floor, "a": a, "b": b}
         found = program(*(values[v.name] for v in used))
         np.testing.assert_allclose(found, a[county] + b[county] * floor, rtol=1e-13)
+
+
+def test_bessel_functions_of_pymc_convert_in_loops_and_functions() -> None:
+    from pymc.distributions.dist_math import i0e, i1e
+
+    x = pytensor.tensor.vector("x")
+    by_loop = pytensor.scan(
+        lambda total, x: i1e(total) + i0e(x),
+        outputs_info=[x],
+        non_sequences=[x],
+        n_steps=3,
+        return_updates=False,
+    )
+    by_function = OpFromGraph([x], [i0e(x)])(x)
+    compare_onnx_and_py([x], [by_loop, by_function], [np.array([-2.0, 0.5, 30.0])])

@@ -106,7 +106,6 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "attention_layers": _visit(attend_as_one),
         "inline_layers": _visit(inline_layers),
         "activations": _visit(name_activation),
-        "scalars_of_pymc": _visit(replace_scalar_of_pymc),
         "beta_gradients": _visit(derive_betainc),
     },
     # Before all rewrites that look at slices and dtypes.
@@ -170,6 +169,8 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         # Again, for the batches made of loops.
         batch_by_axes,
         *guards.take_diagonals,
+        # After loops, which leave some of their operations to the graph around them.
+        replace_scalar_of_pymc,
     ],
     "onnx_specialize": [
         select_from_list,
