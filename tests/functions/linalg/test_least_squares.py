@@ -10,6 +10,7 @@ from tests.conftest import PY, compare_onnx_and_py
 from tests.functions.linalg.matrices import generator, symmetric
 
 
+@pytest.mark.slow
 def test_pseudo_inverses_are_pytensors_for_any_shape():
     x = pt.tensor3("x")
     results = [pt.linalg.pinv(x), pt.linalg.pinv(pt.matmul(x, x.mT), hermitian=True)]
@@ -32,7 +33,7 @@ def test_pseudo_inverses_of_singular_and_non_finite_matrices():
     assert np.isnan(invert(np.array([[1.0, np.nan]]))).all()
 
 
-@pytest.mark.parametrize("rcond", [-1.0, 0.5])
+@pytest.mark.parametrize("rcond", [-1.0, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_least_squares_are_numpys(rcond):
     x, y, bound = pt.matrix("x"), pt.matrix("y"), pt.scalar("bound")
     results = lstsq(x, y, bound)
@@ -48,6 +49,7 @@ def test_least_squares_are_numpys(rcond):
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_gradients_are_pytensors():
     x = pt.matrix("x")
     value = (pt.linalg.pinv(x) ** 2).sum()

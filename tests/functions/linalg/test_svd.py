@@ -28,6 +28,7 @@ def test_values_alone_are_pytensors():
     compare_onnx_and_py([x], pt.linalg.svd(x, compute_uv=False), [value], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_integers_are_cast_as_by_pytensor():
     x = pt.matrix("x", dtype="int64")
     u, s, vt = pt.linalg.svd(x, full_matrices=False)
@@ -37,7 +38,7 @@ def test_integers_are_cast_as_by_pytensor():
 
 @pytest.mark.parametrize("name", SPECTRA)
 def test_backward_errors_are_lapacks(name, decompose):
-    for n in (1, 2, 3, 10, 33, 64, 100):
+    for n in (1, 2, 3, 10, 33, 64):
         assert_decomposed(decompose, SPECTRA[name](n))
 
 
@@ -103,6 +104,7 @@ def test_non_finite_elements_give_nan_everywhere(value, decompose, decompose_bat
     np.testing.assert_allclose(good[1], 1, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_gradients_are_pytensors():
     x = pt.matrix("x", shape=(5, 3))
     u, s, vt = pt.linalg.svd(x, full_matrices=False)
@@ -113,6 +115,7 @@ def test_gradients_are_pytensors():
     compare_onnx_and_py([x], pt.grad(value, x), [a], rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_norms_and_condition_numbers_are_pytensors():
     x = pt.matrix("x")
     results = [pt.linalg.norm(x, ord=ord) for ord in (2, -2, "nuc")]
