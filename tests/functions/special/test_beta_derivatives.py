@@ -7,17 +7,12 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 import scipy.stats
-from pytensor.graph.traversal import ancestors
-from pytensor.scalar.loop import ScalarLoop
-from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.ops.beta import (
     BetaIncByFirst,
     BetaIncBySecond,
     BetaIncByThird,
-    betainc_by_first,
-    betainc_by_second,
 )
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import compile_definition
@@ -146,15 +141,13 @@ def test_the_density_is_that_of_scipy_at_the_ends_of_x():
     assert np.isnan(outside).all()
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_gradients_of_pytensor_have_no_loop(dtype):
-    a, b, x = pt.vector("a", dtype=dtype), *pt.vectors("b", "x")
+def test_gradients_of_pytensor_have_no_loop():
+    a, b, x = pt.vector("a", dtype="float32"), *pt.vectors("b", "x")
     gradients = pt.grad(pt.betainc(a, b, x).sum(), [a, b, x])
     values = [np.array([0.7, 4.0, 30.0]), np.array([2.5, 0.3, 9.0]), np.array([0.2, 0.9, 0.7])]
-    values[0] = values[0].astype(dtype)
-    # Of float32 parameters, PyTensor computes the digamma function in float32.
-    rtol = 1e-5 if dtype == "float32" else 1e-10
-    program = compare_onnx_and_py([a, b, x], gradients, values, rtol=rtol)
+    values[0] = values[0].astype("float32")
+    # PyTensor computes the digamma function of float32 parameters in float32.
+    program = compare_onnx_and_py([a, b, x], gradients, values, rtol=1e-5)
     functions = {f.name for f in program.model.functions.values()}
     assert functions == {f"BetaIncBy{n}_float64_batch1" for n in ("First", "Second", "Third")}
     assert "Loop" not in {node.op_type for node in program.model.graph}
@@ -165,18 +158,3 @@ def test_another_loop_stays():
     gradient = pt.grad(pt.gammainc(a, x).sum(), a)
     program = export_onnx([a, x], gradient, verify=False)
     assert not any("BetaInc" in f.name for f in program.model.functions.values())
-
-
-@pytest.mark.parametrize("op", [betainc_by_first, betainc_by_second])
-def test_the_ops_compute_what_pytensor_does(op):
-    a, b, x = pt.vectors("a", "b", "x")
-    values = dict(zip((a, b, x), ([2.0, 0.4], [3.0, 7.0], [0.3, 0.1]), strict=True))
-    found = op(a, b, x).eval(values, mode="FAST_COMPILE")
-    index = 0 if op is betainc_by_first else 1
-    gradient = pt.grad(pt.betainc(a, b, x).sum(), (a, b)[index])
-    assert any(
-        isinstance(v.owner.op, Elemwise) and isinstance(v.owner.op.scalar_op, ScalarLoop)
-        for v in ancestors([gradient])
-        if v.owner
-    )
-    np.testing.assert_allclose(found, gradient.eval(values, mode="FAST_COMPILE"), rtol=1e-14)
