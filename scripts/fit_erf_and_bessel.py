@@ -260,8 +260,8 @@ BESSEL_FITS = [
         {"float64": (mp.mpf(0), mp.mpf("1.571") ** 2)},
         {"float64": (7, 0)},
     ),
-    *j_fits(0, mp.besseljzero(0, 1), mp.mpf("1.5"), mp.mpf(4), 7, 15, 8, 8),
-    *j_fits(1, mp.besseljzero(1, 1), mp.mpf(2), mp.mpf(5), 8, 16, 8, 7),
+    *j_fits(0, mp.besseljzero(0, 1), mp.mpf("1.5"), mp.mpf(4), 7, 15, 7, 8),
+    *j_fits(1, mp.besseljzero(1, 1), mp.mpf(2), mp.mpf(5), 8, 16, 6, 7),
 ]
 
 if __name__ == "__main__":
