@@ -50,7 +50,7 @@ def reflector(x: TensorVariable) -> Reflector:
     norm = pt.sqrt(first * first + rest)
     is_kept = pt.le(rest, np.full((), _NEGLIGIBLE[dtype], dtype))
     length = pt.switch(is_kept, first, pt.switch(pt.lt(first, zero), norm, -norm))
-    scale = pt.switch(is_kept, zero, (length - first) / pt.switch(is_kept, one, length))
+    scale = (length - first) / pt.switch(is_kept, one, length)
     divisor = pt.switch(is_kept, one, first - length)
     vector = pt.concatenate([pt.ones_like(first), others / divisor], axis=1)
     return Reflector(vector, scale, length)

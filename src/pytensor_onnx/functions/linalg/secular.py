@@ -79,7 +79,7 @@ def roots(poles: TensorVariable, z: TensorVariable) -> list[TensorVariable]:
     left = pt.switch(at_right, -width, 0.0)
     shift, found = _refined(
         differences(pole, poles),
-        square,
+        square[:, None, :],
         [_inside(start, low, high, is_last), low, high],
         [left, left + width],
         rows,
@@ -103,7 +103,7 @@ def _refined(
     delta
         Differences of the squared poles and the one next to a root.
     square
-        Squares of ``z``.
+        Squares of ``z``, with an axis for the roots.
     start
         The first shifts, and their lower and upper bounds.
     ends
@@ -114,7 +114,7 @@ def _refined(
         Array that is false for all roots.
     """
     is_below = pt.le(rows[None, :], rows[:, None]).astype("float64")
-    is_last = pt.eq(rows, rows[-1])
+    is_last = pt.eq(rows, rows.shape[0] - 1)
 
     def step(
         shift: TensorVariable,
@@ -125,7 +125,7 @@ def _refined(
     ) -> tuple[list[TensorVariable], Any]:
         delta, square, is_below, is_last, left, right = constants
         distance = delta - shift[:, :, None]
-        terms = square[:, None, :] / distance
+        terms = square / distance
         slopes = terms / distance
         value = 1.0 + terms.sum(axis=2)
         size = 1.0 + pt.abs(terms).sum(axis=2)
