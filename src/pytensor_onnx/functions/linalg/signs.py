@@ -3,27 +3,33 @@
 Files and the graphs that they are verified against have the same ones.
 """
 
+import math
+
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
+
+_EXPONENT = 1 / math.pi
 
 # Singular values, relative to the largest, that may be rounding errors.
 _NEGLIGIBLE = {dtype: 4 * np.finfo(dtype).eps for dtype in ("float32", "float64")}
 
 
 def signs(rows: TensorVariable) -> TensorVariable:
-    """Return the sign of each row: that of the sum of its elements, weighted by cos 0, cos 1, ….
+    """Return the sign of each row: that of its sum, weighted by powers 1/π of 1, 2, 3, ….
 
-    No relation between integers holds for these weights, so that the sum is hardly ever zero.
+    No simple relation between integers holds for these weights, so that the sum of a vector is
+    hardly ever zero.
 
     Examples
     --------
     >>> x = pt.matrix("x")
-    >>> signs(x).eval({x: np.array([[-1.0, 1.0], [0.0, 2.0]])}, mode="ONNX")
+    >>> signs(x).eval({x: np.array([[-1.0, 0.5], [0.0, 2.0]])}, mode="ONNX")
     array([[-1.],
            [ 1.]])
     """
-    weights = pt.cos(pt.arange(rows.shape[-1]).astype("float64")).astype(rows.type.dtype)
+    positions = pt.arange(rows.shape[-1]).astype("float64")
+    weights = ((positions + 1.0) ** _EXPONENT).astype(rows.type.dtype)
     sums = pt.matmul(rows, weights[:, None])
     return pt.switch(pt.lt(sums, 0), -1, 1).astype(rows.type.dtype)
 
