@@ -71,6 +71,7 @@ from pytensor_onnx.rewriting.sizes.computed import (
     read_before_replacing,
 )
 from pytensor_onnx.rewriting.sizes.empty_reshapes import forget_sizes_beside_zero
+from pytensor_onnx.rewriting.tensor_inverses import invert_as_matrix, solve_as_matrix
 
 
 def _visit(*rewrites: NodeRewriter) -> GraphRewriter:
@@ -159,6 +160,8 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         slice_within_steps,
         drop_known_checks,
         cast_one_size,
+        invert_as_matrix,
+        solve_as_matrix,
     ],
     "stabilize": [drop_two_signs, distribute_factors, multiply_sigmoids],
     "specialize": [

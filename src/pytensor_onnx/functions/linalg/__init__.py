@@ -2,6 +2,7 @@
 
 from pytensor_onnx.functions.linalg import (
     bidiagonal,
+    block_diagonal,
     cholesky,
     eigh,
     elimination,
@@ -19,6 +20,7 @@ from pytensor_onnx.functions.linalg import (
 
 __all__ = [
     "bidiagonal",
+    "block_diagonal",
     "cholesky",
     "eigh",
     "elimination",
