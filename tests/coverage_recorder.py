@@ -88,7 +88,9 @@ def write() -> None:
             name: {key: sorted(v) if isinstance(v, set) else v for key, v in entry.items()}
             for name, entry in _records.items()
         }
-        path = Path(os.environ[FOLDER]) / f"{os.getpid()}.json"
+        folder = Path(os.environ[FOLDER])
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{os.getpid()}.json"
         path.write_text(json.dumps(content))
 
 
