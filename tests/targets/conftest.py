@@ -21,6 +21,18 @@ on_x86 = pytest.mark.skipif(
 )
 
 
+def is_repaired(version: str) -> bool:
+    """Return whether the installed ONNX Runtime is of a version or newer."""
+    installed, first = (v.split(".")[:2] for v in (onnxruntime.__version__, version))
+    return tuple(map(int, installed)) >= tuple(map(int, first))
+
+
+def repaired(version: str) -> pytest.MarkDecorator:
+    """Mark a test of a defect that ONNX Runtime no longer has from a version on."""
+    reason = f"repaired in ONNX Runtime {version}"
+    return pytest.mark.xfail(is_repaired(version), reason=reason, strict=True)
+
+
 def operators(name: str) -> tuple[str, ...]:
     """Return the operators of a record of the table of defects."""
     return next(defect.operators for defect in DEFECTS if defect.name == name)
