@@ -3,7 +3,6 @@
 python scripts/make_defects.py
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import onnx_ir as ir
@@ -17,8 +16,9 @@ INTRODUCTION = """# Defects of runtimes
 
 Lowerings emit ONNX as the standard defines it. Each defect of a runtime is a record in
 `passes/defects/`: the operators, the dtypes, the condition, the replacement of a node, and the
-tests that show the defect in the installed runtime. If a newer runtime repairs it, its test fails
-and the record can be removed. This page is made by `scripts/make_defects.py`.
+tests that show the defect in the installed runtime. If a newer runtime repairs it, its test fails,
+and the record gets the version; models keep the treatment as long as older versions are supported.
+This page is made by `scripts/make_defects.py`.
 
 Operators without a kernel in a dtype are not listed: tables of kernels are in `targets/`.
 """
@@ -61,7 +61,7 @@ def row(defect: Defect) -> str:
         defect.name,
         ", ".join(defect.operators),
         dtypes_of(defect),
-        targets_of(defect.targets),
+        targets_of(defect),
         defect.reason,
         instead_of(defect),
         "<br>".join(f"`{test}`" for test in defect.tests),
@@ -77,9 +77,10 @@ def dtypes_of(defect: Defect) -> str:
     return known or ", ".join(str(d.numpy()) for d in sorted(defect.dtypes, key=_order))
 
 
-def targets_of(targets: Sequence[str]) -> str:
-    """Return the targets of a record by name."""
-    return {EVERY: "all", ORT: "ONNX Runtime"}.get(tuple(targets), ", ".join(targets))
+def targets_of(defect: Defect) -> str:
+    """Return the targets of a record by name, and the version that repaired it."""
+    targets = {EVERY: "all", ORT: "ONNX Runtime"}.get(defect.targets, ", ".join(defect.targets))
+    return f"{targets} before {defect.repaired}" if defect.repaired else targets
 
 
 def instead_of(defect: Defect) -> str:

@@ -80,6 +80,7 @@ AVOIDED_DEFECTS = (
     ),
     Defect(
         name="root mean squares in float64",
+        repaired="1.32",
         operators=("ReduceMean", "Pow", "Add", "Sqrt", "Div"),
         dtypes=DOUBLE,
         reason="SimplifiedLayerNormFusion rounds epsilon to float32.",
@@ -160,6 +161,7 @@ AVOIDED_DEFECTS = (
     ),
     Defect(
         name="products of one matrix with no matrices",
+        repaired="1.32",
         operators=("MatMul",),
         reason="A matrix is not repeated for an empty batch: the run fails.",
         tests=("tests/dispatch/test_math.py::test_a_matrix_is_repeated_no_times",),
@@ -167,6 +169,7 @@ AVOIDED_DEFECTS = (
     ),
     Defect(
         name="matrices without rows times a vector",
+        repaired="1.32",
         operators=("MatMul",),
         dtypes=FLOATS,
         reason="The run fails.",

@@ -51,6 +51,7 @@ NON_FINITE_DEFECTS = (
     ),
     Defect(
         name="order beside NaN",
+        repaired="1.32",
         operators=("TopK",),
         dtypes=FLOATS,
         reason="The numbers around a NaN are not sorted.",

@@ -37,6 +37,7 @@ OPTIMIZER_DEFECTS = (
     ),
     Defect(
         name="pads of pools",
+        repaired="1.32",
         operators=("MaxPool",),
         dtypes=FLOATS,
         reason="A Pad of zeros becomes part of a MaxPool, which pads by minus infinity.",

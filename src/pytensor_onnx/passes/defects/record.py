@@ -101,6 +101,9 @@ class Defect:
     switched_off
         Optimizer of ONNX Runtime that sessions of this package disable as well. Models do not
         depend on it, since other programs may load a file.
+    repaired
+        The first version of ONNX Runtime without the defect. Models keep the treatment, for older
+        ones.
     """
 
     name: str
@@ -111,6 +114,7 @@ class Defect:
     dtypes: frozenset[ir.DataType] | None = None
     targets: tuple[str, ...] = ORT
     switched_off: str | None = None
+    repaired: str | None = None
 
     def concerns(self, dtype: ir.DataType) -> bool:
         """Return whether the defect concerns a dtype."""

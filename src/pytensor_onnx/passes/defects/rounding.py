@@ -64,6 +64,7 @@ ROUNDING_DEFECTS = (
     ),
     Defect(
         name="int64 compared by halves",
+        repaired="1.32",
         operators=("Clip", "Max", "Min", "ReduceMax", "ReduceMin", "Sign"),
         dtypes=INT64,
         reason="Where upper halves are equal, lower halves count as signed: 2^31 is less than 7.",
@@ -74,6 +75,7 @@ ROUNDING_DEFECTS = (
     ),
     Defect(
         name="integer range through double",
+        repaired="1.32",
         operators=("Range",),
         dtypes=INT64,
         reason="Elements are counted in double: from 2^53 + 1 to 2^53 + 3 there are four.",
@@ -84,6 +86,7 @@ ROUNDING_DEFECTS = (
     ),
     Defect(
         name="integer fmod through double",
+        repaired="1.32",
         operators=("Mod",),
         dtypes=INTEGERS,
         reason="With fmod=1, integers above 2^53 are rounded; with fmod=0 they are not.",

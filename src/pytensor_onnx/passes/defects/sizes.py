@@ -93,6 +93,7 @@ SIZE_DEFECTS = (
     ),
     Defect(
         name="unwritten empty products",
+        repaired="1.32",
         operators=("MatMul",),
         reason="Over an inner dimension of 0, only the first matrix of a batch is set to zero.",
         tests=(f"{_TESTS}::test_products_of_empty_matrices_are_not_written",),
