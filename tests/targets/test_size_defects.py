@@ -241,6 +241,7 @@ onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x, "y": 
 """
 
 
+@repaired("1.32")
 @pytest.mark.slow
 @on_x86
 def test_products_of_no_rows_moved_behind_the_batch_end_the_process():
