@@ -202,7 +202,6 @@ AVOIDED_DEFECTS = (
     ),
     Defect(
         name="shared constants",
-        repaired="1.32",
         operators=("Constant",),
         reason="ConstantSharing takes a time quadratic in the number of `Constant` nodes.",
         tests=("tests/targets/test_optimizer.py::test_sharing_constants_takes_most_of_the_time",),
