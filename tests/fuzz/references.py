@@ -32,6 +32,7 @@ REFUSALS = (
     "the channels of InstanceNormalization are empty",
     "the filters of Conv are empty",  # tests/nn/test_conv.py: of no pixels
     "Kernel size must be positive",  # the same of ConvTranspose
+    "Computed output dimension is <= 0",  # docs/limits.md: ConvTranspose of empty images
     "mode to pad dimension with a value of 0",  # docs/limits.md: NumPy refuses it too
 )
 # docs/limits.md: NumPy takes a mask of no elements for an axis of any size, and an index out of
