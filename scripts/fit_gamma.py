@@ -190,8 +190,9 @@ def temme_series(terms: int, size: int) -> list[list[mp.mpf]]:
 def temme_tables() -> list[list[mp.mpf]]:
     """Return a polynomial in ``1/a`` and ``eta``, for ``a >= 20`` and ``|x/a - 1| <= 0.3``.
 
-    The sum of the ``c_k / a**k`` is expanded in products of Chebyshev polynomials of both, of which
-    those above 3e-18 are kept. Each power of ``1/a`` has a row of coefficients of powers of eta.
+    The sum of the ``c_k / a**k`` is expanded in products of Chebyshev polynomials of both
+    variables; products with a coefficient above 3e-18 are kept. Each power of ``1/a`` has a row of
+    coefficients of powers of eta.
     """
     largest = mp.sqrt(2 * (-mp.mpf(3) / 10 - mp.log(1 - mp.mpf(3) / 10)))
     series = [c[25::-1] for c in temme_series(14, 30)]

@@ -1,4 +1,4 @@
-"""Loops of which only the last values are used."""
+"""Loops that return the last values of their states, and no trace."""
 
 from collections.abc import Callable, Sequence
 

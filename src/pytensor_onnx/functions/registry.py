@@ -150,6 +150,18 @@ def define[E: Expression](
     return register
 
 
+def own_signature(op: Op, count: int) -> str:
+    """Return the signature that an Op has itself, for `define`.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.linalg.solvers.general import Solve
+    >>> own_signature(Solve(b_ndim=1), 2)
+    '(m,m),(m)->(m)'
+    """
+    return str(op.gufunc_signature)
+
+
 Axes = tuple[tuple[str, ...], ...]
 
 

@@ -5,7 +5,7 @@ from pytensor.tensor.variable import TensorVariable
 
 
 def flat(matrices: TensorVariable) -> TensorVariable:
-    """Return matrices with all batch axes joined to one.
+    """Return matrices with all batch axes joined to one, or one added.
 
     Examples
     --------
@@ -14,6 +14,8 @@ def flat(matrices: TensorVariable) -> TensorVariable:
     >>> flat(x).eval({x: np.zeros((2, 3, 4, 0))}, mode="ONNX").shape
     (6, 4, 0)
     """
+    if matrices.type.ndim == 2:
+        return matrices[None]
     if matrices.type.ndim == 3:
         return matrices
     batch = pt.prod(pt.stack(list(matrices.shape[:-2])))
@@ -32,6 +34,8 @@ def unflat(results: TensorVariable, like: TensorVariable, *sizes: TensorVariable
     sizes
         Sizes of a result.
     """
+    if like.type.ndim == 2:
+        return results[0]
     if like.type.ndim == 3:
         return results
     return results.reshape((*like.shape[:-2], *sizes), ndim=like.type.ndim - 2 + len(sizes))

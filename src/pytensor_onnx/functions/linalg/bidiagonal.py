@@ -10,9 +10,9 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.blocks import loop
 from pytensor_onnx.functions.linalg.secular import differences
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.ops.factorisations import BidiagonalVectors, SecularRoots
 
 # Singular values are brought below one, and those of padding are larger.
@@ -24,7 +24,7 @@ _NEGLIGIBLE = 1e-140
 _POWERS = 2 ** np.arange(31)
 
 
-@define(BidiagonalVectors, lambda op, _: str(op.gufunc_signature))
+@define(BidiagonalVectors, own_signature)
 def singular_vectors(
     diagonal: TensorVariable, above: TensorVariable, *, with_left: bool
 ) -> list[TensorVariable]:
@@ -59,7 +59,13 @@ def singular_vectors(
     kinds = 2 if with_left else 1
     values = pt.zeros((batch * size, one))
     vectors = pt.ones((kinds, batch * size, one, one))
-    _, merged = loop(_merge, pt.constant(_POWERS)[:level], [values, vectors], [rows, couplings])
+    _, merged = iterate(
+        _merge,
+        [values, vectors],
+        [rows, couplings],
+        n_steps=level,
+        sequences=[pt.constant(_POWERS)[:level]],
+    )
     merged = merged.reshape((kinds, batch, size, size))[:, :, 1 : n + 1, :n]
     return [merged[kind] for kind in range(kinds)]
 

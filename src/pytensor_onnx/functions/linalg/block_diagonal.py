@@ -1,18 +1,13 @@
 """Block-diagonal matrices."""
 
 import pytensor.tensor as pt
-from pytensor.graph.op import Op
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.registry import define, own_signature
 
 
-def _signature(op: Op, count: int) -> str:
-    return str(op.gufunc_signature)
-
-
-@define(BlockDiagonal, _signature)
+@define(BlockDiagonal, own_signature)
 def block_diagonal(*blocks: TensorVariable) -> TensorVariable:
     """Matrix of the blocks along its diagonal, zeros elsewhere.
 

@@ -1,10 +1,6 @@
-"""Blocks of matrices: their number, the products between them, and the loop over them."""
-
-from collections.abc import Callable, Sequence
-from typing import Any
+"""Blocks of matrices: their number and size, and the products between them."""
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.blas import gemm_no_inplace
@@ -75,41 +71,6 @@ def less_product(c: TensorVariable, x: TensorVariable, y: TensorVariable) -> Ten
     return gemm_no_inplace(c, minus, x, y, one)
 
 
-def loop(
-    step: Callable[..., Sequence[TensorVariable]],
-    sequence: TensorVariable,
-    states: Sequence[TensorVariable],
-    constants: Sequence[TensorVariable] = (),
-) -> list[TensorVariable]:
-    """Return the last states of a loop, which may change their shapes from step to step.
-
-    PyTensor infers for a state the shape that it starts with. So nothing may depend on the
-    ``shape`` of a result, and the initial state must not have static sizes that change.
-
-    Parameters
-    ----------
-    step
-        Function of an element of the sequence, the states and the constants. It must not use
-        other variables, which would be computed again in every step.
-    sequence
-        Vector, an element for each step.
-    states
-        Initial states.
-    constants
-        Values that all steps read.
-    """
-    results: Any = pytensor.scan(
-        step,
-        [sequence],
-        list(states),
-        list(constants),
-        return_updates=False,
-        return_list=True,
-        strict=True,
-    )
-    return [result[-1] for result in results]
-
-
 def nothing(size: TensorVariable) -> TensorVariable:
     """Return the number zero, for the number of rows of an initial state that gains rows.
 
@@ -154,11 +115,26 @@ def padded(
     return pt.concatenate([wide, pt.zeros((size - rows, size), dtype)], axis=0)
 
 
+def symmetric(matrix: TensorVariable, n: TensorVariable, *, lower: bool) -> TensorVariable:
+    """Return symmetric matrices of order n, made of one triangle of given matrices.
+
+    Examples
+    --------
+    >>> x = pt.matrix("x")
+    >>> whole = symmetric(x, x.shape[0], lower=True)
+    >>> whole.eval({x: np.array([[1.0, 2.0], [3.0, 4.0]])}, mode="ONNX")
+    array([[1., 3.],
+           [3., 4.]])
+    """
+    row, column = pt.arange(n)[:, None], pt.arange(n)
+    return pt.switch(row >= column if lower else row <= column, matrix, matrix.mT)
+
+
 def zero(dtype: str) -> np.ndarray:
     """Return the number zero."""
     return np.zeros((), dtype)
 
 
 def poison(valid: TensorVariable, dtype: str) -> TensorVariable:
-    """Return zero where a result is valid, and else NaN, which spreads to what it is added to."""
+    """Return the summand of a result: zero where the result is valid, and NaN elsewhere."""
     return pt.switch(valid, zero(dtype), np.full((), np.nan, dtype))

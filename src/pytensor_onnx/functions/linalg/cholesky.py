@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, flat, unflat
+from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, diagonals, flat, unflat
 from pytensor_onnx.functions.linalg.blocks import (
     BATCH_BLOCK,
     BLOCK,
@@ -25,7 +25,7 @@ from pytensor_onnx.functions.registry import define
 
 @define(Cholesky, "(n,n)->(n,n)")
 def cholesky(a: TensorVariable, *, lower: bool) -> TensorVariable:
-    """Cholesky factor of symmetric positive definite matrices, of which one triangle is read.
+    """Cholesky factor of symmetric positive definite matrices, read from one triangle.
 
     Blocks of rows of the upper factor follow from the blocks above by one product, and within a
     block by elimination of one row after another (Golub and Van Loan, Matrix Computations,
@@ -109,7 +109,7 @@ def _factors_of_batch(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     count = block_count(n, BATCH_BLOCK)
     starts = pt.arange(count) * BATCH_BLOCK
     factors, _ = iterate(step, [empty, a], n_steps=count, sequences=[starts])
-    positive = pt.gt(pt.diagonal(factors, axis1=1, axis2=2), 0).all(axis=1)
+    positive = pt.gt(diagonals(factors), 0).all(axis=1)
     return factors + poison(positive, dtype)[:, None, None]
 
 

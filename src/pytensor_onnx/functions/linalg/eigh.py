@@ -9,7 +9,7 @@ from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import flat, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
+from pytensor_onnx.functions.linalg.blocks import as_float, checked_size, symmetric
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.signs import signs
 from pytensor_onnx.functions.registry import define
@@ -53,16 +53,11 @@ def eigh(
     """
     a, *others = as_float(a) if b is None else as_float(a, b)
     n = checked_size(a, _SQUARE)
-    matrices = flat(a) if a.type.ndim > 2 else a[None]
-    if b is None:
-        values, vectors = symmetric_eigen(matrices, n, lower=lower)
+    if others:
+        values, vectors = _generalised_eigen(flat(a), flat(others[0]), n, lower=lower)
     else:
-        (b,) = others
-        metric = flat(b) if b.type.ndim > 2 else b[None]
-        values, vectors = _generalised_eigen(matrices, metric, n, lower=lower)
+        values, vectors = symmetric_eigen(flat(a), n, lower=lower)
     values, vectors = values.astype(a.type.dtype), vectors.mT.astype(a.type.dtype)
-    if a.type.ndim == 2:
-        return [values[0], vectors[0]]
     return [unflat(values, a, n), unflat(vectors, a, n, n)]
 
 
@@ -82,18 +77,11 @@ def _generalised_eigen(
     a, b = a.astype("float64"), b.astype("float64")
     factor = pt.linalg.cholesky(b, lower=lower)
     factor = factor if lower else factor.mT
-    divided = pt.linalg.solve_triangular(factor, _whole(a, n, lower=lower), lower=True, b_ndim=2)
+    divided = pt.linalg.solve_triangular(factor, symmetric(a, n, lower=lower), lower=True, b_ndim=2)
     divided = pt.linalg.solve_triangular(factor, divided.mT, lower=True, b_ndim=2)
     values, vectors = symmetric_eigen(divided, n, lower=True)
     solved = pt.linalg.solve_triangular(factor.mT, vectors.mT, lower=False, b_ndim=2).mT
     return values, solved * signs(solved)
-
-
-def _whole(a: TensorVariable, n: TensorVariable, *, lower: bool) -> TensorVariable:
-    """Return symmetric matrices of which one triangle is given."""
-    rows = pt.arange(n)
-    is_kept = (pt.ge if lower else pt.le)(rows[:, None], rows[None, :])
-    return pt.switch(is_kept, a, a.mT)
 
 
 def symmetric_eigen(
@@ -101,7 +89,7 @@ def symmetric_eigen(
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return eigenvalues and, in rows, eigenvectors of matrices with one batch axis."""
     batch = a.shape[0]
-    valid, a = finite(_whole(a.astype("float64"), n, lower=lower))
+    valid, a = finite(symmetric(a.astype("float64"), n, lower=lower))
     scale = power_of_two(a, axis=(1, 2))
     diagonal, beside, *reflectors = Tridiagonalise()(a * scale)
     vectors = BidiagonalVectors(with_left=False)(*_shifted_root(diagonal, beside, batch))

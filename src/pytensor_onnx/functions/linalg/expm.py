@@ -7,8 +7,9 @@ from pytensor.tensor.linalg.products import Expm
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import flat, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_size, loop
+from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
 from pytensor_onnx.functions.linalg.scaling import finite
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 
 # Coefficients of the numerator of the diagonal Padé approximant of degree 13, equation 10.33.
@@ -36,7 +37,7 @@ def expm(a: TensorVariable) -> TensorVariable:
     (a,) = as_float(a)
     n = checked_size(a, "expected a square matrix")
     # The sizes are read after their check.
-    matrices = (a[None] if a.type.ndim == 2 else flat(a))[:, :n]
+    matrices = flat(a)[:, :n]
     valid, x = finite(matrices.astype("float64"))
     sums = pt.concatenate([pt.abs(x).sum(axis=1), pt.zeros((x.shape[0], 1))], axis=1)
     norm = sums.max(axis=1)
@@ -48,10 +49,12 @@ def expm(a: TensorVariable) -> TensorVariable:
         return [pt.switch(pt.lt(k, count), pt.matmul(x, x), x)]
 
     counts = pt.concatenate([squarings[:, 0, 0], pt.zeros((1,))])
-    steps = pt.arange(counts.max().astype("int64"))
-    (result,) = loop(step, steps, [approximant], [squarings])
+    n_steps = counts.max().astype("int64")
+    (result,) = iterate(
+        step, [approximant], [squarings], n_steps=n_steps, sequences=[pt.arange(n_steps)]
+    )
     result = (result + valid).astype(a.type.dtype)
-    return result[0] if a.type.ndim == 2 else unflat(result, a, n, n)
+    return unflat(result, a, n, n)
 
 
 def _pade(x: TensorVariable, n: TensorVariable) -> TensorVariable:

@@ -9,7 +9,7 @@ from pytensor_onnx.functions.linalg.batches import diagonals
 from pytensor_onnx.functions.linalg.blocks import as_float, checked_size, poison, zero
 from pytensor_onnx.functions.linalg.pivoting import eliminated
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.registry import define, own_signature
 
 _NOT_SQUARE = "expected square matrix"
 
@@ -37,7 +37,7 @@ def lu_factor(a: TensorVariable) -> list[TensorVariable]:
     return [factors, pivots.astype("int32")]
 
 
-@define(LU, lambda op, _: str(op.gufunc_signature))
+@define(LU, own_signature)
 def lu(a: TensorVariable, *, permute_l: bool, p_indices: bool) -> list[TensorVariable]:
     """LU factors of matrices and the permutation of their rows, as a matrix or as indices.
 

@@ -46,8 +46,8 @@ def eliminated(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
 def _eliminated_one(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
     """Eliminate blocks of columns (Golub and Van Loan, Matrix Computations, section 3.4.7).
 
-    Zeros are added at the end, whose rows are never exchanged with others. What is left of the
-    matrix keeps the columns of L, so that its rows are complete when they become pivots.
+    Rows and columns of zeros are added at the end; these rows are never exchanged with others.
+    The remaining rows keep their columns of L, so that they are complete when they become pivots.
     """
     dtype, count = a.type.dtype, block_count(n)
     size = count * BLOCK

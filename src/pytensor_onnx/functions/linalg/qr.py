@@ -5,14 +5,15 @@ from pytensor.tensor.linalg.decomposition.qr import QR
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import flat, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float, loop, nothing
+from pytensor_onnx.functions.linalg.blocks import as_float, nothing
 from pytensor_onnx.functions.linalg.elimination import without_first
 from pytensor_onnx.functions.linalg.scaling import power_of_two
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.ops.factorisations import Eliminate, Reflect
 
 
-@define(QR, lambda op, _: str(op.gufunc_signature))
+@define(QR, own_signature)
 def qr(a: TensorVariable, *, mode: str, pivoting: bool) -> list[TensorVariable]:
     """QR factorisation by Householder reflectors, with the signs of LAPACK.
 
@@ -34,7 +35,7 @@ def qr(a: TensorVariable, *, mode: str, pivoting: bool) -> list[TensorVariable]:
            [  0.,   2.]])
     """
     (a,) = as_float(a)
-    matrices = a[None] if a.type.ndim == 2 else flat(a)
+    matrices = flat(a)
     order = pivots(matrices) if pivoting else None
     if order is not None:
         matrices = taken(matrices.mT, order).mT
@@ -56,8 +57,6 @@ def qr(a: TensorVariable, *, mode: str, pivoting: bool) -> list[TensorVariable]:
             results = [(r, m, n)]
     if order is not None:
         results.append((order.astype("int32"), n))
-    if a.type.ndim == 2:
-        return [x[0] for x, *_ in results]
     return [unflat(x, a, *sizes) for x, *sizes in results]
 
 
@@ -80,7 +79,7 @@ def pivots(a: TensorVariable) -> TensorVariable:
     batch, n = a.shape[0], a.shape[2]
 
     def step(
-        _: TensorVariable, rest: TensorVariable, order: TensorVariable, chosen: TensorVariable
+        rest: TensorVariable, order: TensorVariable, chosen: TensorVariable
     ) -> list[TensorVariable]:
         largest = (rest * rest).sum(axis=2).argmax(axis=1)[:, None]
         rows = pt.arange(rest.shape[1])
@@ -92,8 +91,8 @@ def pivots(a: TensorVariable) -> TensorVariable:
     columns = (a * power_of_two(a, axis=(1, 2))).mT
     order = pt.arange(n)[None, :] + pt.zeros((batch, 1), "int64")
     chosen = pt.zeros((batch, nothing(n)), "int64")
-    steps = pt.arange(pt.minimum(a.shape[1], n))
-    _, order, chosen = loop(step, steps, [columns, order, chosen])
+    n_steps = pt.minimum(a.shape[1], n)
+    _, order, chosen = iterate(step, [columns, order, chosen], n_steps=n_steps)
     # The shapes that PyTensor infers for the last states are those of the first.
     return pt.concatenate([chosen, order], axis=1)[:, :n]
 

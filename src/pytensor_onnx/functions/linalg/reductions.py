@@ -26,7 +26,7 @@ def tridiagonal(a: TensorVariable) -> list[TensorVariable]:
     Returns
     -------
     list of TensorVariable
-        The diagonals and the elements beside them, the last of which is zero, in rows; and the
+        The diagonals; the elements beside them, followed by a zero; both in rows. Then the
         reflectors of ``Q``, which have one element more than ``A`` has rows.
     """
 
@@ -66,7 +66,7 @@ def bidiagonal(a: TensorVariable) -> list[TensorVariable]:
     Returns
     -------
     list of TensorVariable
-        The diagonals and the elements above them, the last of which is zero, in rows; and the
+        The diagonals; the elements above them, followed by a zero; both in rows. Then the
         reflectors of ``Q`` and ``P``, which have one element more than ``A`` has rows.
     """
 

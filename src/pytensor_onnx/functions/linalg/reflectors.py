@@ -7,7 +7,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.blocks import loop
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import Reflect
 
@@ -150,7 +150,13 @@ def reflected(
         return [reflected_by_block(rows, vectors[i], factors[i].mT)]
 
     count = vectors.shape[0]
-    (rows,) = loop(step, count - 1 - pt.arange(count), [rows], [vectors, factors])
+    (rows,) = iterate(
+        step,
+        [rows],
+        [vectors, factors],
+        n_steps=count,
+        sequences=[count - 1 - pt.arange(count)],
+    )
     return rows
 
 

@@ -4,30 +4,30 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.linalg.inverse import MatrixInverse
-from pytensor.tensor.linalg.solvers.core import SolveBase
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import diagonals
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_size, checked_sizes, zero
+from pytensor_onnx.functions.linalg.blocks import (
+    as_float,
+    checked_size,
+    checked_sizes,
+    symmetric,
+    zero,
+)
 from pytensor_onnx.functions.linalg.cholesky import upper_factor
 from pytensor_onnx.functions.linalg.pivoting import eliminated
 from pytensor_onnx.functions.linalg.triangular import solved_triangular
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.registry import define, own_signature
 
 
-def as_op(op: SolveBase, count: int) -> str:
-    """Return the signature of a solver, whose right-hand side is a vector or a matrix."""
-    return str(op.gufunc_signature)
-
-
-@define(SolveTriangular, as_op)
+@define(SolveTriangular, own_signature)
 def solve_triangular(
     a: TensorVariable, b: TensorVariable, *, lower: bool, unit_diagonal: bool, b_ndim: int
 ) -> TensorVariable:
-    """Solution of triangular systems, of which one triangle is read.
+    """Solution of triangular systems, read from one triangle of each matrix.
 
     The right-hand sides of a block of rows follow from the blocks before by one product. For one
     matrix the blocks are inverted all at once, and each solution is refined once; for a batch,
@@ -49,7 +49,7 @@ def solve_triangular(
     return x if b_ndim == 2 else x[..., 0]
 
 
-@define(CholeskySolve, as_op)
+@define(CholeskySolve, own_signature)
 def cholesky_solve(
     c: TensorVariable, b: TensorVariable, *, lower: bool, b_ndim: int
 ) -> TensorVariable:
@@ -80,7 +80,7 @@ def _solved_by_factor(
     return solved_triangular(lower.mT, first, n, lower=False)
 
 
-@define(Solve, as_op)
+@define(Solve, own_signature)
 def solve(
     a: TensorVariable, b: TensorVariable, *, assume_a: str, lower: bool, b_ndim: int
 ) -> TensorVariable:
@@ -110,11 +110,11 @@ def solve(
 
 def _as_assumed(a: TensorVariable, n: TensorVariable, assume_a: str, lower: bool) -> TensorVariable:
     """Return matrices made of the elements that LAPACK reads of such matrices."""
-    row, column = pt.arange(n)[:, None], pt.arange(n)
     if assume_a in ("sym", "her"):
-        return pt.switch(row >= column if lower else row <= column, a, a.mT)
+        return symmetric(a, n, lower=lower)
     if assume_a == "tridiagonal":
-        return pt.switch(pt.abs(row - column) <= 1, a, zero(a.type.dtype))
+        distance = pt.abs(pt.arange(n)[:, None] - pt.arange(n))
+        return pt.switch(distance <= 1, a, zero(a.type.dtype))
     return a
 
 

@@ -9,11 +9,11 @@ from pytensor_onnx.functions.linalg.batches import flat, unflat
 from pytensor_onnx.functions.linalg.blocks import as_float
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.signs import signed, signs
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.ops.factorisations import Bidiagonalise, BidiagonalVectors, Eliminate, Reflect
 
 
-@define(SVD, lambda op, _: str(op.gufunc_signature))
+@define(SVD, own_signature)
 def svd(a: TensorVariable, *, full_matrices: bool, compute_uv: bool) -> list[TensorVariable]:
     """Singular values in descending order, and orthonormal singular vectors.
 
@@ -39,7 +39,7 @@ def svd(a: TensorVariable, *, full_matrices: bool, compute_uv: bool) -> list[Ten
     (a,) = as_float(a)
     m, n = a.shape[-2], a.shape[-1]
     k = pt.minimum(m, n)
-    matrices = (flat(a) if a.type.ndim > 2 else a[None]).astype("float64")
+    matrices = flat(a).astype("float64")
     tall = ifelse(pt.ge(m, n), matrices, matrices.mT)
     u, s, v = svd_of_tall(tall, full_matrices=full_matrices)
     u, v = ifelse(pt.ge(m, n), [u, v], [v, u])
@@ -47,10 +47,7 @@ def svd(a: TensorVariable, *, full_matrices: bool, compute_uv: bool) -> list[Ten
     u, v, s = u * left, signed(v, left, s), s.astype(a.type.dtype)
     rows, columns = (m, n) if full_matrices else (k, k)
     u, v = u.mT.astype(a.type.dtype), v.astype(a.type.dtype)
-    if a.type.ndim == 2:
-        results = [u[0], s[0], v[0]]
-    else:
-        results = [unflat(u, a, m, rows), unflat(s, a, k), unflat(v, a, columns, n)]
+    results = [unflat(u, a, m, rows), unflat(s, a, k), unflat(v, a, columns, n)]
     return results if compute_uv else results[1:2]
 
 

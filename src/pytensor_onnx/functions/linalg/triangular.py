@@ -5,7 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, flat, unflat
+from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, diagonals, flat, unflat
 from pytensor_onnx.functions.linalg.blocks import (
     BATCH_BLOCK,
     BLOCK,
@@ -27,7 +27,7 @@ def solved_triangular(
     lower: bool,
     unit_diagonal: bool = False,
 ) -> TensorVariable:
-    """Return the solutions of triangular systems, of which one triangle is read.
+    """Return the solutions of triangular systems, read from one triangle of each matrix.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def _solution_of_one(
 ) -> TensorVariable:
     """Return the solution of one system.
 
-    The unknowns of a block are the product of the block's inverse and what is left of the
-    right-hand side, with one step of refinement: its residual is as small as that of a
+    The unknowns of a block are the product of the block's inverse and the right-hand side less
+    the terms of known unknowns. One step of refinement makes the residual as small as that of
     substitution (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 12.1).
     """
     dtype, columns = a.type.dtype, b.shape[1]
@@ -110,7 +110,7 @@ def _diagonal_blocks(
 
 
 def inverted_blocks(blocks: TensorVariable) -> TensorVariable:
-    """Return the inverses of unit triangular blocks, of which the ones are not stored.
+    """Return the inverses of unit triangular blocks, given without the ones of their diagonals.
 
     The inverse of ``[[A, 0], [C, B]]`` is ``[[1/A, 0], [-1/B C 1/A, 1/B]]``, for blocks of 1, 2, 4
     and 8 rows all at once.
@@ -163,7 +163,7 @@ def _solutions_of_batch(
     )
     if unit_diagonal:
         return solutions
-    regular = pt.neq(pt.diagonal(a, axis1=1, axis2=2), 0).all(axis=1)
+    regular = pt.neq(diagonals(a), 0).all(axis=1)
     return solutions + poison(regular, dtype)[:, None, None]
 
 

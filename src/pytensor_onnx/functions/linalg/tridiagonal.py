@@ -11,7 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.blocks import as_float, zero
 from pytensor_onnx.functions.linalg.pivoting import SMALLEST
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.registry import define, own_signature
 
 
 @define(LUFactorTridiagonal, "(dl),(d),(dl)->(dl),(d),(dl),(du2),(d)")
@@ -69,11 +69,7 @@ def tridiagonal_lu_factor(
     return [*(pt.moveaxis(result, 0, -1) for result in results), pivots]
 
 
-def _signature(op: SolveLUFactorTridiagonal, count: int) -> str:
-    return str(op.gufunc_signature)
-
-
-@define(SolveLUFactorTridiagonal, _signature)
+@define(SolveLUFactorTridiagonal, own_signature)
 def tridiagonal_lu_solve(
     dl: TensorVariable,
     d: TensorVariable,
@@ -119,7 +115,7 @@ def tridiagonal_lu_solve(
 def _substituted(
     b: TensorVariable, d: TensorVariable, first: TensorVariable, second: TensorVariable
 ) -> TensorVariable:
-    """Solve for rows in order, given what they take of the last row found and of the one before."""
+    """Substitute rows in order, with the coefficients of the two rows found before each."""
 
     def step(
         b: TensorVariable,

@@ -5,6 +5,7 @@ The definitions therefore select the branch that holds around zero by the condit
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
@@ -41,10 +42,14 @@ def polynomial(x: TensorVariable, coefficients: Coefficients, start: int = 0) ->
 
     With ``start``, that many of the lowest terms are left out, and ``x`` divided out as often.
     """
-    *lower, leading = coefficients[x.dtype][start:]
-    value = constant(x, leading)
+    return horner(x, [constant(x, coefficient) for coefficient in coefficients[x.dtype][start:]])
+
+
+def horner(x: TensorVariable, coefficients: Sequence[TensorVariable]) -> TensorVariable:
+    """Evaluate the polynomial with given coefficients, those of low degree first."""
+    *lower, value = coefficients
     for coefficient in reversed(lower):
-        value = value * x + constant(x, coefficient)
+        value = value * x + coefficient
     return value
 
 

@@ -6,16 +6,15 @@ are large and not nearly equal, and recurrences over the order elsewhere.
 
 import math
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
 from pytensor.scalar.math import Jv
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.bessel_recurrence import first_kind, second_kind
+from pytensor_onnx.functions.special.bessel_series import bessel_series
 from pytensor_onnx.functions.special.debye import debye, is_debye
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma import scaled_gamma
@@ -76,24 +75,6 @@ def _by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     half, one = constant(x, 0.5), constant(x, 1.0)
     y = v + one
     z = -(half * x) * (half * x)
-
-    def add(
-        k: TensorVariable,
-        total: TensorVariable,
-        term: TensorVariable,
-        v: TensorVariable,
-        z: TensorVariable,
-    ) -> tuple[TensorVariable, TensorVariable]:
-        term = term * (z / (k * (v + k)))
-        return total + term, term
-
-    start = pt.ones_like(x)
-    total, _ = iterate(
-        add,
-        [start, start],
-        [v, z],
-        sequences=[pt.constant(np.arange(1.0, _TERMS + 1))],
-        n_steps=_TERMS,
-    )
+    total = bessel_series(v, z, _TERMS)
     power = pt.pow(x * constant(x, math.e / 2) / y, v)
     return total * (power * constant(x, math.e)) / (pt.sqrt(y) * scaled_gamma(y))

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.arithmetic import constant, horner, polynomial
 from pytensor_onnx.functions.special.inverse_trigonometric import arctan
 from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 from pytensor_onnx.functions.special.trigonometric import (
@@ -68,7 +68,7 @@ def debye(v: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorV
     reciprocal = pt.sqrt(pt.abs(z))
     t = v * v * z
     polynomials = [polynomial(t, {"float64": c}) for c in debye_polynomials(_TERMS)]
-    even, odd = (_horner(z, polynomials[start::2]) for start in (0, 1))
+    even, odd = (horner(z, polynomials[start::2]) for start in (0, 1))
     odd = odd * reciprocal
     amplitude = pt.sqrt(constant(x, 2 / math.pi) * reciprocal)
 
@@ -81,14 +81,6 @@ def debye(v: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorV
     large = amplitude * (odd - even) * root * root
     first = pt.switch(is_oscillating, amplitude * (cosine * even + sine * odd), small)
     return first, pt.switch(is_oscillating, amplitude * (sine * even - cosine * odd), large)
-
-
-def _horner(z: TensorVariable, coefficients: list[TensorVariable]) -> TensorVariable:
-    """Evaluate a polynomial of which the coefficients vary."""
-    *lower, value = coefficients
-    for coefficient in reversed(lower):
-        value = value * z + coefficient
-    return value
 
 
 def _waves(

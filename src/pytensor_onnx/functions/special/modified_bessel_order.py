@@ -16,6 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.bessel_series import bessel_series
 from pytensor_onnx.functions.special.debye import debye_polynomials
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma import gamma_from_one_to_twenty
@@ -186,20 +187,7 @@ def _i_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Power series (DLMF 10.25.2) of positive terms, for ``v`` and ``x`` up to 25."""
     half = x * constant(x, 0.5)
     z = half * half
-
-    def add(
-        k: TensorVariable,
-        total: TensorVariable,
-        term: TensorVariable,
-        v: TensorVariable,
-        z: TensorVariable,
-    ) -> tuple[TensorVariable, TensorVariable]:
-        term = term * (z / (k * (v + k)))
-        return total + term, term
-
-    start = pt.ones_like(x)
-    numbers = pt.constant(np.arange(1.0, 43.0))
-    total, _ = iterate(add, [start, start], [v, z], sequences=[numbers], n_steps=42)
+    total = bessel_series(v, z, 42)
     return total * (pt.pow(half, v) * portable_exp(-x)) / _gamma_of_next(v)
 
 
