@@ -17,6 +17,7 @@ from benchmarks import (
     linalg,
     loops,
     resnet18,
+    rules,
     special,
     yolo11n,
 )
@@ -46,6 +47,7 @@ def main() -> None:
         first_result.measure,
         export_scaling.measure,
         loops.measure,
+        rules.measure,
         special.measure,
         linalg.measure,
         yolo11n.measure,

@@ -5,6 +5,7 @@ import onnx_ir as ir
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.passes import (
+    broadcast_numbers,
     drop_leading_axes,
     fold_into_conv,
     fuse_gemm,
@@ -64,6 +65,7 @@ def prepare(
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )
+    broadcast_numbers(model, scope)
     changes += keep_apart(model, scope, profile)
     if inline:
         inline_functions(model, scope)

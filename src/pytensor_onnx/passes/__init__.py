@@ -13,12 +13,14 @@ from pytensor_onnx.passes.fusions.merge_equal import merge_equal
 from pytensor_onnx.passes.fusions.share_transposed import share_transposed
 from pytensor_onnx.passes.fusions.vector_products import vector_products
 from pytensor_onnx.passes.inline_functions import inline_functions
+from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
 from pytensor_onnx.passes.optimizer.keep_apart import keep_apart
 from pytensor_onnx.passes.spell_sizes import spell_sizes
 
 __all__ = [
+    "broadcast_numbers",
     "drop_leading_axes",
     "fold_into_conv",
     "fuse_gemm",
