@@ -2,7 +2,8 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import export_onnx, nn
+from tests.conftest import compare_onnx_and_py
 
 
 def structure(program):
@@ -53,3 +54,18 @@ def test_constant_is_kept_for_another_use_that_needs_its_rank():
     scaled, joined = program(value)
     np.testing.assert_array_equal(scaled, value * np.arange(3.0))
     np.testing.assert_array_equal(joined, np.vstack([value, np.arange(3.0)]))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        lambda x: nn.swish(x, 1.7),
+        nn.gelu,
+        lambda x: nn.gelu(x, approximate="tanh"),
+        lambda x: np.float32([1.0]) / x * x,
+    ],
+)
+def test_constants_of_one_element_give_no_axis(expression):
+    x = pt.vector("x", dtype="float32")
+    value = np.array([0.1, 0.6], "float32")
+    compare_onnx_and_py([x], expression(pt.sum(x).flatten()), [value])

@@ -3,6 +3,9 @@
 PyTensor gives all operands of an elementwise operation, and of a batched product, the same rank;
 ONNX aligns them at the last axis. So a bias stays a vector, weights stay a matrix, a number stays a
 number, and the node that adds the axes is removed.
+
+A constant of one element is not relied on for the rank of a result: ONNX Runtime fuses such a
+factor into operators that take it for a number, and the axis would be lost.
 """
 
 import onnx_ir as ir
@@ -83,6 +86,7 @@ def _broadcasts_without(node: ir.Node, value: ir.Value, rank: int) -> bool:
             and other is not value
             and other.shape is not None
             and len(other.shape) == len(shape)
+            and not (other.const_value is not None and other.const_value.size == 1)
             for other in node.inputs
         )
     )
