@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests.fuzz.graphs import Graph
+from tests.fuzz.operations.inner import has_gradients
 from tests.fuzz.operations.registry import WIDE, floats, operation
 from tests.fuzz.terms import Term
 
@@ -148,7 +149,7 @@ def resizing(g: Graph) -> str | None:
 def network_gradient(g: Graph) -> str | None:
     layers = [line for line in g.lines if line.code.startswith("nn.") and len(line.names) == 1]
     inputs = [t for t in g.inputs if t.dtype in WIDE]
-    if not layers or not inputs or sum("pt.grad" in line.code for line in g.lines) > 1:
+    if not layers or not inputs or not has_gradients(g):
         return None
     result = g.choices.of(layers).names[0]
     wrt = ", ".join(map(str, g.choices.some(inputs)[:3]))
