@@ -32,6 +32,7 @@ ARROWS = {
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
         *("dynamic_axes", "named_dims", "encodings"),
     },
+    "pymc": {"exporting", "named_dims"},
     "cli": {"dispatch", "exporting", "functions", ""},
     "__main__": {"cli"},
     "": {"dispatch", "exporting", "functions", "rewriting", "running"},
@@ -96,3 +97,12 @@ def test_rooms_know_no_runtime_before_they_run():
         if any(name.split(".")[0] == "onnxruntime" for name in imports(path))
     }
     assert importers <= {"running", "exporting", "cli", "targets"}
+
+
+def test_only_the_room_of_pymc_imports_it():
+    importers = {
+        room_of(module)
+        for module, path in modules().items()
+        if any(name.split(".")[0] == "pymc" for name in imports(path))
+    }
+    assert importers == {"pymc"}

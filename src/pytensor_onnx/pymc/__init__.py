@@ -1,0 +1,7 @@
+"""PyMC models as files: densities, transforms of their variables, predictors."""
+
+from pytensor_onnx.pymc.density import export_logp
+from pytensor_onnx.pymc.graphs import ModelGraph
+from pytensor_onnx.pymc.transforms import export_transforms
+
+__all__ = ["ModelGraph", "export_logp", "export_transforms"]

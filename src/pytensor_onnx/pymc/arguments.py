@@ -1,0 +1,105 @@
+"""Check the arguments that name parts of a PyMC model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from typing import Any
+
+import pymc as pm
+from pytensor.compile.sharedvalue import SharedVariable
+
+from pytensor_onnx.errors import ArgumentError
+
+
+def check_model(model: Any) -> None:
+    """Raise unless the argument is a PyMC model.
+
+    Raises
+    ------
+    ArgumentError
+        For anything else.
+    """
+    if not isinstance(model, pm.Model):
+        raise ArgumentError(f"model is of type {type(model).__name__}: give a pymc.Model")
+
+
+def read_data(model: pm.Model, data: Any) -> list[SharedVariable]:
+    """Return the data containers that become inputs.
+
+    Parameters
+    ----------
+    model
+        The model.
+    data
+        ``"inputs"`` for all containers, ``"stored"`` for none, or names of containers.
+
+    Raises
+    ------
+    ArgumentError
+        If a name is not that of a data container of the model.
+    """
+    containers = {str(v.name): v for v in model.data_vars if isinstance(v, SharedVariable)}
+    if data == "inputs":
+        return list(containers.values())
+    if data == "stored":
+        return []
+    names = [data] if isinstance(data, str) else read_strings(data, "data")
+    for name in names:
+        if name not in containers:
+            advice = f"wrap its values in pymc.Data({name!r}, …) to make them an input"
+            hint = advice if name in model.named_vars else ""
+            raise unknown(name, "data container", containers, hint)
+    return [containers[name] for name in dict.fromkeys(names)]
+
+
+def read_strings(given: Any, argument: str) -> list[str]:
+    """Return a sequence of strings as a list.
+
+    Raises
+    ------
+    ArgumentError
+        For any other argument.
+    """
+    if isinstance(given, str):
+        return [given]
+    listed = list(given) if isinstance(given, Iterable) else None
+    if listed is None or not all(isinstance(name, str) for name in listed):
+        raise ArgumentError(f"{argument} is {given!r}: give a list of names")
+    return listed
+
+
+def read_choice(given: Any, choices: Collection[str], argument: str) -> str:
+    """Return the argument if it is one of the choices.
+
+    Raises
+    ------
+    ArgumentError
+        Otherwise.
+    """
+    if given not in choices:
+        raise ArgumentError(f"{argument}={given!r}: give one of {', '.join(map(repr, choices))}")
+    return given
+
+
+def unknown(name: str, kind: str, known: Collection[str], hint: str = "") -> ArgumentError:
+    """Return the error for a name that the model does not have.
+
+    Examples
+    --------
+    >>> str(unknown("sigm", "variable", ["mu", "sigma"]))
+    "the model has no variable 'sigm': did you mean sigma?"
+    """
+    close = get_close_matches(name, known, n=1)
+    if close:
+        hint = f"did you mean {close[0]}?"
+    elif not hint:
+        hint = f"it has {', '.join(known)}" if known else "it has none"
+    return ArgumentError(f"the model has no {kind} {name!r}: {hint}")
+
+
+def shared_name(name: str) -> ArgumentError:
+    """Return the error for a name of two inputs or outputs of a file."""
+    return ArgumentError(
+        f"{name!r} would name two inputs or outputs of the file: rename the variable of the model"
+    )

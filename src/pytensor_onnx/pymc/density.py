@@ -1,0 +1,218 @@
+"""Export the log-density of a PyMC model with its derivatives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+
+from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.pymc.arguments import read_choice, read_strings, shared_name, unknown
+from pytensor_onnx.pymc.graphs import ModelGraph
+from pytensor_onnx.pymc.making import Inputs, check_options, continuous_inputs, make_program
+
+SPACES = ("unconstrained", "constrained")
+LAYOUTS = ("vector", "named")
+DIRECTION = "direction"
+GROUPS = ("logp", "dlogp", "d2logp", "hvp", "pointwise", "values", "deterministics")
+
+
+def export_logp(
+    model: pm.Model,
+    path: str | os.PathLike | None = None,
+    *,
+    outputs: Sequence[str] = ("logp", "dlogp"),
+    space: str = "unconstrained",
+    inputs: str = "vector",
+    data: str | Iterable[str] = "inputs",
+    jacobian: bool = True,
+    verify: bool = True,
+    **options: Any,
+) -> ONNXProgram:
+    """Export the log-density of a PyMC model.
+
+    Parameters
+    ----------
+    model
+        The model.
+    path
+        File to write; none unless given.
+    outputs
+        What the file computes, any of
+
+        - ``"logp"``, the log-density;
+        - ``"dlogp"``, its gradient: one vector, or ``dlogp_<input>`` for each named input;
+        - ``"d2logp"``, its Hessian, a matrix in the order of the vector; PyMC's
+          ``compile_d2logp`` returns its negative unless told otherwise;
+        - ``"hvp"``, the Hessian times the input ``direction``, in the layout of the gradient;
+        - ``"pointwise"``, the terms of each observed variable, ``logp_<variable>``;
+        - ``"values"``, the free variables in the other space: ``sigma`` in the file of an
+          unconstrained density, ``sigma_log__`` in that of a constrained one;
+        - ``"deterministics"``, all deterministics;
+        - names of single variables: free ones as by ``"values"``, deterministics, and
+          ``logp_<variable>`` of a random variable or potential.
+    space
+        ``"unconstrained"`` for the density of the transformed variables, as samplers use it, or
+        ``"constrained"`` for that of the variables themselves.
+    inputs
+        ``"vector"`` for one input ``point`` of all continuous variables, or ``"named"`` for one
+        input for each. Discrete variables are inputs of their own.
+    data
+        Which data containers become inputs, with axes of any size: ``"inputs"`` for all,
+        ``"stored"`` for none, or names. The others are stored with the present values.
+    jacobian
+        Whether an unconstrained density has the terms of the transforms.
+    verify, options
+        As in `export_onnx`: ``opset_version``, ``target``, ``assume_finite``,
+        ``inline_functions``, ``providers``, ``session_options``.
+
+    Returns
+    -------
+    ONNXProgram
+        The model, verified at the initial point and beside it. The metadata ``pymc`` of the file
+        is the JSON of `pytensor_onnx.pymc.provenance.provenance`.
+
+    Raises
+    ------
+    ArgumentError
+        If the model has no such variable or data container, or an argument is not valid.
+    UnsupportedOpError
+        If a part of the model cannot be converted; nothing is written.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> with pm.Model() as model:
+    ...     x = pm.Data("x", [1.0, 2.0, 4.0])
+    ...     mu, sigma = pm.Normal("mu"), pm.HalfNormal("sigma")
+    ...     y = pm.Normal("y", mu, sigma, observed=x)
+    >>> density = export_logp(model, outputs=["logp", "dlogp", "sigma"])
+    >>> [value.name for value in density.inputs]
+    ['point', 'x']
+    >>> logp, dlogp, sigma = density([0.0, 0.0], [1.0, 2.0])
+    >>> dlogp, sigma
+    (array([3., 3.]), array(1.))
+    """
+    check_options("export_logp", path, options)
+    read_choice(space, SPACES, "space")
+    vector = read_choice(inputs, LAYOUTS, "inputs") == "vector"
+    graph = ModelGraph(model, constrained=space == "constrained", data=data)
+    wanted = _Outputs(graph, vector=vector, jacobian=jacobian)
+    names = read_strings(outputs, "outputs")
+    graphs: dict[str, Variable] = {}
+    for name in dict.fromkeys(names):
+        for output, variable in wanted.named(name).items():
+            if output in graphs and output in GROUPS:
+                raise shared_name(output)
+            graphs[output] = variable
+    given = Inputs()
+    given.add_values(graph, vector=vector)
+    if "hvp" in names:
+        for variable, (_, start, axes) in zip(
+            wanted.directions, continuous_inputs(graph, vector=vector), strict=True
+        ):
+            given.add(variable, np.ones_like(start), axes, free=True)
+    given.add_data(graph)
+    replaced = graph.of_point if vector else graph.of_values
+    results = dict(zip(graphs, replaced(list(graphs.values())), strict=True))
+    return make_program(
+        graph, given, results, path, verify=verify, description={"jacobian": jacobian}, **options
+    )
+
+
+class _Outputs:
+    """The graphs of the outputs, by the names that the user gives."""
+
+    def __init__(self, graph: ModelGraph, *, vector: bool, jacobian: bool) -> None:
+        self.graph = graph
+        self.is_vector = vector
+        self.jacobian = jacobian
+        self.directions = self._directions()
+
+    @cached_property
+    def logp(self) -> Variable:
+        """The log-density."""
+        return self.graph.density(jacobian=self.jacobian)
+
+    @cached_property
+    def gradients(self) -> list[Variable]:
+        """The gradient with respect to each of the continuous values."""
+        return self.graph.gradient(self.logp)
+
+    @cached_property
+    def variables(self) -> dict[str, Variable]:
+        """The single variables that a file can compute, without those that are its inputs."""
+        graph = self.graph
+        others = graph.unconstrained if graph.is_constrained else graph.constrained
+        taken = {v.name for v in (graph.discrete if self.is_vector else graph.values)}
+        values = {name: v for name, v in others.items() if name not in taken}
+        return {**values, **graph.deterministics}
+
+    def named(self, name: str) -> dict[str, Variable]:
+        """Return the outputs that a name stands for."""
+        graph = self.graph
+        match name:
+            case "logp":
+                return {"logp": self.logp}
+            case "dlogp":
+                return self._laid_out("dlogp", self.gradients)
+            case "d2logp":
+                return {"d2logp": self._hessian()}
+            case "hvp":
+                vectors = graph.split(self.directions[0]) if self.is_vector else self.directions
+                return self._laid_out("hvp", self._products(vectors))
+            case "pointwise":
+                return self._terms(graph.model.observed_RVs)
+            case "values":
+                return {k: v for k, v in self.variables.items() if k not in graph.deterministics}
+            case "deterministics":
+                return graph.deterministics
+        terms = {f"logp_{v.name}": v for v in [*graph.model.basic_RVs, *graph.model.potentials]}
+        if name in terms:
+            return self._terms([terms[name]])
+        if name in self.variables:
+            return {name: self.variables[name]}
+        raise unknown(name, "output", [*GROUPS, *self.variables, *terms])
+
+    def _terms(self, variables: Sequence[Variable]) -> dict[str, Variable]:
+        terms = self.graph.terms(variables, jacobian=self.jacobian)
+        return {f"logp_{v.name}": term for v, term in zip(variables, terms, strict=True)}
+
+    def _laid_out(self, name: str, parts: Sequence[Variable]) -> dict[str, Variable]:
+        """Return parts for each continuous value as one vector, or as one output each."""
+        if self.is_vector:
+            return {name: self.graph.join(parts)}
+        names = [f"{name}_{value.name}" for value in self.graph.continuous]
+        return dict(zip(names, parts, strict=True))
+
+    def _products(self, vectors: Sequence[Variable]) -> list[Variable]:
+        """Return the Hessian times a vector, which is given in parts as the result is."""
+        pairs = zip(self.gradients, vectors, strict=True)
+        return self.graph.gradient(pt.add(pt.zeros(()), *(pt.sum(g * v) for g, v in pairs)))
+
+    def _hessian(self) -> Variable:
+        """Return the Hessian, whose rows are products with unit vectors."""
+        graph = self.graph
+        n = sum(value.size for value in graph.continuous)
+        return pytensor.scan(
+            lambda row: graph.join(self._products(graph.split(row))),
+            sequences=[pt.eye(n, dtype=graph.point.type.dtype)],
+            return_updates=False,
+        )
+
+    def _directions(self) -> list[Variable]:
+        names = [DIRECTION]
+        if not self.is_vector:
+            names = [f"{DIRECTION}_{value.name}" for value in self.graph.continuous]
+        inputs = continuous_inputs(self.graph, vector=self.is_vector)
+        return [
+            pt.tensor(name, dtype=variable.type.dtype, shape=variable.type.shape)
+            for name, (variable, _, _) in zip(names, inputs, strict=False)
+        ]

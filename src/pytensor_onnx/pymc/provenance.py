@@ -1,0 +1,116 @@
+"""Describe the model of a file in its metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant
+
+from pytensor_onnx.pymc.graphs import ModelGraph
+
+METADATA = "pymc"
+
+
+def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
+    """Return the description of a model as JSON.
+
+    Its entries are ``pymc_version``; ``space``, ``"constrained"`` or ``"unconstrained"``;
+    ``values``, the arguments in the order of the vector, each with its random variable, transform,
+    shape and dims; ``observed``, ``deterministics`` and ``potentials``, names; ``coords`` and
+    ``dims``; ``data``, for each container and observation its shape, dtype and SHA-256, and whether
+    it is an input of the file; ``data_sha256``, the hash of all data.
+
+    Parameters
+    ----------
+    graph
+        The graphs of the model.
+    inputs
+        Names of the inputs of the file.
+    more
+        Further entries.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> with pm.Model(coords={"school": ["A", "B"]}) as model:
+    ...     tau = pm.HalfNormal("tau", dims="school")
+    >>> description = json.loads(provenance(ModelGraph(model), ['point']))
+    >>> description["coords"], description["dims"]
+    ({'school': ['A', 'B']}, {'tau': ['school']})
+    >>> description["values"][0]["transform"]
+    'log'
+    """
+    model = graph.model
+    data = _data(model, inputs)
+    every = hashlib.sha256("".join(f"{k}{v['sha256']}" for k, v in data.items()).encode())
+    description = {
+        "pymc_version": pm.__version__,
+        "model": model.name,
+        "space": "constrained" if graph.is_constrained else "unconstrained",
+        "values": [
+            {
+                "name": value.name,
+                "variable": value.rv.name,
+                "transform": value.transform,
+                "dtype": str(value.start.dtype),
+                "shape": list(value.start.shape),
+                "start": np.ravel(value.start).tolist(),
+            }
+            for value in graph.values
+        ],
+        "observed": [v.name for v in model.observed_RVs],
+        "deterministics": [v.name for v in model.deterministics],
+        "potentials": [v.name for v in model.potentials],
+        "coords": {dim: _labels(values) for dim, values in model.coords.items()},
+        "dims": {name: list(dims) for name, dims in model.named_vars_to_dims.items()},
+        "data": data,
+        "data_sha256": every.hexdigest(),
+        **more,
+    }
+    return json.dumps(description)
+
+
+def digest(array: np.ndarray) -> str:
+    """Return the SHA-256 of an array: of its dtype, shape and values.
+
+    Examples
+    --------
+    >>> digest(np.zeros(2)) == digest(np.zeros((1, 2)))
+    False
+    """
+    head = f"{array.dtype.str}{list(array.shape)}"
+    return hashlib.sha256(head.encode() + np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _data(model: pm.Model, inputs: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Describe the data containers, and the observations that are not in one."""
+    observed = {v.name: model.rvs_to_values[v] for v in model.observed_RVs}
+    found: dict[str, Any] = {v.name: v for v in model.data_vars}
+    found.update({k: v for k, v in observed.items() if isinstance(v, Constant)})
+    described = {}
+    for name, variable in found.items():
+        if not isinstance(variable, Constant | SharedVariable):
+            continue
+        is_shared = isinstance(variable, SharedVariable)
+        array = np.asarray(variable.get_value() if is_shared else variable.data)
+        described[name] = {
+            "shape": list(array.shape),
+            "dtype": str(array.dtype),
+            "input": name in inputs,
+            "sha256": digest(array),
+        }
+    return described
+
+
+def _labels(values: Any) -> list[Any] | None:
+    """Return the labels of a dimension as what JSON has."""
+    if values is None:
+        return None
+    items = [v.item() if isinstance(v, np.generic) else v for v in values]
+    return [v if isinstance(v, str | int | float | bool) else str(v) for v in items]
