@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import Op
+from pytensor.graph.traversal import toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type import tensor
@@ -70,16 +71,22 @@ def with_reference_draws(node: Apply) -> Apply:
     """Return a draw, or a loop with draws, as the reference sampler makes it."""
     if isinstance(node.op, RandomVariable):
         op = ReferenceDraw(node.op.name, node.op.dtype, node.op.dtype)
-        return op.make_node(*node.inputs)
+        return Apply(op, node.inputs, [v.type() for v in node.outputs])
     if not isinstance(node.op, Scan) or not _draws(node.op):
         return node
-    inner, known = node.op.fgraph.unfreeze(), dict[Variable, Variable]()
-    for step in inner.toposort():
-        operands = [known.get(v, v) for v in step.inputs]
-        copy = with_reference_draws(step.clone_with_new_inputs(operands))
-        known.update(zip(step.outputs, copy.outputs, strict=True))
-    outputs = [known.get(v, v) for v in inner.outputs]
+    inner = node.op.fgraph.unfreeze()
+    outputs = as_drawn(inner.outputs)
     return Scan(inner.inputs, outputs, node.op.info, mode=node.op.mode).make_node(*node.inputs)
+
+
+def as_drawn(variables: Sequence[Variable]) -> list[Variable]:
+    """Return variables that are computed from draws as the reference sampler makes them."""
+    known = dict[Variable, Variable]()
+    for node in toposort(variables):
+        operands = [known.get(v, v) for v in node.inputs]
+        copy = with_reference_draws(node.clone_with_new_inputs(operands))
+        known.update(zip(node.outputs, copy.outputs, strict=True))
+    return [known.get(v, v) for v in variables]
 
 
 def _draws(loop: Scan) -> bool:
