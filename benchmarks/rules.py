@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from benchmarks.timing import Table, interleaved
-from pytensor_onnx import export_onnx
+from pytensor_onnx import export_onnx, nn
 from pytensor_onnx.running.session import SessionOptions
 
 
@@ -51,7 +51,44 @@ def number_beside_short_axes() -> Rule:
     )
 
 
-RULES: list[Callable[[], Rule]] = [number_beside_short_axes]
+def filter_gradient() -> Rule:
+    """Return the gradient of filters (256, 256, 3, 3) for 8 images of 4 by 4."""
+    shapes = {"x": (8, 256, 4, 4), "d": (8, 256, 4, 4)}
+    x, d = (pt.tensor(name, shape=shape, dtype="float32") for name, shape in shapes.items())
+    w = pt.tensor("w", shape=(256, 256, 3, 3), dtype="float32")
+    y = nn.conv2d(x, w, (1, 1), filter_flip=False)
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[8, 256, 4, 4] x, float[8, 256, 4, 4] d) => (float[256, 256, 3, 3] y)
+        <int64[8] widths = {0, 0, 1, 1, 0, 0, 1, 1}, int64[1] zero = {0}, int64[1] one = {1},
+         int64[1] two = {2}, int64[1] three = {3}, int64[1] four = {4}, int64[1] five = {5},
+         int64[1] six = {6}, int64[3] windows = {8, 2304, 16}, int64[3] rows = {8, 256, 16},
+         int64[4] apart = {256, 3, 3, 256}> {
+           padded = Pad(x, widths)
+           a = Slice(padded, zero, four, two)
+           b = Slice(padded, one, five, two)
+           c = Slice(padded, two, six, two)
+           abc = Concat <axis = 2> (a, b, c)
+           e = Slice(abc, zero, four, three)
+           f = Slice(abc, one, five, three)
+           g = Slice(abc, two, six, three)
+           efg = Concat <axis = 2> (e, f, g)
+           matrices = Reshape(efg, windows)
+           gradients = Reshape(d, rows)
+           columns = Transpose <perm = [0, 2, 1]> (gradients)
+           products = MatMul(matrices, columns)
+           sum = ReduceSum <keepdims = 0> (products, zero)
+           filters = Reshape(sum, apart)
+           y = Transpose <perm = [3, 0, 2, 1]> (filters)
+        }
+    """
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=shape).astype("float32") for shape in shapes.values()]
+    gradient = pt.grad(None, w, known_grads={y: d})
+    return Rule("gradient of filters", [x, d], gradient, by_hand, values, 0.5, 1e-3)
+
+
+RULES: list[Callable[[], Rule]] = [number_beside_short_axes, filter_gradient]
 
 
 def measure() -> Table:

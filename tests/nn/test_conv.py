@@ -413,3 +413,26 @@ def test_a_residual_that_filters_make_smaller_names_the_line(shape):
         with pytest.raises(ValueError, match="one axis has the sizes 6 and 8") as error:
             call(images, filters)
         assert re.search(r"made at:  .*test_conv.py:\d+  y = x \+ conv2d\(x, w\)", str(error.value))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_gradients_of_filters_of_many_windows_are_the_adjoints(known):
+    # Sums over 2,100 windows, for which there is one product for each tap.
+    options = {"border_mode": (2, 1), "subsample": (2, 1), "filter_dilation": (1, 2)}
+    geometry = [(2, 2), (1, 1)], (2, 1), (1, 2)
+    values = arrays(17, (4, 16, 40, 27), (5, 16, 3, 2), (4, 5, 21, 27), dtype="float32")
+    values[0][1, 3, 7, 5], values[2][2, 1, 8, 8] = np.nan, np.inf
+    shapes = [v.shape if known else (None, 16, None, None) for v in values[:1]]
+    x = pt.tensor(dtype="float32", shape=shapes[0])
+    w, g = (pt.tensor(dtype="float32", shape=v.shape) for v in values[1:])
+    y = conv2d(x, w, filter_flip=False, **options)
+    program = compare_onnx_and_py(
+        [x, w, g], pt.grad(None, w, known_grads={y: g}), values, rtol=1e-4, atol=1e-3
+    )
+    (found,) = program(*values)
+    expected = numpy_conv.filter_gradient(values[0], values[2], (3, 2), *geometry)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+    finite = np.isfinite(expected)
+    np.testing.assert_allclose(found[finite], expected[finite], atol=2e-3)
+    assert op_types(program).count("Gemm") == (6 if known else 1)
+    assert not {"ReduceSum", "MatMul"} & set(op_types(program))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import add, mul
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -15,6 +16,9 @@ from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of
 type Pairs = Sequence[tuple[int, int]]
 
 _MOST_SLICES = 32
+
+# Products for single taps are faster from these sizes on (docs/measurements.md).
+_FEWEST_CHANNELS, _FEWEST_WINDOWS = 16, 2048
 
 
 def span(count: Size, distance: int) -> Size:
@@ -68,14 +72,73 @@ def take_windows(
     ):
         before = (slice(None),) * (2 + i)
         if isinstance(taps, int) and taps <= _MOST_SLICES:
-            bounds = [(k * dilation, (k + 1 - taps) * dilation or None) for k in range(taps)]
-            seen = [x[(*before, slice(*ends, stride))] for ends in bounds]
+            seen = [x[(*before, _tap(k, taps, stride, dilation))] for k in range(taps)]
             x = seen[0] if taps == 1 else pt.concatenate(seen, axis=2)
         else:
             positions = pt.arange(taps)[:, None] * dilation + pt.arange(counts[i]) * stride
             seen = pt.moveaxis(x[(*before, positions)], 2 + i, 2)
             x = _merge(seen, 2)
     return x
+
+
+def stack_windows(
+    x: TensorVariable,
+    filter_sizes: Sizes,
+    counts: Sizes,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> TensorVariable:
+    """Gather the elements at each tap in each window, as an array (C, taps * N, *L).
+
+    The taps have the order of filters. Parameters are those of `take_windows`, but for an array (C,
+    N, *S), whose first axis are the channels.
+    """
+    for i in reversed(range(len(strides))):
+        taps, stride, dilation = filter_sizes[i], strides[i], dilations[i]
+        before = (slice(None),) * (2 + i)
+        if isinstance(taps, int) and taps <= _MOST_SLICES:
+            seen = [x[(*before, _tap(k, taps, stride, dilation))] for k in range(taps)]
+            x = seen[0] if taps == 1 else pt.concatenate(seen, axis=1)
+        else:
+            positions = pt.arange(taps)[:, None] * dilation + pt.arange(counts[i]) * stride
+            x = _merge(pt.moveaxis(x[(*before, positions)], 2 + i, 1), 1)
+    return x
+
+
+def taps_of(
+    x: TensorVariable,
+    filter_sizes: Sequence[int],
+    counts: Sizes,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> list[TensorVariable]:
+    """Return the elements at each tap of filters, in their order, as arrays (C, N, *L).
+
+    Parameters are those of `stack_windows`.
+    """
+    everything = (slice(None),) * 2
+    return [
+        x[(*everything, *map(_tap, taps, filter_sizes, strides, dilations))]
+        for taps in np.ndindex(*filter_sizes)
+    ]
+
+
+def has_large_taps(channels: Size, windows: Size, filter_sizes: Sizes) -> bool:
+    """Return whether one product for each tap beats one for all, which copies the windows."""
+    taps = product(filter_sizes)
+    return (
+        isinstance(channels, int)
+        and isinstance(windows, int)
+        and isinstance(taps, int)
+        and 1 < taps <= _MOST_SLICES
+        and channels >= _FEWEST_CHANNELS
+        and windows >= _FEWEST_WINDOWS
+    )
+
+
+def _tap(tap: int, taps: int, stride: int, dilation: int) -> slice:
+    """Return the slice of the elements at one tap of an axis in all windows."""
+    return slice(tap * dilation, (tap + 1 - taps) * dilation or None, stride)
 
 
 def add_windows(
