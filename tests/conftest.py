@@ -14,7 +14,13 @@ from pytensor.graph.basic import Variable
 from pytensor_onnx import ONNXProgram, export_onnx
 from tests import coverage_recorder
 
-RELATIVE_TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2}
+RELATIVE_TOLERANCE = {
+    "float64": 1e-12,
+    "float32": 1e-5,
+    "float16": 1e-2,
+    "complex128": 1e-12,
+    "complex64": 1e-5,
+}
 PY = Mode("py", None)
 """The graph as it is written."""
 
@@ -108,10 +114,14 @@ def assert_same(
     expected = np.asarray(expected)
     assert found.dtype == expected.dtype
     assert found.shape == expected.shape
-    if expected.dtype.kind == "f":
+    if expected.dtype.kind in "fc":
         relative = RELATIVE_TOLERANCE[str(expected.dtype)] if rtol is None else rtol
         np.testing.assert_allclose(found, expected, rtol=relative, atol=atol)
-        if signed_zeros:
+        if signed_zeros and expected.dtype.kind == "c":
+            for a, b in ((found.real, expected.real), (found.imag, expected.imag)):
+                zeros = (a == 0) & (b == 0)
+                np.testing.assert_array_equal(np.signbit(a)[zeros], np.signbit(b)[zeros])
+        elif signed_zeros:
             zeros = (found == 0) & (expected == 0)
             np.testing.assert_array_equal(np.signbit(found)[zeros], np.signbit(expected)[zeros])
     else:

@@ -17,7 +17,6 @@ from pytensor.xtensor.type import XTensorVariable
 from pytensor_onnx import (
     InputError,
     ONNXProgram,
-    UnsupportedTypeError,
     compile_onnx,
     export_function_onnx,
     export_onnx,
@@ -312,11 +311,14 @@ def test_names_leave_no_trace_in_the_operators() -> None:
     assert op_types(export_onnx([x, w, b], x.dot(w) + b)) in (["MatMul", "Add"], ["Gemm"])
 
 
-def test_what_has_no_lowering_is_named_by_its_tensor_op() -> None:
+def test_complex_numbers_have_names_too() -> None:
     x = named("x", ["city"])
-    z = px.math.real(x.astype("complex128"))
-    with pytest.raises(UnsupportedTypeError, match="complex"):
-        export_onnx([x], z)
+    z = x.astype("complex128") * 1j
+    values = [np.array([1.0, 2.0])]
+    f = pytensor.function([x], [z, px.math.imag(z)], mode="ONNX")
+    for found in (f(*values), export_onnx([x], [z, px.math.imag(z)])(*values)):
+        np.testing.assert_array_equal(found[0], values[0] * 1j)
+        np.testing.assert_array_equal(found[1], values[0])
 
 
 def test_the_module_is_not_imported_for_graphs_without_names() -> None:

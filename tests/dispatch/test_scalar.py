@@ -12,7 +12,7 @@ from pytensor.scalar.basic import Composite, ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import mul_without_zeros
 
-from pytensor_onnx import UnsupportedOpError, UnsupportedTypeError, export_onnx
+from pytensor_onnx import UnsupportedOpError, export_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 from tests.dispatch.values import (
     DISCRETE,
@@ -261,19 +261,6 @@ def test_scalars_that_are_no_tensors_are_computed_too():
     x = pt.scalar("x")
     y = ps.mul(ps.exp(pt.scalar_from_tensor(x)), ps.constant(2.0))
     compare_onnx_and_py([x], pt.tensor_from_scalar(y), [np.array(0.3)])
-
-
-@pytest.mark.parametrize("make", [lambda x: x + 1j, pt.imag, lambda x: x * x])
-def test_complex_numbers_are_refused_with_a_hint(make):
-    x = pt.vector("x", dtype="complex128")
-    with pytest.raises(UnsupportedTypeError, match="real and the imaginary part"):
-        export_onnx([x], make(x))
-
-
-def test_imaginary_parts_made_from_reals_are_refused():
-    x = pt.vector("x")
-    with pytest.raises(UnsupportedTypeError, match="real and the imaginary part"):
-        export_onnx([x], pt.abs(pt.complex(x, x)))
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)

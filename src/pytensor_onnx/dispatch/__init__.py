@@ -5,6 +5,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     advanced_subtensor,
     blockwise,
     comparison,
+    complex_numbers,
     conditional,
     cumulative,
     diagonal,

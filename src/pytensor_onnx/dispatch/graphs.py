@@ -14,12 +14,18 @@ from pytensor.graph.fg import AbstractFunctionGraph
 from pytensor.graph.type import Type
 
 from pytensor_onnx.dispatch.basic import Lowered, has_no_lowering, onnx_funcify
-from pytensor_onnx.dispatch.types import UnsupportedType, check_type, is_array, is_supported
+from pytensor_onnx.dispatch.types import (
+    UnsupportedType,
+    check_operands,
+    check_type,
+    is_array,
+    is_supported,
+)
 from pytensor_onnx.dispatch.written import (
     nested_problems_as_written,
     problem_as_written,
 )
-from pytensor_onnx.encodings import tensor_types
+from pytensor_onnx.encodings import is_encoded, tensor_types
 from pytensor_onnx.errors import Problem, UnsupportedCase
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import Dim, dims_of
@@ -91,6 +97,7 @@ class GraphConverter:
         try:
             for variable in node.outputs:
                 check_type(variable.type)
+            check_operands(node)
             inputs = [self.value_of(variable) for variable in node.inputs]
             lowered = onnx_funcify(node.op, node, self.onnx, *inputs)
         except UnsupportedCase as case:
@@ -107,7 +114,8 @@ class GraphConverter:
         if len(values) != len(node.outputs):
             raise TypeError(f"the lowering of {node.op} returned {len(values)} values for {node}")
         for variable, value in zip(node.outputs, values, strict=True):
-            if isinstance(value, ir.Value) and is_array(variable.type):
+            is_tensor = is_array(variable.type) and not is_encoded(variable)
+            if isinstance(value, ir.Value) and is_tensor:
                 self._adopt(variable, value)
             self.values[variable] = value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.type import Type
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import DenseTensorType
@@ -11,6 +11,7 @@ from pytensor.tensor.type_other import NoneTypeT
 from pytensor_onnx.encodings import encoding_of
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.named_dims import is_named, is_tensor
+from pytensor_onnx.ops.encoded import Decode, Encode
 
 
 class UnsupportedType(UnsupportedCase):
@@ -23,7 +24,7 @@ class UnsupportedType(UnsupportedCase):
 
 def check_type(type_: Type) -> None:
     """Raise `UnsupportedCase` for a type that no ONNX tensor can hold."""
-    if isinstance(type_, NoneTypeT) or (encoding_of(type_) and not is_tensor(type_)):
+    if isinstance(type_, NoneTypeT) or encoding_of(type_):
         return
     if not (is_named(type_) or isinstance(type_, DenseTensorType | ScalarType)):
         raise UnsupportedType(
@@ -31,12 +32,22 @@ def check_type(type_: Type) -> None:
             "only dense tensors and scalars have a counterpart in ONNX",
             "give the values that it stands for as tensor inputs",
         )
-    if type_.dtype.startswith("complex"):
-        raise UnsupportedType(
-            type_,
-            "ONNX runtimes do not compute with complex numbers",
-            "carry the real and the imaginary part as two real tensors",
-        )
+
+
+def check_operands(node: Apply) -> None:
+    """Raise `UnsupportedCase` for an Op on arrays with an encoding, which has no rewrite for them.
+
+    Its lowering would take their tensors for the arrays themselves.
+    """
+    if isinstance(node.op, Decode | Encode):
+        return
+    for variable in (*node.inputs, *node.outputs):
+        encoding = encoding_of(variable.type)
+        if encoding is not None and is_array(variable.type):
+            raise UnsupportedCase(
+                f"no formula of real parts is known for this operation on {encoding.name} numbers",
+                "compute it from the real and the imaginary part: pytensor.tensor.real and imag",
+            )
 
 
 def is_array(type_: Type) -> bool:

@@ -1,5 +1,6 @@
 """Rewrites of PyTensor graphs that prepare them for conversion to ONNX."""
 
+from pytensor_onnx.rewriting import complex_numbers as complex_numbers  # registers its rewrites
 from pytensor_onnx.rewriting import generators as generators  # registers its rewrites
 from pytensor_onnx.rewriting import order as order
 from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx

@@ -1,0 +1,44 @@
+"""Lower sums and products of the parts of complex numbers."""
+
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+
+import pytensor_onnx.functions.complex_numbers  # noqa: F401  (registers the definitions)
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.ops.complex_numbers import (
+    PartDifference,
+    PartSum,
+    ProductImag,
+    ProductReal,
+)
+
+
+@onnx_funcify.register(PartSum)
+def lower_part_sum(op: PartSum, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Add by Sum: runtimes drop an Add of zero, which makes a positive zero of a negative one."""
+    return onnx.Sum(a, b)
+
+
+@onnx_funcify.register(PartDifference)
+def lower_part_difference(
+    op: PartDifference, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value
+) -> ir.Value:
+    """Subtract."""
+    return onnx.Sub(a, b)
+
+
+@onnx_funcify.register(ProductReal)
+def lower_product_real(
+    op: ProductReal, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value, c: ir.Value, d: ir.Value
+) -> ir.Value:
+    """Return the real part of a product."""
+    return onnx.Sub(onnx.Mul(a, c), onnx.Mul(b, d))
+
+
+@onnx_funcify.register(ProductImag)
+def lower_product_imag(
+    op: ProductImag, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value, c: ir.Value, d: ir.Value
+) -> ir.Value:
+    """Return the imaginary part of a product."""
+    return onnx.Add(onnx.Mul(a, d), onnx.Mul(b, c))

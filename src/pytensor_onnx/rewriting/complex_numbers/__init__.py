@@ -1,0 +1,13 @@
+"""Rewrites of operations on complex numbers to operations on their real and imaginary parts.
+
+Structure, such as shapes and indices, is moved by the same Op on the pairs or on each part;
+elementwise operations, reductions and products have formulas of the parts.
+"""
+
+from pytensor_onnx.rewriting.complex_numbers import (  # noqa: F401  (registers the rewrites)
+    batches,
+    elementwise,
+    products,
+    reductions,
+    structure,
+)

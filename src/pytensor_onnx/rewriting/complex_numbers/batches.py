@@ -1,0 +1,21 @@
+"""Batches of operations on complex numbers."""
+
+from collections.abc import Sequence
+
+from pytensor.graph.basic import Apply
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.math import Dot
+
+from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.rewriting.complex_numbers.parts import ENCODING
+from pytensor_onnx.rewriting.complex_numbers.products import multiply
+from pytensor_onnx.rewriting.complex_numbers.structure import by_part, values_of
+
+
+@ENCODING.rewrites(Blockwise)
+def batch(op: Blockwise, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
+    """Batch the Op on the parts that a core Op on complex numbers is."""
+    if isinstance(op.core_op, Dot):
+        return multiply(op, node, inputs)
+    values = values_of(op.core_op)
+    return None if values is None else by_part(op, node, inputs, values)

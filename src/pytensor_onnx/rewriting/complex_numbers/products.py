@@ -1,0 +1,36 @@
+"""Products of complex vectors and matrices, as products of their parts."""
+
+from collections.abc import Sequence
+
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.tensor.blas import BatchedDot, Dot22
+from pytensor.tensor.math import Dot
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.rewriting.complex_numbers.parts import (
+    ENCODING,
+    Parts,
+    is_complex,
+    joined,
+    operands,
+    real_dtype,
+)
+
+
+@ENCODING.rewrites(Dot, Dot22, BatchedDot)
+def multiply(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Return the product by four real ones, or by two if one operand is real."""
+    (a, b), (c, d) = operands(node.inputs, inputs, real_dtype(*node.outputs))
+
+    def product(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+        return op.make_node(x, y).outputs[0]
+
+    if not is_complex(node.inputs[0]):
+        return [[joined(Parts(product(a, c), product(a, d)))]]
+    if not is_complex(node.inputs[1]):
+        return [[joined(Parts(product(a, c), product(b, c)))]]
+    real = product(a, c) - product(b, d)
+    imag = product(a, d) + product(b, c)
+    return [[joined(Parts(real, imag))]]
