@@ -309,7 +309,6 @@ def test_examples_that_do_not_fit_are_refused(given, message):
         ("opset", "did you mean opset_version?"),
         ("opset_versoin", "did you mean opset_version?"),
         ("input_names", "inputs have the names of their variables: x.name = 'pixels'"),
-        ("precision", "it is not available yet; build the graph in the dtype wanted"),
         ("dynamic_shapes", "dynamic_axes={'x': {0: 'batch'}} names axes"),
         ("args", "inputs are variables; arrays to verify on are example_inputs"),
         ("f", "the file to write is path"),

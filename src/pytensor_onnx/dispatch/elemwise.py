@@ -133,10 +133,10 @@ def _sizes(node: Apply, onnx: Builder, x: ir.Value) -> list[Dim]:
 
 
 def _is_sum_of_narrow_floats(op: CAReduce, node: Apply) -> bool:
-    """Return whether narrow floats are summed in a wider dtype, to a result below float64."""
-    dtype, result = node.inputs[0].type.dtype, node.outputs[0].type.dtype
-    is_narrow = {dtype, result} <= {"float16", "float32"}
-    return isinstance(op.scalar_op, ps.Add) and is_narrow and op.acc_dtype not in (None, dtype)
+    """Return whether narrow floats are summed in float64, to a result below float64."""
+    dtypes = {node.inputs[0].type.dtype, node.outputs[0].type.dtype}
+    is_narrow = dtypes <= {"float16", "float32"}
+    return isinstance(op.scalar_op, ps.Add) and is_narrow and op.acc_dtype == "float64"
 
 
 def _accumulator(op: CAReduce, node: Apply) -> str:

@@ -27,7 +27,6 @@ _HINTS = {
     "input_names": "inputs have the names of their variables: x.name = 'pixels'",
     "model": f"give the inputs and the outputs: {FORM}",
     "opset": "did you mean opset_version?",
-    "precision": "it is not available yet; build the graph in the dtype wanted",
 }
 _NAME = re.compile(r"[\w.:/\-]+")
 

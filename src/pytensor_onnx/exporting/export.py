@@ -31,6 +31,7 @@ EXPORT_KEYWORDS = frozenset(
     (
         *("path", "output_names", "state_path", "dynamic_axes", "example_inputs"),
         *("opset_version", "target", "verify", "assume_finite", "inline_functions"),
+        "precision",
         *("providers", "session_options"),
     )
 )
@@ -52,6 +53,7 @@ def export_onnx(
     verify: bool = True,
     assume_finite: bool = False,
     inline_functions: bool = False,
+    precision: str | None = None,
     **session: Any,
 ) -> ONNXProgram:
     """Export a PyTensor graph as an ONNX model.
@@ -97,6 +99,10 @@ def export_onnx(
         Whether to leave out the guards that make maxima propagate NaN in runtimes that drop it.
     inline_functions
         Whether to write out the model-local functions, for runtimes that do not know them.
+    precision
+        ``"float32"`` or ``"float16"`` to replace all wider floats: of inputs, outputs, state and
+        constants. The report gives the error that this brings and the operations that add most to
+        it. Sums of float16 are accumulated in float32, and random numbers are other ones.
     session
         ``providers`` and ``session_options`` of `compile_onnx`.
 
@@ -152,6 +158,7 @@ def export_onnx(
         verify=verify,
         assume_finite=assume_finite,
         inline_functions=inline_functions,
+        precision=precision,
         **session,
     )
 

@@ -21,6 +21,7 @@ from pytensor_onnx.exporting.arguments import (
     read_names,
 )
 from pytensor_onnx.exporting.paths import check_file
+from pytensor_onnx.exporting.precision import narrowed
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.exporting.reference_graph import reference_graph
 from pytensor_onnx.exporting.signature import Signature
@@ -51,6 +52,7 @@ def export_source(
     verify: bool = True,
     assume_finite: bool = False,
     inline_functions: bool = False,
+    precision: str | None = None,
     providers: str | Sequence[str] = "cpu",
     session_options: SessionOptions | None = None,
 ) -> ONNXProgram:
@@ -69,14 +71,18 @@ def export_source(
     examples = read_examples(example_inputs, input_names)
     source.dynamic = [axes.get(name, ()) for name in input_names]
     reference = reference_graph(source, examples, static_state)
+    narrowing = narrowed(reference, precision) if precision else None
+    if narrowing:
+        reference = narrowing.narrow
     fgraph = reference.clone(check_integrity=False)
     given, returned = Boundary.of(source.inputs), Boundary.of(source.results)
     state = Boundary.of(source.updates)
     fgraph.update_mapping = {returned.width + i: given.width + i for i in range(state.width)}
     ONNX.optimizer.rewrite(fgraph)
 
-    values = [np.asarray(x) for x in state.encode([source.values[v] for v in source.updates])]
     state_inputs = fgraph.inputs[given.width :]
+    encoded = state.encode([source.values[v] for v in source.updates])
+    values = [np.asarray(x, v.type.dtype) for x, v in zip(encoded, state_inputs, strict=True)]
     result_names = results or names_of(source.results, "output")
     next_names = [f"{name}_next" for name in state_names]
     converted = convert(
@@ -125,6 +131,7 @@ def export_source(
         values=converted.values,
         changes=changes,
         target=target,
+        narrowing=narrowing,
         providers=providers,
         session_options=session_options,
     )

@@ -26,6 +26,8 @@ from pytensor_onnx.running.session import Session, SessionOptions
 if TYPE_CHECKING:
     from pytensor.compile.debug.profiling import ProfileStats
 
+    from pytensor_onnx.exporting.precision import Narrowing
+
 
 class ONNXProgram:
     """An exported model.
@@ -42,6 +44,8 @@ class ONNXProgram:
         The model.
     state : dict of str to ndarray
         Present values of the variables that the graph updates.
+    losses : list of str
+        Errors that a lower precision brings, after a verification.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class ONNXProgram:
         values: Mapping[Variable, ir.Value],
         changes: Sequence[str],
         target: str,
+        narrowing: Narrowing | None = None,
         providers: str | Sequence[str] = "cpu",
         session_options: SessionOptions | None = None,
     ) -> None:
@@ -65,11 +70,13 @@ class ONNXProgram:
         self.state = {s.name: s.value for s in states}
         self.verification = "not verified"
         self.changes = list(changes)
+        self.losses: list[str] = []
         self.target = target
         self.providers = providers
         self.session_options = session_options
         self._reference = reference
         self._rewritten = rewritten
+        self._narrowing = narrowing
         self._states = list(states)
         self._signature = signature
         self._failures = dict(failures)

@@ -9,6 +9,8 @@ import numpy as np
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.graph.traversal import toposort
 
 from pytensor_onnx.encodings import constant_of, has_tensors
 from pytensor_onnx.errors import InputError
@@ -41,11 +43,11 @@ def reference_graph(
         new.name = variable.name
         new.tag = variable.tag
         replacements[variable] = inputs[i] = new
-    results = clone_replace(
-        [*source.results, *source.updates.values()],
-        replacements,
-        rebuild_strict=example_inputs is None and not static_state,
-    )
+    results = [*source.results, *source.updates.values()]
+    if example_inputs is None and not static_state:
+        results = clone_replace(results, replacements)
+    else:
+        results = _with_new_types(results, replacements)
     stand_ins = [stand_in for stand_in, _ in late.values()]
     fgraph = FunctionGraph([*inputs, *stand_ins], results, clone=False)
     for stand_in, constant in late.values():
@@ -55,6 +57,20 @@ def reference_graph(
     lower_named(fgraph)
     encode_values.rewrite(fgraph)
     return with_tensors(fgraph)
+
+
+def _with_new_types(
+    results: Sequence[Variable], replacements: dict[Variable, Variable]
+) -> list[Variable]:
+    """Replace variables by others of known shapes; types of what depends on them are made anew."""
+    known = dict(replacements)
+    for node in toposort(results, blockers=known):
+        new = node.clone_with_new_inputs([known.get(v, v) for v in node.inputs], strict=False)
+        for old, result in zip(node.outputs, new.outputs, strict=True):
+            known[old] = result
+            result.name = old.name
+            copy_stack_trace(old, result)
+    return [known.get(v, v) for v in results]
 
 
 def _knows_more(constant: Constant, variable: Variable) -> bool:

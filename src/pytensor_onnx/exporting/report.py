@@ -39,6 +39,7 @@ def report_program(program: ONNXProgram) -> str:
             ],
         ),
         _section("Changes for the target", program.changes),
+        _section("Precision", program.losses),
         _section("Verification", [program.verification]),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.exporting.double_precision import in_double
 from pytensor_onnx.exporting.evaluation import evaluate
+from pytensor_onnx.exporting.float_conversion import in_double
 
 RELATIVE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2}
 

@@ -59,6 +59,8 @@ def verify_program(
     omitted = comparison.omitted()
     if omitted:
         warnings.warn(f"verification: {omitted}", UserWarning, stacklevel=5)
+    if program._narrowing is not None and comparison.is_run:
+        program.losses = program._narrowing.losses(comparison.arrays, comparison.names)
     return comparison.verdict(omitted)
 
 
@@ -109,6 +111,7 @@ class _Comparison:
         self.equal: list[str] = []
         self.uncertain: list[tuple[float, str]] = []
         self.is_run = False
+        self.arrays: list[np.ndarray] = []
 
     @property
     def is_complete(self) -> bool:
@@ -142,6 +145,7 @@ class _Comparison:
         except Exception as error:
             raise _ReferenceError(str(error) or type(error).__name__) from error
         self.is_run = True
+        self.arrays = self.arrays or arrays
         feed = dict(zip((str(v.name) for v in program.model.graph.inputs), arrays, strict=True))
         found = program.session.run(feed)
         differences = {i: text for i, text in enumerate(map(disagreement, found, expected)) if text}

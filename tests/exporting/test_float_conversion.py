@@ -9,8 +9,8 @@ from pytensor.conditional.op import ifelse
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx import nn
-from pytensor_onnx.exporting.double_precision import in_double
 from pytensor_onnx.exporting.evaluation import evaluate
+from pytensor_onnx.exporting.float_conversion import in_double
 
 
 def function_of(x):
