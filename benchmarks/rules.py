@@ -88,7 +88,26 @@ def filter_gradient() -> Rule:
     return Rule("gradient of filters", [x, d], gradient, by_hand, values, 0.5, 1e-3)
 
 
-RULES: list[Callable[[], Rule]] = [number_beside_short_axes, filter_gradient]
+def convolution_of_short_images() -> Rule:
+    """Return a convolution of 8 images of 2 by 2 with 512 channels."""
+    shapes = {"x": (8, 512, 2, 2), "w": (512, 512, 3, 3)}
+    x, w = (pt.tensor(name, shape=shape, dtype="float32") for name, shape in shapes.items())
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[8, 512, 2, 2] x, float[512, 512, 3, 3] w) => (float[8, 512, 2, 2] y)
+        { y = Conv <pads = [1, 1, 1, 1]> (x, w) }
+    """
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=shape).astype("float32") for shape in shapes.values()]
+    result = nn.conv2d(x, w, (1, 1), filter_flip=False)
+    return Rule("convolution of short images", [x, w], result, by_hand, values, 0.5, 1e-3)
+
+
+RULES: list[Callable[[], Rule]] = [
+    number_beside_short_axes,
+    filter_gradient,
+    convolution_of_short_images,
+]
 
 
 def measure() -> Table:

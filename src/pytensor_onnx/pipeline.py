@@ -15,6 +15,7 @@ from pytensor_onnx.passes import (
     keep_reduced_axes,
     legalise,
     merge_equal,
+    merge_short_images,
     move_transposes,
     share_transposed,
     spell_sizes,
@@ -60,6 +61,8 @@ def prepare(
     if move_transposes(model, scope):
         merge_equal(model, scope)
     fold_into_conv(model, scope)
+    if profile.name == "onnxruntime":
+        merge_short_images(model, scope)
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)
     changes = legalise(

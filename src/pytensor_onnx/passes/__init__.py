@@ -10,6 +10,7 @@ from pytensor_onnx.passes.fusions.fuse_gemm import fuse_gemm
 from pytensor_onnx.passes.fusions.fuse_relu_clip import fuse_relu_clip
 from pytensor_onnx.passes.fusions.keep_reduced_axes import keep_reduced_axes
 from pytensor_onnx.passes.fusions.merge_equal import merge_equal
+from pytensor_onnx.passes.fusions.merge_short_images import merge_short_images
 from pytensor_onnx.passes.fusions.share_transposed import share_transposed
 from pytensor_onnx.passes.fusions.vector_products import vector_products
 from pytensor_onnx.passes.inline_functions import inline_functions
@@ -30,6 +31,7 @@ __all__ = [
     "keep_reduced_axes",
     "legalise",
     "merge_equal",
+    "merge_short_images",
     "move_transposes",
     "share_transposed",
     "spell_sizes",

@@ -1,0 +1,118 @@
+"""Compute convolutions of short images for all images of a batch at once.
+
+ONNX Runtime multiplies filters by one image after the other. Where an image has few windows, these
+products have few columns, and reading the filters takes most of the time. In a convolution the
+batch becomes the depth of one image of more axes; a transposed convolution becomes one Gemm and
+Col2Im. Constant filters stay, as the runtime lays them out for its own kernels.
+"""
+
+import math
+from typing import Any
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.rewriting import given, int_attribute, replace_node
+
+# From these sizes on the other form is faster (docs/measurements.md).
+MOST_WINDOWS = {"Conv": 15, "ConvTranspose": 63}
+FEWEST_PRODUCTS = 1 << 18
+
+_COL2IM_OPSET = 18
+
+
+def merge_short_images(model: ir.Model, scope: ModelScope) -> int:
+    """Merge the images of convolutions in float32 that have few windows and many products."""
+    count = 0
+    for node in list(model.graph):
+        if node.domain or node.op_type not in MOST_WINDOWS or not _is_merged(node, scope):
+            continue
+        builder = Builder(scope)
+        builder.provenance = dict(node.metadata_props)
+        emit = _with_depth if node.op_type == "Conv" else _by_columns
+        replace_node(model.graph, node, builder, [emit(builder, node)], scope.names)
+        count += 1
+    return count
+
+
+def _is_merged(node: ir.Node, scope: ModelScope) -> bool:
+    filters = node.inputs[1]
+    if filters is None or filters.dtype != ir.DataType.FLOAT or filters.const_value is not None:
+        return False
+    if int_attribute(node, "group", 1) > 1 or "auto_pad" in node.attributes:
+        return False
+    windowed = node.outputs[0] if node.op_type == "Conv" else node.inputs[0]
+    batch, shape = _batch(windowed), _known(filters)
+    windows, sizes = _known(windowed, 2), _known(node.outputs[0], 2)
+    if not (shape and windows and sizes and batch != 1):
+        return False
+    if node.op_type == "Conv":
+        # A batch of unknown size may be empty, and the runtime refuses images without depth.
+        is_served = len(shape) < 5 and batch is not None
+    else:
+        has_operator = scope.opset_version >= _COL2IM_OPSET and len(shape) == 4
+        is_served = has_operator and len(node.inputs) == 2
+    number = math.prod(windows)
+    return (
+        is_served
+        and number <= MOST_WINDOWS[node.op_type]
+        and (batch or 2) * number * math.prod(shape) >= FEWEST_PRODUCTS
+    )
+
+
+def _batch(images: ir.Value | None) -> int | None:
+    """Return the number of images, None if it is unknown until run time."""
+    batch = (dims_of(images) or (None,))[0]
+    return batch if isinstance(batch, int) else None
+
+
+def _known(value: ir.Value | None, start: int = 0) -> list[int]:
+    """Return the sizes of axes, none of them if one is unknown or zero."""
+    dims = (dims_of(value) or ())[start:]
+    sizes = [dim for dim in dims if isinstance(dim, int) and dim > 0]
+    return sizes if len(sizes) == len(dims) else []
+
+
+def _with_depth(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Emit a convolution of one image, whose depth is the batch."""
+    (images, filters), bias = map(given, node.inputs[:2]), node.inputs[2:]
+    order = [1, 0, *range(2, len(dims_of(images) or ()))]
+    image = onnx.Unsqueeze(onnx.Transpose(images, perm=order), onnx.ints([0]))
+    result = onnx.Conv(image, onnx.Unsqueeze(filters, onnx.ints([2])), *bias, **_deeper(node))
+    return onnx.Transpose(onnx.Squeeze(result, onnx.ints([0])), perm=order)
+
+
+def _deeper(node: ir.Node) -> dict[str, Any]:
+    """Return the attributes of a convolution with one more axis, of one tap, before the others."""
+    attributes: dict[str, Any] = {}
+    for name in ("kernel_shape", "strides", "dilations"):
+        if name in node.attributes:
+            attributes[name] = [1, *node.attributes[name].as_ints()]
+    if "pads" in node.attributes:
+        pads = list(node.attributes["pads"].as_ints())
+        half = len(pads) // 2
+        attributes["pads"] = [0, *pads[:half], 0, *pads[half:]]
+    return attributes
+
+
+def _by_columns(onnx: Builder, node: ir.Node) -> ir.Value:
+    """Emit one product for all elements under all taps, and their sums where windows overlap."""
+    images, filters = map(given, node.inputs)
+    channels, *taps = _known(filters)
+    columns, length = math.prod(taps), math.prod(_known(images, 2))
+    rows = onnx.Reshape(onnx.Transpose(images, perm=[0, 2, 3, 1]), onnx.ints([-1, channels]))
+    products = onnx.Gemm(rows, onnx.Reshape(filters, onnx.ints([channels, columns])))
+    windows = onnx.Reshape(products, onnx.ints([-1, length, columns]))
+    attributes = {
+        name: list(node.attributes[name].as_ints())
+        for name in ("pads", "strides", "dilations")
+        if name in node.attributes
+    }
+    return onnx.Col2Im(
+        onnx.Transpose(windows, perm=[0, 2, 1]),
+        onnx.ints(_known(node.outputs[0], 2)),
+        onnx.ints(taps[1:]),
+        **attributes,
+    )

@@ -1,0 +1,97 @@
+"""Convolutions of short images: one product for all images of a batch, with the same results."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.nn import conv1d, conv2d
+from tests.conftest import compare_onnx_and_py, op_types
+from tests.nn import convolution as numpy_conv
+
+
+def values_of(*shapes):
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=shape).astype("float32") for shape in shapes]
+
+
+def variables(values, batch=None):
+    shapes = [v.shape if i or batch else (None, *v.shape[1:]) for i, v in enumerate(values)]
+    return [pt.tensor(dtype="float32", shape=shape) for shape in shapes]
+
+
+GEOMETRIES = {
+    "plain": ([(0, 0), (0, 0)], (1, 1), (1, 1)),
+    "padded": ([(1, 1), (2, 0)], (1, 1), (1, 1)),
+    "strided": ([(1, 1), (1, 1)], (2, 3), (1, 1)),
+    "dilated": ([(2, 2), (3, 1)], (1, 2), (2, 1)),
+}
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_convolutions_of_a_known_batch_have_a_depth(geometry):
+    pads, strides, dilations = GEOMETRIES[geometry]
+    values = values_of((3, 64, 3, 4), (160, 64, 3, 2), (160,))
+    values[0][1, 4, 1, 1], values[0][2, 1, 2, 0] = np.nan, np.inf
+    x, w, b = variables(values, batch=3)
+    y = conv2d(x, w, pads, strides, False, dilations, bias=b)
+    program = compare_onnx_and_py([x, w, b], y, values, rtol=1e-4, atol=1e-4)
+    (conv,) = (node for node in program.model.graph if node.op_type == "Conv")
+    assert len(conv.inputs[0].shape) == 5
+    expected = numpy_conv.correlate(*values[:2], *GEOMETRIES[geometry])
+    (found,) = program(*values)
+    np.testing.assert_allclose(found, expected + values[2][:, None, None], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch", [3, None])
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_gradients_of_images_are_the_sums_of_one_product(geometry, batch):
+    pads, strides, dilations = GEOMETRIES[geometry]
+    values = values_of((3, 64, 3, 4), (160, 64, 3, 2))
+    x, w = variables(values, batch)
+    y = conv2d(x, w, pads, strides, False, dilations)
+    g = y.type()
+    counts = numpy_conv.correlate(*values, *GEOMETRIES[geometry]).shape
+    values += values_of(counts)
+    values[2][1, 4, 0, 0], values[2][2, 1, 0, 1] = np.nan, -np.inf
+    gradient = pt.grad(None, x, known_grads={y: g})
+    program = compare_onnx_and_py([x, w, g], gradient, values, rtol=1e-4, atol=1e-3)
+    assert {"Gemm", "Col2Im"} <= set(op_types(program))
+    expected = numpy_conv.image_gradient(values[2], values[1], (3, 4), *GEOMETRIES[geometry])
+    (found,) = program(*values)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+    if batch is None:
+        assert program(values[0][:0], values[1], values[2][:0])[0].shape == (0, 64, 3, 4)
+
+
+def test_a_convolution_along_one_axis_has_a_depth():
+    values = values_of((2, 128, 6), (256, 128, 3))
+    x, w = variables(values, batch=2)
+    program = compare_onnx_and_py(
+        [x, w], conv1d(x, w, 1, filter_flip=False), values, rtol=1e-4, atol=1e-4
+    )
+    (conv,) = (node for node in program.model.graph if node.op_type == "Conv")
+    assert len(conv.inputs[0].shape) == 4
+
+
+@pytest.mark.parametrize(
+    ("images", "filters", "groups"),
+    [
+        ((None, 64, 3, 3), (160, 64, 3, 3), 1),
+        ((1, 64, 3, 3), (160, 64, 3, 3), 1),
+        ((2, 64, 8, 8), (160, 64, 3, 3), 1),
+        ((2, 8, 3, 3), (16, 8, 3, 3), 1),
+        ((2, 256, 3, 3), (256, 64, 3, 3), 4),
+    ],
+)
+def test_other_convolutions_stay(images, filters, groups):
+    x, w = (pt.tensor(dtype="float32", shape=shape) for shape in (images, filters))
+    y = conv2d(x, w, 1, filter_flip=False, num_groups=groups)
+    assert op_types(export_onnx([x, w], y, verify=False)) == ["Conv"]
+
+
+def test_constant_filters_stay():
+    x = pt.tensor(dtype="float32", shape=(2, 64, 3, 3))
+    (w,) = values_of((160, 64, 3, 3))
+    y = conv2d(x, pt.constant(w), 1, filter_flip=False)
+    assert op_types(export_onnx([x], y, verify=False)) == ["Conv"]
