@@ -30,7 +30,7 @@ ARROWS = {
     "ml": {"ops", "nn", "dynamic_axes"},
     "exporting": {
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
-        *("dynamic_axes", "named_dims", "encodings"),
+        *("dynamic_axes", "named_dims", "encodings", "ops"),
     },
     "pymc": {"exporting", "named_dims"},
     "cli": {"dispatch", "exporting", "functions", ""},
