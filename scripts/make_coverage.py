@@ -57,7 +57,7 @@ EXCLUDED = {
             *("BaseBlockDiagonal", "BaseBLAS", "GemmRelated", "XOp", "XTypeCastOp", "COp"),
             *("ExternalCOp", "OpenMPOp", "_NoPythonOp", "_NoPythonCOp", "Stack"),
             *("ScipyWrapperOp", "ScipyScalarWrapperOp", "ScipyVectorWrapperOp", "NetworkOp"),
-            *("Pool", "GlobalPool", "Convolution", "KeepsShape", "Draw", "_Between"),
+            *("Pool", "GlobalPool", "Convolution", "KeepsShape", "Draw", "Sampler", "_Between"),
             *("__ComparisonOpSparseDense", "__ComparisonOpSparseSparse"),
         ),
         BASE,

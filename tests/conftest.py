@@ -10,6 +10,7 @@ from onnx.reference import ReferenceEvaluator
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx import ONNXProgram, export_onnx
 from tests import coverage_recorder
@@ -37,6 +38,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
+
+
+class Zipf(RandomVariable):
+    """A distribution that no sampler is defined for."""
+
+    name, signature, dtype = "zipf", "()->()", "int64"
 
 
 def pytest_sessionfinish() -> None:

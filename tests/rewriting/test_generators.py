@@ -17,7 +17,7 @@ from pytensor_onnx.ops.draws import state_variable
 from pytensor_onnx.ops.encoded import Decode, Encode
 from pytensor_onnx.random import state_of
 from pytensor_onnx.rewriting.encodings import encode_values, with_tensors
-from tests.conftest import compare_onnx_and_py, op_types
+from tests.conftest import Zipf, compare_onnx_and_py, op_types
 
 SEED = 1
 
@@ -249,13 +249,13 @@ def test_draws_keep_their_names(rng):
 
 def test_a_distribution_without_a_sampler_is_named_in_a_loop(rng):
     def step(rng, x):
-        following, u = rng.poisson(2.0)
+        following, u = Zipf()(2.0, rng=rng, return_next_rng=True)
         return following, x + u
 
     following, x = pytensor.scan(
         step, outputs_info=[rng, pt.zeros((), "int64")], n_steps=3, return_updates=False
     )
-    with pytest.raises(UnsupportedOpError, match="no sampler is defined for poisson") as raised:
+    with pytest.raises(UnsupportedOpError, match="no sampler is defined for zipf") as raised:
         export_onnx([], x, updates={rng: following})
     assert "1 part" in str(raised.value)
     assert "exponential" in str(raised.value)

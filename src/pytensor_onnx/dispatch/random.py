@@ -5,7 +5,13 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
-from pytensor_onnx.functions.random import samplers, threefry  # noqa: F401  (registers them)
+from pytensor_onnx.functions.random import (  # noqa: F401  (registers them)
+    binomial,
+    gamma,
+    poisson,
+    samplers,
+    threefry,
+)
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder
 

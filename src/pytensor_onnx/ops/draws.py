@@ -18,9 +18,9 @@ class Threefry(Op):
     __props__ = ()
 
     def make_node(self, *words: Variable) -> Apply:
-        """Return the node for the key and the counter, uint32 tensors of which one has a rank."""
+        """Return the node for the key and the counter, uint32 tensors that broadcast."""
         variables = [pt.as_tensor(word) for word in words]
-        shape = max((v.type.shape for v in variables), key=len)
+        shape = _broadcast(*(v.type.shape for v in variables))
         return Apply(self, variables, [tensor(dtype="uint32", shape=shape) for _ in range(2)])
 
     def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
@@ -99,6 +99,13 @@ class StandardNormal(Draw):
     def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the next state and the vector."""
         return reference.normal(state, n, self.dtype)
+
+
+def _broadcast(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """Return the static shape of the words; an axis is of size one only if it is known to be."""
+    rank = max(map(len, shapes))
+    axes = zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True)
+    return tuple(next((n for n in sizes if n != 1), 1) for sizes in axes)
 
 
 def state_variable(name: str | None = None) -> Variable:

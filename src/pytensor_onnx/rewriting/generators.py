@@ -8,7 +8,10 @@ from pytensor.tensor.random.type import random_generator_type
 
 from pytensor_onnx.encodings import encoding_of
 from pytensor_onnx.encodings.registry import Tensors
-from pytensor_onnx.functions.random import distributions  # noqa: F401  (registers them)
+from pytensor_onnx.functions.random import (  # noqa: F401  (registers them)
+    compounds,
+    distributions,
+)
 from pytensor_onnx.functions.random.drawing import draw
 
 _GENERATORS = encoding_of(random_generator_type)

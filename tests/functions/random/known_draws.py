@@ -39,10 +39,21 @@ PARAMETERS: dict[str, tuple] = {
     "categorical": ([0.1, 0.2, 0.3, 0.4],),
     "integers": (-3, 2**40),
     "permutation": (COUNT,),
+    "gamma": (0.7, 2.3),
+    "invgamma": (1.7, 2.3),
+    "gengamma": (1.7, 0.8, 2.3),
+    "beta": (0.3, 2.1),
+    "t": (2.7, 0.1, 2.3),
+    "poisson": (3.1,),
+    "binomial": (70, 0.3),
+    "negative_binomial": (2.3, 0.1),
+    "betabinom": (1_000, 0.7, 2.1),
 }
 SIZELESS = {"permutation"}
 WHOLE = {"integers", "permutation"}
-WITH_DTYPE = PARAMETERS.keys() - {"bernoulli", "geometric", "categorical"} - WHOLE
+COUNTS = {"bernoulli", "geometric", "categorical"}
+COUNTS |= {"poisson", "binomial", "negative_binomial", "betabinom"}
+WITH_DTYPE = PARAMETERS.keys() - COUNTS - WHOLE
 
 
 @cache
@@ -59,12 +70,14 @@ def drawing(dtype: str) -> tuple[ONNXProgram, dict[str, np.ndarray]]:
         given = [
             pt.tensor(f"{name}_{i}", dtype=x.dtype, shape=x.shape) for i, x in enumerate(values)
         ]
+        symbols += given
         inputs |= {x.name: value for x, value in zip(given, values, strict=True)}
         settings = {} if name in SIZELESS else {"size": COUNT}
         settings |= {"dtype": dtype} if name in WITH_DTYPE else {}
+        if name == "gamma":
+            given, settings["scale"] = given[:1], given[1]
         rng, x = getattr(rng, name)(*given, **settings)
         x.name = name
-        symbols += given
         draws.append(x)
     return export_onnx([first, *symbols], draws, verify=False), inputs
 

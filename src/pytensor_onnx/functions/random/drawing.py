@@ -18,6 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import DEFINITIONS, define
 from pytensor_onnx.ops.draws import Draw
+from pytensor_onnx.ops.samplers import Sampler
 
 Drawn = tuple[Variable, TensorVariable]
 Sizes = Sequence[TensorVariable]
@@ -64,6 +65,19 @@ def drawn(op: Draw, state: Variable, shape: Sizes) -> Drawn:
         n = pt.constant(np.prod([size or 0 for size in known], dtype="int64"))
     after, flat = op(state, n)
     return after, flat if len(shape) == 1 else pt.reshape(flat, shape, ndim=len(shape))
+
+
+def sampled(op: Sampler, state: Variable, shape: Sizes, *parameters: TensorVariable) -> Drawn:
+    """Return the next state, and what a sampler draws for parameters that broadcast to a shape."""
+    flat = [pt.broadcast_to(x.astype("float64"), shape).flatten() for x in parameters]
+    after, numbers = op(state, *flat)
+    return after, pt.reshape(numbers, shape, ndim=len(shape))
+
+
+def counted(op: Sampler, state: Variable, shape: Sizes, *parameters: TensorVariable) -> Drawn:
+    """Return the next state and whole numbers; raise if a number was not drawn, which is NaN."""
+    after, numbers = sampled(op, state, shape, *parameters)
+    return after, require(numbers, ~pt.isnan(numbers), "no number was accepted", RuntimeError)
 
 
 def _sizes(shape: Sequence[Variable]) -> Sizes:
@@ -114,6 +128,11 @@ def transforms(
     return register
 
 
-def require(x: TensorVariable, holds: TensorVariable, message: str) -> TensorVariable:
+def require(
+    x: TensorVariable,
+    holds: TensorVariable,
+    message: str,
+    error: type[Exception] = ValueError,
+) -> TensorVariable:
     """Return a parameter that is checked: where something does not hold, the draw raises."""
-    return CheckAndRaise(ValueError, message)(x, pt.all(holds))
+    return CheckAndRaise(error, message)(x, pt.all(holds))

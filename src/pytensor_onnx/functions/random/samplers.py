@@ -27,7 +27,7 @@ SIGNATURE = "(4),()->(4),(n)"
 @define(RandomBits, SIGNATURE, batches=False)
 def sample_bits(state: TensorVariable, n: TensorVariable) -> Drawn:
     """Put the first word of a block above the second."""
-    after, x, y = _blocks(state, n)
+    after, x, y = blocks(state, n)
     return after, x.astype("uint64") * np.uint64(2**32) + y.astype("uint64")
 
 
@@ -44,9 +44,8 @@ def sample_uniform(state: TensorVariable, n: TensorVariable, *, dtype: str) -> D
 def sample_open_uniform(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
     """Scale integers plus a half, of one bit less, so that neither end is reached."""
     if dtype == "float64":
-        after, x, y = _blocks(state, n)
-        high, low = x.astype("float64"), (y // _word(2**12)).astype("float64")
-        return after, (high * 2.0**20 + low + 0.5) * 2.0**-52
+        after, x, y = blocks(state, n)
+        return after, open_double(x, y)
     after, words = _words(state, n)
     numbers = (words // _word(2**9)).astype("float32")
     return after, (numbers + np.float32(0.5)) * np.float32(2.0**-23)
@@ -65,15 +64,15 @@ def sample_normal(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Dr
         after, numbers = _doubles(state, 2 * pairs)
         distance, turn = 1.0 - numbers[:pairs], numbers[pairs:]
     else:
-        after, x, y = _blocks(state, pairs)
+        after, x, y = blocks(state, pairs)
         distance = (x.astype("float32") + np.float32(0.5)) * np.float32(2.0**-32)
         turn = _turns(y)
     radius = pt.sqrt(number(-2) * log_of_normal(distance))
-    sine, cosine = _sine_and_cosine(turn)
+    sine, cosine = sine_and_cosine_of_turns(turn)
     return after, pt.concatenate([radius * cosine, radius * sine])[:n]
 
 
-def _sine_and_cosine(turn: TensorVariable) -> Drawn:
+def sine_and_cosine_of_turns(turn: TensorVariable) -> Drawn:
     """Return the sine and the cosine of an angle from 0 to 1, in turns."""
     half = constant(turn, 0.5)
     quarters = turn * constant(turn, 4.0)
@@ -88,7 +87,13 @@ def _sine_and_cosine(turn: TensorVariable) -> Drawn:
     )
 
 
-def _blocks(
+def open_double(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return an odd multiple of 2**-53 in (0, 1) for the two words of a block."""
+    high, low = x.astype("float64"), (y // _word(2**12)).astype("float64")
+    return (high * 2.0**20 + low + 0.5) * 2.0**-52
+
+
+def blocks(
     state: TensorVariable, n: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
     """Return the state after n blocks, and the two words of each."""
@@ -105,12 +110,12 @@ def _plus(low: TensorVariable, high: TensorVariable, n: TensorVariable) -> list[
 
 
 def _words(state: TensorVariable, n: TensorVariable) -> Drawn:
-    after, x, y = _blocks(state, (n + 1) // 2)
+    after, x, y = blocks(state, (n + 1) // 2)
     return after, pt.concatenate([x, y])[:n]
 
 
 def _doubles(state: TensorVariable, n: TensorVariable) -> Drawn:
-    after, x, y = _blocks(state, n)
+    after, x, y = blocks(state, n)
     high, low = x.astype("float64"), (y // _word(2**11)).astype("float64")
     return after, (high * 2.0**21 + low) * 2.0**-53
 

@@ -1,0 +1,115 @@
+"""PyTensor's random variables that are drawn by inversion in loops or by rejection."""
+
+import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.tensor.random import basic as ptr
+from pytensor.tensor.variable import TensorVariable as V
+
+from pytensor_onnx.functions.random.drawing import (
+    Drawn,
+    Sizes,
+    counted,
+    drawn,
+    require,
+    sampled,
+)
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.ops import portable
+from pytensor_onnx.ops.draws import StandardNormal
+from pytensor_onnx.ops.samplers import (
+    LogGamma,
+    StandardBinomial,
+    StandardGamma,
+    StandardPoisson,
+)
+
+_LARGEST_MEAN = 2.0**63 - 10 * np.sqrt(2.0**63)
+
+
+@define(ptr.GammaRV)
+def gamma(state: Variable, shape: Sizes, alpha: V, scale: V) -> Drawn:
+    """Scale."""
+    alpha = require(alpha, ~(alpha < 0), "shape < 0")
+    scale = require(scale, ~(scale < 0), "scale < 0")
+    after, x = sampled(StandardGamma(), state, shape, alpha)
+    return after, scale * x
+
+
+@define(ptr.InvGammaRV)
+def invgamma(state: Variable, shape: Sizes, alpha: V, scale: V) -> Drawn:
+    """Divide by a gamma number, by logarithms, which do not underflow."""
+    alpha = require(alpha, ~(alpha < 0), "shape < 0")
+    scale = require(scale, ~(scale < 0), "scale < 0")
+    after, x = sampled(LogGamma(), state, shape, alpha)
+    return after, scale * portable.exp(-x)
+
+
+@define(ptr.GenGammaRV)
+def gengamma(state: Variable, shape: Sizes, alpha: V, p: V, lambd: V) -> Drawn:
+    """Take a power of a gamma number."""
+    alpha, p = (
+        require(x, x > 0, f"{name} <= 0").astype("float64")
+        for name, x in {"alpha": alpha, "p": p}.items()
+    )
+    lambd = require(lambd, lambd >= 0, "lambd < 0")
+    after, x = sampled(LogGamma(), state, shape, alpha / p)
+    return after, lambd * portable.exp(x / p)
+
+
+@define(ptr.BetaRV)
+def beta(state: Variable, shape: Sizes, a: V, b: V) -> Drawn:
+    """Take the share of one of two gamma numbers, by logarithms, which do not underflow."""
+    a, b = require(a, a > 0, "alpha <= 0"), require(b, b > 0, "beta <= 0")
+    state, x = sampled(LogGamma(), state, shape, a)
+    after, y = sampled(LogGamma(), state, shape, b)
+    return after, 1 / (1 + portable.exp(y - x))
+
+
+@define(ptr.StudentTRV)
+def student_t(state: Variable, shape: Sizes, df: V, loc: V, scale: V) -> Drawn:
+    """Divide a normal number by the root of a mean square, by logarithms."""
+    df = require(df, df > 0, "df <= 0").astype("float64")
+    scale = require(scale, scale >= 0, "scale < 0")
+    state, z = drawn(StandardNormal("float64"), state, shape)
+    after, x = sampled(LogGamma(), state, shape, df / 2)
+    return after, loc + scale * (z * portable.exp((portable.log(df / 2) - x) / 2))
+
+
+@define(ptr.PoissonRV)
+def poisson(state: Variable, shape: Sizes, lam: V) -> Drawn:
+    """Draw for the mean."""
+    lam = require(lam, lam >= 0, "lam < 0 or lam contains NaNs")
+    lam = require(lam, lam <= _LARGEST_MEAN, "lam value too large")
+    return counted(StandardPoisson(), state, shape, lam)
+
+
+@define(ptr.BinomialRV)
+def binomial(state: Variable, shape: Sizes, n: V, p: V) -> Drawn:
+    """Draw for the number of trials and the probability."""
+    return counted(StandardBinomial(), state, shape, _trials(n), _probability(p))
+
+
+@define(ptr.NegBinomialRV)
+def negative_binomial(state: Variable, shape: Sizes, n: V, p: V) -> Drawn:
+    """Draw a Poisson number whose mean is a gamma number."""
+    n = require(n, n > 0, "n <= 0")
+    p = require(p, (p > 0) & (p <= 1), "p <= 0, p > 1 or p contains NaNs").astype("float64")
+    state, x = sampled(StandardGamma(), state, shape, n)
+    mean = x * ((1 - p) / p)
+    mean = require(mean, mean <= _LARGEST_MEAN, "n too large or p too small")
+    return counted(StandardPoisson(), state, shape, mean)
+
+
+@define(ptr.BetaBinomialRV)
+def beta_binomial(state: Variable, shape: Sizes, n: V, a: V, b: V) -> Drawn:
+    """Draw a binomial number whose probability is a beta number."""
+    state, p = beta(state, shape, a, b)
+    return counted(StandardBinomial(), state, shape, _trials(n), p)
+
+
+def _trials(n: V) -> V:
+    return require(n, n >= 0, "n < 0")
+
+
+def _probability(p: V) -> V:
+    return require(p, (p >= 0) & (p <= 1), "p < 0, p > 1 or p contains NaNs")

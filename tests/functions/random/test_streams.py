@@ -1,0 +1,52 @@
+"""Samplers give a number the same value wherever it stands, and PyTensor computes them too."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.ops.draws import state_variable
+from pytensor_onnx.ops.samplers import LogGamma, StandardBinomial, StandardGamma, StandardPoisson
+from tests.conftest import compare_onnx_and_py, op_types
+
+STATE = np.array([5, 7, 2**32 - 3, 2**32 - 1], "uint32")
+CASES = {
+    StandardGamma: ([0.01, 0.7, 1.0, 3.0, 1e5, 0.0, np.inf, np.nan],),
+    LogGamma: ([0.01, 0.7, 1.0, 3.0, 1e5],),
+    StandardPoisson: ([0.0, 0.1, 7.0, 12.0, 1e4, 1e12, np.nan],),
+    StandardBinomial: ([0, 9, 9, 100, 1e9, 5], [0.5, 0.2, 0.9, 0.4, 0.7, np.nan]),
+}
+
+
+@pytest.mark.parametrize("op_type", CASES)
+def test_numbers_do_not_depend_on_their_place_or_on_others(op_type):
+    columns = [np.tile(np.array(x, float), 20) for x in CASES[op_type]]
+    count = len(columns[0])
+    state = state_variable("state")
+    parameters = [pt.dvector(f"x{i}") for i in range(len(columns))]
+    program = compare_onnx_and_py(
+        [state, *parameters], op_type()(state, *parameters), [STATE, *columns], rtol=1e-13
+    )
+    assert op_types(program) == [f"{op_type.__name__}_float64"]
+    after, drawn = program(STATE, *columns)
+    assert int(after[2]) == (int(STATE[2]) + count) % 2**32
+    np.testing.assert_array_equal(np.isnan(drawn), np.isnan(sum(columns)))
+    middle, first = program(STATE, *(x[:50] for x in columns))
+    end, second = program(middle, *(x[50:] for x in columns))
+    np.testing.assert_array_equal(np.append(first, second), drawn)
+    np.testing.assert_array_equal(end, after)
+    changed = [np.where(np.arange(count) < 60, x, 0.5) for x in columns]
+    np.testing.assert_array_equal(program(STATE, *changed)[1][:60], drawn[:60])
+    after, drawn = program(STATE, *(x[:0] for x in columns))
+    assert drawn.shape == (0,)
+    np.testing.assert_array_equal(after, STATE)
+
+
+def test_logarithms_are_those_of_the_same_numbers():
+    state, shape = state_variable("state"), pt.dvector("shape")
+    outputs = [op(state, shape)[1] for op in (StandardGamma(), LogGamma())]
+    x, log_x = export_onnx([state, shape], outputs, verify=False)(
+        STATE, np.array([1e-5, 0.01, 0.3, 1.0, 2.0, 1e6] * 50)
+    )
+    assert (np.isfinite(log_x)).all()
+    np.testing.assert_allclose(x, np.exp(log_x), rtol=1e-10)
