@@ -2,9 +2,7 @@
 
 Writes ``src/pytensor_onnx/functions/special/gamma_coefficients.py``, in the way and the form of
 ``scripts/fit_coefficients.py``: rational functions that agree with a function at Chebyshev nodes,
-where ``c`` is given, of the variable ``(v - c) / (v + c)``, which draws them to the poles. Where
-a function varies much, a simple one is subtracted first, so that the roundings of the approximant
-hardly count.
+where ``c`` is given, of the variable ``(v - c) / (v + c)``, which draws them to the poles.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,6 +30,7 @@ Function = Callable[[mp.mpf], mp.mpf]
 ROOT = mp.findroot(mp.digamma, 1.4616)
 NEGATIVE_ROOT = mp.findroot(mp.digamma, -0.504)
 TINY = mp.mpf(10) ** -20
+HALF = mp.mpf(1) / 2
 
 
 @dataclass(frozen=True)
@@ -79,19 +78,11 @@ def relative(function: Function) -> Function:
     return lambda v: 1 / function(v)
 
 
-def simple(c: float, a: float, b: float) -> Function:
-    """A function that leaves a small rest of another one, whose errors hardly count."""
-    return lambda x: mp.mpf(c) + mp.mpf(a) / (x + mp.mpf(b))
-
-
-SIMPLE = {"LOG_GAMMA": (0.1, 0.926, 0.898), "PSI": (0.11, 1.6716, 0.4306)}
-
-
-def log_gamma(x: mp.mpf) -> mp.mpf:
-    for root, limit in ((1, mp.euler), (2, 1 - mp.euler)):
-        if abs(x - root) < TINY:
+def log_gamma_bow(z: mp.mpf) -> mp.mpf:
+    for root, limit in ((0, mp.euler), (1, 1 - mp.euler)):
+        if abs(z - root) < TINY:
             return limit
-    return mp.loggamma(x) / ((x - 1) * (x - 2))
+    return mp.loggamma(1 + z) / (z * (z - 1))
 
 
 def log_gamma_tail(z: mp.mpf) -> mp.mpf:
@@ -118,8 +109,8 @@ def gamma_bow(z: mp.mpf) -> mp.mpf:
     return (mp.gamma(1 + z) - 1) / (z * (z - 1))
 
 
-def psi(x: mp.mpf) -> mp.mpf:
-    return mp.psi(0, x) / (x - ROOT) if abs(x - ROOT) > TINY else mp.psi(1, ROOT)
+def psi(d: mp.mpf) -> mp.mpf:
+    return mp.psi(0, ROOT + d) / d if abs(d) > TINY else mp.psi(1, ROOT)
 
 
 def negative_psi(x: mp.mpf) -> mp.mpf:
@@ -217,6 +208,24 @@ def temme_tables() -> list[list[mp.mpf]]:
     return [row[:count] for row, count in zip(rows, counts, strict=True) if count]
 
 
+def log_ratio_to_factorial(n: int, r: mp.mpf) -> mp.mpf:
+    return (mp.loggamma(n + 1 + r) - mp.log(mp.factorial(n))) / r
+
+
+def factorial_tables() -> list[list[mp.mpf]]:
+    """Return the factorials of 4 to 22 and, by power, polynomials for the functions beside them.
+
+    These are ``log(gamma(n+1+r) / n!) / r`` in ``r``, for ``|r| <= 1/8``, within 1e-17.
+    """
+    count = 8
+    points = [v / 8 for v in nodes(count)]
+    columns = []
+    for n in range(4, 23):
+        fitted, _ = through(points, lambda r, n=n: log_ratio_to_factorial(n, r), count - 1, 0)
+        columns.append([mp.factorial(n), *fitted])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
 def nodes(count: int) -> list[mp.mpf]:
     return [mp.cos(angle) for angle in angles(count)]
 
@@ -241,24 +250,34 @@ def chebyshev_polynomial(degree: int, scale: mp.mpf, shift: mp.mpf) -> list[mp.m
     return last
 
 
+# Squares of the reciprocals of the arguments from which on asymptotic series serve.
 EIGHTH = 1 / mp.mpf(64)
+TWO_AND_A_HALF = 4 / mp.mpf(25)
 FITS = [
     Fit(
         "LOG_GAMMA",
-        "log(gamma(x)) / ((x-1) (x-2)) - c - a/(x+b) in x, for 0.5 <= x <= 8",
-        lambda x: log_gamma(x) - simple(*SIMPLE["LOG_GAMMA"])(x),
-        (0.5, 8),
-        (11, 11),
-        relative(log_gamma),
-        2,
+        "log(gamma(2+d)) / (d (d+1)) in d + 1/2, for -0.75 <= d <= 0.5",
+        lambda v: log_gamma_bow(v + HALF),
+        (-0.25, 1),
+        (6, 6),
+        lambda v: 1 / log_gamma_bow(v + HALF),
     ),
     Fit(
         "LOG_GAMMA_TAIL",
-        "x (log(gamma(x)) - (x-1/2) log(x) + x - log(2 pi)/2) in 1/x^2, for x >= 8",
+        "x (log(gamma(x)) - (x-1/2) log(x) + x - log(2 pi)/2) in 1/x^2, for x >= 2.5",
         log_gamma_tail,
-        (0, EIGHTH),
-        (5, 0),
-        lambda z: mp.sqrt(z) / 8,
+        (0, TWO_AND_A_HALF),
+        (5, 4),
+        lambda z: mp.sqrt(z) / mp.loggamma(1 / mp.sqrt(z)) if z > TINY else mp.mpf(0),
+    ),
+    Fit(
+        "LOG_GAMMA_BOW",
+        "log(gamma(1+x)) / (x (x-1)) in x, for 0 <= x <= 1",
+        log_gamma_bow,
+        (0, 1),
+        (6, 6),
+        relative(log_gamma_bow),
+        1,
     ),
     Fit(
         "GAMMA_EXCESS",
@@ -279,12 +298,11 @@ FITS = [
     ),
     Fit(
         "PSI",
-        "psi(x) / (x-r) - c - a/(x+b) in x, for 0.75 <= x <= 8, r its root",
-        lambda x: psi(x) - simple(*SIMPLE["PSI"])(x),
-        (0.75, 8),
-        (9, 9),
+        "psi(r+d) / d in d, for 1 <= r+d <= 2.5, r the root of psi",
+        psi,
+        (1 - ROOT, 2.5 - ROOT),
+        (6, 6),
         relative(psi),
-        2,
     ),
     Fit(
         "NEGATIVE_PSI",
@@ -296,11 +314,11 @@ FITS = [
     ),
     Fit(
         "PSI_TAIL",
-        "(log(x) - 1/(2x) - psi(x)) x^2 in 1/x^2, for x >= 8",
+        "(log(x) - 1/(2x) - psi(x)) x^2 in 1/x^2, for x >= 2.5",
         psi_tail,
-        (0, EIGHTH),
-        (6, 0),
-        lambda z: z / 2,
+        (0, TWO_AND_A_HALF),
+        (5, 4),
+        lambda z: z / mp.psi(0, 1 / mp.sqrt(z)) if z > TINY else mp.mpf(0),
     ),
     Fit(
         "TRIGAMMA",
@@ -346,11 +364,16 @@ FITS = [
 ]
 
 
+def rows(name: str, values: list[list[mp.mpf]]) -> str:
+    lines = [f"{name}: Final[tuple[Coefficients, ...]] = ("]
+    for row in values:
+        digits = ",\n        ".join(repr(float(mp.nstr(d, 17))) for d in row)
+        lines.append(f'    {{"float64": (\n        {digits},\n    )}},')
+    return "\n".join([*lines, ")"])
+
+
 def main() -> None:
     parts = [HEADER]
-    for name, constants in SIMPLE.items():
-        parts.append(f"# c, a and b of the simple function that is subtracted for {name}_TOP.")
-        parts.append(table(f"{name}_SIMPLE", {"float64": [mp.mpf(c) for c in constants]}))
     for fit in FITS:
         top, bottom = fit.coefficients()
         error = f"2^{float(mp.log(fit.largest_error(top, bottom), 2)):.1f}"
@@ -365,11 +388,12 @@ def main() -> None:
         "# Powers of eta, for each power of 1/a, in Temme's uniform expansion (DLMF 8.12.7), for"
     )
     parts.append("# a >= 20 and |x/a - 1| <= 0.3: 2e-17.")
-    parts.append("TEMME: Final[tuple[Coefficients, ...]] = (")
-    for c in temme_tables():
-        digits = ",\n        ".join(repr(float(mp.nstr(d, 17))) for d in c)
-        parts.append(f'    {{"float64": (\n        {digits},\n    )}},')
-    parts.append(")")
+    parts.append(rows("TEMME", temme_tables()))
+    parts.append(
+        "# The factorials of 4 to 22, and coefficients of log(gamma(n+1+r) / n!) / r in r for each"
+    )
+    parts.append("# of these n, for |r| <= 1/8: 1e-17.")
+    parts.append(rows("FACTORIALS", factorial_tables()))
     TARGET.write_text("\n".join(parts) + "\n")
 
 

@@ -217,8 +217,8 @@ def next_to_roots(name: str) -> np.ndarray:
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize(("name", "share"), [("GammaLn", 1.1), ("Psi", 0.7)])
-def test_errors_next_to_negative_roots_are_those_of_scipy_or_less(name, share):
+@pytest.mark.parametrize(("name", "share"), [("GammaLn", 0.7), ("Psi", 0.7)])
+def test_errors_next_to_negative_roots_are_smaller_than_those_of_scipy(name, share):
     x = next_to_roots(name)
     with mp.workprec(140):
         exact = [cases()[name].exact(mp.mpf(v)) for v in x]
@@ -266,5 +266,5 @@ def test_negative_numbers_alone_pay_for_reflection():
     [function] = [f for f in run.model.functions.values() if f.name.startswith("GammaLn")]
     [choice] = [node for node in function if node.op_type == "If"]
     inside = [n.op_type for n in choice.attributes["then_branch"].as_graph()]
-    assert "Pow" in inside
-    assert "Pow" not in [node.op_type for node in function]
+    assert "Gather" in inside
+    assert "Gather" not in [node.op_type for node in function]

@@ -53,17 +53,6 @@ def horner(x: TensorVariable, coefficients: Sequence[TensorVariable]) -> TensorV
     return value
 
 
-def simple_and_rest(
-    x: TensorVariable, simple: Coefficients, top: Coefficients, bottom: Coefficients
-) -> TensorVariable:
-    """Evaluate ``c + a / (x + b)`` plus a rational function that is small beside it.
-
-    The many roundings of the rational function then hardly count.
-    """
-    c, a, b = (constant(x, value) for value in simple[x.dtype])
-    return a / (x + b) + (c + polynomial(x, top) / polynomial(x, bottom))
-
-
 def add_with_error(x: TensorVariable, y: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Add, and give the rounding error of that.
 

@@ -1,25 +1,44 @@
 """The logarithm of the absolute value of the gamma function."""
 
-import math
+from typing import NamedTuple
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.scalar.math import GammaLn
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, polynomial, simple_and_rest
+from pytensor_onnx.functions.special.arithmetic import constant, horner, polynomial
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
-from pytensor_onnx.functions.special.gamma import gamma_from_one_to_twenty
 from pytensor_onnx.functions.special.gamma_coefficients import (
+    FACTORIALS,
     LOG_GAMMA_BOTTOM,
-    LOG_GAMMA_SIMPLE,
-    LOG_GAMMA_TAIL,
+    LOG_GAMMA_BOW_BOTTOM,
+    LOG_GAMMA_BOW_TOP,
+    LOG_GAMMA_TAIL_BOTTOM,
+    LOG_GAMMA_TAIL_TOP,
     LOG_GAMMA_TOP,
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_integer, sine_pi
 
-# (log(2 pi) - 1) / 2
+# (log(2 pi) - 1) / 2, and log(4) - 1.
 _OFFSET = 0.4189385332046727
+_LOG_FOUR_LESS_ONE = 0.38629436111989062
+_FIRST_FACTORIAL, _LAST_FACTORIAL = 4, 22
+
+
+class Parts(NamedTuple):
+    """Parts of ``log(gamma(x))``.
+
+    It is ``near - logarithm`` below 5/4, ``near`` up to 2.5, and ``far`` beyond.
+    """
+
+    near: TensorVariable
+    far: TensorVariable
+    logarithm: TensorVariable
+    below_half: TensorVariable
+    below_five_quarters: TensorVariable
+    is_far: TensorVariable
 
 
 @define(GammaLn)
@@ -29,58 +48,78 @@ def gammaln(x: TensorVariable) -> TensorVariable:
 
     Notes
     -----
-    Negative arguments are reflected, ``gamma(x) gamma(-x) = -pi / (x sin(pi x))`` (DLMF 5.5.3):
-    between -20 and -3.5, where roots lie apart from the poles, by one logarithm of a product, else
-    by a difference of logarithms.
+    Negative arguments are reflected, ``gamma(x) gamma(-x) = -pi / (x sin(pi x))`` (DLMF 5.5.3).
+    Their roots next to poles, where logarithms cancel, are those of ``log(n! sin(pi r) / pi)`` and
+    a small rest, where ``r`` is the distance from the pole ``-n``.
     """
-    zero, one, twenty = (constant(x, n) for n in (0.0, 1.0, 20.0))
+    one = constant(x, 1.0)
     a = pt.abs(x)
-    positive, near = _of_positive(a)
+    parts = _parts(a)
 
-    small = a < constant(x, 0.5)
-    sine = pt.abs(sine_pi(from_nearest_integer(a))) * pt.switch(small, one, a)
-    product = sine * gamma_from_one_to_twenty(pt.maximum(pt.minimum(a, twenty), one))
-    by_product = (a > constant(x, 3.5)) & (a < twenty)
-    logarithm = pt.log(pt.switch(by_product, product, sine))
-    negative = pt.switch(by_product, zero, -pt.switch(small, near, positive)) - logarithm
+    r = from_nearest_integer(a)
+    n = a - r
+    at_pole = (a > constant(x, _FIRST_FACTORIAL - 0.5)) & (a < constant(x, _LAST_FACTORIAL + 0.5))
+    at_pole &= pt.abs(r) < constant(x, 0.125)
+    factorial, rest = _factorials(pt.switch(at_pole, n, constant(x, _FIRST_FACTORIAL)), r)
+    factor = pt.switch(parts.below_half, one / (one + a), one)
+    factor = pt.switch(parts.below_five_quarters, factor, pt.switch(at_pole, factorial, a))
+    logarithm = pt.log(pt.abs(sine_pi(r)) * factor)
+    summand = pt.switch(parts.is_far, parts.far, parts.near)
+    negative = -(pt.switch(at_pole, rest, summand) + logarithm)
     negative = pt.switch(pt.isinf(x), x, negative)
-    return where_any(x < zero, negative, positive)
+    return where_any(x < constant(x, 0.0), negative, _of_positive(parts))
 
 
 def gammaln_of_positive(x: TensorVariable) -> TensorVariable:
     """``log(gamma(x))`` for ``x >= 0``."""
-    return _of_positive(x)[0]
+    return _of_positive(_parts(x))
 
 
 def log_gamma_plus_one(x: TensorVariable) -> TensorVariable:
-    """``log(gamma(x + 1))`` for ``0 <= x <= 7``, accurately next to zero."""
-    one = constant(x, 1.0)
-    return x * (x - one) * _over_distances(x + one)
+    """``log(gamma(x + 1))`` for ``0 <= x <= 1``, accurately next to zero."""
+    bow = polynomial(x, LOG_GAMMA_BOW_TOP) / polynomial(x, LOG_GAMMA_BOW_BOTTOM)
+    return x * (x - constant(x, 1.0)) * bow
 
 
-def _over_distances(x: TensorVariable) -> TensorVariable:
-    """``log(gamma(x)) / ((x - 1) (x - 2))`` for ``1/2 <= x <= 8``."""
-    return simple_and_rest(x, LOG_GAMMA_SIMPLE, LOG_GAMMA_TOP, LOG_GAMMA_BOTTOM)
+def _of_positive(parts: Parts) -> TensorVariable:
+    near = parts.near - parts.below_five_quarters.astype(parts.near.dtype) * parts.logarithm
+    # The first branch loses the sign of zero, which the second one has at 1 and 2.
+    return pt.switch(parts.is_far, parts.far, near)
 
 
-def _of_positive(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """``log(gamma(x))`` for ``x >= 0``, and ``log(gamma(x + 1))`` where ``x < 1/2``.
+def _parts(x: TensorVariable) -> Parts:
+    """Compute the parts of ``log(gamma(x))`` for ``x >= 0``.
 
-    The first one is the second one less ``log(x)`` there, up to 8 ``(x - 1) (x - 2)`` times a
-    fitted function, and beyond Stirling's formula with a fitted rest. There ``x`` is divided by 8
-    and the logarithm of 8 added, which leaves smaller errors of the logarithm to amplify.
+    Near zero, where one or two steps of the recurrence (DLMF 5.5.1) lead to a number ``2 + d``,
+    ``d (d + 1)`` times a fitted function serves; far from it, Stirling's formula with a fitted
+    rest. There ``x`` is divided by 4 and the logarithm of 4 added, which leaves smaller errors of
+    the logarithm to amplify.
     """
-    half, one, two, eight = (constant(x, n) for n in (0.5, 1.0, 2.0, 8.0))
-    small = x < half
-    y = pt.switch(small, x + one, x)
-    below, less = pt.switch(small, x, x - one), pt.switch(small, x - one, x - two)
-    near = below * less * _over_distances(y)
+    half, one, two = (constant(x, n) for n in (0.5, 1.0, 2.0))
+    below_half, below_five_quarters = x < half, x < constant(x, 1.25)
+    is_far = x > constant(x, 2.5)
+    # Numbers in place of selections, which take the runtime the time of five products.
+    small, medium, large = (
+        condition.astype(x.dtype) for condition in (below_half, below_five_quarters, is_far)
+    )
+    d = x - (two - (small + medium))
+    v = d + half
+    near = d * (d + one) * (polynomial(v, LOG_GAMMA_TOP) / polynomial(v, LOG_GAMMA_BOTTOM))
 
-    large = x > eight
-    logarithm = pt.log(pt.switch(large, x * constant(x, 0.125), x))
+    factor = one + small * pt.minimum(x, half) - large * constant(x, 0.75)
+    logarithm = pt.log(x * factor)
     reciprocal = one / x
-    tail = reciprocal * polynomial(reciprocal * reciprocal, LOG_GAMMA_TAIL)
-    logarithm_less_one = logarithm + constant(x, math.log(8) - 1)
-    far = (x - half) * logarithm_less_one + (constant(x, _OFFSET) + tail)
-    # The first branch loses the sign of zero, which this one has at 1 and 2.
-    return pt.switch(x <= eight, pt.switch(small, near - logarithm, near), far), near
+    square = reciprocal * reciprocal
+    ratio = polynomial(square, LOG_GAMMA_TAIL_TOP) / polynomial(square, LOG_GAMMA_TAIL_BOTTOM)
+    tail = constant(x, _OFFSET) + reciprocal * ratio
+    far = (x - half) * (logarithm + constant(x, _LOG_FOUR_LESS_ONE)) + tail
+    return Parts(near, far, logarithm, below_half, below_five_quarters, is_far)
+
+
+def _factorials(n: TensorVariable, r: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """``n!`` and ``log(gamma(n+1+r) / n!)``, for ``n`` from 4 to 22 and ``|r| <= 1/8``."""
+    table = pt.constant(np.array([row[n.dtype] for row in FACTORIALS]))
+    row = n.astype("int64") - pt.constant(_FIRST_FACTORIAL, dtype="int64")
+    sizes = [1] * len(FACTORIALS)
+    first, *others = pt.split(table[:, row], sizes, n_splits=len(sizes), axis=0)
+    return first[0], (r[None] * horner(r[None], others))[0]
