@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         export_value_and_grad,
     )
     from pytensor_onnx.exporting.program import ONNXProgram
+    from pytensor_onnx.exporting.quantization import quantize_onnx
     from pytensor_onnx.exporting.training import export_training_step
     from pytensor_onnx.functions.registry import define
     from pytensor_onnx.rewriting import register_onnx
@@ -44,6 +45,7 @@ _MODULES = {
     "export_function_onnx": "exporting.export",
     "export_onnx": "exporting.export",
     "export_value_and_grad": "exporting.export",
+    "quantize_onnx": "exporting.quantization",
     "define": "functions.registry",
     "ONNXProgram": "exporting.program",
     "register_onnx": "rewriting",
@@ -71,6 +73,7 @@ __all__ = [
     "export_training_step",
     "export_value_and_grad",
     "onnx_funcify",
+    "quantize_onnx",
     "register_onnx",
 ]
 
