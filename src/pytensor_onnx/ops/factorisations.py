@@ -65,6 +65,37 @@ class Bidiagonalise(Part):
     gufunc_signature = "(b,n,n)->(b,n),(b,n),(p,b,w,l),(p,b,w,w),(p,b,w,l),(p,b,w,w)"
 
 
+class Hessenberg(Part):
+    """Hessenberg forms of matrices, and the orthogonal matrices that they are reduced by."""
+
+    gufunc_signature = "(b,n,n)->(b,n,n),(b,n,n)"
+
+
+class ChaseBulges(Part):
+    """Hessenberg matrices beside others, after bulges were chased through a range of rows.
+
+    The operands are these, the first columns of the products of shifted matrices, and the first
+    row and the number of rows of the range.
+    """
+
+    gufunc_signature = "(b,n,k),(b,r,n),(),()->(b,n,k)"
+
+
+class QuasiTriangular(Part):
+    """Quasi-triangular forms of Hessenberg matrices and of others beside them.
+
+    The last result is zero for a matrix for which the iteration has converged, and else NaN.
+    """
+
+    gufunc_signature = "(b,n,k)->(b,n,k),(b)"
+
+
+class StandardBlocks(Part):
+    """Quasi-triangular matrices with blocks in standard form, and orthogonal ones beside them."""
+
+    gufunc_signature = "(b,n,k)->(b,n,n),(b,n,n)"
+
+
 class SecularRoots(Part):
     """Poles next to the roots of secular equations, and the differences of roots and poles."""
 

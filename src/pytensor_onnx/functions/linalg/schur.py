@@ -1,0 +1,58 @@
+"""Schur forms of matrices."""
+
+import pytensor.tensor as pt
+from pytensor.tensor.linalg.decomposition.schur import Schur
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.functions.linalg.batches import flat, unflat
+from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
+from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
+from pytensor_onnx.functions.registry import define, own_signature
+from pytensor_onnx.ops.factorisations import Hessenberg, QuasiTriangular, StandardBlocks
+
+
+@define(Schur, own_signature)
+def schur(a: TensorVariable, *, output: str, sort: str | None) -> list[TensorVariable]:
+    """Quasi-triangular matrices ``T`` and orthogonal matrices ``Z`` with ``A = Z @ T @ Z.T``.
+
+    Matrices are reduced to Hessenberg form and then by the QR iteration. Blocks of two rows along
+    the diagonal have the form of LAPACK's, with equal diagonal elements and complex eigenvalues.
+    The errors are those of LAPACK, relative to the norm of the matrix. The order of the
+    eigenvalues, and the signs of the columns of Z, may differ from LAPACK's; mathematics leaves
+    both free. All elements are NaN where one of the matrix is not finite. float32 is computed in
+    float64.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import compile_onnx
+    >>> x = pt.matrix("x")
+    >>> t, z = compile_onnx([x], pt.linalg.schur(x), verify=False)([[1.0, 4.0], [-1.0, 1.0]])
+    >>> t
+    array([[ 1.,  4.],
+           [-1.,  1.]])
+    """
+    if sort is not None:
+        raise UnsupportedCase(
+            f"eigenvalues of Schur forms are not sorted (sort={sort!r})", "leave sort out"
+        )
+    (a,) = as_float(a)
+    n = checked_size(a, "expected square matrix")
+    t, z = real_schur(flat(a).astype("float64"), n)
+    return [unflat(x.astype(a.type.dtype), a, n, n) for x in (t, z)]
+
+
+def real_schur(a: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return real Schur forms of matrices of n rows with one batch axis, in float64."""
+    batch = a.shape[0]
+    valid, a = finite(a)
+    scale = power_of_two(a, axis=(1, 2))
+    # An empty matrix is computed as one of a single zero.
+    size = pt.maximum(n, 1)
+    a = pt.concatenate([a * scale, pt.zeros((batch, n, size - n))], axis=2)
+    a = pt.concatenate([a, pt.zeros((batch, size - n, size))], axis=1)
+    h, q = Hessenberg()(a)
+    rows, failed = QuasiTriangular()(pt.concatenate([h, q.mT], axis=2))
+    t, qt = StandardBlocks()(rows)
+    valid = valid + failed[:, None, None]
+    return t[:, :n, :n] / scale + valid, qt[:, :n, :n].mT + valid

@@ -1,0 +1,217 @@
+"""Sylvester's equation of quasi-triangular matrices."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.linalg.solvers.linear_control import TRSYL
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.linalg.batches import flat, unflat
+from pytensor_onnx.functions.linalg.blocks import checked_size
+from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
+from pytensor_onnx.functions.linalg.standard_blocks import (
+    ahead,
+    behind,
+    diagonal,
+    lower_diagonal,
+    upper_diagonal,
+)
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.registry import define, own_signature
+
+_EPS = np.finfo("float64").eps
+
+
+@define(TRSYL, own_signature)
+def quasi_triangular_sylvester(
+    a: TensorVariable, b: TensorVariable, c: TensorVariable
+) -> TensorVariable:
+    """Solution of ``A @ X + X @ B = C`` for matrices in standard Schur form, as LAPACK's ``trsyl``.
+
+    Blocks of X that depend on each other by the same number of steps are found together: in each
+    step one more diagonal of blocks, from the lower left corner on, by closed formulas. Where both
+    matrices have blocks of two rows, the solution is refined once. All elements are NaN where an
+    eigenvalue of A and one of -B are equal up to rounding errors, so that there is no solution or
+    more than one; LAPACK changes the eigenvalues there. float32 is computed in float64.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import compile_onnx
+    >>> a, b, c = pt.matrices("abc")
+    >>> solve = compile_onnx([a, b, c], pt.linalg.solve_sylvester(a, b, c))
+    >>> solve([[1.0, 2.0], [-2.0, 1.0]], [[1.0]], [[4.0], [0.0]]).round(6)
+    array([[1.],
+           [1.]])
+    """
+    dtype = np.result_type(a.type.dtype, b.type.dtype, c.type.dtype).name
+    m, n = checked_size(a, "expected square matrix"), checked_size(b, "expected square matrix")
+    fits = pt.eq(c.shape[-2], m) & pt.eq(c.shape[-1], n)
+    m = CheckAndRaise(ValueError, "incompatible dimensions")(m, fits)
+    a, b, wide = (flat(x).astype("float64") for x in (a, b, c))
+    return unflat(solved(a, b, wide, m, n).astype(dtype), c, m, n)
+
+
+def solved(
+    a: TensorVariable,
+    b: TensorVariable,
+    c: TensorVariable,
+    m: TensorVariable,
+    n: TensorVariable,
+) -> TensorVariable:
+    """Return the solutions for matrices of m and n rows with one batch axis, in float64."""
+    batch = c.shape[0]
+    valid_a, a = finite(a)
+    valid_b, b = finite(b)
+    both = [a.reshape((batch, 1, m * m)), b.reshape((batch, 1, n * n))]
+    scale = power_of_two(pt.concatenate(both, axis=2), axis=(1, 2))
+    a, b = a * scale, b * scale
+    rows, columns = _pairs(a), _pairs(b)
+    inverse, is_regular = _inverse(rows, columns)
+    front = pt.gt(pt.arange(m)[None, :], pt.arange(m)[:, None]) & rows.is_begin[:, None, :]
+    begins = pt.le(pt.arange(n)[None, :], pt.arange(n)[:, None]) & columns.is_begin[:, None, :]
+    front = front.sum(axis=2)[:, :, None] + begins.sum(axis=2)[:, None, :]
+    count = pt.concatenate([front.flatten(), pt.ones((1,), "int64")]).max()
+
+    def refine(
+        x: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        c: TensorVariable,
+        front: TensorVariable,
+        count: TensorVariable,
+        *inverse: TensorVariable,
+    ) -> list[TensorVariable]:
+        rest = c - pt.matmul(a, x) - pt.matmul(x, b)
+        return [x + _by_fronts(rest, a, b, front, count, inverse)]
+
+    has_pairs = (~rows.is_begin).any() & (~columns.is_begin).any()
+    (x,) = iterate(
+        refine,
+        [pt.zeros_like(c)],
+        [a, b, c, front, count, *inverse],
+        n_steps=1 + has_pairs.astype("int64"),
+    )
+    valid = pt.switch(is_regular, 0.0, np.nan)[:, None, None]
+    return x * scale + (valid_a + valid_b + valid)
+
+
+def _by_fronts(
+    rest: TensorVariable,
+    a: TensorVariable,
+    b: TensorVariable,
+    front: TensorVariable,
+    count: TensorVariable,
+    inverse: Sequence[TensorVariable],
+) -> TensorVariable:
+    """Return the solution, found by one front of blocks after another.
+
+    Fronts have the numbers 1, 2, …, from the lower left corner on.
+    """
+
+    def step(
+        k: TensorVariable,
+        x: TensorVariable,
+        rest: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        front: TensorVariable,
+        *inverse: TensorVariable,
+    ) -> list[TensorVariable]:
+        found = pt.switch(pt.eq(front, k), _applied(_Inverse(*inverse), rest), 0.0)
+        return [x + found, rest - pt.matmul(a, found) - pt.matmul(found, b)]
+
+    x, _ = iterate(
+        step,
+        [pt.zeros_like(rest), rest],
+        [a, b, front, *inverse],
+        n_steps=count,
+        sequences=[pt.arange(count) + 1],
+    )
+    return x
+
+
+class _Pairs(NamedTuple):
+    """The diagonal of matrices in standard Schur form, and its blocks of two rows.
+
+    Attributes
+    ----------
+    diagonal
+        The real parts of the eigenvalues.
+    width
+        Their imaginary parts, positive.
+    to_next, to_last
+        Elements of blocks beside the diagonal: in the first row, and in the second; else zero.
+    is_begin
+        Whether a row is the first of its block.
+    """
+
+    diagonal: TensorVariable
+    width: TensorVariable
+    to_next: TensorVariable
+    to_last: TensorVariable
+    is_begin: TensorVariable
+
+
+def _pairs(t: TensorVariable) -> _Pairs:
+    below = lower_diagonal(t)
+    above = pt.switch(pt.neq(below, 0.0), upper_diagonal(t), 0.0)
+    width = pt.sqrt(pt.abs(above)) * pt.sqrt(pt.abs(below))
+    before = behind(below)
+    return _Pairs(diagonal(t), width + behind(width), above, before, pt.eq(before, 0.0))
+
+
+class _Inverse(NamedTuple):
+    """``α + β N + γ M + δ N M``, the inverse of ``Y -> σ Y + N Y + Y M`` for blocks.
+
+    N and M are the elements of blocks beside the diagonal, σ is the sum of those on it. The
+    squares of ``N`` and ``M`` are negative numbers -ω² and -ν².
+    """
+
+    alpha: TensorVariable
+    beta: TensorVariable
+    gamma: TensorVariable
+    delta: TensorVariable
+    next_row: TensorVariable
+    last_row: TensorVariable
+    next_column: TensorVariable
+    last_column: TensorVariable
+
+
+def _inverse(rows: _Pairs, columns: _Pairs) -> tuple[_Inverse, TensorVariable]:
+    """Return the inverses for all blocks, and whether those of a matrix exist."""
+    total = rows.diagonal[:, :, None] + columns.diagonal[:, None, :]
+    omega, nu = rows.width[:, :, None], columns.width[:, None, :]
+    largest = pt.abs(total) + omega + nu
+    divisor = pt.switch(pt.eq(largest, 0.0), 1.0, largest)
+    s, w, v = total / divisor, omega / divisor, nu / divisor
+    apart, together = w - v, w + v
+    smallest = s * s + apart * apart
+    determinant = smallest * (s * s + together * together)
+    is_regular = pt.gt(largest * pt.sqrt(smallest), _EPS).all(axis=(1, 2))
+    inverse = _Inverse(
+        s * (s * s + w * w + v * v) / determinant / divisor,
+        -(s * s + apart * together) / determinant / divisor / divisor,
+        -(s * s - apart * together) / determinant / divisor / divisor,
+        2.0 * s / determinant / divisor / divisor / divisor,
+        rows.to_next[:, :, None],
+        rows.to_last[:, :, None],
+        # A column is multiplied by the elements of its own, which are beside the diagonal.
+        ahead(columns.to_last)[:, None, :],
+        behind(columns.to_next)[:, None, :],
+    )
+    return inverse, is_regular
+
+
+def _applied(inverse: _Inverse, x: TensorVariable) -> TensorVariable:
+    """Return the products of blocks and their inverses."""
+    zero = pt.zeros_like(x[:, :1])
+    padded = pt.concatenate([zero, x, zero], axis=1)
+    y = inverse.next_row * padded[:, 2:] + inverse.last_row * padded[:, :-2]
+    across = inverse.gamma * x + inverse.delta * y
+    zero = pt.zeros_like(x[:, :, :1])
+    padded = pt.concatenate([zero, across, zero], axis=2)
+    z = inverse.next_column * padded[:, :, 2:] + inverse.last_column * padded[:, :, :-2]
+    return inverse.alpha * x + inverse.beta * y + z

@@ -1,0 +1,112 @@
+"""Schur forms of matrices of any size and any batch."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+import scipy.linalg
+
+from pytensor_onnx import UnsupportedOpError, compile_onnx, export_onnx
+from tests.conftest import compare_onnx_and_py
+from tests.functions.linalg.matrices import generator
+from tests.functions.linalg.nonsymmetric import NONSYMMETRIC
+from tests.functions.linalg.spectra import assert_errors, residual, skewness, wide
+
+
+@pytest.fixture(scope="module")
+def decompose():
+    x = pt.matrix("x")
+    return compile_onnx([x], pt.linalg.schur(x), verify=False)
+
+
+@pytest.fixture(scope="module")
+def decompose_batch():
+    x = pt.tensor3("x")
+    return compile_onnx([x], pt.linalg.schur(x), verify=False)
+
+
+def assert_standard(t):
+    """Assert that a matrix is quasi-triangular with blocks as LAPACK's ``dlanv2`` makes them."""
+    assert not np.tril(t, -2).any()
+    (firsts,) = np.nonzero(np.diag(t, -1))
+    assert (np.diff(firsts) > 1).all()
+    for i in firsts:
+        assert t[i, i] == t[i + 1, i + 1]
+        assert np.sign(t[i, i + 1]) == -np.sign(t[i + 1, i])
+
+
+def assert_decomposed(decompose, a):
+    errors = []
+    for t, z in (decompose(a), scipy.linalg.schur(a)):
+        assert t.dtype == z.dtype == a.dtype
+        assert_standard(t)
+        scale = np.ldexp(1.0, -np.frexp(np.abs(a).max(initial=0))[1])
+        exact_t, exact_z = wide(t * scale, z)
+        errors.append([residual(exact_z @ exact_t @ exact_z.T, a * scale), skewness(exact_z)])
+    assert_errors(*errors, a)
+
+
+@pytest.mark.parametrize("name", NONSYMMETRIC)
+def test_backward_errors_are_lapacks(name, decompose):
+    for n in (1, 2, 3, 10, 17):
+        assert_decomposed(decompose, NONSYMMETRIC[name](n))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NONSYMMETRIC)
+def test_backward_errors_of_large_matrices_are_lapacks(name, decompose):
+    for n in (33, 100):
+        assert_decomposed(decompose, NONSYMMETRIC[name](n))
+
+
+def test_errors_of_a_batch_are_lapacks(decompose_batch):
+    a = np.stack([NONSYMMETRIC[name](6) for name in NONSYMMETRIC])
+    t, z = decompose_batch(a)
+    for form, vectors, matrix in zip(t, z, a, strict=True):
+        assert_decomposed(lambda _, found=(form, vectors): found, matrix)
+
+
+def test_empty_matrices_are_decomposed(decompose, decompose_batch):
+    assert [x.shape for x in decompose(np.zeros((0, 0)))] == [(0, 0)] * 2
+    for shape in ((0, 3, 3), (2, 0, 0)):
+        assert [x.shape for x in decompose_batch(np.zeros(shape))] == [shape] * 2
+
+
+def test_triangular_matrices_are_kept(decompose):
+    a = np.triu(generator(3).normal(size=(5, 5)))
+    t, z = decompose(a)
+    np.testing.assert_array_equal(t, a)
+    np.testing.assert_array_equal(z, np.eye(5))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_non_finite_elements_give_nan_everywhere(value, decompose, decompose_batch):
+    a = np.eye(4)
+    a[3, 1] = value
+    assert all(np.isnan(x).all() for x in decompose(a))
+    t, z = decompose_batch(np.stack([a, np.eye(4)]))
+    assert np.isnan(t[0]).all()
+    assert np.isnan(z[0]).all()
+    np.testing.assert_array_equal(t[1], np.eye(4))
+
+
+def test_matrices_that_are_not_square_are_refused(decompose):
+    with pytest.raises(ValueError, match="expected square matrix"):
+        decompose(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_values_that_do_not_depend_on_the_form_are_pytensors(dtype):
+    x = pt.tensor4("x", dtype=dtype)
+    t, z = pt.linalg.schur(x)
+    a = (10 * generator(5).normal(size=(2, 1, 5, 5))).astype(dtype)
+    squares = (t * t.mT).sum(axis=(-1, -2))
+    results = [squares, pt.matmul(pt.matmul(z, t), z.mT), pt.matmul(z, z.mT)]
+    tolerance = 1e-4 if dtype == "float32" else 1e-11
+    compare_onnx_and_py([x], results, [a], rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("sort", ["lhp", "rhp", "iuc", "ouc"])
+def test_sorted_forms_are_refused(sort):
+    x = pt.matrix("x")
+    with pytest.raises(UnsupportedOpError, match="leave sort out"):
+        export_onnx([x], pt.linalg.schur(x, sort=sort)[0])
