@@ -90,19 +90,34 @@ def normal(state: Words, n: int, dtype: str) -> tuple[Words, np.ndarray]:
 
     Two uniform numbers give two normal numbers: all cosines come before all sines.
     """
+    after, cosines, sines = _normals(state, n, dtype, paired=False)
+    return after, np.concatenate([cosines, sines])[:n]
+
+
+def normal_pairs(state: Words, n: int, dtype: str) -> tuple[Words, np.ndarray]:
+    """Return the next state and normal numbers, each cosine before the sine of its pair."""
+    after, cosines, sines = _normals(state, n, dtype, paired=True)
+    return after, np.stack([cosines, sines], axis=1).ravel()[:n]
+
+
+def _normals(
+    state: Words, n: int, dtype: str, *, paired: bool
+) -> tuple[Words, np.ndarray, np.ndarray]:
+    """Return the next state and the cosines and sines for n numbers."""
     pairs = (n + 1) // 2
     distance: np.ndarray
     turn: np.ndarray
     if dtype == "float64":
         after, numbers = uniform(state, 2 * pairs, dtype)
-        distance, turn = 1.0 - numbers[:pairs], numbers[pairs:]
+        first, turn = numbers.reshape(pairs, 2).T if paired else numbers.reshape(2, pairs)
+        distance = 1.0 - first
     else:
         after, x, y = blocks(state, pairs)
         distance = (x.astype(dtype) + np.float32(0.5)) * np.float32(2.0**-32)
         turn = (y >> np.uint32(8)).astype(dtype) * np.float32(2.0**-24)
     radius = np.sqrt(distance.dtype.type(-2) * np.log(distance))
     sine, cosine = _sine_and_cosine(turn)
-    return after, np.concatenate([radius * cosine, radius * sine])[:n]
+    return after, radius * cosine, radius * sine
 
 
 def _sine_and_cosine(turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

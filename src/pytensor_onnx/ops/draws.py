@@ -101,6 +101,14 @@ class StandardNormal(Draw):
         return reference.normal(state, n, self.dtype)
 
 
+class NormalPairs(Draw):
+    """Draw of standard normal numbers of which the first do not depend on how many follow."""
+
+    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the next state and the vector."""
+        return reference.normal_pairs(state, n, self.dtype)
+
+
 def _broadcast(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
     """Return the static shape of the words; an axis is of size one only if it is known to be."""
     rank = max(map(len, shapes))

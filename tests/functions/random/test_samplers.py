@@ -5,6 +5,7 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.ops.draws import (
+    NormalPairs,
     OpenUniform,
     RandomBits,
     StandardNormal,
@@ -55,6 +56,23 @@ def test_normal_numbers_are_those_of_the_reference(dtype):
             [state, n], StandardNormal(dtype)(state, n), [STATE, count], rtol=tolerance
         )
     assert op_types(program) == [f"StandardNormal_{dtype}"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_first_pairs_of_normal_numbers_do_not_depend_on_how_many_follow(dtype):
+    state, n = state_variable("state"), pt.scalar("n", dtype="int64")
+    draws = NormalPairs(dtype)(state, n)
+    tolerance = 8 * np.finfo(dtype).eps
+    program = compare_onnx_and_py([state, n], draws, [STATE, 101], rtol=tolerance)
+    after, many = program(STATE, 101)
+    for count in (0, 1, 6, 101):
+        expected_after, expected = NormalPairs(dtype).reference(STATE, count)
+        after, few = program(STATE, count)
+        np.testing.assert_array_equal(after, expected_after)
+        np.testing.assert_allclose(few, expected, rtol=tolerance)
+        np.testing.assert_array_equal(few, many[:count])
+    others = StandardNormal(dtype).reference(STATE, 2)[1]
+    np.testing.assert_allclose(many[:2], others, rtol=tolerance)
 
 
 def test_the_cipher_is_one_function_of_the_model():

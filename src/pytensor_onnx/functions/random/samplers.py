@@ -10,6 +10,7 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.portable import log_of_normal, sine_and_cosine
 from pytensor_onnx.ops.draws import (
+    NormalPairs,
     OpenUniform,
     RandomBits,
     StandardNormal,
@@ -58,18 +59,35 @@ def sample_normal(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Dr
     The angle is known in turns, whose quarters are exact: its sine and cosine need no more than
     polynomials. They and the logarithm are the same in every runtime.
     """
+    after, cosines, sines = _normals(state, n, dtype, paired=False)
+    return after, pt.concatenate([cosines, sines])[:n]
+
+
+@define(NormalPairs, SIGNATURE, batches=False)
+def sample_normal_pairs(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
+    """Put each cosine before the sine of its pair."""
+    after, cosines, sines = _normals(state, n, dtype, paired=True)
+    return after, pt.stack([cosines, sines], axis=1).ravel()[:n]
+
+
+def _normals(
+    state: TensorVariable, n: TensorVariable, dtype: str, *, paired: bool
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Return the next state and the cosines and sines for n numbers."""
     pairs = (n + 1) // 2
     number: Callable[[float], np.floating] = np.dtype(dtype).type
     if dtype == "float64":
         after, numbers = _doubles(state, 2 * pairs)
-        distance, turn = 1.0 - numbers[:pairs], numbers[pairs:]
+        first = numbers[::2] if paired else numbers[:pairs]
+        turn = numbers[1::2] if paired else numbers[pairs:]
+        distance = 1.0 - first
     else:
         after, x, y = blocks(state, pairs)
         distance = (x.astype("float32") + np.float32(0.5)) * np.float32(2.0**-32)
         turn = _turns(y)
     radius = pt.sqrt(number(-2) * log_of_normal(distance))
     sine, cosine = sine_and_cosine_of_turns(turn)
-    return after, pt.concatenate([radius * cosine, radius * sine])[:n]
+    return after, radius * cosine, radius * sine
 
 
 def sine_and_cosine_of_turns(turn: TensorVariable) -> Drawn:
