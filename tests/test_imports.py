@@ -32,7 +32,7 @@ ARROWS = {
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
         *("dynamic_axes", "named_dims", "encodings", "ops"),
     },
-    "pymc": {"exporting", "named_dims"},
+    "pymc": {"exporting", "functions", "ops", "named_dims"},
     "cli": {"dispatch", "exporting", "functions", ""},
     "__main__": {"cli"},
     "": {"dispatch", "exporting", "functions", "rewriting", "running"},

@@ -2,6 +2,7 @@
 
 from pytensor_onnx.pymc.density import export_logp
 from pytensor_onnx.pymc.graphs import ModelGraph
+from pytensor_onnx.pymc.sampler import export_sampler
 from pytensor_onnx.pymc.transforms import export_transforms
 
-__all__ = ["ModelGraph", "export_logp", "export_transforms"]
+__all__ = ["ModelGraph", "export_logp", "export_sampler", "export_transforms"]

@@ -1,0 +1,232 @@
+"""Export a sampler of a PyMC model: warm-up and draws of NUTS as one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.pymc.arguments import read_strings, shared_name, unknown
+from pytensor_onnx.pymc.chains import POSITION, sample_chains
+from pytensor_onnx.pymc.graphs import POINT, FreeValue, ModelGraph
+from pytensor_onnx.pymc.making import Inputs, check_options, make_program
+from pytensor_onnx.pymc.trees import Density
+
+CHAIN, DRAW = "chain", "draw"
+
+
+def export_sampler(
+    model: pm.Model,
+    path: str | os.PathLike | None = None,
+    *,
+    variables: Sequence[str] | None = None,
+    unconstrained: bool = False,
+    start: bool = False,
+    data: str | Iterable[str] = "inputs",
+    max_tree_depth: int = 10,
+    target_accept: float = 0.8,
+    verify: bool = True,
+    **options: Any,
+) -> ONNXProgram:
+    """Export a sampler of a PyMC model: warm-up and draws of NUTS.
+
+    The file has the inputs ``seed``, an int64 vector of one number for each chain, ``warmup`` and
+    ``draws``, numbers of steps, and those of ``data`` and ``start``. Its outputs are the draws of
+    each variable, of shape ``(chain, draw, ...)``, and the statistics ``lp`` (log-density),
+    ``energy``, ``diverging``, ``tree_depth``, ``n_steps``, ``acceptance_rate`` and ``step_size`` of
+    each draw. ``finite_start`` is false for a chain whose log-density is not finite where it
+    starts; its draws then mean nothing.
+
+    Parameters
+    ----------
+    model
+        The model, whose free variables are continuous.
+    path
+        File to write; none unless given.
+    variables
+        Names of free variables and deterministics to return; all unless given.
+    unconstrained
+        Whether to return the draws in the unconstrained space too, as the output ``point``: one
+        vector for each draw, in the order of `export_logp`.
+    start
+        Whether the file has an input ``start``, one point for each chain. Without it, chains start
+        around the initial point of the model, each coordinate moved by a uniform number in (-1, 1),
+        up to 100 times until the log-density and its gradient are finite.
+    data
+        As in `export_logp`.
+    max_tree_depth
+        Largest number of doublings of a trajectory.
+    target_accept
+        Mean probability of acceptance that the warm-up adapts the step size to.
+    verify, options
+        As in `export_logp`. The file is verified on three steps of one chain.
+
+    Returns
+    -------
+    ONNXProgram
+        The model, with the metadata of `export_logp`.
+
+    Raises
+    ------
+    ArgumentError
+        If the model has discrete variables, no free ones, or not those named, or an argument is not
+        valid.
+    UnsupportedOpError
+        If a part of the model cannot be converted; nothing is written.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> with pm.Model() as model:
+    ...     sigma = pm.HalfNormal("sigma")
+    ...     y = pm.Normal("y", 0.0, sigma, observed=[1.0, 2.0, 4.0])
+    >>> sampler = export_sampler(model)
+    >>> sigma, *statistics = sampler(seed=[1, 2], warmup=200, draws=100)
+    >>> sigma.shape
+    (2, 100)
+    """
+    check_options("export_sampler", path, options)
+    _check_numbers(max_tree_depth, target_accept)
+    graph = ModelGraph(model, data=data)
+    _check_variables(graph)
+    known = {**graph.constrained, **graph.deterministics}
+    names = list(known) if variables is None else read_strings(variables, "variables")
+    for name in names:
+        if name not in known:
+            raise unknown(name, "free variable or deterministic", known)
+    density, further = _density(graph)
+    n_warmup, n_draws = pt.lscalar("warmup"), pt.lscalar("draws")
+    seed = pt.lvector("seed")
+    starts = pt.tensor("start", dtype="float64", shape=(None, *graph.point.type.shape))
+    results = sample_chains(
+        density,
+        _center(graph),
+        seed=seed,
+        n_warmup=n_warmup,
+        n_draws=n_draws,
+        data=further,
+        starts=starts if start else None,
+        max_depth=max_tree_depth,
+        target_acceptance=target_accept,
+    )
+    positions = results.pop(POSITION)
+    for name in names:
+        if name in results:
+            raise shared_name(name)
+    outputs = _values(graph, positions, {name: known[name] for name in dict.fromkeys(names)})
+    if unconstrained:
+        outputs[POINT] = positions
+    given = Inputs()
+    given.add(seed, [1], {0: CHAIN})
+    given.add(n_warmup, 2)
+    given.add(n_draws, 1)
+    if start:
+        axes = {0: CHAIN} if graph.point.type.shape != (None,) else {0: CHAIN, 1: f"{POINT}_size"}
+        given.add(starts, graph.start[None], axes)
+    given.add_data(graph)
+    description = {"max_tree_depth": max_tree_depth, "target_accept": target_accept}
+    return make_program(
+        graph,
+        given,
+        {**outputs, **results},
+        path,
+        verify=verify,
+        description={"sampler": description},
+        **options,
+    )
+
+
+def _check_numbers(max_tree_depth: Any, target_accept: Any) -> None:
+    if not isinstance(max_tree_depth, int) or not 1 <= max_tree_depth <= 14:
+        raise ArgumentError(f"max_tree_depth is {max_tree_depth!r}: give a number from 1 to 14")
+    if not isinstance(target_accept, float) or not 0.0 < target_accept < 1.0:
+        raise ArgumentError(f"target_accept is {target_accept!r}: give a number between 0 and 1")
+
+
+def _check_variables(graph: ModelGraph) -> None:
+    """Raise unless NUTS can sample the model."""
+    if graph.discrete:
+        names = ", ".join(str(value.rv.name) for value in graph.discrete)
+        raise ArgumentError(f"NUTS cannot draw discrete variables: {names}. Sum over their values")
+    if not graph.continuous:
+        raise ArgumentError("the model has no free variables to draw")
+
+
+def _density(graph: ModelGraph) -> tuple[Density, list[Variable]]:
+    """Return the log-density with its gradient, and the further variables that it takes."""
+    logp = graph.logp
+    results = graph.of_point([logp, graph.join(graph.gradient(logp))])
+    further = [
+        v for v in graph_inputs(results) if not isinstance(v, Constant) and v is not graph.point
+    ]
+    further = list(dict.fromkeys(further))
+
+    def density(x: TensorVariable, *given: TensorVariable) -> list[TensorVariable]:
+        point = graph.point.type.filter_variable(x.astype(graph.point.type.dtype))
+        replacements = {graph.point: point, **dict(zip(further, given, strict=True))}
+        replaced = clone_replace(results, replacements, rebuild_strict=False)
+        return [result.astype("float64") for result in replaced]
+
+    return density, further
+
+
+def _center(graph: ModelGraph) -> TensorVariable:
+    """Return the initial point of the model."""
+    parts = [_initial(value) for value in graph.continuous]
+    (center,) = graph.of_point([graph.join(parts).astype("float64")])
+    return pt.specify_shape(center, graph.point.type.shape) if None in center.type.shape else center
+
+
+def _initial(value: FreeValue) -> Variable:
+    """Return the initial value of a variable, of a size that may depend on the data."""
+    if not value.open_axes:
+        return pt.constant(value.start)
+    numbers = np.unique(value.start)
+    if len(numbers) != 1:
+        raise ArgumentError(
+            f"the initial values of {value.rv.name} differ, and their number depends on the data: "
+            'pass data="stored"'
+        )
+    return pt.alloc(pt.constant(numbers[0]), *value.sizes)
+
+
+def _values(
+    graph: ModelGraph, positions: TensorVariable, wanted: Mapping[str, Variable]
+) -> dict[str, TensorVariable]:
+    """Return variables of the model for each draw."""
+    results = graph.of_point(list(wanted.values()))
+    results = [getattr(v, "values", v) for v in results]
+    further = [
+        v for v in graph_inputs(results) if not isinstance(v, Constant) and v is not graph.point
+    ]
+    further = list(dict.fromkeys(further))
+    chains, draws, size = (positions.shape[axis] for axis in range(3))
+
+    def values(x: TensorVariable, *given: TensorVariable) -> list[Variable]:
+        point = graph.point.type.filter_variable(x.astype(graph.point.type.dtype))
+        replacements = {graph.point: point, **dict(zip(further, given, strict=True))}
+        return list(clone_replace(results, replacements, rebuild_strict=False))
+
+    rows = pytensor.scan(
+        values,
+        [positions.reshape((chains * draws, size))],
+        non_sequences=further,
+        return_updates=False,
+        return_list=True,
+        name="values",
+    )
+    return {
+        name: row.reshape((chains, draws, *(row.shape[i] for i in range(1, row.ndim))))
+        for name, row in zip(wanted, rows, strict=True)
+    }

@@ -1,0 +1,203 @@
+"""Files of samplers draw from the posterior with a runtime alone, and report what fails."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+pm = pytest.importorskip("pymc")
+
+from arviz_stats.base import array_stats  # noqa: E402
+
+from pytensor_onnx import ArgumentError  # noqa: E402
+from pytensor_onnx.pymc import ModelGraph, export_sampler  # noqa: E402
+
+STATISTICS = [
+    *("lp", "energy", "tree_depth", "n_steps", "acceptance_rate", "diverging", "step_size"),
+    "finite_start",
+]
+RNG = np.random.default_rng(11)
+Y, MORE_Y = RNG.normal(1.0, 1.0, size=5), RNG.normal(-2.0, 1.0, size=12)
+
+
+def model_with_data() -> pm.Model:
+    """A normal mean, whose posterior is known, a scale and an effect for each row of the data."""
+    with pm.Model(coords={"axis": ["a", "b"]}) as model:
+        y = pm.Data("y", Y, dims="row")
+        mu = pm.Normal("mu", 0, 2, dims="axis")
+        pm.HalfNormal("sigma", 3)
+        pm.Normal("effect", dims="row")
+        pm.Deterministic("twice", 2 * mu, dims="axis")
+        pm.Normal("observed", mu[:, None], 1, observed=y[None, :] * np.ones((2, 1)))
+    return model
+
+
+def run(path: Path, **inputs: object) -> dict[str, np.ndarray]:
+    """Run a file in ONNX Runtime."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(path, options)
+    names = [value.name for value in session.get_outputs()]
+    feeds = {name: np.asarray(value) for name, value in inputs.items()}
+    return dict(zip(names, session.run(None, feeds), strict=True))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sampler") / "sampler.onnx"
+    export_sampler(model_with_data(), path, unconstrained=True)
+    return path
+
+
+def deviation(draws: np.ndarray, expected: float) -> float:
+    """Return the error of a mean in Monte Carlo standard errors."""
+    error = draws.std() / np.sqrt(array_stats.ess(draws))
+    return float(abs(draws.mean() - expected) / error)
+
+
+def posterior(y: np.ndarray) -> tuple[float, float]:
+    precision = 1 / 4 + len(y)
+    return y.sum() / precision, precision**-0.5
+
+
+@pytest.mark.parametrize("y", [Y, MORE_Y], ids=["data of the model", "longer data"])
+def test_draws_have_the_moments_of_the_posterior(path, y):
+    drawn = run(path, seed=[1, 2], warmup=200, draws=400, y=y)
+    assert drawn["effect"].shape == (2, 400, len(y))
+    mean, sd = posterior(y)
+    half_normal = 3 * np.sqrt(2 / np.pi), 3 * np.sqrt(1 - 2 / np.pi)
+    quantities = [(drawn["mu"][..., 0], mean, sd), (drawn["mu"][..., 1], mean, sd)]
+    quantities += [(drawn["sigma"], *half_normal)]
+    quantities += [(drawn["effect"][..., i], 0.0, 1.0) for i in range(len(y))]
+    for draws, expected, spread in quantities:
+        assert array_stats.rhat(draws) < 1.03
+        assert deviation(draws, expected) < 4
+        assert deviation((draws - expected) ** 2, spread**2) < 4
+    np.testing.assert_array_equal(drawn["twice"], 2 * drawn["mu"])
+    assert abs(drawn["acceptance_rate"].mean() - 0.85) < 0.1
+    assert not drawn["diverging"].any()
+    assert drawn["finite_start"].all()
+
+
+def test_statistics_describe_the_draws(path):
+    drawn = run(path, seed=[3], warmup=50, draws=20, y=Y)
+    assert [name for name in drawn if name in STATISTICS] == STATISTICS
+    model = model_with_data()
+    logp = model.compile_logp(mode="FAST_COMPILE")
+    graph = ModelGraph(model)
+    for point, lp in zip(drawn["point"][0], drawn["lp"][0], strict=True):
+        splits = np.split(point, np.cumsum([value.start.size for value in graph.continuous]))
+        values = {
+            value.name: part.reshape(value.start.shape)
+            for value, part in zip(graph.continuous, splits, strict=False)
+        }
+        np.testing.assert_allclose(lp, logp(values), rtol=1e-12)
+    assert (drawn["energy"] > -drawn["lp"]).all()
+    depth, n_steps = drawn["tree_depth"], drawn["n_steps"]
+    assert ((n_steps >= 2 ** (depth - 1)) & (n_steps < 2**depth)).all()
+    assert np.ptp(drawn["step_size"]) == 0
+    np.testing.assert_allclose(drawn["sigma"][0], np.exp(drawn["point"][0, :, 2]), rtol=1e-15)
+
+
+def test_a_chain_depends_on_its_seed_and_not_on_its_length(path):
+    together = run(path, seed=[5, 6, 5], warmup=30, draws=25, y=Y)
+    alone = run(path, seed=[6], warmup=30, draws=40, y=Y)
+    for name in [*STATISTICS[:-1], "mu", "effect"]:
+        np.testing.assert_array_equal(together[name][0], together[name][2])
+        np.testing.assert_array_equal(together[name][1], alone[name][0, :25])
+        assert not np.array_equal(together["mu"][0], together["mu"][1])
+
+
+@pytest.mark.parametrize(("chains", "warmup", "draws"), [(2, 0, 0), (1, 0, 3), (1, 3, 0)])
+def test_numbers_of_steps_may_be_zero(path, chains, warmup, draws):
+    seed = np.arange(chains)
+    drawn = run(path, seed=seed, warmup=warmup, draws=draws, y=Y)
+    assert drawn["mu"].shape == (chains, draws, 2)
+    assert drawn["effect"].shape == (chains, draws, 5)
+    assert drawn["diverging"].shape == (chains, draws)
+    assert drawn["finite_start"].shape == (chains,)
+
+
+def test_the_file_describes_the_model(path):
+    session = onnxruntime.InferenceSession(path)
+    assert [value.name for value in session.get_inputs()] == ["seed", "warmup", "draws", "y"]
+    shapes = {value.name: value.shape for value in session.get_outputs()}
+    assert shapes["mu"][0] == "chain"
+    assert shapes["mu"][2] == 2
+    metadata = session.get_modelmeta().custom_metadata_map
+    description = json.loads(metadata["pymc"])
+    assert description["sampler"] == {"max_tree_depth": 10, "target_accept": 0.8}
+    assert description["coords"]["axis"] == ["a", "b"]
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A normal variable between -0.5 and 0.5, NaN below and impossible above."""
+    with pm.Model() as model:
+        x = pm.Normal("x", initval=0.9)
+        pm.Potential("above", pm.math.switch(x > 0.5, -np.inf, 0.0))
+        pm.Potential("below", 1e-6 * pm.math.log(x + 0.5))
+    path = tmp_path_factory.mktemp("edge") / "edge.onnx"
+    export_sampler(model, path, start=True, verify=False)
+    return path
+
+
+def test_divergences_and_starts_that_are_not_finite_are_reported(edge):
+    starts = [[0.1], [-2.0], [np.nan], [np.inf]]
+    drawn = run(edge, seed=[1, 1, 1, 1], warmup=100, draws=100, start=starts)
+    assert drawn["finite_start"].tolist() == [True, False, False, False]
+    assert (np.abs(drawn["x"][0]) <= 0.5).all()
+    assert 0 < drawn["diverging"][0].sum() < 100
+    assert len(np.unique(drawn["x"][0])) > 50
+    assert drawn["diverging"][1:].all()
+    assert not np.isfinite(drawn["lp"][1:]).any()
+    assert (drawn["acceptance_rate"][1:] == 0).all()
+    np.testing.assert_array_equal(drawn["x"][1:3, -1], [-2.0, np.nan])
+
+
+def test_chains_start_where_the_density_is_finite():
+    with pm.Model() as model:
+        x = pm.Normal("x")
+        pm.Potential("far", pm.math.log(x - 0.9))
+    program = export_sampler(model, verify=False, variables=["x"])
+    drawn = dict(zip(["x", *STATISTICS], program(np.arange(5), 0, 1), strict=True))
+    assert drawn["finite_start"].all()
+    assert (drawn["x"] > 0.9).all()
+
+
+def without_free_variables() -> None:
+    pm.Normal("y", 0, 1, observed=[1.0])
+
+
+def with_a_discrete_variable() -> None:
+    pm.Normal("y", pm.Poisson("count", 2.0), 1, observed=[1.0])
+
+
+def with_a_name_of_a_statistic() -> None:
+    pm.Normal("energy")
+
+
+@pytest.mark.parametrize(
+    ("define", "options", "message"),
+    [
+        (without_free_variables, {}, "no free variables"),
+        (with_a_discrete_variable, {}, "discrete variables: count"),
+        (with_a_name_of_a_statistic, {}, "'energy' would name two"),
+        (model_with_data, {"variables": ["mus"]}, "did you mean mu"),
+        (model_with_data, {"data": ["x"]}, "no data container 'x'"),
+        (model_with_data, {"max_tree_depth": 0}, "max_tree_depth"),
+        (model_with_data, {"target_accept": 1.0}, "target_accept"),
+        (model_with_data, {"chains": 4}, "chains"),
+    ],
+)
+def test_errors_come_before_a_file_is_written(
+    define: Callable, options: dict, message: str, tmp_path: Path
+):
+    with pm.Model() as model:
+        built = define() or model
+    with pytest.raises((ArgumentError, TypeError), match=message):
+        export_sampler(built, tmp_path / "sampler.onnx", **options)
+    assert not list(tmp_path.iterdir())
