@@ -35,8 +35,8 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   of the argument is left to the runtime's operators `Sin` and `Cos`.
 - The gamma family is computed in float64, whatever the dtype of its arguments. Its errors between
   the poles on the negative axis are those in the last place of `log(gamma(1-x))` and `psi(1-x)`:
-  next to the roots, where those cancel, the errors of both are less than half of SciPy's, on
-  average and at most.
+  next to the roots, where those cancel, the errors of both are on average less than half of
+  SciPy's.
 - `Owens_t`, `Ive` and `Kve` are computed in float64, whatever the dtype of their arguments. They
   are within 1e-13 (450 ulp) of the exact value, and within 2.5e-13 where the results of `Ive` and
   `Kve` are exponentials of hundreds. So is `Jv`, beside its amplitude, for orders up to 100; for

@@ -33,16 +33,26 @@ def gamma(x: TensorVariable) -> TensorVariable:
     below_one = a < one
     power, factor, rest = _factors(pt.switch(below_one, a + one, a))
     positive = power * (factor * rest)
-    positive = pt.switch(below_one, positive / x, positive)
-    integer = pt.round(positive)
-    exact = pt.eq(x, pt.round(x)) & (integer < constant(x, 1e15))
-    positive = pt.switch(exact, integer, positive)
+    positive = _whole_of_whole(x, pt.switch(below_one, positive / x, positive))
 
     sine = alternating_sine_pi(a)
     far = -one / (sine * (a * rest)) / power / factor
     near = -one / (sine * gamma_plus_one(a))
     negative = pt.switch(is_pole(x), constant(x, math.nan), pt.switch(below_one, near, far))
     return where_any(x < constant(x, 0.0), negative, positive)
+
+
+def gamma_from_one(x: TensorVariable) -> TensorVariable:
+    """``gamma(x)`` for ``x >= 1``, and ``gamma(1)`` in place of smaller numbers."""
+    power, factor, rest = _factors(pt.maximum(x, constant(x, 1.0)))
+    return _whole_of_whole(x, power * (factor * rest))
+
+
+def _whole_of_whole(x: TensorVariable, value: TensorVariable) -> TensorVariable:
+    """Round the values at integers to integers, which they are."""
+    integer = pt.round(value)
+    exact = pt.eq(x, pt.round(x)) & (integer < constant(x, 1e15))
+    return pt.switch(exact, integer, value)
 
 
 def gamma_plus_one(x: TensorVariable) -> TensorVariable:

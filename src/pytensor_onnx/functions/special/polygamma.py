@@ -3,13 +3,14 @@
 import math
 
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.scalar.math import PolyGamma
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
-from pytensor_onnx.functions.special.gamma import gamma
+from pytensor_onnx.functions.special.gamma import gamma_from_one
 from pytensor_onnx.functions.special.psi import psi
 
 _TERMS = 10
@@ -41,13 +42,17 @@ def polygamma(n: TensorVariable, x: TensorVariable) -> TensorVariable:
     s = n + one
     half = s * constant(x, 0.5)
     sign = pt.switch(pt.eq(half, pt.floor(half)), one, -one)
-    above, below = x - pt.floor(x), pt.ceil(x) - x
-    at_pole = pt.eq(x, pt.floor(x))
-    beyond = _zeta(s, above) + sign * (_zeta(s, below) - _zeta(s, one - x))
-    beyond = pt.switch(at_pole, constant(x, math.inf), beyond)
+    below_zero = x < zero
+    # Sums of three numbers each where any is negative, and otherwise of the number alone.
+    floor = pt.floor(x)
+    three = pt.stack([pt.switch(below_zero, x - floor, pt.abs(x)), pt.ceil(x) - x, one - x])
+    any_below_zero = pt.any(below_zero)
+    sums = _zeta(s[None], ifelse(any_below_zero, three, pt.abs(x)[None]))
+    beyond = sums[0] + sign * (sums[-2] - sums[-1])
+    beyond = pt.switch(pt.eq(x, floor), constant(x, math.inf), beyond)
     # The sign of a zero counts as little as it does in SciPy.
-    zeta = where_any(x < zero, beyond, _zeta(s, pt.abs(x)))
-    value = sign * gamma(s) * zeta
+    zeta = ifelse(any_below_zero, pt.switch(below_zero, beyond, sums[0]), sums[0])
+    value = sign * gamma_from_one(s) * zeta
     value = pt.switch(n < zero, constant(x, math.nan), value)
     return where_any(pt.eq(n, zero), psi(x), value)
 
