@@ -15,10 +15,11 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 
+from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.descriptions import describe
 from pytensor_onnx.exporting.model_files import write_model
 from pytensor_onnx.exporting.pickling import program_state, restore_program
-from pytensor_onnx.exporting.signature import Signature
+from pytensor_onnx.exporting.signature import PlainInputs, Signature
 from pytensor_onnx.exporting.state_files import State, write_state
 from pytensor_onnx.graph.origins import Lines
 from pytensor_onnx.running.session import Session, SessionOptions
@@ -149,11 +150,21 @@ class ONNXProgram:
         >>> program([1.0, 2.0], y=3.0)
         array([3., 6.])
         """
-        feed = self._feed(arguments, named)
-        if self._states:
-            with self._lock:
-                return self._run(feed)
-        return self._run(feed)
+        plain = None if named else self._plain_inputs.feed(arguments)
+        feed = self._feed(arguments, named) if plain is None else plain
+        try:
+            if self._states:
+                with self._lock:
+                    return self._run(feed)
+            return self._run(feed)
+        except InputError:
+            if plain is not None:
+                self._check(arguments)  # names all that does not fit
+            raise
+
+    @cached_property
+    def _plain_inputs(self) -> PlainInputs:
+        return PlainInputs.of(self._signature, self.inputs, self._reference.inputs)
 
     def _run(self, feed: Mapping[str, np.ndarray]) -> Any:
         results = self.session.run({**feed, **self.state})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -104,13 +105,70 @@ class Signature:
             raise InputError("; ".join(checked.problems))
         return checked.arrays
 
+    @cached_property
+    def _has_plain_outputs(self) -> bool:
+        return self.outputs.is_plain
+
     def results(self, arrays: Sequence[np.ndarray]) -> Any:
         """Return the results of a program for the tensors of its outputs."""
+        if self._has_plain_outputs:
+            return arrays[0] if self.returns_single else list(arrays)
         groups = self.outputs.grouped(arrays)
         results = [
             _returned(type_, group) for type_, group in zip(self.outputs.types, groups, strict=True)
         ]
         return results[0] if self.returns_single else results
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainInput:
+    """An input that is one tensor, and the array that stands for it as it is."""
+
+    name: str
+    dtype: np.dtype
+    ndim: int
+    sizes: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainInputs:
+    """Inputs that are one tensor each, for calls with arrays that need no conversion."""
+
+    inputs: Sequence[_PlainInput] | None
+
+    @classmethod
+    def of(
+        cls, signature: Signature, values: Sequence[ir.Value], variables: Sequence[Variable]
+    ) -> PlainInputs:
+        """Return the inputs of a program, none if some are not single tensors."""
+        if not signature.inputs.is_plain:
+            return cls(None)
+        inputs = []
+        for value, variable in zip(values, variables, strict=False):
+            dims = dims_of(value) or ()
+            sizes = tuple((i, dim) for i, dim in enumerate(dims) if isinstance(dim, int))
+            dtype = np.dtype(variable.type.dtype)
+            inputs.append(_PlainInput(str(value.name), dtype, len(dims), sizes))
+        return cls(inputs)
+
+    def feed(self, arguments: Sequence[Any]) -> dict[str, np.ndarray] | None:
+        """Return the arrays by name, None where one needs a conversion or does not fit."""
+        if self.inputs is None or len(arguments) != len(self.inputs):
+            return None
+        feed = {}
+        for own, value in zip(self.inputs, arguments):  # noqa: B905  (on the hot path)
+            if not (
+                type(value) is np.ndarray
+                and value.dtype is own.dtype
+                and value.ndim == own.ndim
+                and value.flags.aligned
+            ):
+                return None
+            for axis, size in own.sizes:
+                if value.shape[axis] != size:
+                    return None
+            feed[own.name] = value
+        return feed
 
 
 class _Checked:

@@ -12,6 +12,8 @@ from pytensor.compile.maker import FunctionMaker
 
 from pytensor_onnx.encodings import is_encoded
 from pytensor_onnx.named_dims import is_tensor
+from pytensor_onnx.running.binding import FEWEST_STORED, Stored, bound_run
+from pytensor_onnx.running.session import Session
 
 Run = Callable[[dict[str, Any]], list[np.ndarray]]
 
@@ -70,9 +72,10 @@ class _Argument:
 class _DirectCall:
     """The way from arguments to the session, past the storage of the function."""
 
-    run: Run
+    run_all: Run
     arguments: Sequence[_Argument]
-    stored: Sequence[tuple[str, list[Any]]]
+    stored: Stored
+    run_given: Run | None
 
     def feed(self, args: Sequence[Any], trusted: bool) -> dict[str, Any] | None:
         """Return the arrays for the session, None where an argument does not fit."""
@@ -93,9 +96,15 @@ class _DirectCall:
                 except Exception:  # PyTensor says what is wrong with it
                     return None
             feed[argument.name] = value
+        return feed
+
+    def run(self, feed: dict[str, Any]) -> list[np.ndarray]:
+        """Run the session for the arguments of a call."""
+        if self.run_given is not None:
+            return self.run_given(feed)
         for name, storage in self.stored:
             feed[name] = storage[0]
-        return feed
+        return self.run_all(feed)
 
 
 def _direct_call(function: Function) -> _DirectCall | None:
@@ -109,18 +118,20 @@ def _direct_call(function: Function) -> _DirectCall | None:
     given = function.input_storage[: sum(required)]
     if not all(required[: len(given)]) or not all(is_tensor(c.type) for c in given):
         return None
-    return _DirectCall(
-        function.vm.run,
-        [
-            _Argument(
-                name=names.pop(id(c.storage)),
-                filter=c.type.filter,
-                options={"strict": c.strict, "allow_downcast": c.allow_downcast},
-                dtype=c.type.numpy_dtype,
-                ndim=c.type.ndim,
-                any_size=all(size is None for size in c.type.shape),
-            )
-            for c in given
-        ],
-        [(names[id(s)], s) for s in function.vm.inputs if id(s) in names],
-    )
+    arguments = [
+        _Argument(
+            name=names.pop(id(c.storage)),
+            filter=c.type.filter,
+            options={"strict": c.strict, "allow_downcast": c.allow_downcast},
+            dtype=c.type.numpy_dtype,
+            ndim=c.type.ndim,
+            any_size=all(size is None for size in c.type.shape),
+        )
+        for c in given
+    ]
+    stored = [(names[id(s)], s) for s in function.vm.inputs if id(s) in names]
+    # A run that decodes its results, or counts time, is not that of the session itself.
+    is_session = isinstance(session, Session) and function.vm.run == session.run
+    has_binding = is_session and session.is_bindable and len(stored) >= FEWEST_STORED
+    run_given = bound_run(session, stored) if has_binding else None
+    return _DirectCall(function.vm.run, arguments, stored, run_given)
