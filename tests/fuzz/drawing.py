@@ -51,6 +51,8 @@ class ReferenceDraw(Op):
         n, state = int(np.prod(shape)), state_of(generator)
         if self.name == "bernoulli":
             (p,) = parameters
+            if not np.all((p >= 0) & (p <= 1)):
+                raise ValueError("p < 0, p > 1 or p is NaN")
             state, numbers = reference.uniform(state, n, str(np.asarray(p).dtype))
             result = numbers.reshape(shape) < p
         elif self.name == "uniform":

@@ -30,3 +30,14 @@ def test_a_loop_goes_on_drawing_from_where_a_step_ended(dtype):
         evaluation.evaluate([drawn])
     np.testing.assert_allclose(evaluation.expected(drawn), numbers, rtol=1e-6)
     assert evaluation.value(drawn).dtype == dtype
+
+
+def test_probabilities_that_are_none_are_refused():
+    rng = pytensor.shared(np.random.default_rng(3), name="rng")
+    p = pt.vector("p")
+    _, drawn = rng.bernoulli(p)
+    evaluation = Evaluation()
+    evaluation.give(rng, rng.get_value())
+    evaluation.give(p, np.array([0.5, np.nan]))
+    with quiet(), pytest.raises(ValueError, match="p is NaN"):
+        evaluation.evaluate([drawn])
