@@ -3,8 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pytensor_onnx._deferred_sympy import defer_sympy
 from pytensor_onnx._version import __version__
-from pytensor_onnx.running.linker import ONNXLinker
+
+defer_sympy()
+from pytensor_onnx.running.linker import ONNXLinker  # noqa: E402  (may import onnx_ir)
 
 if TYPE_CHECKING:
     from pytensor_onnx.dispatch import onnx_funcify
