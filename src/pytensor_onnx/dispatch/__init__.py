@@ -33,6 +33,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     sort,
     subtensor,
     tensor_basic,
+    triangles,
 )
 from pytensor_onnx.dispatch.basic import onnx_funcify
 

@@ -32,7 +32,8 @@ def iterate(
     constants
         Values that are the same in every step; the step uses no other ones from outside.
     n_steps
-        Number of steps, at least one, at most where ``step`` returns an `until`.
+        Number of steps, at most where ``step`` returns an `until`. Without a step, the results are
+        the first values.
     sequences
         Arrays with one row for each step.
 

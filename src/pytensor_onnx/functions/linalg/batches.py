@@ -54,3 +54,13 @@ def batch_first(matrices: TensorVariable) -> TensorVariable:
 def diagonals(matrices: TensorVariable) -> TensorVariable:
     """Return the diagonals of matrices."""
     return pt.diagonal(matrices, axis1=-2, axis2=-1)
+
+
+def as_columns(b: TensorVariable, b_ndim: int) -> TensorVariable:
+    """Return right-hand sides as matrices, one column for a vector."""
+    return b if b_ndim == 2 else b[..., None]
+
+
+def from_columns(x: TensorVariable, b_ndim: int) -> TensorVariable:
+    """Return solutions in the form of the right-hand sides given to `as_columns`."""
+    return x if b_ndim == 2 else x[..., 0]

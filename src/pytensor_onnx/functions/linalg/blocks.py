@@ -65,10 +65,26 @@ def less_product(c: TensorVariable, x: TensorVariable, y: TensorVariable) -> Ten
     >>> less_product(c, x, x).eval({c: np.ones((1, 1)), x: np.full((1, 1), 3.0)}, mode="ONNX")
     array([[-8.]])
     """
-    if c.type.ndim > 2:
-        return c - pt.matmul(x, y)
-    minus, one = (np.array(value, c.type.dtype) for value in (-1, 1))
-    return gemm_no_inplace(c, minus, x, y, one)
+    return c - pt.matmul(x, y) if c.type.ndim > 2 else _product_added(c, -1, x, y)
+
+
+def plus_product(c: TensorVariable, x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return ``c + x @ y`` of matrices by one operator.
+
+    Examples
+    --------
+    >>> c, x = pt.matrix("c"), pt.matrix("x")
+    >>> plus_product(c, x, x).eval({c: np.ones((1, 1)), x: np.full((1, 1), 3.0)}, mode="ONNX")
+    array([[10.]])
+    """
+    return _product_added(c, 1, x, y)
+
+
+def _product_added(
+    c: TensorVariable, factor: int, x: TensorVariable, y: TensorVariable
+) -> TensorVariable:
+    scale, one = (np.array(value, c.type.dtype) for value in (factor, 1))
+    return gemm_no_inplace(c, scale, x, y, one)
 
 
 def nothing(size: TensorVariable) -> TensorVariable:

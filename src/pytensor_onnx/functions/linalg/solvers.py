@@ -9,7 +9,7 @@ from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.linalg.batches import as_columns, diagonals, from_columns
 from pytensor_onnx.functions.linalg.blocks import (
     as_float,
     checked_size,
@@ -43,10 +43,10 @@ def solve_triangular(
     array([2., 3.])
     """
     a, b = as_float(a, b)
-    columns = b if b_ndim == 2 else b[..., None]
+    columns = as_columns(b, b_ndim)
     n = checked_sizes(a, columns, "expected square matrix", "shapes of a and b are incompatible")
     x = solved_triangular(a, columns, n, lower=lower, unit_diagonal=unit_diagonal)
-    return x if b_ndim == 2 else x[..., 0]
+    return from_columns(x, b_ndim)
 
 
 @define(CholeskySolve, own_signature)
@@ -66,10 +66,10 @@ def cholesky_solve(
     array([1., 2.])
     """
     c, b = as_float(c, b)
-    columns = b if b_ndim == 2 else b[..., None]
+    columns = as_columns(b, b_ndim)
     n = checked_sizes(c, columns, "The factored matrix c is not square.", "incompatible dimensions")
     x = _solved_by_factor(c if lower else c.mT, columns, n)
-    return x if b_ndim == 2 else x[..., 0]
+    return from_columns(x, b_ndim)
 
 
 def _solved_by_factor(
@@ -98,14 +98,14 @@ def solve(
     array([1., 2.])
     """
     a, b = as_float(a, b)
-    columns = b if b_ndim == 2 else b[..., None]
+    columns = as_columns(b, b_ndim)
     n = checked_sizes(a, columns, "expected square matrix", "incompatible dimensions")
     if assume_a == "pos":
         factor = upper_factor(a.mT if lower else a, n).mT
         x = _solved_by_factor(factor, columns, n)
     else:
         x = _solved_by_elimination(_as_assumed(a, n, assume_a, lower), columns, n)
-    return x if b_ndim == 2 else x[..., 0]
+    return from_columns(x, b_ndim)
 
 
 def _as_assumed(a: TensorVariable, n: TensorVariable, assume_a: str, lower: bool) -> TensorVariable:

@@ -12,11 +12,12 @@ from pytensor_onnx.functions.linalg.blocks import (
     block_count,
     less_product,
     nothing,
-    padded,
+    plus_product,
     poison,
     zero,
 )
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.ops.triangles import Triangle
 
 
 def solved_triangular(
@@ -52,61 +53,55 @@ def _solution_of_one(
     The unknowns of a block are the product of the block's inverse and the right-hand side less
     the terms of known unknowns. One step of refinement makes the residual as small as that of
     substitution (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 12.1).
+
+    Where rows are missing in the block that is solved last, it repeats the last equation, on whose
+    unknown no other one depends.
     """
     dtype, columns = a.type.dtype, b.shape[1]
     count = block_count(n)
     size = count * BLOCK
-    diagonal = pt.ones((n,), dtype) if unit_diagonal else pt.diagonal(a)
-    a = padded(a, n, n, size)
-    b = pt.concatenate([b, pt.zeros((size - n, columns), dtype)], axis=0)
-    scales = pt.concatenate([diagonal, pt.ones((size - n,), dtype)]).reshape((count, BLOCK, 1))
-    blocks = _diagonal_blocks(a, count, size, scales, lower)
+    order = pt.arange(size) if lower else pt.arange(size) + (n - size)
+    rows = pt.minimum(order, n - 1) if lower else pt.maximum(order, 0)
+    places = rows.reshape((count, BLOCK))
+    elements = a.reshape((-1,))
+    diagonal = elements[places * (n + 1)]
+    blocks = elements[(places * n)[:, :, None] + places[:, None, :]]
+    beside = Triangle(lower=lower, diagonal=-1 if lower else 1)(blocks)
+    if unit_diagonal:
+        # The repeated row has an element on the diagonal, which is not read.
+        beside = pt.switch(pt.eq(rows, order).reshape((count, BLOCK, 1)), beside, zero(dtype))
+        blocks = beside + np.eye(BLOCK, dtype=dtype)[None]
+        inverses = inverted_blocks(beside)
+    else:
+        blocks = Triangle(lower=lower)(blocks)
+        inverses = inverted_blocks(beside / diagonal[:, :, None]) / diagonal[:, None, :]
 
     def step(
-        i: TensorVariable,
+        rows: TensorVariable,
+        b: TensorVariable,
+        block: TensorVariable,
+        inverse: TensorVariable,
         known: TensorVariable,
         a: TensorVariable,
-        b: TensorVariable,
-        scales: TensorVariable,
-        blocks: TensorVariable,
-        inverses: TensorVariable,
     ) -> list[TensorVariable]:
-        start = i * BLOCK
-        end = start + BLOCK
-        row = a[start:end, :start] if lower else a[start:end, end:]
-        rest = less_product(b[start:end], row, known) / scales[i]
-        first = pt.dot(inverses[i], rest)
-        # The ones in the diagonal of the block are not stored.
-        residual = less_product(rest - first, blocks[i], first)
-        found = first + pt.dot(inverses[i], residual)
+        count = known.shape[0]
+        terms = a[rows][:, :count] if lower else a[rows][:, a.shape[1] - count :]
+        rest = less_product(b, terms, known)
+        first = pt.dot(inverse, rest)
+        found = plus_product(first, inverse, less_product(rest, block, first))
         return [pt.concatenate([known, found] if lower else [found, known], axis=0)]
 
-    order = pt.arange(count)
+    sequences = [places, b[places], blocks, inverses]
     (solution,) = iterate(
         step,
         [pt.zeros((nothing(n), columns), dtype)],
-        [a, b, scales, blocks, inverted_blocks(blocks)],
+        [a],
         n_steps=count,
-        sequences=[order if lower else order[::-1]],
+        sequences=sequences if lower else [x[::-1] for x in sequences],
     )
     if not unit_diagonal:
         solution += poison(pt.neq(diagonal, 0).all(), dtype)
-    return solution[:n]
-
-
-def _diagonal_blocks(
-    a: TensorVariable,
-    count: TensorVariable,
-    size: TensorVariable,
-    scales: TensorVariable,
-    lower: bool,
-) -> TensorVariable:
-    """Return the triangles beside the diagonal of all blocks, divided by the diagonal."""
-    rows, columns = np.ogrid[:BLOCK, :BLOCK]
-    starts = (pt.arange(count) * BLOCK * (size + 1))[:, None, None]
-    blocks = a.reshape((-1,))[starts + (size * rows + columns)]
-    triangle = rows > columns if lower else rows < columns
-    return pt.switch(triangle, blocks / scales, zero(a.type.dtype))
+    return solution[:n] if lower else solution[size - n :]
 
 
 def inverted_blocks(blocks: TensorVariable) -> TensorVariable:
@@ -116,12 +111,13 @@ def inverted_blocks(blocks: TensorVariable) -> TensorVariable:
     and 8 rows all at once.
     """
     dtype = blocks.type.dtype
+    axes = (1,) * (blocks.type.ndim - 2)
     rows, columns = np.ogrid[:BLOCK, :BLOCK]
-    inverses, width = pt.constant(np.eye(BLOCK, dtype=dtype)), 1
+    inverses, width = pt.constant(np.eye(BLOCK, dtype=dtype).reshape((*axes, BLOCK, BLOCK))), 1
     while width < BLOCK:
         together = rows // (2 * width) == columns // (2 * width)
         beside = (together & (rows // width != columns // width)).astype(dtype)
-        corners = blocks * beside
+        corners = blocks * beside.reshape((*axes, BLOCK, BLOCK))
         if width > 1:
             corners = pt.matmul(pt.matmul(inverses, corners), inverses)
         inverses = inverses - corners

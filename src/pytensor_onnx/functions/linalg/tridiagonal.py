@@ -9,6 +9,7 @@ from pytensor.tensor.linalg.solvers.tridiagonal import (
 )
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.linalg.batches import as_columns, from_columns
 from pytensor_onnx.functions.linalg.blocks import as_float, zero
 from pytensor_onnx.functions.linalg.pivoting import SMALLEST
 from pytensor_onnx.functions.registry import define, own_signature
@@ -94,7 +95,7 @@ def tridiagonal_lu_solve(
     array([1., 2.])
     """
     dl, d, du, du2, b = as_float(dl, d, du, du2, b)
-    columns = pt.moveaxis(b if b_ndim == 2 else b[..., None], -2, 0)
+    columns = pt.moveaxis(as_columns(b, b_ndim), -2, 0)
     swaps = pt.neq(ipiv, pt.arange(1, ipiv.shape[-1] + 1))
     dl, d, du, du2, swaps = (pt.moveaxis(x, -1, 0)[..., None] for x in (dl, d, du, du2, swaps))
     none = pt.zeros_like(d[:1])
@@ -108,8 +109,7 @@ def tridiagonal_lu_solve(
         first, second = (pt.concatenate([x, *[none] * k], axis=0) for k, x in ((1, du), (2, du2)))
         second = second[: d.shape[0]]
         x = _substituted(x[::-1], d[::-1], first[::-1], second[::-1])[::-1]
-    x = pt.moveaxis(x, 0, -2)
-    return x if b_ndim == 2 else x[..., 0]
+    return from_columns(pt.moveaxis(x, 0, -2), b_ndim)
 
 
 def _substituted(

@@ -1,0 +1,16 @@
+"""Lower triangles of matrices."""
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.ops.triangles import Triangle
+
+
+@onnx_funcify.register(Triangle)
+def lower_triangle(op: Triangle, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Return one operator."""
+    diagonal = [onnx.constant(np.int64(op.diagonal))] if op.diagonal else []
+    return onnx.Trilu(x, *diagonal, upper=int(not op.lower))
