@@ -40,5 +40,5 @@ def lower_product_real(
 def lower_product_imag(
     op: ProductImag, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value, c: ir.Value, d: ir.Value
 ) -> ir.Value:
-    """Return the imaginary part of a product."""
-    return onnx.Add(onnx.Mul(a, d), onnx.Mul(b, c))
+    """Return the imaginary part of a product, by Sum as in `lower_part_sum`."""
+    return onnx.Sum(onnx.Mul(a, d), onnx.Mul(b, c))

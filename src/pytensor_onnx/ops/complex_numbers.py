@@ -80,17 +80,15 @@ class ComplexFunction(ScalarOp):
 
     def impl(self, *parts: Any) -> tuple[Any, Any]:
         """Compute the function by NumPy."""
-        dtype = np.result_type(*parts, np.complex64)
-        numbers = [_number(*pair, dtype) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        numbers = [_number(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         with np.errstate(all="ignore"):
             result = self.function(*numbers)
         return result.real, result.imag
 
 
-def _number(real: Any, imag: Any, dtype: np.dtype) -> Any:
-    number = np.empty((), dtype)
-    number.real, number.imag = real, imag
-    return number[()]
+def _number(real: Any, imag: Any) -> Any:
+    """Return a number with parts that may be infinite, which a sum with ``1j`` would mix."""
+    return np.array([real, imag], "float64").view("complex128")[0]
 
 
 class ComplexQuotient(ComplexFunction):
@@ -109,6 +107,12 @@ class ComplexPower(ComplexFunction):
     """Power of complex numbers."""
 
     function, nin = np.power, 4
+
+
+class ComplexSign(ComplexFunction):
+    """Number of absolute value one in the direction of a number."""
+
+    function = np.sign
 
 
 class ComplexSqrt(ComplexFunction):
@@ -197,6 +201,7 @@ hypotenuse = Elemwise(Hypotenuse(upgrade_to_float_no_complex, name="hypotenuse")
 quotient = Elemwise(ComplexQuotient(name="complex_quotient"))
 reciprocal = Elemwise(ComplexReciprocal(name="complex_reciprocal"))
 power = Elemwise(ComplexPower(name="complex_power"))
+sign = Elemwise(ComplexSign(name="complex_sign"))
 sqrt = Elemwise(ComplexSqrt(name="complex_sqrt"))
 exp = Elemwise(ComplexExp(name="complex_exp"))
 exp2 = Elemwise(ComplexExp2(name="complex_exp2"))

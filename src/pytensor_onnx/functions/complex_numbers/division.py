@@ -7,9 +7,10 @@ results are NumPy's to the last bit, at zeros, infinities and NaN as well.
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.signs import select
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.ops.complex_numbers import ComplexQuotient, ComplexReciprocal
+from pytensor_onnx.ops.complex_numbers import ComplexQuotient, ComplexReciprocal, part_sum
 
 Pair = tuple[TensorVariable, TensorVariable]
 
@@ -24,12 +25,12 @@ def quotient(a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorV
     [0.25, 0.5]
     """
     is_zero = pt.eq(c, constant(c, 0.0)) & pt.eq(d, constant(c, 0.0))
-    is_real = pt.abs(c) >= pt.abs(d)
-    large, small = pt.switch(is_real, c, d), pt.switch(is_real, d, c)
+    is_imag = pt.abs(c) < pt.abs(d)
+    large, small = select(is_imag, d, c), select(is_imag, c, d)
     ratio = small / large
     scale = constant(c, 1.0) / (large + small * ratio)
-    real = pt.switch(is_real, a + b * ratio, a * ratio + b) * scale
-    imag = pt.switch(is_real, b - a * ratio, b * ratio - a) * scale
+    real = select(is_imag, part_sum(a * ratio, b) * scale, (a + b * ratio) * scale)
+    imag = select(is_imag, (b * ratio - a) * scale, (b - a * ratio) * scale)
     zero = pt.abs(c)
     return pt.switch(is_zero, a / zero, real), pt.switch(is_zero, b / zero, imag)
 
@@ -43,10 +44,9 @@ def reciprocal(c: TensorVariable, d: TensorVariable) -> Pair:
     >>> [part.eval().item() for part in reciprocal(pt.constant(0.0), pt.constant(4.0))]
     [0.0, -0.25]
     """
-    is_real = pt.abs(d) <= pt.abs(c)
-    large, small = pt.switch(is_real, c, d), pt.switch(is_real, d, c)
+    is_imag = pt.abs(d) > pt.abs(c)
+    large, small = select(is_imag, d, c), select(is_imag, c, d)
     ratio = small / large
     divisor = large + small * ratio
     one = constant(c, 1.0)
-    real, imag = pt.switch(is_real, one, ratio), pt.switch(is_real, -ratio, -one)
-    return real / divisor, imag / divisor
+    return select(is_imag, ratio, one) / divisor, select(is_imag, -one, -ratio) / divisor

@@ -1,11 +1,11 @@
-"""Absolute values of complex numbers."""
+"""Absolute values and signs of complex numbers."""
 
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.ops.complex_numbers import Hypotenuse
+from pytensor_onnx.ops.complex_numbers import ComplexSign, Hypotenuse
 
 
 @define(Hypotenuse)
@@ -26,3 +26,26 @@ def hypotenuse(a: TensorVariable, b: TensorVariable) -> TensorVariable:
     ratio = small / pt.switch(pt.eq(large, constant(a, 0.0)), one, large)
     result = large * pt.sqrt(one + ratio * ratio)
     return pt.switch(pt.isinf(a) | pt.isinf(b), constant(a, float("inf")), result)
+
+
+@define(ComplexSign)
+def sign(a: TensorVariable, b: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return the number over its absolute value, zero for zero.
+
+    The sign of a number with one infinite part is that of the part; two give NaN, as in NumPy.
+
+    Examples
+    --------
+    >>> [round(part.eval().item(), 6) for part in sign(pt.constant(3.0), pt.constant(-4.0))]
+    [0.6, -0.8]
+    """
+    zero, one = constant(a, 0.0), constant(a, 1.0)
+    size = hypotenuse(a, b)
+    divisor = pt.switch(pt.eq(size, zero), one, size)
+
+    def part(x: TensorVariable, other: TensorVariable) -> TensorVariable:
+        limit = pt.switch(pt.isinf(x), pt.sign(x), zero)
+        limit = pt.switch(pt.isinf(x) & pt.isinf(other), constant(x, float("nan")), limit)
+        return pt.switch(pt.isinf(size) | pt.eq(size, zero), limit, x / divisor)
+
+    return part(a, b), part(b, a)

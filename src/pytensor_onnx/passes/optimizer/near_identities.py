@@ -69,7 +69,9 @@ def _product(onnx: Builder, node: ir.Node, position: int) -> ir.Value:
         operands[position] = _negative(onnx, constant)
         return onnx.Neg(onnx.op(node.op_type, *operands))
     # The sign of zero matters: a division by it is infinite.
-    sign = onnx.Where(onnx.Less(constant, np.float64(0)), np.float64(1), np.float64(-1))
+    zero, one = np.float64(0), np.float64(1)
+    is_negative = onnx.Or(onnx.Less(constant, zero), onnx.Less(onnx.Div(one, constant), zero))
+    sign = onnx.Where(is_negative, one, -one)
     operands[position] = onnx.Neg(onnx.Abs(constant))
     return onnx.Mul(onnx.op(node.op_type, *operands), sign)
 

@@ -140,13 +140,6 @@ def _scaled_log(factor: float) -> Formula:
     return formula
 
 
-def _sign(z: Parts) -> Parts:
-    """Divide by the absolute value; the sign of zero is zero."""
-    size = ops.hypotenuse(*z)
-    divisor = pt.switch(pt.eq(size, 0), pt.ones_like(size), size)
-    return Parts(z.real / divisor, z.imag / divisor)
-
-
 def _second(x: Parts, y: Parts) -> Parts:
     return Parts(*(pt.second(x.real, part) for part in y))
 
@@ -188,7 +181,7 @@ _FORMULAS: dict[type[ps.ScalarOp], Formula] = {
     ps.Real: lambda z: z.real,
     ps.Reciprocal: _function(ops.reciprocal),
     ps.Second: _second,
-    ps.Sign: _sign,
+    ps.Sign: _function(ops.sign),
     ps.Sin: _turned(_function(ops.sinh)),
     ps.Sinh: _function(ops.sinh),
     ps.Sqr: _square,
