@@ -60,7 +60,7 @@ from pytensor_onnx.rewriting.loops.last_steps import (
 from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_checks
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
-from pytensor_onnx.rewriting.pymc import replace_scalar_of_pymc
+from pytensor_onnx.rewriting.pymc import replace_scalar_of_pymc, write_out_spline_of_pymc
 from pytensor_onnx.rewriting.query import SPECIALIZE
 from pytensor_onnx.rewriting.sizes.as_arrays import InferSizesAsArrays
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
@@ -174,6 +174,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         *guards.take_diagonals,
         # After loops, which leave some of their operations to the graph around them.
         replace_scalar_of_pymc,
+        write_out_spline_of_pymc,
     ],
     "onnx_specialize": [
         select_from_list,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
@@ -10,6 +14,8 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor_onnx.ops.bessel import i0e, i1e
 
 _MODULE = "pymc.distributions.dist_math"
+_EXTRAPOLATED, _ZERO, _RAISES, _CONSTANT = range(4)
+"""What SciPy's splines do outside of their knots."""
 _COUNTERPARTS = {"I0e": i0e, "I1e": i1e}
 
 
@@ -25,3 +31,38 @@ def replace_scalar_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable]
         return None
     new.name = old.name
     return [new]
+
+
+@node_rewriter(None)
+def write_out_spline_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Write a spline of SciPy, such as an interpolated density, as its polynomials."""
+    op = node.op
+    if type(op).__name__ != "SplineWrapper" or type(op).__module__ != _MODULE:
+        return None
+    (x,) = node.inputs
+    outside = getattr(op.spline, "ext", _RAISES)
+    if outside == _RAISES or not x.type.dtype.startswith("float"):
+        return None
+    y = _piecewise(op.spline._eval_args, x, outside).astype(node.outputs[0].type.dtype)
+    y.name = node.outputs[0].name
+    return [y]
+
+
+def _piecewise(spline: Any, x: Variable, outside: int) -> Variable:
+    """Return the value of a spline of knots, coefficients and degree."""
+    from scipy.interpolate import PPoly
+
+    pieces = PPoly.from_spline(spline)
+    degree = spline[2]
+    # The knots at both ends are repeated: between them are no intervals.
+    knots = pieces.x[degree : len(pieces.x) - degree]
+    coefficients = pieces.c[:, degree : pieces.c.shape[1] - degree]
+    inside = pt.clip(x, knots[0], knots[-1]) if outside == _CONSTANT else x
+    piece = pt.searchsorted(knots[1:-1], inside, side="right")
+    step = inside - pt.constant(knots)[piece]
+    value = pt.zeros_like(x)
+    for row in coefficients:
+        value = value * step + pt.constant(np.ascontiguousarray(row))[piece]
+    if outside == _ZERO:
+        value = pt.switch((x < knots[0]) | (x > knots[-1]), 0.0, value)
+    return value

@@ -1,0 +1,43 @@
+"""Every distribution of PyMC has the same densities in mode ONNX."""
+
+from collections.abc import Sequence
+
+import pytest
+
+pm = pytest.importorskip("pymc")
+
+from tests.pymc.distributions import CASES, NO_DENSITY, UNSUPPORTED, Case  # noqa: E402
+from tests.pymc.measuring import Graphs, largest_error, run  # noqa: E402
+
+TOLERANCE = 1e-9
+FAST = (
+    *("Normal", "Laplace", "Cauchy", "Kumaraswamy", "DiscreteWeibull", "Categorical"),
+    *("NormalMixture", "MvNormal", "Dirichlet", "Multinomial", "LKJCholeskyCov", "CAR"),
+    *("ZeroSumNormal", "AR", "GaussianRandomWalk", "CustomDist", "Interpolated"),
+)
+"""Distributions whose densities convert in less than half a second each."""
+
+
+def check(cases: Sequence[Case]) -> None:
+    graphs = [Graphs(case) for case in cases]
+    for one, (found, expected) in zip(graphs, run(graphs), strict=True):
+        errors = {
+            name: largest_error(a, b)
+            for name, a, b in zip(one.outputs, found, expected, strict=True)
+        }
+        assert max(errors.values()) < TOLERANCE, (errors, found, expected)
+
+
+def test_every_distribution_is_in_the_table() -> None:
+    names = set(pm.distributions.__all__)
+    assert names == CASES.keys() | NO_DENSITY.keys() | UNSUPPORTED.keys()
+
+
+def test_densities_of_quickly_converted_distributions() -> None:
+    check([case for name in FAST for case in CASES[name]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES.keys() - set(FAST))
+def test_densities(name: str) -> None:
+    check(CASES[name])
