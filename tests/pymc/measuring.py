@@ -13,7 +13,7 @@ from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.tensor.variable import TensorVariable
 
 import pytensor_onnx  # noqa: F401  (registers the mode)
-from tests.pymc.distributions import LEVELS, Case
+from tests.pymc.distributions import Case
 
 KINDS = ("logp", "gradient", "logcdf", "icdf")
 
@@ -55,7 +55,7 @@ class Graphs:
             self._add("logcdf", pm.logcdf(rv, value), "logcdf", arguments)
         except (NotImplementedError, TypeError) as error:
             self.missing["logcdf"] = str(error)
-        levels = np.broadcast_to(np.resize(LEVELS, case.points.shape[-1:]), case.points.shape)
+        levels = np.broadcast_to(np.resize(case.levels, case.points.shape[-1:]), case.points.shape)
         try:
             self.outputs["icdf", ""] = pm.icdf(rv, pt.as_tensor(levels))
         except NotImplementedError as error:

@@ -10,29 +10,15 @@ from pytensor.compile.builders import OpFromGraph
 
 pm = pytest.importorskip("pymc")
 
-from pytensor_onnx import UnsupportedOpError, export_onnx, export_value_and_grad  # noqa: E402
+from pytensor_onnx import export_onnx, export_value_and_grad  # noqa: E402
 from tests.conftest import REWRITTEN, compare_onnx_and_py  # noqa: E402
 from tests.realworld.models import MODELS  # noqa: E402
 
-# What the models need that has no lowering.
-MISSING = {
-    "interpolated_prior": "PyMC's SplineWrapper, which calls SciPy",
-}
-UNDIFFERENTIABLE = {"interpolated_prior", "directions"}
+UNDIFFERENTIABLE = {"directions"}
 
 
-def params(skipped: Sequence[str] = ()) -> list[Any]:
-    """Return the models; those that need what is missing must fail with the error that says so."""
-    return [
-        pytest.param(
-            name,
-            marks=[pytest.mark.xfail(raises=UnsupportedOpError, reason=f"no {MISSING[name]}")]
-            if name in MISSING
-            else [],
-        )
-        for name in MODELS
-        if name not in skipped
-    ]
+def params(skipped: Sequence[str] = ()) -> list[str]:
+    return [name for name in MODELS if name not in skipped]
 
 
 def points(model: pm.Model) -> list[dict[str, np.ndarray]]:

@@ -1,8 +1,9 @@
-"""PyMC models as files: densities, transforms of their variables, predictors."""
+"""PyMC models as files: densities, transforms of their variables, predictors, samplers."""
 
 from pytensor_onnx.pymc.density import export_logp
 from pytensor_onnx.pymc.graphs import ModelGraph
+from pytensor_onnx.pymc.predictor import export_predictor
 from pytensor_onnx.pymc.sampler import export_sampler
 from pytensor_onnx.pymc.transforms import export_transforms
 
-__all__ = ["ModelGraph", "export_logp", "export_sampler", "export_transforms"]
+__all__ = ["ModelGraph", "export_logp", "export_predictor", "export_sampler", "export_transforms"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,53 +20,9 @@ from pytensor.graph.traversal import ancestors
 
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.pymc.arguments import check_model, read_data
+from pytensor_onnx.pymc.values import FreeValue, Size, initial_point
 
 POINT = "point"
-type Size = int | Variable
-
-
-@dataclass(frozen=True)
-class FreeValue:
-    """A free variable of a model as an argument of the density.
-
-    Attributes
-    ----------
-    name
-        Name of the argument: that of the transformed value, such as ``sigma_log__``, or of the
-        variable itself where the space is constrained or there is no transform.
-    variable
-        The argument in graphs of `ModelGraph`.
-    rv
-        The random variable of the model.
-    transform
-        Name of the transform between the two, empty without one.
-    start
-        Value at the initial point of the model.
-    sizes
-        Sizes of the axes: numbers, or graphs of the data on which they depend.
-    """
-
-    name: str
-    variable: Variable
-    rv: Variable
-    transform: str
-    start: np.ndarray
-    sizes: tuple[Size, ...]
-
-    @property
-    def is_continuous(self) -> bool:
-        """Whether the density has a derivative with respect to it."""
-        return self.start.dtype.kind == "f"
-
-    @property
-    def open_axes(self) -> list[int]:
-        """The axes whose size depends on data."""
-        return [axis for axis, n in enumerate(self.sizes) if not isinstance(n, int)]
-
-    @property
-    def size(self) -> Size:
-        """Number of elements."""
-        return prod(self.sizes)
 
 
 class ModelGraph:
@@ -137,7 +91,7 @@ class ModelGraph:
     @cached_property
     def values(self) -> list[FreeValue]:
         """The free variables, in the order of the model."""
-        starts = _initial_point(self.model, self.is_constrained)
+        starts = initial_point(self.model, self.is_constrained)
         sizes = self._sizes(starts)
         return [
             FreeValue(
@@ -331,14 +285,3 @@ def _replaced(
     graphs: Sequence[Variable], replacements: Mapping[Variable, Variable]
 ) -> list[Variable]:
     return list(clone_replace(list(graphs), dict(replacements), rebuild_strict=False))
-
-
-def _initial_point(model: pm.Model, constrained: bool) -> dict[Variable, np.ndarray]:
-    """Return the initial value of each free variable."""
-    make = model._make_initial_point(return_transformed=not constrained)
-    values = make(0)
-    found = {}
-    for rv, value in zip(model.free_RVs, values.values(), strict=True):
-        dtype = (rv if constrained else model.rvs_to_values[rv]).type.dtype
-        found[rv] = np.asarray(value, dtype)
-    return found

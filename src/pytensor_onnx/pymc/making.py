@@ -22,7 +22,7 @@ Axes = Mapping[int, str] | Sequence[int]
 _OPTIONS = frozenset(
     (
         *("opset_version", "target", "verify", "assume_finite", "inline_functions"),
-        *("providers", "session_options"),
+        *("precision", "providers", "session_options"),
     )
 )
 

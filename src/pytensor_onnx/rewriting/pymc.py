@@ -50,7 +50,7 @@ def write_out_spline_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
 
 def _piecewise(spline: Any, x: Variable, outside: int) -> Variable:
     """Return the value of a spline of knots, coefficients and degree."""
-    from scipy.interpolate import PPoly
+    from scipy.interpolate import PPoly  # type: ignore[import-untyped]
 
     pieces = PPoly.from_spline(spline)
     degree = spline[2]

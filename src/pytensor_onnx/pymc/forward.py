@@ -1,0 +1,162 @@
+"""Draw from a model, given draws of some of its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pymc.distributions.distribution import SymbolicRandomVariable
+from pymc.distributions.shape_utils import change_dist_size
+from pytensor.graph.basic import Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors, graph_inputs
+from pytensor.scan.op import Scan
+from pytensor.tensor.basic import infer_shape_db
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
+from pytensor.tensor.rewriting.shape import ShapeFeature
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorVariable
+from pytensor.xtensor.vectorization import vectorize_graph
+
+from pytensor_onnx.named_dims import is_named
+from pytensor_onnx.ops.encoded import Decode
+
+_DRAW = "__draw__"
+_STREAMS = 2**16
+"""Number of draws for which generators have streams of their own."""
+
+
+def forward(
+    outputs: Sequence[Variable],
+    given: Mapping[Variable, TensorVariable],
+    resampled: Sequence[Variable],
+    n_draws: int,
+    seed: TensorVariable,
+) -> list[Variable]:
+    """Return the outputs for each draw of the given variables, on a new first axis.
+
+    Parameters
+    ----------
+    outputs
+        Variables of a model.
+    given
+        Draws of variables of the model.
+    resampled
+        Free random variables that are drawn anew.
+    n_draws
+        Number of draws.
+    seed
+        int64, 0-d.
+    """
+    graphs = _Graphs(outputs, given, resampled)
+    if graphs.need_loop:
+        return _by_loop(outputs, given, seed)
+    return _by_batch(graphs, list(given.values()), n_draws, seed)
+
+
+class _Graphs:
+    """Graphs of one draw, whose sizes follow from the data.
+
+    The size of a draw that is that of its mean would otherwise get the axis of the draws.
+
+    Attributes
+    ----------
+    given, outputs, resampled
+        Inputs for the given variables, and the graphs.
+    sizes
+        Sizes of draws, by the inputs that stand for them.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Variable],
+        given: Mapping[Variable, TensorVariable],
+        resampled: Sequence[Variable],
+    ) -> None:
+        inputs = {v: v.type.clone(shape=draws.type.shape[1:])() for v, draws in given.items()}
+        graphs = clone_replace([*outputs, *resampled], inputs, rebuild_strict=False)
+        fgraph = FunctionGraph(outputs=graphs, features=[ShapeFeature()], clone=False)
+        infer_shape_db.default_query.rewrite(fgraph)
+        self.given = list(inputs.values())
+        self.sizes: dict[Variable, Variable] = {}
+        for node in fgraph.toposort():
+            size = node.op.size_param(node) if isinstance(node.op, RandomVariable) else None
+            if size is not None and isinstance(size.type, TensorType):
+                stand_in = size.type()
+                self.sizes[stand_in] = size
+                fgraph.replace(size, stand_in, import_missing=True)
+        self.outputs = fgraph.outputs[: len(outputs)]
+        self.resampled = fgraph.outputs[len(outputs) :]
+
+    @property
+    def need_loop(self) -> bool:
+        """Whether a part has no form for a batch of draws."""
+        every = ancestors([*self.outputs, *self.sizes.values()])
+        nodes = {v.owner for v in every if v.owner}
+        return any(isinstance(node.op, SymbolicRandomVariable | Scan) for node in nodes) or any(
+            v in self.given for v in ancestors(list(self.sizes.values()))
+        )
+
+
+def _by_batch(
+    graphs: _Graphs, given: Sequence[TensorVariable], n_draws: int, seed: TensorVariable
+) -> list[Variable]:
+    """Compute all draws at once."""
+    replacements: dict[Variable, Variable] = dict(zip(graphs.given, given, strict=True))
+    # Random variables that depend on no draw have to get the axis of the draws themselves.
+    for rv in graphs.resampled:
+        if replacements.keys().isdisjoint(ancestors([rv])):
+            replacements[rv] = change_dist_size(rv, (n_draws,), expand=True)
+    batched = vectorize_graph(graphs.outputs, replacements, new_tensor_dims=(_DRAW,))
+    batched = [v.values if is_named(v.type) else v for v in batched]
+    batched = [
+        new if new.type.ndim > old.type.ndim else pt.repeat(new[None], n_draws, axis=0)
+        for old, new in zip(graphs.outputs, batched, strict=True)
+    ]
+    batched = list(clone_replace(batched, graphs.sizes, rebuild_strict=False))
+    return _seeded(batched, seed, pt.constant(0, dtype="int64"))
+
+
+def _by_loop(
+    outputs: Sequence[Variable], given: Mapping[Variable, TensorVariable], seed: TensorVariable
+) -> list[Variable]:
+    """Compute one draw after another."""
+    variables = list(given)
+    n_draws = given[variables[0]].shape[0]
+
+    def step(number: TensorVariable, *values: TensorVariable) -> list[Variable]:
+        replacements = {
+            v: v.type.filter_variable(value) for v, value in zip(variables, values, strict=True)
+        }
+        results = clone_replace(list(outputs), replacements, rebuild_strict=False)
+        results = [v.values if is_named(v.type) else v for v in results]
+        return _seeded(results, seed, number + 1)
+
+    draws = pytensor.scan(
+        step, [pt.arange(n_draws), *given.values()], return_updates=False, strict=False
+    )
+    return draws if isinstance(draws, list) else [draws]
+
+
+def _seeded(
+    outputs: Sequence[Variable], seed: TensorVariable, number: TensorVariable
+) -> list[Variable]:
+    """Replace the generators of a graph by streams of the seed for one draw."""
+    generators = [v for v in graph_inputs(outputs) if isinstance(v.type, RandomType)]
+    streams = {
+        generator: Decode(generator.type)(_state(seed, number + i * _STREAMS))
+        for i, generator in enumerate(dict.fromkeys(generators))
+    }
+    return list(clone_replace(list(outputs), streams)) if streams else list(outputs)
+
+
+def _state(seed: TensorVariable, stream: TensorVariable) -> TensorVariable:
+    """Return the state of a generator, whose draws differ from those of other streams."""
+    words = seed.astype("uint64")
+    low, high = words.astype("uint32"), (words // np.uint64(2**32)).astype("uint32")
+    zero = pt.constant(np.uint32(0))
+    return pt.stack([low, high, zero, stream.astype("uint32")])

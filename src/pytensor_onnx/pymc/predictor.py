@@ -1,0 +1,233 @@
+"""Export a fitted PyMC model as a predictor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.pymc import summaries
+from pytensor_onnx.pymc.arguments import check_model, read_choice, read_strings, unknown
+from pytensor_onnx.pymc.forward import forward
+from pytensor_onnx.pymc.graphs import ModelGraph
+from pytensor_onnx.pymc.making import Inputs, check_options, make_program
+from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_posterior
+
+SEED = "seed"
+DRAWS, PROBABILITIES = "draws", "probabilities"
+
+
+def export_predictor(
+    model: pm.Model,
+    idata: Any,
+    path: str | os.PathLike | None = None,
+    *,
+    outputs: Sequence[str] | Mapping[str, str | Sequence[str]],
+    draws: int | None = None,
+    sample_vars: Sequence[str] = (),
+    data: str | Iterable[str] = "inputs",
+    quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+    hdi_prob: float = summaries.MASS_OF_HDI,
+    categories: Mapping[str, Sequence[int]] | None = None,
+    verify: bool = True,
+    **options: Any,
+) -> ONNXProgram:
+    """Export a fitted PyMC model as a predictor, with its posterior draws.
+
+    The file computes what `pymc.sample_posterior_predictive` does: random variables that have
+    posterior draws take these, all others are drawn, and deterministics follow from both.
+
+    Parameters
+    ----------
+    model
+        The model, or another one with variables of the same names, such as one for new groups.
+    idata
+        The posterior: what `pymc.sample` returns, a Dataset, or a dict of arrays with the axes
+        chain and draw first.
+    path
+        File to write; none unless given.
+    outputs
+        Names of variables, whose draws the file returns, or for each name what it returns, any of
+
+        - ``"draws"``: the output ``y``, with the draws on its first axis;
+        - ``"mean"`` and ``"sd"`` of the draws: ``y_mean`` and ``y_sd``;
+        - ``"quantiles"``: ``y_quantiles``, with the levels on its last axis;
+        - ``"hdi"``: the ends of the interval of highest density, ``y_hdi``;
+        - ``"probabilities"``: of each of the ``categories`` of a discrete variable, on the last
+          axis of ``y_probabilities``. They are means of its probabilities, not counts of draws.
+    draws
+        Number of posterior draws to store, taken at equal distances; all unless given.
+    sample_vars
+        Free variables that are drawn from their distributions although the posterior has them.
+        Those that it does not have must stand here.
+    data
+        Which data containers become inputs, as in `export_logp`; one that no output needs is none.
+    quantiles, hdi_prob
+        Levels of the quantiles, and mass of the intervals.
+    categories
+        For names of discrete variables, the values whose probabilities are wanted.
+    verify, options
+        As in `export_logp`, and ``precision="float32"``, which stores and computes in float32.
+
+    Returns
+    -------
+    ONNXProgram
+        The model. Its inputs are the data and, if it draws, ``seed``, an int64. The metadata
+        ``pymc`` of the file is the JSON of `pytensor_onnx.pymc.provenance.provenance`.
+
+    Raises
+    ------
+    ArgumentError
+        If the model has no such variable or data container, or draws are missing or do not fit.
+    UnsupportedOpError
+        If a part of the model cannot be converted; nothing is written.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm
+    >>> with pm.Model() as model:
+    ...     x = pm.Data("x", np.zeros(3))
+    ...     slope = pm.Normal("slope")
+    ...     mu = pm.Deterministic("mu", slope * x)
+    ...     y = pm.Normal("y", mu, 0.5, shape=mu.shape, observed=np.zeros(3))
+    >>> posterior = {"slope": np.array([[1.0, 2.0, 3.0]])}
+    >>> predict = export_predictor(model, posterior, outputs={"mu": ["mean", "hdi"], "y": "draws"})
+    >>> mean, hdi, y = predict(x=[1.0, 10.0], seed=1)
+    >>> mean, y.shape
+    (array([ 2., 20.]), (3, 2))
+    """
+    check_options("export_predictor", path, options)
+    check_model(model)
+    graph = ModelGraph(model, data=data)
+    wanted = _read_outputs(graph, outputs)
+    given, resampled = _conditioned(graph, idata, sample_vars)
+    arrays = read_posterior(idata, given, draws)
+    check_lengths(model, arrays)
+    if not given:
+        raise ArgumentError(
+            "no variable of the model has posterior draws: there is no fit to export"
+        )
+    stored = {v: pytensor.shared(arrays[v.name], v.name, shape=arrays[v.name].shape) for v in given}
+    seed = pt.lscalar(SEED)
+    parts = [
+        part for name, kinds in wanted.items() for part in _parts(graph, name, kinds, categories)
+    ]
+    n_draws = len(next(iter(arrays.values())))
+    computed = forward([part.variable for part in parts], stored, resampled, n_draws, seed)
+    summary = _Summaries(quantiles, hdi_prob)
+    results = {}
+    for part, values in zip(parts, computed, strict=True):
+        for kind in part.kinds:
+            name = part.name if kind == DRAWS else f"{part.name}_{kind}"
+            results[name] = summary(kind, values)
+    inputs = Inputs()
+    inputs.add_data(graph)
+    inputs.add(seed, 1, optional=True)
+    results = dict(zip(results, graph.of_values(list(results.values())), strict=True))
+    description = {"draws": n_draws, "outputs": {k: list(v) for k, v in wanted.items()}}
+    return make_program(
+        graph, inputs, results, path, verify=verify, description=description, **options
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A graph to compute for each draw, and what becomes of the draws."""
+
+    name: str
+    variable: Variable
+    kinds: tuple[str, ...]
+
+
+class _Summaries:
+    """The summaries of draws, by their names."""
+
+    def __init__(self, levels: Sequence[float], mass: float) -> None:
+        if not all(0 <= level <= 1 for level in levels):
+            raise ArgumentError(f"quantiles={list(levels)}: levels are between 0 and 1")
+        if not 0 < mass < 1:
+            raise ArgumentError(f"hdi_prob={mass}: the mass is between 0 and 1")
+        self._functions: dict[str, Callable[[TensorVariable], TensorVariable]] = {
+            DRAWS: lambda values: values,
+            "mean": summaries.mean,
+            "sd": summaries.standard_deviation,
+            "quantiles": lambda values: summaries.quantiles(values, levels),
+            "hdi": lambda values: summaries.highest_density_interval(values, mass),
+            PROBABILITIES: summaries.mean,
+        }
+
+    def __call__(self, kind: str, values: TensorVariable) -> TensorVariable:
+        return self._functions[kind](values)
+
+
+KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)
+
+
+def _read_outputs(graph: ModelGraph, outputs: Any) -> dict[str, tuple[str, ...]]:
+    """Return for each name of a variable what is wanted of it."""
+    if not isinstance(outputs, Mapping):
+        outputs = dict.fromkeys(read_strings(outputs, "outputs"), DRAWS)
+    model = graph.model
+    known = [v.name for v in [*model.basic_RVs, *model.deterministics]]
+    wanted = {}
+    for name, kinds in outputs.items():
+        if name not in known:
+            raise unknown(name, "variable", known)
+        listed = read_strings(kinds, f"outputs[{name!r}]")
+        wanted[name] = tuple(read_choice(kind, KINDS, f"outputs[{name!r}]") for kind in listed)
+    if not any(wanted.values()):
+        raise ArgumentError("there are no outputs: outputs={'y': ['mean', 'hdi']}")
+    return wanted
+
+
+def _conditioned(
+    graph: ModelGraph, idata: Any, sample_vars: Sequence[str]
+) -> tuple[list[Variable], list[Variable]]:
+    """Return the free variables that have posterior draws, and those that are drawn anew."""
+    names = read_strings(sample_vars, "sample_vars")
+    free = {str(v.name): v for v in graph.model.free_RVs}
+    for name in names:
+        if name not in free:
+            raise unknown(name, "free variable", list(free))
+    posterior = posterior_of(idata)
+    missing = [name for name in free if name not in posterior and name not in names]
+    if missing:
+        raise ArgumentError(
+            f"the posterior has no draws of {', '.join(missing)}: name them in sample_vars to draw "
+            "them from their distributions"
+        )
+    return [v for k, v in free.items() if k not in names], [free[k] for k in names]
+
+
+def _parts(
+    graph: ModelGraph,
+    name: str,
+    kinds: Sequence[str],
+    categories: Mapping[str, Sequence[int]] | None,
+) -> list[_Part]:
+    """Return the graphs that the outputs of a variable need."""
+    variable = graph.model[name]
+    of_draws = tuple(kind for kind in kinds if kind != PROBABILITIES)
+    parts = [_Part(name, variable, of_draws)] if of_draws else []
+    if PROBABILITIES in kinds:
+        if name not in (categories or {}):
+            raise ArgumentError(
+                f"outputs[{name!r}] has probabilities: give the values, "
+                f"categories={{{name!r}: [0, 1]}}"
+            )
+        if variable.type.dtype.startswith("float") or variable not in graph.model.basic_RVs:
+            raise ArgumentError(f"{name!r} is no discrete random variable: it has no probabilities")
+        values = [np.asarray(k, variable.type.dtype) for k in (categories or {})[name]]
+        terms = [pt.exp(pm.logp(variable, value)) for value in values]
+        parts.append(_Part(name, pt.stack(terms, axis=-1), (PROBABILITIES,)))
+    return parts

@@ -1,0 +1,268 @@
+"""Predictors give PyMC's deterministic quantities, and draws of the same distribution."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import arviz
+import numpy as np
+import onnxruntime
+import pytensor
+import pytest
+import xarray
+from scipy import stats
+
+pm = pytest.importorskip("pymc")
+
+import pytensor.tensor as pt  # noqa: E402
+from pymc.distributions.transforms import ordered  # noqa: E402
+
+from pytensor_onnx import ArgumentError, ONNXProgram  # noqa: E402
+from pytensor_onnx.pymc import export_predictor  # noqa: E402
+
+RNG = np.random.default_rng(8)
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+
+
+@pytest.fixture(autouse=True)
+def without_compiler() -> Iterator[None]:
+    with pytensor.config.change_flags(cxx="", mode="FAST_COMPILE"):
+        yield
+
+
+def named(program: ONNXProgram, **inputs: object) -> dict[str, np.ndarray]:
+    names = [value.name for value in program.model.graph.outputs]
+    results = program(**inputs)
+    return dict(zip(names, results, strict=True))
+
+
+def linear() -> pm.Model:
+    with pm.Model(coords={"row": range(5)}) as model:
+        x = pm.Data("x", np.arange(5.0), dims="row")
+        mu = pm.Deterministic("mu", pm.Normal("a") + pm.Normal("b") * x, dims="row")
+        y = np.arange(5.0)
+        pm.Normal("y", mu, pm.HalfNormal("sigma"), observed=y, dims="row")
+    return model
+
+
+POSTERIOR = {
+    "a": RNG.normal(size=(2, 30)),
+    "b": 1 + 0.1 * RNG.normal(size=(2, 30)),
+    "sigma": 0.5 + RNG.random(size=(2, 30)),
+}
+
+
+def as_tree(posterior: dict[str, np.ndarray]) -> xarray.DataTree:
+    return arviz.from_dict({"posterior": posterior})
+
+
+def test_summaries_are_those_of_arviz_and_numpy(tmp_path: Path) -> None:
+    model = linear()
+    summaries = ["draws", "mean", "sd", "quantiles", "hdi"]
+    program = export_predictor(
+        model,
+        as_tree(POSTERIOR),
+        tmp_path / "p.onnx",
+        outputs={"mu": summaries, "y": ["mean", "draws", "hdi"]},
+        quantiles=[0.0, 0.05, 0.5, 1.0],
+        hdi_prob=0.8,
+    )
+    x = np.array([-1.0, 0.5, 7.0])
+    with model:
+        pm.set_data({"x": x}, coords={"row": range(3)})
+        expected = pm.sample_posterior_predictive(
+            as_tree(POSTERIOR), var_names=["mu"], progressbar=False, predictions=True
+        ).predictions["mu"]
+    found = named(program, x=x, seed=3)
+    mu = expected.values.reshape(-1, 3)
+    np.testing.assert_allclose(found["mu"], mu, rtol=1e-13)
+    np.testing.assert_allclose(found["mu_mean"], mu.mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(found["mu_sd"], mu.std(axis=0, ddof=1), rtol=1e-12)
+    quantiles = np.quantile(mu, [0.0, 0.05, 0.5, 1.0], axis=0).T
+    np.testing.assert_allclose(found["mu_quantiles"], quantiles, rtol=1e-13)
+    np.testing.assert_array_equal(found["mu_hdi"], arviz.hdi(found["mu"], prob=0.8, axis=0))
+    np.testing.assert_array_equal(found["y_hdi"], arviz.hdi(found["y"], prob=0.8, axis=0))
+    np.testing.assert_allclose(found["y_mean"], found["y"].mean(axis=0), rtol=1e-13)
+    session = onnxruntime.InferenceSession(tmp_path / "p.onnx")
+    assert [value.name for value in session.get_inputs()] == ["x", "seed"]
+    told = json.loads(session.get_modelmeta().custom_metadata_map["pymc"])
+    assert told["draws"] == 60
+    assert told["outputs"]["y"] == ["mean", "draws", "hdi"]
+    assert named(program, x=np.zeros(0), seed=1)["mu_hdi"].shape == (0, 2)
+
+
+def test_draws_have_the_distribution_of_the_posterior_predictive() -> None:
+    many = {k: np.repeat(v, 60, axis=1) for k, v in POSTERIOR.items()}
+    program = export_predictor(linear(), many, outputs=["y"], verify=False)
+    x = np.array([0.0, 3.0])
+    (y,) = program(x=x, seed=1)
+    a, b, sigma = (many[name].reshape(-1, 1) for name in ("a", "b", "sigma"))
+    for column, standard in zip(y.T, ((y - a - b * x) / sigma).T, strict=True):
+        assert stats.kstest(standard, "norm").pvalue > 1e-3
+        assert column.shape == (3600,)
+    again, other = program(x=x, seed=1)[0], program(x=x, seed=2)[0]
+    np.testing.assert_array_equal(y, again)
+    assert abs(np.corrcoef(y[:, 0] - a[:, 0], other[:, 0] - a[:, 0])[0, 1]) < 0.06
+    assert abs(np.corrcoef((y - a - b * x).T)[0, 1]) < 0.06
+
+
+def test_stored_draws_are_thinned_at_equal_distances() -> None:
+    program = export_predictor(linear(), POSTERIOR, outputs=["mu"], draws=12)
+    a, b = (POSTERIOR[name].reshape(-1)[::5] for name in ("a", "b"))
+    np.testing.assert_allclose(program(x=[2.0])[0], (a + 2 * b)[:, None], rtol=1e-14)
+    assert [value.name for value in program.inputs] == ["x"]
+
+
+def test_a_predictor_in_float32_is_half_as_large() -> None:
+    posterior = {k: np.repeat(v, 50, axis=1) for k, v in POSTERIOR.items()}
+    wide, narrow = (
+        export_predictor(linear(), posterior, outputs={"mu": "mean"}, verify=False, **options)
+        for options in ({}, {"precision": "float32"})
+    )
+    x = np.array([1.0, 2.0])
+    assert narrow.inputs[0].dtype.numpy() == np.float32
+    np.testing.assert_allclose(narrow(x=x.astype("float32"))[0], wide(x=x)[0], rtol=1e-5)
+    assert len(narrow.proto.SerializeToString()) < 0.6 * len(wide.proto.SerializeToString())
+
+
+def test_unseen_groups_are_drawn_from_their_distribution() -> None:
+    def groups(n: int) -> pm.Model:
+        with pm.Model(coords={"group": range(n)}) as model:
+            group = pm.Data("group_of", np.zeros(3, int))
+            effects = pm.Normal("effect", pm.Normal("mean"), pm.HalfNormal("scale"), dims="group")
+            mu = pm.Deterministic("mu", effects[group])
+            pm.Normal("y", mu, 0.1, shape=mu.shape, observed=np.zeros(3))
+        return model
+
+    posterior = {
+        "mean": RNG.normal(size=(1, 4000)),
+        "scale": 1 + RNG.random(size=(1, 4000)),
+        "effect": RNG.normal(size=(1, 4000, 3)),
+    }
+    seen = export_predictor(groups(3), posterior, outputs=["mu"], verify=False)
+    np.testing.assert_array_equal(seen(group_of=[2, 0])[0], posterior["effect"][0][:, [2, 0]])
+    unseen = export_predictor(
+        groups(2), posterior, outputs=["mu"], sample_vars=["effect"], verify=False
+    )
+    (mu,) = unseen(group_of=[0, 1, 0], seed=1)
+    np.testing.assert_array_equal(mu[:, 0], mu[:, 2])
+    standard = (mu - posterior["mean"].T) / posterior["scale"].T
+    assert stats.kstest(standard[:, 0], "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(standard[:, :2].T)[0, 1]) < 0.06
+
+
+def test_probabilities_of_an_ordinal_outcome() -> None:
+    with pm.Model() as model:
+        x = pm.Data("x", np.zeros(3))
+        cuts = pm.Normal("cuts", 0, 2, shape=2, transform=ordered, initval=[-1, 1])
+        pm.OrderedLogistic("y", pm.Normal("b") * x, cuts, shape=x.shape, observed=[0, 1, 2])
+    posterior = {
+        "cuts": np.sort(RNG.normal(size=(2, 20, 2)), axis=-1),
+        "b": RNG.normal(size=(2, 20)),
+    }
+    program = export_predictor(
+        model,
+        posterior,
+        outputs={"y": ["draws", "probabilities"]},
+        categories={"y": [0, 1, 2]},
+    )
+    found = named(program, x=[-1.0, 2.0], seed=1)
+    b, cuts = posterior["b"].reshape(-1, 1, 1), posterior["cuts"].reshape(-1, 1, 2)
+    below = 1 / (1 + np.exp(-(cuts - b * np.array([[-1.0], [2.0]]))))
+    padded = np.pad(below, ((0, 0), (0, 0), (1, 1)), constant_values=((0, 0), (0, 0), (0, 1)))
+    np.testing.assert_allclose(
+        found["y_probabilities"], np.diff(padded, axis=-1).mean(axis=0), rtol=1e-12
+    )
+    assert found["y"].dtype == np.int64
+    assert set(np.unique(found["y"])) <= {0, 1, 2}
+
+
+def test_a_mixture_is_drawn_in_a_loop() -> None:
+    with pm.Model() as model:
+        x = pm.Data("x", np.zeros(4))
+        means = pm.Normal("means", [-1, 1], 2, shape=2)
+        pm.NormalMixture(
+            "y", pm.Dirichlet("w", np.ones(2)), means, 0.1, shape=x.shape, observed=np.zeros(4)
+        )
+    posterior = {"means": np.tile([-5.0, 5.0], (1, 500, 1)), "w": np.tile([0.3, 0.7], (1, 500, 1))}
+    program = export_predictor(model, posterior, outputs=["y"], verify=False)
+    (y,) = program(x=[0.0, 0.0], seed=1)
+    assert y.shape == (500, 2)
+    upper = y > 0
+    assert stats.binomtest(int(upper.sum()), 1000, 0.7).pvalue > 1e-3
+    assert stats.kstest((y[upper] - 5) / 0.1, "norm").pvalue > 1e-3
+    assert len(np.unique(y)) == 1000
+
+
+def test_a_forecast_continues_a_scan() -> None:
+    with pm.Model() as model:
+        steps, last = pm.Data("steps", np.array(3)), pm.Data("last", np.array(1.0))
+        rho, sigma = pm.Normal("rho"), pm.HalfNormal("sigma")
+
+        def step(*arguments: pt.TensorVariable) -> tuple[pt.TensorVariable, dict]:
+            state, rho, sigma = arguments
+            new = pm.Normal.dist(rho * state, sigma)
+            return new, pm.pytensorf.collect_default_updates([new])
+
+        def series(last, rho, sigma, steps, size):
+            path, _ = pytensor.scan(
+                step, outputs_info=[last], non_sequences=[rho, sigma], n_steps=steps
+            )
+            return path
+
+        pm.CustomDist("path", last, rho, sigma, steps, dist=series, signature="(),(),(),()->(t)")
+    n = 2000
+    posterior = {"rho": np.full((1, n), 0.5), "sigma": np.full((1, n), 0.2)}
+    program = export_predictor(
+        model, posterior, outputs=["path"], sample_vars=["path"], verify=False
+    )
+    (path,) = program(last=2.0, steps=5, seed=1)
+    assert path.shape == (n, 5)
+    noise = (path - 0.5 * np.column_stack([np.full(n, 2.0), path[:, :-1]])) / 0.2
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-3
+
+
+def test_a_gaussian_process_predicts_at_new_places() -> None:
+    old, seen = np.linspace(0, 1, 5), RNG.normal(size=5)
+    with pm.Model() as model:
+        new = pm.Data("new", np.zeros((2, 1)))
+        scale, length = pm.HalfNormal("scale"), pm.HalfNormal("length")
+
+        def kernel(a: pt.TensorVariable, b: pt.TensorVariable) -> pt.TensorVariable:
+            return scale**2 * pt.exp(-0.5 * ((a[:, None] - b[None, :]) / length) ** 2)
+
+        factor = pt.linalg.cholesky(kernel(pt.as_tensor(old), pt.as_tensor(old)) + 0.01 * pt.eye(5))
+        weights = pt.linalg.cho_solve((factor, True), seen)
+        pm.Deterministic("f", kernel(new[:, 0], pt.as_tensor(old)) @ weights)
+    posterior = {"scale": 1 + RNG.random(size=(1, 6)), "length": 0.3 + RNG.random(size=(1, 6))}
+    program = export_predictor(model, posterior, outputs={"f": ["draws", "mean"]})
+    places = np.array([[0.2], [0.9], [2.0]])
+    found = named(program, new=places)
+    for row, s, ell in zip(found["f"], posterior["scale"][0], posterior["length"][0], strict=True):
+        k = lambda a, b: s**2 * np.exp(-0.5 * ((a[:, None] - b) / ell) ** 2)  # noqa: B023, E731
+        inner = np.linalg.solve(k(old, old) + 0.01 * np.eye(5), seen)
+        np.testing.assert_allclose(row, k(places[:, 0], old) @ inner, rtol=1e-10)
+
+
+def test_unfitting_draws_and_unknown_names_are_refused(tmp_path: Path) -> None:
+    def refuse(message: str, posterior: object = POSTERIOR, **arguments: object) -> None:
+        path = tmp_path / "p.onnx"
+        with pytest.raises(ArgumentError, match=message):
+            export_predictor(linear(), posterior, path, **{"outputs": ["mu"], **arguments})
+        assert not path.exists()
+
+    refuse("no variable 'sigm': did you mean sigma", outputs=["sigm"])
+    refuse("one of 'draws', 'mean'", outputs={"mu": "median"})
+    refuse("no draws of b, sigma: name them in sample_vars", {"a": POSTERIOR["a"]})
+    refuse(r"the draws of a are float64\[2, 30, 3\]", {**POSTERIOR, "a": np.zeros((2, 30, 3))})
+    refuse("different numbers of draws", {**POSTERIOR, "a": np.zeros((2, 3))})
+    refuse("draws=100: the posterior has 60", draws=100)
+    refuse("no free variable 'y'", sample_vars=["y"])
+    refuse("no group posterior", arviz.from_dict({"prior": POSTERIOR}))
+    refuse("idata is of type int", 3)
+    refuse(
+        "'mu' is no discrete random variable",
+        outputs={"mu": "probabilities"},
+        categories={"mu": [0]},
+    )
+    refuse("no data container 'z'", data=["z"])
