@@ -9,7 +9,17 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.pymc.trees import Density, Dynamics, End, Growth, Sample, chosen, grow
+from pytensor_onnx.pymc.trees import (
+    Density,
+    Dynamics,
+    End,
+    Growth,
+    Sample,
+    chosen,
+    grow,
+    kinetic_energy,
+    makes_turn,
+)
 
 
 class State(NamedTuple):
@@ -79,7 +89,7 @@ def draw(
     max_depth
         Largest number of doublings.
     """
-    energy = 0.5 * pt.dot(momentum, momentum) - state.log_density
+    energy = kinetic_energy(momentum) - state.log_density
     half_step = 0.5 * step_size * scale
     dynamics = Dynamics(state.x, scale, step_size, half_step, energy)
     origin = pt.zeros_like(momentum)
@@ -111,7 +121,7 @@ def draw(
         is_cut = half.has_turned | half.has_diverged
         is_taken = (uniform[2] * weight < half.weight) & ~is_cut
         distance = right.position - left.position
-        has_turned = pt.minimum(pt.dot(distance, left.momentum), pt.dot(distance, right.momentum))
+        has_turned = makes_turn(distance, left.momentum, right.momentum) > 0.0
         states = [
             *left,
             *right,
@@ -122,7 +132,7 @@ def draw(
             depth + 1,
             half.has_diverged,
         ]
-        return states, until(is_cut | (has_turned <= 0.0))
+        return states, until(is_cut | has_turned)
 
     one, none = pt.constant(np.float64(1.0)), pt.constant(np.int64(0))
     start = [*end, *end, *first, one, zero, none, none, off]

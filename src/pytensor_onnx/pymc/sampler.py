@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pytensor.graph.basic import Constant, Variable
+from pymc.logprob.utils import (
+    local_check_parameter_to_ninf_switch,
+    local_remove_check_parameter,
+)
+from pytensor.graph.basic import Constant, Variable, clone
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import dfs_rewriter
+from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
@@ -167,18 +173,36 @@ def _density(graph: ModelGraph) -> tuple[Density, list[Variable]]:
     """Return the log-density with its gradient, and the further variables that it takes."""
     logp = graph.logp
     results = graph.of_point([logp, graph.join(graph.gradient(logp))])
-    further = [
-        v for v in graph_inputs(results) if not isinstance(v, Constant) and v is not graph.point
-    ]
-    further = list(dict.fromkeys(further))
+    results = _without_checks(results, graph.model.check_bounds)
+    at_point, further = _as_function(graph, results)
 
     def density(x: TensorVariable, *given: TensorVariable) -> list[TensorVariable]:
-        point = graph.point.type.filter_variable(x.astype(graph.point.type.dtype))
-        replacements = {graph.point: point, **dict(zip(further, given, strict=True))}
-        replaced = clone_replace(results, replacements, rebuild_strict=False)
-        return [result.astype("float64") for result in replaced]
+        return [result.astype("float64") for result in at_point(x, *given)]
 
     return density, further
+
+
+def _without_checks(results: Sequence[Variable], to_infinity: bool) -> list[Variable]:
+    """Return graphs in which an invalid parameter is minus infinity, and no error."""
+    # PyMC's rewrites work in place.
+    copies = clone(list(graph_inputs(results)), list(results), copy_inputs=False)[1]
+    rewrite = local_check_parameter_to_ninf_switch if to_infinity else local_remove_check_parameter
+    return rewrite_graph(copies, include=(), custom_rewrite=dfs_rewriter(rewrite))
+
+
+def _as_function(
+    graph: ModelGraph, results: Sequence[Variable]
+) -> tuple[Callable[..., list[Variable]], list[Variable]]:
+    """Return a function of a point and further variables, and these variables."""
+    inputs = dict.fromkeys(v for v in graph_inputs(results) if not isinstance(v, Constant))
+    further = [v for v in inputs if v is not graph.point]
+
+    def at_point(x: TensorVariable, *given: Variable) -> list[Variable]:
+        point = graph.point.type.filter_variable(x.astype(graph.point.type.dtype))
+        replacements = {graph.point: point, **dict(zip(further, given, strict=True))}
+        return list(clone_replace(list(results), replacements, rebuild_strict=False))
+
+    return at_point, further
 
 
 def _center(graph: ModelGraph) -> TensorVariable:
@@ -207,17 +231,8 @@ def _values(
     """Return variables of the model for each draw."""
     results = graph.of_point(list(wanted.values()))
     results = [getattr(v, "values", v) for v in results]
-    further = [
-        v for v in graph_inputs(results) if not isinstance(v, Constant) and v is not graph.point
-    ]
-    further = list(dict.fromkeys(further))
+    values, further = _as_function(graph, results)
     chains, draws, size = (positions.shape[axis] for axis in range(3))
-
-    def values(x: TensorVariable, *given: TensorVariable) -> list[Variable]:
-        point = graph.point.type.filter_variable(x.astype(graph.point.type.dtype))
-        replacements = {graph.point: point, **dict(zip(further, given, strict=True))}
-        return list(clone_replace(results, replacements, rebuild_strict=False))
-
     rows = pytensor.scan(
         values,
         [positions.reshape((chains * draws, size))],

@@ -134,7 +134,7 @@ def grow(
         value, gradient = density(x, *constants[len(dynamics) :])
         kick = half_step * gradient
         momentum = half + kick
-        energy = 0.5 * pt.dot(momentum, momentum) - value
+        energy = kinetic_energy(momentum) - value
 
         gain = energy_before - energy
         has_diverged = ~(gain > -DIVERGENCE)
@@ -152,8 +152,7 @@ def grow(
         momenta = pt.switch(write, momentum, momenta)
         # A first leaf keeps a distance of zero to itself, which `check` leaves out.
         distances = position - positions
-        least = pt.minimum(distances @ momentum, (distances * momenta).sum(axis=1))
-        has_turned = pt.dot(check, (least <= 0.0).astype("float64")) > 0.0
+        has_turned = (check * makes_turn(distances, momentum, momenta)).sum() > 0.0
         states = [
             *(position, momentum, kick, positions, momenta),
             *sample,
@@ -174,6 +173,19 @@ def grow(
         has_turned,
         has_diverged,
     )
+
+
+def kinetic_energy(momentum: TensorVariable) -> TensorVariable:
+    """Return the kinetic energy; a sum is fewer operators than a product of vectors."""
+    return 0.5 * (momentum * momentum).sum()
+
+
+def makes_turn(
+    distance: TensorVariable, first: TensorVariable, second: TensorVariable
+) -> TensorVariable:
+    """Return one where the distance of two ends would shrink at either, by their momenta."""
+    along = pt.minimum((distance * first).sum(axis=-1), (distance * second).sum(axis=-1))
+    return (along <= 0.0).astype("float64")
 
 
 def chosen(condition: TensorVariable, first: tuple, second: tuple) -> Sample:
