@@ -121,7 +121,7 @@ def test_trajectories_end_where_the_tree_says(drawn):
 
 def test_points_are_drawn_by_their_weights():
     """One number selects the point: each has an interval of the length of its probability."""
-    start, n_steps, n = np.array([0.3, -0.2, 0.4]), 8, 4001
+    start, n_steps, n = np.array([0.3, -0.2, 0.4]), 8, 1001
     momentum, energy = np.array([1.0, 0.5, -1.2]), 2.0
     epsilon = 0.4
     _, gradient = numpy_density(start)
