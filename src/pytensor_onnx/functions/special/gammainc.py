@@ -16,12 +16,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import (
-    constant,
-    polynomial,
-    square_with_error,
-)
-from pytensor_onnx.functions.special.erf import erfc
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.erf import erfcx_of_positive
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma import gamma_plus_one, scaled_gamma
 from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE, TEMME
@@ -42,7 +38,7 @@ _PRECISION = 2.0**-53
 class Parts(NamedTuple):
     """The series, the fraction and the expansion, and where the last two of them serve.
 
-    ``logarithm``, ``decay`` and ``factor`` are the results of `_factor`.
+    ``factor`` is ``x**a exp(-x) / gamma(a + 1)``; see `_decay` for the other two factors.
     """
 
     logarithm: TensorVariable
@@ -64,7 +60,7 @@ def gammainc(a: TensorVariable, x: TensorVariable) -> TensorVariable:
     NaN for negative arguments, and where ``a`` and ``x`` are both zero or both infinite.
     """
     zero, one = constant(x, 0.0), constant(x, 1.0)
-    parts = _parts(a, x, 8.0)
+    parts = _parts(a, x, 8.0, scaled_gamma_of_next(a))
     value = pt.switch(parts.by_fraction, one - parts.fraction, parts.series)
     value = where_any(parts.by_expansion, _by_expansion(a, parts)[0], value)
     return _at_ends(a, x, value, zero, one)
@@ -75,16 +71,19 @@ def gammainc(a: TensorVariable, x: TensorVariable) -> TensorVariable:
 def gammaincc(a: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Regularized upper incomplete gamma function, with the remarks of `gammainc`."""
     zero, one = constant(x, 0.0), constant(x, 1.0)
-    parts = _parts(a, x, 2.0)
+    parts = _parts(a, x, 2.0, scaled_gamma_of_next(a))
     value = where_any(parts.by_expansion, _by_expansion(a, parts)[1], _upper(a, x, parts))
     return _at_ends(a, x, value, one, zero)
 
 
 def lower_or_upper(
-    a: TensorVariable, x: TensorVariable, lower: TensorVariable
+    a: TensorVariable, x: TensorVariable, lower: TensorVariable, of_next: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
-    """One of both functions of positive numbers, and ``x**a exp(-x) / gamma(a + 1)``."""
-    parts = _parts(a, x, 2.0)
+    """One of both functions of positive numbers, and ``x**a exp(-x) / gamma(a + 1)``.
+
+    ``of_next`` is `scaled_gamma_of_next` of ``a``, which does not change as ``x`` does.
+    """
+    parts = _parts(a, x, 2.0, of_next)
     one = constant(x, 1.0)
     value = pt.switch(parts.by_fraction, one - parts.fraction, parts.series)
     value = pt.switch(lower, value, _upper(a, x, parts, ~lower))
@@ -122,7 +121,7 @@ def _at_ends(
     return pt.switch(outside, constant(x, math.nan), value)
 
 
-def _parts(a: TensorVariable, x: TensorVariable, start: float) -> Parts:
+def _parts(a: TensorVariable, x: TensorVariable, start: float, of_next: TensorVariable) -> Parts:
     """Compute what both functions consist of, by the continued fraction from ``start`` on.
 
     Outside of the domain the results mean nothing, but no loop waits for them.
@@ -130,7 +129,8 @@ def _parts(a: TensorVariable, x: TensorVariable, start: float) -> Parts:
     zero, one, ten = (constant(x, n) for n in (0.0, 1.0, 10.0))
     mu = (x - a) / a
     exponent = _log1p_less_argument_near_zero(mu)
-    logarithm, decay, factor = _factor(a, x, mu, exponent)
+    logarithm, decay = _decay(a, x, mu, exponent)
+    factor = decay / of_next
     by_expansion = (a > constant(x, 20.0)) & (pt.abs(mu) < constant(x, 0.3))
     by_fraction = ~by_expansion & (x > constant(x, start)) & (x > a)
     has_terms = (pt.minimum(a, x) > zero) & (factor > zero)
@@ -162,10 +162,18 @@ def _log1p_less_argument_near_zero(mu: TensorVariable) -> TensorVariable:
     return -s * (mu - square * polynomial(square, LOG_RATIO_WIDE))
 
 
-def _factor(
+def scaled_gamma_of_next(a: TensorVariable) -> TensorVariable:
+    """``gamma(a + 1)`` for ``a`` below one, and else ``gamma(a + 1) exp(a) / a**a``."""
+    one = constant(a, 1.0)
+    small = a < one
+    y = pt.switch(small, one, a)
+    return pt.switch(small, gamma_plus_one(a), pt.sqrt(y) * scaled_gamma(y))
+
+
+def _decay(
     a: TensorVariable, x: TensorVariable, mu: TensorVariable, exponent: TensorVariable
-) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """``log(x/y)``, ``(x/y)**a exp(-(x - y))`` and ``x**a exp(-x) / gamma(a + 1)``.
+) -> tuple[TensorVariable, TensorVariable]:
+    """``log(x/y)`` and ``(x/y)**a exp(-(x - y))``.
 
     ``y`` is ``a``, or one for ``a`` below it. Powers are more accurate than exponentials of
     products while the rounding of ``x / a`` is not raised to a high one, and they do not underflow.
@@ -178,14 +186,13 @@ def _factor(
     base, difference = x / y, pt.switch(small, x, x - a)
     logarithm = portable_log(base)
     log_power = a * logarithm
-    near = pt.abs(mu) < constant(x, 0.5)
-    modest = (a < constant(x, 150.0)) & (difference < constant(x, 700.0))
+    near = ~small & (pt.abs(mu) < constant(x, 0.5))
+    modest = ~near & (a < constant(x, 150.0)) & (difference < constant(x, 700.0))
     modest &= log_power > constant(x, -600.0)
-    exponent = pt.switch(near & ~small, a * exponent, log_power - difference)
+    exponent = pt.switch(near, a * exponent, log_power - difference)
     exponential = portable_exp(pt.switch(modest, -difference, exponent))
     decay = pt.switch(modest, pt.pow(base, a), one) * exponential
-    of_next = pt.switch(small, gamma_plus_one(a), pt.sqrt(y) * scaled_gamma(y))
-    return logarithm, decay, decay / of_next
+    return logarithm, decay
 
 
 def _sum(a: TensorVariable, x: TensorVariable) -> TensorVariable:
@@ -243,22 +250,18 @@ def _fraction(a: TensorVariable, x: TensorVariable) -> TensorVariable:
 def _by_expansion(a: TensorVariable, parts: Parts) -> tuple[TensorVariable, TensorVariable]:
     """Both functions by Temme's uniform expansion (DLMF 8.12.3-8).
 
-    What the rounding of the argument of `erfc` costs in its tail is corrected to first order.
+    `erfc` is the decay times `erfcx`, so that the rounding of its argument hardly counts.
     """
-    zero, half, one = (constant(a, n) for n in (0.0, 0.5, 1.0))
+    half, one = constant(a, 0.5), constant(a, 1.0)
     exponent, reciprocal = parts.exponent, one / a
     distance = pt.sqrt(-(exponent + exponent))
-    eta = pt.sign(parts.mu) * distance
+    above = parts.mu > constant(a, 0.0)
+    eta = pt.switch(above, distance, -distance)
     total = polynomial(eta, TEMME[-1])
     for coefficients in reversed(TEMME[:-1]):
         total = total * reciprocal + polynomial(eta, coefficients)
-    z = distance * pt.sqrt(half * a)
-    square, error = square_with_error(z)
-    correction = (square + a * exponent) + error
     rest = parts.decay / pt.sqrt(constant(a, 2 * math.pi) * a) * total
-    tail = half * erfc(z)
-    tail = tail + tail * correction
-    above = parts.mu > zero
+    tail = half * parts.decay * erfcx_of_positive(distance * pt.sqrt(half * a))
     lower, upper = pt.switch(above, one - tail, tail), pt.switch(above, tail, one - tail)
     return lower - rest, upper + rest
 

@@ -12,7 +12,7 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import Coefficients
 from pytensor_onnx.functions.special.evaluation import in_float64
-from pytensor_onnx.functions.special.gammainc import lower_or_upper
+from pytensor_onnx.functions.special.gammainc import lower_or_upper, scaled_gamma_of_next
 from pytensor_onnx.functions.special.gammaln import gammaln_of_positive
 from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp, portable_log
 
@@ -77,8 +77,9 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
         a: TensorVariable,
         goal: TensorVariable,
         below: TensorVariable,
+        of_next: TensorVariable,
     ) -> tuple:
-        found, factor = lower_or_upper(a, x, below)
+        found, factor = lower_or_upper(a, x, below, of_next)
         slope = pt.switch(below, one, -one) * (a * factor / found)
         distance = portable_log(found / goal)
         newton = distance / slope
@@ -96,7 +97,8 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
 
     # Runtimes that differ in the last bits of a guess start from the same number.
     start = [keep_upper_bits(guess), pt.ones_like(p) * two]
-    x, change = iterate(step, start, [a, goal, below], n_steps=_STEPS)
+    constants = [a, goal, below, scaled_gamma_of_next(a)]
+    x, change = iterate(step, start, constants, n_steps=_STEPS)
     value = pt.switch(pt.abs(change) <= precision, x, constant(p, math.nan))
     return pt.switch(tiny, pt.exp(log_least), value)
 
