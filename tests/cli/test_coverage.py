@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from pytensor.scalar.basic import ScalarOp
+from pytensor.tensor.type import zvector
 from typer.testing import CliRunner
 
 from pytensor_onnx.cli.app import app
 from pytensor_onnx.cli.coverage import REWRITTEN, is_lowered, load_coverage, name_of, registered_ops
+from pytensor_onnx.encodings import encoding_of
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_coverage.py"
 
@@ -72,6 +74,26 @@ def test_every_scalar_op_has_a_lowering_or_a_reason_of_its_own():
 def test_no_scalar_op_with_a_lowering_has_a_reason():
     lowered = {op.__qualname__ for op in op_classes() if is_special(op) and is_lowered(op)}
     assert not lowered & MAKE_COVERAGE["UNCOVERED"].keys(), "take it off UNCOVERED"
+
+
+def is_linear_algebra(op):
+    """Return whether an Op of PyTensor is one of matrices, and not a base class."""
+    excluded = MAKE_COVERAGE["EXCLUDED"]
+    return op.__module__.startswith("pytensor.tensor.linalg.") and op.__qualname__ not in excluded
+
+
+def is_rewritten(op):
+    """Return whether an Op is replaced by others before the conversion."""
+    row = COVERED.get(name_of(op))
+    is_recorded = row is not None and REWRITTEN in row.lowering
+    return is_recorded or encoding_of(zvector).rewrite_of(object.__new__(op)) is not None
+
+
+def test_every_op_of_linear_algebra_has_a_lowering_or_a_reason_of_its_own():
+    ops = [op for op in op_classes() if is_linear_algebra(op)]
+    assert len(ops) > 25
+    missing = {op.__qualname__ for op in ops if not is_lowered(op) and not is_rewritten(op)}
+    assert missing == MAKE_COVERAGE["UNCOVERED"].keys() & {op.__qualname__ for op in ops}
 
 
 def run(*arguments):

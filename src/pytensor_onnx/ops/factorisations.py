@@ -74,11 +74,11 @@ class Hessenberg(Part):
 class ChaseBulges(Part):
     """Hessenberg matrices beside others, after bulges were chased through a range of rows.
 
-    The operands are these, the first columns of the products of shifted matrices, and the first
-    row and the number of rows of the range.
+    The operands are these; the first columns of the products of shifted matrices; zero for a row
+    in which a bulge begins, and else one; the first row and the number of rows of the range.
     """
 
-    gufunc_signature = "(b,n,k),(b,r,n),(),()->(b,n,k)"
+    gufunc_signature = "(b,n,k),(b,r,n),(b,n),(),()->(b,n,k)"
 
 
 class QuasiTriangular(Part):

@@ -94,7 +94,7 @@ def test_matrices_that_are_not_square_are_refused(decompose):
         decompose(np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("dtype", ["int64", "float32"])
+@pytest.mark.parametrize("dtype", [pytest.param("int64", marks=pytest.mark.slow), "float32"])
 def test_values_that_do_not_depend_on_the_form_are_pytensors(dtype):
     x = pt.tensor4("x", dtype=dtype)
     t, z = pt.linalg.schur(x)

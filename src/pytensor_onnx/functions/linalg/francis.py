@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.shifts import deflated, first_columns
+from pytensor_onnx.functions.linalg.shifts import bulges, deflated
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import ChaseBulges, QuasiTriangular
@@ -40,11 +40,11 @@ def quasi_triangular(rows: TensorVariable) -> list[TensorVariable]:
     def step(rows: TensorVariable, waits: TensorVariable) -> tuple[list[TensorVariable], until]:
         n = rows.shape[1]
         rows, blocks = deflated(rows, n)
-        first, waits = first_columns(rows[:, :, :n], blocks, waits, n)
-        low = pt.switch(blocks.is_active.any(axis=0), pt.arange(n), n - 1).min()
+        first, is_begin, waits = bulges(rows[:, :, :n], blocks, waits, n)
+        low = pt.switch(is_begin.any(axis=0), pt.arange(n), n - 1).min()
         last = pt.switch(blocks.is_active, blocks.last, 0).flatten()
         count = pt.concatenate([last - low, pt.zeros((1,), "int64")]).max() + 1
-        rows = ChaseBulges()(rows, first, low, count)
+        rows = ChaseBulges()(rows, first, 1.0 - is_begin.astype("float64"), low, count)
         return [rows, waits], until(~blocks.is_active.any())
 
     waits = pt.zeros((rows.shape[0], n))
@@ -56,7 +56,11 @@ def quasi_triangular(rows: TensorVariable) -> list[TensorVariable]:
 
 @define(ChaseBulges, ChaseBulges.gufunc_signature)
 def chased(
-    rows: TensorVariable, first: TensorVariable, low: TensorVariable, count: TensorVariable
+    rows: TensorVariable,
+    first: TensorVariable,
+    goes_on: TensorVariable,
+    low: TensorVariable,
+    count: TensorVariable,
 ) -> TensorVariable:
     """Chase the bulges that reflections of first columns make through a range of rows."""
     batch, n = rows.shape[0], rows.shape[1]
@@ -67,7 +71,14 @@ def chased(
     unit = pt.eq(places[:, :, None], pt.arange(2 * n + 1)).astype("float64")
     _, finished, vectors, scaled = pytensor.scan(
         _next_row,
-        [steps, first.transpose(2, 0, 1)[steps], padded[steps + 3], places, unit],
+        [
+            steps,
+            first.transpose(2, 0, 1)[steps],
+            goes_on.T[steps][:, :, None],
+            padded[steps + 3],
+            places,
+            unit,
+        ],
         [padded[low : low + 3].transpose(1, 0, 2), None, None, None],
         return_updates=False,
         strict=True,
@@ -97,13 +108,14 @@ _FIRST = np.array([1.0, 0.0, 0.0])
 def _next_row(
     k: TensorVariable,
     first: TensorVariable,
+    goes_on: TensorVariable,
     incoming: TensorVariable,
     places: TensorVariable,
     unit: TensorVariable,
     window: TensorVariable,
 ) -> list[TensorVariable]:
     """Reflect three rows and the same columns of these rows and the next one."""
-    x = window[:, :, k] + first
+    x = window[:, :, k] * goes_on + first
     squares = x * x
     norm = pt.sqrt(pt.matmul(squares, _ONES))
     vector = x + pt.switch(pt.lt(x, 0.0), -norm, norm) * _FIRST

@@ -26,14 +26,35 @@ class Unreduced(NamedTuple):
 
     Attributes
     ----------
+    is_first
+        Whether a row is the first of its block.
     is_active
-        Whether a row is the first of a block of more than two rows.
+        Whether the block of a row has more than two rows.
     last
-        The last row of the block that begins with a row, for first rows.
+        The last row of the block of a row.
     """
 
+    is_first: TensorVariable
     is_active: TensorVariable
     last: TensorVariable
+
+
+class Bulges(NamedTuple):
+    """Bulges that a sweep chases.
+
+    Attributes
+    ----------
+    first
+        The first three elements of the first columns, in the second axis; zero where none begins.
+    is_begin
+        Whether a bulge begins in a row.
+    waits
+        The numbers of sweeps that blocks with a last row have seen, after this one.
+    """
+
+    first: TensorVariable
+    is_begin: TensorVariable
+    waits: TensorVariable
 
 
 def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, Unreduced]:
@@ -55,15 +76,20 @@ def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, U
     index = pt.arange(n)
     kept_from = index[:, None] - pt.switch(is_small, 0, 1)[:, :, None]
     rows = pt.switch(pt.lt(pt.arange(2 * n), kept_from) & pt.lt(pt.arange(2 * n), n), 0.0, rows)
-    is_later = pt.gt(index[None, :], index[:, None]) & is_small[:, None, :]
-    last = pt.switch(is_later, index, n).min(axis=2) - 1
-    return rows, Unreduced(is_small & pt.ge(last - index, 2), last)
+    row, column = index[:, None], index[None, :]
+    is_later, is_before = pt.gt(column, row), pt.le(column, row)
+    last = pt.switch(is_later & is_small[:, None, :], index, n).min(axis=2) - 1
+    first = pt.switch(is_before & is_small[:, None, :], index, 0).max(axis=2)
+    return rows, Unreduced(is_small, pt.ge(last - first, 2), last)
 
 
-def first_columns(
+def bulges(
     h: TensorVariable, blocks: Unreduced, waits: TensorVariable, n: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
+) -> Bulges:
     """Return the first columns of ``(H - s) (H - conj(s))`` with the shifts of each block.
+
+    A bulge begins in the last row that has two small elements below the diagonal beside it, or
+    else in the first row of the block.
 
     Parameters
     ----------
@@ -72,33 +98,34 @@ def first_columns(
     blocks
         Their unreduced blocks.
     waits
-        The number of sweeps that blocks with a last row have seen.
+        The numbers of sweeps that blocks with a last row have seen.
     n
         Number of rows.
-
-    Returns
-    -------
-    tuple of TensorVariable
-        The first three elements of the columns, in the second axis, for each first row, zero for
-        other rows; and the numbers of sweeps after this one.
     """
     d, e, f = diagonal(h), behind(lower_diagonal(h)), behind(upper_diagonal(h))
-    is_last = pt.eq(pt.arange(n)[:, None], blocks.last[:, None, :]) & blocks.is_active[:, None, :]
+    index = pt.arange(n)
+    is_last = pt.eq(index[:, None], blocks.last[:, None, :]) & blocks.is_active[:, None, :]
     ends = is_last.astype("float64")
     at_end = pt.matmul(pt.stack([behind(d), d, e, f, behind(e), waits], axis=1), ends)
     shift, width = _shifts(*(at_end[:, i] for i in range(6)))
-    below = ahead(e)
+    below, following = ahead(e), ahead(d)
     gap = d - shift
     scale = pt.abs(gap) + width + pt.abs(below)
     scale = pt.switch(pt.eq(scale, 0.0), 1.0, scale)
     ratio = below / scale
     columns = [
         ratio * ahead(f) + gap * (gap / scale) + width * (width / scale),
-        ratio * (gap + ahead(d) - shift),
+        ratio * (gap + following - shift),
         ratio * ahead(below),
     ]
-    first = pt.switch(blocks.is_active[:, None, :], pt.stack(columns, axis=1), 0.0)
-    return first, pt.switch(is_last.any(axis=2), waits + 1.0, 0.0)
+    around = pt.abs(behind(d)) + pt.abs(d) + pt.abs(following)
+    neglected = pt.abs(e) * (pt.abs(columns[1]) + pt.abs(columns[2]))
+    fits = blocks.is_active & pt.le(index, blocks.last - 2)
+    begins = fits & (blocks.is_first | pt.le(neglected, _EPS * pt.abs(columns[0]) * around))
+    is_behind = pt.gt(index, index[:, None]) & pt.le(index, blocks.last[:, :, None])
+    begins = begins & ~(is_behind & begins[:, None, :]).any(axis=2)
+    first = pt.switch(begins[:, None, :], pt.stack(columns, axis=1), 0.0)
+    return Bulges(first, begins, pt.switch(is_last.any(axis=2), waits + 1.0, 0.0))
 
 
 def _shifts(

@@ -6,6 +6,7 @@ elementwise operations, reductions and products have formulas of the parts.
 
 from pytensor_onnx.rewriting.complex_numbers import (  # noqa: F401  (registers the rewrites)
     batches,
+    eigenvalues,
     elementwise,
     products,
     reductions,

@@ -1,0 +1,190 @@
+"""Eigenvalues and eigenvectors of general real matrices, by their parts."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.linalg.balancing import balance
+from pytensor_onnx.functions.linalg.batches import flat, unflat
+from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
+from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
+from pytensor_onnx.functions.linalg.schur import real_schur
+from pytensor_onnx.functions.linalg.standard_blocks import (
+    behind,
+    diagonal,
+    lower_diagonal,
+    upper_diagonal,
+)
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.registry import define
+from pytensor_onnx.ops.eigenvalues import EXPONENT, RealEig, TriangularSchur
+
+_EPS = np.finfo("float64").eps
+# The smallest difference of two eigenvalues of matrices of a scale near one.
+_SMALLEST = np.float64(1e-140)
+
+
+@define(TriangularSchur, TriangularSchur.gufunc_signature)
+def triangular_schur(a: TensorVariable) -> list[TensorVariable]:
+    """Parts of triangular Schur forms and of the unitary matrices, from the real Schur form.
+
+    Examples
+    --------
+    >>> import pytensor
+    >>> x = pt.matrix("x")
+    >>> t, z = pt.linalg.schur(x, output="complex")
+    >>> pytensor.function([x], t, mode="ONNX")([[1.0, 2.0], [-2.0, 1.0]]).round(6)
+    array([[1.+2.j, 0.+0.j],
+           [0.+0.j, 1.-2.j]])
+    """
+    (a,) = as_float(a)
+    n = checked_size(a, "expected square matrix")
+    parts = triangular(*real_schur(flat(a).astype("float64"), n), n)
+    return [unflat(x.astype(a.type.dtype), a, n, n) for x in parts]
+
+
+@define(RealEig, RealEig.gufunc_signature)
+def real_eig(a: TensorVariable) -> list[TensorVariable]:
+    """Parts of the eigenvalues and eigenvectors of matrices.
+
+    Matrices are balanced and reduced to Schur form, as in LAPACK; eigenvectors of the triangular
+    form are found by substitution, in all columns at once. Eigenvalues that are equal are taken
+    apart by a rounding error. All results are NaN where an element is not finite, or the iteration
+    does not converge. float32 is computed in float64.
+
+    Examples
+    --------
+    >>> import pytensor
+    >>> x = pt.matrix("x")
+    >>> w, v = pt.linalg.eig(x)
+    >>> pytensor.function([x], w, mode="ONNX")([[1.0, 2.0], [-2.0, 1.0]]).round(6)
+    array([1.+2.j, 1.-2.j])
+    """
+    (a,) = as_float(a)
+    n = checked_size(a, "Last 2 dimensions of the array must be square")
+    valid, wide = finite(flat(a).astype("float64"))
+    batch, size = wide.shape[0], pt.maximum(n, 1)
+    scale = power_of_two(wide, axis=(1, 2))
+    # An empty matrix is computed as one of a single zero.
+    wide = pt.concatenate([wide * scale, pt.zeros((batch, n, size - n))], axis=2)
+    wide = pt.concatenate([wide, pt.zeros((batch, size - n, size))], axis=1)
+    d = balance(wide, size)
+    balanced = wide * d[:, None, :] / d[:, :, None]
+    # Balancing makes matrices smaller, which may need another scale.
+    more = power_of_two(balanced, axis=(1, 2))
+    t, z = real_schur(balanced * more, size)
+    tr, ti, zr, zi = triangular(t, z, size)
+    xr, xi = _triangular_vectors(tr, ti, size)
+    vr = d[:, :, None] * (pt.matmul(zr, xr) - pt.matmul(zi, xi))
+    vi = d[:, :, None] * (pt.matmul(zr, xi) + pt.matmul(zi, xr))
+    values = [diagonal(x) / (scale * more)[:, :, 0] for x in (tr, ti)]
+    order = pt.argsort(values[0], axis=1, kind="stable")
+    rows = order + pt.arange(batch)[:, None] * size
+    wr, wi = (x.flatten()[rows][:, :n] + valid[:, :, 0] for x in values)
+    vr, vi = (x.mT.reshape((batch * size, size))[rows].mT for x in _turned(vr, vi, size))
+    dtype = a.type.dtype
+    return [
+        *(unflat(x.astype(dtype), a, n) for x in (wr, wi)),
+        *(unflat((x[:, :n, :n] + valid).astype(dtype), a, n, n) for x in (vr, vi)),
+    ]
+
+
+def triangular(t: TensorVariable, z: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
+    """Return parts of triangular matrices and unitary ones, for real Schur forms.
+
+    Each block of two rows is made triangular by its eigenvector ``(p, i q)``.
+    """
+    below, above = lower_diagonal(t), upper_diagonal(t)
+    is_first = pt.neq(below, 0.0)
+    root_b = pt.switch(is_first, pt.sqrt(pt.abs(above)), 1.0)
+    root_c = pt.switch(is_first, pt.sqrt(pt.abs(below)), 0.0)
+    # The larger root is the scale of a length that neither over- nor underflows.
+    larger = pt.maximum(root_b, root_c)
+    length = larger * pt.sqrt((root_b / larger) ** 2 + (root_c / larger) ** 2)
+    p = pt.switch(is_first & pt.lt(above, 0.0), -root_b, root_b) / length
+    q, omega = root_c / length, root_b * root_c
+    index = pt.arange(n)
+    row, column = index[:, None], index[None, :]
+    is_second = behind(is_first)
+    p = pt.switch(is_second, behind(p), p)
+    upper = pt.switch(pt.eq(row + 1, column), q[:, :, None], 0.0)
+    q = upper + upper.mT
+    across, down = p[:, None, :], p[:, :, None]
+    real = down * t * across + pt.matmul(pt.matmul(q, t), q)
+    imag = down * pt.matmul(t, q) - pt.matmul(q, t) * across
+    is_above, is_diagonal = pt.lt(row, column), pt.eq(row, column)
+    width = omega - behind(omega)
+    real = pt.switch(is_above, real, pt.switch(is_diagonal, t, 0.0))
+    imag = pt.switch(is_above, imag, pt.switch(is_diagonal, width[:, :, None], 0.0))
+    return [real, imag, z * across, pt.matmul(z, q)]
+
+
+def _triangular_vectors(
+    tr: TensorVariable, ti: TensorVariable, n: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return parts of eigenvectors of triangular matrices, in columns.
+
+    Rows are substituted from the last to the first. Columns become smaller when an element
+    becomes larger than one, so that none overflows.
+    """
+    index = pt.arange(n)
+    wr, wi = diagonal(tr), diagonal(ti)
+    dr, di = wr[:, None, :] - wr[:, :, None], wi[:, None, :] - wi[:, :, None]
+    least = pt.maximum(_EPS * (pt.abs(wr) + pt.abs(wi)), _SMALLEST)[:, None, :]
+    is_equal = pt.lt(pt.abs(dr) + pt.abs(di), least)
+    dr, di = pt.switch(is_equal, least, dr), pt.switch(is_equal, 0.0, di)
+    larger = pt.maximum(pt.abs(dr), pt.abs(di))
+    sr, si = dr / larger, di / larger
+    square = (sr * sr + si * si) * larger
+    inverse = pt.stack([sr / square, -si / square], axis=1)
+    is_later = pt.lt(index[:, None], index[None, :])
+    inverse = pt.switch(is_later, inverse, 0.0)
+    unit = pt.eq(index[:, None], index[None, :]).astype("float64")
+
+    def step(
+        k: TensorVariable,
+        inverse: TensorVariable,
+        unit: TensorVariable,
+        x: TensorVariable,
+        rows: TensorVariable,
+    ) -> list[TensorVariable]:
+        n = unit.shape[0]
+        # Rows of both parts, beside each other.
+        sums = pt.matmul(rows[:, :, k, k + 1 :], x)
+        real = sums[:, 0, :n] - sums[:, 1, n:]
+        imag = sums[:, 0, n:] + sums[:, 1, :n]
+        ir, ii = inverse[:, 0], inverse[:, 1]
+        found = pt.concatenate([real * ir - imag * ii + unit, real * ii + imag * ir], axis=1)
+        size = pt.maximum(pt.abs(found[:, :n]), pt.abs(found[:, n:]))
+        shrink = 1.0 / pt.maximum(size, 1.0)
+        x = pt.concatenate([found[:, None], x], axis=1)
+        return [x * pt.concatenate([shrink, shrink], axis=1)[:, None]]
+
+    batch = tr.shape[0]
+    (x,) = iterate(
+        step,
+        [pt.zeros((batch, pt.minimum(n, 0), 2 * n))],
+        [pt.stack([tr, ti], axis=1)],
+        n_steps=n,
+        sequences=[
+            index[::-1],
+            inverse.transpose(2, 0, 1, 3)[::-1],
+            unit[::-1],
+        ],
+    )
+    x = x.reshape((batch, n, 2 * n))
+    return x[:, :, :n], x[:, :, n:]
+
+
+def _turned(vr: TensorVariable, vi: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
+    """Return columns of length one, whose weighted sums are real and positive."""
+    largest = pt.maximum(pt.abs(vr), pt.abs(vi)).max(axis=1, keepdims=True)
+    vr, vi = vr / largest, vi / largest
+    weights = ((pt.arange(n) + 1.0) ** EXPONENT)[None, :]
+    sr, si = pt.matmul(weights, vr), pt.matmul(weights, vi)
+    size = pt.sqrt(sr * sr + si * si)
+    is_zero = pt.eq(size, 0.0)
+    length = pt.sqrt((vr * vr + vi * vi).sum(axis=1, keepdims=True))
+    divisor = length * pt.switch(is_zero, 1.0, size)
+    cosine, sine = pt.switch(is_zero, 1.0, sr) / divisor, si / divisor
+    return [vr * cosine + vi * sine, vi * cosine - vr * sine]

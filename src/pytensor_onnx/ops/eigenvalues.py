@@ -1,0 +1,73 @@
+"""Eigenvalues and Schur forms of real matrices, as real and imaginary parts."""
+
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.tensor.linalg._lazy import scipy_linalg
+from pytensor.tensor.type import tensor
+from pytensor.tensor.variable import TensorVariable
+
+EXPONENT = 1 / np.pi
+"""Power by which elements of vectors are weighted for their phases."""
+
+
+class RealEig(Op):
+    """Eigenvalues and eigenvectors of a real matrix, by their real and imaginary parts.
+
+    Eigenvalues have ascending real parts; of two conjugates the one with the positive imaginary
+    part comes first. Eigenvectors have the length one, and the sum of their elements, weighted by
+    the powers 1/π of 1, 2, 3, …, is real and positive.
+    """
+
+    __props__ = ()
+    gufunc_signature = "(m,m)->(m),(m),(m,m),(m,m)"
+
+    def make_node(self, x: TensorVariable) -> Apply:
+        """Return the application to a matrix of floats."""
+        n, _ = x.type.shape
+        vector, matrix = (tensor(dtype=x.type.dtype, shape=(n,) * k) for k in (1, 2))
+        return Apply(self, [x], [vector, vector.type(), matrix, matrix.type()])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute the parts by NumPy."""
+        (x,) = inputs
+        values, vectors = np.linalg.eig(x)
+        order = np.argsort(values.real, kind="stable")
+        values, vectors = values[order], vectors[:, order]
+        sums = (np.arange(1, len(x) + 1) ** EXPONENT) @ vectors
+        sizes = np.abs(sums)
+        turns = np.where(sizes > 0, sums.conj(), 1) / np.where(sizes > 0, sizes, 1)
+        vectors = vectors * turns
+        for storage, part in zip(
+            output_storage, (values.real, values.imag, vectors.real, vectors.imag), strict=True
+        ):
+            storage[0] = np.ascontiguousarray(part, dtype=x.dtype)
+
+    def infer_shape(self, node: Apply, shapes: Any) -> Any:
+        """Return the sizes of a matrix of eigenvectors."""
+        ((n, _),) = shapes
+        return [(n,), (n,), (n, n), (n, n)]
+
+
+class TriangularSchur(Op):
+    """Triangular Schur form of a real matrix and the unitary matrix, by their parts."""
+
+    __props__ = ()
+    gufunc_signature = "(m,m)->(m,m),(m,m),(m,m),(m,m)"
+
+    def make_node(self, x: TensorVariable) -> Apply:
+        """Return the application to a matrix of floats."""
+        return Apply(self, [x], [tensor(dtype=x.type.dtype, shape=x.type.shape) for _ in range(4)])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute the parts by SciPy."""
+        (x,) = inputs
+        t, z = scipy_linalg.schur(x, output="complex")
+        for storage, part in zip(output_storage, (t.real, t.imag, z.real, z.imag), strict=True):
+            storage[0] = np.ascontiguousarray(part, dtype=x.dtype)
+
+    def infer_shape(self, node: Apply, shapes: Any) -> Any:
+        """Return the sizes of the matrix."""
+        return shapes * 4
