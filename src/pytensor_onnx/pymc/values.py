@@ -58,7 +58,7 @@ class FreeValue:
 
 def initial_point(model: pm.Model, constrained: bool) -> dict[Variable, np.ndarray]:
     """Return the initial value of each free variable, in one of the spaces."""
-    make = model._makeinitial_point(return_transformed=not constrained)
+    make = model._make_initial_point(return_transformed=not constrained)
     values = make(0)
     found = {}
     for rv, value in zip(model.free_RVs, values.values(), strict=True):
