@@ -8,10 +8,14 @@ from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.functions.random import (  # noqa: F401  (registers them)
     binomial,
     gamma,
+    hypergeometric,
     poisson,
     samplers,
     threefry,
+    truncated,
+    vonmises,
 )
+from pytensor_onnx.functions.random.drawing import sampler_of
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder
 
@@ -21,11 +25,10 @@ def refuse_random_variable(
     op: RandomVariable, node: Apply, onnx: Builder, *inputs: ir.Value
 ) -> Lowered:
     """Raise for a distribution that no sampler is defined for, or for a batch that it draws not."""
-    if type(op) in DEFINITIONS:
+    if sampler_of(op) is not None:
         raise onnx.unsupported(
             f"the sampler of {op.name} draws no batches",
-            "draw one after the other in a loop, or sort uniform numbers along an axis "
-            "(`pt.argsort`) for a batch of permutations",
+            "draw one after the other in a loop",
         )
     known = ", ".join(sorted(rv.name for rv in DEFINITIONS if issubclass(rv, RandomVariable)))
     raise onnx.unsupported(

@@ -65,6 +65,18 @@ class StandardBinomial(Sampler):
     """Number of successes for a number of trials and a probability."""
 
 
+class StandardHypergeometric(Sampler):
+    """Number of good elements for the numbers of good, bad and drawn ones."""
+
+
+class StandardVonMises(Sampler):
+    """Angle from -pi to pi for a concentration around zero."""
+
+
+class StandardTruncatedNormal(Sampler):
+    """Standard normal number between a lower and an upper bound."""
+
+
 @cache
 def _in_python(expression: Expression, count: int) -> Callable[..., Any]:
     inputs = [state_variable(), *(pt.vector(dtype="float64") for _ in range(count))]

@@ -11,6 +11,8 @@ from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.functions.random import (  # noqa: F401  (registers them)
     compounds,
     distributions,
+    pymc,
+    vectors,
 )
 from pytensor_onnx.functions.random.drawing import draw
 

@@ -48,11 +48,16 @@ PARAMETERS: dict[str, tuple] = {
     "binomial": (70, 0.3),
     "negative_binomial": (2.3, 0.1),
     "betabinom": (1_000, 0.7, 2.1),
+    "hypergeometric": (70, 90, 60),
+    "vonmises": (0.3, 2.1),
+    "dirichlet": ([0.3, 0.7, 2.1],),
+    "multinomial": (20, [0.1, 0.2, 0.3, 0.4]),
 }
 SIZELESS = {"permutation"}
 WHOLE = {"integers", "permutation"}
 COUNTS = {"bernoulli", "geometric", "categorical"}
 COUNTS |= {"poisson", "binomial", "negative_binomial", "betabinom"}
+COUNTS |= {"hypergeometric", "multinomial"}
 WITH_DTYPE = PARAMETERS.keys() - COUNTS - WHOLE
 
 

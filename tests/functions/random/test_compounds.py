@@ -45,12 +45,23 @@ GRIDS = {
     ),
     "negative_binomial": (stats.nbinom, [(0.1, 0.5), (3.0, 0.2), (1e3, 0.01), (5.0, 1.0)]),
     "betabinom": (stats.betabinom, [(10, 0.5, 0.5), (1000, 2.0, 3.0), (5, 1e-2, 0.1)]),
+    "hypergeometric": (
+        lambda good, bad, sample: stats.hypergeom(good + bad, good, sample),
+        [
+            *((10, 20, 5), (10, 20, 25), (20, 10, 15), (15, 7, 22), (3, 0, 2)),
+            *((1000, 500, 300), (10**9, 10**6, 10**5), (10**9, 10**9, 10**6)),
+        ],
+    ),
+    "vonmises": (
+        lambda mu, kappa: stats.vonmises(kappa, mu) if kappa else stats.uniform(-np.pi, 2 * np.pi),
+        [(0.0, 0.0), (0.0, 0.5), (0.0, 4.0), (0.1, 1e3), (0.5, 1e6), (0.5, 1e12)],
+    ),
 }
 GRID_VALUES = {
     name: [np.asarray(column) for column in zip(*cases, strict=True)]
     for name, (_, cases) in GRIDS.items()
 }
-REAL = {"gamma", "invgamma", "gengamma", "beta", "t"}
+REAL = {"gamma", "invgamma", "gengamma", "beta", "t", "vonmises"}
 KEYWORDS = {"gamma": ("shape", "scale")}
 """The second parameter of `gamma` is a rate if it has no name."""
 
@@ -120,6 +131,9 @@ def test_many_draws_have_the_distribution(dtype):
         ("binomial", (1, np.nan), "p contains NaNs"),
         ("negative_binomial", (1.0, 0.0), "p <= 0"),
         ("betabinom", (1, 1.0, 0.0), "beta <= 0"),
+        ("hypergeometric", (5, 3, 9), "ngood . nbad < nsample"),
+        ("hypergeometric", (5, -3, 1), "nbad < 0"),
+        ("vonmises", (0.0, -1.0), "kappa < 0"),
     ],
 )
 def test_parameters_out_of_range_are_refused(name, parameters, message):

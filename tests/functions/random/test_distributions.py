@@ -4,10 +4,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.graph.replace import vectorize_graph
 from scipy import stats
 
-from pytensor_onnx import UnsupportedOpError
 from tests import coverage_recorder
 from tests.conftest import PY
 
@@ -208,14 +206,3 @@ def test_half_precision_is_drawn_in_single_precision():
     x = pytensor.function([], x, updates={generator: rng}, mode="ONNX")()
     assert x.dtype == "float16"
     assert stats.kstest(x.astype("float64"), "norm").pvalue > LEVEL
-
-
-def test_a_batch_of_permutations_is_refused():
-    rows, generator = pt.vector("rows"), pt.random.shared_rng(seed=10)
-    rng, x = generator.permutation(rows)
-    batch = pt.matrix("batch")
-    x, rng = vectorize_graph([x, rng], {rows: batch})
-    with pytest.raises(UnsupportedOpError, match="permutation draws no batches") as raised:
-        pytensor.function([batch], x, updates={generator: rng}, mode="ONNX")
-    assert "instead: draw one after the other in a loop" in str(raised.value)
-    assert "uniform, wald" not in str(raised.value)

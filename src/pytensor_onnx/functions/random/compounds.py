@@ -1,6 +1,7 @@
 """PyTensor's random variables that are drawn by inversion in loops or by rejection."""
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random import basic as ptr
 from pytensor.tensor.variable import TensorVariable as V
@@ -20,7 +21,9 @@ from pytensor_onnx.ops.samplers import (
     LogGamma,
     StandardBinomial,
     StandardGamma,
+    StandardHypergeometric,
     StandardPoisson,
+    StandardVonMises,
 )
 
 _LARGEST_MEAN = 2.0**63 - 10 * np.sqrt(2.0**63)
@@ -105,6 +108,27 @@ def beta_binomial(state: Variable, shape: Sizes, n: V, a: V, b: V) -> Drawn:
     """Draw a binomial number whose probability is a beta number."""
     state, p = beta(state, shape, a, b)
     return counted(StandardBinomial(), state, shape, _trials(n), p)
+
+
+@define(ptr.HyperGeometricRV)
+def hypergeometric(state: Variable, shape: Sizes, ngood: V, nbad: V, nsample: V) -> Drawn:
+    """Draw for the numbers of the two kinds and of what is drawn."""
+    ngood, nbad, nsample = (
+        require(x, x >= 0, f"{name} < 0")
+        for name, x in {"ngood": ngood, "nbad": nbad, "nsample": nsample}.items()
+    )
+    nsample = require(nsample, nsample <= ngood + nbad, "ngood + nbad < nsample")
+    return counted(StandardHypergeometric(), state, shape, ngood, nbad, nsample)
+
+
+@define(ptr.VonMisesRV)
+def vonmises(state: Variable, shape: Sizes, mu: V, kappa: V) -> Drawn:
+    """Turn, and return the angle between -pi and pi."""
+    kappa = require(kappa, ~(kappa < 0), "kappa < 0")
+    after, angle = sampled(StandardVonMises(), state, shape, kappa)
+    turned = mu + angle
+    turns = pt.round(turned / (2 * np.pi))
+    return after, pt.clip(turned - turns * (2 * np.pi), -np.pi, np.pi)
 
 
 def _trials(n: V) -> V:

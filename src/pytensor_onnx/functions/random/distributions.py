@@ -170,14 +170,6 @@ def integers(state: Variable, shape: Sizes, low: V, high: V, *, dtype: str) -> D
     return after, (low + _upper_half(bits, count).astype("int64")).astype(dtype)
 
 
-@define(ptr.PermutationRV)
-def permutation(state: Variable, shape: Sizes, x: V, *, dtype: str) -> Drawn:
-    """Order positions by random numbers; of equal ones, 1 in 2**53, the first is the first."""
-    after, keys = OpenUniform("float64")(state, shape[0])
-    order = pt.argsort(keys)
-    return after, order.astype(dtype) if x.type.ndim == 0 else x[order]
-
-
 def _upper_half(x: V, y: V) -> V:
     """Return the upper 64 bits of the product of uint64, which has 128."""
     half, mask = pt.constant(np.uint64(2**32)), pt.constant(np.uint64(2**32 - 1))

@@ -16,7 +16,7 @@ from pytensor.tensor.basic import infer_static_shape
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.registry import DEFINITIONS, define
+from pytensor_onnx.functions.registry import DEFINITIONS, Definition, Expression, define
 from pytensor_onnx.ops.draws import Draw
 from pytensor_onnx.ops.samplers import Sampler
 
@@ -24,11 +24,11 @@ Drawn = tuple[Variable, TensorVariable]
 Sizes = Sequence[TensorVariable]
 Transform = Callable[..., TensorVariable]
 
+_BY_NAME: dict[str, Definition] = {}
+
 
 def draw(node: Apply, state: Variable) -> Drawn | None:
     """Return the next state and the draw of a random variable, None where none is defined.
-
-    Batches of draws that are vectors or more, such as permutations, are not.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
         What stands for its generator: a vector of four uint32.
     """
     op = node.op
-    definition = DEFINITIONS.get(type(op))
-    if definition is None or (op.ndim_supp and op.batch_ndim(node)):
+    definition = sampler_of(op)
+    if definition is None or (op.ndim_supp and op.batch_ndim(node) and not definition.batches):
         return None
     parameters = op.dist_params(node)
     shape = _sizes(op._infer_shape(op.size_param(node), parameters))
@@ -54,6 +54,28 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
         )
     after, result = results
     return after, result.astype(dtype)
+
+
+def sampler_of(op: RandomVariable) -> Definition | None:
+    """Return the definition of a random variable, None if there is none."""
+    by_name = _BY_NAME.get(f"{type(op).__module__}.{type(op).__qualname__}")
+    return DEFINITIONS.get(type(op), by_name)
+
+
+def define_by_name(name: str) -> Callable[[Expression], Expression]:
+    """Register the definition of a random variable of a package that is not imported.
+
+    Parameters
+    ----------
+    name
+        Module and class, such as ``"pymc.distributions.continuous.RiceRV"``.
+    """
+
+    def register(expression: Expression) -> Expression:
+        _BY_NAME[name] = Definition(RandomVariable, expression)
+        return expression
+
+    return register
 
 
 def drawn(op: Draw, state: Variable, shape: Sizes) -> Drawn:

@@ -64,6 +64,13 @@ def spare_uniform(first_key: V, second_key: V) -> V:
     return _block(first_key, second_key, pt.constant(np.uint32(2**32 - 1)))
 
 
+def chained(first_key: V, second_key: V) -> tuple[V, V, V]:
+    """Return a number in (0, 1) of each stream, and the keys of the streams that follow them."""
+    zero = pt.constant(np.uint32(0))
+    following = Threefry()(first_key, second_key, zero, zero)
+    return open_double(first_key, second_key), *following
+
+
 def _block(first_key: V, second_key: V, counter: V) -> V:
     return open_double(*Threefry()(first_key, second_key, counter, pt.zeros_like(counter)))
 

@@ -1,0 +1,46 @@
+"""Standard normal numbers between bounds."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable as V
+
+from pytensor_onnx.functions.random.samplers import sine_and_cosine_of_turns
+from pytensor_onnx.functions.random.streams import keys, samples, uniforms, until_drawn
+from pytensor_onnx.functions.special.portable import log_of_normal
+from pytensor_onnx.ops import portable
+from pytensor_onnx.ops.samplers import StandardTruncatedNormal
+
+_WIDE = np.sqrt(2 * np.pi)
+
+
+@samples(StandardTruncatedNormal, 2)
+def standard_truncated_normal(state: V, lower: V, upper: V) -> tuple[V, V]:
+    """Draw normal, uniform or exponential numbers until one is accepted.
+
+    From C. P. Robert, "Simulation of truncated normal variables", Statistics and Computing 5 (1995)
+    121-125: exponential numbers in a tail, and between bounds around zero uniform ones if these are
+    near. Half of the attempts succeed at least.
+    """
+    after, first, second = keys(state, lower.shape[0])
+    is_flipped = upper < 0
+    low, high = pt.switch(is_flipped, -upper, lower), pt.switch(is_flipped, -lower, upper)
+
+    def attempt(k: V, first: V, second: V, low: V, high: V) -> tuple[V, V, list[V]]:
+        u, turn, v = uniforms(k, first, second, 3)
+        width = high - low
+        normal = pt.sqrt(-2 * log_of_normal(u)) * sine_and_cosine_of_turns(turn)[1]
+        uniform = low + width * u
+        rate = (low + pt.sqrt(low * low + 4)) / 2
+        beyond = -portable.log1p(u * portable.expm1(-rate * width)) / rate
+        is_tail, is_wide = low > 0, width > _WIDE
+        x = pt.switch(is_tail, low + beyond, pt.switch(is_wide, normal, uniform))
+        # The distance of a tail's number from the rate, of which ``low - rate`` is a part.
+        distance = pt.switch(is_tail, beyond - 1 / rate, uniform)
+        by_density = ~(portable.log(v) > -distance * distance / 2)
+        is_inside = ~((normal < low) | (normal > high))
+        is_drawn = pt.switch(is_tail | ~is_wide, by_density, is_inside)
+        return pt.clip(x, low, high), is_drawn, [first, second, low, high]
+
+    where = pt.arange(lower.shape[0])
+    x = until_drawn(attempt, pt.zeros_like(lower), where, [first, second, low, high])
+    return after, pt.switch(is_flipped, -x, x)
