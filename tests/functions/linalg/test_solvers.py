@@ -4,6 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+import scipy.linalg
 
 from pytensor_onnx import compile_onnx, export_onnx
 from tests.conftest import compare_onnx_and_py
@@ -50,7 +51,8 @@ def structured(structure: str, *shape: int) -> np.ndarray:
     [
         ((), 1, "float64", False, STRUCTURES),
         ((), 2, "float32", True, ["gen", "sym"]),
-        ((2,), 2, "float64", True, ["gen", "sym", "pos"]),
+        ((2,), 2, "float64", True, ["gen", "sym", "pos", "tridiagonal"]),
+        ((2,), 1, "float32", False, ["her", "banded", "tridiagonal"]),
     ],
 )
 def test_solutions_are_pytensors(batch, b_ndim, dtype, lower, structures):
@@ -71,6 +73,42 @@ def test_solutions_are_pytensors(batch, b_ndim, dtype, lower, structures):
     compare_onnx_and_py(
         [*systems, b], results, [*values, sides.astype(dtype)], rtol=tolerance, atol=tolerance
     )
+
+
+def test_tridiagonal_systems_are_solved_as_by_lapack():
+    a, b = operands(0, 2)
+    stack, sides = operands(1, 1)
+    results = [
+        pt.linalg.solve(a, b, assume_a="tridiagonal", b_ndim=2),
+        pt.linalg.solve(stack, sides, assume_a="tridiagonal", b_ndim=1),
+    ]
+    solve = compile_onnx([a, b, stack, sides], results, verify=False)
+    for n in (1, 2, 3, 17, 100):
+        values = np.random.default_rng(n).normal(size=(3, n, n))
+        # The first matrix exchanges rows, the second none, the third has zeros on its diagonal.
+        values[1] += 4 * np.eye(n)
+        values[2] *= 1 - np.eye(n)
+        bands = np.triu(np.tril(values, 1), -1)
+        right = np.random.default_rng(n).normal(size=(3, n, 2))
+        if n % 2:
+            # The zero diagonal of odd order is singular.
+            bands[2, -1, -1] = 1
+        for value, others, columns in zip(bands, values, right, strict=True):
+            whole = np.where(value == 0, others, value)
+            found, vectors = solve(whole, columns, bands, right[..., 0])
+            expected = scipy.linalg.solve(value, columns, assume_a="tridiagonal")
+            errors = [matrices.residual(value, x, columns) for x in (found, expected)]
+            matrices.assert_as_small(*errors)
+        for value, x, column in zip(bands, vectors, right[..., 0], strict=True):
+            np.testing.assert_allclose(value @ x, column, atol=1e-9)
+    for count in (0, 2):
+        shapes = (0, 0), (0, 3), (count, 0, 0), (count, 0)
+        found = solve(*map(np.ones, shapes))
+        assert [x.shape for x in found] == [(0, 3), (count, 0)]
+    singular = np.stack([np.zeros((2, 2)), np.eye(2)])
+    found, vectors = solve(singular[0], np.ones((2, 1)), singular, np.ones((2, 2)))
+    assert np.isnan(found).all()
+    np.testing.assert_array_equal(vectors, [[np.nan, np.nan], [1, 1]])
 
 
 def test_transposed_systems_are_solved_as_by_pytensor():

@@ -15,11 +15,11 @@ from pytensor_onnx.functions.linalg.blocks import (
     checked_size,
     checked_sizes,
     symmetric,
-    zero,
 )
-from pytensor_onnx.functions.linalg.cholesky import upper_factor
+from pytensor_onnx.functions.linalg.cholesky import lower_factor
 from pytensor_onnx.functions.linalg.pivoting import eliminated
 from pytensor_onnx.functions.linalg.triangular import solved_triangular
+from pytensor_onnx.functions.linalg.tridiagonal import solved_tridiagonal
 from pytensor_onnx.functions.registry import define, own_signature
 
 
@@ -87,8 +87,10 @@ def solve(
     """Solution of systems by LU factors, or by Cholesky factors of positive definite matrices.
 
     Of symmetric and positive definite matrices one triangle is read, of tridiagonal ones three
-    diagonals. All unknowns of a system are NaN if its matrix is singular, or not positive definite
-    where that is assumed. The backward error is that of LAPACK.
+    diagonals, whose elimination takes a step for each row. Symmetric and banded matrices are
+    eliminated as general ones, which is as accurate. All unknowns of a system are NaN if its matrix
+    is singular, or not positive definite where that is assumed. The backward error is that of
+    LAPACK.
 
     Examples
     --------
@@ -101,21 +103,14 @@ def solve(
     columns = as_columns(b, b_ndim)
     n = checked_sizes(a, columns, "expected square matrix", "incompatible dimensions")
     if assume_a == "pos":
-        factor = upper_factor(a.mT if lower else a, n).mT
+        factor = lower_factor(a if lower else a.mT, n)
         x = _solved_by_factor(factor, columns, n)
+    elif assume_a == "tridiagonal":
+        x = solved_tridiagonal(a, columns, n)
     else:
-        x = _solved_by_elimination(_as_assumed(a, n, assume_a, lower), columns, n)
+        whole = symmetric(a, n, lower=lower) if assume_a in ("sym", "her") else a
+        x = _solved_by_elimination(whole, columns, n)
     return from_columns(x, b_ndim)
-
-
-def _as_assumed(a: TensorVariable, n: TensorVariable, assume_a: str, lower: bool) -> TensorVariable:
-    """Return matrices made of the elements that LAPACK reads of such matrices."""
-    if assume_a in ("sym", "her"):
-        return symmetric(a, n, lower=lower)
-    if assume_a == "tridiagonal":
-        distance = pt.abs(pt.arange(n)[:, None] - pt.arange(n))
-        return pt.switch(distance <= 1, a, zero(a.type.dtype))
-    return a
 
 
 def _solved_by_elimination(

@@ -10,7 +10,7 @@ from pytensor.tensor.linalg.solvers.tridiagonal import (
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import as_columns, from_columns
-from pytensor_onnx.functions.linalg.blocks import as_float, zero
+from pytensor_onnx.functions.linalg.blocks import as_float, poison, zero
 from pytensor_onnx.functions.linalg.pivoting import SMALLEST
 from pytensor_onnx.functions.registry import define, own_signature
 
@@ -110,6 +110,27 @@ def tridiagonal_lu_solve(
         second = second[: d.shape[0]]
         x = _substituted(x[::-1], d[::-1], first[::-1], second[::-1])[::-1]
     return from_columns(pt.moveaxis(x, 0, -2), b_ndim)
+
+
+def solved_tridiagonal(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the solutions of systems with tridiagonal matrices, of which no other element is read.
+
+    A last equation, of one more unknown alone, makes the loops have a first row for empty systems
+    too. All unknowns are NaN if a pivot is zero.
+    """
+    dtype = a.type.dtype
+    below, diagonal, above = (
+        pt.diagonal(a, offset=offset, axis1=-2, axis2=-1) for offset in (-1, 0, 1)
+    )
+    batch = [a.shape[axis] for axis in range(a.type.ndim - 2)]
+    none = pt.zeros((*batch, 1), dtype)
+    below, above = (pt.concatenate([x, none], axis=-1)[..., :n] for x in (below, above))
+    diagonal = pt.concatenate([diagonal, pt.ones_like(none)], axis=-1)
+    sides = pt.concatenate([b, pt.zeros((*batch, 1, b.shape[-1]), dtype)], axis=-2)
+    dl, d, du, du2, pivots = tridiagonal_lu_factor(below, diagonal, above)
+    x = tridiagonal_lu_solve(dl, d, du, du2, pivots, sides, b_ndim=2, transposed=False)
+    regular = pt.neq(d, 0).all(axis=-1)
+    return x[..., :n, :] + poison(regular, dtype)[..., None, None]
 
 
 def _substituted(
