@@ -6,11 +6,13 @@ that they serve small orders too: at order zero they are those of Hankel's expan
 
 import math
 from fractions import Fraction
+from itertools import zip_longest
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.special.arithmetic import constant, horner, polynomial
+from pytensor_onnx.functions.special.arithmetic import constant, horner
 from pytensor_onnx.functions.special.inverse_trigonometric import arctan
 from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 from pytensor_onnx.functions.special.trigonometric import (
@@ -47,6 +49,24 @@ def debye_polynomials(count: int) -> list[tuple[float, ...]]:
     return found
 
 
+def debye_sums(
+    t: TensorVariable, z: TensorVariable, count: int
+) -> tuple[TensorVariable, TensorVariable]:
+    """Add the terms of even and of odd index, ``z**(k // 2)`` times the polynomial of ``t``.
+
+    Each operation computes both along a new first axis, which halves their number.
+    """
+    polynomials = debye_polynomials(count)
+    t, z = t[None], z[None]
+    shape = (2, *[1] * (t.ndim - 1))
+    terms = []
+    for pair in zip_longest(polynomials[::2], polynomials[1::2], fillvalue=()):
+        rows = zip_longest(*pair, fillvalue=0.0)
+        terms.append(horner(t, [pt.constant(np.reshape(row, shape)) for row in rows]))
+    sums = horner(z, terms)
+    return sums[0], sums[1]
+
+
 def is_debye(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Tell where the first term that is left out is negligible, for ``v >= 0`` and ``x >= 0``.
 
@@ -67,8 +87,7 @@ def debye(v: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorV
     z = constant(x, 1.0) / ((v - x) * (v + x))
     reciprocal = pt.sqrt(pt.abs(z))
     t = v * v * z
-    polynomials = [polynomial(t, {"float64": c}) for c in debye_polynomials(_TERMS)]
-    even, odd = (horner(z, polynomials[start::2]) for start in (0, 1))
+    even, odd = debye_sums(t, z, _TERMS)
     odd = odd * reciprocal
     amplitude = pt.sqrt(constant(x, 2 / math.pi) * reciprocal)
 

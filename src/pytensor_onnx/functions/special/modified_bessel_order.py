@@ -6,7 +6,6 @@ positive terms.
 """
 
 import math
-from functools import reduce
 
 import numpy as np
 import pytensor.tensor as pt
@@ -17,9 +16,10 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.bessel_series import bessel_series
-from pytensor_onnx.functions.special.debye import debye_polynomials
+from pytensor_onnx.functions.special.debye import debye_sums
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma import gamma_from_one_to_twenty
+from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE
 from pytensor_onnx.functions.special.portable import portable_exp, portable_log1p
 from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
 from pytensor_onnx.functions.special.temme import temme_series, temme_start
@@ -30,8 +30,6 @@ _TERMS = 17
 # The step and the nodes of a trapezoidal sum: it is exact to 4e-15 for 1 <= x and w <= 25.
 _STEP = 0.12
 _NODES = _STEP * np.arange(47)
-# (log((1+s)/(1-s)) / s - 2) / s^2 in s^2, to 2^-60 for |s| <= 0.3.
-_LOG_RATIO = {"float64": tuple(2 / (2 * k + 3) for k in range(16))}
 
 
 @define(Kve)
@@ -112,14 +110,11 @@ def _debye(
     one, t = constant(x, 1.0), ratio * ratio
     reciprocal = one / w
     square = reciprocal * reciprocal
-    terms = [polynomial(t, {"float64": c}) for c in debye_polynomials(_TERMS)]
-    even, odd = (
-        reduce(lambda total, term: total * square + term, terms[k::2][::-1]) for k in (0, 1)
-    )
+    even, odd = debye_sums(t, square, _TERMS)
     odd = odd * reciprocal
     s = v / (w + x)
     s_square = s * s
-    near = s + s * s_square * polynomial(s_square, _LOG_RATIO)
+    near = s + s * s_square * polynomial(s_square, LOG_RATIO_WIDE)
     exponent = -v * pt.switch(s > constant(s, 0.3), portable_log1p(v * (one + s) / x) - s, near)
     growth = portable_exp(exponent)
     first = growth * ((even + odd) / pt.sqrt(constant(x, 2 * math.pi) * w))
