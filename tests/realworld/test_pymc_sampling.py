@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import arviz
 import numpy as np
 import pytest
 from scipy import stats
@@ -41,11 +42,13 @@ def test_discrete_variables_are_sampled_the_same() -> None:
     np.testing.assert_array_equal(found["switch"], expected["switch"])
 
 
-def test_chains_run_in_processes_of_their_own() -> None:
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("start", ["spawn", "fork", "forkserver"])
+def test_chains_run_in_processes_of_their_own(start: str) -> None:
     """The compiled function is pickled to them."""
     with MODELS["eight_schools"]():
         draws = pm.sample(
-            draws=10, tune=10, chains=2, cores=2, mp_ctx="spawn", compile_kwargs=IN_ONNX, **QUIET
+            draws=10, tune=10, chains=2, cores=2, mp_ctx=start, compile_kwargs=IN_ONNX, **QUIET
         ).posterior
     assert draws["theta"].shape == (2, 10, 8)
     assert np.isfinite(draws["mu"]).all()
@@ -74,6 +77,41 @@ def test_values_of_draws_are_computed() -> None:
 
     for found, expected in zip(compute(IN_ONNX), compute(REFERENCE), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_likelihoods_of_draws_are_computed() -> None:
+    model = MODELS["eight_schools"]()
+    trace = sample(model, REFERENCE)
+
+    def compute(compile_kwargs: dict[str, str]) -> Any:
+        with model:
+            return pm.compute_log_likelihood(
+                trace,
+                extend_inferencedata=False,
+                progressbar=False,
+                compile_kwargs=compile_kwargs,
+            )["effect"]
+
+    np.testing.assert_allclose(compute(IN_ONNX), compute(REFERENCE), rtol=1e-12)
+
+
+def test_predictive_draws_have_the_distribution_of_the_model() -> None:
+    def predictive(compile_kwargs: dict[str, str]) -> tuple[Any, Any]:
+        options = {"progressbar": False, "compile_kwargs": compile_kwargs, "random_seed": 3}
+        draws = {"mu": np.full((1, 600), 3.0), "tau": np.full((1, 600), 2.0)}
+        draws["z"] = np.zeros((1, 600, 8))
+        with MODELS["eight_schools"]():
+            prior = pm.sample_prior_predictive(600, **options)
+            posterior = pm.sample_posterior_predictive(
+                arviz.from_dict({"posterior": draws}), **options
+            )
+        return prior.prior_predictive["effect"], posterior.posterior_predictive["effect"]
+
+    for found, expected in zip(predictive(IN_ONNX), predictive(REFERENCE), strict=True):
+        assert found.shape == expected.shape == (1, 600, 8)
+        for school in range(8):
+            pair = (found.values[0, :, school], expected.values[0, :, school])
+            assert stats.ks_2samp(*pair).pvalue > 1e-3
 
 
 def test_prior_draws_have_the_distributions_of_the_model() -> None:

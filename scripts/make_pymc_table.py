@@ -1,0 +1,54 @@
+"""Write the table of PyMC's distributions in docs/pymc.md.
+
+Run: python scripts/make_pymc_table.py
+"""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.pymc.distributions import CASES, NO_DENSITY, UNSUPPORTED, Case  # noqa: E402
+from tests.pymc.measuring import KINDS, Graphs, largest_error, run  # noqa: E402
+
+PAGE = ROOT / "docs" / "pymc.md"
+START, END = "<!-- distributions -->\n", "<!-- end of distributions -->\n"
+
+
+def row(name: str, cases: Sequence[Case]) -> str:
+    """Return the largest error of each kind over the cases of a distribution."""
+    graphs = [Graphs(case) for case in cases]
+    errors: dict[str, float] = {}
+    for one, (found, expected) in zip(graphs, run(graphs), strict=True):
+        for (kind, _), a, b in zip(one.outputs, found, expected, strict=True):
+            errors[kind] = max(errors.get(kind, 0.0), largest_error(a, b))
+    entries = [_text(errors[kind]) if kind in errors else "–" for kind in KINDS]
+    print(name, *entries, flush=True)
+    return f"| {name} | {' | '.join(entries)} |"
+
+
+def _text(error: float) -> str:
+    return f"{error:.0e}" if error > 1e-16 else "0"
+
+
+def table() -> list[str]:
+    head = ["| distribution | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 1) + "|"]
+    rows = [row(name, CASES[name]) for name in sorted(CASES)]
+    reasons = {**UNSUPPORTED, **NO_DENSITY}
+    others = [f"| {name} | {reasons[name]} |" for name in sorted(reasons)]
+    return [*head, *rows, "", "| without a density here | reason |", "|---|---|", *others]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
+    _, _, after = rest.partition(END)
+    lines = "\n".join(table())
+    PAGE.write_text(f"{before}{START}\n{lines}\n\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
