@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import arviz
 import numpy as np
 import pytest
 from scipy import stats
 
 pm = pytest.importorskip("pymc")
+arviz = pytest.importorskip("arviz")
 
 from pymc.stats import compute_log_prior  # noqa: E402
 
@@ -97,13 +97,13 @@ def test_likelihoods_of_draws_are_computed() -> None:
 
 def test_predictive_draws_have_the_distribution_of_the_model() -> None:
     def predictive(compile_kwargs: dict[str, str]) -> tuple[Any, Any]:
-        options = {"progressbar": False, "compile_kwargs": compile_kwargs, "random_seed": 3}
+        options = {"compile_kwargs": compile_kwargs, "random_seed": 3}
         draws = {"mu": np.full((1, 600), 3.0), "tau": np.full((1, 600), 2.0)}
         draws["z"] = np.zeros((1, 600, 8))
         with MODELS["eight_schools"]():
             prior = pm.sample_prior_predictive(600, **options)
             posterior = pm.sample_posterior_predictive(
-                arviz.from_dict({"posterior": draws}), **options
+                arviz.from_dict({"posterior": draws}), progressbar=False, **options
             )
         return prior.prior_predictive["effect"], posterior.posterior_predictive["effect"]
 
