@@ -1,0 +1,27 @@
+"""Backward errors of factorisations and solvers on all classes of matrices and sizes."""
+
+import pytest
+
+from tests.functions.linalg.accuracy import MEASURED, SIZES, bound
+
+pytestmark = pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
+ROWS = [pytest.param(m, name, id=f"{m.name}-{name}") for m in MEASURED for name in m.classes]
+
+
+def assert_as_small_as_lapacks(measured, name, n):
+    ours, lapacks = measured.measure(name, n)
+    assert ours <= bound(lapacks), f"error {ours:.2g} of order {n}, LAPACK's {lapacks:.2g}"
+
+
+@pytest.mark.parametrize("measured", MEASURED, ids=lambda measured: measured.name)
+def test_errors_of_small_matrices_are_lapacks(measured):
+    for name in measured.classes:
+        for n in (0, 3, 10):
+            assert_as_small_as_lapacks(measured, name, n)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(("measured", "name"), ROWS)
+def test_errors_of_all_sizes_are_lapacks(measured, name):
+    for n in SIZES:
+        assert_as_small_as_lapacks(measured, name, n)
