@@ -25,8 +25,8 @@ INTRODUCTION = """# Accuracy of linear algebra
 Backward errors in float64, in units of 2.2e-16, ours / LAPACK's: the Frobenius norm of
 `A - L @ L.T` and the like relative to that of `A`, that of `A @ x - b` relative to those of `A` and
 `x`, or the loss of orthogonality, `Q.T @ Q - I`, if that is larger. NumPy and SciPy call LAPACK.
-Our errors are at most ten times LAPACK's, or ten units where LAPACK is exact by chance, for all rows
-and the sizes {sizes}. Matrices are made by
+Our errors are at most ten times LAPACK's, or ten units where LAPACK is exact by chance, for all
+rows and the sizes {sizes}. Matrices are made by
 `tests/functions/linalg/matrices.py` and its neighbours; a new row is one more entry of the list in
 `tests/functions/linalg/accuracy.py`.
 
