@@ -70,25 +70,24 @@ def ndtri_exp(x: TensorVariable) -> TensorVariable:
     not formed in the left tail, where ``-log(2p)`` is ``-x - log(2)``; in the right tail ``1 - p``
     is ``-expm1(x)``; and around the median ``2p - 1`` is ``expm1(x + log(2))``.
     """
-    log_2 = constant(x, math.log(2))
-    shifted = x + log_2
-    one = constant(x, 1.0)
+    shifted = x + constant(x, math.log(2))
+    one, bound = constant(x, 1.0), constant(x, 0.8)
     p = pt.exp(x)
-    complement = pt.switch(x < constant(x, -0.8), one - p, -expm1_near_zero(x))
-    product = constant(x, 4.0) * p * complement
+    # Positive x makes the complement negative and its logarithm NaN.
+    less = pt.switch(pt.abs(x) > bound, p - one, expm1_near_zero(x))
+    product = constant(x, -4.0) * p * less
     is_tail = product <= constant(x, _TAIL)
     is_left = shifted < constant(x, 0.0)
-    logarithm = pt.log(pt.switch(is_tail, complement + complement, product))
-    w = pt.switch(is_tail & is_left, -shifted, -logarithm)
+    logarithm = pt.log(pt.switch(is_tail, constant(x, -2.0) * less, product))
+    w = -pt.switch(is_tail & is_left, shifted, logarithm)
 
     s = pt.sqrt(w)
     last = constant(x, 27.4, float32=10.15)
     tail = where_any(s > last, _endless_tail(w, s), _long_tail(s))
     near = expm1_near_zero(shifted + constant(x, _LOG_2_REST[x.dtype]))
-    side = pt.switch(pt.abs(shifted) > constant(x, 0.8), p + p - one, near)
+    side = pt.switch(pt.abs(shifted) > bound, p + p - one, near)
     value = pt.switch(is_tail, pt.sign(side) * tail, side * polynomial(w, ERFINV_CENTER))
-    value = value * constant(x, math.sqrt(2))
-    return pt.switch(x > constant(x, 0.0), constant(x, math.nan), value)
+    return value * constant(x, math.sqrt(2))
 
 
 def _tail(s: TensorVariable) -> TensorVariable:
