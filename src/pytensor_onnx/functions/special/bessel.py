@@ -11,6 +11,7 @@ from pytensor_onnx.functions.special.arithmetic import (
     add_with_error,
     constant,
     polynomial,
+    ratios,
 )
 from pytensor_onnx.functions.special.bessel_coefficients import (
     J0_MODULUS_BOTTOM,
@@ -40,6 +41,8 @@ _ROOT_1 = 3.8317059702075125, -1.5269184090088067e-16
 # The last arguments from which quarter turns are subtracted exactly, in one way and another.
 _LIMIT, _FAR_LIMIT = 2.0**19, 2.0**39
 _INVERSE_ROOT_PI = 0.5641895835477563
+_J0_FAR = ((J0_MODULUS_TOP, J0_MODULUS_BOTTOM), (J0_PHASE_TOP, J0_PHASE_BOTTOM))
+_J1_FAR = ((J1_MODULUS_TOP, J1_MODULUS_BOTTOM), (J1_PHASE_TOP, J1_PHASE_BOTTOM))
 
 
 @define(J0)
@@ -59,9 +62,8 @@ def j0(x: TensorVariable) -> TensorVariable:
     small = constant(a, 1.0) + square * polynomial(square, J0_SMALL)
     near = _near_root(a, *_ROOT_0, J0_NEAR_ROOT)
     t = _inverse_square(a)
-    excess = polynomial(t, J0_MODULUS_TOP) / polynomial(t, J0_MODULUS_BOTTOM)
+    excess, phase = ratios(t, _J0_FAR)
     modulus = constant(a, _INVERSE_ROOT_PI) + t * excess
-    phase = polynomial(t, J0_PHASE_TOP) / polynomial(t, J0_PHASE_BOTTOM)
     far = modulus / pt.sqrt(a * constant(a, 0.5)) * _shifted_sine(a, phase / a, 1)
     return pt.switch(a > constant(a, 4.0), far, pt.switch(a > constant(a, 1.5), near, small))
 
@@ -76,9 +78,8 @@ def j1(x: TensorVariable) -> TensorVariable:
     small = half * (constant(x, 1.0) + square * polynomial(square, J1_SMALL))
     near = _near_root(a, *_ROOT_1, J1_NEAR_ROOT)
     t = _inverse_square(a)
-    excess = polynomial(t, J1_MODULUS_TOP) / polynomial(t, J1_MODULUS_BOTTOM)
+    excess, phase = ratios(t, _J1_FAR)
     modulus = constant(a, _INVERSE_ROOT_PI) + t * excess
-    phase = polynomial(t, J1_PHASE_TOP) / polynomial(t, J1_PHASE_BOTTOM)
     far = modulus / pt.sqrt(a * constant(a, 0.5)) * _shifted_sine(a, phase / a, -1)
     large = pt.sign(x) * pt.switch(a > constant(a, 5.0), far, near)
     return pt.switch(a > constant(a, 2.0), large, small)

@@ -8,11 +8,10 @@ import math
 from fractions import Fraction
 from itertools import zip_longest
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.special.arithmetic import constant, horner
+from pytensor_onnx.functions.special.arithmetic import constant, horner, stacked
 from pytensor_onnx.functions.special.inverse_trigonometric import arctan
 from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 from pytensor_onnx.functions.special.trigonometric import (
@@ -57,13 +56,11 @@ def debye_sums(
     Each operation computes both along a new first axis, which halves their number.
     """
     polynomials = debye_polynomials(count)
-    t, z = t[None], z[None]
-    shape = (2, *[1] * (t.ndim - 1))
     terms = []
     for pair in zip_longest(polynomials[::2], polynomials[1::2], fillvalue=()):
         rows = zip_longest(*pair, fillvalue=0.0)
-        terms.append(horner(t, [pt.constant(np.reshape(row, shape)) for row in rows]))
-    sums = horner(z, terms)
+        terms.append(horner(t[None], [stacked(t, row) for row in rows]))
+    sums = horner(z[None], terms)
     return sums[0], sums[1]
 
 
