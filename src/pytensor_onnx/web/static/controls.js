@@ -1,0 +1,141 @@
+import { readRows } from "./csv.js";
+import { acceptDrops, element, panel } from "./dom.js";
+import { drawing, image } from "./pictures.js";
+import { shown, tensor } from "./tensors.js";
+
+/**
+ * @typedef {{name: string, dtype: string, dims: (number | null)[], control: any}} Input
+ * @typedef {{element: HTMLElement, read: () => import("./tensors.js").Tensor | null, picture?: () => HTMLCanvasElement}} Control
+ */
+
+/** @type {Record<string, (input: Input, changed: () => void) => Control>} */
+const KINDS = { slider, sliders, checkbox, seed, table, drawing, image };
+
+/**
+ * Make the control of an input. Its `read` returns null while nothing is given.
+ *
+ * @param {Input} input
+ * @param {() => void} changed
+ * @returns {Control}
+ */
+export function makeControl(input, changed) {
+  return KINDS[input.control.kind](input, changed);
+}
+
+/** @param {(number | null)[]} dims */
+const single = (dims) => dims.map((n) => n ?? 1);
+
+/**
+ * A slider and a field for one number.
+ *
+ * @param {Input} input
+ * @param {string} label
+ * @param {number} start
+ * @param {() => void} changed
+ */
+function row(input, label, start, changed) {
+  const { min = -3, max = 3 } = input.control;
+  const isWhole = input.dtype.includes("int");
+  const step = input.control.step ?? (isWhole ? 1 : (max - min) / 200);
+  const range = element("input", { type: "range", min, max, step, "aria-label": label });
+  const field = element("input", { type: "number", step: isWhole ? 1 : "any" });
+  range.value = String(start);
+  field.value = shown(start);
+  range.addEventListener("input", () => {
+    field.value = shown(Number(range.value));
+    changed();
+  });
+  field.addEventListener("input", () => {
+    range.value = field.value;
+    if (field.value !== "") changed();
+  });
+  const made = element("div", { class: "row" }, element("label", {}, label), range, field);
+  field.setAttribute("aria-label", `${label}, value`);
+  return { element: made, read: () => Number(field.value) };
+}
+
+/** @type {(input: Input, changed: () => void) => Control} */
+function slider(input, changed) {
+  const { label, value = 0 } = input.control;
+  const one = row(input, label, value, changed);
+  return {
+    element: element("div", { class: "panel" }, one.element),
+    read: () => tensor(input.dtype, [one.read()], single(input.dims)),
+  };
+}
+
+/** @type {(input: Input, changed: () => void) => Control} */
+function sliders(input, changed) {
+  const { label, labels = [], value, size } = input.control;
+  const dims = input.dims.map((n, axis) => n ?? (axis === input.dims.length - 1 ? (size ?? 1) : 1));
+  const count = dims.reduce((product, n) => product * n, 1);
+  const rows = Array.from({ length: count }, (_, i) =>
+    row(input, String(labels[i] ?? `${label}[${i}]`), Array.isArray(value) ? value[i] : (value ?? 0), changed),
+  );
+  return {
+    element: panel(label, ...rows.map((one) => one.element)),
+    read: () => tensor(input.dtype, rows.map((one) => one.read()), dims),
+  };
+}
+
+/** @type {(input: Input, changed: () => void) => Control} */
+function checkbox(input, changed) {
+  const box = element("input", { type: "checkbox", checked: Boolean(input.control.value), onchange: changed });
+  return {
+    element: element("div", { class: "panel" }, element("label", {}, box, ` ${input.control.label}`)),
+    read: () => tensor(input.dtype, [box.checked ? 1 : 0], single(input.dims)),
+  };
+}
+
+/** @type {(input: Input, changed: () => void) => Control} */
+function seed(input, changed) {
+  const { label, value = 1 } = input.control;
+  const field = element("input", { type: "number", min: 0, step: 1, value, oninput: changed, "aria-label": label });
+  const renew = () => {
+    field.value = String(crypto.getRandomValues(new Uint32Array(1))[0] >>> 1);
+    changed();
+  };
+  const button = element("button", { type: "button", onclick: renew }, "New seed");
+  const dims = single(input.dims);
+  const count = dims.reduce((product, n) => product * n, 1);
+  return {
+    element: panel(label, element("div", { class: "actions" }, field, button)),
+    // A generator's state has the key in its first words, and counts draws in the others.
+    read: () => tensor(input.dtype, [Number(field.value), ...Array(Math.max(0, count - 1)).fill(0)], dims),
+  };
+}
+
+/** @type {(input: Input, changed: () => void) => Control} */
+function table(input, changed) {
+  const { label, value, columns } = input.control;
+  const text = element("textarea", { spellcheck: false, oninput: changed, "aria-label": label });
+  if (value) text.value = value.map((/** @type {any} */ line) => [line].flat().join(", ")).join("\n");
+  const file = element("input", { type: "file", accept: ".csv,.tsv,.txt,text/*", "aria-label": `${label}, file` });
+  file.addEventListener("change", async () => {
+    if (file.files[0]) text.value = await file.files[0].text();
+    changed();
+  });
+  const sizes = input.dims.map((n) => n ?? "any").join(" x ");
+  const wanted = columns ? `Columns: ${columns.join(", ")}.` : `Sizes: ${sizes}.`;
+  const hint = element("p", { class: "hint" }, `${wanted} Numbers separated by commas, a row in each line.`);
+  const made = panel(label, hint, text, file);
+  acceptDrops(made, async (dropped) => {
+    text.value = await dropped.text();
+    changed();
+  });
+  return {
+    element: made,
+    read: () => {
+      const rows = readRows(text.value);
+      if (!rows.length) return null;
+      const numbers = rows.flat();
+      const bad = numbers.findIndex((number, i) => Number.isNaN(number) && !/nan/i.test(text.value) && i >= 0);
+      if (bad >= 0) throw new Error(`${label}: entry ${bad + 1} is not a number`);
+      const given = input.dims.length === 1 ? [numbers.length] : [rows.length, rows[0].length];
+      if (input.dims.some((n, axis) => n !== null && n !== given[axis])) {
+        throw new Error(`${label} has sizes ${given.join(" x ")}, but ${sizes} are needed`);
+      }
+      return tensor(input.dtype, numbers, given);
+    },
+  };
+}

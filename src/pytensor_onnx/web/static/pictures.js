@@ -1,0 +1,187 @@
+import { acceptDrops, element, panel } from "./dom.js";
+import { tensor } from "./tensors.js";
+
+const PAD = 280;
+
+/**
+ * A pad to draw a grey image on, white on black.
+ *
+ * @type {(input: import("./controls.js").Input, changed: () => void) => import("./controls.js").Control}
+ */
+export function drawing(input, changed) {
+  const { label, scale = 1 } = input.control;
+  const [height, width] = imageSizes(input);
+  const pad = element("canvas", { class: "pad", width: PAD, height: PAD, tabindex: 0, role: "img" });
+  pad.setAttribute("aria-label", `${label}: draw with the pointer, or with arrow keys and space`);
+  const pen = /** @type {CanvasRenderingContext2D} */ (pad.getContext("2d", { willReadFrequently: true }));
+  const clear = () => {
+    pen.fillStyle = "#000";
+    pen.fillRect(0, 0, PAD, PAD);
+    isEmpty = true;
+    changed();
+  };
+  let isEmpty = true;
+  /** @type {[number, number]} */
+  let place = [PAD / 2, PAD / 2];
+  /** @param {[number, number]} end */
+  const stroke = (end) => {
+    pen.strokeStyle = "#fff";
+    pen.lineCap = "round";
+    pen.lineWidth = PAD / 11;
+    pen.beginPath();
+    pen.moveTo(...place);
+    pen.lineTo(...end);
+    pen.stroke();
+    place = end;
+    isEmpty = false;
+    changed();
+  };
+  /** @param {PointerEvent} event @returns {[number, number]} */
+  const position = (event) => {
+    const box = pad.getBoundingClientRect();
+    return [((event.clientX - box.left) / box.width) * PAD, ((event.clientY - box.top) / box.height) * PAD];
+  };
+  pad.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
+    pad.setPointerCapture(event.pointerId);
+    place = position(event);
+    stroke(place);
+  });
+  pad.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
+    if (event.buttons) stroke(position(event));
+  });
+  pad.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!move) return;
+    event.preventDefault();
+    /** @type {[number, number]} */
+    const end = [place[0] + (move[0] * PAD) / 16, place[1] + (move[1] * PAD) / 16];
+    const inside = /** @type {[number, number]} */ (end.map((at) => Math.min(PAD, Math.max(0, at))));
+    if (event.shiftKey) place = inside;
+    else stroke(inside);
+  });
+  clear();
+  const button = element("button", { type: "button", onclick: clear }, "Clear");
+  const hint = element("p", { class: "hint" }, "Draw with the pointer, or with the arrow keys (with Shift the pen is up).");
+  return {
+    element: panel(label, pad, hint, element("div", { class: "actions" }, button)),
+    read: () => (isEmpty ? null : grey(centred(pad, height, width), input, scale)),
+  };
+}
+
+/**
+ * Scale what is drawn so that it fills the image, as scanned digits do, with its mass in the middle.
+ *
+ * @param {HTMLCanvasElement} pad
+ * @param {number} height
+ * @param {number} width
+ */
+function centred(pad, height, width) {
+  const context = /** @type {CanvasRenderingContext2D} */ (pad.getContext("2d"));
+  const { data } = context.getImageData(0, 0, PAD, PAD);
+  let [left, right, top, bottom] = [PAD, 0, PAD, 0];
+  for (let y = 0; y < PAD; y++) {
+    for (let x = 0; x < PAD; x++) {
+      if (data[4 * (y * PAD + x)] > 64) {
+        [left, right] = [Math.min(left, x), Math.max(right, x)];
+        [top, bottom] = [Math.min(top, y), Math.max(bottom, y)];
+      }
+    }
+  }
+  const side = Math.max(right - left, bottom - top, 1) * 1.15;
+  const small = new OffscreenCanvas(width, height);
+  const target = /** @type {OffscreenCanvasRenderingContext2D} */ (small.getContext("2d"));
+  target.fillStyle = "#000";
+  target.fillRect(0, 0, width, height);
+  target.imageSmoothingQuality = "high";
+  const [x, y] = [(left + right - side) / 2, (top + bottom - side) / 2];
+  target.drawImage(pad, x, y, side, side, 0, 0, width, height);
+  return target.getImageData(0, 0, width, height).data;
+}
+
+/**
+ * @param {Uint8ClampedArray} pixels
+ * @param {import("./controls.js").Input} input
+ * @param {number} scale
+ */
+function grey(pixels, input, scale) {
+  const numbers = [];
+  for (let i = 0; i < pixels.length; i += 4) numbers.push((pixels[i] / 255) * scale);
+  return tensor(input.dtype, numbers, input.dims.map((n) => n ?? 1));
+}
+
+/**
+ * An image from a file, dropped or chosen, or from the camera.
+ *
+ * @type {(input: import("./controls.js").Input, changed: () => void) => import("./controls.js").Control}
+ */
+export function image(input, changed) {
+  const { label, scale = 1 } = input.control;
+  const [height, width] = imageSizes(input);
+  const channels = input.dims.length === 4 ? (input.dims[1] ?? 3) : 3;
+  const canvas = element("canvas", { width, height, role: "img", "aria-label": label });
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { willReadFrequently: true }));
+  const problem = element("p", { class: "hint", role: "alert" });
+  let isEmpty = true;
+  /** @param {CanvasImageSource & {width?: number, height?: number}} source @param {number} w @param {number} h */
+  const show = (source, w, h) => {
+    const fit = Math.min(width / w, height / h);
+    context.fillStyle = "#727272";
+    context.fillRect(0, 0, width, height);
+    context.drawImage(source, (width - w * fit) / 2, (height - h * fit) / 2, w * fit, h * fit);
+    isEmpty = false;
+    problem.textContent = "";
+    changed();
+  };
+  /** @param {Blob} file */
+  const open = async (file) => {
+    try {
+      const picture = await createImageBitmap(file);
+      show(picture, picture.width, picture.height);
+    } catch {
+      problem.textContent = `${/** @type {File} */ (file).name ?? "this"} is not an image that the browser can read.`;
+    }
+  };
+  const chooser = element("input", { type: "file", accept: "image/*", "aria-label": `${label}, file` });
+  chooser.addEventListener("change", () => chooser.files[0] && open(chooser.files[0]));
+  const camera = element("button", { type: "button" }, "Camera");
+  camera.addEventListener("click", () => photograph(show).catch((error) => (problem.textContent = `No camera: ${error.message}`)));
+  const made = panel(label, element("p", { class: "hint" }, "Choose an image, or drop one here."), canvas, problem);
+  made.append(element("div", { class: "actions" }, chooser, navigator.mediaDevices ? camera : ""));
+  acceptDrops(made, open);
+  return {
+    element: made,
+    picture: () => canvas,
+    read: () => {
+      if (isEmpty) return null;
+      const { data } = context.getImageData(0, 0, width, height);
+      const area = width * height;
+      const numbers = new Float32Array(channels * area);
+      for (let c = 0; c < channels; c++) {
+        for (let i = 0; i < area; i++) numbers[c * area + i] = (data[4 * i + c] / 255) * scale;
+      }
+      return tensor(input.dtype, numbers, input.dims.map((n) => n ?? 1));
+    },
+  };
+}
+
+/** @param {(source: HTMLVideoElement, width: number, height: number) => void} show */
+async function photograph(show) {
+  const stream = await navigator.mediaDevices.getUserMedia({ video: true });
+  const video = document.createElement("video");
+  video.srcObject = stream;
+  await video.play();
+  show(video, video.videoWidth, video.videoHeight);
+  stream.getTracks().forEach((track) => track.stop());
+}
+
+/**
+ * Height and width: the last two axes, or a square of the last.
+ *
+ * @param {import("./controls.js").Input} input
+ */
+function imageSizes({ dims, control }) {
+  if (control.size) return [control.size[0], control.size[1]];
+  if (dims.length >= 3) return [Number(dims.at(-2)), Number(dims.at(-1))];
+  const side = Math.round(Math.sqrt(Number(dims.at(-1))));
+  return [side, side];
+}

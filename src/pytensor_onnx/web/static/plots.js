@@ -1,0 +1,86 @@
+import uPlot from "./plots/uPlot.esm.js";
+
+const HEIGHT = 260;
+const COLOURS = ["#2563b0", "#c2571a", "#2c8a4b", "#8b3fa8", "#b08a12", "#b0284f", "#178a94", "#6b7280"];
+
+/** @type {WeakMap<HTMLElement, {plot: any, key: string}>} */
+const PLOTS = new WeakMap();
+
+/**
+ * Draw or update a plot.
+ *
+ * @param {HTMLElement} holder
+ * @param {string} key what the options depend on
+ * @param {() => any} options
+ * @param {ArrayLike<number | null>[]} data
+ */
+function draw(holder, key, options, data) {
+  const known = PLOTS.get(holder);
+  if (known?.key === key) {
+    known.plot.setData(data);
+    return;
+  }
+  known?.plot.destroy();
+  const text = getComputedStyle(document.body).color;
+  const axis = { stroke: text, grid: { stroke: "rgba(128, 128, 128, 0.25)" }, ticks: { stroke: "rgba(128, 128, 128, 0.25)" } };
+  const width = Math.max(240, holder.clientWidth || 480);
+  const plot = new uPlot({ width, height: HEIGHT, axes: [axis, axis], scales: { x: { time: false } }, ...options() }, data, holder);
+  PLOTS.set(holder, { plot, key });
+  new ResizeObserver(() => holder.clientWidth && plot.setSize({ width: holder.clientWidth, height: HEIGHT })).observe(holder);
+}
+
+/**
+ * Draw lines over common positions.
+ *
+ * @param {HTMLElement} holder
+ * @param {number[]} x
+ * @param {number[][]} columns
+ * @param {string[]} names
+ */
+export function linePlot(holder, x, columns, names) {
+  const series = columns.map((_, j) => ({ label: String(names[j] ?? j), stroke: COLOURS[j % COLOURS.length], width: 2 }));
+  draw(holder, `lines ${columns.length}`, () => ({ series: [{}, ...series] }), [x, ...columns.map(finite)]);
+}
+
+/**
+ * Draw a line with a band around it.
+ *
+ * @param {HTMLElement} holder
+ * @param {number[]} x
+ * @param {number[]} middle
+ * @param {number[]} lower
+ * @param {number[]} upper
+ * @param {string} name
+ */
+export function bandPlot(holder, x, middle, lower, upper, name) {
+  const edge = { stroke: "rgba(37, 99, 176, 0.4)", width: 1 };
+  const options = () => ({
+    series: [{}, { label: name, stroke: COLOURS[0], width: 2 }, { label: "upper", ...edge }, { label: "lower", ...edge }],
+    bands: [{ series: [2, 3], fill: "rgba(37, 99, 176, 0.2)" }],
+  });
+  draw(holder, "band", options, [x, middle, upper, lower].map(finite));
+}
+
+/**
+ * Draw how often numbers fall into intervals of equal width.
+ *
+ * @param {HTMLElement} holder
+ * @param {number[]} numbers
+ * @param {number} bins
+ * @param {string} name
+ */
+export function histogramPlot(holder, numbers, bins, name) {
+  const known = numbers.filter(Number.isFinite);
+  let [low, high] = [Infinity, -Infinity];
+  for (const x of known) [low, high] = [Math.min(low, x), Math.max(high, x)];
+  const width = (high - low) / bins || 1;
+  const counts = new Array(bins).fill(0);
+  for (const x of known) counts[Math.min(bins - 1, Math.floor((x - low) / width))] += 1;
+  const middles = counts.map((_, i) => low + (i + 0.5) * width);
+  const paths = uPlot.paths.bars({ size: [1, 100] });
+  const series = [{}, { label: name, stroke: COLOURS[0], fill: "rgba(37, 99, 176, 0.4)", paths, points: { show: false } }];
+  draw(holder, "histogram", () => ({ series }), known.length ? [middles, counts] : [[], []]);
+}
+
+/** @param {number[]} numbers */
+const finite = (numbers) => numbers.map((x) => (Number.isFinite(x) ? x : null));

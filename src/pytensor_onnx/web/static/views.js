@@ -1,0 +1,190 @@
+import { element, panel } from "./dom.js";
+import { bandPlot, histogramPlot, linePlot } from "./plots.js";
+import { numbersOf, shown } from "./tensors.js";
+
+/**
+ * @typedef {{name: string, dtype: string, dims: (number | null)[], view: any}} Output
+ * @typedef {Record<string, {dims: number[], numbers: number[]}>} Results
+ * @typedef {{element: HTMLElement, show: (results: Results) => void}} View
+ */
+
+const MOST_ROWS = 200;
+
+/** @type {Record<string, (output: Output, canvas: (name?: string) => HTMLCanvasElement | null) => View | null>} */
+const KINDS = { number, bars, lines, band, histogram, table, boxes, hidden: () => null };
+
+/**
+ * Make the view of an output, null for a hidden one.
+ *
+ * @param {Output} output
+ * @param {(name?: string) => HTMLCanvasElement | null} canvas finds the picture of an input
+ */
+export function makeView(output, canvas) {
+  return KINDS[output.view.kind](output, canvas);
+}
+
+/**
+ * Return results as plain numbers.
+ *
+ * @param {Record<string, import("./tensors.js").Tensor>} outputs
+ * @returns {Results}
+ */
+export function readResults(outputs) {
+  const entries = Object.entries(outputs);
+  return Object.fromEntries(entries.map(([name, x]) => [name, { dims: x.dims, numbers: numbersOf(x) }]));
+}
+
+/** @param {Output} output @returns {View} */
+function number(output) {
+  const value = element("div", { class: "number" }, "–");
+  return {
+    element: panel(output.view.label, value),
+    show: (results) => {
+      value.textContent = shown(results[output.name].numbers[0], output.view.digits);
+    },
+  };
+}
+
+/** @param {Output} output @returns {View} */
+function bars(output) {
+  const { label, labels = [] } = output.view;
+  const list = element("div", { role: "list" });
+  return {
+    element: panel(label, list),
+    show: (results) => {
+      const { numbers, dims } = results[output.name];
+      const width = dims.at(-1) ?? 1;
+      const row = numbers.slice(0, width);
+      const low = Math.min(0, ...row.filter(Number.isFinite));
+      const high = Math.max(0, ...row.filter(Number.isFinite));
+      const span = high - low || 1;
+      const largest = row.indexOf(Math.max(...row));
+      list.replaceChildren(
+        ...row.map((value, i) => {
+          const fill = element("span", { class: "fill" });
+          const [from, to] = [Math.min(0, value), Math.max(0, value)].map((x) => ((x - low) / span) * 100);
+          fill.style.left = `${from}%`;
+          fill.style.width = `${Number.isFinite(to - from) ? to - from : 0}%`;
+          const name = String(labels[i] ?? i);
+          return element(
+            "div",
+            { class: i === largest ? "bar largest" : "bar", role: "listitem" },
+            element("span", { class: "name", title: name }, name),
+            element("span", { class: "track", "aria-hidden": "true" }, fill),
+            element("span", { class: "value" }, shown(value)),
+          );
+        }),
+      );
+    },
+  };
+}
+
+/** @param {Output} output @returns {View} */
+function lines(output) {
+  const plot = element("div", { class: "plot" });
+  const { label, x, series } = output.view;
+  return {
+    element: panel(label, plot),
+    show: (results) => {
+      const { numbers, dims } = results[output.name];
+      const sizes = dims.filter((n) => n !== 1);
+      const n = sizes[0] ?? 1;
+      const width = n ? numbers.length / n : 0;
+      const columns = Array.from({ length: width }, (_, j) => numbers.filter((_, i) => i % width === j));
+      linePlot(plot, x ? results[x].numbers : range(n), columns, series ?? [label]);
+    },
+  };
+}
+
+/** @param {Output} output @returns {View} */
+function band(output) {
+  const plot = element("div", { class: "plot" });
+  const { label, x, lower, upper } = output.view;
+  return {
+    element: panel(label, plot),
+    show: (results) => {
+      const middle = results[output.name].numbers;
+      const at = x ? results[x].numbers : range(middle.length);
+      bandPlot(plot, at, middle, results[lower].numbers, results[upper].numbers, label);
+    },
+  };
+}
+
+/** @param {Output} output @returns {View} */
+function histogram(output) {
+  const plot = element("div", { class: "plot" });
+  const { label, bins = 40 } = output.view;
+  return {
+    element: panel(label, plot),
+    show: (results) => histogramPlot(plot, results[output.name].numbers, bins, label),
+  };
+}
+
+/** @param {Output} output @returns {View} */
+function table(output) {
+  const { label, columns } = output.view;
+  const holder = element("div", { class: "table", tabindex: 0, role: "region", "aria-label": label });
+  return {
+    element: panel(label, holder),
+    show: (results) => {
+      const { numbers, dims } = results[output.name];
+      const width = dims.length > 1 ? dims.slice(1).reduce((a, b) => a * b, 1) : 1;
+      const rows = width ? Math.min(MOST_ROWS, numbers.length / width) : 0;
+      const head = element("tr", {}, element("th"), ...range(width).map((j) => element("th", {}, String(columns?.[j] ?? j))));
+      const body = range(rows).map((i) =>
+        element(
+          "tr",
+          {},
+          element("th", {}, String(i)),
+          ...range(width).map((j) => element("td", {}, shown(numbers[i * width + j]))),
+        ),
+      );
+      const more = numbers.length / (width || 1) - rows;
+      holder.replaceChildren(element("table", {}, head, ...body));
+      if (more > 0) holder.append(element("p", { class: "hint" }, `and ${more} more rows in the CSV`));
+    },
+  };
+}
+
+/**
+ * Boxes on an image: rows of left, top, right, bottom, score and class.
+ *
+ * @param {Output} output
+ * @param {(name?: string) => HTMLCanvasElement | null} canvas
+ * @returns {View}
+ */
+function boxes(output, canvas) {
+  const { label, labels = [], threshold = 0.25, image } = output.view;
+  const drawn = element("canvas", { role: "img", "aria-label": label });
+  const list = element("p", { class: "hint" });
+  return {
+    element: panel(label, drawn, list),
+    show: (results) => {
+      const source = canvas(image);
+      if (!source) return;
+      drawn.width = source.width;
+      drawn.height = source.height;
+      const pen = /** @type {CanvasRenderingContext2D} */ (drawn.getContext("2d"));
+      pen.drawImage(source, 0, 0);
+      pen.lineWidth = Math.max(2, source.width / 200);
+      pen.font = `${Math.max(12, source.width / 28)}px sans-serif`;
+      const { numbers, dims } = results[output.name];
+      const width = dims.at(-1) ?? 6;
+      /** @type {string[]} */
+      const names = [];
+      for (let i = 0; i + width <= numbers.length; i += width) {
+        const [left, top, right, bottom, score, kind] = numbers.slice(i, i + 6);
+        if (!(score >= threshold)) continue;
+        const name = `${labels[kind] ?? kind} ${score.toFixed(2)}`;
+        names.push(name);
+        pen.strokeStyle = pen.fillStyle = `hsl(${(kind * 47) % 360} 80% 45%)`;
+        pen.strokeRect(left, top, right - left, bottom - top);
+        pen.fillText(name, left + 4, Math.max(14, top - 4));
+      }
+      list.textContent = names.length ? names.join(", ") : "nothing found";
+    },
+  };
+}
+
+/** @param {number} n */
+const range = (n) => Array.from({ length: n }, (_, i) => i);

@@ -1,0 +1,82 @@
+import onnx_ir as ir
+import pytest
+
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.web.controls import describe_input, describe_output
+
+
+def value(dims, dtype="FLOAT", name="x"):
+    return ir.Value(name=name, shape=ir.Shape(dims), type=ir.TensorType(ir.DataType[dtype]))
+
+
+@pytest.mark.parametrize(
+    ("dims", "dtype", "kind"),
+    [
+        ([], "FLOAT", "slider"),
+        (["batch"], "DOUBLE", "slider"),
+        ([1, 1], "INT64", "slider"),
+        ([], "BOOL", "checkbox"),
+        ([3], "FLOAT", "sliders"),
+        (["batch", 12], "FLOAT16", "sliders"),
+        ([13], "FLOAT", "table"),
+        ([3], "INT32", "table"),
+        (["rows", "columns"], "DOUBLE", "table"),
+        (["batch", 3, 64, 64], "FLOAT", "image"),
+        ([1, 1, 28, 28], "FLOAT", "drawing"),
+        ([1, 1, 128, 128], "FLOAT", "image"),
+    ],
+)
+def test_inputs_have_controls_by_their_sizes(dims, dtype, kind):
+    assert describe_input(value(dims, dtype), {}, None)["control"]["kind"] == kind
+
+
+def test_states_of_generators_have_seeds():
+    state = describe_input(value([4], "UINT32"), {}, "generator")
+    assert state["control"] == {"kind": "seed", "label": "x"}
+    assert state["dtype"] == "uint32"
+
+
+@pytest.mark.parametrize(
+    ("dims", "kind"),
+    [
+        ([], "number"),
+        ([1], "number"),
+        ([10], "bars"),
+        (["batch", 10], "bars"),
+        ([100], "lines"),
+        (["n"], "lines"),
+        (["n", 2], "bars"),
+        ([2, 3, 4], "table"),
+    ],
+)
+def test_outputs_have_views_by_their_sizes(dims, kind):
+    assert describe_output(value(dims), {})["view"]["kind"] == kind
+
+
+def test_options_override_what_sizes_suggest():
+    given = {"kind": "sliders", "label": "Size", "min": 0, "labels": ["a", "b"]}
+    assert describe_input(value([2]), given, None)["control"] == given
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kind": "dial"}, "kind is one of slider, sliders.*, not 'dial'"),
+        ({"maximum": 3}, "input x: 'maximum' is no option of slider, which has kind, label, max"),
+    ],
+)
+def test_wrong_options_are_named(given, message):
+    with pytest.raises(PyTensorONNXError, match=message):
+        describe_input(value([]), given, None)
+
+
+@pytest.mark.parametrize(
+    ("dims", "dtype", "message"),
+    [
+        ([2, 3, 4], "FLOAT", "input x of sizes .*no control gives arrays of 3 axes"),
+        ([2], "STRING", "input x: no control gives values of type STRING"),
+    ],
+)
+def test_inputs_without_control_are_refused(dims, dtype, message):
+    with pytest.raises(PyTensorONNXError, match=message):
+        describe_input(value(dims, dtype), {}, None)

@@ -1,0 +1,59 @@
+"""Scripts of the page that need no browser, run by node."""
+
+import json
+import shutil
+import subprocess
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+STATIC = files("pytensor_onnx.web") / "static"
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+
+
+def run(code):
+    """Return what an expression of the page's functions is, through JSON."""
+    names = {"csv.js": "readRows, writeCsv", "tensors.js": "toHalf, fromHalf, tensor, shown"}
+    lines = [f"import {{{n}}} from {(STATIC / f).as_uri()!r};" for f, n in names.items()]
+    script = "\n".join([*lines, f"console.log(JSON.stringify({code}))"])
+    command = ["node", "--input-type=module", "--no-warnings", "-e", script]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not result.returncode, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_halves_are_rounded_as_numpy_rounds_them():
+    rng = np.random.default_rng(0)
+    values = np.concatenate(
+        [
+            rng.normal(size=300) * 10.0 ** rng.integers(-9, 6, 300),
+            [0, -0.0, 65504, 65519, 65520, 1e9, 2**-24, 2**-25, 3 * 2**-25, 1 + 2**-11],
+        ]
+    ).astype("float32")
+    with np.errstate(over="ignore"):
+        halves = values.astype("float16").view("uint16")
+    found = run(f"{json.dumps(values.astype(float).tolist())}.map(toHalf)")
+    np.testing.assert_array_equal(found, halves)
+    back = run(f"{halves.tolist()}.map(fromHalf).map(String)")
+    np.testing.assert_array_equal(np.array(back, float), halves.view("float16").astype(float))
+
+
+def test_rows_are_read_with_any_separator_and_without_a_header():
+    assert run(r"readRows('a,b\n1, 2\n3;4\n\n5\t-6e1')") == [[1, 2], [3, 4], [5, -60]]
+    message = r"(() => { try { readRows('1,2\n3') } catch (e) { return e.message } })()"
+    assert run(message) == "row 2 has 1 numbers, the first row 2"
+
+
+def test_results_are_written_in_columns_and_no_name_is_a_formula():
+    results = "{'=x': {dims: [2], numbers: [1, 2]}, 'a,b': {dims: [1, 2], numbers: [3, 4]}}"
+    assert run(f"writeCsv({results})").splitlines() == [
+        '\'=x,"a,b[0]","a,b[1]"',
+        "1,3,4",
+        "2,,",
+    ]
+
+
+def test_wrong_numbers_are_named():
+    message = "(() => { try { tensor('int64', [1.5], [1]) } catch (e) { return e.message } })()"
+    assert run(message) == "1.5 is not a whole number"

@@ -1,0 +1,120 @@
+import json
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from typer.testing import CliRunner
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.cli.app import app
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.web.description import read_description
+from pytensor_onnx.web.site import build_site
+
+
+def test_a_site_is_complete_and_links_nothing_outside(model, tmp_path, without_npm):
+    folder = build_site(model, tmp_path / "site", page={"title": "A <b>title</b>"})
+    names = {str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file()}
+    assert {"index.html", "model.onnx", "page.json", "main.js", "worker.js"} <= names
+    assert {"runtime/ort.wasm.min.mjs", "plots/uPlot.esm.js"} <= names
+    assert (folder / "model.onnx").read_bytes() == model.read_bytes()
+    page = json.loads((folder / "page.json").read_text())
+    assert page["title"] == "A <b>title</b>"
+    assert [entry["control"]["kind"] for entry in page["inputs"]] == [
+        *("slider", "sliders", "sliders", "checkbox")
+    ]
+    html = (folder / "index.html").read_text()
+    assert "http" not in html.replace("http-equiv", "")
+    assert "unsafe-eval'" not in html.replace("'wasm-unsafe-eval'", "")
+    assert "<b>" not in html
+
+
+def test_the_runtime_may_be_linked(model, tmp_path, without_npm):
+    folder = build_site(model, tmp_path / "site", runtime="cdn")
+    assert not (folder / "runtime").exists()
+    html = (folder / "index.html").read_text()
+    assert "script-src 'self' 'wasm-unsafe-eval' https://cdn.jsdelivr.net;" in html
+    runtime = json.loads((folder / "page.json").read_text())["runtime"]
+    assert runtime["folder"].startswith("https://cdn.jsdelivr.net/npm/onnxruntime-web@")
+
+
+def test_states_are_stored_beside_the_model(tmp_path, without_npm):
+    x, total = pt.scalar("x"), pytensor.shared(np.array([1.5, 2.5]), name="total")
+    path, state = tmp_path / "model.onnx", tmp_path / "state.npz"
+    options = {"target": "web", "state_path": state}
+    export_onnx([x], x * 2, path, updates={total: total + x}, **options)
+    with pytest.raises(PyTensorONNXError, match="--state FILE"):
+        build_site(path, tmp_path / "site")
+    folder = build_site(path, tmp_path / "site", state=state)
+    page = json.loads((folder / "page.json").read_text())
+    assert page["state"]["pairs"] == {"total": "total_next"}
+    (entry,) = page["state"]["values"]
+    assert entry["dims"] == [2]
+    np.testing.assert_array_equal(np.fromfile(folder / entry["file"], "<f8"), [1.5, 2.5])
+    assert [value["name"] for value in page["inputs"]] == ["x"]
+    assert page["run"] == "button"
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ({"titel": "x"}, "unknown keys in the description of the page: titel; it has inputs"),
+        ({"inputs": {"weight": {}}}, "the model has no inputs weight"),
+        ({"outputs": {"curve": {"kind": "pie"}}}, "output curve: kind is one of number"),
+    ],
+)
+def test_wrong_descriptions_write_nothing(model, tmp_path, without_npm, page, message):
+    with pytest.raises(PyTensorONNXError, match=message):
+        build_site(model, tmp_path / "site", page=page)
+    assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("title: [", "is no YAML"),
+        ("- a\n- b\n", "has no keys such as title"),
+        ("inputs: [x]\n", "inputs is a mapping from names to options"),
+    ],
+)
+def test_files_that_are_no_descriptions_are_refused(tmp_path, text, message):
+    file = tmp_path / "page.yaml"
+    file.write_text(text)
+    with pytest.raises(PyTensorONNXError, match=message):
+        read_description(file)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["web", *map(str, arguments)])
+
+
+def test_the_command_writes_a_site(model, tmp_path, without_npm):
+    page = tmp_path / "page.yaml"
+    page.write_text("title: Decay\ninputs:\n  height: {min: 0, max: 10, value: 2}\n")
+    result = run(model, "-o", tmp_path / "site", "--page", page)
+    assert result.exit_code == 0
+    assert "wrote" in result.output
+    described = json.loads((tmp_path / "site" / "page.json").read_text())
+    assert described["inputs"][0]["control"]["max"] == 10
+
+
+def test_the_command_ends_with_status_2_and_one_line(model, tmp_path, without_npm):
+    (tmp_path / "note.txt").touch()
+    result = run(model, "-o", tmp_path)
+    assert result.exit_code == 2
+    assert "is not an empty folder" in " ".join(result.output.split())
+    assert {p.name for p in tmp_path.iterdir()} == {"note.txt"}
+
+
+def test_without_npm_and_cache_the_command_says_what_to_do(
+    model, tmp_path, empty_cache, monkeypatch
+):
+    monkeypatch.setenv("PATH", "")
+    result = run(model, "-o", tmp_path / "site")
+    assert result.exit_code == 2
+    assert "install Node.js, or link the runtime by --runtime cdn" in " ".join(
+        result.output.split()
+    )
+    assert not (tmp_path / "site").exists()
+    assert not empty_cache.exists()
