@@ -76,7 +76,9 @@ EXCLUDED = {
 }
 EXCLUDED_MODULES = {
     "pytensor.sparse.rewriting": INTERNAL,
+    "pytensor_onnx.ops.complex_numbers": PART,
     "pytensor_onnx.ops.factorisations": PART,
+    "pytensor_onnx.ops.fourier": PART,
     "pytensor_onnx.ops.pivots": PART,
     "pytensor_onnx.ops.eigenvalues": PART,
 }
@@ -85,15 +87,12 @@ UNCOVERED_MODULES = {
     "pytensor.typed_list": "typed lists: no counterpart among tensors",
     "pytensor.xtensor": "named dimensions: PyTensor makes them operations on arrays first",
     "pytensor.tensor.random": "random: no sampler yet",
-    "pytensor.tensor.fft": "Fourier transforms: complex numbers",
-    "pytensor.tensor.fourier": "Fourier transforms: complex numbers",
     "pytensor.tensor.signal": "signal processing: not yet",
     "pytensor.tensor.optimize": "optimisers: calls of SciPy",
     "pytensor.tensor.blas": "C only",
 }
 # Scalar Ops and those of linear algebra have a reason each, so that none is left out unnoticed.
 UNCOVERED = {
-    "Complex": "complex: no complex numbers in ONNX runtimes",
     "FromFunctionOp": "a Python function: it cannot be converted",
     "MakeSlice": "slices are no tensors: lowered with what they index",
     "UndefinedGrad": "stands for a gradient that does not exist",

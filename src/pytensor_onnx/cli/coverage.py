@@ -20,13 +20,15 @@ DTYPES = (
     "bool",
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     *("float16", "float32", "float64"),
+    *("complex64", "complex128"),
 )
 _FAMILIES = {
-    "all": DTYPES,
+    "all": DTYPES[:12],
     "integers": DTYPES[1:9],
     "signed integers": DTYPES[1:5],
     "unsigned integers": DTYPES[5:9],
-    "floats": DTYPES[9:],
+    "floats": DTYPES[9:12],
+    "complex": DTYPES[12:],
 }
 
 

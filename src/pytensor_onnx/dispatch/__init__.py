@@ -12,6 +12,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     elemwise,
     encoded,
     extra_ops,
+    fourier,
     graphs,
     inc_subtensor,
     loop_checks,

@@ -42,6 +42,7 @@ from pytensor_onnx.rewriting.arithmetic.whole_quotients import (
 from pytensor_onnx.rewriting.arithmetic.widening import widen_operands
 from pytensor_onnx.rewriting.beta_gradients import derive_betainc
 from pytensor_onnx.rewriting.encodings import encode_values
+from pytensor_onnx.rewriting.fourier import transform_real, transform_to_real
 from pytensor_onnx.rewriting.guards.guarded import replace_by_guarded, rewrites_of
 from pytensor_onnx.rewriting.indexing import (
     index_by_batch,
@@ -98,6 +99,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "widen_cumulative": widen_cumulative,
         "keep_origins": keep_origins,
         "encode_values": encode_values,
+        "fourier_transforms": _visit(transform_real, transform_to_real),
         "resize_upsampled": resize_upsampled,
         "channels_first": channels_first,
         "norm_layers": normalise_as_one,

@@ -1,0 +1,123 @@
+"""Write the Fourier transforms of PyTensor as transforms of pairs along one axis."""
+
+from collections.abc import Sequence
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import ancestors, graph_inputs
+from pytensor.tensor.fft import IRFFTOp, RFFTOp
+from pytensor.tensor.fourier import Fourier
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.ops.fourier import FourierTransform
+from pytensor_onnx.rewriting.complex_numbers.parts import ENCODING, joined, operand
+
+type Size = int | TensorVariable
+
+
+@node_rewriter([RFFTOp])
+def transform_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable]:
+    """Transform the last axis, keep the first half, and transform the axes before it.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.fft import rfft_op
+    >>> transform_real.transform(None, rfft_op(pt.matrix("x", shape=(3, 8))).owner)
+    [Subtensor{..., :stop, :}.0]
+    """
+    x, lengths = node.inputs
+    rank = x.type.ndim
+    sizes = [_size(lengths[i]) for i in range(rank - 1)]
+    x = _fitted(x, rank - 1, sizes[-1])
+    pairs = _transformed(pt.stack([x, pt.zeros_like(x)], axis=-1), rank - 1, sizes[-1])
+    pairs = pairs[..., : sizes[-1] // 2 + 1, :]
+    for axis, size in zip(range(1, rank - 1), sizes, strict=False):
+        pairs = _transformed(_fitted(pairs, axis, size), axis, size)
+    return [_as_output(node, pairs)]
+
+
+@node_rewriter([IRFFTOp])
+def transform_to_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable]:
+    """Transform the axes before the last, and the last with the conjugate of its first half."""
+    pairs, lengths = node.inputs
+    last = pairs.type.ndim - 2
+    sizes = [_size(lengths[i]) for i in range(last)]
+    for axis, size in zip(range(1, last), sizes, strict=False):
+        pairs = _transformed(_fitted(pairs, axis, size), axis, size, inverse=True)
+    n = sizes[-1]
+    half = _fitted(pairs, last, n // 2 + 1)
+    mirrored = half[..., 1 : (n + 1) // 2, :][..., ::-1, :]
+    mirrored = pt.stack([mirrored[..., 0], -mirrored[..., 1]], axis=-1)
+    whole = pt.concatenate([half, mirrored], axis=last)
+    return [_as_output(node, _transformed(whole, last, n, inverse=True)[..., 0])]
+
+
+@ENCODING.rewrites(Fourier)
+def transform_complex(op: Fourier, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
+    """Transform one axis, None for an axis that only a run knows."""
+    axis = _size(inputs[2][0])
+    if not isinstance(axis, int):
+        return None
+    size = _size(inputs[1][0])
+    parts = operand(node.inputs[0], inputs[0], "float64")
+    pairs = joined(parts) if parts.real.type.ndim == parts.imag.type.ndim else None
+    if pairs is None:
+        pairs = pt.stack([parts.real, pt.zeros_like(parts.real)], axis=-1)
+    return [[_transformed(_fitted(pairs, axis, size), axis, size)]]
+
+
+def _size(length: TensorVariable) -> Size:
+    """Return a length as a number if it follows from known sizes."""
+    known: dict[Variable, Variable] = {}
+    shapes = [v for v in ancestors([length]) if v.owner and isinstance(v.owner.op, Shape | Shape_i)]
+    for shape in shapes:
+        sizes = [
+            pt.lscalar() if size is None else pt.constant(size, dtype="int64")
+            for size in shape.owner.inputs[0].type.shape
+        ]
+        is_one = isinstance(shape.owner.op, Shape_i)
+        known[shape] = sizes[shape.owner.op.i] if is_one else pt.stack(sizes)
+    (alone,) = clone_replace([length], known)
+    if any(not isinstance(v, Constant) and v.type.ndim for v in graph_inputs([alone])):
+        return length
+    alone = rewrite_graph(alone, include=("canonicalize",), clone=False)
+    return int(alone.data) if isinstance(alone, Constant) else length
+
+
+def _fitted(x: TensorVariable, axis: int, size: Size) -> TensorVariable:
+    """Return an array with an axis cut, or continued by zeros, to a size."""
+    known = x.type.shape[axis]
+    if known is not None and known == size:
+        return x
+    x = x[(slice(None),) * axis + (slice(size),)]
+    if isinstance(size, int) and known is not None and known > size:
+        return x
+    missing = [x.shape[i] for i in range(x.type.ndim)]
+    missing[axis] = size - missing[axis]
+    fitted = pt.concatenate([x, pt.zeros(missing, dtype=x.type.dtype)], axis=axis)
+    return pt.specify_shape(fitted, _only(axis, size, x.type.ndim))
+
+
+def _only(axis: int, size: Size, rank: int) -> list[int | None]:
+    return [size if i == axis and isinstance(size, int) else None for i in range(rank)]
+
+
+def _transformed(
+    pairs: TensorVariable, axis: int, size: Size, inverse: bool = False
+) -> TensorVariable:
+    """Return the transform of pairs along an axis."""
+    transform = FourierTransform(size if isinstance(size, int) else None, inverse)
+    before_last = pairs.type.ndim - 2
+    if axis == before_last:
+        return transform(pairs)
+    return transform(pairs.swapaxes(axis, before_last)).swapaxes(axis, before_last)
+
+
+def _as_output(node: Apply, result: TensorVariable) -> TensorVariable:
+    return node.outputs[0].type.filter_variable(result, allow_convert=True)

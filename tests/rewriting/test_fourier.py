@@ -1,0 +1,91 @@
+"""PyTensor's Fourier transforms over all axes, sizes and norms, with gradients."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.fft import irfft, irfft_op, rfft, rfft_op
+from pytensor.tensor.fourier import fft
+
+from pytensor_onnx import UnsupportedOpError, export_onnx
+from tests.conftest import compare_onnx_and_py
+
+CLOSE = {"rtol": 1e-11, "atol": 1e-11}
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "known"),
+    [((2, 7), True), ((1, 8), False), ((2, 4, 6), True), ((2, 3, 5), False), ((2, 3, 5, 4), True)],
+)
+def test_real_transforms_there_and_back(shape, known):
+    x = pt.tensor("x", dtype="float64", shape=shape if known else (None,) * len(shape))
+    spectrum = rfft(x, norm="ortho")
+    back = irfft(spectrum, norm="ortho", is_odd=bool(shape[-1] % 2))
+    value = normal(*shape)
+    compare_onnx_and_py([x], [spectrum, rfft(x), back], [value], **CLOSE)
+    found = pytensor.function([x], back, mode="ONNX")(value)
+    np.testing.assert_allclose(found, value, atol=1e-13)
+
+
+@pytest.mark.parametrize("norm", [None, "ortho", "no_norm"])
+def test_norms(norm):
+    x, z = pt.matrix("x"), pt.tensor3("z")
+    results = [rfft(x, norm=norm), irfft(z, norm=norm), irfft(z, norm=norm, is_odd=True)]
+    compare_onnx_and_py([x, z], results, [normal(2, 9), normal(2, 5, 2)], **CLOSE)
+
+
+def test_other_sizes_cut_arrays_or_continue_them_by_zeros():
+    x, z, n = pt.tensor3("x"), pt.tensor4("z"), pt.lscalar("n")
+    sizes = [(4, 6), (3, 9), (8, n)]
+    results = [rfft_op(x, pt.stack(size)) for size in sizes]
+    results += [irfft_op(z, pt.stack(size)) for size in sizes]
+    compare_onnx_and_py([x, z, n], results, [normal(2, 5, 7), normal(2, 5, 4, 2), 5], **CLOSE)
+
+
+def test_float32():
+    x = pt.fmatrix("x")
+    result = rfft(x)
+    value = normal(2, 1000).astype("float32")
+    program = compare_onnx_and_py([x], [result, irfft(result)], [value], rtol=1e-4, atol=1e-4)
+    assert {v.dtype.name for v in program.model.graph.outputs} == {"FLOAT"}
+
+
+def test_gradients():
+    x, z = pt.matrix("x"), pt.tensor3("z")
+    costs = [(rfft(x) ** 2).sum(), (irfft(z) ** 3).sum(), (irfft(z, is_odd=True) ** 3).sum()]
+    results = [pt.grad(costs[0], x), pt.grad(costs[1], z), pt.grad(costs[2], z)]
+    compare_onnx_and_py([x, z], results, [normal(2, 8), normal(2, 5, 2)], **CLOSE)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64", "float64", "int8"])
+def test_complex_transforms_along_any_axis(dtype):
+    z, n = pt.matrix("z", dtype=dtype), pt.lscalar("n")
+    results = [fft(z, None, None), fft(z, None, 0), fft(z, 4, 1), fft(z, 9, 1), fft(z, n, 0)]
+    value = (10 * (normal(3, 7) + 1j * normal(3, 7, seed=1))).astype("complex128")
+    value = value.astype(dtype) if dtype.startswith("complex") else value.real.astype(dtype)
+    found = pytensor.function([z, n], results, mode="ONNX")(value, 5)
+    program = export_onnx([z, n], results, verify=False)
+    expected = [np.fft.fft(value), np.fft.fft(value, axis=0), np.fft.fft(value, 4)]
+    expected += [np.fft.fft(value, 9), np.fft.fft(value, 5, axis=0)]
+    tolerance = 1e-4 if dtype == "complex64" else 1e-12
+    for results in (found, program(value, 5)):
+        for a, b in zip(results, expected, strict=True):
+            assert a.dtype == "complex128"
+            np.testing.assert_allclose(a, b, atol=tolerance)
+
+
+def test_a_low_pass_filter_is_verified():
+    x = pt.matrix("x", shape=(None, 1000))
+    spectrum = rfft(x)
+    program = export_onnx([x], irfft(spectrum[:, :100].set(0) * 0.5))
+    assert "equal to PyTensor" in program.verification
+
+
+def test_an_axis_that_only_a_run_knows_is_refused():
+    z, axis = pt.zmatrix("z"), pt.lscalar("axis")
+    with pytest.raises(UnsupportedOpError, match="Fourier"):
+        export_onnx([z, axis], fft(z, None, axis))
