@@ -1,4 +1,4 @@
-"""Loops that return the last values of their states, and no trace."""
+"""Loops that return the last values of their states, and no trace of them."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,7 +26,7 @@ def iterate(
     ----------
     step
         Receives an element of each sequence, the states and the constants. Returns the next states,
-        or these and an `until`.
+        or these and an `until`. What it returns after the states is stacked, a row for each step.
     start
         First values of the states.
     constants
@@ -41,8 +41,11 @@ def iterate(
     --------
     >>> x = pt.vector("x")
     >>> [power] = iterate(lambda y, x: [y * x], [pt.ones_like(x)], [x], n_steps=3)
-    >>> power.eval({x: [2.0, 3.0]})
+    >>> power.eval({x: [2.0, 3.0]}, mode="FAST_COMPILE")
     array([ 8., 27.])
+    >>> last, all_ = iterate(lambda y, x: [y * x, y * x], [pt.ones(())], [x[0]], n_steps=3)
+    >>> all_.eval({x: [2.0]}, mode="FAST_COMPILE")
+    array([2., 4., 8.])
     """
     rows = [row.type() for row in (sequence[0] for sequence in sequences)]
     states, fixed = [x.type() for x in start], [x.type() for x in constants]
@@ -54,14 +57,17 @@ def iterate(
         mit_mot_out_slices=(),
         mit_sot_in_slices=(),
         sit_sot_in_slices=(),
-        n_nit_sot=0,
+        n_nit_sot=len(results) - len(states),
         n_untraced_sit_sot=len(states),
         n_non_seqs=len(fixed),
         as_while=bool(conditions),
     )
-    loop = Scan([*rows, *states, *fixed], [*results, *conditions], info, strict=True)
+    after, stacked = results[: len(states)], results[len(states) :]
+    loop = Scan([*rows, *states, *fixed], [*stacked, *after, *conditions], info, strict=True)
     count = pt.as_tensor(n_steps, dtype="int64")
-    return loop(count, *sequences, *start, *constants, return_list=True)
+    counts = [count] * len(stacked)
+    found = loop(count, *sequences, *start, *counts, *constants, return_list=True)
+    return [*found[len(stacked) :], *found[: len(stacked)]]
 
 
 def _parted(returned: Sequence) -> tuple[list[TensorVariable], list[TensorVariable]]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
@@ -15,7 +16,6 @@ from pytensor_onnx.pymc.trees import (
     End,
     Growth,
     Sample,
-    chosen,
     grow,
     kinetic_energy,
     makes_turn,
@@ -95,37 +95,37 @@ def draw(
     origin = pt.zeros_like(momentum)
     end = End(origin, momentum, half_step * state.gradient)
     first = Sample(origin, state.gradient, state.log_density, energy)
-    zero, off = pt.constant(np.float64(0.0)), pt.constant(np.False_)
+    n_ends, n_sample = len(end), len(first)
 
     def double(
         n_steps: TensorVariable, uniform: TensorVariable, *variables: TensorVariable
     ) -> tuple[list[TensorVariable], until]:
-        left, right, sample = End(*variables[:3]), End(*variables[3:6]), Sample(*variables[6:10])
-        weight, acceptance, steps, depth, _, *constants = variables[10:]
+        # Each has a row for the start and one for the end in time.
+        ends, variables = End(*variables[:n_ends]), variables[n_ends:]
+        sample, variables = Sample(*variables[:n_sample]), variables[n_sample:]
+        weight, acceptance, steps, depth, _, *constants = variables
         fixed, rest = Dynamics(*constants[: len(dynamics)]), constants[len(dynamics) :]
-        forwards = uniform[0] < 0.5
-        sign = pt.switch(forwards, 1.0, -1.0)
-        from_end = End(*chosen_end(forwards, right, left))
+        side = (uniform[0] < 0.5).astype("int64")
         # Backwards in time is forwards with the opposite momentum.
+        sign = 2.0 * side - 1.0
         half: Growth = grow(
             density,
             rest,
             fixed,
-            from_end._replace(momentum=sign * from_end.momentum),
+            End(ends.position[side], sign * ends.momentum[side], ends.kick[side]),
             n_steps=n_steps,
             uniform=uniform[1],
             max_depth=max_depth,
         )
         new = half.end._replace(momentum=sign * half.end.momentum)
-        left, right = chosen_end(forwards, left, new), chosen_end(forwards, new, right)
+        ends = End(*(rows[side].set(row) for rows, row in zip(ends, new, strict=True)))
         is_cut = half.has_turned | half.has_diverged
         is_taken = (uniform[2] * weight < half.weight) & ~is_cut
-        distance = right.position - left.position
-        has_turned = makes_turn(distance, left.momentum, right.momentum) > 0.0
+        distance = ends.position[1] - ends.position[0]
+        has_turned = makes_turn(distance, ends.momentum[0], ends.momentum[1]) > 0.0
         states = [
-            *left,
-            *right,
-            *chosen(is_taken, half.sample, sample),
+            *ends,
+            *ifelse(is_taken, list(half.sample), list(sample)),
             weight + half.weight,
             acceptance + half.acceptance,
             steps + half.steps,
@@ -134,18 +134,15 @@ def draw(
         ]
         return states, until(is_cut | has_turned)
 
-    one, none = pt.constant(np.float64(1.0)), pt.constant(np.int64(0))
-    start = [*end, *end, *first, one, zero, none, none, off]
+    zero, one = (pt.constant(np.float64(number)) for number in (0, 1))
+    none, off = pt.constant(np.int64(0)), pt.constant(np.False_)
+    pairs = [pt.stack([row, row]) for row in end]
+    start = [*pairs, *first, one, zero, none, none, off]
     sizes = pt.constant(2 ** np.arange(max_depth))
     states = iterate(
         double, start, [*dynamics, *data], n_steps=max_depth, sequences=[sizes, uniforms]
     )
-    sample = Sample(*states[6:10])
-    _, acceptance, steps, depth, diverging = states[10:]
+    sample = Sample(*states[n_ends : n_ends + n_sample])
+    _, acceptance, steps, depth, diverging = states[n_ends + n_sample :]
     after = State(state.x + scale * sample.position, sample.log_density, sample.gradient)
     return after, Statistics(sample.energy, depth, steps, acceptance / steps, diverging)
-
-
-def chosen_end(condition: TensorVariable, first: End, second: End) -> End:
-    """Return the first end where a condition holds, else the second."""
-    return End(*(pt.switch(condition, a, b) for a, b in zip(first, second, strict=True)))

@@ -109,24 +109,15 @@ def grow(
     max_depth
         Largest depth of the tree, the logarithm to base 2 of the largest number of steps.
     """
-    writes, checks = leaf_tables(max_depth)
-    levels, size = writes.shape[1], end.position.type.shape[0]
-    zero, off = pt.constant(np.float64(0.0)), pt.constant(np.False_)
-    rows = pt.zeros((levels, end.position.shape[0] if size is None else size))
-    start = [
-        *(*end, rows, rows),
-        *(end.position, end.kick, zero, zero),
-        *(pt.constant(np.finfo("float64").tiny), uniform, zero, pt.constant(np.int64(0))),
-        *(off, off),
-    ]
+    rows, checks = leaf_tables(max_depth)
+    levels, size = checks.shape[1], end.position.type.shape[0]
+    kept = pt.zeros((levels, end.position.shape[0] if size is None else size))
 
     def step(
-        write: TensorVariable, check: TensorVariable, *variables: TensorVariable
+        row: TensorVariable, check: TensorVariable, *variables: TensorVariable
     ) -> tuple[list[TensorVariable], until]:
-        position, momentum, kick, positions, momenta = variables[:5]
-        sample, rest = Sample(*variables[5:9]), variables[9:]
-        weight, u, acceptance, steps, _, _, *constants = rest
-        origin, scale, step_size, half_step, energy_before = constants[: len(dynamics)]
+        position, momentum, kick, positions, momenta, _, _, *constants = variables
+        origin, scale, step_size, half_step, energy = constants[: len(dynamics)]
 
         half = momentum + kick
         position = position + step_size * half
@@ -134,44 +125,34 @@ def grow(
         value, gradient = density(x, *constants[len(dynamics) :])
         kick = half_step * gradient
         momentum = half + kick
-        energy = kinetic_energy(momentum) - value
-
-        gain = energy_before - energy
+        gain = energy - (kinetic_energy(momentum) - value)
         has_diverged = ~(gain > -DIVERGENCE)
-        # The bound keeps sums of weights finite, the switch keeps them from NaN.
-        w = pt.switch(has_diverged, 0.0, pt.exp(pt.minimum(gain, 600.0)))
-        weight = weight + w
-        share = w / weight
-        is_chosen = u < share
-        # Given the choice, the number is uniform on an interval, which is stretched to [0, 1).
-        u = pt.switch(is_chosen, u / share, (u - share) / (1.0 - share))
-        new = Sample(position, gradient, value, energy)
-        sample = chosen(is_chosen, new, sample)
 
-        positions = pt.switch(write, position, positions)
-        momenta = pt.switch(write, momentum, momenta)
-        # A first leaf keeps a distance of zero to itself, which `check` leaves out.
-        distances = position - positions
-        has_turned = (check * makes_turn(distances, momentum, momenta)).sum() > 0.0
-        states = [
-            *(position, momentum, kick, positions, momenta),
-            *sample,
-            *(weight, u, acceptance + pt.minimum(w, 1.0), steps + 1),
-            *(has_turned, has_diverged),
-        ]
-        return states, until(has_turned | has_diverged)
+        positions = positions[row].set(position)
+        momenta = momenta[row].set(momentum)
+        turns = makes_turn(position - positions, momentum, momenta)
+        has_turned = (check * turns).sum() > 0.0
+        end = [position, momentum, kick, positions, momenta, has_turned, has_diverged]
+        return [*end, position, gradient, value, gain], until(has_turned | has_diverged)
 
-    tables = [pt.constant(writes[:, :, None])[:n_steps], pt.constant(checks)[:n_steps]]
-    states = iterate(step, start, [*dynamics, *data], n_steps=n_steps, sequences=tables)
-    weight, _, acceptance, steps, has_turned, has_diverged = states[9:]
+    off = pt.constant(np.False_)
+    tables = [pt.constant(rows)[:n_steps], pt.constant(checks)[:n_steps]]
+    start, constants = [*end, kept, kept, off, off], [*dynamics, *data]
+    results = iterate(step, start, constants, n_steps=n_steps, sequences=tables)
+    ends, (positions, gradients, values, gains) = results[:7], results[7:]
+    # The bound keeps sums of weights finite, the switch keeps them from NaN.
+    weights = pt.switch(gains > -DIVERGENCE, pt.exp(pt.minimum(gains, 600.0)), 0.0)
+    sums = pt.cumsum(weights)
+    weight = sums[-1]
+    i = pt.argmax(sums > uniform * weight)
     return Growth(
-        End(*states[:3]),
-        Sample(*states[5:9]),
+        End(*ends[:3]),
+        Sample(positions[i], gradients[i], values[i], dynamics.energy - gains[i]),
         weight,
-        acceptance,
-        steps,
-        has_turned,
-        has_diverged,
+        pt.minimum(weights, 1.0).sum(),
+        gains.shape[0],
+        ends[5],
+        ends[6],
     )
 
 
@@ -188,17 +169,13 @@ def makes_turn(
     return (along <= 0.0).astype("float64")
 
 
-def chosen(condition: TensorVariable, first: tuple, second: tuple) -> Sample:
-    """Return the first sample where a condition holds, else the second."""
-    return Sample(*(pt.switch(condition, a, b) for a, b in zip(first, second, strict=True)))
-
-
 def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
     """Return for each leaf of a tree the row that keeps it, and the rows to compare it with.
 
     An even leaf begins sub-trees; it is kept in the row of the number of ones in the binary form of
     half its number. An odd leaf that ends in k ones completes sub-trees of 2, 4, …, 2**k leaves,
-    whose first leaves are in the last k of the rows up to its own.
+    whose first leaves are in the last k of the rows up to its own. It is kept in a row of its own,
+    which is never read.
 
     Parameters
     ----------
@@ -207,26 +184,26 @@ def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    writes
-        bool of shape (leaves, rows).
+    rows
+        int64 vector, one for each leaf.
     checks
         float64 of shape (leaves, rows), one for rows to compare with.
 
     Examples
     --------
-    >>> writes, checks = leaf_tables(3)
-    >>> writes.astype(int).tolist()
-    [[1, 0], [0, 0], [0, 1], [0, 0]]
+    >>> rows, checks = leaf_tables(3)
+    >>> rows.tolist()
+    [0, 2, 1, 2]
     >>> checks.astype(int).tolist()
-    [[0, 0], [1, 0], [0, 0], [1, 1]]
+    [[0, 0, 0], [1, 0, 0], [0, 0, 0], [1, 1, 0]]
     """
-    n, rows = 2 ** (max_depth - 1), max(max_depth - 1, 1)
-    writes, checks = np.zeros((n, rows), bool), np.zeros((n, rows))
+    n = 2 ** (max_depth - 1)
+    rows, checks = np.full(n, max_depth - 1), np.zeros((n, max_depth))
     for leaf in range(n):
         last = (leaf >> 1).bit_count()
         if leaf % 2 == 0:
-            writes[leaf, last if leaf else 0] = True
+            rows[leaf] = min(last, max_depth - 1)
             continue
         completed = (~leaf & (leaf + 1)).bit_length() - 1
         checks[leaf, last - completed + 1 : last + 1] = 1.0
-    return writes, checks
+    return rows, checks

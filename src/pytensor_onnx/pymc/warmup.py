@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
 FIRST, WINDOW, LAST = 75, 25, 50
@@ -165,14 +166,15 @@ def after_draw(
     target_acceptance: float,
 ) -> tuple[StepSize, Scale]:
     """Return the states of the adaptation after a draw, by its row of the schedule."""
-    step_size = _chosen(
-        plan.is_warmup, adapt_step_size(step_size, acceptance, target_acceptance), step_size
-    )
+    now = [*step_size, *scale]
+    step_size = adapt_step_size(step_size, acceptance, target_acceptance)
     scale = _chosen(plan.is_in_window, adapt_scale(scale, x), scale)
     scale = _chosen(plan.ends_window, window_scale(scale), scale)
     step_size = _chosen(plan.ends_window, first_step_size(step_size.log_step), step_size)
     settled = pt.switch(plan.ends_warmup, step_size.mean_log_step, step_size.log_step)
-    return step_size._replace(log_step=settled), scale
+    adapted = [*step_size._replace(log_step=settled), *scale]
+    states = ifelse(plan.is_warmup, adapted, now)
+    return StepSize(*states[: len(step_size)]), Scale(*states[len(step_size) :])
 
 
 def _chosen[T: tuple](condition: TensorVariable, first: T, second: T) -> T:
