@@ -13,6 +13,7 @@ from scipy import stats
 from pytensor_onnx import define, export_onnx
 from pytensor_onnx.functions.random.drawing import drawn
 from pytensor_onnx.functions.registry import DEFINITIONS
+from pytensor_onnx.ops import portable
 from pytensor_onnx.ops.draws import OpenUniform
 
 
@@ -29,8 +30,8 @@ def normal_tail(state, sizes, bound, *, dtype):
     def attempt(x, accepted, state, bound):
         state, u = drawn(OpenUniform(dtype), state, sizes)
         state, v = drawn(OpenUniform(dtype), state, sizes)
-        proposal = bound - pt.log(u) / bound
-        accepted_now = v <= pt.exp(-((proposal - bound) ** 2) / np.array(2, dtype))
+        proposal = bound - portable.log(u) / bound
+        accepted_now = v <= portable.exp(-((proposal - bound) ** 2) / np.array(2, dtype))
         x = pt.switch(accepted, x, proposal)
         return [x, accepted | accepted_now, state], until(pt.all(accepted | accepted_now))
 
