@@ -11,6 +11,7 @@ from textwrap import fill
 from benchmarks import (
     call_overhead,
     cnn,
+    draws,
     export_scaling,
     first_result,
     gpt2,
@@ -50,6 +51,7 @@ def main() -> None:
         loops.measure,
         rules.measure,
         special.measure,
+        draws.measure,
         linalg.measure,
         yolo11n.measure,
         cnn.measure,

@@ -3,16 +3,15 @@
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
-from pytensor_onnx.functions.random.samplers import sine_and_cosine_of_turns
 from pytensor_onnx.functions.random.streams import (
     keys,
+    normals,
     positions,
     samples,
     spare_uniform,
     uniforms,
     until_drawn,
 )
-from pytensor_onnx.functions.special.portable import log_of_normal
 from pytensor_onnx.ops import portable
 from pytensor_onnx.ops.samplers import LogGamma, StandardGamma
 
@@ -50,8 +49,8 @@ def _of_large_shape(first: V, second: V, shape: V) -> V:
     c = 1 / pt.sqrt(9 * d)
 
     def attempt(k: V, first: V, second: V, d: V, c: V) -> tuple[V, V, list[V]]:
-        distance, turn, u = uniforms(k, first, second, 3)
-        x = pt.sqrt(-2 * log_of_normal(distance)) * sine_and_cosine_of_turns(turn)[1]
+        *pair, u = uniforms(k, first, second, 3)
+        x = normals(*pair)
         y = c * x
         root = 1 + y
         square = x * x

@@ -86,11 +86,11 @@ def _normals(
         distance = (x.astype("float32") + np.float32(0.5)) * np.float32(2.0**-32)
         turn = _turns(y)
     radius = pt.sqrt(number(-2) * log_of_normal(distance))
-    sine, cosine = sine_and_cosine_of_turns(turn)
+    sine, cosine = _sine_and_cosine(turn)
     return after, radius * cosine, radius * sine
 
 
-def sine_and_cosine_of_turns(turn: TensorVariable) -> Drawn:
+def _sine_and_cosine(turn: TensorVariable) -> Drawn:
     """Return the sine and the cosine of an angle from 0 to 1, in turns."""
     half = constant(turn, 0.5)
     quarters = turn * constant(turn, 4.0)

@@ -13,6 +13,7 @@ from pytensor.tensor.variable import TensorVariable as V
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.random.samplers import blocks, open_double
 from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.special.portable import log_of_normal, sine_and_cosine
 from pytensor_onnx.ops.draws import Threefry
 from pytensor_onnx.ops.samplers import Expression, Sampler
 
@@ -57,6 +58,16 @@ def uniforms(k: V, first_key: V, second_key: V, count: int) -> list[V]:
     drawn = _block(first_key[None, :], second_key[None, :], counters)
     last = pt.switch(k > 0, drawn[-1], open_double(first_key, second_key))
     return [*(drawn[i] for i in range(count - 1)), last]
+
+
+def normals(u: V, v: V) -> V:
+    """Return a standard normal number for each pair of numbers in (0, 1).
+
+    Half a circle of the transform of Box and Muller: the angle is between -90 and 90 degrees, and
+    its sine a product of the functions of half of it.
+    """
+    sine, cosine = sine_and_cosine((v - 0.5) * (np.pi / 2))
+    return pt.sqrt(-8 * log_of_normal(u)) * (sine * cosine)
 
 
 def spare_uniform(first_key: V, second_key: V) -> V:

@@ -4,9 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
-from pytensor_onnx.functions.random.samplers import sine_and_cosine_of_turns
-from pytensor_onnx.functions.random.streams import keys, samples, uniforms, until_drawn
-from pytensor_onnx.functions.special.portable import log_of_normal
+from pytensor_onnx.functions.random.streams import keys, normals, samples, uniforms, until_drawn
 from pytensor_onnx.ops import portable
 from pytensor_onnx.ops.samplers import StandardTruncatedNormal
 
@@ -26,9 +24,9 @@ def standard_truncated_normal(state: V, lower: V, upper: V) -> tuple[V, V]:
     low, high = pt.switch(is_flipped, -upper, lower), pt.switch(is_flipped, -lower, upper)
 
     def attempt(k: V, first: V, second: V, low: V, high: V) -> tuple[V, V, list[V]]:
-        u, turn, v = uniforms(k, first, second, 3)
+        u, angle, v = uniforms(k, first, second, 3)
         width = high - low
-        normal = pt.sqrt(-2 * log_of_normal(u)) * sine_and_cosine_of_turns(turn)[1]
+        normal = normals(u, angle)
         uniform = low + width * u
         rate = (low + pt.sqrt(low * low + 4)) / 2
         beyond = -portable.log1p(u * portable.expm1(-rate * width)) / rate
