@@ -396,9 +396,9 @@ def test_only_the_last_values_of_several_taps(kept):
 @pytest.mark.parametrize("kept", [slice(-3, None), -1])
 def test_only_the_last_values_of_a_map(length, kept):
     m, scale = pt.matrix("m"), pt.scalar("scale")
-    y = scan(lambda row, s: (row.sum() + s, s * 2 + 1), sequences=[m], outputs_info=[None, scale])[
-        0
-    ]
+    y = scan(
+        lambda row, s: (row.sum() + s, pt.sin(s) + 1), sequences=[m], outputs_info=[None, scale]
+    )[0]
     program = compare_onnx_and_py([m, scale], y[kept], [np.ones((length, 2)), 0.5])
     (loop,) = (node for node in program.model.graph.all_nodes() if node.op_type == "Scan")
     assert len(loop.outputs) == len(loop.inputs) - 1, "nothing is stacked"
@@ -406,9 +406,9 @@ def test_only_the_last_values_of_a_map(length, kept):
 
 def test_last_value_of_no_steps_is_an_error():
     m, scale = pt.matrix("m"), pt.scalar("scale")
-    y = scan(lambda row, s: (row.sum() + s, s * 2 + 1), sequences=[m], outputs_info=[None, scale])[
-        0
-    ]
+    y = scan(
+        lambda row, s: (row.sum() + s, pt.sin(s) + 1), sequences=[m], outputs_info=[None, scale]
+    )[0]
     run = compile_onnx([m, scale], y[-1], verify=False)
     with pytest.raises(PyTensorONNXError):
         run(np.ones((0, 2)), 0.5)
@@ -419,13 +419,13 @@ def test_last_value_of_no_steps_is_an_error():
 
 def test_loop_over_sequences_is_an_onnx_scan(x, x0):
     other = pt.vector("other")
-    y = scan(lambda e, f, y: e + f * y, sequences=[x, other], outputs_info=[x0])
+    y = scan(lambda e, f, y: e + f * pt.tanh(y), sequences=[x, other], outputs_info=[x0])
     values = [np.arange(5.0), np.arange(3.0), 1.0]
     assert loops(compare_onnx_and_py([x, other, x0], y, values)) == ["Scan"]
 
 
 def test_sequences_as_long_as_the_steps_are_not_cut(x, x0):
-    y = scan(lambda e, f, y: e + f * y, sequences=[x, x + 1], outputs_info=[x0])
+    y = scan(lambda e, f, y: e + f * pt.tanh(y), sequences=[x, x + 1], outputs_info=[x0])
     program = compare_onnx_and_py([x, x0], y, [np.arange(3.0), 0.0])
     assert loops(program) == ["Scan"]
     assert "Slice" not in [node.op_type for node in program.model.graph.all_nodes()]

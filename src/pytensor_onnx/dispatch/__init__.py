@@ -15,6 +15,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     fourier,
     graphs,
     inc_subtensor,
+    linear_recurrence,
     loop_checks,
     math,
     multi_index,

@@ -225,7 +225,7 @@ def test_length_known():
 
 
 STAYING = {
-    "a recurrence": lambda e, y: 0.5 * y + e,
+    "a recurrence of second degree": lambda e, y: 0.5 * y * y + e,
     "a function of the state": lambda e, y: y + e * pt.tanh(y),
     "a condition": lambda e, y: ifelse(e > 1, y + e, y),
     "a check": lambda e, y: y + Assert("small")(e, e < 10),

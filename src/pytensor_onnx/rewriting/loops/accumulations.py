@@ -1,4 +1,4 @@
-"""Recognise loop-carried states that accumulate sums, products, maxima or minima."""
+"""Recognise loop-carried states that accumulate terms or follow a linear recurrence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.running_extremes import RunningExtreme
+from pytensor_onnx.ops.linear_recurrence import LinearRecurrence
+from pytensor_onnx.ops.linear_recurrence import has_short_form as has_short_recurrence
+from pytensor_onnx.ops.running_extremes import RunningExtreme, has_short_form
 
 _REDUCTIONS = {ps.Add: pt.sum, ps.Mul: pt.prod, ps.Maximum: pt.max, ps.Minimum: pt.min}
 _CUMULATIVE = {ps.Add: "add", ps.Mul: "mul"}
@@ -39,9 +41,13 @@ class Accumulation:
         """Whether one cumulative operation gives all values of the state, for any row size."""
         return self.kind in _CUMULATIVE
 
-    def combined(self) -> Variable:
+    def operands(self) -> list[Variable]:
         """Return the terms of a step, combined by the operation."""
-        return self.terms[0] if len(self.terms) == 1 else _COMBINATIONS[self.kind](*self.terms)
+        return [self.terms[0] if len(self.terms) == 1 else _COMBINATIONS[self.kind](*self.terms)]
+
+    def has_short_form(self, row: Variable) -> bool:
+        """Return whether the values of the state are computed without a loop."""
+        return self.has_operator or has_short_form(row)
 
     def cumulated(self, rows: TensorVariable) -> TensorVariable:
         """Return all values of the state from its initial value and the terms of all steps."""
@@ -52,6 +58,81 @@ class Accumulation:
     def reduced(self, rows: TensorVariable) -> TensorVariable:
         """Return the last value of the state, with a leading axis of size one."""
         return pt.cast(_REDUCTIONS[self.kind](rows, axis=0, keepdims=True), rows.type.dtype)
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """Product with a factor and sum with a term that update a state in each step.
+
+    Attributes
+    ----------
+    terms
+        Terms of the sum, variables of the inner graph.
+    factors
+        Factors of the state.
+    """
+
+    terms: Sequence[Variable]
+    factors: Sequence[Variable]
+
+    def operands(self) -> list[Variable]:
+        """Return the term and the factor of a step."""
+        return [
+            many[0] if len(many) == 1 else combine(*many)
+            for many, combine in ((self.terms, pt.add), (self.factors, pt.mul))
+        ]
+
+    def has_short_form(self, row: Variable) -> bool:
+        """Return whether the values of the state are computed without a loop."""
+        return has_short_recurrence(row)
+
+    def cumulated(self, rows: TensorVariable, factors: TensorVariable) -> TensorVariable:
+        """Return all values of the state from its initial value and the operands of all steps."""
+        return LinearRecurrence()(rows, factors)
+
+    def reduced(self, rows: TensorVariable, factors: TensorVariable) -> TensorVariable:
+        """Return the last value of the state, with a leading axis of size one."""
+        return self.cumulated(rows, factors)[-1:]
+
+
+def update_of(inner: Variable, update: Variable) -> Accumulation | Recurrence | None:
+    """Return the accumulation or recurrence that updates a state, None for other updates."""
+    return accumulation_of(inner, update) or recurrence_of(inner, update)
+
+
+def recurrence_of(inner: Variable, update: Variable) -> Recurrence | None:
+    """Return the linear recurrence that updates a state: one sum of terms and one product."""
+    added = _operands_beside(inner, update, ps.Add)
+    if added is None:
+        return None
+    product, terms = added
+    multiplied = _operands_beside(inner, product, ps.Mul)
+    if multiplied is None or multiplied[0] is not inner:
+        return None
+    return Recurrence(terms, multiplied[1])
+
+
+def _operands_beside(
+    inner: Variable, value: Variable, kind: type[ps.ScalarOp]
+) -> tuple[Variable, list[Variable]] | None:
+    """Return the operand of a sum or product that depends on a state, and the others."""
+    node = value.owner
+    if node is None or not isinstance(node.op, Elemwise) or value.type.dtype != inner.type.dtype:
+        return None
+    operands = list(node.inputs)
+    operation = type(node.op.scalar_op)
+    if operation is ps.Sub and kind is ps.Add:
+        operation, operands[1] = ps.Add, pt.neg(operands[1])
+    dependent = [x for x in operands if inner in ancestors([x])]
+    if operation is not kind or len(dependent) != 1:
+        return None
+    others = [x for x in operands if x is not dependent[0]]
+    dtype = inner.type.dtype
+    if dependent[0].type.dtype != dtype or not all(
+        np.can_cast(x.type.dtype, dtype) for x in others
+    ):
+        return None
+    return dependent[0], others
 
 
 def accumulation_of(inner: Variable, update: Variable) -> Accumulation | None:

@@ -18,8 +18,7 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.basic import cast
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.running_extremes import has_short_form
-from pytensor_onnx.rewriting.loops.accumulations import accumulation_of
+from pytensor_onnx.rewriting.loops.accumulations import Accumulation, update_of
 from pytensor_onnx.rewriting.loops.batches import takes_a_loop
 from pytensor_onnx.rewriting.loops.buffers import (
     allocated_length,
@@ -208,24 +207,25 @@ class _Loop:
 
     def _is_known(self, state: _State, waiting: Sequence[_State]) -> bool:
         """Return whether the update of a state depends on no state that is yet unknown."""
-        accumulation = accumulation_of(state.inner, state.update)
+        found = update_of(state.inner, state.update)
         unknown = {s.inner for s in waiting}
-        return accumulation is not None and unknown.isdisjoint(ancestors(accumulation.terms))
+        return found is not None and unknown.isdisjoint(ancestors(found.operands()))
 
     def _accumulated(self, state: _State) -> TensorVariable | None:
         """Return the initial value and all later values, or the last value if only that is kept."""
-        accumulation = accumulation_of(state.inner, state.update)
-        assert accumulation is not None
+        found = update_of(state.inner, state.update)
+        assert found is not None
         is_reduced = state.keeps_last and not self._is_used(state)
-        if not (is_reduced or accumulation.has_operator or has_short_form(state.inner)):
+        is_sum = is_reduced and isinstance(found, Accumulation)
+        if not (is_sum or found.has_short_form(state.inner)):
             return None
-        mapped = self._mapped([accumulation.combined()])
+        mapped = self._mapped(found.operands())
         if mapped is None:
             return None
-        rows = cast(mapped[0], state.initial.type.dtype)
-        rows = self._with_shape_of(state.initial, rows)
-        whole = pt.concatenate([state.initial, rows], axis=0)
-        return accumulation.reduced(whole) if is_reduced else accumulation.cumulated(whole)
+        dtype, initial = state.initial.type.dtype, state.initial
+        rows, *factors = (self._with_shape_of(initial, cast(x, dtype)) for x in mapped)
+        whole = pt.concatenate([initial, rows], axis=0)
+        return (found.reduced if is_reduced else found.cumulated)(whole, *factors)
 
     def _with_shape_of(self, initial: TensorVariable, rows: TensorVariable) -> TensorVariable:
         """Broadcast rows to the shape of a state."""

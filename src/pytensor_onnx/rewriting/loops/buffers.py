@@ -26,7 +26,25 @@ def has_length(fgraph: FunctionGraph, sequence: Variable, n_steps: Variable) -> 
         from_zero = isinstance(start, Constant) and int(start.data) == 0
         by_one = isinstance(step, Constant) and int(step.data) == 1
         return from_zero and by_one and are_equal(stop, n_steps)
+    if node is not None and _is_cut_to_shorter(node, n_steps):
+        return True
     return are_equal(unwrapped(fgraph.shape_feature.get_shape(sequence, 0)), n_steps)
+
+
+def _is_cut_to_shorter(node: Apply, n_steps: Variable) -> bool:
+    """Return whether a node cuts an array to the length of another, if shorter, for all steps."""
+    shorter = n_steps.owner
+    if not isinstance(node.op, Subtensor) or node.op.idx_list != (slice(None, 0, None),):
+        return False
+    if shorter is None or not isinstance(getattr(shorter.op, "scalar_op", None), ps.Minimum):
+        return False
+    array, stop = node.inputs
+    sizes = [unwrapped(size).owner for size in (*shorter.inputs, stop)]
+    if len(sizes) != 3 or any(size is None or not isinstance(size.op, Shape_i) for size in sizes):
+        return False
+    stops = [size for size in shorter.inputs if are_equal(unwrapped(size), unwrapped(stop))]
+    own = [size.owner for size in map(unwrapped, shorter.inputs) if size not in stops]
+    return len(stops) == 1 and own[0].op.i == 0 and own[0].inputs[0] is array
 
 
 def are_equal(first: Variable, second: Variable) -> bool:

@@ -1,0 +1,125 @@
+"""Linear recurrences are computed in log n rounds, and by a loop where these fail."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.scan.op import Scan
+
+from tests.conftest import compare_onnx_and_py, op_types
+
+
+def scan(step, sequences, start, **options):
+    return pytensor.scan(step, sequences, start, return_updates=False, **options)
+
+
+def has_scan(inputs, outputs):
+    f = pytensor.function(inputs, outputs, mode="ONNX")
+    return any(isinstance(node.op, Scan) for node in f.maker.fgraph.toposort())
+
+
+def compare(inputs, outputs, values, **options):
+    assert not has_scan(inputs, outputs)
+    program = compare_onnx_and_py(inputs, outputs, values, **options)
+    assert not {"Scan", "Loop"} & set(op_types(program))
+    return program
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_all_lengths_and_special_values(dtype):
+    a, b, start = pt.vector("a", dtype=dtype), pt.vector("b", dtype=dtype), pt.scalar(dtype=dtype)
+    y = scan(lambda a, b, y: a * y + b, [a, b], start)
+    rng = np.random.default_rng(0)
+    tolerance = {"rtol": 1e-12 if dtype == "float64" else 2e-5, "atol": 1e-6}
+    f = pytensor.function([a, b, start], y, mode="ONNX")
+    compare([a, b, start], y, [np.ones(3, dtype), np.ones(3, dtype), np.array(2, dtype)])
+    cases = [(rng.uniform(-1, 1, n), rng.normal(size=n), 0.5) for n in (0, 1, 2, 3, 16, 17, 100)]
+    ones = np.ones(6)
+    cases += [
+        ([0.5, 0, 2, 0, 0, 1], ones, np.inf),
+        ([0.5, 1, 2, 0.5, 1, 1], [1, 2, np.nan, 3, 4, 5], 1.0),
+        ([0.5, 1, 2, 0.5, 1, 1], [1, 2, -np.inf, 3, np.inf, 5], 1.0),
+        ([0.5, np.nan, 2, 0, 1, 1], ones, 1.0),
+        ([0.5, np.inf, 2, 0, 1, 1], 0 * ones, 0.0),
+        (1e30 * ones, 0 * ones, 0.0),
+        (1e-30 * ones, 0 * ones, 1e38),
+        ([1e-30, 1e-30, 1e30, 1e30, 1, 1], 0 * ones, 1e30),
+        ([1e20, 1e18, 1e-30, 1e-30, 1, 1], 1e-30 * ones, 1e-20),
+    ]
+    for case in cases:
+        factors, terms, y0 = (np.array(x, dtype) for x in case)
+        expected, y = [], y0
+        with np.errstate(all="ignore"):
+            for factor, term in zip(factors, terms, strict=True):
+                y = (factor * y + term).astype(dtype)
+                expected.append(y)
+        found = f(factors, terms, y0)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, np.array(expected, dtype), **tolerance)
+
+
+def test_values_that_decay_below_the_normal_numbers_are_those_of_the_loop():
+    n = pt.lscalar("n")
+    y = scan(lambda e, y: 0.25 * y + 0 * e, [pt.zeros(n)], pt.constant(1e100))
+    f = pytensor.function([n], y, mode="ONNX")
+    np.testing.assert_allclose(f(660), np.ldexp(1e100, -2 * np.arange(1, 661)), rtol=1e-12)
+
+
+def test_large_factors_that_cancel_are_those_of_the_loop():
+    x = pt.vector("x")
+    y = scan(lambda e, y: 2 * y - e, [x], pt.ones(()))
+    np.testing.assert_array_equal(
+        pytensor.function([x], y, mode="ONNX")(np.ones(500)), np.ones(500)
+    )
+
+
+def test_forms_of_users():
+    x, rate = pt.vector("x"), pt.scalar("rate")
+    returns = scan(lambda r, y: r + rate * y, [x], pt.zeros(()), go_backwards=True)[::-1]
+    smooth = scan(lambda e, y: rate * e + (1 - rate) * y, [x], x[0])
+    variance = scan(lambda e, s: 0.1 + 0.2 * e**2 + 0.7 * s, [x], pt.ones(()))
+    minus = scan(lambda e, y: y * pt.exp(-e) - 3 * e, [x], pt.ones(()))
+    values = [np.random.default_rng(1).normal(size=60), 0.9]
+    outputs = [returns, smooth, variance, minus, variance[-1], pt.log(variance).sum()]
+    program = compare([x, rate], outputs, values, rtol=1e-11)
+    (empty,) = pytensor.function([x, rate], [returns], mode="ONNX")(np.zeros(0), 0.9)
+    assert empty.shape == (0,)
+    assert len(program.model.functions) >= 1
+
+
+def test_gradients_of_sequences_need_no_loop():
+    x, rate = pt.vector("x"), pt.scalar("rate")
+    y = scan(lambda e, y: rate * y + e, [x], pt.ones(()))
+    values = [np.random.default_rng(2).normal(size=40), 0.8]
+    compare([x, rate], pt.grad((y**2).sum(), x), values, rtol=1e-11)
+    compare_onnx_and_py([x, rate], pt.grad((y**2).sum(), rate), values, rtol=1e-11)
+
+
+def test_vectors_with_a_factor_for_each_element():
+    x, factors = pt.matrix("x", shape=(None, 3)), pt.vector("factors", shape=(3,))
+    y = scan(lambda e, y: factors * y + e, [x], pt.zeros(3))
+    values = [np.random.default_rng(3).normal(size=(30, 3)), np.array([0.9, -0.5, 1.1])]
+    compare([x, factors], y, values, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda e, y: e * (y + 1),
+        lambda e, y: y * y + e,
+        lambda e, y: e * y + y,
+        lambda e, y: pt.tanh(y) * 0.5 + e,
+    ],
+)
+def test_other_updates_stay_loops(step):
+    x = pt.vector("x")
+    y = scan(step, [x], pt.ones(()))
+    assert has_scan([x], y)
+    compare_onnx_and_py([x], y, [np.random.default_rng(4).normal(size=5)])
+
+
+def test_long_rows_and_integers_stay_loops():
+    x = pt.matrix("x", shape=(None, 100))
+    assert has_scan([x], scan(lambda e, y: 0.5 * y + e, [x], pt.zeros(100)))
+    i = pt.lvector("i")
+    assert has_scan([i], scan(lambda e, y: 3 * y + e, [i], pt.zeros((), dtype="int64")))
