@@ -4,11 +4,16 @@ PyTensor's rewrites know none of them: to write ``0 - x`` as ``-x`` changes the 
 with it the side of a branch cut.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
 from pytensor.scalar.basic import ScalarOp, ScalarType, upgrade_to_float_no_complex
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.type import tensor
+from pytensor.tensor.variable import TensorVariable
 
 
 class PartSum(ScalarOp):
@@ -191,6 +196,43 @@ class ComplexArcCos(ComplexFunction):
     """Principal inverse of the cosine."""
 
     function = np.arccos
+
+
+class ComplexProd(Op):
+    """Products of complex numbers along the last axis but one of pairs."""
+
+    __props__ = ()
+
+    def make_node(self, pairs: TensorVariable) -> Apply:
+        """Return the node for pairs."""
+        shape = (*pairs.type.shape[:-2], 2)
+        return Apply(self, [pairs], [tensor(dtype=pairs.type.dtype, shape=shape)])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Multiply by NumPy."""
+        outputs[0][0] = _pairs(_numbers(inputs[0]).prod(axis=-1), inputs[0].dtype)
+
+
+class ComplexCumProd(Op):
+    """Cumulative products of complex numbers along the last axis but one of pairs."""
+
+    __props__ = ()
+
+    def make_node(self, pairs: TensorVariable) -> Apply:
+        """Return the node for pairs."""
+        return Apply(self, [pairs], [pairs.type()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Multiply by NumPy."""
+        outputs[0][0] = _pairs(_numbers(inputs[0]).cumprod(axis=-1), inputs[0].dtype)
+
+
+def _numbers(pairs: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(pairs, "float64").view("complex128")[..., 0]
+
+
+def _pairs(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return np.stack([numbers.real, numbers.imag], axis=-1).astype(dtype)
 
 
 part_sum = Elemwise(PartSum(upgrade_to_float_no_complex, name="part_sum"))

@@ -8,6 +8,7 @@ from pytensor_onnx.functions.complex_numbers import (
     logarithm,
     modulus,
     power,
+    products,
     root,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "logarithm",
     "modulus",
     "power",
+    "products",
     "root",
 ]

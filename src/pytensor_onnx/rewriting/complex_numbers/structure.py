@@ -18,7 +18,7 @@ from pytensor.tensor.basic import (
     TensorFromScalar,
 )
 from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.extra_ops import CumOp, FillDiagonal, FillDiagonalOffset, Repeat
+from pytensor.tensor.extra_ops import FillDiagonal, FillDiagonalOffset, Repeat
 from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import (
@@ -100,12 +100,6 @@ def move_parts(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     values = values_of(op)
     assert values is not None
     return by_part(op, node, inputs, values)
-
-
-@ENCODING.rewrites(CumOp)
-def add_up(op: CumOp, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
-    """Return cumulative sums of the parts."""
-    return by_part(op, node, inputs, slice(1)) if op.mode == "add" else None
 
 
 @ENCODING.rewrites(DimShuffle)

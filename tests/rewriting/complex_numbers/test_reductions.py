@@ -1,0 +1,36 @@
+"""Products along axes."""
+
+import warnings
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from tests.conftest import compare_onnx_and_py
+from tests.rewriting.complex_numbers.test_structure import numbers
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_products_and_means(dtype):
+    z = pt.tensor3("z", dtype=dtype)
+    results = [z.prod(axis=axis) for axis in (None, 0, 2, (0, 2))]
+    results += [z.cumprod(axis=axis) for axis in (0, 1, 2)] + [z.mean(), z.mean(axis=(0, 1))]
+    f = pytensor.function([z], results, mode="ONNX")
+    for shape in ((3, 2, 5), (1, 4, 0), (4, 1, 1), (0, 0, 2), (2, 2, 9)):
+        value = np.random.default_rng(0).normal(size=(*shape, 2)).view("complex128")[..., 0]
+        value = value.astype(dtype)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = [value.prod(axis=axis) for axis in (None, 0, 2, (0, 2))]
+            expected += [value.cumprod(axis=axis) for axis in (0, 1, 2)]
+            expected += [value.mean(), value.mean(axis=(0, 1))]
+        for found, wanted in zip(f(value), expected, strict=True):
+            rtol = 1e-14 if dtype == "complex128" else 1e-5
+            np.testing.assert_allclose(found, wanted, rtol=rtol)
+            assert found.shape == wanted.shape
+
+
+def test_means_and_products_at_limits():
+    z = pt.zmatrix("z")
+    compare_onnx_and_py([z], [z.sum(), z.mean(axis=0)], [numbers((3, 4))])
