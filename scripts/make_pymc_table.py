@@ -1,6 +1,8 @@
 """Write the table of PyMC's distributions in docs/pymc.md.
 
-Run: python scripts/make_pymc_table.py
+Run: python scripts/make_pymc_table.py [NAME ...]
+
+With names, only the rows of these distributions are measured again.
 """
 
 import sys
@@ -34,21 +36,23 @@ def _text(error: float) -> str:
     return f"{error:.0e}" if error > 1e-16 else "0"
 
 
-def table() -> list[str]:
+def table(rows: dict[str, str]) -> list[str]:
     head = ["| distribution | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 1) + "|"]
-    rows = [row(name, CASES[name]) for name in sorted(CASES)]
     reasons = {**UNSUPPORTED, **NO_DENSITY}
     others = [f"| {name} | {reasons[name]} |" for name in sorted(reasons)]
-    return [*head, *rows, "", "| without a density here | reason |", "|---|---|", *others]
+    rest = ["", "| without a density here | reason |", "|---|---|", *others]
+    return [*head, *(rows[name] for name in sorted(CASES)), *rest]
 
 
-def main() -> None:
+def main(names: Sequence[str]) -> None:
     warnings.simplefilter("ignore")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
-    _, _, after = rest.partition(END)
-    lines = "\n".join(table())
+    written, _, after = rest.partition(END)
+    rows = {line.split()[1]: line for line in written.splitlines() if line.startswith("| ")}
+    rows.update({name: row(name, CASES[name]) for name in names or CASES})
+    lines = "\n".join(table(rows))
     PAGE.write_text(f"{before}{START}\n{lines}\n\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

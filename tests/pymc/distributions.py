@@ -173,6 +173,10 @@ univariate("HurdlePoisson", COUNTS, psi=[0.3, 0.9], mu=[3.0, 20.0])
 univariate("HurdleNegativeBinomial", COUNTS, psi=[0.3, 0.9], mu=[3.0, 20.0], alpha=[1.0, 9.0])
 univariate("HurdleGamma", POSITIVE, psi=[0.3, 0.9], alpha=[2.0, 0.5], beta=[1.0, 3.0])
 univariate("HurdleLogNormal", POSITIVE, psi=[0.3, 0.9], mu=[0.0, 1.0], sigma=[1.0, 3.0])
+# PyMC has these distribution functions for single numbers only.
+for count in (-1, 0, 4, 10, 11):
+    add("BetaBinomial", count, label="scalar", alpha=1.5, beta=2.0, n=10)
+    add("HyperGeometric", count, label="scalar", N=50, k=10, n=20)
 add("Categorical", [-1, 0, 1, 2, 3], p=[0.2, 0.3, 0.5])
 add("Categorical", [-1, 0, 1, 2, 3], label="logit", logit_p=[-1.0, 0.0, 30.0])
 add("OrderedLogistic", [-1, 0, 1, 2, 3], eta=0.3, cutpoints=[-1.0, 2.0])

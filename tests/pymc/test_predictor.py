@@ -243,6 +243,24 @@ def test_a_gaussian_process_predicts_at_new_places() -> None:
         np.testing.assert_allclose(row, k(places[:, 0], old) @ inner, rtol=1e-10)
 
 
+def test_conditionals_of_processes_are_drawn() -> None:
+    places, values = np.linspace(0, 1, 4)[:, None], np.array([0.0, 1.0, 0.5, -1.0])
+    with pm.Model() as model:
+        new = pm.Data("new", np.zeros((2, 1)))
+        gp = pm.gp.Marginal(cov_func=pm.gp.cov.ExpQuad(1, pm.HalfNormal("length")))
+        gp.marginal_likelihood("y", places, values, sigma=0.1)
+        gp.conditional("f", new)
+    posterior = {"length": np.full((1, 2000), 0.4)}
+    program = export_predictor(model, posterior, outputs=["f"], sample_vars=["f"], verify=False)
+    wanted = np.array([[0.2], [0.9], [2.0]])
+    (f,) = program(new=wanted, seed=1)
+    with model:
+        mean, cov = gp.predict(wanted, point={"length": 0.4}, jitter=1e-6)
+    whitened = np.linalg.solve(np.linalg.cholesky(cov + 1e-9 * np.eye(3)), (f - mean).T)
+    for row in whitened:
+        assert stats.kstest(row, "norm").pvalue > 1e-3
+
+
 def test_unfitting_draws_and_unknown_names_are_refused(tmp_path: Path) -> None:
     def refuse(message: str, posterior: object = POSTERIOR, **arguments: object) -> None:
         path = tmp_path / "p.onnx"
