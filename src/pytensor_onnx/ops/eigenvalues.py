@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.tensor.linalg._lazy import scipy_linalg
+from pytensor.tensor.linalg.decomposition.schur import Schur
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
 
@@ -54,17 +54,23 @@ class RealEig(Op):
 class TriangularSchur(Op):
     """Triangular Schur form of a real matrix and the unitary matrix, by their parts."""
 
-    __props__ = ()
+    __props__ = ("sort",)
     gufunc_signature = "(m,m)->(m,m),(m,m),(m,m),(m,m)"
+
+    def __init__(self, sort: str | None = None) -> None:
+        self.sort = sort
 
     def make_node(self, x: TensorVariable) -> Apply:
         """Return the application to a matrix of floats."""
         return Apply(self, [x], [tensor(dtype=x.type.dtype, shape=x.type.shape) for _ in range(4)])
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Compute the parts by SciPy."""
+        """Compute the parts by PyTensor."""
         (x,) = inputs
-        t, z = scipy_linalg.schur(x, output="complex")
+        op = Schur(output="complex", sort=self.sort)
+        found: list[list[Any]] = [[None], [None]]
+        op.perform(op.make_node(x), [x], found)
+        t, z = (result for (result,) in found)
         for storage, part in zip(output_storage, (t.real, t.imag, z.real, z.imag), strict=True):
             storage[0] = np.ascontiguousarray(part, dtype=x.dtype)
 

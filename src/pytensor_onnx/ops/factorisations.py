@@ -96,6 +96,16 @@ class StandardBlocks(Part):
     gufunc_signature = "(b,n,k)->(b,n,n),(b,n,n)"
 
 
+class OrderBlocks(Part):
+    """Schur forms in which selected eigenvalues come first.
+
+    The operands are the forms, the transposed orthogonal matrices, and one for the rows that come
+    first and zero for others. The last result is zero, or NaN where an exchange fails.
+    """
+
+    gufunc_signature = "(b,n,n),(b,n,n),(b,n)->(b,n,n),(b,n,n),(b)"
+
+
 class SecularRoots(Part):
     """Poles next to the roots of secular equations, and the differences of roots and poles."""
 

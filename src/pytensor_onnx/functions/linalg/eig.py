@@ -25,7 +25,7 @@ _SMALLEST = np.float64(1e-140)
 
 
 @define(TriangularSchur, TriangularSchur.gufunc_signature)
-def triangular_schur(a: TensorVariable) -> list[TensorVariable]:
+def triangular_schur(a: TensorVariable, *, sort: str | None) -> list[TensorVariable]:
     """Parts of triangular Schur forms and of the unitary matrices, from the real Schur form.
 
     Examples
@@ -39,7 +39,7 @@ def triangular_schur(a: TensorVariable) -> list[TensorVariable]:
     """
     (a,) = as_float(a)
     n = checked_size(a, "expected square matrix")
-    parts = triangular(*real_schur(flat(a).astype("float64"), n), n)
+    parts = triangular(*real_schur(flat(a).astype("float64"), n, sort), n)
     return [unflat(x.astype(a.type.dtype), a, n, n) for x in parts]
 
 

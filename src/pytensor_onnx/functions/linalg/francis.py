@@ -100,6 +100,8 @@ def chased(
     )
 
 
+# Sums of squares that are too small to be divided by; the matrices have a scale near one.
+_NEGLIGIBLE = np.float64(1e-280)
 _ONES = np.ones((3, 1))
 _REST = np.array([[0.0], [1.0], [1.0]])
 _FIRST = np.array([1.0, 0.0, 0.0])
@@ -119,7 +121,7 @@ def _next_row(
     squares = x * x
     norm = pt.sqrt(pt.matmul(squares, _ONES))
     vector = x + pt.switch(pt.lt(x, 0.0), -norm, norm) * _FIRST
-    is_reflected = pt.gt(pt.matmul(squares, _REST), 0.0)
+    is_reflected = pt.gt(pt.matmul(squares, _REST), _NEGLIGIBLE)
     factor = pt.switch(is_reflected, 2.0 / pt.matmul(vector * vector, _ONES), 0.0)
     row, column = vector[:, None], (factor * vector)[:, :, None]
     window = window - pt.matmul(column, pt.matmul(row, window))

@@ -4,12 +4,17 @@ import pytensor.tensor as pt
 from pytensor.tensor.linalg.decomposition.schur import Schur
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.linalg.batches import flat, unflat
 from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
+from pytensor_onnx.functions.linalg.ordering import selected
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.factorisations import Hessenberg, QuasiTriangular, StandardBlocks
+from pytensor_onnx.ops.factorisations import (
+    Hessenberg,
+    OrderBlocks,
+    QuasiTriangular,
+    StandardBlocks,
+)
 
 
 @define(Schur, own_signature)
@@ -20,8 +25,10 @@ def schur(a: TensorVariable, *, output: str, sort: str | None) -> list[TensorVar
     the diagonal have the form of LAPACK's, with equal diagonal elements and complex eigenvalues.
     The errors are those of LAPACK, relative to the norm of the matrix. The order of the
     eigenvalues, and the signs of the columns of Z, may differ from LAPACK's; mathematics leaves
-    both free. All elements are NaN where one of the matrix is not finite. float32 is computed in
-    float64.
+    both free. With ``sort``, eigenvalues of a half-plane, or inside or outside of the unit circle,
+    come first, and keep their order otherwise; all elements are NaN where they cannot be told
+    apart from others. All elements are NaN where one of the matrix is not finite. float32 is
+    computed in float64.
 
     Examples
     --------
@@ -32,17 +39,15 @@ def schur(a: TensorVariable, *, output: str, sort: str | None) -> list[TensorVar
     array([[ 1.,  4.],
            [-1.,  1.]])
     """
-    if sort is not None:
-        raise UnsupportedCase(
-            f"eigenvalues of Schur forms are not sorted (sort={sort!r})", "leave sort out"
-        )
     (a,) = as_float(a)
     n = checked_size(a, "expected square matrix")
-    t, z = real_schur(flat(a).astype("float64"), n)
+    t, z = real_schur(flat(a).astype("float64"), n, sort)
     return [unflat(x.astype(a.type.dtype), a, n, n) for x in (t, z)]
 
 
-def real_schur(a: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+def real_schur(
+    a: TensorVariable, n: TensorVariable, sort: str | None = None
+) -> tuple[TensorVariable, TensorVariable]:
     """Return real Schur forms of matrices of n rows with one batch axis, in float64."""
     batch = a.shape[0]
     valid, a = finite(a)
@@ -54,5 +59,8 @@ def real_schur(a: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, Te
     h, q = Hessenberg()(a)
     rows, failed = QuasiTriangular()(pt.concatenate([h, q.mT], axis=2))
     t, qt = StandardBlocks()(rows)
-    valid = valid + failed[:, None, None]
+    if sort is not None:
+        t, qt, unordered = OrderBlocks()(t, qt, selected(t / scale, sort))
+        failed += unordered
+    valid += failed[:, None, None]
     return t[:, :n, :n] / scale + valid, qt[:, :n, :n].mT + valid

@@ -15,8 +15,8 @@ from pytensor_onnx.functions.linalg.standard_blocks import (
 )
 
 _EPS = np.finfo("float64").eps
-# Elements of matrices of a scale near one that count as zero.
-_SMALLEST = np.finfo("float64").tiny / _EPS
+# Elements of matrices of a scale near one that count as zero; their squares are no divisors.
+_SMALLEST = np.float64(1e-140)
 # Sweeps without deflation before an exceptional shift.
 _PATIENCE = 10
 

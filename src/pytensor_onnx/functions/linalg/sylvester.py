@@ -11,6 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import flat, unflat
 from pytensor_onnx.functions.linalg.blocks import checked_size
+from pytensor_onnx.functions.linalg.pair_inverse import pair_inverse
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.standard_blocks import (
     ahead,
@@ -164,11 +165,7 @@ def _pairs(t: TensorVariable) -> _Pairs:
 
 
 class _Inverse(NamedTuple):
-    """``α + β N + γ M + δ N M``, the inverse of ``Y -> σ Y + N Y + Y M`` for blocks.
-
-    N and M are the elements of blocks beside the diagonal, σ is the sum of those on it. The
-    squares of ``N`` and ``M`` are negative numbers -ω² and -ν².
-    """
+    """Factors of the inverse for blocks, and the elements of both matrices beside the diagonal."""
 
     alpha: TensorVariable
     beta: TensorVariable
@@ -182,27 +179,23 @@ class _Inverse(NamedTuple):
 
 def _inverse(rows: _Pairs, columns: _Pairs) -> tuple[_Inverse, TensorVariable]:
     """Return the inverses for all blocks, and whether those of a matrix exist."""
-    total = rows.diagonal[:, :, None] + columns.diagonal[:, None, :]
-    omega, nu = rows.width[:, :, None], columns.width[:, None, :]
-    largest = pt.abs(total) + omega + nu
-    divisor = pt.switch(pt.eq(largest, 0.0), 1.0, largest)
-    s, w, v = total / divisor, omega / divisor, nu / divisor
-    apart, together = w - v, w + v
-    smallest = s * s + apart * apart
-    determinant = smallest * (s * s + together * together)
-    is_regular = pt.gt(largest * pt.sqrt(smallest), _EPS).all(axis=(1, 2))
-    inverse = _Inverse(
-        s * (s * s + w * w + v * v) / determinant / divisor,
-        -(s * s + apart * together) / determinant / divisor / divisor,
-        -(s * s - apart * together) / determinant / divisor / divisor,
-        2.0 * s / determinant / divisor / divisor / divisor,
+    inverse = pair_inverse(
+        rows.diagonal[:, :, None] + columns.diagonal[:, None, :],
+        rows.width[:, :, None],
+        columns.width[:, None, :],
+    )
+    factors = _Inverse(
+        inverse.alpha,
+        inverse.beta,
+        inverse.gamma,
+        inverse.delta,
         rows.to_next[:, :, None],
         rows.to_last[:, :, None],
         # A column is multiplied by the elements of its own, which are beside the diagonal.
         ahead(columns.to_last)[:, None, :],
         behind(columns.to_next)[:, None, :],
     )
-    return inverse, is_regular
+    return factors, pt.gt(inverse.distance, _EPS).all(axis=(1, 2))
 
 
 def _applied(inverse: _Inverse, x: TensorVariable) -> TensorVariable:

@@ -23,10 +23,9 @@ from pytensor_onnx.rewriting.complex_numbers.parts import (
 def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
     """Return the results for real matrices, and None for complex ones."""
     core = getattr(op, "core_op", op)
-    if is_complex(node.inputs[0]) or (isinstance(core, Schur) and core.sort is not None):
+    if is_complex(node.inputs[0]):
         return None
     (x,) = inputs[0]
-    parts = Blockwise(RealEig() if isinstance(core, Eig) else TriangularSchur())(
-        x.astype(real_dtype(*node.outputs))
-    )
+    of_parts = RealEig() if isinstance(core, Eig) else TriangularSchur(core.sort)
+    parts = Blockwise(of_parts)(x.astype(real_dtype(*node.outputs)))
     return [[joined(Parts(*parts[i : i + 2]))] for i in (0, 2)]
