@@ -25,8 +25,8 @@ from pytensor_onnx.functions.special.beta_integral import (
     split,
 )
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
-from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
+from pytensor_onnx.functions.special.portable import portable_expm1, portable_log
 from pytensor_onnx.functions.special.psi import log_less_psi
 from pytensor_onnx.ops.beta import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
 
@@ -123,7 +123,7 @@ def _of_lower(
     first = of_top - sums.slope - chosen / top
     raised = sums.total * first + sums.slopes + sums.term * top * last
     value = pt.switch(is_raised, raised, a * last) * (at_split / a)
-    of_power = pt.switch(is_raised, first + chosen / a, of_top) - chosen * pt.log(parts.x)
+    of_power = pt.switch(is_raised, first + chosen / a, of_top) - chosen * portable_log(parts.x)
     more = at_split * parts.power(a) * _beyond(a, b, parts, of_power, is_first)
     return where_any(parts.is_beyond, value + more, value)
 
@@ -147,7 +147,7 @@ def _of_logarithm(
     ratio = point * ((top + b) / u)
     d = top * y - b * x
     z = pt.switch(is_first, -d / top, pt.switch(is_small, ratio - one, d / b))
-    logarithm = z + log1p_less_argument(z, ratio)
+    logarithm = z + log1p_less_argument(z, ratio, portable_log)
     less = log_less_psi(pt.stack([u, top + b]))
     # What psi grows by from b to the raised one.
     [growth] = iterate(
@@ -173,7 +173,7 @@ def _beyond(
     """
     one, zero = constant(b, 1.0), constant(b, 0.0)
     y, ratio = parts.y, parts.ratio
-    logarithm = pt.log(ratio)
+    logarithm = portable_log(ratio)
 
     def step(
         number: TensorVariable,
@@ -199,7 +199,7 @@ def _beyond(
         return [total + c * term, slopes, c, slope, power]
 
     power = pt.pow(ratio, b)
-    first = -expm1(b * logarithm) / b
+    first = -portable_expm1(b * logarithm) / b
     by_second = -(power * logarithm + first) / b
     total, slopes, *_ = iterate(
         step,

@@ -25,6 +25,7 @@ from pytensor_onnx.functions.special.beta_density import density
 from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
+from pytensor_onnx.functions.special.portable import portable_log
 
 # The integrand is left out where it is below exp(-36) of its largest value.
 _LAST = 36.0
@@ -243,7 +244,7 @@ def _beyond(
         power = power * ratio
         return [total + coefficient * (one - power) / (b + number), coefficient, power]
 
-    first = -expm1(b * pt.log(ratio)) / b
+    first = -expm1(b * portable_log(ratio)) / b
     total, *_ = iterate(
         step,
         [first, pt.ones_like(y), pt.pow(ratio, b)],
