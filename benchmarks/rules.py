@@ -103,10 +103,33 @@ def convolution_of_short_images() -> Rule:
     return Rule("convolution of short images", [x, w], result, by_hand, values, 0.5, 1e-3)
 
 
+def rms_norm() -> Rule:
+    """Return an RMS norm of 64 rows of 2048."""
+    x = pt.tensor("x", shape=(64, 2048), dtype="float32")
+    gamma = pt.tensor("gamma", shape=(2048,), dtype="float32")
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[64, 2048] x, float[2048] gamma) => (float[64, 2048] y)
+        <int64[1] last = {-1}, float epsilon = {1e-5}> {
+           squares = Mul(x, x)
+           square = ReduceMean <keepdims = 1> (squares, last)
+           sum = Add(square, epsilon)
+           root = Sqrt(sum)
+           quotient = Div(x, root)
+           y = Mul(quotient, gamma)
+        }
+    """
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=(64, 2048)).astype("float32"), np.ones(2048, "float32")]
+    result = nn.rms_norm(x, gamma, epsilon=1e-5)
+    return Rule("RMS norm", [x, gamma], result, by_hand, values, 0.7, 1e-5)
+
+
 RULES: list[Callable[[], Rule]] = [
     number_beside_short_axes,
     filter_gradient,
     convolution_of_short_images,
+    rms_norm,
 ]
 
 

@@ -131,7 +131,9 @@ class RMSNorm(KeepsShape):
         if dtype == ir.DataType.FLOAT16:
             return None
         axes = onnx.ints(list(range(-self.n_axes, 0)))
-        square = onnx.ReduceMean(onnx.Mul(x, x), axes, keepdims=1)
+        # ONNX Runtime fuses the norm where the square is a power; epsilon is float32 then.
+        square = onnx.Pow(x, np.float32(2)) if dtype == ir.DataType.FLOAT else onnx.Mul(x, x)
+        square = onnx.ReduceMean(square, axes, keepdims=1)
         return onnx.Mul(onnx.Div(x, onnx.Sqrt(onnx.Add(square, self.epsilon))), gamma)
 
     def pullback(
