@@ -187,14 +187,17 @@ def _check_static_sizes(definition: Definition, op: Op, node: Apply) -> None:
 
 
 def _known_sizes(definition: Definition, node: Apply) -> dict[str, int | None]:
-    """Return the sizes of core axes that the expression uses, None for unknown ones."""
+    """Return the sizes of core axes that the expression uses, None for unknown ones.
+
+    A size that only some of the operands are known to have is unknown: the others may have another
+    one, which the expression has to check.
+    """
     sizes: dict[str, int | None] = {}
     for variable, core in zip(node.inputs, definition.inputs or (), strict=False):
-        for axis, size in zip(
-            core, variable.type.shape[variable.type.ndim - len(core) :], strict=True
-        ):
+        static = variable.type.shape[variable.type.ndim - len(core) :]
+        for axis, size in zip(core, static, strict=True):
             if axis in definition.keywords:
-                sizes[axis] = sizes.get(axis) if size is None else size
+                sizes[axis] = None if size is None else sizes.get(axis, size)
     return sizes
 
 

@@ -19,19 +19,21 @@ from pytensor_onnx.functions.linalg.blocks import (
     padded,
     poison,
 )
+from pytensor_onnx.functions.linalg.small import factor_of_small, is_small
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.triangles import Triangle
 
 
 @define(Cholesky, "(n,n)->(n,n)")
-def cholesky(a: TensorVariable, *, lower: bool) -> TensorVariable:
+def cholesky(a: TensorVariable, *, lower: bool, n: int | None) -> TensorVariable:
     """Cholesky factor of symmetric positive definite matrices, read from one triangle.
 
     Blocks of rows of the upper factor follow from the blocks above by one product, and within a
     block by elimination of one row after another (Golub and Van Loan, Matrix Computations,
     4th ed., algorithms 4.2.2 and 4.2.5). All elements are NaN if a pivot is not positive, as in
-    PyTensor. The backward error is that of LAPACK.
+    PyTensor. The backward error is that of LAPACK. Up to three rows, if the number is known, are
+    eliminated without a loop.
 
     Examples
     --------
@@ -42,8 +44,10 @@ def cholesky(a: TensorVariable, *, lower: bool) -> TensorVariable:
            [1., 2.]])
     """
     (a,) = as_float(a)
-    n = checked_size(a, "Input array is expected to be square")
-    return lower_factor(a, n) if lower else upper_factor(a, n)
+    if n is not None and is_small(n):
+        return factor_of_small(a, n, lower=lower)
+    size = checked_size(a, "Input array is expected to be square")
+    return lower_factor(a, size) if lower else upper_factor(a, size)
 
 
 def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:

@@ -18,6 +18,7 @@ from pytensor_onnx.functions.linalg.blocks import (
 )
 from pytensor_onnx.functions.linalg.cholesky import lower_factor
 from pytensor_onnx.functions.linalg.pivoting import eliminated
+from pytensor_onnx.functions.linalg.small import is_small, solution_of_small
 from pytensor_onnx.functions.linalg.triangular import solved_triangular
 from pytensor_onnx.functions.linalg.tridiagonal import solved_tridiagonal
 from pytensor_onnx.functions.registry import define, own_signature
@@ -25,7 +26,13 @@ from pytensor_onnx.functions.registry import define, own_signature
 
 @define(SolveTriangular, own_signature)
 def solve_triangular(
-    a: TensorVariable, b: TensorVariable, *, lower: bool, unit_diagonal: bool, b_ndim: int
+    a: TensorVariable,
+    b: TensorVariable,
+    *,
+    lower: bool,
+    unit_diagonal: bool,
+    b_ndim: int,
+    m: int | None,
 ) -> TensorVariable:
     """Solution of triangular systems, read from one triangle of each matrix.
 
@@ -45,7 +52,10 @@ def solve_triangular(
     a, b = as_float(a, b)
     columns = as_columns(b, b_ndim)
     n = checked_sizes(a, columns, "expected square matrix", "shapes of a and b are incompatible")
-    x = solved_triangular(a, columns, n, lower=lower, unit_diagonal=unit_diagonal)
+    if m is not None and is_small(m):
+        x = solution_of_small(a, columns, m, lower=lower, unit_diagonal=unit_diagonal)
+    else:
+        x = solved_triangular(a, columns, n, lower=lower, unit_diagonal=unit_diagonal)
     return from_columns(x, b_ndim)
 
 
