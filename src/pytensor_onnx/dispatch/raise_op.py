@@ -11,7 +11,7 @@ from pytensor.raise_op import CheckAndRaise
 
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.failures import name_failure
+from pytensor_onnx.graph.failures import index_of, name_failure
 from pytensor_onnx.graph.sizes import CHECKED, same_sizes
 
 
@@ -49,7 +49,7 @@ def check_that(
     valid = reduce(onnx.And, open_conditions)
 
     def fail(failed: Builder) -> ir.Value:
-        past_end = failed.Add(failed.cast(valid, "int64"), 1)
+        past_end = failed.Add(failed.cast(valid, "int64"), index_of(error))
         failure = failed.Gather(failed.Unsqueeze(x, [0]), past_end, axis=0)
         name_failure(failed, failure, error)
         return failure

@@ -1,6 +1,7 @@
 """Mark nodes that fail for a check of the graph, with the exception for it."""
 
 import re
+from zlib import crc32
 
 import onnx_ir as ir
 
@@ -27,11 +28,34 @@ def name_failure(onnx: Builder, value: ir.Value, error: Exception) -> None:
     producer = value.producer()
     if producer is None:
         return
-    text = f"{type(error).__name__}: {error}"
+    text = _text(error)
     words = re.sub(r"\W+", "_", f"check {error}")[:_LONGEST_NAME].strip("_")
     producer.name = onnx.scope.names.unique(words)
     producer.metadata_props[CHECK] = text
     onnx.scope.failures[text] = error
+
+
+def index_of(error: Exception) -> int:
+    """Return an index past the end of arrays, which tells checks from each other.
+
+    ONNX Runtime drops the names of nodes in a branch whose condition it knows; its message has
+    the index.
+    """
+    return _index(_text(error))
+
+
+def fails_by(node: ir.Node, index: int) -> bool:
+    """Return whether a node is a check that fails by an index."""
+    text = node.metadata_props.get(CHECK)
+    return text is not None and _index(text) == index
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _index(text: str) -> int:
+    return 2**32 + crc32(text.encode())
 
 
 def is_check(node: ir.Node) -> bool:

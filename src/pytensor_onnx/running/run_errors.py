@@ -14,8 +14,17 @@ from pytensor_onnx.errors import (
     RunValueError,
     RunZeroDivisionError,
 )
-from pytensor_onnx.graph.failures import CHECK
-from pytensor_onnx.graph.origins import LOOP, OP, VARIABLE, Lines, Place, find_place, origins
+from pytensor_onnx.graph.failures import CHECK, fails_by
+from pytensor_onnx.graph.origins import (
+    LOOP,
+    OP,
+    VARIABLE,
+    Lines,
+    Place,
+    find_place,
+    origins,
+    places,
+)
 from pytensor_onnx.running.meanings import MEANINGS
 from pytensor_onnx.running.operand_shapes import Shapes, expands, operand_shapes, products_fit
 
@@ -25,6 +34,7 @@ _BUILT_IN: dict[str, type[RunError]] = {
     "AssertionError": RunAssertionError,
     "ZeroDivisionError": RunZeroDivisionError,
 }
+_INDEX = re.compile(r"\bidx=(\d+)")
 _MOST_PLACES = 3
 _FAILED = re.compile(r"while running (\w+) node\. Name:'(.*?)' Status Message: ?", re.DOTALL)
 
@@ -55,7 +65,7 @@ def explain(
     steps = list(_FAILED.finditer(runtime))
     message = runtime[steps[-1].end() :] if steps else runtime
     failed = [find_place(model, step[2]) for step in steps]
-    place = failed[-1] if failed else None
+    place = (failed[-1] if failed else None) or _check_by_index(model, message)
     details = _where(model, place, lines)
     details += [f"loop:     {name}" for name in _loops(failed)]
     details.append(f"runtime:  {runtime}")
@@ -68,6 +78,13 @@ def explain(
         if text is not None:
             return meaning.error(_lines([text, *details]))
     return RunError(_lines(["ONNX Runtime failed", *details]))
+
+
+def _check_by_index(model: ir.Model, message: str) -> Place | None:
+    """Return the place of a check that the runtime renamed."""
+    index = _INDEX.search(message)
+    found = [p for p in places(model) if fails_by(p.node, int(index[1]))] if index else []
+    return found[0] if found else None
 
 
 def _lines(texts: Sequence[str]) -> str:

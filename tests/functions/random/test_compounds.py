@@ -161,3 +161,21 @@ def test_parameters_broadcast_and_give_the_shape():
     assert (np.abs(x - [[1e6], [0.0]]) < 1e4).all()
     assert y.shape == ()
     assert y == 3
+
+
+def test_checks_of_known_conditions_keep_their_messages():
+    rng = pytensor.shared(np.random.default_rng(0), name="rng")
+    _, draw = pt.random.normal(0, -1, size=(3,), rng=rng, return_next_rng=True)
+    function = pytensor.function([], draw, mode="ONNX")
+    with pytest.raises(ValueError, match="scale < 0"):
+        function()
+
+
+def test_hypergeometric_numbers_of_narrow_integers_do_not_overflow():
+    rng = pytensor.shared(np.random.default_rng(0), name="rng")
+    good, bad, sample = (pt.constant(np.int8(n)) for n in (100, 50, 20))
+    _, draw = pt.random.hypergeometric(
+        good, bad, sample, size=(1000,), rng=rng, return_next_rng=True
+    )
+    drawn = pytensor.function([], draw, mode="ONNX")()
+    assert abs(drawn.mean() - 20 * 100 / 150) < 0.3

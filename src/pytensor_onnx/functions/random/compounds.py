@@ -113,8 +113,9 @@ def beta_binomial(state: Variable, shape: Sizes, n: V, a: V, b: V) -> Drawn:
 @define(ptr.HyperGeometricRV)
 def hypergeometric(state: Variable, shape: Sizes, ngood: V, nbad: V, nsample: V) -> Drawn:
     """Draw for the numbers of the two kinds and of what is drawn."""
+    # The sum of narrow integers may not fit into their dtype.
     ngood, nbad, nsample = (
-        require(x, x >= 0, f"{name} < 0")
+        require(x, x >= 0, f"{name} < 0").astype("int64")
         for name, x in {"ngood": ngood, "nbad": nbad, "nsample": nsample}.items()
     )
     nsample = require(nsample, nsample <= ngood + nbad, "ngood + nbad < nsample")
