@@ -1,7 +1,8 @@
 """Files of log-densities agree with PyMC, with data of other sizes and in both spaces."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -65,23 +66,28 @@ POINT = {
 }
 
 
-def expected(model: pm.Model, space: str = "unconstrained") -> dict[str, np.ndarray]:
+@cache
+def compiled(model: pm.Model) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
+    """Return PyMC's functions in one."""
+    (fitted,) = model.replace_rvs_by_values([model["fitted"]])
+    (terms,) = model.logp(vars=[model["y"]], sum=False)
+    graphs = [model.logp(), model.dlogp(), model.d2logp(negate_output=False), terms, fitted]
+    return model.compile_fn(graphs, inputs=model.value_vars, on_unused_input="ignore")
+
+
+def expected(model: pm.Model) -> dict[str, np.ndarray]:
     point = {v.name: POINT[v.name] for v in model.value_vars}
-    hessian = model.compile_d2logp(negate_output=False)(point)
+    logp, dlogp, hessian, terms, fitted = compiled(model)(point)
     return {
-        "logp": model.compile_logp()(point),
-        "dlogp": model.compile_dlogp()(point),
+        "logp": logp,
+        "dlogp": dlogp,
         "d2logp": hessian,
         "hvp": hessian @ np.arange(4.0),
-        "logp_y": model.compile_logp(vars=[model["y"]], sum=False)(point)[0],
+        "logp_y": terms,
         "sigma": np.exp(-0.5),
         "mean": POINT["mean"],
         "slopes": POINT["slopes"],
-        "fitted": model.compile_fn(
-            model.replace_rvs_by_values([model["fitted"]])[0],
-            inputs=model.value_vars,
-            on_unused_input="ignore",
-        )(point),
+        "fitted": fitted,
     }
 
 
@@ -254,6 +260,19 @@ def test_unknown_names_are_refused(model: pm.Model) -> None:
         export_logp(model.logp())
     with pytest.raises(ArgumentError, match="no argument 'input_names'"):
         export_logp(model, input_names=["x"])
+
+
+@pytest.mark.parametrize("check_bounds", [True, False])
+def test_invalid_parameters_have_no_density_as_in_pymc(check_bounds: bool) -> None:
+    with pm.Model(check_bounds=check_bounds) as model:
+        scale = pm.Data("scale", np.array(1.0))
+        pm.Normal("y", pm.Normal("mu"), scale, observed=[1.0])
+    program = export_logp(model)
+    for value in (2.0, -1.0):
+        model.set_data("scale", np.array(value))
+        logp, dlogp = program([0.5], value)
+        np.testing.assert_allclose(logp, model.compile_logp()({"mu": 0.5}), rtol=1e-14)
+        np.testing.assert_allclose(dlogp, model.compile_dlogp()({"mu": 0.5}), rtol=1e-14)
 
 
 class Unknown(Op):

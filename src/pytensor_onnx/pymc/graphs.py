@@ -20,6 +20,7 @@ from pytensor.graph.traversal import ancestors
 
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.pymc.arguments import check_model, read_data
+from pytensor_onnx.pymc.parameter_checks import replace_checks
 from pytensor_onnx.pymc.values import FreeValue, Size, initial_point
 
 POINT = "point"
@@ -218,7 +219,7 @@ class ModelGraph:
 
     def of_values(self, graphs: Sequence[Variable]) -> list[Variable]:
         """Return graphs with inputs in the place of the data, see `data`."""
-        return _replaced(graphs, self._data_replacements())
+        return self._finished(graphs)
 
     def of_point(self, graphs: Sequence[Variable], point: Variable | None = None) -> list[Variable]:
         """Return graphs of one vector, `point` unless given, in the place of continuous values."""
@@ -227,7 +228,12 @@ class ModelGraph:
             value.variable: value.variable.type.filter_variable(part)
             for value, part in zip(self.continuous, self.split(point), strict=True)
         }
-        return _replaced(_replaced(graphs, parts), self._data_replacements())
+        return self._finished(_replaced(graphs, parts))
+
+    def _finished(self, graphs: Sequence[Variable]) -> list[Variable]:
+        """Return graphs of the data, and without errors for parameters that are not valid."""
+        replaced = _replaced(graphs, self._data_replacements())
+        return replace_checks(replaced, check_bounds=self.model.check_bounds)
 
     def split(self, vector: Variable) -> list[Variable]:
         """Return the parts of a vector that belong to the continuous values, in their shapes."""
