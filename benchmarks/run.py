@@ -1,5 +1,6 @@
 """Run all benchmarks and write `docs/benchmarks.md`: ``python -m benchmarks.run``.
 
+With ``--compare`` it prints the ratios of the results to those of the page, which stays as it is.
 Where PyTorch lives in an environment of its own: ``python -m benchmarks.run --torch PYTHON``.
 """
 
@@ -23,6 +24,7 @@ from benchmarks import (
     special,
     yolo11n,
 )
+from benchmarks.comparison import compared, tables_of
 from benchmarks.timing import environment
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -32,7 +34,8 @@ INTRODUCTION = """\
 Each number is the least of several rounds, in which the alternatives take turns; the claim is the
 ratio of two numbers of one run, not the number. `python -m benchmarks.run` in a clone, with the
 extra `pymc`, Numba and JAX installed, measures all of this again; each table also has a script of
-its own, such as `python -m benchmarks.call_overhead`.
+its own, such as `python -m benchmarks.call_overhead`. With `--compare`, the ratios of new
+results to the ones below are printed, and this page stays as it is.
 
 {environment}
 """
@@ -42,7 +45,11 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--torch", type=Path, help="a Python that has PyTorch; else this one")
-    torch = parser.parse_args().torch
+    parser.add_argument(
+        "--compare", action="store_true", help="print ratios to the page, and leave it as it is"
+    )
+    given = parser.parse_args()
+    torch, committed = given.torch, tables_of(PAGE.read_text()) if given.compare else {}
     tables = []
     for measure in (
         call_overhead.measure,
@@ -63,7 +70,11 @@ def main() -> None:
     ):
         table = measure()
         table.show()
+        if given.compare:
+            compared(table, committed).show()
         tables.append(table.markdown())
+    if given.compare:
+        return
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(
         "\n".join(
