@@ -15,6 +15,8 @@ from pytensor_onnx.functions.random import (  # noqa: F401  (registers them)
     vectors,
 )
 from pytensor_onnx.functions.random.drawing import draw
+from pytensor_onnx.functions.random.spawning import spawned
+from pytensor_onnx.ops.spawning import Spawn
 
 _GENERATORS = encoding_of(random_generator_type)
 assert _GENERATORS is not None
@@ -27,3 +29,9 @@ def draw_from_state(
     """Draw by the sampler of a distribution, None where it has none."""
     drawn = draw(node, inputs[0][0])
     return None if drawn is None else [[result] for result in drawn]
+
+
+@_GENERATORS.rewrites(Spawn)
+def spawn_from_state(op: Spawn, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Take the keys of new generators from the blocks of one."""
+    return [[state] for state in spawned(inputs[0][0], op.count)]
