@@ -65,6 +65,10 @@ class Draw(Op):
         """Return the next state and the vector."""
         raise NotImplementedError
 
+    def blocks(self, n: int) -> int:
+        """Return the number of blocks that a vector of n numbers uses."""
+        return int(self.reference(np.zeros(4, "uint32"), n)[0][2])
+
 
 class RandomBits(Draw):
     """Draw of 64-bit integers."""
@@ -107,6 +111,46 @@ class NormalPairs(Draw):
     def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the next state and the vector."""
         return reference.normal_pairs(state, n, self.dtype)
+
+
+class DrawsOfSteps(Op):
+    """Draws of all steps of a loop, which together use the same number of blocks in each.
+
+    Parameters
+    ----------
+    draw
+        What a step draws.
+    n
+        Length of the vector of a step.
+    stride, offset
+        Number of blocks that a step uses, and those of the step that come before this draw.
+    """
+
+    __props__ = ("draw", "n", "stride", "offset")
+
+    def __init__(self, draw: Draw, n: int, stride: int, offset: int) -> None:
+        self.draw, self.n, self.stride, self.offset = draw, n, stride, offset
+
+    def make_node(self, state: Variable, steps: Variable) -> Apply:
+        """Return the node for a state and a 0-d int64 number of steps."""
+        steps = pt.as_tensor(steps, dtype="int64")
+        count = int(steps.data) if isinstance(steps, pt.TensorConstant) else None
+        numbers = tensor(dtype=self.draw.dtype, shape=(count, self.n))
+        return Apply(self, [pt.as_tensor(state), steps], [state_variable(), numbers])
+
+    def infer_shape(self, node: Apply, shapes: Any) -> list[tuple[Any, ...]]:
+        """Return the shapes of the state after all steps and of the numbers."""
+        return [(4,), (node.inputs[1], pt.constant(self.n, dtype="int64"))]
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Draw step by step, as the reference does."""
+        state, steps = inputs
+        rows = np.empty((int(steps), self.n), self.draw.dtype)
+        for row in rows:
+            start = reference.blocks(state, self.offset)[0]
+            row[:] = self.draw.reference(start, self.n)[1]
+            state = reference.blocks(state, self.stride)[0]
+        outputs[0][0], outputs[1][0] = state, rows
 
 
 def _broadcast(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:

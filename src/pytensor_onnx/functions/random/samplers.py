@@ -6,10 +6,12 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.registry import define
+from pytensor_onnx.functions.registry import DEFINITIONS, define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.portable import log_of_normal, sine_and_cosine
 from pytensor_onnx.ops.draws import (
+    Draw,
+    DrawsOfSteps,
     NormalPairs,
     OpenUniform,
     RandomBits,
@@ -60,14 +62,19 @@ def sample_normal(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Dr
     polynomials. They and the logarithm are the same in every runtime.
     """
     after, cosines, sines = _normals(state, n, dtype, paired=False)
-    return after, pt.concatenate([cosines, sines])[:n]
+    return after, pt.concatenate([cosines, sines], axis=-1)[..., :n]
 
 
 @define(NormalPairs, SIGNATURE, batches=False)
 def sample_normal_pairs(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
     """Put each cosine before the sine of its pair."""
     after, cosines, sines = _normals(state, n, dtype, paired=True)
-    return after, pt.stack([cosines, sines], axis=1).ravel()[:n]
+    return after, _interleaved(cosines, sines)[..., :n]
+
+
+def _interleaved(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    both = pt.stack([x, y], axis=-1)
+    return both.ravel() if x.type.ndim == 1 else pt.reshape(both, (x.shape[0], -1))
 
 
 def _normals(
@@ -78,8 +85,8 @@ def _normals(
     number: Callable[[float], np.floating] = np.dtype(dtype).type
     if dtype == "float64":
         after, numbers = _doubles(state, 2 * pairs)
-        first = numbers[::2] if paired else numbers[:pairs]
-        turn = numbers[1::2] if paired else numbers[pairs:]
+        first = numbers[..., ::2] if paired else numbers[..., :pairs]
+        turn = numbers[..., 1::2] if paired else numbers[..., pairs:]
         distance = 1.0 - first
     else:
         after, x, y = blocks(state, pairs)
@@ -88,6 +95,23 @@ def _normals(
     radius = pt.sqrt(number(-2) * log_of_normal(distance))
     sine, cosine = _sine_and_cosine(turn)
     return after, radius * cosine, radius * sine
+
+
+@define(DrawsOfSteps, "(4),()->(4),(t,n)", batches=False)
+def sample_steps(
+    state: TensorVariable, steps: TensorVariable, *, draw: Draw, n: int, stride: int, offset: int
+) -> Drawn:
+    """Draw from the states that a loop would have, the rows of a matrix."""
+    first, second, low, high = (state[i] for i in range(4))
+    skipped = pt.arange(steps) * np.int64(stride)
+    ones = pt.ones_like(skipped).astype("uint32")
+    counters = _plus(low, high, skipped + np.int64(offset))
+    states = pt.stack([first * ones, second * ones, *counters], axis=1)
+    definition = DEFINITIONS[type(draw)]
+    given = {"dtype": draw.dtype} if "dtype" in definition.keywords else {}
+    _, numbers = definition(states, pt.constant(np.int64(n)), **given)
+    after = _plus(low, high, steps * np.int64(stride))
+    return pt.stack([first, second, *after]), numbers
 
 
 def _sine_and_cosine(turn: TensorVariable) -> Drawn:
@@ -114,11 +138,15 @@ def open_double(x: TensorVariable, y: TensorVariable) -> TensorVariable:
 def blocks(
     state: TensorVariable, n: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Return the state after n blocks, and the two words of each."""
-    low, high = state[2], state[3]
-    x, y = Threefry()(state[0], state[1], *_plus(low, high, pt.arange(n)))
-    after = pt.concatenate([state[:2], pt.stack(_plus(low, high, n))])
-    return after, x, y
+    """Return the state after n blocks, and the two words of each; of a matrix, for each row."""
+    first, second, low, high = (
+        state[i] if state.type.ndim == 1 else state[:, i : i + 1] for i in range(4)
+    )
+    x, y = Threefry()(first, second, *_plus(low, high, pt.arange(n)))
+    words = _plus(low, high, n)
+    if state.type.ndim == 1:
+        return pt.concatenate([state[:2], pt.stack(words)]), x, y
+    return pt.concatenate([state[:, :2], *words], axis=1), x, y
 
 
 def _plus(low: TensorVariable, high: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
@@ -129,7 +157,7 @@ def _plus(low: TensorVariable, high: TensorVariable, n: TensorVariable) -> list[
 
 def _words(state: TensorVariable, n: TensorVariable) -> Drawn:
     after, x, y = blocks(state, (n + 1) // 2)
-    return after, pt.concatenate([x, y])[:n]
+    return after, pt.concatenate([x, y], axis=-1)[..., :n]
 
 
 def _doubles(state: TensorVariable, n: TensorVariable) -> Drawn:

@@ -1,0 +1,98 @@
+"""Numbers that a loop draws are drawn before it, equal in every bit."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.scan.utils import until
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.ops.draws import (
+    DrawsOfSteps,
+    NormalPairs,
+    OpenUniform,
+    RandomBits,
+    StandardNormal,
+    StandardUniform,
+    state_variable,
+)
+from pytensor_onnx.random import state_of
+from pytensor_onnx.rewriting.loops import draws
+from tests.conftest import compare_onnx_and_py, op_types
+
+FLOATS = ("float64", "float32")
+NORMALS = (StandardNormal, NormalPairs)
+
+
+def walk(x, rng):
+    """Return a step that draws four times from one generator."""
+    rng, z = rng.normal()
+    rng, u = rng.uniform(size=3, dtype="float32")
+    rng, k = rng.integers(0, 10)
+    rng, w = rng.exponential(size=2)
+    return [x * 0.9 + z + u.sum() + k + w.sum(), rng]
+
+
+def loops():
+    """Return inputs, and the trace and the last state of a loop with two generators."""
+    first, second, n_steps = pt.random.rng("first"), pt.random.rng("second"), pt.lscalar("n")
+
+    def step(x, rng, other):
+        x, rng = walk(x, rng)
+        other, y = other.normal(size=2, dtype="float32")
+        return [x + y.sum(), rng, other]
+
+    start = [pt.zeros(()), first, second]
+    results = pytensor.scan(step, [], start, n_steps=n_steps, return_updates=False)
+    return [first, second, n_steps], list(results)
+
+
+def test_a_loop_draws_the_same_before_and_in_it(monkeypatch):
+    before = export_onnx(*loops(), verify=False)
+    monkeypatch.setattr(draws, "MOST_BLOCKS", 0)
+    within = export_onnx(*loops(), verify=False)
+    assert sum(name.startswith("DrawsOfSteps") for name in op_types(before)) == 5
+    assert not any(name.startswith("DrawsOfSteps") for name in op_types(within))
+    # Steps of nine blocks pass from the low to the high word of the counter.
+    near_the_end = np.array([1, 2, 2**32 - 40, 2**32 - 1], "uint32")
+    for n_steps in (7, 1, 0):
+        results = [f(near_the_end, state_of(2), n_steps) for f in (before, within)]
+        for found, expected in zip(*results, strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_draws_of_steps_are_those_of_the_reference():
+    state, steps = state_variable("state"), pt.lscalar("steps")
+    ops = [op(dtype) for op in (OpenUniform, StandardUniform) for dtype in FLOATS]
+    sampled = [DrawsOfSteps(op, 3, 7, 2)(state, steps) for op in (RandomBits(), *ops)]
+    outputs = [x for pair in sampled for x in pair]
+    given = [np.array([5, 7, 2**32 - 3, 2**32 - 1], "uint32"), 4]
+    compare_onnx_and_py([state, steps], outputs, given, rtol=0)
+    normals = [DrawsOfSteps(op(d), 3, 7, 2)(state, steps)[1] for op in NORMALS for d in FLOATS]
+    compare_onnx_and_py([state, steps], normals, given, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [40, None])
+def test_long_draws_stay_in_the_loop(n):
+    rng, size = pt.random.rng("rng"), pt.lscalar("size")
+
+    def step(rng, size):
+        rng, x = rng.normal(size=size if n is None else n)
+        return [rng, x.sum()]
+
+    results = pytensor.scan(step, [], [rng, None], [size], 5, return_updates=False)
+    names = op_types(export_onnx([rng, size], results, verify=False))
+    assert not any(name.startswith("DrawsOfSteps") for name in names)
+
+
+def test_loops_with_a_condition_draw_no_further():
+    rng = pt.random.rng("rng")
+
+    def step(x, rng):
+        x, rng = walk(x, rng)
+        return [x, rng], until(x > 20)
+
+    _, after = pytensor.scan(step, [], [pt.zeros(()), rng], n_steps=100, return_updates=False)
+    program = export_onnx([rng], after, verify=False)
+    assert not any(name.startswith("DrawsOfSteps") for name in op_types(program))
+    assert program(state_of(1))[2] < 100
