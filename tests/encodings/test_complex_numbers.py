@@ -140,3 +140,13 @@ def test_other_rewrites(mode):
     z = pt.zvector("z")
     f = pytensor.function([z], [z * 2 + z * z, z.sum()], mode=mode)
     np.testing.assert_allclose(f(Z)[0], 2 * Z + Z * Z)
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMBA"])
+def test_compiled_functions_with_fused_operations(mode):
+    z, x = pt.zvector("z"), pt.vector("x")
+    with pytensor.config.change_flags(cxx=""):
+        f = pytensor.function([z, x], [pt.exp(z) * 2j + z * z * (x + 1), abs(z) + x], mode=mode)
+    values = Z, np.array([1.0, -2.0, 0.5])
+    for found, expected in zip(export_function_onnx(f)(*values), f(*values), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)

@@ -56,6 +56,7 @@ def moves(z, w, x, i):
         yield from (m.size, m.shape[0], pt.eq(m, z[::-1]), pt.neq(m, x), pt.isnan(m), pt.isinf(m))
         yield from (pt.any(m, axis=0), pt.all(m), m.conj(), -m, pt.complex(x, m.imag), m.real)
         yield from (m.astype("complex64"), pt.real(x), m.sum(axis=0), pt.cumsum(m, axis=1))
+        yield from pt.nonzero(m)
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")

@@ -6,7 +6,7 @@ from functools import reduce
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
@@ -38,10 +38,19 @@ def compute_scalar(op: ps.ScalarOp, node: Apply, inputs: Sequence[Tensors]) -> l
         [pt.tensor_from_scalar(x) if isinstance(x.type, ps.ScalarType) else x for x in group]
         for group in inputs
     ]
-    return _computed(op, node, tensors)
+    results = _computed(op, node, tensors)
+    if results is None:
+        return None
+    return [
+        group if is_complex(output) else [pt.scalar_from_tensor(group[0])]
+        for output, group in zip(node.outputs, results, strict=True)
+    ]
 
 
 def _computed(op: ps.ScalarOp, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
+    """Return the tensors of each result of a scalar operation on arrays."""
+    if isinstance(op, ps.ScalarInnerGraphOp):
+        return _composed(op, inputs)
     if isinstance(op, ps.Switch):
         return _select(node, inputs)
     formula = _FORMULAS.get(type(op))
@@ -55,8 +64,30 @@ def _computed(op: ps.ScalarOp, node: Apply, inputs: Sequence[Tensors]) -> list[T
             return None
         dtype = real_dtype(output)
         return [[joined(Parts(*(pt.cast(part, dtype) for part in result)))]]
-    result = pt.cast(result, output.type.dtype)
-    return [[pt.scalar_from_tensor(result) if isinstance(output.type, ps.ScalarType) else result]]
+    return [[pt.cast(result, output.type.dtype)]]
+
+
+def _composed(op: ps.ScalarInnerGraphOp, inputs: Sequence[Tensors]) -> list[Tensors] | None:
+    """Return the results of several operations that PyTensor has fused into one."""
+    known: dict[Variable, Tensors] = dict(zip(op.fgraph.inputs, inputs, strict=True))
+
+    def tensors_of(variable: Variable) -> Tensors:
+        if isinstance(variable, Constant):
+            whole = is_complex(variable)
+            arrays = ENCODING.encode(variable.type, variable.data) if whole else [variable.data]
+            return [pt.constant(np.asarray(array)) for array in arrays]
+        return known[variable]
+
+    for node in op.fgraph.toposort():
+        given = [tensors_of(variable) for variable in node.inputs]
+        if any(map(is_complex, (*node.inputs, *node.outputs))):
+            results = _computed(node.op, node, given)
+            if results is None:
+                return None
+        else:
+            results = [[x] for x in Elemwise(node.op).make_node(*(x for (x,) in given)).outputs]
+        known.update(zip(node.outputs, results, strict=True))
+    return [tensors_of(variable) for variable in op.fgraph.outputs]
 
 
 def _select(node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:

@@ -12,6 +12,7 @@ from pytensor.tensor.basic import (
     ExtractDiag,
     Join,
     MakeVector,
+    Nonzero,
     PermuteRowElements,
     ScalarFromTensor,
     Split,
@@ -153,6 +154,13 @@ def make_vector(op: MakeVector, node: Apply, inputs: Sequence[Tensors]) -> list[
 def shape(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return sizes of the real part."""
     return [[op(parts_of(inputs[0][0]).real)]]
+
+
+@ENCODING.rewrites(Nonzero)
+def nonzero(op: Nonzero, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Return the positions of numbers with a part that is not zero."""
+    real, imag = parts_of(inputs[0][0])
+    return [[x] for x in op.make_node(pt.neq(real, 0) | pt.neq(imag, 0)).outputs]
 
 
 @ENCODING.rewrites(TensorFromScalar, ScalarFromTensor)
