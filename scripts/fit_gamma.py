@@ -284,7 +284,7 @@ FITS = [
         "x (gamma(x) / (x^(x-1/2) exp(-x)) - sqrt(2 pi)) in 1/x, for x >= 1",
         gamma_excess,
         (0, 1),
-        (9, 9),
+        (8, 8),
         lambda s: s / scaled_gamma(s) if s else mp.mpf(0),
     ),
     Fit(

@@ -31,8 +31,9 @@ bits. A correctly rounded result is off by at most 0.5 ulp. Where `J0`, `J1` and
 their errors are those in the last place of their amplitude, about `sqrt(2 / (pi x))`.
 
 - All errors of functions of one argument are below 4 ulp, subnormal arguments and results included,
-  but for tangents of float64 arguments beyond 2^20, which may be off by 5 ulp: there the reduction
-  of the argument is left to the runtime's operators `Sin` and `Cos`.
+  with two exceptions in float64. Tangents of arguments beyond 2^20 may be off by 5 ulp: there the
+  reduction of the argument is left to the runtime's operators `Sin` and `Cos`. So may `Gamma` next
+  to its poles, in one of some thousand points.
 - The gamma family is computed in float64, whatever the dtype of its arguments. Its errors between
   the poles on the negative axis are those in the last place of `log(gamma(1-x))` and `psi(1-x)`:
   next to the roots, where those cancel, the errors of both are on average less than half of
@@ -55,7 +56,8 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
 - ONNX Runtime's own `Exp` and `Log` differ in the last bit between the body of a vector loop and
   its remainder, so that results may too. Natively and in WebAssembly the same file gives results
   within 4 ulp of each other, in float64 and float32, equal ones for many functions
-  ([Measurements](measurements.md#special-functions-natively-and-in-webassembly)).
+  ([Measurements](measurements.md#special-functions-natively-and-in-webassembly)). Next to roots,
+  and where parts cancel as in `Ive` of negative orders, the differences are larger, as errors are.
 
 Written by `scripts/measure_accuracy.py`: at least {size} random points for each row and dtype, ONNX
 Runtime {version}, x86-64. Cells read largest error / mean error. SciPy's errors stand beside those

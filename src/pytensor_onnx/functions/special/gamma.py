@@ -31,7 +31,7 @@ def gamma(x: TensorVariable) -> TensorVariable:
     one = constant(x, 1.0)
     a = pt.abs(x)
     below_one = a < one
-    power, factor, rest = _factors(pt.switch(below_one, a + one, a))
+    power, factor, rest = _factors(a + below_one.astype(x.dtype))
     positive = power * (factor * rest)
     positive = _whole_of_whole(x, pt.switch(below_one, positive / x, positive))
 
@@ -71,9 +71,9 @@ def _factors(y: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorV
     """``gamma(y)`` for ``y >= 1`` as three factors, of which the first ones overflow late."""
     # At the bound the product overflows, and infinity would make NaN.
     y = pt.minimum(y, constant(y, 200.0))
-    half, quarter, one = (constant(y, n) for n in (0.5, 0.25, 1.0))
+    half, one = constant(y, 0.5), constant(y, 1.0)
     large = y > constant(y, 140.0)
-    power = pt.pow(y, pt.switch(large, half * y - quarter, y - half))
+    power = pt.pow(y, (y - half) * (one - half * large.astype(y.dtype)))
     return power, pt.switch(large, power, one), _without_power(y)
 
 
