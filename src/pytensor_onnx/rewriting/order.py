@@ -64,6 +64,7 @@ from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
 from pytensor_onnx.rewriting.pymc import replace_scalar_of_pymc, write_out_spline_of_pymc
 from pytensor_onnx.rewriting.query import SPECIALIZE
+from pytensor_onnx.rewriting.riccati import solve_riccati
 from pytensor_onnx.rewriting.sizes.as_arrays import InferSizesAsArrays
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
 from pytensor_onnx.rewriting.sizes.broadcasting import add_leading_axes_last
@@ -111,6 +112,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "inline_layers": _visit(inline_layers),
         "activations": _visit(name_activation),
         "beta_gradients": _visit(derive_betainc),
+        "riccati_equations": _visit(solve_riccati),
     },
     # Before all rewrites that look at slices and dtypes.
     "merge1": {

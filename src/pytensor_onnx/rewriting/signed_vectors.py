@@ -1,18 +1,22 @@
 """Give PyTensor's eigenvectors and singular vectors the signs that those of files have."""
 
+from collections.abc import Sequence
+
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.linalg.decomposition.eigen import Eigh
 from pytensor.tensor.linalg.decomposition.svd import SVD
-from pytensor.tensor.variable import TensorVariable
+from pytensor.tensor.linalg.solvers.linear_control import SolveDiscreteARE
 
 from pytensor_onnx.functions.linalg.signs import signed, signs
+from pytensor_onnx.rewriting.riccati import riccati_solution
 
 
 def give_signs(fgraph: FunctionGraph) -> dict[Variable, Variable]:
     """Give eigenvectors and singular vectors the signs of files, in place.
 
-    Inner graphs stay as they are.
+    Riccati equations are solved by SciPy, as PyTensor returns numbers where the costs are not
+    symmetric. Inner graphs stay as they are.
 
     Returns
     -------
@@ -36,9 +40,11 @@ def give_signs(fgraph: FunctionGraph) -> dict[Variable, Variable]:
     return replaced
 
 
-def _with_signs(node: Apply) -> list[TensorVariable] | None:
-    """Return the results of an Eigh or SVD with vectors; None for other Ops."""
+def _with_signs(node: Apply) -> Sequence[Variable] | None:
+    """Return the results of Ops with results of their own in files; None for other Ops."""
     op = getattr(node.op, "core_op", node.op)
+    if isinstance(op, SolveDiscreteARE):
+        return riccati_solution(node)
     if isinstance(op, Eigh):
         values, vectors = node.op.make_node(*node.inputs).outputs
         return [values, (vectors.mT * signs(vectors.mT)).mT]
