@@ -87,12 +87,17 @@ def test_forms_of_users():
     assert len(program.model.functions) >= 1
 
 
-def test_gradients_of_sequences_need_no_loop():
+def test_gradients_need_no_loop():
     x, rate = pt.vector("x"), pt.scalar("rate")
     y = scan(lambda e, y: rate * y + e, [x], pt.ones(()))
     values = [np.random.default_rng(2).normal(size=40), 0.8]
-    compare([x, rate], pt.grad((y**2).sum(), x), values, rtol=1e-11)
-    compare_onnx_and_py([x, rate], pt.grad((y**2).sum(), rate), values, rtol=1e-11)
+    gradients = pt.grad((y**2).sum(), [x, rate])
+    compare([x, rate], gradients, values, rtol=1e-11)
+    f = pytensor.function([x, rate], gradients, mode="ONNX")
+    for length in (0, 1, 2):
+        found = f(values[0][:length], 0.8)
+        assert found[0].shape == (length,)
+    np.testing.assert_array_equal(f(np.zeros(0), 0.8)[1], 0)
 
 
 def test_vectors_with_a_factor_for_each_element():

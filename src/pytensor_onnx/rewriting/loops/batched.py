@@ -16,10 +16,12 @@ from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import cast
+from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.rewriting.loops.accumulations import Accumulation, update_of
 from pytensor_onnx.rewriting.loops.batches import takes_a_loop
+from pytensor_onnx.rewriting.loops.bounds import bounds_of
 from pytensor_onnx.rewriting.loops.buffers import (
     allocated_length,
     are_equal,
@@ -148,7 +150,7 @@ class _Loop:
             op.outer_sitsot_outs(self.node.outputs),
             strict=True,
         ):
-            if buffer.type.shape[0] == 1:
+            if buffer.type.shape[0] == 1 or _has_one_row(buffer):
                 yield _State(before, after, buffer, output, keeps_last=True)
             elif self._is_one_longer(buffer):
                 yield _State(before, after, first_row(buffer), output)
@@ -256,3 +258,13 @@ class _Loop:
             else pt.broadcast_to(result, (self.node.inputs[0], *result.shape))[last]
             for result, variable in zip(results, variables, strict=True)
         ]
+
+
+def _has_one_row(buffer: Variable) -> bool:
+    """Return whether a buffer is the first row of one that is allocated with one row or more."""
+    node = buffer.owner
+    if node is None or not isinstance(node.op, Subtensor) or len(node.inputs) != 2:
+        return False
+    length, stop = allocated_length(node.inputs[0]), node.inputs[1]
+    is_first = node.op.idx_list == (slice(None, 0, None),) and bounds_of(stop) == (1, 1)
+    return is_first and length is not None and bounds_of(length)[0] >= 1
