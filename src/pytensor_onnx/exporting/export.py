@@ -20,6 +20,7 @@ from pytensor_onnx.exporting.arguments import (
     read_arguments,
 )
 from pytensor_onnx.exporting.making import export_source
+from pytensor_onnx.exporting.noise import with_noise
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.exporting.source import Source, Updates, check_inputs, read_updates
 from pytensor_onnx.ml.model import warn_of_training
@@ -54,6 +55,7 @@ def export_onnx(
     assume_finite: bool = False,
     inline_functions: bool = False,
     precision: str | None = None,
+    rng: str = "state",
     **session: Any,
 ) -> ONNXProgram:
     """Export a PyTensor graph as an ONNX model.
@@ -78,9 +80,8 @@ def export_onnx(
         value, and an output named ``<name>_next``; the metadata ``state`` of the model is a JSON
         object of these pairs. Other shared variables are stored in the model.
     state_path
-        Where the present values go instead, as by `ONNXProgram.save_state`. The inputs then have
-        no defaults. The targets ``"web"`` and ``"node"`` need it: ONNX Runtime Web refuses a value
-        for an input with a default, and onnxruntime-node ignores it in silence.
+        Where the present values go instead, by `ONNXProgram.save_state`; inputs have no defaults.
+        Targets ``"web"`` and ``"node"`` need it: the first refuses a value for a default.
     dynamic_axes
         Names for axes of unknown size: ``{"x": {0: "batch"}}``; a list of axes, ``{"x": [0]}``,
         leaves the names open. Axes of one name must have equal sizes. Sizes of outputs follow from
@@ -103,6 +104,8 @@ def export_onnx(
         ``"float32"`` or ``"float16"`` to replace all wider floats: of inputs, outputs, state and
         constants. The report gives the error that this brings and the operations that add most to
         it. Sums of float16 are accumulated in float32, and random numbers are other ones.
+    rng
+        ``"inputs"`` to make the noise of random draws inputs, in place of generators.
     session
         ``providers`` and ``session_options`` of `compile_onnx`.
 
@@ -131,11 +134,11 @@ def export_onnx(
     >>> program([[0.0, 0.0], [0.0, 0.0]])
     array([2., 2.])
     """
-    check_keywords("export_onnx", session, EXPORT_KEYWORDS | {"updates"})
+    check_keywords("export_onnx", session, EXPORT_KEYWORDS | {"updates", "rng"})
     request = read_arguments(inputs, outputs, path, dynamic_axes, output_names)
     if not updates:
         warn_of_training(request.results)
-    updated = read_updates(updates)
+    request, updated = with_noise(rng, request, read_updates(updates))
     shared = check_inputs(request.inputs, [*request.results, *updated.values()])
     opaque = [v for v in shared if v not in updated and not has_tensors(v.type)]
     source = Source(
