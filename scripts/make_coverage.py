@@ -80,6 +80,7 @@ EXCLUDED_MODULES = {
     "pytensor_onnx.ops.factorisations": PART,
     "pytensor_onnx.ops.fourier": PART,
     "pytensor_onnx.ops.pivots": PART,
+    "pytensor_onnx.ops.signal": PART,
     "pytensor_onnx.ops.eigenvalues": PART,
     "pytensor_onnx.ops.riccati": PART,
 }

@@ -12,9 +12,8 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import wrap_py
 from pytensor.scalar.basic import UnaryScalarOp, upgrade_to_float
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.signal.conv import convolve1d
 
-from pytensor_onnx import UnsupportedOpError, VerificationError, export_onnx, nn
+from pytensor_onnx import UnsupportedOpError, VerificationError, export_onnx
 from pytensor_onnx.functions.registry import DEFINITIONS
 from tests.conftest import Zipf
 
@@ -172,15 +171,6 @@ def test_a_python_function_is_named_with_a_way_out():
         assert (
             "instead: write the function with PyTensor's operations, or as an Op with a" in message
         )
-
-
-def test_a_convolution_points_to_the_one_that_is_an_operator():
-    for message in errors(convolve1d(v, w, mode="full")):
-        assert "reason:  no lowering is registered for Convolve1d" in message
-        assert 'nn.conv1d(x[None, None], y[None, None], border_mode="full")[0, 0]' in message
-    way = nn.conv1d(v[None, None], w[None, None], border_mode="full")[0, 0]
-    found = export_onnx([v, w], way)(np.arange(5.0), np.array([1.0, 2.0, -1.0]))
-    np.testing.assert_allclose(found, np.convolve(np.arange(5.0), [1.0, 2.0, -1.0]))
 
 
 def test_a_distribution_without_a_sampler_is_not_among_those_to_draw_from():

@@ -32,6 +32,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     search,
     selection,
     shape,
+    signal,
     sort,
     subtensor,
     tensor_basic,

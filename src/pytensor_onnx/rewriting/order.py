@@ -41,6 +41,7 @@ from pytensor_onnx.rewriting.arithmetic.whole_quotients import (
 )
 from pytensor_onnx.rewriting.arithmetic.widening import widen_operands
 from pytensor_onnx.rewriting.beta_gradients import derive_betainc
+from pytensor_onnx.rewriting.convolutions import convolve_fully
 from pytensor_onnx.rewriting.encodings import encode_values
 from pytensor_onnx.rewriting.fourier import transform_real, transform_to_real
 from pytensor_onnx.rewriting.guards.guarded import replace_by_guarded, rewrites_of
@@ -102,6 +103,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "keep_origins": keep_origins,
         "encode_values": encode_values,
         "fourier_transforms": _visit(transform_real, transform_to_real),
+        "convolutions": _visit(convolve_fully),
         "resize_upsampled": resize_upsampled,
         "channels_first": channels_first,
         "norm_layers": normalise_as_one,

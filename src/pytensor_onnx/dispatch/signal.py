@@ -1,0 +1,3 @@
+"""Register the definitions of convolutions."""
+
+import pytensor_onnx.functions.signal  # noqa: F401  (registers the definitions)
