@@ -21,6 +21,7 @@ from benchmarks import (
     loops,
     resnet18,
     rules,
+    samplers,
     special,
     yolo11n,
 )
@@ -61,6 +62,7 @@ def main() -> None:
         special.measure,
         draws.measure,
         linalg.measure,
+        samplers.measure,
         fourier.measure,
         yolo11n.measure,
         cnn.measure,
