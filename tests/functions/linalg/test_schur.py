@@ -151,6 +151,7 @@ def test_selected_eigenvalues_come_first(name, decompose_sorted):
             np.testing.assert_allclose(z[:, :count] @ z[:, :count].T, expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_projections_to_sorted_eigenvectors_are_pytensors():
     x = pt.tensor3("x")
     a = generator(8).normal(size=(3, 6, 6))
