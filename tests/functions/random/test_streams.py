@@ -32,7 +32,7 @@ CASES = {
 }
 
 
-FAST = {StandardGamma, StandardBinomial}
+FAST = {StandardGamma}
 
 
 @pytest.mark.parametrize(
