@@ -106,6 +106,7 @@ def compare_onnx_and_py(
                 error.add_note(f"output {variable}")
                 raise
     coverage_recorder.record(program, found, expected, atol)
+    coverage_recorder.record_rewritten(results)
     return program
 
 

@@ -71,14 +71,17 @@ def record(
 
 
 def record_rewritten(outputs: Sequence[Variable]) -> None:
-    """Note that what the Ops of a graph draw was compared, if recording is on.
+    """Note that draws and operations on complex numbers were compared, if recording is on.
 
     The graph of a program has none of them any more: they are rewritten before all else.
     """
     if FOLDER in os.environ:
         for node in FunctionGraph(outputs=outputs, clone=True).toposort():
-            if isinstance(node.op, RandomVariable):
-                _record_node(node.op, node, REWRITTEN)
+            dtypes = [str(getattr(v.type, "dtype", "")) for v in (*node.inputs, *node.outputs)]
+            is_complex = any(dtype.startswith("complex") for dtype in dtypes)
+            if isinstance(node.op, RandomVariable) or is_complex:
+                for op in _recorded_ops(node.op):
+                    _record_node(op, node, REWRITTEN)
 
 
 def write() -> None:
