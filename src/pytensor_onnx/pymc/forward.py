@@ -55,7 +55,10 @@ def forward(
     graphs = _Graphs(outputs, given, resampled)
     if graphs.need_loop:
         return _by_loop(outputs, given, seed)
-    return _by_batch(graphs, list(given.values()), n_draws, seed)
+    try:
+        return _by_batch(graphs, list(given.values()), n_draws, seed)
+    except (TypeError, ValueError, NotImplementedError):  # an Op that takes no batch of parameters
+        return _by_loop(outputs, given, seed)
 
 
 class _Graphs:
