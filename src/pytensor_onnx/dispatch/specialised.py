@@ -198,7 +198,10 @@ def _known_sizes(definition: Definition, node: Apply) -> dict[str, int | None]:
         for axis, size in zip(core, static, strict=True):
             if axis in definition.keywords:
                 sizes[axis] = None if size is None else sizes.get(axis, size)
-    return sizes
+    largest = definition.known_up_to
+    return {
+        k: n if n is None or largest is None or n <= largest else None for k, n in sizes.items()
+    }
 
 
 @lru_cache(maxsize=_KEPT)

@@ -34,6 +34,8 @@ class Definition:
     signature_of
         Function of an Op and its number of operands that returns the signature, if that depends
         on them; `inputs` and `outputs` are then empty.
+    known_up_to
+        Largest size of a core axis that the expression is told; larger ones count as unknown.
     """
 
     op_type: type[Op]
@@ -42,6 +44,7 @@ class Definition:
     outputs: tuple[tuple[str, ...], ...] | None = None
     batches: bool = True
     signature_of: Callable[[Any, int], str] | None = None
+    known_up_to: int | None = None
 
     def for_op(self, op: Op, count: int) -> "Definition":
         """Return the definition with the signature for an Op and its number of operands."""
@@ -74,7 +77,11 @@ class Definition:
 
 
 def define[E: Expression](
-    op_type: type[Op], signature: Signature | None = None, *, batches: bool = True
+    op_type: type[Op],
+    signature: Signature | None = None,
+    *,
+    batches: bool = True,
+    known_up_to: int | None = None,
 ) -> Callable[[E], E]:
     """Register a PyTensor expression as the definition of an Op.
 
@@ -101,6 +108,9 @@ def define[E: Expression](
         Whether operands may have axes before the core axes. The expression then works on the last
         axes, as NumPy's ``matmul`` does; the axes before them have equal sizes in all operands.
         Without it a batch is a loop over calls of the function.
+    known_up_to
+        Largest size of an axis that the expression is told, for one that has a form of its own for
+        small sizes. All larger sizes share a function, which knows none.
 
     Returns
     -------
@@ -142,7 +152,9 @@ def define[E: Expression](
     signature_of = signature if callable(signature) else None
 
     def register(expression: E) -> E:
-        definition = Definition(op_type, expression, inputs, outputs, batches, signature_of)
+        definition = Definition(
+            op_type, expression, inputs, outputs, batches, signature_of, known_up_to
+        )
         _check_parameters(definition)
         DEFINITIONS[op_type] = definition
         return expression

@@ -102,3 +102,13 @@ def test_shapes_that_do_not_fit_and_zeros_on_the_diagonal():
     assert without_loop(solve)
     assert np.isnan(solve(np.diag([1.0, 1, 0]), np.ones((3, 2)))).all()
     assert solve(np.eye(3), np.ones((3, 0))).shape == (3, 0)
+
+
+def test_larger_matrices_of_known_size_share_the_functions_of_unknown_size():
+    inputs = [pt.matrix(shape=(n, n)) for n in (4, 8, 20)]
+    factors = [pt.linalg.cholesky(x) for x in inputs]
+    solutions = [pt.linalg.solve_triangular(f, f[0], lower=True) for f in factors]
+    values = [random_positive(n) for n in (4, 8, 20)]
+    program = compare_onnx_and_py(inputs, [*factors, *solutions], values, rtol=1e-11)
+    names = [f.name for f in program.model.functions.values()]
+    assert sum(name.startswith("Cholesky") for name in names) == 1

@@ -19,13 +19,13 @@ from pytensor_onnx.functions.linalg.blocks import (
     padded,
     poison,
 )
-from pytensor_onnx.functions.linalg.small import factor_of_small, is_small
+from pytensor_onnx.functions.linalg.small import LARGEST, factor_of_small, is_small
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.triangles import Triangle
 
 
-@define(Cholesky, "(n,n)->(n,n)")
+@define(Cholesky, "(n,n)->(n,n)", known_up_to=LARGEST)
 def cholesky(a: TensorVariable, *, lower: bool, n: int | None) -> TensorVariable:
     """Cholesky factor of symmetric positive definite matrices, read from one triangle.
 

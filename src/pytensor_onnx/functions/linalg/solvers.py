@@ -18,13 +18,13 @@ from pytensor_onnx.functions.linalg.blocks import (
 )
 from pytensor_onnx.functions.linalg.cholesky import lower_factor
 from pytensor_onnx.functions.linalg.pivoting import eliminated
-from pytensor_onnx.functions.linalg.small import is_small, solution_of_small
+from pytensor_onnx.functions.linalg.small import LARGEST, is_small, solution_of_small
 from pytensor_onnx.functions.linalg.triangular import solved_triangular
 from pytensor_onnx.functions.linalg.tridiagonal import solved_tridiagonal
 from pytensor_onnx.functions.registry import define, own_signature
 
 
-@define(SolveTriangular, own_signature)
+@define(SolveTriangular, own_signature, known_up_to=LARGEST)
 def solve_triangular(
     a: TensorVariable,
     b: TensorVariable,
