@@ -37,7 +37,8 @@ def _linear_recurrence(onnx: Builder, x: ir.Value, factors: ir.Value) -> ir.Valu
     (result,) = onnx.cond(
         is_right, lambda then: [doubled], lambda other: [_looped(other, x, factors)]
     )
-    return result
+    # The runtime infers no rank from the branches, and needs one within the body of a Scan.
+    return onnx.Reshape(result, onnx.Shape(x))
 
 
 def _doubled(onnx: Builder, x: ir.Value, factors: ir.Value) -> ir.Value:

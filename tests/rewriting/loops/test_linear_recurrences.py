@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.scan.op import Scan
 
-from tests.conftest import compare_onnx_and_py, op_types
+from tests.conftest import called, compare_onnx_and_py, op_types
 
 
 def scan(step, sequences, start, **options):
@@ -98,6 +98,19 @@ def test_gradients_need_no_loop():
         found = f(values[0][:length], 0.8)
         assert found[0].shape == (length,)
     np.testing.assert_array_equal(f(np.zeros(0), 0.8)[1], 0)
+
+
+def test_recurrences_within_loops_of_functions():
+    x = pt.tensor("x", shape=(1, 1), dtype="float32")
+    y = called(lambda x: scan(returns_of, [x], None), x)
+    compare_onnx_and_py([x], y, [np.array([[-12.25]], dtype="float32")])
+    m = pt.matrix("m")
+    y = called(lambda m: scan(returns_of, [m], None), m)
+    compare_onnx_and_py([m], y, [np.arange(12.0).reshape(3, 4)])
+
+
+def returns_of(row):
+    return scan(lambda e, y: 0.5 * y + e, [row], pt.zeros_like(row[0]))[-1]
 
 
 def test_vectors_with_a_factor_for_each_element():
