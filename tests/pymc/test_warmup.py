@@ -43,9 +43,10 @@ def test_the_windows_are_those_of_stan():
     n_warmup, n_steps = pt.lscalar("n_warmup"), pt.lscalar("n_steps")
     plan = compile_onnx([n_warmup, n_steps], list(schedule(n_warmup, n_steps)))
     for n in [0, 1, 19, 20, 99, 149, 150, 151, 174, 175, 200, 249, 250, 300, 350, 500, 999, 1000]:
-        warm, inside, ends, settled = plan(n, n + 7)
+        warm, inside, ends, restarts, settled = plan(n, n + 7)
         first, expected = windows_of_stan(n)
         assert np.flatnonzero(ends).tolist() == expected, n
+        assert np.flatnonzero(restarts).tolist() == expected[:1]
         last = expected[-1] + 1 if expected else 0
         assert np.flatnonzero(inside).tolist() == list(range(first if expected else 0, last))
         assert warm.sum() == n

@@ -68,6 +68,8 @@ class Schedule(NamedTuple):
         Whether the draw counts for the next scale.
     ends_window
         Whether the scale becomes that of the window.
+    ends_first_window
+        Whether the adaptation of the step size restarts, since the scale is no longer one.
     ends_warmup
         Whether the step size becomes its mean.
     """
@@ -75,6 +77,7 @@ class Schedule(NamedTuple):
     is_warmup: TensorVariable
     is_in_window: TensorVariable
     ends_window: TensorVariable
+    ends_first_window: TensorVariable
     ends_warmup: TensorVariable
 
 
@@ -120,6 +123,7 @@ def schedule(n_warmup: TensorVariable, n_steps: TensorVariable) -> Schedule:
         is_warmup=steps < n_warmup,
         is_in_window=(steps >= first) & (steps < end) & has_window,
         ends_window=pt.eq(steps[:, None] + 1, ends).any(axis=1) & has_window,
+        ends_first_window=pt.eq(steps + 1, ends[0]) & has_window,
         ends_warmup=pt.eq(steps + 1, n_warmup),
     )
 
@@ -167,13 +171,15 @@ def after_draw(
 ) -> tuple[StepSize, Scale]:
     """Return the states of the adaptation after a draw, by its row of the schedule.
 
-    The step size, which is relative to the scale, adapts on when the scale changes. A restart, as
-    in Stan, would leave 50 steps for its last mean, and acceptance 0.1 above the target.
+    The step size is relative to the scale. Its adaptation restarts after the first window, and not
+    after each as in Stan, which leaves 50 steps for the last mean, and acceptance 0.1 above target.
     """
     now = [*step_size, *scale]
     step_size = adapt_step_size(step_size, acceptance, target_acceptance)
     scale = _chosen(plan.is_in_window, adapt_scale(scale, x), scale)
     scale = _chosen(plan.ends_window, window_scale(scale), scale)
+    restarted = first_step_size(step_size.log_step)
+    step_size = _chosen(plan.ends_first_window, restarted, step_size)
     settled = pt.switch(plan.ends_warmup, step_size.mean_log_step, step_size.log_step)
     adapted = [*step_size._replace(log_step=settled), *scale]
     states = ifelse(plan.is_warmup, adapted, now)
