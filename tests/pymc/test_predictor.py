@@ -193,6 +193,7 @@ def test_a_mixture_is_drawn_in_a_loop() -> None:
     assert len(np.unique(y)) == 1000
 
 
+@pytest.mark.slow
 def test_a_forecast_continues_a_scan() -> None:
     with pm.Model() as model:
         steps, last = pm.Data("steps", np.array(3)), pm.Data("last", np.array(1.0))
@@ -243,6 +244,7 @@ def test_a_gaussian_process_predicts_at_new_places() -> None:
         np.testing.assert_allclose(row, k(places[:, 0], old) @ inner, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_conditionals_of_processes_are_drawn() -> None:
     places, values = np.linspace(0, 1, 4)[:, None], np.array([0.0, 1.0, 0.5, -1.0])
     with pm.Model() as model:
