@@ -40,6 +40,18 @@ def dim_names(variable: Variable) -> list[str]:
     return list(variable.type.dims) if is_named(variable.type) else []
 
 
+def tensor_of(variable: Variable) -> Variable:
+    """Return the tensor of a variable, without names of its dimensions.
+
+    Examples
+    --------
+    >>> import pytensor.xtensor as px
+    >>> tensor_of(px.xtensor("x", dims=["city"])).type
+    TensorType(float64, shape=(None,))
+    """
+    return variable.values if is_named(variable.type) else variable
+
+
 def without_named(variable: Variable) -> Variable:
     """Recompute a variable without operations on named dimensions, which have no gradients.
 
@@ -52,9 +64,7 @@ def without_named(variable: Variable) -> Variable:
     """
     if not any(is_named(ancestor.type) for ancestor in ancestors([variable])):
         return variable
-    if is_named(variable.type):
-        variable = variable.values
-    fgraph = FunctionGraph(outputs=[variable], clone=True, copy_inputs=False)
+    fgraph = FunctionGraph(outputs=[tensor_of(variable)], clone=True, copy_inputs=False)
     lower_named(fgraph)
     return fgraph.outputs[0]
 

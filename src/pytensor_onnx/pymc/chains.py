@@ -11,6 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.ops.draws import NormalPairs, StandardUniform
 from pytensor_onnx.pymc.nuts import State, draw
+from pytensor_onnx.pymc.seeds import state_of_seed
 from pytensor_onnx.pymc.trees import Density
 from pytensor_onnx.pymc.warmup import (
     Scale,
@@ -25,6 +26,8 @@ from pytensor_onnx.pymc.warmup import (
 ATTEMPTS = 100
 """Starts to try until the density and its gradient are finite, as in Stan."""
 
+_UNIFORMS, _STARTS = 2**30, 2**31
+"""Streams of uniform numbers and of starts; normal numbers have stream zero."""
 
 POSITION = "x"
 OUTPUTS = (
@@ -114,8 +117,10 @@ def _chain(
 ) -> list[TensorVariable]:
     """Return the draws of one chain after the warm-up, and their statistics."""
     n_steps, size = plan.is_warmup.shape[0], center.shape[0]
-    _, normals = NormalPairs("float64")(_stream(seed, 0), n_steps * size)
-    _, uniforms = StandardUniform("float64")(_stream(seed, 1), n_steps * (3 * max_depth))
+    _, normals = NormalPairs("float64")(state_of_seed(seed, 0), n_steps * size)
+    _, uniforms = StandardUniform("float64")(
+        state_of_seed(seed, _UNIFORMS), n_steps * (3 * max_depth)
+    )
     first, is_finite = _start(density, data, center, given, seed)
     step_size = first_step_size(np.log(0.25) - 0.25 * pt.log(size.astype("float64")))
     scale = first_scale(center)
@@ -183,7 +188,7 @@ def _start(
         return [x, value, gradient, is_finite], until(is_finite)
 
     size = center.shape[0]
-    _, uniforms = StandardUniform("float64")(_stream(seed, 2), ATTEMPTS * size)
+    _, uniforms = StandardUniform("float64")(state_of_seed(seed, _STARTS), ATTEMPTS * size)
     jitters = (2.0 * uniforms - 1.0).reshape((ATTEMPTS, size))
     zero, off = pt.constant(np.float64(0.0)), pt.constant(np.False_)
     states = [center, zero, pt.zeros_like(center), off]
@@ -195,11 +200,3 @@ def _start(
 
 def _is_finite(value: TensorVariable, gradient: TensorVariable) -> TensorVariable:
     return pt.isfinite(value + gradient.sum())
-
-
-def _stream(seed: TensorVariable, number: int) -> TensorVariable:
-    """Return the state of a generator, whose draws differ from those of other numbers."""
-    words = seed.astype("uint64")
-    low, high = words.astype("uint32"), (words // np.uint64(2**32)).astype("uint32")
-    zero, part = pt.constant(np.uint32(0)), pt.constant(np.uint32(number * 2**30))
-    return pt.stack([low, high, zero, part])

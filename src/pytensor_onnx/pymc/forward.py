@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc.distributions.distribution import SymbolicRandomVariable
@@ -22,8 +21,9 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.vectorization import vectorize_graph
 
-from pytensor_onnx.named_dims import is_named
+from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.ops.encoded import Decode
+from pytensor_onnx.pymc.seeds import state_of_seed
 
 _DRAW = "__draw__"
 _STREAMS = 2**16
@@ -115,7 +115,7 @@ def _by_batch(
         if replacements.keys().isdisjoint(ancestors([rv])):
             replacements[rv] = change_dist_size(rv, (n_draws,), expand=True)
     batched = vectorize_graph(graphs.outputs, replacements, new_tensor_dims=(_DRAW,))
-    batched = [v.values if is_named(v.type) else v for v in batched]
+    batched = [tensor_of(v) for v in batched]
     batched = [
         new if new.type.ndim > old.type.ndim else pt.repeat(new[None], n_draws, axis=0)
         for old, new in zip(graphs.outputs, batched, strict=True)
@@ -136,7 +136,7 @@ def _by_loop(
             v: v.type.filter_variable(value) for v, value in zip(variables, values, strict=True)
         }
         results = clone_replace(list(outputs), replacements, rebuild_strict=False)
-        results = [v.values if is_named(v.type) else v for v in results]
+        results = [tensor_of(v) for v in results]
         return _seeded(results, seed, number + 1)
 
     draws = pytensor.scan(
@@ -151,15 +151,7 @@ def _seeded(
     """Replace the generators of a graph by streams of the seed for one draw."""
     generators = [v for v in graph_inputs(outputs) if isinstance(v.type, RandomType)]
     streams = {
-        generator: Decode(generator.type)(_state(seed, number + i * _STREAMS))
+        generator: Decode(generator.type)(state_of_seed(seed, number + i * _STREAMS))
         for i, generator in enumerate(dict.fromkeys(generators))
     }
     return list(clone_replace(list(outputs), streams)) if streams else list(outputs)
-
-
-def _state(seed: TensorVariable, stream: TensorVariable) -> TensorVariable:
-    """Return the state of a generator, whose draws differ from those of other streams."""
-    words = seed.astype("uint64")
-    low, high = words.astype("uint32"), (words // np.uint64(2**32)).astype("uint32")
-    zero = pt.constant(np.uint32(0))
-    return pt.stack([low, high, zero, stream.astype("uint32")])

@@ -18,7 +18,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-from pytensor_onnx.named_dims import is_named, without_named
+from pytensor_onnx.named_dims import tensor_of, without_named
 from pytensor_onnx.pymc.arguments import check_model, read_data
 from pytensor_onnx.pymc.parameter_checks import replace_checks
 from pytensor_onnx.pymc.values import FreeValue, Size, initial_point
@@ -47,10 +47,8 @@ class ModelGraph:
     ----------
     values : list of FreeValue
         Arguments of the density.
-    data : dict of str to Variable
-        Inputs that replace the data containers.
     containers : dict of SharedVariable to Variable
-        The same by container.
+        Inputs that replace the data containers.
 
     Examples
     --------
@@ -78,8 +76,7 @@ class ModelGraph:
         self.model = model
         self.is_constrained = constrained
         containers = read_data(model, data)
-        self.data = {str(v.name): v.type(name=v.name) for v in containers}
-        self.containers = {v: self.data[str(v.name)] for v in containers}
+        self.containers = {v: v.type(name=v.name) for v in containers}
         self._arguments = {
             rv: rv.type(name=rv.name) if constrained else model.rvs_to_values[rv]
             for rv in model.free_RVs
@@ -178,7 +175,7 @@ class ModelGraph:
         """Return the gradient with respect to each of the continuous values."""
         wrt = [value.variable for value in self.continuous]
         gradients = grad(cost, wrt, disconnected_inputs="ignore") if wrt else []
-        return [g.values if is_named(g.type) else g for g in gradients]
+        return [tensor_of(g) for g in gradients]
 
     def of_variables(self, variables: Sequence[Variable]) -> list[Variable]:
         """Return variables of the model as functions of its values."""
@@ -218,22 +215,17 @@ class ModelGraph:
         return dict(zip([str(v.name) for v in wanted], self.of_variables(wanted), strict=True))
 
     def of_values(self, graphs: Sequence[Variable]) -> list[Variable]:
-        """Return graphs with inputs in the place of the data, see `data`."""
-        return self._finished(graphs)
-
-    def of_point(self, graphs: Sequence[Variable], point: Variable | None = None) -> list[Variable]:
-        """Return graphs of one vector, `point` unless given, in the place of continuous values."""
-        point = self.point if point is None else point
-        parts = {
-            value.variable: value.variable.type.filter_variable(part)
-            for value, part in zip(self.continuous, self.split(point), strict=True)
-        }
-        return self._finished(_replaced(graphs, parts))
-
-    def _finished(self, graphs: Sequence[Variable]) -> list[Variable]:
-        """Return graphs of the data, and without errors for parameters that are not valid."""
+        """Return graphs of the inputs in `containers`, without errors for invalid parameters."""
         replaced = _replaced(graphs, self._data_replacements())
         return replace_checks(replaced, check_bounds=self.model.check_bounds)
+
+    def of_point(self, graphs: Sequence[Variable]) -> list[Variable]:
+        """Return graphs of `point` in the place of the continuous values."""
+        parts = {
+            value.variable: value.variable.type.filter_variable(part)
+            for value, part in zip(self.continuous, self.split(self.point), strict=True)
+        }
+        return self.of_values(_replaced(graphs, parts))
 
     def split(self, vector: Variable) -> list[Variable]:
         """Return the parts of a vector that belong to the continuous values, in their shapes."""
@@ -248,7 +240,7 @@ class ModelGraph:
     def join(self, parts: Sequence[Variable]) -> Variable:
         """Return parts for the continuous values as one vector."""
         dtype = self.point.type.dtype
-        vectors = [pt.as_tensor(p, allow_xtensor_conversion=True).ravel() for p in parts]
+        vectors = [tensor_of(p).ravel() for p in parts]
         return pt.concatenate(vectors).astype(dtype) if vectors else pt.zeros((0,), dtype=dtype)
 
     def _data_replacements(self) -> dict[Variable, Variable]:
@@ -256,7 +248,7 @@ class ModelGraph:
         replacements: dict[Variable, Variable] = dict(self.containers)
         for container, new in self.containers.items():
             dims = self.model.named_vars_to_dims.get(str(container.name), ())
-            tensor = new.values if is_named(new.type) else new
+            tensor = tensor_of(new)
             for axis, dim in enumerate(dims):
                 length = self.model.dim_lengths.get(dim)
                 if isinstance(length, SharedVariable):
@@ -284,7 +276,7 @@ class ModelGraph:
     def _symbolic_value(self, rv: Variable) -> Variable:
         transform = None if self.is_constrained else self.model.rvs_to_transforms[rv]
         value = rv if transform is None else transform.forward(rv, *rv.owner.inputs)
-        return value.values if is_named(value.type) else value
+        return tensor_of(value)
 
 
 def _replaced(

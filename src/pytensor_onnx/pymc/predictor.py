@@ -25,6 +25,7 @@ from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_poste
 
 SEED = "seed"
 DRAWS, PROBABILITIES = "draws", "probabilities"
+KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)
 
 
 def export_predictor(
@@ -170,11 +171,8 @@ class _Summaries:
         return self._functions[kind](values)
 
 
-KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)
-
-
 def _read_outputs(graph: ModelGraph, outputs: Any) -> dict[str, tuple[str, ...]]:
-    """Return for each name of a variable what is wanted of it."""
+    """Return the kinds of outputs wanted of each variable, by its name."""
     if not isinstance(outputs, Mapping):
         outputs = dict.fromkeys(read_strings(outputs, "outputs"), DRAWS)
     model = graph.model

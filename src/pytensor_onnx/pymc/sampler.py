@@ -10,19 +10,14 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pymc.logprob.utils import (
-    local_check_parameter_to_ninf_switch,
-    local_remove_check_parameter,
-)
-from pytensor.graph.basic import Constant, Variable, clone
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.rewriting.basic import dfs_rewriter
-from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.pymc.arguments import read_strings, shared_name, unknown
 from pytensor_onnx.pymc.chains import POSITION, sample_chains
 from pytensor_onnx.pymc.graphs import POINT, FreeValue, ModelGraph
@@ -173,21 +168,12 @@ def _density(graph: ModelGraph) -> tuple[Density, list[Variable]]:
     """Return the log-density with its gradient, and the further variables that it takes."""
     logp = graph.logp
     results = graph.of_point([logp, graph.join(graph.gradient(logp))])
-    results = _without_checks(results, graph.model.check_bounds)
     at_point, further = _as_function(graph, results)
 
     def density(x: TensorVariable, *given: TensorVariable) -> list[TensorVariable]:
         return [result.astype("float64") for result in at_point(x, *given)]
 
     return density, further
-
-
-def _without_checks(results: Sequence[Variable], to_infinity: bool) -> list[Variable]:
-    """Return graphs in which an invalid parameter is minus infinity, and no error."""
-    # PyMC's rewrites work in place.
-    copies = clone(list(graph_inputs(results)), list(results), copy_inputs=False)[1]
-    rewrite = local_check_parameter_to_ninf_switch if to_infinity else local_remove_check_parameter
-    return rewrite_graph(copies, include=(), custom_rewrite=dfs_rewriter(rewrite))
 
 
 def _as_function(
@@ -229,8 +215,7 @@ def _values(
     graph: ModelGraph, positions: TensorVariable, wanted: Mapping[str, Variable]
 ) -> dict[str, TensorVariable]:
     """Return variables of the model for each draw."""
-    results = graph.of_point(list(wanted.values()))
-    results = [getattr(v, "values", v) for v in results]
+    results = [tensor_of(v) for v in graph.of_point(list(wanted.values()))]
     values, further = _as_function(graph, results)
     chains, draws, size = (positions.shape[axis] for axis in range(3))
     rows = pytensor.scan(
