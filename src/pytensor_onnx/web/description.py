@@ -20,7 +20,7 @@ def read_description(path: Path) -> dict[str, Any]:
         import yaml
     except ImportError:
         raise PyTensorONNXError(
-            "descriptions of pages need PyYAML: pip install 'pytensor-onnx[web]'"
+            "descriptions of pages need PyYAML: pip install '.[web]'"
         ) from None
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
