@@ -29,11 +29,3 @@ def test_registered_rewrite_runs_in_exporter_and_mode_and_leaves_no_cast(dtype):
     x = pt.matrix("x", dtype=dtype)
     program = compare_onnx_and_py([x], Halve()(x), [np.arange(6, dtype=dtype).reshape(2, 3)])
     assert [node.op_type for node in program.model.graph] == ["Div"]
-
-
-def test_rewrites_of_broadcast_products_end():
-    x, y = pt.tensor("x", shape=(None, None, 1)), pt.tensor4("y")
-    n, k = pt.lscalars("n", "k")
-    product = pt.broadcast_to(x, (n, 4, k, 3)) @ y
-    values = [np.arange(8.0).reshape(4, 2, 1), np.ones((2, 4, 3, 2)), np.array(2), np.array(2)]
-    compare_onnx_and_py([x, y, n, k], product, values)

@@ -31,8 +31,6 @@ INCOMPATIBLE = (
     "local_batched_matmul_to_core_matmul",
     "local_batched_matmul_to_core_matmul_with_reshape",
     "specialize_matmul_to_batched_dot",
-    # Undoes `local_blockwise_alloc_inputs` for batched products, without end.
-    "local_dimshuffle_alloc",
     # Replaced by `last_steps`.
     "scan_reduce_nsteps",
     "scan_reduce_trace_prealloc",
