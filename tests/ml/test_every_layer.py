@@ -24,7 +24,7 @@ HEADS = ["Reshape", "Transpose"]
 ATTENTION = [*3 * DENSE, *3 * HEADS, "MatMul", "Mul", "Softmax", "MatMul", *HEADS, *DENSE, "Add"]
 FEED_FORWARD = [*DENSE, "Gelu", *DENSE, "Add"]
 NORMS = 2 * ["LayerNormalization"]
-RMS = ["Mul", "ReduceMean", "Add", "Sqrt", "Div", "Mul"]
+RMS = ["Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul"]
 GROUPS = ["Transpose", "Reshape", "InstanceNormalization", "Reshape", "Transpose"]
 GATED = ["Gemm", "Split", "Mul", "Sigmoid_float32", "Mul", "Mul", "Gemm"]
 

@@ -111,7 +111,8 @@ def test_a_step_with_a_past_adds_two_concatenations_to_each_block():
     positions = ["Shape", "Squeeze", "Add", "Sub", "Add", "Add"]
     whole = [*EMBEDDING, *MASK, *2 * GPT2_BLOCK, *TIED_HEAD]
     # Keys are kept as they are and transposed where they are used.
-    steps = [*positions, *4 * ["Concat"], *2 * ["Transpose"]]
+    # The number of past positions gets axes beside the column of new ones.
+    steps = [*positions, "Reshape", *4 * ["Concat"], *2 * ["Transpose"]]
     found, expected = Counter(op_types(program)), Counter([*whole, *steps])
     # The positions are copied only where the runtime could take their Gather for a Slice.
     assert found == expected - Counter(["Max"])

@@ -10,7 +10,7 @@ layers = pytest.importorskip("pytensor_ml.layers")
 norm = pytest.importorskip("pytensor_ml.layers.norm")
 
 RNG = np.random.default_rng(0)
-RMS = ["Mul", "ReduceMean", "Add", "Sqrt", "Div", "Mul"]
+RMS = ["Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul"]
 GROUP = ["Reshape", "InstanceNormalization", "Reshape", "Mul", "Add"]
 CASES = {
     "layer": (norm.LayerNormLayer, {"affine": True}, 2, ["LayerNormalization"]),
