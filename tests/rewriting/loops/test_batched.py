@@ -52,6 +52,24 @@ def test_accumulation(x, x0, step, length):
     assert loops(program) == []
 
 
+NARROW = {
+    "float64 - uint8": lambda b, f, y: y - b,
+    "float64 + uint8 + uint8": lambda b, f, y: pt.add(y, b, b),
+    "float64 - bool": lambda b, f, y: y - (b > 100),
+    "float64 + float32 + float32": lambda b, f, y: pt.add(y, f, f),
+    "recurrence - uint8": lambda b, f, y: 0.5 * y - b,
+    "recurrence of uint8 * uint8": lambda b, f, y: pt.mul(y, b, b) + b,
+}
+
+
+@pytest.mark.parametrize("step", NARROW.values(), ids=NARROW)
+def test_terms_of_narrower_dtypes_are_combined_in_the_dtype_of_the_state(step):
+    b, f = pt.vector("b", dtype="uint8"), pt.vector("f", dtype="float32")
+    y = scan(step, sequences=[b, f], outputs_info=[pt.constant(0.5, dtype="float64")])
+    terms = [np.array([200, 3, 128], "uint8"), np.array([16777215, 1.1, 3e38], "float32")]
+    compare_onnx_and_py([b, f], [y, y[-1]], terms, rtol=1e-15)
+
+
 @pytest.mark.parametrize("length", LENGTHS[1:])
 @pytest.mark.parametrize("step", [ACCUMULATIONS["sum"], ACCUMULATIONS["sum of terms"]])
 def test_gradient_of_a_sum(x, x0, step, length):

@@ -119,20 +119,26 @@ def _operands_beside(
     node = value.owner
     if node is None or not isinstance(node.op, Elemwise) or value.type.dtype != inner.type.dtype:
         return None
-    operands = list(node.inputs)
+    operands = _widened(node.inputs, inner.type.dtype)
+    if operands is None:
+        return None
     operation = type(node.op.scalar_op)
     if operation is ps.Sub and kind is ps.Add:
         operation, operands[1] = ps.Add, pt.neg(operands[1])
     dependent = [x for x in operands if inner in ancestors([x])]
     if operation is not kind or len(dependent) != 1:
         return None
-    others = [x for x in operands if x is not dependent[0]]
-    dtype = inner.type.dtype
-    if dependent[0].type.dtype != dtype or not all(
-        np.can_cast(x.type.dtype, dtype) for x in others
-    ):
+    return dependent[0], [x for x in operands if x is not dependent[0]]
+
+
+def _widened(operands: Sequence[Variable], dtype: str) -> list[Variable] | None:
+    """Return operands in the dtype of their result, None if not all of them fit into it.
+
+    Terms of a narrower dtype, negated or combined in it, would wrap around or round.
+    """
+    if not all(np.can_cast(x.type.dtype, dtype) for x in operands):
         return None
-    return dependent[0], others
+    return [pt.cast(x, dtype) for x in operands]
 
 
 def accumulation_of(inner: Variable, update: Variable) -> Accumulation | None:
@@ -152,7 +158,9 @@ def accumulation_of(inner: Variable, update: Variable) -> Accumulation | None:
         # Each step rounds, or wraps around, in the dtype of the state.
         if node is None or not isinstance(node.op, Elemwise) or reached.type.dtype != dtype:
             return None
-        operands = list(node.inputs)
+        operands = _widened(node.inputs, dtype)
+        if operands is None:
+            return None
         dependent = [x for x in operands if inner in ancestors([x])]
         if len(dependent) != 1:
             return None
@@ -165,5 +173,4 @@ def accumulation_of(inner: Variable, update: Variable) -> Accumulation | None:
         kind = operation
         operands.remove(reached)
         terms += operands
-    is_exact = all(np.can_cast(x.type.dtype, dtype) for x in terms)
-    return Accumulation(kind, terms) if kind is not None and is_exact else None
+    return Accumulation(kind, terms) if kind is not None else None
