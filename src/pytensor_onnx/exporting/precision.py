@@ -64,7 +64,7 @@ class Narrowing:
             new = self.variables.get(variable)
             if new not in narrow or variable not in exact:
                 return 0.0
-            return _relative_error(narrow[new], exact[variable])
+            return relative_error(narrow[new], exact[variable])
 
         lines = [
             f"{name}: error {error(v):.1e} of the largest value"
@@ -121,7 +121,7 @@ def _described(data: Any) -> str:
     return f"{numbers.item()!r}" if numbers.size == 1 else f"an array up to {np.abs(numbers).max()}"
 
 
-def _relative_error(found: Any, exact: Any) -> float:
+def relative_error(found: Any, exact: Any) -> float:
     """Return the largest error among finite elements, relative to the largest magnitude."""
     found, exact = np.asarray(found), np.asarray(exact)
     if exact.dtype.kind != "f" or found.shape != exact.shape:

@@ -16,6 +16,7 @@ import onnx
 
 from pytensor_onnx.errors import ArgumentError, VerificationError
 from pytensor_onnx.exporting.paths import check_file
+from pytensor_onnx.exporting.precision import relative_error
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.exporting.sampling import KINDS, sample
 from pytensor_onnx.running.session import Session
@@ -147,7 +148,7 @@ def _quantize(program: ONNXProgram, file: Path, feeds: Sequence[Any], *, per_cha
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out what the tools log of their progress."""
+    """Suppress the log of the tools."""
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -178,9 +179,6 @@ def _sampled(program: ONNXProgram) -> list[dict[str, np.ndarray]]:
 def _error(name: str, exact: np.ndarray, found: np.ndarray) -> float:
     if exact.dtype.kind != "f":
         return float(np.mean(exact != found)) if exact.size else 0.0
-    known = np.isfinite(exact)
-    if not np.isfinite(found[known]).all():
+    if not np.isfinite(found[np.isfinite(exact)]).all():
         raise VerificationError(f"{name} of the quantized model is not finite where it was")
-    scale = np.max(np.abs(exact), where=known, initial=0.0)
-    difference = np.max(np.abs(found - exact), where=known, initial=0.0)
-    return float(difference / scale) if scale else float(difference)
+    return float(relative_error(found, exact))

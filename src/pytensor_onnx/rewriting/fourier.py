@@ -15,6 +15,7 @@ from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.functions.complex_numbers.pairs import conjugate
 from pytensor_onnx.ops.fourier import FourierTransform
 from pytensor_onnx.rewriting.complex_numbers.parts import ENCODING, joined, operand
 
@@ -52,8 +53,7 @@ def transform_to_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable
         pairs = _transformed(_fitted(pairs, axis, size), axis, size, inverse=True)
     n = sizes[-1]
     half = _fitted(pairs, last, n // 2 + 1)
-    mirrored = half[..., 1 : (n + 1) // 2, :][..., ::-1, :]
-    mirrored = pt.stack([mirrored[..., 0], -mirrored[..., 1]], axis=-1)
+    mirrored = conjugate(half[..., 1 : (n + 1) // 2, :][..., ::-1, :])
     whole = pt.concatenate([half, mirrored], axis=last)
     return [_as_output(node, _transformed(whole, last, n, inverse=True)[..., 0])]
 

@@ -119,7 +119,7 @@ def _control(name: str, dtype: str, dims: list[int | None], encoding: str | None
 
 def _view(dims: list[int | None]) -> str:
     sizes = [n for n in dims if n != 1]
-    if not sizes or (len(dims) == 1 and len(sizes) == 0):
+    if not sizes:
         return "number"
     if len([n for n in dims[1:] if n != 1]) <= 1 and isinstance(sizes[-1], int):
         return "bars" if sizes[-1] <= _FEW and len(sizes) <= 2 else "lines"

@@ -3,6 +3,7 @@
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.pairs import paired, times
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.complex_numbers import ComplexCumProd, ComplexProd
@@ -20,12 +21,12 @@ def prod(pairs: TensorVariable) -> TensorVariable:
     """
     shape = (*(pairs.shape[axis] for axis in range(pairs.type.ndim - 2)), 1)
     one, zero = pt.ones(shape, pairs.type.dtype), pt.zeros(shape, pairs.type.dtype)
-    start = pt.concatenate([pairs, _joined(one, zero)], axis=-2)
+    start = pt.concatenate([pairs, paired(one, zero)], axis=-2)
 
     def step(numbers: TensorVariable) -> list[TensorVariable]:
         # One number is left over where their count is odd.
         half = numbers.shape[-2] // 2
-        product = _times(numbers[..., :half, :], numbers[..., half : 2 * half, :])
+        product = times(numbers[..., :half, :], numbers[..., half : 2 * half, :])
         return [pt.concatenate([product, numbers[..., 2 * half :, :]], axis=-2)]
 
     [last] = iterate(step, [start], n_steps=_bits(start.shape[-2]))
@@ -47,7 +48,7 @@ def cumprod(pairs: TensorVariable) -> TensorVariable:
     """
 
     def step(numbers: TensorVariable, count: TensorVariable) -> list[TensorVariable]:
-        later = _times(numbers[..., count:, :], numbers[..., : numbers.shape[-2] - count, :])
+        later = times(numbers[..., count:, :], numbers[..., : numbers.shape[-2] - count, :])
         return [pt.concatenate([numbers[..., :count, :], later], axis=-2), 2 * count]
 
     start = [pairs, pt.constant(1, dtype="int64")]
@@ -57,12 +58,3 @@ def cumprod(pairs: TensorVariable) -> TensorVariable:
 def _bits(n: TensorVariable) -> TensorVariable:
     """Return how often a number is halved until it is one, at least once."""
     return pt.cast(pt.ceil(pt.log2(pt.cast(pt.maximum(n, 2), "float64"))), "int64")
-
-
-def _times(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    a, b, c, d = x[..., 0], x[..., 1], y[..., 0], y[..., 1]
-    return _joined(a * c - b * d, a * d + b * c)
-
-
-def _joined(real: TensorVariable, imag: TensorVariable) -> TensorVariable:
-    return pt.stack([real, imag], axis=-1)

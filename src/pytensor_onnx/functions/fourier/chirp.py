@@ -5,17 +5,14 @@ IEEE Trans. Audio Electroacoustics 18 (1970): with ``jk = (j**2 + k**2 - (k - j)
 transform is a convolution with ``exp(i pi k**2 / n)``, which transforms of a power of two compute.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.pairs import conjugate, paired, times
 from pytensor_onnx.functions.fourier.roots import multiply, roots
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.ops.fourier import FourierTransform, StandardTransform
-
-Transform = Callable[[TensorVariable], TensorVariable]
 
 
 def by_convolution(pairs: TensorVariable, n: int, sign: int) -> TensorVariable:
@@ -24,7 +21,6 @@ def by_convolution(pairs: TensorVariable, n: int, sign: int) -> TensorVariable:
     squares = np.arange(n, dtype="int64") ** 2 % (2 * n)
     chirp = roots(squares, 2 * n, sign)
     kernel = np.zeros(size, "clongdouble")
-    kernel[:n] = kernel[-n:][::-1] = 0
     kernel[:n] = chirp.conj()
     kernel[size - n + 1 :] = chirp.conj()[1:][::-1]
     spectrum = np.fft.fft(kernel)
@@ -40,14 +36,14 @@ def of_unknown_size(pairs: TensorVariable, sign: int) -> TensorVariable:
     # Between -n and n, where the runtime's sine and cosine are accurate.
     turns = pt.cast((whole * whole + n) % (2 * n) - n, pairs.type.dtype)
     angle = turns / pt.cast(n, pairs.type.dtype) * constant(pairs, sign * np.pi)
-    chirp = _joined(pt.cos(angle), pt.sin(angle))
+    chirp = paired(pt.cos(angle), pt.sin(angle))
     size = pt.cast(2 ** pt.ceil(pt.log2(pt.cast(2 * n, "float64"))), "int64")
-    conjugate = _conjugate(chirp)
+    mirrored = conjugate(chirp)
     gap = pt.zeros((size - (2 * n - 1), 2), dtype=pairs.type.dtype)
-    kernel = pt.concatenate([conjugate, gap, conjugate[1:][::-1]], axis=0)
+    kernel = pt.concatenate([mirrored, gap, mirrored[1:][::-1]], axis=0)
     forward, backward = StandardTransform(), StandardTransform(inverse=True)
-    product = _times(forward(_padded(_times(pairs, chirp), size - n)), forward(kernel))
-    found = _times(backward(product)[..., :n, :], chirp)
+    product = times(forward(_padded(times(pairs, chirp), size - n)), forward(kernel))
+    found = times(backward(product)[..., :n, :], chirp)
     return found / pt.cast(size, pairs.type.dtype)
 
 
@@ -55,16 +51,3 @@ def _padded(pairs: TensorVariable, count: int | TensorVariable) -> TensorVariabl
     """Return pairs with zeros behind those of the last axis but one."""
     lead = [pairs.shape[axis] for axis in range(pairs.type.ndim - 2)]
     return pt.concatenate([pairs, pt.zeros((*lead, count, 2), dtype=pairs.type.dtype)], axis=-2)
-
-
-def _times(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    a, b, c, d = x[..., 0], x[..., 1], y[..., 0], y[..., 1]
-    return _joined(a * c - b * d, a * d + b * c)
-
-
-def _conjugate(pairs: TensorVariable) -> TensorVariable:
-    return _joined(pairs[..., 0], -pairs[..., 1])
-
-
-def _joined(real: TensorVariable, imag: TensorVariable) -> TensorVariable:
-    return pt.stack([real, imag], axis=-1)
