@@ -24,7 +24,7 @@ def lower_part_sum(op: PartSum, node: Apply, onnx: Builder, a: ir.Value, b: ir.V
 def lower_part_difference(
     op: PartDifference, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value
 ) -> ir.Value:
-    """Subtract."""
+    """Return the difference of two parts."""
     return onnx.Sub(a, b)
 
 

@@ -19,7 +19,9 @@ def read_description(path: Path) -> dict[str, Any]:
     try:
         import yaml
     except ImportError:
-        raise PyTensorONNXError("descriptions of pages need PyYAML: pip install '.[web]'") from None
+        raise PyTensorONNXError(
+            "descriptions of pages need PyYAML: `pip install '.[web]'` in a clone of the repository"
+        ) from None
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:

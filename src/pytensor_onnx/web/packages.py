@@ -85,8 +85,7 @@ def _download(package: Package, folder: Path) -> None:
     wanted = f"{package.name}@{package.version}"
     if npm is None:
         raise PyTensorONNXError(
-            f"{wanted} is not in {folder}, and there is no npm to download it: "
-            "install Node.js, or link the runtime by --runtime cdn"
+            f"{wanted} is not in {folder}, and there is no npm to download it: install Node.js"
         )
     with tempfile.TemporaryDirectory() as temporary:
         result = subprocess.run(

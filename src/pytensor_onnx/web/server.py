@@ -31,7 +31,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_error(404, "There is no page here")
 
     def send_head(self) -> Any:
-        """Refuse what lies outside of the folder, behind links too."""
+        """Refuse files outside of the folder, also behind links."""
         path = os.path.realpath(self.translate_path(self.path))
         root = os.path.realpath(self.directory)
         if os.path.commonpath([path, root]) != root:

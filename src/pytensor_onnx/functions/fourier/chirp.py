@@ -48,6 +48,6 @@ def of_unknown_size(pairs: TensorVariable, sign: int) -> TensorVariable:
 
 
 def _padded(pairs: TensorVariable, count: int | TensorVariable) -> TensorVariable:
-    """Return pairs with zeros behind those of the last axis but one."""
+    """Return pairs with zeros at the end of the last axis but one."""
     lead = [pairs.shape[axis] for axis in range(pairs.type.ndim - 2)]
     return pt.concatenate([pairs, pt.zeros((*lead, count, 2), dtype=pairs.type.dtype)], axis=-2)

@@ -31,7 +31,7 @@ _LARGEST_MEAN = 2.0**63 - 10 * np.sqrt(2.0**63)
 
 @define(ptr.GammaRV)
 def gamma(state: Variable, shape: Sizes, alpha: V, scale: V) -> Drawn:
-    """Scale."""
+    """Scale a standard gamma number."""
     alpha = require(alpha, ~(alpha < 0), "shape < 0")
     scale = require(scale, ~(scale < 0), "scale < 0")
     after, x = sampled(StandardGamma(), state, shape, alpha)
@@ -40,7 +40,7 @@ def gamma(state: Variable, shape: Sizes, alpha: V, scale: V) -> Drawn:
 
 @define(ptr.InvGammaRV)
 def invgamma(state: Variable, shape: Sizes, alpha: V, scale: V) -> Drawn:
-    """Divide by a gamma number, by logarithms, which do not underflow."""
+    """Divide the scale by a gamma number, whose logarithm does not underflow."""
     alpha = require(alpha, ~(alpha < 0), "shape < 0")
     scale = require(scale, ~(scale < 0), "scale < 0")
     after, x = sampled(LogGamma(), state, shape, alpha)
@@ -80,7 +80,7 @@ def student_t(state: Variable, shape: Sizes, df: V, loc: V, scale: V) -> Drawn:
 
 @define(ptr.PoissonRV)
 def poisson(state: Variable, shape: Sizes, lam: V) -> Drawn:
-    """Draw for the mean."""
+    """Draw a count for its mean."""
     lam = require(lam, lam >= 0, "lam < 0 or lam contains NaNs")
     lam = require(lam, lam <= _LARGEST_MEAN, "lam value too large")
     return counted(StandardPoisson(), state, shape, lam)
@@ -88,7 +88,7 @@ def poisson(state: Variable, shape: Sizes, lam: V) -> Drawn:
 
 @define(ptr.BinomialRV)
 def binomial(state: Variable, shape: Sizes, n: V, p: V) -> Drawn:
-    """Draw for the number of trials and the probability."""
+    """Draw a count for the number of trials and the probability."""
     return counted(StandardBinomial(), state, shape, _trials(n), _probability(p))
 
 
@@ -112,7 +112,7 @@ def beta_binomial(state: Variable, shape: Sizes, n: V, a: V, b: V) -> Drawn:
 
 @define(ptr.HyperGeometricRV)
 def hypergeometric(state: Variable, shape: Sizes, ngood: V, nbad: V, nsample: V) -> Drawn:
-    """Draw for the numbers of the two kinds and of what is drawn."""
+    """Draw a count for the numbers of both kinds and the size of the sample."""
     # The sum of narrow integers may not fit into their dtype.
     ngood, nbad, nsample = (
         require(x, x >= 0, f"{name} < 0").astype("int64")
@@ -124,7 +124,7 @@ def hypergeometric(state: Variable, shape: Sizes, ngood: V, nbad: V, nsample: V)
 
 @define(ptr.VonMisesRV)
 def vonmises(state: Variable, shape: Sizes, mu: V, kappa: V) -> Drawn:
-    """Turn, and return the angle between -pi and pi."""
+    """Turn an angle by the mean, and return it between -pi and pi."""
     kappa = require(kappa, ~(kappa < 0), "kappa < 0")
     after, angle = sampled(StandardVonMises(), state, shape, kappa)
     turned = mu + angle

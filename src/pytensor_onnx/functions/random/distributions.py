@@ -22,19 +22,19 @@ from pytensor_onnx.ops.draws import (
 
 @transforms(StandardUniform, ptr.UniformRV)
 def uniform(u: V, low: V, high: V) -> V:
-    """Scale; rounding may reach the upper end, as in NumPy."""
+    """Scale a uniform number; rounding may reach the upper end, as in NumPy."""
     return low + (high - low) * u
 
 
 @transforms(StandardNormal, ptr.NormalRV, "scale")
 def normal(z: V, loc: V, scale: V) -> V:
-    """Scale and move."""
+    """Scale and move a standard normal number."""
     return loc + scale * z
 
 
 @transforms(StandardNormal, ptr.HalfNormalRV, "scale")
 def halfnormal(z: V, loc: V, scale: V) -> V:
-    """Fold the negative half over."""
+    """Fold the negative half of a normal number over."""
     return loc + scale * pt.abs(z)
 
 
@@ -46,7 +46,7 @@ def lognormal(z: V, mean: V, sigma: V) -> V:
 
 @transforms(OpenUniform, ptr.ExponentialRV, "scale")
 def exponential(u: V, scale: V) -> V:
-    """Invert the distribution function, as those that follow do."""
+    """Invert the distribution function, as the distributions below do."""
     return -portable.log(u) * scale
 
 

@@ -25,7 +25,7 @@ _MULTIVARIATE = "pymc.distributions.multivariate"
 
 @define_by_name("pymc.distributions.discrete.DiscreteUniformRV")
 def discrete_uniform(state: Variable, shape: Sizes, lower: V, upper: V) -> Drawn:
-    """Draw integers up to the upper one."""
+    """Draw integers between two bounds, both included."""
     upper = require(upper, lower <= upper, "lower > upper")
     return integers(state, shape, lower, upper.astype("int64") + 1, dtype="int64")
 
@@ -35,14 +35,14 @@ define_by_name("pymc.data.MinibatchIndexRV")(integers)
 
 @define_by_name(f"{_CONTINUOUS}.WaldRV")
 def shifted_wald(state: Variable, shape: Sizes, mu: V, lam: V, alpha: V, *, dtype: str) -> Drawn:
-    """Shift."""
+    """Shift a Wald number by alpha."""
     after, x = wald(state, shape, mu, lam, dtype=dtype)
     return after, x + alpha
 
 
 @define_by_name(f"{_CONTINUOUS}.BetaClippedRV")
 def beta_inside(state: Variable, shape: Sizes, a: V, b: V, *, dtype: str) -> Drawn:
-    """Replace what rounds to an end by its neighbour."""
+    """Replace a beta number that rounds to zero or one by its neighbour."""
     after, x = beta(state, shape, a, b)
     zero, one = np.zeros((), dtype), np.ones((), dtype)
     return after, pt.clip(x.astype(dtype), np.nextafter(zero, one), np.nextafter(one, zero))
@@ -50,7 +50,7 @@ def beta_inside(state: Variable, shape: Sizes, a: V, b: V, *, dtype: str) -> Dra
 
 @define_by_name(f"{_CONTINUOUS}.TruncatedNormalRV")
 def truncated_normal(state: Variable, shape: Sizes, mu: V, sigma: V, lower: V, upper: V) -> Drawn:
-    """Scale and move."""
+    """Scale and move a truncated standard normal number."""
     sigma = require(sigma, sigma > 0, "sigma <= 0").astype("float64")
     upper = require(upper, ~(lower >= upper), "lower >= upper")
     low, high = (lower - mu) / sigma, (upper - mu) / sigma

@@ -20,14 +20,12 @@ from pytensor_onnx.passes.rewriting import given, int_attribute, replace_node
 MOST_WINDOWS = {"Conv": 15, "ConvTranspose": 63}
 FEWEST_PRODUCTS = 1 << 18
 
-_COL2IM_OPSET = 18
-
 
 def merge_short_images(model: ir.Model, scope: ModelScope) -> int:
     """Merge the images of convolutions in float32 that have few windows and many products."""
     count = 0
     for node in list(model.graph):
-        if node.domain or node.op_type not in MOST_WINDOWS or not _is_merged(node, scope):
+        if node.domain or node.op_type not in MOST_WINDOWS or not _is_merged(node):
             continue
         builder = Builder(scope)
         builder.provenance = dict(node.metadata_props)
@@ -37,7 +35,7 @@ def merge_short_images(model: ir.Model, scope: ModelScope) -> int:
     return count
 
 
-def _is_merged(node: ir.Node, scope: ModelScope) -> bool:
+def _is_merged(node: ir.Node) -> bool:
     filters = node.inputs[1]
     if filters is None or filters.dtype != ir.DataType.FLOAT or filters.const_value is not None:
         return False
@@ -52,8 +50,7 @@ def _is_merged(node: ir.Node, scope: ModelScope) -> bool:
         # A batch of unknown size may be empty, and the runtime refuses images without depth.
         is_served = len(shape) < 5 and batch is not None
     else:
-        has_operator = scope.opset_version >= _COL2IM_OPSET and len(shape) == 4
-        is_served = has_operator and len(node.inputs) == 2
+        is_served = len(shape) == 4 and len(node.inputs) == 2
     number = math.prod(windows)
     return (
         is_served
