@@ -26,8 +26,8 @@ from pytensor_onnx.ops.encoded import Decode
 from pytensor_onnx.pymc.seeds import state_of_seed
 
 _DRAW = "__draw__"
-_STREAMS = 2**16
-"""Number of draws for which generators have streams of their own."""
+_FEWEST_STREAMS = 2**16
+"""Streams of a generator in a file of few draws."""
 
 
 def forward(
@@ -54,11 +54,11 @@ def forward(
     """
     graphs = _Graphs(outputs, given, resampled)
     if graphs.need_loop:
-        return _by_loop(outputs, given, seed)
+        return _by_loop(outputs, given, n_draws, seed)
     try:
         return _by_batch(graphs, list(given.values()), n_draws, seed)
     except (TypeError, ValueError, NotImplementedError):  # an Op that takes no batch of parameters
-        return _by_loop(outputs, given, seed)
+        return _by_loop(outputs, given, n_draws, seed)
 
 
 class _Graphs:
@@ -121,15 +121,17 @@ def _by_batch(
         for old, new in zip(graphs.outputs, batched, strict=True)
     ]
     batched = list(clone_replace(batched, graphs.sizes, rebuild_strict=False))
-    return _seeded(batched, seed, pt.constant(0, dtype="int64"))
+    return _seeded(batched, seed, pt.constant(0, dtype="int64"), streams_of(n_draws))
 
 
 def _by_loop(
-    outputs: Sequence[Variable], given: Mapping[Variable, TensorVariable], seed: TensorVariable
+    outputs: Sequence[Variable],
+    given: Mapping[Variable, TensorVariable],
+    n_draws: int,
+    seed: TensorVariable,
 ) -> list[Variable]:
     """Compute one draw after another."""
-    variables = list(given)
-    n_draws = given[variables[0]].shape[0]
+    variables, count = list(given), streams_of(n_draws)
 
     def step(number: TensorVariable, *values: TensorVariable) -> list[Variable]:
         replacements = {
@@ -137,7 +139,7 @@ def _by_loop(
         }
         results = clone_replace(list(outputs), replacements, rebuild_strict=False)
         results = [tensor_of(v) for v in results]
-        return _seeded(results, seed, number + 1)
+        return _seeded(results, seed, number + 1, count)
 
     draws = pytensor.scan(
         step, [pt.arange(n_draws), *given.values()], return_updates=False, strict=False
@@ -145,13 +147,24 @@ def _by_loop(
     return draws if isinstance(draws, list) else [draws]
 
 
+def streams_of(n_draws: int) -> int:
+    """Return the number of streams of each generator: one for each draw, and one for all.
+
+    Examples
+    --------
+    >>> [streams_of(n) for n in (100, 65_535, 65_536)]
+    [65536, 65536, 131072]
+    """
+    return max(_FEWEST_STREAMS, 1 << n_draws.bit_length())
+
+
 def _seeded(
-    outputs: Sequence[Variable], seed: TensorVariable, number: TensorVariable
+    outputs: Sequence[Variable], seed: TensorVariable, number: TensorVariable, count: int
 ) -> list[Variable]:
-    """Replace the generators of a graph by streams of the seed for one draw."""
+    """Replace the generators of a graph by streams of the seed, of which each has a count."""
     generators = [v for v in graph_inputs(outputs) if isinstance(v.type, RandomType)]
     streams = {
-        generator: Decode(generator.type)(state_of_seed(seed, number + i * _STREAMS))
+        generator: Decode(generator.type)(state_of_seed(seed, number + i * count))
         for i, generator in enumerate(dict.fromkeys(generators))
     }
     return list(clone_replace(list(outputs), streams)) if streams else list(outputs)
