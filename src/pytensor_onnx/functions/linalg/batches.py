@@ -41,6 +41,22 @@ def unflat(results: TensorVariable, like: TensorVariable, *sizes: TensorVariable
     return results.reshape((*like.shape[:-2], *sizes), ndim=like.type.ndim - 2 + len(sizes))
 
 
+def not_empty(matrices: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return matrices of n rows and n, where empty matrices become a single zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = pt.tensor3("x")
+    >>> padded, n = not_empty(x, x.shape[1])
+    >>> padded.eval({x: np.zeros((2, 0, 0))}, mode="ONNX").shape
+    (2, 1, 1)
+    """
+    batch, size = matrices.shape[0], pt.maximum(n, 1)
+    wide = pt.concatenate([matrices, pt.zeros((batch, n, size - n))], axis=2)
+    return pt.concatenate([wide, pt.zeros((batch, size - n, size))], axis=1), size
+
+
 def batch_last(matrices: TensorVariable) -> TensorVariable:
     """Return matrices with the batch axis last, where elementwise operations are fast."""
     return matrices.transpose(1, 2, 0)

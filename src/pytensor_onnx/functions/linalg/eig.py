@@ -5,13 +5,12 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.balancing import balance
-from pytensor_onnx.functions.linalg.batches import flat, unflat
+from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
 from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.schur import real_schur
 from pytensor_onnx.functions.linalg.standard_blocks import (
     behind,
-    diagonal,
     lower_diagonal,
     upper_diagonal,
 )
@@ -63,11 +62,8 @@ def real_eig(a: TensorVariable) -> list[TensorVariable]:
     (a,) = as_float(a)
     n = checked_size(a, "Last 2 dimensions of the array must be square")
     valid, wide = finite(flat(a).astype("float64"))
-    batch, size = wide.shape[0], pt.maximum(n, 1)
-    scale = power_of_two(wide, axis=(1, 2))
-    # An empty matrix is computed as one of a single zero.
-    wide = pt.concatenate([wide * scale, pt.zeros((batch, n, size - n))], axis=2)
-    wide = pt.concatenate([wide, pt.zeros((batch, size - n, size))], axis=1)
+    batch, scale = wide.shape[0], power_of_two(wide, axis=(1, 2))
+    wide, size = not_empty(wide * scale, n)
     d = balance(wide, size)
     balanced = wide * d[:, None, :] / d[:, :, None]
     # Balancing makes matrices smaller, which may need another scale.
@@ -77,7 +73,7 @@ def real_eig(a: TensorVariable) -> list[TensorVariable]:
     xr, xi = _triangular_vectors(tr, ti, size)
     vr = d[:, :, None] * (pt.matmul(zr, xr) - pt.matmul(zi, xi))
     vi = d[:, :, None] * (pt.matmul(zr, xi) + pt.matmul(zi, xr))
-    values = [diagonal(x) / (scale * more)[:, :, 0] for x in (tr, ti)]
+    values = [diagonals(x) / (scale * more)[:, :, 0] for x in (tr, ti)]
     order = pt.argsort(values[0], axis=1, kind="stable")
     rows = order + pt.arange(batch)[:, None] * size
     wr, wi = (x.flatten()[rows][:, :n] + valid[:, :, 0] for x in values)
@@ -128,7 +124,7 @@ def _triangular_vectors(
     becomes larger than one, so that none overflows.
     """
     index = pt.arange(n)
-    wr, wi = diagonal(tr), diagonal(ti)
+    wr, wi = diagonals(tr), diagonals(ti)
     dr, di = wr[:, None, :] - wr[:, :, None], wi[:, None, :] - wi[:, :, None]
     least = pt.maximum(_EPS * (pt.abs(wr) + pt.abs(wi)), _SMALLEST)[:, None, :]
     is_equal = pt.lt(pt.abs(dr) + pt.abs(di), least)

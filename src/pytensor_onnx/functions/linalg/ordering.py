@@ -7,11 +7,11 @@ import pytensor.tensor as pt
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.linalg.batches import diagonals
 from pytensor_onnx.functions.linalg.pair_inverse import pair_inverse
 from pytensor_onnx.functions.linalg.standard_blocks import (
     ahead,
     behind,
-    diagonal,
     lower_diagonal,
     upper_diagonal,
 )
@@ -37,7 +37,7 @@ def selected(t: TensorVariable, sort: str) -> TensorVariable:
         Which eigenvalues come first: those in the left or right half-plane ("lhp", "rhp"), inside
         or outside of the unit circle ("iuc", "ouc").
     """
-    real, below = diagonal(t), lower_diagonal(t)
+    real, below = diagonals(t), lower_diagonal(t)
     imag = pt.sqrt(pt.abs(below)) * pt.sqrt(pt.abs(upper_diagonal(t)))
     size = pt.sqrt(real * real + (imag + behind(imag)) ** 2)
     chosen = {

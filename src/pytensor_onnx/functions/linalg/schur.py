@@ -4,7 +4,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.linalg.decomposition.schur import Schur
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import flat, unflat
+from pytensor_onnx.functions.linalg.batches import flat, not_empty, unflat
 from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
 from pytensor_onnx.functions.linalg.ordering import selected
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
@@ -49,13 +49,9 @@ def real_schur(
     a: TensorVariable, n: TensorVariable, sort: str | None = None
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return real Schur forms of matrices of n rows with one batch axis, in float64."""
-    batch = a.shape[0]
     valid, a = finite(a)
     scale = power_of_two(a, axis=(1, 2))
-    # An empty matrix is computed as one of a single zero.
-    size = pt.maximum(n, 1)
-    a = pt.concatenate([a * scale, pt.zeros((batch, n, size - n))], axis=2)
-    a = pt.concatenate([a, pt.zeros((batch, size - n, size))], axis=1)
+    a, _ = not_empty(a * scale, n)
     h, q = Hessenberg()(a)
     rows, failed = QuasiTriangular()(pt.concatenate([h, q.mT], axis=2))
     t, qt = StandardBlocks()(rows)

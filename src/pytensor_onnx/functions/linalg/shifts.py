@@ -6,10 +6,10 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.linalg.batches import diagonals
 from pytensor_onnx.functions.linalg.standard_blocks import (
     ahead,
     behind,
-    diagonal,
     lower_diagonal,
     upper_diagonal,
 )
@@ -60,7 +60,7 @@ class Bulges(NamedTuple):
 def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, Unreduced]:
     """Set negligible elements below the diagonal to zero, and find the blocks between zeros."""
     h = rows[:, :, :n]
-    d, e, f = diagonal(h), behind(lower_diagonal(h)), behind(upper_diagonal(h))
+    d, e, f = diagonals(h), behind(lower_diagonal(h)), behind(upper_diagonal(h))
     before = behind(d)
     size = pt.abs(e)
     scale = pt.abs(d) + pt.abs(before)
@@ -102,7 +102,7 @@ def bulges(
     n
         Number of rows.
     """
-    d, e, f = diagonal(h), behind(lower_diagonal(h)), behind(upper_diagonal(h))
+    d, e, f = diagonals(h), behind(lower_diagonal(h)), behind(upper_diagonal(h))
     index = pt.arange(n)
     is_last = pt.eq(index[:, None], blocks.last[:, None, :]) & blocks.is_active[:, None, :]
     ends = is_last.astype("float64")

@@ -6,6 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.linalg.batches import diagonals
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import StandardBlocks
 
@@ -131,7 +132,7 @@ def standardised(rows: TensorVariable) -> list[TensorVariable]:
     index = pt.arange(n)
     row, column = index[:, None], index[None, :]
     t, qt = rows[:, :, :n], rows[:, :, n:]
-    d, below, above = diagonal(t), lower_diagonal(t), upper_diagonal(t)
+    d, below, above = diagonals(t), lower_diagonal(t), upper_diagonal(t)
     last = pt.zeros_like(d[:, :1])
     is_first = pt.neq(below, 0.0)
     following = pt.concatenate([d[:, 1:], last], axis=1)
@@ -164,11 +165,6 @@ def behind(rows: TensorVariable) -> TensorVariable:
 def ahead(rows: TensorVariable) -> TensorVariable:
     """Return rows without their first elements, with a zero behind them."""
     return pt.concatenate([rows[:, 1:], pt.zeros_like(rows[:, :1])], axis=1)
-
-
-def diagonal(t: TensorVariable) -> TensorVariable:
-    """Return the diagonals of matrices."""
-    return pt.diagonal(t, axis1=1, axis2=2)
 
 
 def lower_diagonal(t: TensorVariable) -> TensorVariable:

@@ -9,14 +9,13 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import flat, unflat
+from pytensor_onnx.functions.linalg.batches import diagonals, flat, unflat
 from pytensor_onnx.functions.linalg.blocks import checked_size
 from pytensor_onnx.functions.linalg.pair_inverse import pair_inverse
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.standard_blocks import (
     ahead,
     behind,
-    diagonal,
     lower_diagonal,
     upper_diagonal,
 )
@@ -161,7 +160,7 @@ def _pairs(t: TensorVariable) -> _Pairs:
     above = pt.switch(pt.neq(below, 0.0), upper_diagonal(t), 0.0)
     width = pt.sqrt(pt.abs(above)) * pt.sqrt(pt.abs(below))
     before = behind(below)
-    return _Pairs(diagonal(t), width + behind(width), above, before, pt.eq(before, 0.0))
+    return _Pairs(diagonals(t), width + behind(width), above, before, pt.eq(before, 0.0))
 
 
 class _Inverse(NamedTuple):
