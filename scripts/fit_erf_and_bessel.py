@@ -186,7 +186,6 @@ def j_fits(order: int, root: mp.mpf, first: mp.mpf, last: mp.mpf, *degrees: int)
     ]
 
 
-FIVE = mp.mpf(5)
 ERF_FITS = [
     Fit(
         "ERFCX",

@@ -72,7 +72,6 @@ def _filled(dtype: ir.DataType) -> Any:
 
 MATRIX = Main(2, 3)
 IMAGE = Main(1, 1, 4, 4)
-BATCH = Main(2, 3, 4)
 
 UNARY = words("""
     Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Flatten Floor

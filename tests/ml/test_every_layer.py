@@ -18,7 +18,6 @@ pytensorf = pytest.importorskip("pytensor_ml.pytensorf")
 RNG = np.random.default_rng(0)
 ROW, SEQUENCE, IMAGE = (4,), (6, 4), (6, 5, 4)
 
-CHANNELS_FIRST = "Transpose"
 DENSE = ["MatMul", "Add"]
 HEADS = ["Reshape", "Transpose"]
 ATTENTION = [*3 * DENSE, *3 * HEADS, "MatMul", "Mul", "Softmax", "MatMul", *HEADS, *DENSE, "Add"]
