@@ -7,16 +7,15 @@ results are NumPy's to the last bit, at zeros, infinities and NaN as well.
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.pairs import Parts
 from pytensor_onnx.functions.complex_numbers.signs import select
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.ops.complex_numbers import ComplexQuotient, ComplexReciprocal, part_sum
 
-Pair = tuple[TensorVariable, TensorVariable]
-
 
 @define(ComplexQuotient)
-def quotient(a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable) -> Pair:
+def quotient(a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable) -> Parts:
     """Return the parts of ``(a + b i) / (c + d i)``.
 
     Examples
@@ -36,7 +35,7 @@ def quotient(a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorV
 
 
 @define(ComplexReciprocal)
-def reciprocal(c: TensorVariable, d: TensorVariable) -> Pair:
+def reciprocal(c: TensorVariable, d: TensorVariable) -> Parts:
     """Return the parts of ``1 / (c + d i)``; both are NaN at zero.
 
     Examples

@@ -5,17 +5,16 @@ import math
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.pairs import Parts
 from pytensor_onnx.functions.complex_numbers.signs import is_finite
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.trigonometric import cos, sin
 from pytensor_onnx.ops.complex_numbers import ComplexExp, ComplexExp2, ComplexExpm1
 
-Pair = tuple[TensorVariable, TensorVariable]
-
 
 @define(ComplexExp)
-def exp(a: TensorVariable, b: TensorVariable) -> Pair:
+def exp(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return ``exp(a) cos(b)`` and ``exp(a) sin(b)``, finite where ``exp(a)`` overflows alone.
 
     Infinities follow annex G of the C standard.
@@ -30,7 +29,7 @@ def exp(a: TensorVariable, b: TensorVariable) -> Pair:
 
 
 @define(ComplexExp2)
-def exp2(a: TensorVariable, b: TensorVariable) -> Pair:
+def exp2(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return ``2**a cos(b log 2)`` and ``2**a sin(b log 2)``.
 
     Examples
@@ -43,7 +42,7 @@ def exp2(a: TensorVariable, b: TensorVariable) -> Pair:
 
 
 @define(ComplexExpm1)
-def expm1(a: TensorVariable, b: TensorVariable) -> Pair:
+def expm1(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return ``expm1(a) cos(b) - 2 sin(b / 2)**2`` and ``exp(a) sin(b)``.
 
     Examples
@@ -56,7 +55,7 @@ def expm1(a: TensorVariable, b: TensorVariable) -> Pair:
     return real, pt.exp(a) * sin(b)
 
 
-def scaled_exponential(a: TensorVariable) -> Pair:
+def scaled_exponential(a: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Return two factors of the exponential, which is infinite where they need not be."""
     is_large = a > constant(a, 700.0, float32=85.0)
     root = pt.exp(a * constant(a, 0.5))
@@ -70,7 +69,7 @@ def _at_angle(
     angle: TensorVariable,
     size: TensorVariable,
     rest: TensorVariable,
-) -> Pair:
+) -> Parts:
     """Return the number of an angle and of two factors of a size, with the limits at infinity."""
     zero, one, infinity = constant(a, 0.0), constant(a, 1.0), constant(a, math.inf)
     is_limit, is_real = pt.isinf(a) & ~is_finite(b), pt.eq(b, zero)

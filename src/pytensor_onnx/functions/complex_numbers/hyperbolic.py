@@ -4,17 +4,16 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex_numbers.exponential import scaled_exponential
+from pytensor_onnx.functions.complex_numbers.pairs import Parts
 from pytensor_onnx.functions.complex_numbers.signs import is_finite
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.trigonometric import cos, sin
 from pytensor_onnx.ops.complex_numbers import ComplexCosh, ComplexSinh, ComplexTanh
 
-Pair = tuple[TensorVariable, TensorVariable]
-
 
 @define(ComplexSinh)
-def sinh(a: TensorVariable, b: TensorVariable) -> Pair:
+def sinh(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return ``sinh(a) cos(b)`` and ``cosh(a) sin(b)``.
 
     Examples
@@ -32,7 +31,7 @@ def sinh(a: TensorVariable, b: TensorVariable) -> Pair:
 
 
 @define(ComplexCosh)
-def cosh(a: TensorVariable, b: TensorVariable) -> Pair:
+def cosh(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return ``cosh(a) cos(b)`` and ``sinh(a) sin(b)``.
 
     Examples
@@ -62,7 +61,7 @@ def _halves(a: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorVa
 
 
 @define(ComplexTanh)
-def tanh(a: TensorVariable, b: TensorVariable) -> Pair:
+def tanh(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the hyperbolic tangent.
 
     W. Kahan, "Branch cuts for complex elementary functions" (1987): with ``t = tan(b)`` and

@@ -13,6 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex_numbers.logarithm import log_modulus
 from pytensor_onnx.functions.complex_numbers.modulus import hypotenuse
+from pytensor_onnx.functions.complex_numbers.pairs import Parts
 from pytensor_onnx.functions.complex_numbers.root import sqrt
 from pytensor_onnx.functions.complex_numbers.signs import with_sign
 from pytensor_onnx.functions.registry import define
@@ -24,11 +25,9 @@ from pytensor_onnx.ops.complex_numbers import (
     ComplexArcTanh,
 )
 
-Pair = tuple[TensorVariable, TensorVariable]
-
 
 @define(ComplexArcSinh)
-def arcsinh(a: TensorVariable, b: TensorVariable) -> Pair:
+def arcsinh(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the inverse of the hyperbolic sine, with cuts on the imaginary axis beyond ``i``.
 
     Examples
@@ -45,7 +44,7 @@ def arcsinh(a: TensorVariable, b: TensorVariable) -> Pair:
 
 
 @define(ComplexArcCosh)
-def arccosh(a: TensorVariable, b: TensorVariable) -> Pair:
+def arccosh(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the inverse of the hyperbolic cosine, with a cut on the real axis below one.
 
     Examples
@@ -65,7 +64,7 @@ def arccosh(a: TensorVariable, b: TensorVariable) -> Pair:
 
 
 @define(ComplexArcCos)
-def arccos(a: TensorVariable, b: TensorVariable) -> Pair:
+def arccos(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the inverse of the cosine, with cuts on the real axis beyond one.
 
     Examples
@@ -84,7 +83,7 @@ def arccos(a: TensorVariable, b: TensorVariable) -> Pair:
 
 
 @define(ComplexArcTanh)
-def arctanh(a: TensorVariable, b: TensorVariable) -> Pair:
+def arctanh(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the inverse of the hyperbolic tangent, with cuts on the real axis beyond one.
 
     Examples
@@ -112,7 +111,7 @@ def arctanh(a: TensorVariable, b: TensorVariable) -> Pair:
     return with_sign(size, a), imag
 
 
-def _reciprocal(a: TensorVariable, b: TensorVariable) -> Pair:
+def _reciprocal(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the absolute values of the parts of the reciprocal of a large number."""
     zero, one = constant(a, 0.0), constant(a, 1.0)
     large = pt.maximum(a, b)

@@ -5,15 +5,14 @@ import math
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.pairs import Parts
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.ops.complex_numbers import ComplexLog, ComplexLog1p
 
-Pair = tuple[TensorVariable, TensorVariable]
-
 
 @define(ComplexLog)
-def log(a: TensorVariable, b: TensorVariable) -> Pair:
+def log(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the logarithm of the absolute value, and the angle.
 
     Relative to the absolute value of the result the error is a few units in the last place; where
@@ -38,7 +37,7 @@ def log_modulus(a: TensorVariable, b: TensorVariable) -> TensorVariable:
 
 
 @define(ComplexLog1p)
-def log1p(a: TensorVariable, b: TensorVariable) -> Pair:
+def log1p(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the logarithm of one more.
 
     The real part of a small number is ``log1p(a (a + 2) + b**2) / 2``, which does not cancel.

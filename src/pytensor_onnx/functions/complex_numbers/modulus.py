@@ -3,6 +3,7 @@
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.pairs import Parts
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.ops.complex_numbers import ComplexSign, Hypotenuse
@@ -29,7 +30,7 @@ def hypotenuse(a: TensorVariable, b: TensorVariable) -> TensorVariable:
 
 
 @define(ComplexSign)
-def sign(a: TensorVariable, b: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+def sign(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the number over its absolute value, zero for zero.
 
     The sign of a number with one infinite part is that of the part; two give NaN, as in NumPy.

@@ -1,7 +1,10 @@
-"""Complex numbers as pairs of a real and an imaginary part along a last axis."""
+"""Complex numbers as two parts, and as pairs of these along a last axis."""
 
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
+
+Parts = tuple[TensorVariable, TensorVariable]
+"""Real and imaginary part."""
 
 
 def paired(real: TensorVariable, imag: TensorVariable) -> TensorVariable:

@@ -8,17 +8,17 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.complex_numbers.division import quotient
 from pytensor_onnx.functions.complex_numbers.exponential import exp
 from pytensor_onnx.functions.complex_numbers.logarithm import log
+from pytensor_onnx.functions.complex_numbers.pairs import Parts
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.ops.complex_numbers import ComplexPower
 
-Pair = tuple[TensorVariable, TensorVariable]
 # NumPy multiplies for whole exponents below 100.
 _BITS = 7
 
 
 @define(ComplexPower)
-def power(a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable) -> Pair:
+def power(a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable) -> Parts:
     """Return ``exp((c + d i) log(a + b i))``, by products for whole exponents below 100.
 
     The power of zero is one for an exponent of zero, zero for one with a positive real part, and
@@ -41,7 +41,7 @@ def power(a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVari
     return _select(is_one, (one, zero), (real, imag))
 
 
-def _whole_power(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> Pair:
+def _whole_power(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> Parts:
     """Return the power by squares and products, one for each bit of the exponent."""
     one, zero, half = constant(a, 1.0), constant(a, 0.0), constant(a, 0.5)
     rest = pt.abs(n)
@@ -55,9 +55,9 @@ def _whole_power(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> Pai
     return _select(n >= zero, result, quotient(one, zero, *result))
 
 
-def _times(a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable) -> Pair:
+def _times(a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable) -> Parts:
     return a * c - b * d, a * d + b * c
 
 
-def _select(condition: TensorVariable, x: Pair, y: Pair) -> Pair:
+def _select(condition: TensorVariable, x: Parts, y: Parts) -> Parts:
     return pt.switch(condition, x[0], y[0]), pt.switch(condition, x[1], y[1])

@@ -5,16 +5,15 @@ import math
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.pairs import Parts
 from pytensor_onnx.functions.complex_numbers.signs import with_sign
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.ops.complex_numbers import ComplexSqrt
 
-Pair = tuple[TensorVariable, TensorVariable]
-
 
 @define(ComplexSqrt)
-def sqrt(a: TensorVariable, b: TensorVariable) -> Pair:
+def sqrt(a: TensorVariable, b: TensorVariable) -> Parts:
     """Return the square root with a real part that is not negative.
 
     Notes

@@ -17,7 +17,7 @@ from pytensor_onnx.ops.riccati import DiscreteRiccati
 
 # Doublings, enough for a closed loop with eigenvalues up to 1 - 1e-14.
 _DOUBLINGS = 60
-# The power of the closed loop that no longer changes the solution.
+# The power of the closed loop below which the solution stays the same.
 _VANISHING = np.float64(1e-30)
 # The residual of a solution, relative to the terms of the equation.
 _RESIDUAL = 1e-6
