@@ -73,6 +73,15 @@ def test_no_float64_is_left(name):
     assert floats(export_onnx([x], GRAPHS[name](x), precision="float32")) == {"FLOAT"}
 
 
+def test_one_graph_is_exported_in_each_precision():
+    x = pt.matrix("x")
+    y = pt.special.softmax(x, axis=1) + function_of(x[0])
+    for precision in ("float32", "float16"):
+        assert export_onnx([x], y, precision=precision).model.graph.outputs[0].dtype.name == (
+            "FLOAT" if precision == "float32" else "FLOAT16"
+        )
+
+
 def test_half_precision_has_sums_in_single():
     x = pt.vector("x")
     program = export_onnx([x], (x / 3).sum(), precision="float16")

@@ -202,8 +202,7 @@ def rebuild_function(
     """Inline the graph of a function; keep the function where the graph is to be exported."""
     if not conversion.narrows:
         return conversion.of_outputs(op.fgraph, operands)
-    inner, new = conversion.of_graph(op.fgraph), copy(op)
-    OpFromGraph.__init__(new, inner.inputs, inner.outputs, inline=op.is_inline, name=op.name)
+    new = op.clone_with_inner_graph(conversion.of_graph(op.fgraph))
     return list(new.make_node(*operands).outputs)
 
 
