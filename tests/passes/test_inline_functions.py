@@ -108,3 +108,15 @@ def test_time_is_linear_in_the_calls():
     count_calls(2)
     small, large = count_calls(10), count_calls(40)
     assert large < 5 * small
+
+
+def test_loops_of_definitions_compute_the_same():
+    x = pt.matrix("x")
+    values = np.array([[1.0, 2, 3], [-2, 1, 0], [0, 0.5, 4]])
+    outputs = [pt.linalg.qr(x)[1], pt.linalg.eigh(x + x.T)[0], pt.linalg.schur(x)[0]]
+    called, inlined = (
+        export_onnx([x], outputs, inline_functions=inline, verify=False)(values)
+        for inline in (False, True)
+    )
+    for expected, found in zip(called, inlined, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

@@ -46,6 +46,7 @@ def inline_functions(model: ir.Model, scope: ModelScope) -> int:
 def _put_in_place(call: ir.Node, body: ir.Graph) -> None:
     """Replace a call by the body of its function."""
     graph, results, nodes = call.graph, list(body.outputs), list(body)
+    inner_nodes = list(body.all_nodes())
     assert graph is not None
     for parameter, argument in zip_longest(body.inputs, call.inputs):
         for user, index in tuple(parameter.uses()):
@@ -54,6 +55,9 @@ def _put_in_place(call: ir.Node, body: ir.Graph) -> None:
     body.remove(nodes)
     for value in (v for node in nodes for v in node.outputs):
         value.shape = None
+    for node in inner_nodes:
+        for value in node.outputs:
+            _forget_names(value)
     for old, new in zip(call.outputs, results, strict=True):
         new.name, new.shape, old.name = old.name, old.shape, None
     for node in nodes:
@@ -62,6 +66,12 @@ def _put_in_place(call: ir.Node, body: ir.Graph) -> None:
     graph.insert_before(call, nodes)
     ir.convenience.replace_all_uses_with(call.outputs, results, replace_graph_outputs=True)
     graph.remove(call, safe=True)
+
+
+def _forget_names(value: ir.Value) -> None:
+    """Forget the names of sizes: a runtime plans the memory of branches and loops by them."""
+    if value.shape is not None:
+        value.shape = ir.Shape([d if isinstance(d, int) else None for d in value.shape])
 
 
 def _name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
