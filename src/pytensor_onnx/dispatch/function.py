@@ -15,7 +15,7 @@ from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.batch_axes import with_equal_batches
 from pytensor_onnx.dispatch.graphs import NestedProblems, convert_inner
 from pytensor_onnx.dispatch.scalar_operators import OPERATORS
-from pytensor_onnx.dispatch.specialised import Specialised, specialised
+from pytensor_onnx.dispatch.specialised import Specialised, refuse_recursion, specialised
 from pytensor_onnx.dispatch.square import record_square_matrices
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition
 from pytensor_onnx.graph.builder import Builder
@@ -104,11 +104,7 @@ def _call_elementwise(
 
 def _call_function(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
     unfinished = onnx.scope.unfinished
-    if case in unfinished:
-        raise onnx.unsupported(
-            f"the definition of {case.name} at {case.definition.location} calls itself",
-            "write it with other operations, or give the calls other attributes",
-        )
+    refuse_recursion(case, onnx)
 
     def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
         unfinished.add(case)

@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.dispatch.scalar_operators import OPERATORS
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition
+from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.rewriting.loops.definitions import prepare_definition
 
 # How many graphs are kept for other models. A special function has one for each dtype and rank.
@@ -274,3 +275,12 @@ def _text_of(keyword: str, value: Any) -> str:
     if isinstance(value, bool):
         return keyword if value else ""
     return f"{keyword}_{value}" if isinstance(value, int | float | str | tuple) else ""
+
+
+def refuse_recursion(case: Specialised, onnx: Builder) -> None:
+    """Raise if a definition is called by itself."""
+    if case in onnx.scope.unfinished:
+        raise onnx.unsupported(
+            f"the definition of {case.name} at {case.definition.location} calls itself",
+            "write it with other operations, or give the calls other attributes",
+        )
