@@ -82,6 +82,17 @@ def test_one_graph_is_exported_in_each_precision():
         )
 
 
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_programs_take_and_return_complex_numbers_as_narrower_pairs(precision):
+    z = pt.zvector("z")
+    program = export_onnx([z], [z * 2, pt.abs(z)], precision=precision)
+    numbers = np.array([3 + 4j, -6 + 8j])
+    doubled, sizes = program(numbers)
+    np.testing.assert_array_equal(doubled, (2 * numbers).astype("complex64"))
+    assert doubled.dtype == "complex64"
+    np.testing.assert_array_equal(sizes, [5, 10])
+
+
 def test_half_precision_has_sums_in_single():
     x = pt.vector("x")
     program = export_onnx([x], (x / 3).sum(), precision="float16")

@@ -48,6 +48,10 @@ class ComplexNumbers(Encoding):
         return [numbers.view(REAL[type_.dtype]).reshape(*np.shape(value), 2)]
 
     def decode(self, type_: TensorType | ScalarType, arrays: Sequence[np.ndarray]) -> Any:
-        """Return the complex numbers, a view where the memory of the pairs is contiguous."""
-        numbers = np.ascontiguousarray(arrays[0]).view(type_.dtype)[..., 0]
+        """Return the complex numbers, a view where the memory of the pairs is contiguous.
+
+        Pairs of a program with narrower floats become numbers of as many digits.
+        """
+        dtype = np.result_type(arrays[0], np.complex64).name
+        numbers = np.ascontiguousarray(arrays[0], REAL[dtype]).view(dtype)[..., 0]
         return numbers[()] if isinstance(type_, ScalarType) else np.asarray(numbers)

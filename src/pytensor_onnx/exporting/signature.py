@@ -94,7 +94,7 @@ class Signature:
         checked = _Checked()
         grouped = self.inputs.grouped(list(zip(values, variables, strict=False)))
         for type_, group, argument in zip(self.inputs.types, grouped, arguments, strict=True):
-            tensors = _tensors(type_, argument, len(group))
+            tensors = _tensors(type_, argument, [variable.type.dtype for _, variable in group])
             if tensors is None:
                 names = ", ".join(describe(value) for value, _ in group)
                 checked.problems.append(f"input {names} was given {describe_given(argument)}")
@@ -198,15 +198,17 @@ class _Checked:
                     )
 
 
-def _tensors(type_: Type, argument: Any, n: int) -> Sequence[Any] | None:
+def _tensors(type_: Type, argument: Any, dtypes: Sequence[str]) -> Sequence[Any] | None:
     """Return the tensors of an argument, None if it is no value of the type."""
     encoding = encoding_of(type_)
     if encoding is None:
         return [argument]
     try:
-        return encoding.encode(type_, type_.filter(argument, allow_downcast=None))
+        arrays = encoding.encode(type_, type_.filter(argument, allow_downcast=None))
     except (TypeError, ValueError):
-        return [argument] if n == 1 else None
+        return [argument] if len(dtypes) == 1 else None
+    # A program of narrower floats takes complex numbers of any precision.
+    return [np.asarray(x, dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
 
 
 def _returned(type_: Type, arrays: Sequence[np.ndarray]) -> Any:
