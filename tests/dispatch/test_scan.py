@@ -434,3 +434,17 @@ def test_sequences_as_long_as_the_steps_are_not_cut(x, x0):
 def test_loop_that_may_stop_early_is_an_onnx_loop(x):
     y = scan(lambda e: (e * 2, until(e > 1)), sequences=[x])
     assert loops(compare_onnx_and_py([x], y, [np.arange(5.0)])) == ["Loop"]
+
+
+def test_a_part_of_the_only_step_is_replaced():
+    x = pt.tensor("x", shape=(1, 2, 1))
+    _, steps = pytensor.scan(
+        lambda row, y: (pt.tanh(y) + row, y - row),
+        [x],
+        [pt.zeros((x.shape[1], x.shape[2])), None],
+        return_updates=False,
+    )
+    replaced = [steps[-1, 1 : x.shape[1] - 2 : -2].set(0), steps[-1, 2:3:-2].set(0)]
+    first, second = compare_onnx_and_py([x], replaced, [np.ones((1, 2, 1))])(np.ones((1, 2, 1)))
+    np.testing.assert_array_equal(first, [[[-1.0], [0.0]]])
+    np.testing.assert_array_equal(second, [[[-1.0], [-1.0]]])

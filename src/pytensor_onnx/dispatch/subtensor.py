@@ -76,7 +76,13 @@ def _known_element(x: ir.Value, entries: Sequence[Entry]) -> ir.Value | None:
     if len(entries) != 1 or isinstance(entries[0], slice) or node is None:
         return None
     is_made = node.op_type == "Unsqueeze" and constant_ints(node.inputs[1]) == [0]
-    return node.inputs[0] if is_made and constant_ints(entries[0]) in ([0], [-1]) else None
+    if not is_made or constant_ints(entries[0]) not in ([0], [-1]):
+        return None
+    element = node.inputs[0]
+    if element is not None and element.shape is None and x.shape is not None:
+        # The last state of a loop has its shape from the array that is made of it.
+        element.shape = ir.Shape(x.shape[1:])
+    return element
 
 
 def _last_part(x: ir.Value, slices: _Slices) -> ir.Value | None:

@@ -165,3 +165,18 @@ def test_any_slices_of_the_steps(kind, length, is_static, are_inputs, reads):
     found = pytensor.function(inputs, results, mode="ONNX")(*given)
     for rows, (i, index) in zip(found, reads, strict=True):
         np.testing.assert_allclose(rows, expected[i % len(steps)][index], rtol=1e-12, strict=True)
+
+
+@pytest.mark.parametrize("output", [0, 1])
+@pytest.mark.parametrize("index", [slice(-2, 1), slice(-2, 2), slice(-3, 3), slice(3, -2, -1)])
+def test_slices_with_one_bound_from_each_end_are_of_all_steps(index, output):
+    x = pt.matrix("x")
+    steps = pytensor.scan(
+        lambda row, y: (0.5 * y + row, pt.tanh(y) - row),
+        [x],
+        [pt.zeros(x.shape[1]), None],
+        return_updates=False,
+    )[output]
+    read, value = pytensor.function([x], steps[index], mode="ONNX"), np.arange(8.0).reshape(4, 2)
+    rows = pytensor.function([x], steps, mode="ONNX")(value)
+    np.testing.assert_array_equal(read(value), rows[index])

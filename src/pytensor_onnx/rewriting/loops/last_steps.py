@@ -98,7 +98,8 @@ def reduce_trace(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     """Reduce the trace of a loop to its last used steps, as PyTensor does.
 
     With a loop that a condition may end, PyTensor counts other steps from the maximum number of
-    steps; there only a trace of the last step is reduced.
+    steps; there only a trace of the last step is reduced. A slice from the end to a position
+    counted from the beginning needs all steps: it is empty for most lengths.
     """
     info = node.op.info
     initial = [
@@ -114,7 +115,19 @@ def reduce_trace(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
         if isinstance(client.op, Subtensor)
     ):
         return None
+    clients = (client for output in node.outputs for client, _ in fgraph.clients[output])
+    if any(isinstance(client.op, Subtensor) and _mixes_ends(client) for client in clients):
+        return None
     return scan_reduce_trace_no_prealloc.transform(fgraph, node) or None
+
+
+def _mixes_ends(read: Apply) -> bool:
+    """Return whether a slice has one bound counted from the end, and another one that is not."""
+    first, *_ = indices_from_subtensor(read.inputs[1:], read.op.idx_list)
+    if not isinstance(first, slice) or first.start is None or first.stop is None:
+        return False
+    from_end = [isinstance(b, Constant) and int(b.data) < 0 for b in (first.start, first.stop)]
+    return from_end[0] != from_end[1]
 
 
 def _is_last_or_whole(fgraph: FunctionGraph, read: Apply, initial: int) -> bool:
