@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.basic import as_tensor_variable
 
@@ -41,10 +41,3 @@ class LinearRecurrence(Op):
             for t, factor in enumerate(factors, 1):
                 y[t] += factor * y[t - 1]
         outputs[0][0] = y
-
-
-def has_short_form(row: Variable) -> bool:
-    """Return whether rows are floats, and known to be small enough for the form without a loop."""
-    sizes = row.type.shape
-    is_small = None not in sizes and int(np.prod(sizes)) <= LARGEST_ROW
-    return is_small and row.type.dtype in ("float32", "float64")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.basic import as_tensor_variable
 
@@ -45,9 +45,3 @@ class RunningExtreme(Op):
         """Compare row by row."""
         (x,) = inputs
         outputs[0][0] = _UFUNCS[self.kind].accumulate(x, axis=0)
-
-
-def has_short_form(row: Variable) -> bool:
-    """Return whether rows are known to be small enough for the form without a loop."""
-    sizes = row.type.shape
-    return None not in sizes and int(np.prod(sizes)) <= LARGEST_ROW

@@ -5,6 +5,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.qr import orthogonal_columns
+from pytensor_onnx.functions.linalg.reductions import with_zeros
 from pytensor_onnx.functions.linalg.reflectors import behind_zeros, in_blocks, reflector
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import Hessenberg
@@ -40,10 +41,8 @@ def hessenberg(a: TensorVariable) -> list[TensorVariable]:
         return [rest - pt.matmul(left, factor * right), row, scale[:, 0]]
 
     batch, n = a.shape[0], a.shape[1]
-    a = pt.concatenate([a, pt.zeros((batch, n, 1))], axis=2)
-    a = pt.concatenate([a, pt.zeros((batch, 1, n + 1))], axis=1)
     result, vectors, scales = pytensor.scan(
-        step, [pt.arange(n)], [a, None, None], return_updates=False, strict=True
+        step, [pt.arange(n)], [with_zeros(a), None, None], return_updates=False, strict=True
     )
     index = pt.arange(n)
     below = pt.lt(index[None, :], index[:, None] - 1)

@@ -42,7 +42,7 @@ def tridiagonal(a: TensorVariable) -> list[TensorVariable]:
     steps = pytensor.scan(
         step,
         [pt.arange(a.shape[1])],
-        [_with_zeros(a), None, None, None, None],
+        [with_zeros(a), None, None, None, None],
         return_updates=False,
         strict=True,
     )
@@ -92,7 +92,7 @@ def bidiagonal(a: TensorVariable) -> list[TensorVariable]:
     steps = pytensor.scan(
         step,
         [pt.arange(a.shape[1])],
-        [_with_zeros(a), *[None] * 6],
+        [with_zeros(a), *[None] * 6],
         return_updates=False,
         strict=True,
     )
@@ -112,7 +112,7 @@ def _in_rows(
     return [x.reshape(sizes[:2]).T for x in (diagonal, beside)]
 
 
-def _with_zeros(a: TensorVariable) -> TensorVariable:
+def with_zeros(a: TensorVariable) -> TensorVariable:
     """Return square matrices with a row and a column of zeros added at the end."""
     batch, n = a.shape[0], a.shape[1]
     a = pt.concatenate([a, pt.zeros((batch, n, 1), a.type.dtype)], axis=2)

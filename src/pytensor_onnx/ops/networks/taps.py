@@ -67,17 +67,8 @@ def take_windows(
     strides, dilations
         Distances between windows, and between taps.
     """
-    for i, (taps, stride, dilation) in enumerate(
-        zip(filter_sizes, strides, dilations, strict=True)
-    ):
-        before = (slice(None),) * (2 + i)
-        if isinstance(taps, int) and taps <= _MOST_SLICES:
-            seen = [x[(*before, _tap(k, taps, stride, dilation))] for k in range(taps)]
-            x = seen[0] if taps == 1 else pt.concatenate(seen, axis=2)
-        else:
-            positions = pt.arange(taps)[:, None] * dilation + pt.arange(counts[i]) * stride
-            seen = pt.moveaxis(x[(*before, positions)], 2 + i, 2)
-            x = _merge(seen, 2)
+    for i in range(len(strides)):
+        x = _gathered(x, 2 + i, filter_sizes[i], counts[i], strides[i], dilations[i], into=2)
     return x
 
 
@@ -94,15 +85,27 @@ def stack_windows(
     N, *S), whose first axis are the channels.
     """
     for i in reversed(range(len(strides))):
-        taps, stride, dilation = filter_sizes[i], strides[i], dilations[i]
-        before = (slice(None),) * (2 + i)
-        if isinstance(taps, int) and taps <= _MOST_SLICES:
-            seen = [x[(*before, _tap(k, taps, stride, dilation))] for k in range(taps)]
-            x = seen[0] if taps == 1 else pt.concatenate(seen, axis=1)
-        else:
-            positions = pt.arange(taps)[:, None] * dilation + pt.arange(counts[i]) * stride
-            x = _merge(pt.moveaxis(x[(*before, positions)], 2 + i, 1), 1)
+        x = _gathered(x, 2 + i, filter_sizes[i], counts[i], strides[i], dilations[i], into=1)
     return x
+
+
+def _gathered(
+    x: TensorVariable,
+    axis: int,
+    taps: Size,
+    count: Size,
+    stride: int,
+    dilation: int,
+    *,
+    into: int,
+) -> TensorVariable:
+    """Gather the elements at each tap in the windows along one axis, the taps joined to another."""
+    before = (slice(None),) * axis
+    if isinstance(taps, int) and taps <= _MOST_SLICES:
+        seen = [x[(*before, _tap(k, taps, stride, dilation))] for k in range(taps)]
+        return seen[0] if taps == 1 else pt.concatenate(seen, axis=into)
+    positions = pt.arange(taps)[:, None] * dilation + pt.arange(count) * stride
+    return _merge(pt.moveaxis(x[(*before, positions)], axis, into), into)
 
 
 def taps_of(

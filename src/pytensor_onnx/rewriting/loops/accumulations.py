@@ -12,9 +12,9 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.ops import linear_recurrence, running_extremes
 from pytensor_onnx.ops.linear_recurrence import LinearRecurrence
-from pytensor_onnx.ops.linear_recurrence import has_short_form as has_short_recurrence
-from pytensor_onnx.ops.running_extremes import RunningExtreme, has_short_form
+from pytensor_onnx.ops.running_extremes import RunningExtreme
 
 _REDUCTIONS = {ps.Add: pt.sum, ps.Mul: pt.prod, ps.Maximum: pt.max, ps.Minimum: pt.min}
 _CUMULATIVE = {ps.Add: "add", ps.Mul: "mul"}
@@ -47,7 +47,7 @@ class Accumulation:
 
     def has_short_form(self, row: Variable) -> bool:
         """Return whether the values of the state are computed without a loop."""
-        return self.has_operator or has_short_form(row)
+        return self.has_operator or _is_short(row, running_extremes.LARGEST_ROW)
 
     def cumulated(self, rows: TensorVariable) -> TensorVariable:
         """Return all values of the state from its initial value and the terms of all steps."""
@@ -84,7 +84,8 @@ class Recurrence:
 
     def has_short_form(self, row: Variable) -> bool:
         """Return whether the values of the state are computed without a loop."""
-        return has_short_recurrence(row)
+        is_float = row.type.dtype in ("float32", "float64")
+        return is_float and _is_short(row, linear_recurrence.LARGEST_ROW)
 
     def cumulated(self, rows: TensorVariable, factors: TensorVariable) -> TensorVariable:
         """Return all values of the state from its initial value and the operands of all steps."""
@@ -93,6 +94,12 @@ class Recurrence:
     def reduced(self, rows: TensorVariable, factors: TensorVariable) -> TensorVariable:
         """Return the last value of the state, with a leading axis of size one."""
         return self.cumulated(rows, factors)[-1:]
+
+
+def _is_short(row: Variable, largest: int) -> bool:
+    """Return whether a row is known to have a number of elements or fewer."""
+    sizes = row.type.shape
+    return None not in sizes and int(np.prod(sizes)) <= largest
 
 
 def update_of(inner: Variable, update: Variable) -> Accumulation | Recurrence | None:
