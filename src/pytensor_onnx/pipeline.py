@@ -61,7 +61,7 @@ def prepare(
     if move_transposes(model, scope):
         merge_equal(model, scope)
     fold_into_conv(model, scope)
-    if profile.name == "onnxruntime":
+    if profile.merges_short_images:
         merge_short_images(model, scope)
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)
