@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.web.controls import describe_input, describe_output
-from pytensor_onnx.web.packages import PLOTS, RUNTIME, WEBGPU_RUNTIME, package_files
+from pytensor_onnx.web.packages import PLOTS, RUNTIME, WEBGPU_RUNTIME, Package, package_files
 
 _KEYS = {"title", "text", "inputs", "outputs", "run"}
 _LARGEST = 2**31 - 1
@@ -85,10 +85,10 @@ def describe_page(
     model: Path, page: Mapping[str, Any], state: str | os.PathLike | None = None
 ) -> dict[str, Any]:
     """Return the description of a page that its scripts read."""
-    loaded = ir.load(model)
-    graph = loaded.graph
     if model.stat().st_size > _LARGEST:
         raise PyTensorONNXError(f"{model} is too large for a browser, which takes up to 2 GB")
+    loaded = ir.load(model)
+    graph = loaded.graph
     unknown = sorted(set(page) - _KEYS)
     if unknown:
         raise PyTensorONNXError(
@@ -122,7 +122,7 @@ def describe_page(
     }
 
 
-def _runtime(package: Any, site: Path, source: str) -> dict[str, str]:
+def _runtime(package: Package, site: Path, source: str) -> dict[str, str]:
     name = Path(package.files[0]).name
     backend = "webgpu" if package is WEBGPU_RUNTIME else "wasm"
     if source == "cdn":

@@ -129,7 +129,7 @@ function table(input, changed) {
       const rows = readRows(text.value);
       if (!rows.length) return null;
       const numbers = rows.flat();
-      const bad = numbers.findIndex((number, i) => Number.isNaN(number) && !/nan/i.test(text.value) && i >= 0);
+      const bad = numbers.findIndex((number) => Number.isNaN(number) && !/nan/i.test(text.value));
       if (bad >= 0) throw new Error(`${label}: entry ${bad + 1} is not a number`);
       const given = input.dims.length === 1 ? [numbers.length] : [rows.length, rows[0].length];
       if (input.dims.some((n, axis) => n !== null && n !== given[axis])) {
