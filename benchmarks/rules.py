@@ -134,7 +134,7 @@ RULES: list[Callable[[], Rule]] = [
 
 
 def measure() -> Table:
-    """Time both forms of each rule, and compare what they return."""
+    """Time both forms of each rule, and compare their results."""
     table = Table(
         "Rules of the conversion",
         ["one thread, µs a call", "exported", "plain form", "ratio"],

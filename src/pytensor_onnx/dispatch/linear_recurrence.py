@@ -19,7 +19,7 @@ from pytensor_onnx.ops.linear_recurrence import LinearRecurrence
 def lower_linear_recurrence(
     op: LinearRecurrence, node: Apply, onnx: Builder, x: ir.Value, factors: ir.Value
 ) -> ir.Value:
-    """Call a function of the rows and of as many factors, the first of which is one."""
+    """Call the function of the recurrence, with a factor of one for the first row."""
     pads = onnx.ints([1, *[0] * (2 * len(onnx.dims(x)) - 1)])
     whole = onnx.Pad(factors, pads, np.ones((), dtype_of(x).numpy()))
     result = onnx.call("LinearRecurrence", _linear_recurrence, x, whole)

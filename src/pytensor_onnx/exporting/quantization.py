@@ -26,7 +26,7 @@ _QUANTIZED = frozenset(("DequantizeLinear", "DynamicQuantizeLinear"))
 
 @dataclass(frozen=True)
 class Quantization:
-    """A quantized file, and what it costs.
+    """A quantized file, with its size and its errors.
 
     Attributes
     ----------

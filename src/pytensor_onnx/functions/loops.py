@@ -26,7 +26,7 @@ def iterate(
     ----------
     step
         Receives an element of each sequence, the states and the constants. Returns the next states,
-        or these and an `until`. What it returns after the states is stacked, a row for each step.
+        or these and an `until`. Further results are stacked, with a row for each step.
     start
         First values of the states.
     constants

@@ -27,7 +27,7 @@ def is_small(n: int | None) -> bool:
 
 
 def factor_of_small(a: TensorVariable, n: int, *, lower: bool) -> TensorVariable:
-    """Return Cholesky factors, of which one triangle of each matrix is read.
+    """Return Cholesky factors, computed from one triangle of each matrix.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def factor_of_small(a: TensorVariable, n: int, *, lower: bool) -> TensorVariable
 def solution_of_small(
     a: TensorVariable, b: TensorVariable, n: int, *, lower: bool, unit_diagonal: bool
 ) -> TensorVariable:
-    """Return the solutions of triangular systems, of which one triangle of each matrix is read.
+    """Return the solutions of triangular systems, read from one triangle of each matrix.
 
     Examples
     --------

@@ -113,7 +113,7 @@ def tridiagonal_lu_solve(
 
 
 def solved_tridiagonal(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the solutions of systems with tridiagonal matrices, of which no other element is read.
+    """Return the solutions of tridiagonal systems, read from the three diagonals of each matrix.
 
     A last equation, of one more unknown alone, makes the loops have a first row for empty systems
     too. All unknowns are NaN if a pivot is zero.

@@ -90,7 +90,7 @@ def drawn(op: Draw, state: Variable, shape: Sizes) -> Drawn:
 
 
 def sampled(op: Sampler, state: Variable, shape: Sizes, *parameters: TensorVariable) -> Drawn:
-    """Return the next state, and what a sampler draws for parameters that broadcast to a shape."""
+    """Return the next state, and the numbers of a sampler for parameters broadcast to a shape."""
     flat = [pt.broadcast_to(x.astype("float64"), shape).flatten() for x in parameters]
     after, numbers = op(state, *flat)
     return after, pt.reshape(numbers, shape, ndim=len(shape))

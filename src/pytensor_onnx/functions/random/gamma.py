@@ -1,4 +1,4 @@
-"""Gamma numbers, of which most distributions that reject are made."""
+"""Gamma numbers, the source of most distributions that are drawn by rejection."""
 
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
