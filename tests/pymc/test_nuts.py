@@ -153,10 +153,10 @@ def test_points_are_drawn_by_their_weights():
 
 @pytest.mark.parametrize("max_depth", [1, 2, 5, 8])
 def test_every_sub_tree_is_compared_with_its_first_leaf(max_depth):
-    rows, checks = leaf_tables(max_depth)
+    rows, bounds = leaf_tables(max_depth)
     held: dict[int, int] = {}
-    for leaf, (row, check) in enumerate(zip(rows, checks, strict=True)):
+    for leaf, (row, bound) in enumerate(zip(rows, bounds, strict=True)):
         held[row] = leaf
-        found = {held[row] for row in np.flatnonzero(check)}
+        found = {held[row] for row in np.flatnonzero(bound == 0)}
         levels = range(1, max_depth)
         assert found == {leaf + 1 - 2**k for k in levels if (leaf + 1) % 2**k == 0}

@@ -1,6 +1,8 @@
 """Files of samplers draw from the posterior with a runtime alone, and report what fails."""
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,9 @@ from arviz_stats.base import array_stats  # noqa: E402
 
 from pytensor_onnx import ArgumentError  # noqa: E402
 from pytensor_onnx.pymc import ModelGraph, export_sampler  # noqa: E402
+from scripts.web_runtime import run_in_web  # noqa: E402
 
+NODE_MODULES = os.environ.get("ONNXRUNTIME_WEB_NODE_MODULES")
 STATISTICS = [
     *("lp", "energy", "tree_depth", "n_steps", "acceptance_rate", "diverging", "step_size"),
     "finite_start",
@@ -119,6 +123,24 @@ def test_numbers_of_steps_may_be_zero(path, chains, warmup, draws):
     assert drawn["effect"].shape == (chains, draws, 5)
     assert drawn["diverging"].shape == (chains, draws)
     assert drawn["finite_start"].shape == (chains,)
+
+
+@pytest.mark.skipif(not NODE_MODULES, reason="ONNXRUNTIME_WEB_NODE_MODULES names no directory")
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_webassembly_draws_from_the_posterior(path):
+    few = {"seed": np.array([1, 2]), "warmup": np.array(0), "draws": np.array(20), "y": Y}
+    many = few | {"warmup": np.array(200), "draws": np.array(400)}
+    runs = [(path.read_bytes(), inputs) for inputs in (few, many)]
+    _, [first, drawn] = run_in_web(str(NODE_MODULES), runs)
+    native = run(path, **few)
+    # The random numbers are equal, exponentials differ in the last bit.
+    for name, values in native.items():
+        np.testing.assert_allclose(first[name], values, rtol=1e-10, atol=1e-12, err_msg=name)
+    mean, sd = posterior(Y)
+    for i in range(2):
+        assert deviation(drawn["mu"][..., i], mean) < 4
+        assert deviation((drawn["mu"][..., i] - mean) ** 2, sd**2) < 4
+    assert not drawn["diverging"].any()
 
 
 def test_the_file_describes_the_model(path):

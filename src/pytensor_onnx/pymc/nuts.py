@@ -18,7 +18,7 @@ from pytensor_onnx.pymc.trees import (
     Sample,
     grow,
     kinetic_energy,
-    makes_turn,
+    shrinking_rates,
 )
 
 
@@ -94,7 +94,7 @@ def draw(
     dynamics = Dynamics(state.x, scale, step_size, half_step, energy)
     origin = pt.zeros_like(momentum)
     end = End(origin, momentum, half_step * state.gradient)
-    first = Sample(origin, state.gradient, state.log_density, energy)
+    first = Sample(state.x, state.gradient, state.log_density, energy)
     n_ends, n_sample = len(end), len(first)
 
     def double(
@@ -122,7 +122,7 @@ def draw(
         is_cut = half.has_turned | half.has_diverged
         is_taken = (uniform[2] * weight < half.weight) & ~is_cut
         distance = ends.position[1] - ends.position[0]
-        has_turned = makes_turn(distance, ends.momentum[0], ends.momentum[1]) > 0.0
+        has_turned = shrinking_rates(distance, ends.momentum[0], ends.momentum[1]) <= 0.0
         states = [
             *ends,
             *ifelse(is_taken, list(half.sample), list(sample)),
@@ -144,5 +144,5 @@ def draw(
     )
     sample = Sample(*states[n_ends : n_ends + n_sample])
     _, acceptance, steps, depth, diverging = states[n_ends + n_sample :]
-    after = State(state.x + scale * sample.position, sample.log_density, sample.gradient)
+    after = State(sample.x, sample.log_density, sample.gradient)
     return after, Statistics(sample.energy, depth, steps, acceptance / steps, diverging)

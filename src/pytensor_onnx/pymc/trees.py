@@ -28,7 +28,7 @@ class End(NamedTuple):
 class Sample(NamedTuple):
     """A point of a trajectory that may become the next draw."""
 
-    position: TensorVariable
+    x: TensorVariable
     gradient: TensorVariable
     log_density: TensorVariable
     energy: TensorVariable
@@ -109,12 +109,12 @@ def grow(
     max_depth
         Largest depth of the tree, the logarithm to base 2 of the largest number of steps.
     """
-    rows, checks = leaf_tables(max_depth)
-    levels, size = checks.shape[1], end.position.type.shape[0]
+    tables = [pt.constant(table) for table in leaf_tables(max_depth)]
+    levels, size = max_depth, end.position.type.shape[0]
     kept = pt.zeros((levels, end.position.shape[0] if size is None else size))
 
     def step(
-        row: TensorVariable, check: TensorVariable, *variables: TensorVariable
+        row: TensorVariable, bounds: TensorVariable, *variables: TensorVariable
     ) -> tuple[list[TensorVariable], until]:
         position, momentum, kick, positions, momenta, _, _, *constants = variables
         origin, scale, step_size, half_step, energy = constants[: len(dynamics)]
@@ -125,21 +125,21 @@ def grow(
         value, gradient = density(x, *constants[len(dynamics) :])
         kick = half_step * gradient
         momentum = half + kick
-        gain = energy - (kinetic_energy(momentum) - value)
+        # In this order the sum begins with the terms of the value, which are added once.
+        gain = value + energy - kinetic_energy(momentum)
         has_diverged = ~(gain > -DIVERGENCE)
 
         positions = positions[row].set(position)
         momenta = momenta[row].set(momentum)
-        turns = makes_turn(position - positions, momentum, momenta)
-        has_turned = (check * turns).sum() > 0.0
+        rates = shrinking_rates(position - positions, momentum, momenta)
+        has_turned = (rates <= bounds).astype("float64").sum() > 0.0
         end = [position, momentum, kick, positions, momenta, has_turned, has_diverged]
-        return [*end, position, gradient, value, gain], until(has_turned | has_diverged)
+        return [*end, x, gradient, value, gain], until(has_turned | has_diverged)
 
     off = pt.constant(np.False_)
-    tables = [pt.constant(rows)[:n_steps], pt.constant(checks)[:n_steps]]
     start, constants = [*end, kept, kept, off, off], [*dynamics, *data]
     results = iterate(step, start, constants, n_steps=n_steps, sequences=tables)
-    ends, (positions, gradients, values, gains) = results[:7], results[7:]
+    ends, (points, gradients, values, gains) = results[:7], results[7:]
     # The bound keeps sums of weights finite, the switch keeps them from NaN.
     weights = pt.switch(gains > -DIVERGENCE, pt.exp(pt.minimum(gains, 600.0)), 0.0)
     sums = pt.cumsum(weights)
@@ -147,7 +147,7 @@ def grow(
     i = pt.argmax(sums > uniform * weight)
     return Growth(
         End(*ends[:3]),
-        Sample(positions[i], gradients[i], values[i], dynamics.energy - gains[i]),
+        Sample(points[i], gradients[i], values[i], dynamics.energy - gains[i]),
         weight,
         pt.minimum(weights, 1.0).sum(),
         gains.shape[0],
@@ -161,16 +161,18 @@ def kinetic_energy(momentum: TensorVariable) -> TensorVariable:
     return 0.5 * (momentum * momentum).sum()
 
 
-def makes_turn(
+def shrinking_rates(
     distance: TensorVariable, first: TensorVariable, second: TensorVariable
 ) -> TensorVariable:
-    """Return one where the distance of two ends would shrink at either, by their momenta."""
-    along = pt.minimum((distance * first).sum(axis=-1), (distance * second).sum(axis=-1))
-    return (along <= 0.0).astype("float64")
+    """Return numbers that are not positive where the distance of two ends would shrink at either.
+
+    They are the smaller ones of the products of the distance with the momenta of the ends.
+    """
+    return pt.minimum((distance * first).sum(axis=-1), (distance * second).sum(axis=-1))
 
 
 def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each leaf of a tree the row that keeps it, and the rows to compare it with.
+    """Return for each leaf of a tree the row that keeps it, and bounds of rates beside each row.
 
     An even leaf begins sub-trees; it is kept in the row of the number of ones in the binary form of
     half its number. An odd leaf that ends in k ones completes sub-trees of 2, 4, …, 2**k leaves,
@@ -186,24 +188,24 @@ def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
     -------
     rows
         int64 vector, one for each leaf.
-    checks
-        float64 of shape (leaves, rows), one for rows to compare with.
+    bounds
+        float64 of shape (leaves, rows), zero for rows to compare with, else minus infinity.
 
     Examples
     --------
-    >>> rows, checks = leaf_tables(3)
+    >>> rows, bounds = leaf_tables(3)
     >>> rows.tolist()
     [0, 2, 1, 2]
-    >>> checks.astype(int).tolist()
+    >>> np.isfinite(bounds).astype(int).tolist()
     [[0, 0, 0], [1, 0, 0], [0, 0, 0], [1, 1, 0]]
     """
     n = 2 ** (max_depth - 1)
-    rows, checks = np.full(n, max_depth - 1), np.zeros((n, max_depth))
+    rows, bounds = np.full(n, max_depth - 1), np.full((n, max_depth), -np.inf)
     for leaf in range(n):
         last = (leaf >> 1).bit_count()
         if leaf % 2 == 0:
             rows[leaf] = min(last, max_depth - 1)
             continue
         completed = (~leaf & (leaf + 1)).bit_length() - 1
-        checks[leaf, last - completed + 1 : last + 1] = 1.0
-    return rows, checks
+        bounds[leaf, last - completed + 1 : last + 1] = 0.0
+    return rows, bounds
