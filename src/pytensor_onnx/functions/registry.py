@@ -86,8 +86,9 @@ def define[E: Expression](
     """Register a PyTensor expression as the definition of an Op.
 
     The expression becomes a model-local ONNX function, named after the Op and defined once for
-    each combination of attributes, dtypes and ranks. It is converted as written: of PyTensor's
-    rewrites only those run by which loops store no unread steps and branches are taken lazily.
+    each combination of attributes, dtypes and ranks. It is converted as written, with equal nodes
+    merged: of PyTensor's rewrites only those run by which loops store no unread steps and branches
+    are taken lazily.
 
     Parameters
     ----------

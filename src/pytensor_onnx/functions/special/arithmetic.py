@@ -66,8 +66,17 @@ def ratios(
     columns = zip_longest(*rows, fillvalue=0.0)
     values = horner(x[None], [stacked(x, column) for column in columns])
     count = len(functions)
-    quotients = values[:count] / values[count:]
-    return [quotients[i] for i in range(count)]
+    numerators, denominators = pt.split(values, [count, count], n_splits=2, axis=0)
+    return split_rows(numerators / denominators, count)
+
+
+def split_rows(x: TensorVariable, count: int) -> list[TensorVariable]:
+    """Return the parts of ``x`` along its first axis, which has so many elements.
+
+    It is one operator, which the runtime makes of several indices when a session is created.
+    """
+    parts = pt.split(x, [1] * count, n_splits=count, axis=0)
+    return [pt.squeeze(part, axis=0) for part in parts]
 
 
 def stacked(x: TensorVariable, values: Sequence[float]) -> TensorVariable:

@@ -5,7 +5,7 @@ import math
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.arithmetic import constant, split_rows
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
 from pytensor_onnx.functions.special.portable import portable_exp, portable_log
@@ -34,16 +34,17 @@ def density(
         pt.stack([one + above, ratio, one + part]),
         log=portable_log,
     )
-    rest = pt.switch(above < constant(x, 1e300), b * logarithms[0], -d)
+    of_above, of_ratio, of_part = split_rows(logarithms, 3)
+    rest = pt.switch(above < constant(x, 1e300), b * of_above, -d)
     # Powers err less than exponentials where roundings of their base hardly count, or are none.
     is_slim = (b <= one) & (a < constant(x, 1e15))
     by_power = is_slim | (a <= constant(x, 64.0)) | (ratio < constant(x, 0.3))
     # Together, as one of the factors may underflow.
     is_one_power = by_power & ~is_slim & (a >= one)
-    exponent = pt.switch(by_power, rest + d, rest + a * logarithms[1])
+    exponent = pt.switch(by_power, rest + d, rest + a * of_ratio)
     # Of the closer one to 1 the rounding counts.
     rounding = pt.switch(x > y, ((one - x) - y) / x, constant(x, 0.0))
-    slim = exponent + (b + a * (logarithms[2] + rounding))
+    slim = exponent + (b + a * (of_part + rounding))
     exponent = pt.switch(is_slim, slim, exponent)
     exponential = portable_exp(exponent / pt.switch(is_one_power, a, one))
     base = pt.switch(is_slim, x, pt.switch(by_power, ratio, one))
@@ -53,8 +54,8 @@ def density(
 
 def stirling_factor(a: TensorVariable, b: TensorVariable) -> TensorVariable:
     """``x**a y**b / B(a, b)`` at ``x = a / (a + b)``, where that is the largest."""
-    factors = _stirling(pt.stack([a, b, a + b]))
-    return factors[0] * (factors[1] / factors[2])
+    of_a, of_b, of_sum = split_rows(_stirling(pt.stack([a, b, a + b])), 3)
+    return of_a * (of_b / of_sum)
 
 
 def _stirling(y: TensorVariable) -> TensorVariable:

@@ -15,7 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.arithmetic import constant, split_rows
 from pytensor_onnx.functions.special.beta_density import density, stirling_factor
 from pytensor_onnx.functions.special.beta_integral import (
     RAISED,
@@ -148,7 +148,7 @@ def _of_logarithm(
     d = top * y - b * x
     z = pt.switch(is_first, -d / top, pt.switch(is_small, ratio - one, d / b))
     logarithm = z + log1p_less_argument(z, ratio, portable_log)
-    less = log_less_psi(pt.stack([u, top + b]))
+    of_one, of_both = split_rows(log_less_psi(pt.stack([u, top + b])), 2)
     # What psi grows by from b to the raised one.
     [growth] = iterate(
         lambda number, total, b: [total + one / (b + number)],
@@ -157,7 +157,7 @@ def _of_logarithm(
         n_steps=int(RAISED),
         sequences=[pt.constant(np.arange(RAISED))],
     )
-    return logarithm + (less[0] - less[1]) + pt.switch(~is_first & is_small, growth, zero)
+    return logarithm + (of_one - of_both) + pt.switch(~is_first & is_small, growth, zero)
 
 
 def _beyond(

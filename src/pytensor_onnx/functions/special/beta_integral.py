@@ -20,7 +20,7 @@ from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.arithmetic import constant, split_rows
 from pytensor_onnx.functions.special.beta_density import density
 from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
@@ -173,15 +173,15 @@ def integrate(
         c = constant(x, 4.0) * t / divisor
         z = factors * c
         logarithms = ifelse(is_large, log1p_less_argument(z), pt.log(one + z))
-        products = weights * logarithms
-        exponent = linear * c - (products[0] + products[1])
+        first, second = split_rows(weights * logarithms, 2)
+        exponent = linear * c - (first + second)
         weight = share / rest * pt.exp(-exponent)
         change = (exponent - last) * divisor * rest / (d * whole + slope * t)
         found = end - constant(x, 0.125) * change
         if more:
             moment, logarithm, total_logarithm = more
             logarithms = logarithms + pt.switch(is_large, z, zero)
-            moment = moment + weight * pt.switch(chosen[0], logarithms[0], logarithms[1])
+            moment = moment + weight * pt.switch(chosen[0], *split_rows(logarithms, 2))
             total_logarithm = total_logarithm + term * logarithm
             less = pt.switch(chosen[0], one / (after + number), zero)
             more = [moment, logarithm + (one / (both + number) - less), total_logarithm]

@@ -11,7 +11,7 @@ from itertools import zip_longest
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.special.arithmetic import constant, horner, stacked
+from pytensor_onnx.functions.special.arithmetic import constant, horner, split_rows, stacked
 from pytensor_onnx.functions.special.inverse_trigonometric import arctan
 from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 from pytensor_onnx.functions.special.trigonometric import (
@@ -60,8 +60,8 @@ def debye_sums(
     for pair in zip_longest(polynomials[::2], polynomials[1::2], fillvalue=()):
         rows = zip_longest(*pair, fillvalue=0.0)
         terms.append(horner(t[None], [stacked(t, row) for row in rows]))
-    sums = horner(z[None], terms)
-    return sums[0], sums[1]
+    even, odd = split_rows(horner(z[None], terms), 2)
+    return even, odd
 
 
 def is_debye(v: TensorVariable, x: TensorVariable) -> TensorVariable:

@@ -1,17 +1,21 @@
 """Rewrite definitions that contain loops and branches, without changing their formulas.
 
-Traces shrink to the steps that are used, and branches are computed on demand. PyTensor's canonical
-and stabilising rewrites do not run.
+Traces shrink to the steps that are used, branches are computed on demand, and equal nodes are
+merged. PyTensor's canonical and stabilising rewrites do not run.
 """
+
+from collections.abc import Hashable
 
 from pytensor.compile.mode import Mode
 from pytensor.conditional.op import IfElse
 from pytensor.conditional.rewriting import introduce_lazy_ifelse
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import EquilibriumGraphRewriter, dfs_rewriter, out2in
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.scan.op import Scan
 from pytensor.scan.rewriting.trace import scan_sit_sot_to_untraced
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.rewriting.basic import constant_folding
 from pytensor.tensor.rewriting.shape import (
     ShapeOptimizer,
@@ -47,7 +51,7 @@ _BRANCHES = Mode("py", RewriteDatabaseQuery(include=["lazy_ifelse"]))
 
 
 def prepare_definition(fgraph: FunctionGraph) -> None:
-    """Shrink the traces of a definition's loops and nest its branches, in place.
+    """Merge equal nodes of a definition, shrink the traces of its loops, nest branches; in place.
 
     Examples
     --------
@@ -63,6 +67,7 @@ def prepare_definition(fgraph: FunctionGraph) -> None:
     (0, 1)
     """
     loops = [node.op for node in fgraph.apply_nodes if isinstance(node.op, Scan)]
+    merge_equal_nodes(fgraph)
     if loops:
         _prepare_inner_graphs(fgraph)
     if any(map(_has_trace, loops)):
@@ -70,6 +75,38 @@ def prepare_definition(fgraph: FunctionGraph) -> None:
     if any(isinstance(node.op, IfElse) for node in fgraph.apply_nodes):
         fgraph._compile_mode = _BRANCHES
         out2in(introduce_lazy_ifelse, ignore_newtrees=True).rewrite(fgraph)
+
+
+def merge_equal_nodes(fgraph: FunctionGraph) -> None:
+    """Compute arithmetic on constants, and merge elementwise nodes of equal operands, in place.
+
+    Unlike PyTensor's own rewrite it tells both zeros apart.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> x = pt.vector("x")
+    >>> fgraph = FunctionGraph([x], [pt.exp(x) / pt.exp(x) * -pt.constant(2.0)], clone=False)
+    >>> len(fgraph.apply_nodes)
+    6
+    >>> merge_equal_nodes(fgraph)
+    >>> len(fgraph.apply_nodes)
+    4
+    """
+    first: dict[Hashable, Apply] = {}
+    for node in fgraph.toposort():
+        if not isinstance(node.op, Elemwise | DimShuffle):
+            continue
+        if isinstance(node.op, Elemwise) and all(isinstance(x, Constant) for x in node.inputs):
+            new = constant_folding.transform(fgraph, node)
+        else:
+            new = first.setdefault((node.op, *map(_identity, node.inputs)), node).outputs
+        if new and new is not node.outputs:
+            fgraph.replace_all(list(zip(node.outputs, new, strict=True)))
+
+
+def _identity(x: Variable) -> Hashable:
+    return (x.type, x.data.tobytes()) if isinstance(x, Constant) else x
 
 
 def _has_trace(loop: Scan) -> bool:
@@ -80,9 +117,7 @@ def _has_trace(loop: Scan) -> bool:
 
 def _prepare_inner_graphs(fgraph: FunctionGraph) -> None:
     for node in fgraph.toposort():
-        if isinstance(node.op, Scan) and any(
-            isinstance(inner.op, Scan | IfElse) for inner in node.op.fgraph.apply_nodes
-        ):
+        if isinstance(node.op, Scan):
             inner = node.op.fgraph.unfreeze()
             prepare_definition(inner)
             loop = loop_like(node.op, inner.inputs, inner.outputs)
