@@ -12,6 +12,7 @@ from textwrap import fill
 from benchmarks import (
     call_overhead,
     cnn,
+    convolutions,
     draws,
     export_scaling,
     first_result,
@@ -64,6 +65,7 @@ def main() -> None:
         linalg.measure,
         samplers.measure,
         fourier.measure,
+        convolutions.measure,
         yolo11n.measure,
         cnn.measure,
         partial(resnet18.measure, torch=torch),

@@ -12,7 +12,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.signal import FullConvolution
 
-_CHECK = CheckAndRaise(ValueError, "an array to convolve is empty")
+_NOT_EMPTY = CheckAndRaise(ValueError, "an array to convolve is empty")
+_COVERED = CheckAndRaise(
+    ValueError,
+    "for mode 'valid', one array must be at least as large as the other in every dimension",
+)
 
 
 @node_rewriter([Convolve1d, Convolve2d, Blockwise])
@@ -34,13 +38,15 @@ def convolve_fully(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable] |
         return None
     axes = op.ndim
     sizes = [(x.shape[axis], y.shape[axis]) for axis in range(-axes, 0)]
-    x = _CHECK(x, *(size > 0 for pair in sizes for size in pair))
+    x = _NOT_EMPTY(x, *(size > 0 for pair in sizes for size in pair))
     result = Blockwise(FullConvolution(axes))(x, y)
     if not (isinstance(is_full, Constant) and is_full.data.all()):
         is_full = (
             pt.tensor_from_scalar(is_full) if isinstance(is_full.type, ScalarType) else is_full
         )
         is_full = is_full.squeeze()
+        covers = pt.all([n >= k for n, k in sizes]), pt.all([n <= k for n, k in sizes])
+        result = _COVERED(result, is_full | covers[0] | covers[1])
         parts = [
             slice(
                 pt.switch(is_full, 0, pt.minimum(n, k) - 1),

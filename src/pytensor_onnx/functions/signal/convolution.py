@@ -1,54 +1,71 @@
-"""Full convolutions, as sums of products with single numbers."""
+"""Full convolutions: products of matrices for many numbers, else sums over the shorter array."""
 
 import pytensor.tensor as pt
+from pytensor.conditional import ifelse
 from pytensor.scalar.basic import upcast
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
+from pytensor_onnx.functions.signal.products import by_products
 from pytensor_onnx.ops.signal import FullConvolution
+
+_MOST_TAPS = 24
+"""Most numbers that are added one by one: below, products of matrices take longer."""
 
 
 @define(FullConvolution, own_signature)
 def convolve(x: TensorVariable, y: TensorVariable, *, axes: int) -> TensorVariable:
-    """Return the sum of the first array, moved by the indices of the second and times its numbers.
+    """Return the full convolution over the last axes.
 
-    No product has a padding zero, so that infinities reach the same results as in NumPy. A step
-    takes the time of the result, and there is one for each number of the second array.
+    In products of matrices an infinity meets padding zeros, so that arrays that are not finite are
+    convolved number by number, and infinities reach the same results as in NumPy.
 
     Examples
     --------
     >>> x, y = pt.vector("x"), pt.vector("y")
-    >>> convolve(x, y, axes=1).eval({x: [1.0, 2.0, 3.0], y: [1.0, 10.0]})
+    >>> convolve(x, y, axes=1).eval({x: [1, 2, 3], y: [1, 10]}, mode="FAST_COMPILE")
     array([ 1., 12., 23., 30.])
     """
     dtype = upcast(x.type.dtype, y.type.dtype)
-    x, y = pt.cast(x, dtype), pt.cast(y, dtype)
-    lead = [x.shape[axis] for axis in range(x.type.ndim - axes)]
-    widths = [y.shape[axis - axes] for axis in range(axes)]
-    numbers = y.reshape((*lead, pt.prod(widths, dtype="int64")))
-    sizes = [x.shape[axis - axes] + width - 1 for axis, width in enumerate(widths)]
-    start = pt.zeros((*lead, *sizes), dtype)
+    # Narrow integers wrap as int64 does, of which there are products of matrices.
+    wide = dtype if dtype.startswith("float") else "int64"
+    x, y = (pt.cast(v, wide) if axes == 2 else pt.cast(v, wide)[..., None, :] for v in (x, y))
+    longer, shorter = ifelse(_numbers(x) < _numbers(y), [y, x], [x, y])
+    is_long = _numbers(shorter) > _MOST_TAPS
+    if wide == dtype:
+        is_long &= pt.all([pt.all(pt.isfinite(v)) for v in (x, y)])
+    result = ifelse(is_long, by_products(longer, shorter), _by_taps(longer, shorter))
+    return pt.cast(result if axes == 2 else result[..., 0, :], dtype)
+
+
+def _numbers(x: TensorVariable) -> TensorVariable:
+    return x.shape[-2] * x.shape[-1]
+
+
+def _by_taps(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return the sum of copies of the first array, one for each number of the second."""
+    lead = [x.shape[axis] for axis in range(x.type.ndim - 2)]
+    (height, width), (rows, columns) = ((v.shape[-2], v.shape[-1]) for v in (x, y))
+    taps = y.reshape((*lead, rows * columns))
+    start = pt.zeros((*lead, height + rows - 1, width + columns - 1), x.type.dtype)
 
     def step(
         index: TensorVariable,
         total: TensorVariable,
         x: TensorVariable,
-        numbers: TensorVariable,
-        *widths: TensorVariable,
+        taps: TensorVariable,
+        rows: TensorVariable,
+        columns: TensorVariable,
     ) -> list[TensorVariable]:
-        number = numbers[..., index]
-        term = x * pt.shape_padright(number, axes)
-        for axis in reversed(range(axes)):
-            width = widths[axis]
-            offset = index % width if axis else index
-            index = index // width
-            term = _placed(term, offset, width - 1 - offset, axis - axes)
-        return [total + term]
+        term = x * taps[..., index][..., None, None]
+        row, column = index // columns, index % columns
+        term = _placed(term, column, columns - 1 - column, -1)
+        return [total + _placed(term, row, rows - 1 - row, -2)]
 
-    steps = pt.arange(numbers.shape[-1])
-    constants = [x, numbers, *widths]
-    return iterate(step, [start], constants, sequences=[steps], n_steps=numbers.shape[-1])[0]
+    steps = pt.arange(rows * columns)
+    constants = [x, taps, rows, columns]
+    return iterate(step, [start], constants, sequences=[steps], n_steps=rows * columns)[0]
 
 
 def _placed(

@@ -7,6 +7,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.decomposition.eigen import Eig
 from pytensor.tensor.linalg.decomposition.schur import Schur
 from pytensor.tensor.math import Dot
+from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 
 from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.rewriting.complex_numbers.eigenvalues import decompose
@@ -18,7 +19,7 @@ from pytensor_onnx.rewriting.complex_numbers.structure import by_part, values_of
 @ENCODING.rewrites(Blockwise)
 def batch(op: Blockwise, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
     """Batch the Op on the parts that a core Op on complex numbers is."""
-    if isinstance(op.core_op, Dot):
+    if isinstance(op.core_op, Dot | Convolve1d | Convolve2d):
         return multiply(op, node, inputs)
     if isinstance(op.core_op, Eig | Schur):
         return decompose(op, node, inputs)

@@ -1,0 +1,90 @@
+"""Full convolutions of finite numbers, as products with Toeplitz matrices.
+
+A block of ``b`` numbers convolved with a block of ``b`` numbers is its product with a matrix of
+shape ``(b, 2 b)`` whose rows are the second block, each moved by one. All blocks of the first
+array are multiplied at once, and the results that overlap are added.
+"""
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+
+_SMALLEST, _LARGEST = 16, 256
+"""Sizes of a block: the matrix of the largest fits a processor's cache."""
+
+
+def by_products(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """Return the full convolution over the last two axes, for arrays of one dtype.
+
+    A step takes one block of one row of the second array.
+
+    Examples
+    --------
+    >>> x, y = pt.matrix("x"), pt.matrix("y")
+    >>> by_products(x, y).eval({x: [[1, 2]], y: [[1, 10], [0, 1]]}, mode="FAST_COMPILE")
+    array([[ 1., 12., 20.],
+           [ 0.,  1.,  2.]])
+    """
+    n_lead = x.type.ndim - 2
+    lead = [x.shape[axis] for axis in range(n_lead)]
+    (height, width), (rows, columns) = ((v.shape[-2], v.shape[-1]) for v in (x, y))
+    block = pt.clip(columns, _SMALLEST, _LARGEST)
+    parts, taps = _count(width, block), _count(columns, block)
+    left = _extended(x, parts * block - width, -1).reshape((*lead, height * parts, block))
+    right = _extended(y, taps * block - columns, -1).reshape((*lead, rows * taps, block))
+    # The last column, a zero, is what the matrix has wherever it has no number of the block.
+    right = _extended(right, 1, -1)
+    distances = pt.arange(2 * block) - pt.arange(block)[:, None]
+    places = pt.switch((distances >= 0) & (distances < block), distances, block)
+    shape = (*lead, height + rows - 1, (parts + taps) * block)
+
+    def step(
+        index: TensorVariable,
+        total: TensorVariable,
+        left: TensorVariable,
+        right: TensorVariable,
+        places: TensorVariable,
+        height: TensorVariable,
+        parts: TensorVariable,
+        rows: TensorVariable,
+        taps: TensorVariable,
+    ) -> list[TensorVariable]:
+        block = places.shape[0]
+        matrix = pt.take(right[..., index, :], places, axis=-1)
+        lead = [left.shape[axis] for axis in range(n_lead)]
+        products = (left @ matrix).reshape((*lead, height * parts, 2, block))
+        before, after = (
+            products[..., side, :].reshape((*lead, height, parts * block)) for side in (0, 1)
+        )
+        row, tap = index // taps, index % taps
+        moved = _extended(before, block, -1) + _preceded(after, block, -1)
+        moved = _extended(_preceded(moved, tap * block, -1), (taps - 1 - tap) * block, -1)
+        return [total + _extended(_preceded(moved, row, -2), rows - 1 - row, -2)]
+
+    constants = [left, right, places, height, parts, rows, taps]
+    start = pt.zeros(shape, x.type.dtype)
+    steps = pt.arange(rows * taps)
+    [total] = iterate(step, [start], constants, sequences=[steps], n_steps=rows * taps)
+    return total[..., : width + columns - 1]
+
+
+def _count(size: TensorVariable, block: TensorVariable) -> TensorVariable:
+    """Return the number of blocks that hold so many numbers."""
+    return (size + block - 1) // block
+
+
+def _extended(x: TensorVariable, count: int | TensorVariable, axis: int) -> TensorVariable:
+    """Return an array with zeros at the end of an axis."""
+    return pt.concatenate([x, _zeros(x, count, axis)], axis=axis)
+
+
+def _preceded(x: TensorVariable, count: int | TensorVariable, axis: int) -> TensorVariable:
+    """Return an array with zeros before its first element along an axis."""
+    return pt.concatenate([_zeros(x, count, axis), x], axis=axis)
+
+
+def _zeros(x: TensorVariable, count: int | TensorVariable, axis: int) -> TensorVariable:
+    shape = [x.shape[i] for i in range(x.type.ndim)]
+    shape[axis] = count
+    return pt.zeros(shape, x.type.dtype)
