@@ -99,15 +99,22 @@ def compare_onnx_and_py(
     in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")(*values)
     program = export_onnx(inputs, results, verify=False, **export_options)
     for found in (in_mode, program(*values)):
-        for variable, a, b in zip(results, found, expected, strict=True):
+        for variable, a, b in zip(results, map(dense, found), map(dense, expected), strict=True):
             try:
                 assert_same(a, b, rtol=rtol, atol=atol, signed_zeros=signed_zeros)
             except AssertionError as error:
                 error.add_note(f"output {variable}")
                 raise
-    coverage_recorder.record(program, found, expected, atol)
+        for a, b in zip(found, expected, strict=True):
+            assert getattr(a, "format", None) == getattr(b, "format", None)
+    coverage_recorder.record(program, list(map(dense, found)), list(map(dense, expected)), atol)
     coverage_recorder.record_rewritten(results)
     return program
+
+
+def dense(value: Any) -> Any:
+    """Return the dense array of a sparse matrix, and other values as they are."""
+    return value.toarray() if hasattr(value, "toarray") else value
 
 
 def assert_same(

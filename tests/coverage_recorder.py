@@ -71,7 +71,7 @@ def record(
 
 
 def record_rewritten(outputs: Sequence[Variable]) -> None:
-    """Note that draws and operations on complex numbers were compared, if recording is on.
+    """Note that draws and operations on complex and sparse values were compared, if asked to.
 
     The graph of a program has none of them any more: they are rewritten before all else.
     """
@@ -79,7 +79,8 @@ def record_rewritten(outputs: Sequence[Variable]) -> None:
         for node in FunctionGraph(outputs=outputs, clone=True).toposort():
             dtypes = [str(getattr(v.type, "dtype", "")) for v in (*node.inputs, *node.outputs)]
             is_complex = any(dtype.startswith("complex") for dtype in dtypes)
-            if isinstance(node.op, RandomVariable) or is_complex:
+            is_sparse = type(node.op).__module__.startswith("pytensor.sparse")
+            if isinstance(node.op, RandomVariable) or is_complex or is_sparse:
                 for op in _recorded_ops(node.op):
                     _record_node(op, node, REWRITTEN)
 

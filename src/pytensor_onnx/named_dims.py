@@ -6,7 +6,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import ancestors
 from pytensor.graph.type import Type
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType
 
 
 def is_named(type_: Type) -> bool:
@@ -17,7 +17,7 @@ def is_named(type_: Type) -> bool:
 
 
 def is_tensor(type_: Type) -> bool:
-    """Return whether values of a type are arrays, with named dimensions or not.
+    """Return whether values of a type are dense arrays, with named dimensions or not.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def is_tensor(type_: Type) -> bool:
     >>> is_tensor(pt.vector().type), is_tensor(px.xtensor(dims=["city"]).type)
     (True, True)
     """
-    return isinstance(type_, TensorType) or is_named(type_)
+    return isinstance(type_, DenseTensorType) or is_named(type_)
 
 
 def dim_names(variable: Variable) -> list[str]:

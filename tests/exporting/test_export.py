@@ -186,7 +186,7 @@ def test_input_given_twice_is_refused(x):
 
 
 def test_all_unsupported_parts_are_listed_at_once(x):
-    z = sparse.csr_matrix("z")
+    z = sparse.csr_matrix("z", dtype="complex128")
     outputs = [Unknown()(x) + 1, sparse.dense_from_sparse(z)]
     outputs.append(Unknown()(x * 2))
     with pytest.raises(UnsupportedOpError) as raised:
@@ -201,7 +201,7 @@ def test_all_unsupported_parts_are_listed_at_once(x):
 
 
 def test_unsupported_types_alone_are_a_type_error():
-    z = sparse.csr_matrix("z")
+    z = sparse.csr_matrix("z", dtype="complex128")
     with pytest.raises(UnsupportedTypeError, match="only dense tensors"):
         export_onnx([z], sparse.dense_from_sparse(z))
 

@@ -34,6 +34,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     shape,
     signal,
     sort,
+    sparse_matrices,
     subtensor,
     tensor_basic,
     triangles,

@@ -30,7 +30,9 @@ def check_type(type_: Type) -> None:
         raise UnsupportedType(
             type_,
             "only dense tensors and scalars have a counterpart in ONNX",
-            "give the values that it stands for as tensor inputs",
+            "take a real matrix of format csr or csc"
+            if hasattr(type_, "format")
+            else "give the values that it stands for as tensor inputs",
         )
 
 

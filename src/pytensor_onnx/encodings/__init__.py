@@ -6,6 +6,7 @@ and know no single encoding.
 
 from pytensor_onnx.encodings import complex_numbers as complex_numbers  # registers its encoding
 from pytensor_onnx.encodings import generators as generators  # registers its encoding
+from pytensor_onnx.encodings import sparse_matrices as sparse_matrices  # registers its encoding
 from pytensor_onnx.encodings.boundary import Boundary
 from pytensor_onnx.encodings.registry import (
     Encoding,

@@ -72,6 +72,14 @@ class Boundary:
             for type_, group in zip(self.types, self.grouped(arrays), strict=True)
         ]
 
+    def sampled(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return arrays of values, made of arrays of any numbers."""
+        sampled: list[np.ndarray] = []
+        for type_, group in zip(self.types, self.grouped(arrays), strict=True):
+            encoding = encoding_of(type_)
+            sampled += group if encoding is None else encoding.sampled(type_, group)
+        return sampled
+
     def __add__(self, other: Boundary) -> Boundary:
         """Return the boundary of the values of both."""
         return Boundary((*self.types, *other.types))

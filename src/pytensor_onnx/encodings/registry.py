@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ class Encoding(ABC):
 
     def __init__(self) -> None:
         self._rewrites: dict[type[Op], Rewrite] = {}
+        self._modules: list[str] = []
 
     @abstractmethod
     def serves(self, type_: Type) -> bool:
@@ -59,6 +61,13 @@ class Encoding(ABC):
     @abstractmethod
     def decode(self, type_: Any, arrays: Sequence[np.ndarray]) -> Any:
         """Return the value of arrays."""
+
+    def sampled(self, type_: Any, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """Return the arrays of a value, made of arrays of any numbers for its parts.
+
+        Verification draws these; parts that depend on each other are to be made here.
+        """
+        return arrays
 
     def following(self, fgraph: FunctionGraph, variable: Variable) -> Variable | None:
         """Return the value of a shared variable after a graph has used it, None if unknown.
@@ -81,8 +90,14 @@ class Encoding(ABC):
 
         return register
 
+    def has_rewrites_in(self, module: str) -> None:
+        """Name a module that registers rewrites, imported when a graph first needs one."""
+        self._modules.append(module)
+
     def rewrite_of(self, op: Op) -> Rewrite | None:
         """Return the rewrite of an Op, registered for its class or a base class."""
+        for module in self._modules:
+            import_module(module)
         found = (self._rewrites[kind] for kind in type(op).__mro__ if kind in self._rewrites)
         return next(found, None)
 
@@ -94,6 +109,11 @@ def register_encoding[E: type[Encoding]](encoding: E) -> E:
     """Register an encoding; a later one takes precedence."""
     _ENCODINGS.insert(0, encoding())
     return encoding
+
+
+def registered[E: Encoding](kind: type[E]) -> E:
+    """Return the encoding of a class."""
+    return next(encoding for encoding in _ENCODINGS if type(encoding) is kind)
 
 
 def encoding_of(type_: Type) -> Encoding | None:

@@ -10,6 +10,7 @@ from typing import Any
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs
+from pytensor.graph.type import Type
 
 from pytensor_onnx.encodings import encoding_of
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
@@ -60,13 +61,19 @@ def read_updates(updates: Updates | None) -> dict[SharedVariable, Variable]:
     problems = [
         f"- {variable} of type {variable.type} is updated by a value of type {new.type}"
         for variable, new in values.items()
-        if is_tensor(variable.type) and is_tensor(new.type)
-        if new.type.dtype != variable.type.dtype or new.type.ndim != variable.type.ndim
+        if _differ(variable.type, new.type)
     ]
     if problems:
         listing = "\n".join(problems)
         raise PyTensorONNXError(f"updates change the type of their variables:\n{listing}")
     return values
+
+
+def _differ(type_: Type, new: Type) -> bool:
+    """Return whether values of a new type cannot take the place of those of a type."""
+    if is_tensor(type_) and is_tensor(new):
+        return bool(new.dtype != type_.dtype or new.ndim != type_.ndim)
+    return encoding_of(type_) is not None and not type_.is_super(new)
 
 
 def warn_of_stored_values(source: Source) -> None:

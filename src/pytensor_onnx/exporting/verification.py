@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def _compare_on_samples(comparison: _Comparison) -> None:
     for kind in KINDS if inputs else KINDS[:1]:
         sizes = range(SIZE_ATTEMPTS if kind == KINDS[0] else 2) if accepted is None else [accepted]
         for size in sizes:
-            if comparison.can_compare(sample(inputs, size, kind)):
+            if comparison.can_compare(comparison.sample(size, kind)):
                 accepted = size
                 break
         if comparison.is_complete:
@@ -83,7 +84,7 @@ def _compare_on_samples(comparison: _Comparison) -> None:
     # Outputs that are empty for small inputs.
     for size in range(SIZE_ATTEMPTS) if inputs and accepted is not None else ():
         if size != accepted and not comparison.is_complete:
-            comparison.can_compare(sample(inputs, size))
+            comparison.can_compare(comparison.sample(size))
 
 
 def _check_model(program: ONNXProgram) -> None:
@@ -118,6 +119,12 @@ class _Comparison:
         """Whether every output was compared, and well-conditioned inputs were found or given up."""
         settled = bool(self.equal) or len(self.uncertain) >= _ILL_CONDITIONED_SAMPLES
         return self.is_run and not self.unseen and settled
+
+    def sample(self, size: int, kind: str = KINDS[0]) -> Sample:
+        """Return a sample whose arrays are those of values where inputs are encoded."""
+        drawn = sample(self.program.inputs, size, kind)
+        given = self.program._signature.inputs
+        return replace(drawn, arrays=given.sampled(drawn.arrays))
 
     def can_compare(self, sample: Sample) -> bool:
         """Compare on one sample; return False if PyTensor cannot compute it."""

@@ -1,0 +1,51 @@
+"""Lower operations on the vectors of compressed sparse matrices."""
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+
+from pytensor_onnx.dispatch.basic import onnx_funcify
+from pytensor_onnx.dispatch.shape import vector_of
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.ops.sparse_matrices import EntryRows, SegmentSum, Take
+
+
+@onnx_funcify.register(EntryRows)
+def lower_entry_rows(
+    op: EntryRows, node: Apply, onnx: Builder, indptr: ir.Value, indices: ir.Value
+) -> ir.Value:
+    """Count the rows that start at or before each entry."""
+    pointers, entries = onnx.cast(indptr, "int32"), onnx.Shape(indices)
+    rows = onnx.call("EntryRows", _entry_rows, pointers, entries, shapes=[("rows",), (1,)])
+    rows.shape = indices.shape
+    return rows
+
+
+def _entry_rows(onnx: Builder, indptr: ir.Value, entries: ir.Value) -> ir.Value:
+    starts = onnx.Slice(indptr, onnx.ints([1]), onnx.ints([-1]))
+    ones = onnx.Expand(np.int32(1), onnx.Shape(starts))
+    # Rows after the last entry start past the end.
+    places = onnx.ConstantOfShape(onnx.Add(entries, 1), value=np.zeros(1, "int32"))
+    started = onnx.ScatterElements(places, starts, ones, axis=0, reduction="add")
+    return onnx.Slice(onnx.CumSum(started, np.int64(0)), onnx.ints([0]), entries)
+
+
+@onnx_funcify.register(SegmentSum)
+def lower_segment_sum(
+    op: SegmentSum, node: Apply, onnx: Builder, values: ir.Value, places: ir.Value, size: ir.Value
+) -> ir.Value:
+    """Scatter the values into zeros."""
+    others = [onnx.size(values, axis) for axis in range(1, node.inputs[0].type.ndim)]
+    sizes = vector_of(onnx, [onnx.cast(size, "int64"), *others])
+    zeros = onnx.ConstantOfShape(sizes, value=np.zeros(1, dtype_of(values).numpy()))
+    if not others:
+        return onnx.ScatterElements(zeros, places, values, axis=0, reduction="add")
+    points = onnx.Unsqueeze(onnx.cast(places, "int64"), onnx.ints([1]))
+    return onnx.ScatterND(zeros, points, values, reduction="add")
+
+
+@onnx_funcify.register(Take)
+def lower_take(op: Take, node: Apply, onnx: Builder, x: ir.Value, positions: ir.Value) -> ir.Value:
+    """Gather single elements, which takes a runtime a third of the time of gathering slices."""
+    return onnx.GatherElements(x, positions, axis=0)

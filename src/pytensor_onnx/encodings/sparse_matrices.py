@@ -1,0 +1,91 @@
+"""Encode sparse matrices by their compressed rows or columns (``docs/sparse.md``)."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.graph.type import Type
+from pytensor.tensor.type import TensorType
+
+from pytensor_onnx.encodings.registry import Encoding, register_encoding
+
+
+@register_encoding
+class SparseMatrices(Encoding):
+    """Encoding with the three vectors of a CSR or CSC matrix and its shape.
+
+    The vectors are SciPy's: ``data`` and ``indices`` of the entries, and ``indptr`` with the
+    position of the first entry of each row (CSR) or column (CSC) and the number of entries.
+
+    Examples
+    --------
+    >>> import pytensor.sparse as sparse, scipy.sparse
+    >>> encoding, type_ = SparseMatrices(), sparse.csr_matrix().type
+    >>> parts = encoding.encode(type_, scipy.sparse.csr_matrix([[0.0, 5.0], [7.0, 0.0]]))
+    >>> [part.tolist() for part in parts]
+    [[5.0, 7.0], [1, 0], [0, 1, 2], [2, 2]]
+    >>> encoding.decode(type_, parts).toarray()
+    array([[0., 5.],
+           [7., 0.]])
+    """
+
+    name = "sparse"
+
+    def serves(self, type_: Type) -> bool:
+        """Return whether a type is one of real sparse matrices of rows or columns."""
+        # Such a graph has imported the module already; importing it here would load SciPy's.
+        module = sys.modules.get("pytensor.sparse.type")
+        if module is None or not isinstance(type_, module.SparseTensorType):
+            return False
+        return type_.format in ("csr", "csc") and not type_.dtype.startswith("complex")
+
+    def parts(self, type_: Any) -> Mapping[str, TensorType]:
+        """Return the types of the vectors and of the shape, whatever shape the type has."""
+        return {
+            "data": TensorType(type_.dtype, shape=(None,)),
+            "indices": TensorType("int32", shape=(None,)),
+            "indptr": TensorType("int32", shape=(None,)),
+            "shape": TensorType("int64", shape=(2,)),
+        }
+
+    def encode(self, type_: Any, value: Any) -> Sequence[np.ndarray]:
+        """Return the vectors of a matrix, which are copied only where their dtype is another.
+
+        Raises
+        ------
+        IndexError
+            If an index is negative; runtimes would count it from the end.
+        """
+        count = int(value.indptr[-1])
+        indices = value.indices[:count].astype("int32", copy=False)
+        if count and indices.min() < 0:
+            raise IndexError(f"a sparse matrix has the negative index {indices.min()}")
+        return [
+            value.data[:count].astype(type_.dtype, copy=False),
+            indices,
+            value.indptr.astype("int32", copy=False),
+            np.array(value.shape, "int64"),
+        ]
+
+    def decode(self, type_: Any, arrays: Sequence[np.ndarray]) -> Any:
+        """Return the SciPy matrix of the vectors."""
+        data, indices, indptr, shape = arrays
+        sizes = tuple(map(int, shape))
+        return type_.format_cls[type_.format]((data, indices, indptr), shape=sizes, copy=False)
+
+    def sampled(self, type_: Any, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """Return a square matrix with an entry in each row and column but the first."""
+        data = arrays[0]
+        count = len(data)
+        sizes = [count if size is None else size for size in type_.shape]
+        major, minor = sizes if type_.format == "csr" else sizes[::-1]
+        indptr = np.minimum(np.arange(major + 1), count) if minor else np.zeros(major + 1)
+        kept = int(indptr[-1])
+        indices = (2 * np.arange(kept) + 1) % max(minor, 1)
+        return [
+            data[:kept],
+            indices.astype("int32"),
+            indptr.astype("int32"),
+            np.array(sizes, "int64"),
+        ]

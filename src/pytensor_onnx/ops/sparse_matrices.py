@@ -1,0 +1,99 @@
+"""Define Ops on the vectors of compressed sparse matrices."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.tensor.basic import as_tensor_variable
+from pytensor.tensor.type import tensor
+from pytensor.tensor.variable import TensorVariable
+
+
+class EntryRows(Op):
+    """Row of each entry of a CSR matrix, or column of each entry of a CSC matrix.
+
+    Examples
+    --------
+    >>> EntryRows()([0, 2, 2, 3], [1, 0, 1]).eval(mode="FAST_COMPILE")
+    array([0, 0, 2], dtype=int32)
+    """
+
+    __props__ = ()
+
+    def make_node(self, indptr: TensorVariable, indices: TensorVariable) -> Apply:
+        """Return the node for the positions of the first entries, and the indices of all."""
+        indptr, indices = as_tensor_variable(indptr), as_tensor_variable(indices)
+        return Apply(self, [indptr, indices], [tensor(dtype="int32", shape=indices.type.shape)])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Repeat the number of each row."""
+        indptr, indices = inputs
+        if len(indptr) == 0 or indptr[0] != 0 or indptr[-1] != len(indices):
+            raise ValueError("index pointers that do not cover all entries")
+        rows = np.arange(len(indptr) - 1, dtype="int32")
+        outputs[0][0] = np.repeat(rows, np.diff(indptr))
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the number of entries."""
+        return [shapes[1]]
+
+
+class SegmentSum(Op):
+    """Sums of the values (or rows of values) that have the same place in the result.
+
+    Examples
+    --------
+    >>> SegmentSum()([1.0, 2.0, 3.0], [2, 0, 2], 4).eval(mode="FAST_COMPILE")
+    array([2., 0., 4., 0.])
+    """
+
+    __props__ = ()
+
+    def make_node(
+        self, values: TensorVariable, places: TensorVariable, size: TensorVariable
+    ) -> Apply:
+        """Return the node for values, their places, and the size of the result."""
+        values, places, size = map(as_tensor_variable, (values, places, size))
+        shape = (None, *values.type.shape[1:])
+        result = tensor(dtype=values.type.dtype, shape=shape)
+        return Apply(self, [values, places, size], [result])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Add the values one after the other."""
+        values, places, size = inputs
+        result = np.zeros((int(size), *values.shape[1:]), values.dtype)
+        np.add.at(result, places, values)
+        outputs[0][0] = result
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the size and the other axes of the values."""
+        return [(node.inputs[2], *shapes[0][1:])]
+
+
+class Take(Op):
+    """Elements of a vector at positions, many of them: the operator is faster than indexing.
+
+    Examples
+    --------
+    >>> Take()([1.0, 2.0, 3.0], [2, 0, 2]).eval(mode="FAST_COMPILE")
+    array([3., 1., 3.])
+    """
+
+    __props__ = ()
+
+    def make_node(self, x: TensorVariable, positions: TensorVariable) -> Apply:
+        """Return the node for a vector and a vector of positions."""
+        x, positions = as_tensor_variable(x), as_tensor_variable(positions)
+        result = tensor(dtype=x.type.dtype, shape=positions.type.shape)
+        return Apply(self, [x, positions], [result])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Index by the positions."""
+        x, positions = inputs
+        outputs[0][0] = x[positions]
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the number of positions."""
+        return [shapes[1]]

@@ -1,0 +1,92 @@
+"""Products of sparse matrices with dense vectors and matrices."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+import scipy.sparse as sp
+from pytensor import sparse
+
+from tests.conftest import op_types
+from tests.rewriting.sparse_matrices.matrices import compare_on, matrix, of_shape_4_3
+
+SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (5, 2)]
+
+
+def sample(a):
+    """Return a matrix, and dense operands for it."""
+    rng = np.random.default_rng(a.shape)
+    m, n = a.shape
+    shapes = [(n,), (m,), (n, 3), (2, m), (n, 1)]
+    return [a, *(rng.integers(-3, 4, shape).astype(a.dtype) for shape in shapes)]
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+def test_products_with_vectors_and_matrices(kind, dtype):
+    x = sparse.matrix(kind, "x", dtype=dtype)
+    right, left = (pt.vector(name, dtype=dtype) for name in ("right", "left"))
+    wide, tall = (pt.matrix(name, dtype=dtype) for name in ("wide", "tall"))
+    column = pt.matrix("column", dtype=dtype, shape=(None, 1))
+    results = [
+        sparse.dot(x, right),
+        sparse.dot(left, x),
+        sparse.dot(x, wide),
+        sparse.dot(tall, x),
+        sparse.dot(x, column),
+        sparse.structured_dot(x, wide),
+        sparse.structured_dot(x, column),
+        sparse.structured_dot(tall, x),
+        sparse.true_dot(x, wide),
+        sparse.math.usmm(pt.constant(np.array([[2]], dtype)), x, wide, sparse.dot(x, wide)),
+    ]
+    matrices = [*of_shape_4_3(kind, dtype), *(matrix(shape, kind, dtype) for shape in SHAPES)]
+    inputs = [x, right, left, wide, tall, column]
+    compare_on(inputs, results, [sample(a) for a in matrices])
+
+
+def test_operands_of_two_dtypes():
+    x, y = sparse.csr_matrix("x", dtype="float32"), pt.matrix("y", dtype="float64")
+    z = sparse.csc_matrix("z", dtype="int32")
+    results = [sparse.dot(x, y), sparse.structured_dot(z, y), sparse.dot(y.T, z.T)]
+    dense = np.random.default_rng(1).normal(size=(3, 2))
+    a, b = matrix((4, 3), "csr", "float32"), matrix((4, 3), "csc", "int32")
+    compare_on([x, y, z], results, [(a, dense, b)])
+
+
+def test_infinities_and_nan_of_dense_operands():
+    x, v = sparse.csr_matrix("x"), pt.vector("v")
+    values = np.array([np.inf, np.nan, 2.0])
+    compare_on([x, v], [sparse.dot(x, v)], [(a, values) for a in of_shape_4_3()])
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_sizes_that_do_not_fit_are_errors(kind, size):
+    x, v, d = sparse.matrix(kind, "x"), pt.vector("v"), pt.matrix("d")
+    f = pytensor.function([x, v], sparse.dot(x, v), mode="ONNX")
+    g = pytensor.function([x, d], sparse.structured_dot(x, d), mode="ONNX")
+    a = matrix((5, 3), kind)
+    for run, wrong in ((f, np.ones(size)), (g, np.ones((size, 2)))):
+        with pytest.raises(ValueError, match="dimension mismatch"):
+            run(a, wrong)
+
+
+def test_a_product_gathers_and_scatters():
+    x, v = sparse.csr_matrix("x"), pt.vector("v")
+    a = matrix((4, 3))
+    program = compare_on([x, v], [sparse.dot(x, v)], [(a, np.ones(3))])
+    counts = {name: op_types(program).count(name) for name in ("GatherElements", "ScatterElements")}
+    assert counts == {"GatherElements": 1, "ScatterElements": 1}
+    assert len(op_types(program)) <= 15
+
+
+def test_large_products_stay_sparse():
+    n, count = 100_000, 300_000
+    rng = np.random.default_rng(0)
+    places = np.unique(rng.integers(0, n * n, count))
+    a = sp.csr_matrix((rng.normal(size=len(places)), (places // n, places % n)), shape=(n, n))
+    x, v = sparse.csr_matrix("x"), pt.vector("v")
+    f = pytensor.function([x, v], sparse.dot(x, v), mode="ONNX")
+    values = rng.normal(size=n)
+    np.testing.assert_allclose(f(a, values), a @ values, rtol=1e-12, atol=1e-12)
