@@ -115,7 +115,7 @@ def test_stored_draws_are_thinned_at_equal_distances() -> None:
 def test_a_predictor_in_float32_is_half_as_large() -> None:
     posterior = {k: np.repeat(v, 50, axis=1) for k, v in POSTERIOR.items()}
     wide, narrow = (
-        export_predictor(linear(), posterior, outputs={"mu": "mean"}, verify=False, **options)
+        export_predictor(linear(), posterior, outputs={"mu": "mean"}, **options)
         for options in ({}, {"precision": "float32"})
     )
     x = np.array([1.0, 2.0])

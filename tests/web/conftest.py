@@ -6,6 +6,17 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.web import packages, site
+from tests.web.pages import CHROMIUM
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Return Chromium without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="session")

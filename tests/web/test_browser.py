@@ -1,33 +1,15 @@
 """Pages in headless Chromium, compared with the native runtime."""
 
-import shutil
-import threading
-
 import numpy as np
 import onnxruntime
 import pytest
 
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.web.packages import PLOTS, RUNTIME, package_files
-from pytensor_onnx.web.server import make_server
 from pytensor_onnx.web.site import build_site
+from tests.web.pages import await_results, needs_chromium, opened_page, results
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium among the system's packages"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 
 @pytest.fixture(scope="module")
@@ -47,28 +29,9 @@ def page(browser, model, tmp_path_factory):
         "outputs": {"columns": {"kind": "table"}, "rounded": {"kind": "table"}},
     }
     folder = build_site(model, tmp_path_factory.mktemp("page") / "sub" / "site", page=described)
-    with make_server(folder.parents[1]) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        opened = browser.new_page()
-        said = []
-        opened.on("console", lambda message: said.append(message.text))
-        opened.on("request", lambda r: said.append(r.url) if "127.0.0.1" not in r.url else None)
-        opened.goto(f"http://127.0.0.1:{server.server_address[1]}/sub/site/index.html")
+    with opened_page(browser, folder.parents[1], "sub/site/index.html") as (opened, said):
         opened.get_by_text("Done.").wait_for()
         yield opened, said
-        server.shutdown()
-
-
-def results(opened):
-    """Return the results that the page would save, by name."""
-    with opened.expect_download() as download:
-        opened.get_by_role("button", name="Download").click()
-    header, *rows = download.value.path().read_text().splitlines()
-    columns = list(zip(*(row.split(",") for row in rows), strict=True))
-    return {
-        name: np.array([float(x) for x in column if x])
-        for name, column in zip(header.split(","), columns, strict=True)
-    }
 
 
 def test_results_are_those_of_the_native_runtime(page, model):
@@ -77,7 +40,7 @@ def test_results_are_those_of_the_native_runtime(page, model):
     opened.get_by_label("weights[1], value").fill("-1")
     opened.get_by_label("data", exact=True).fill("1,2\n3,4.25")
     opened.get_by_label("flag").check()
-    opened.get_by_text("Done.").wait_for()
+    await_results(opened)
     feeds = {
         "height": np.array(2.5, "float32"),
         "weights": np.float32([0, -1, 0]),
@@ -124,10 +87,7 @@ def test_the_page_is_usable_by_keyboard_and_on_a_phone(page):
 
 def test_a_digit_that_is_drawn_is_recognised(browser, tmp_path):
     build = pytest.importorskip("web.digits.build", reason="scikit-learn is not installed")
-    with make_server(build.build(tmp_path / "site")) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        opened = browser.new_page()
-        opened.goto(f"http://127.0.0.1:{server.server_address[1]}/index.html")
+    with opened_page(browser, build.build(tmp_path / "site")) as (opened, _):
         opened.get_by_text("Give pixels to run the model").wait_for()
         box = opened.locator("canvas").bounding_box()
         places = [(0.3, 0.25), (0.7, 0.25), (0.6, 0.5), (0.5, 0.8)]
@@ -137,8 +97,7 @@ def test_a_digit_that_is_drawn_is_recognised(browser, tmp_path):
         for point in points[1:]:
             opened.mouse.move(*point, steps=5)
         opened.mouse.up()
-        opened.get_by_text("Done.").wait_for()
+        await_results(opened)
         assert results(opened)["probabilities[7]"] > 0.5
         opened.get_by_role("button", name="Clear").click()
         opened.get_by_text("Give pixels to run the model").wait_for()
-        server.shutdown()

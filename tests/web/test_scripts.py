@@ -14,7 +14,11 @@ pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is n
 
 def run(code):
     """Return what an expression of the page's functions is, through JSON."""
-    names = {"csv.js": "readRows, writeCsv", "tensors.js": "toHalf, fromHalf, tensor, shown"}
+    names = {
+        "csv.js": "readRows, writeCsv",
+        "npz.js": "writeNpz",
+        "tensors.js": "toHalf, fromHalf, tensor, shown",
+    }
     lines = [f"import {{{n}}} from {(STATIC / f).as_uri()!r};" for f, n in names.items()]
     script = "\n".join([*lines, f"console.log(JSON.stringify({code}))"])
     command = ["node", "--input-type=module", "--no-warnings", "-e", script]
@@ -57,3 +61,28 @@ def test_results_are_written_in_columns_and_no_name_is_a_formula():
 def test_wrong_numbers_are_named():
     message = "(() => { try { tensor('int64', [1.5], [1]) } catch (e) { return e.message } })()"
     assert run(message) == "1.5 is not a whole number"
+
+
+def test_states_are_saved_as_numpy_reads_them(tmp_path):
+    tensors = """{
+        rate: tensor('float32', [0.5], []),
+        'layer/W': tensor('float64', [1, 2, 3, 4, 5, 6], [2, 3]),
+        count: tensor('int64', [7], [1]),
+        used: tensor('bool', [1, 0], [2]),
+        none: tensor('uint8', [], [0, 3]),
+    }"""
+    code = f"[...new Uint8Array(await writeNpz({tensors}).arrayBuffer())]"
+    file = tmp_path / "state.npz"
+    file.write_bytes(bytes(run(code)))
+    found = np.load(file)
+    expected = {
+        "rate": np.float32(0.5),
+        "layer/W": np.arange(1.0, 7).reshape(2, 3),
+        "count": np.array([7]),
+        "used": np.array([True, False]),
+        "none": np.zeros((0, 3), "uint8"),
+    }
+    assert set(found.files) == set(expected)
+    for name, value in expected.items():
+        assert (found[name].dtype, found[name].shape) == (value.dtype, value.shape)
+        np.testing.assert_array_equal(found[name], value)

@@ -41,19 +41,36 @@ def test_the_runtime_may_be_linked(model, tmp_path, without_npm):
 
 def test_states_are_stored_beside_the_model(tmp_path, without_npm):
     x, total = pt.scalar("x"), pytensor.shared(np.array([1.5, 2.5]), name="total")
+    count = pytensor.shared(np.array(3, "int8"), name="count")
     path, state = tmp_path / "model.onnx", tmp_path / "state.npz"
     options = {"target": "web", "state_path": state}
-    export_onnx([x], x * 2, path, updates={total: total + x}, **options)
+    export_onnx([x], x * 2, path, updates={total: total + x, count: count + 1}, **options)
     with pytest.raises(PyTensorONNXError, match="--state FILE"):
         build_site(path, tmp_path / "site")
     folder = build_site(path, tmp_path / "site", state=state)
     page = json.loads((folder / "page.json").read_text())
-    assert page["state"]["pairs"] == {"total": "total_next"}
-    (entry,) = page["state"]["values"]
-    assert entry["dims"] == [2]
+    assert page["state"]["pairs"] == {"total": "total_next", "count": "count_next"}
+    entry, counted = page["state"]["values"]
+    assert (entry["dims"], counted["dims"], counted["dtype"]) == ([2], [], "int8")
     np.testing.assert_array_equal(np.fromfile(folder / entry["file"], "<f8"), [1.5, 2.5])
     assert [value["name"] for value in page["inputs"]] == ["x"]
     assert page["run"] == "button"
+
+
+def test_views_may_name_inputs_and_images_are_copied(model, tmp_path, without_npm):
+    (tmp_path / "page.yaml").write_text(
+        "inputs: {data: {kind: image, example: cat.png}}\n"
+        "outputs: {curve: {kind: lines, points: data}}\n"
+    )
+    (tmp_path / "cat.png").write_bytes(b"png")
+    page = read_description(tmp_path / "page.yaml")
+    folder = build_site(model, tmp_path / "site", page=page, runtime="../runtime/")
+    described = json.loads((folder / "page.json").read_text())
+    assert described["shown"] == ["data"]
+    assert described["inputs"][2]["control"]["example"] == "examples/cat.png"
+    assert (folder / "examples" / "cat.png").read_bytes() == b"png"
+    assert described["runtime"]["folder"] == "../runtime/"
+    assert not (folder / "runtime").exists()
 
 
 @pytest.mark.parametrize(
@@ -62,6 +79,9 @@ def test_states_are_stored_beside_the_model(tmp_path, without_npm):
         ({"titel": "x"}, "unknown keys in the description of the page: titel; it has inputs"),
         ({"inputs": {"weight": {}}}, "the model has no inputs weight"),
         ({"outputs": {"curve": {"kind": "pie"}}}, "output curve: kind is one of number"),
+        ({"outputs": {"curve": {"x": "time"}}}, "output curve: the model has no input or .* time"),
+        ({"inputs": {"data": {"kind": "image", "example": "no.png"}}}, "data: there is no file no"),
+        ({"repeat": 0}, "repeat is a number of runs from 1 on, not 0"),
     ],
 )
 def test_wrong_descriptions_write_nothing(model, tmp_path, without_npm, page, message):

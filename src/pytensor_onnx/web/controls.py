@@ -13,10 +13,11 @@ from pytensor_onnx.graph.dims import dims_of
 CONTROLS = {
     "slider": {"min", "max", "step", "value"},
     "sliders": {"min", "max", "step", "value", "labels", "size"},
+    "grid": {"min", "max", "size"},
     "checkbox": {"value"},
-    "seed": {"value"},
+    "seed": {"value", "size", "advance"},
     "drawing": {"scale"},
-    "image": {"scale", "size"},
+    "image": {"scale", "size", "example"},
     "table": {"value", "columns"},
 }
 """Kinds of controls, and the options of each; every kind has a label."""
@@ -24,29 +25,24 @@ CONTROLS = {
 VIEWS = {
     "number": {"digits"},
     "bars": {"labels"},
-    "lines": {"x", "series"},
-    "band": {"x", "lower", "upper"},
-    "histogram": {"bins"},
+    "lines": {"x", "series", "points"},
+    "band": {"x", "lower", "upper", "interval", "points"},
+    "trace": set[str](),
+    "histogram": {"bins", "keep"},
     "table": {"columns"},
     "boxes": {"image", "labels", "threshold"},
     "hidden": set[str](),
 }
 """Kinds of views of outputs, and the options of each; every kind has a label."""
 
-DTYPES = {
-    ir.DataType.FLOAT: "float32",
-    ir.DataType.DOUBLE: "float64",
-    ir.DataType.FLOAT16: "float16",
-    ir.DataType.INT8: "int8",
-    ir.DataType.INT16: "int16",
-    ir.DataType.INT32: "int32",
-    ir.DataType.INT64: "int64",
-    ir.DataType.UINT8: "uint8",
-    ir.DataType.UINT16: "uint16",
-    ir.DataType.UINT32: "uint32",
-    ir.DataType.UINT64: "uint64",
-    ir.DataType.BOOL: "bool",
-}
+DTYPES = frozenset(
+    [
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64"),
+    ]
+)
+"""Dtypes that the page's scripts know."""
+
 _LARGEST_DRAWING = 64
 _MOST_SLIDERS = 12
 _FEW = 32
@@ -70,9 +66,9 @@ def describe_input(value: ir.Value, given: Mapping[str, Any], encoding: str | No
         If no control can give such a value, or an option is none of the control.
     """
     name, dims = str(value.name), _dims(value)
-    if value.dtype not in DTYPES:
+    dtype = _dtype(value)
+    if dtype not in DTYPES:
         raise PyTensorONNXError(f"input {name}: no control gives values of type {value.dtype}")
-    dtype = DTYPES[value.dtype]
     kind = given.get("kind") or _control(name, dtype, dims, encoding)
     control = {"kind": kind, "label": name, **_checked(f"input {name}", kind, given, CONTROLS)}
     return {"name": name, "dtype": dtype, "dims": dims, "control": control}
@@ -81,10 +77,26 @@ def describe_input(value: ir.Value, given: Mapping[str, Any], encoding: str | No
 def describe_output(value: ir.Value, given: Mapping[str, Any]) -> dict:
     """Return the name, dtype, dimensions and view of an output."""
     name, dims = str(value.name), _dims(value)
-    dtype = DTYPES.get(value.dtype or ir.DataType.UNDEFINED, "?")
+    dtype = _dtype(value)
     kind = given.get("kind") or _view(dims)
     view = {"kind": kind, "label": name, **_checked(f"output {name}", kind, given, VIEWS)}
     return {"name": name, "dtype": dtype, "dims": dims, "view": view}
+
+
+def names_in(view: Mapping[str, Any]) -> list[str]:
+    """Return the inputs and outputs that a view names.
+
+    Examples
+    --------
+    >>> names_in({"kind": "lines", "x": "age", "points": [[1.0, 2.0]]})
+    ['age']
+    """
+    named = (view.get(key) for key in ("x", "lower", "upper", "interval", "points", "image"))
+    return [name for name in named if isinstance(name, str)]
+
+
+def _dtype(value: ir.Value) -> str:
+    return value.dtype.numpy().name if value.dtype else "?"
 
 
 def _dims(value: ir.Value) -> list[int | None]:

@@ -9,7 +9,7 @@ from pytensor_onnx.errors import PyTensorONNXError
 
 
 def read_description(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file.
+    """Return the mapping in a YAML file, with the paths of images relative to it.
 
     Raises
     ------
@@ -38,4 +38,7 @@ def read_description(path: Path) -> dict[str, Any]:
                 f"{path}: {key} is a mapping from names to options, as in "
                 f"{key}: {{x: {{label: height}}}}"
             )
+    for entry in (content.get("inputs") or {}).values():
+        if "example" in entry:
+            entry["example"] = str(path.parent / str(entry["example"]))
     return content

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.web.controls import describe_input, describe_output
+from pytensor_onnx.web.controls import describe_input, describe_output, names_in
 from pytensor_onnx.web.packages import PLOTS, RUNTIME, WEBGPU_RUNTIME, Package, package_files
 
-_KEYS = {"title", "text", "inputs", "outputs", "run"}
+_KEYS = {"title", "text", "inputs", "outputs", "run", "repeat"}
 _LARGEST = 2**31 - 1
 
 
@@ -41,9 +41,11 @@ def build_site(
         Folder to write; it must be empty or missing, and appears complete or not at all.
     page
         Description of the page: ``title``, ``text``, ``run`` (``"change"``, or ``"button"`` to
-        wait for it), and for each input and output its ``kind``, ``label`` and options.
+        wait for it), ``repeat`` (the number of runs between two showings of the results, 1 unless
+        given), and for each input and output its ``kind``, ``label`` and options.
     runtime
-        ``"npm"`` copies ONNX Runtime Web into the folder, ``"cdn"`` links a public host.
+        ``"npm"`` copies ONNX Runtime Web into the folder, ``"cdn"`` links a public host, and
+        ``"../runtime/"`` links a folder beside the page's, see `write_runtime`.
     webgpu
         Whether the page has the larger build of the runtime that can use WebGPU.
     state
@@ -66,6 +68,8 @@ def build_site(
         shutil.copytree(str(files("pytensor_onnx.web") / "static"), site)
         shutil.copyfile(model, site / "model.onnx")
         described["runtime"] = _runtime(package, site, runtime)
+        for entry in described["inputs"]:
+            _add_example(entry, site / "examples")
         for file in package_files(PLOTS):
             _copy(file, site / "plots")
         text = (site / "index.html").read_text(encoding="utf-8")
@@ -102,6 +106,9 @@ def describe_page(
     encoded = {
         part: entry["encoding"] for entry in encodings.values() for part in entry["parts"].values()
     }
+    repeat = page.get("repeat", 1)
+    if not isinstance(repeat, int) or repeat < 1:
+        raise PyTensorONNXError(f"repeat is a number of runs from 1 on, not {repeat!r}")
     inputs = [v for v in graph.inputs if v.name not in graph.initializers and v.name not in pairs]
     outputs = [v for v in graph.outputs if v.name not in pairs.values()]
     given = {kind: page.get(kind) or {} for kind in ("inputs", "outputs")}
@@ -109,31 +116,65 @@ def describe_page(
         unknown = sorted(set(given[kind]) - {str(v.name) for v in values})
         if unknown:
             raise PyTensorONNXError(f"the model has no {kind} {', '.join(unknown)}")
+    described_inputs = [
+        describe_input(v, given["inputs"].get(v.name) or {}, encoded.get(str(v.name)))
+        for v in inputs
+    ]
+    described_outputs = [describe_output(v, given["outputs"].get(v.name) or {}) for v in outputs]
     return {
         "title": page.get("title") or str(graph.name or model.stem),
         "text": page.get("text") or "",
         "run": page.get("run") or ("button" if pairs else "change"),
-        "inputs": [
-            describe_input(v, given["inputs"].get(v.name) or {}, encoded.get(str(v.name)))
-            for v in inputs
-        ],
-        "outputs": [describe_output(v, given["outputs"].get(v.name) or {}) for v in outputs],
+        "repeat": repeat,
+        "inputs": described_inputs,
+        "outputs": described_outputs,
+        "shown": _shown(described_inputs, described_outputs),
         "state": {"pairs": pairs},
     }
+
+
+def write_runtime(folder: Path, *, webgpu: bool = False) -> Path:
+    """Write the files of ONNX Runtime Web that several pages share into a folder."""
+    for file in package_files(WEBGPU_RUNTIME if webgpu else RUNTIME):
+        _copy(file, folder)
+    return folder
+
+
+def _shown(inputs: Sequence[dict[str, Any]], outputs: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the inputs that views need, after a check of all names in views."""
+    known = {entry["name"] for entry in inputs}
+    names = {entry["name"]: names_in(entry["view"]) for entry in outputs}
+    for output, used in names.items():
+        unknown = sorted(set(used) - known - set(names))
+        if unknown:
+            raise PyTensorONNXError(
+                f"output {output}: the model has no input or output {', '.join(unknown)}"
+            )
+    return sorted(known & {name for used in names.values() for name in used})
+
+
+def _add_example(entry: dict[str, Any], folder: Path) -> None:
+    """Copy the image that a control starts with."""
+    example = entry["control"].get("example")
+    if example is None:
+        return
+    if not Path(example).is_file():
+        raise PyTensorONNXError(f"input {entry['name']}: there is no file {example}")
+    _copy(Path(example), folder)
+    entry["control"]["example"] = f"{folder.name}/{Path(example).name}"
 
 
 def _runtime(package: Package, site: Path, source: str) -> dict[str, str]:
     name = Path(package.files[0]).name
     backend = "webgpu" if package is WEBGPU_RUNTIME else "wasm"
-    if source == "cdn":
-        return {"folder": package.cdn, "module": name, "backend": backend}
-    for file in package_files(package):
-        _copy(file, site / "runtime")
-    return {"folder": "runtime/", "module": name, "backend": backend}
+    if source == "npm":
+        write_runtime(site / "runtime", webgpu=backend == "webgpu")
+    folder = {"npm": "runtime/", "cdn": package.cdn}.get(source, source)
+    return {"folder": folder, "module": name, "backend": backend}
 
 
 def _copy(file: Path, folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, folder / file.name)
 
 
@@ -148,7 +189,7 @@ def _write_state(
         if missing:
             raise PyTensorONNXError(f"{path} lacks the state {', '.join(missing)}")
         for i, name in enumerate(pairs):
-            array = np.ascontiguousarray(arrays[name])
+            array = arrays[name]
             (folder / f"{i}.bin").write_bytes(array.astype(array.dtype.newbyteorder("<")).tobytes())
             entry = {"name": name, "file": f"state/{i}.bin", "dims": list(array.shape)}
             described.append(entry | {"dtype": array.dtype.name})

@@ -5,11 +5,11 @@ import { shown, tensor } from "./tensors.js";
 
 /**
  * @typedef {{name: string, dtype: string, dims: (number | null)[], control: any}} Input
- * @typedef {{element: HTMLElement, read: () => import("./tensors.js").Tensor | null, picture?: () => HTMLCanvasElement}} Control
+ * @typedef {{element: HTMLElement, read: () => import("./tensors.js").Tensor | null, advance?: () => void, restart?: () => void, picture?: () => HTMLCanvasElement}} Control
  */
 
 /** @type {Record<string, (input: Input, changed: () => void) => Control>} */
-const KINDS = { slider, sliders, checkbox, seed, table, drawing, image };
+const KINDS = { slider, sliders, grid, checkbox, seed, table, drawing, image };
 
 /**
  * Make the control of an input. Its `read` returns null while nothing is given.
@@ -78,6 +78,26 @@ function sliders(input, changed) {
   };
 }
 
+/**
+ * The ends of equally spaced numbers.
+ *
+ * @type {(input: Input, changed: () => void) => Control}
+ */
+function grid(input, changed) {
+  const { label, min = 0, max = 1, size = 50 } = input.control;
+  const count = input.dims.find((n) => n !== null && n !== 1) ?? size;
+  const dims = input.dims.map((n) => n ?? count);
+  const [from, to] = [min, max].map((value) => element("input", { type: "number", step: "any", value, oninput: changed }));
+  const field = (/** @type {string} */ name, /** @type {any} */ input) => element("label", {}, `${name} `, input);
+  return {
+    element: panel(label, element("div", { class: "actions" }, field("from", from), field("to", to))),
+    read: () => {
+      const [a, b] = [Number(from.value), Number(to.value)];
+      return tensor(input.dtype, Array.from({ length: count }, (_, i) => a + ((b - a) * i) / Math.max(1, count - 1)), dims);
+    },
+  };
+}
+
 /** @type {(input: Input, changed: () => void) => Control} */
 function checkbox(input, changed) {
   const box = element("input", { type: "checkbox", checked: Boolean(input.control.value), onchange: changed });
@@ -87,21 +107,33 @@ function checkbox(input, changed) {
   };
 }
 
-/** @type {(input: Input, changed: () => void) => Control} */
+/**
+ * A seed: the state of a generator, a whole number, or successive numbers.
+ *
+ * @type {(input: Input, changed: () => void) => Control}
+ */
 function seed(input, changed) {
-  const { label, value = 1 } = input.control;
+  const { label, value = 1, size = 1, advance = false } = input.control;
   const field = element("input", { type: "number", min: 0, step: 1, value, oninput: changed, "aria-label": label });
   const renew = () => {
     field.value = String(crypto.getRandomValues(new Uint32Array(1))[0] >>> 1);
     changed();
   };
   const button = element("button", { type: "button", onclick: renew }, "New seed");
-  const dims = single(input.dims);
+  const dims = input.dims.map((n) => n ?? size);
   const count = dims.reduce((product, n) => product * n, 1);
+  // A generator's state has the key in its first words, and counts draws in the others.
+  const isState = input.dtype === "uint32";
+  const next = (/** @type {number} */ i) => (isState ? 0 : Number(field.value) + i);
   return {
     element: panel(label, element("div", { class: "actions" }, field, button)),
-    // A generator's state has the key in its first words, and counts draws in the others.
-    read: () => tensor(input.dtype, [Number(field.value), ...Array(Math.max(0, count - 1)).fill(0)], dims),
+    read: () => tensor(input.dtype, Array.from({ length: count }, (_, i) => (i ? next(i) : Number(field.value))), dims),
+    advance: () => {
+      if (advance) field.value = String(Number(field.value) + (isState ? 1 : count));
+    },
+    restart: () => {
+      if (advance) field.value = String(value);
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 import { makeControl } from "./controls.js";
 import { writeCsv } from "./csv.js";
 import { Model } from "./model.js";
-import { fromBytes } from "./tensors.js";
+import { writeNpz } from "./npz.js";
 import { makeView, readResults } from "./views.js";
 
 /** @param {string} id @returns {any} */
@@ -14,23 +14,16 @@ function say(text, isBad = false) {
   status.classList.toggle("bad", isBad);
 }
 
-/** @param {string} path */
-async function load(path) {
-  const response = await fetch(path);
-  if (!response.ok) throw new Error(`${path} cannot be loaded: ${response.status} ${response.statusText}`);
-  return response;
-}
-
 class Page {
   /** @param {any} description */
   constructor(description) {
     this.description = description;
     this.model = new Model();
-    this.isRunning = this.isStale = this.isReady = false;
-    /** @type {Record<string, import("./tensors.js").Tensor>} */
-    this.state = {};
+    this.isRunning = this.isStale = this.isReady = this.isRepeating = false;
     /** @type {import("./views.js").Results} */
     this.results = {};
+    /** Numbers of all runs, of outputs that are kept. @type {Record<string, number[]>} */
+    this.kept = {};
     this.runs = 0;
     const changed = () => this.changed();
     this.controls = description.inputs.map((/** @type {any} */ input) => ({ name: input.name, ...makeControl(input, changed) }));
@@ -39,35 +32,46 @@ class Page {
     this.views = description.outputs.map((/** @type {any} */ output) => makeView(output, picture)).filter(Boolean);
     byId("inputs").append(...this.controls.map((/** @type {any} */ c) => c.element));
     byId("outputs").append(...this.views.map((/** @type {any} */ v) => v.element));
+    const hasState = Object.keys(description.state.pairs).length > 0;
+    byId("repeat").hidden = byId("reset").hidden = !hasState && !description.outputs.some(isKept);
+    byId("save").hidden = !hasState;
     byId("run").addEventListener("click", () => this.run());
-    byId("download").addEventListener("click", () => this.download());
-    const repeat = byId("repeat");
-    repeat.hidden = byId("reset").hidden = !Object.keys(description.state.pairs).length;
-    repeat.addEventListener("click", () => this.repeat());
-    byId("reset").addEventListener("click", () => this.reset().then(() => say("The state is as at the beginning.")));
+    byId("download").addEventListener("click", () => offer(new Blob([writeCsv(this.results)], { type: "text/csv" }), "results.csv"));
+    byId("save").addEventListener("click", async () => offer(writeNpz(await this.model.ask("state", {})), "state.npz"));
+    byId("repeat").addEventListener("click", () => this.repeat());
+    byId("reset").addEventListener("click", () => this.reset());
   }
 
   async start() {
-    await this.reset();
     say("Loading the model…");
-    const { seconds, bytes, threads, backend } = await this.model.load(this.description.runtime);
+    const { runtime, state, run } = this.description;
+    const { seconds, bytes, threads, backend } = await this.model.load(runtime, state);
     const where = backend === "webgpu" ? "WebGPU" : `WebAssembly, ${threads} thread${threads > 1 ? "s" : ""}`;
     this.loaded = `${(bytes / 1e6).toFixed(2)} MB loaded in ${seconds.toFixed(2)} s (${where})`;
     byId("timing").textContent = this.loaded;
     this.isReady = true;
-    byId("run").disabled = false;
+    for (const name of ["run", "repeat", "reset", "save"]) byId(name).disabled = false;
     say("Ready.");
-    if (this.description.run === "change") await this.run();
+    if (run === "change") await this.run();
   }
 
   async reset() {
+    this.isRepeating = false;
+    await this.running;
+    await this.model.ask("reset", {});
+    for (const { restart } of this.controls) restart?.();
     this.runs = 0;
-    for (const { name, file, dtype, dims } of this.description.state.values ?? []) {
-      this.state[name] = fromBytes(dtype, await (await load(file)).arrayBuffer(), dims);
-    }
+    this.kept = {};
+    this.results = {};
+    for (const { clear } of this.views) clear?.();
+    byId("download").disabled = true;
+    byId("timing").textContent = this.loaded;
+    say("All is as at the beginning.");
   }
 
   changed() {
+    // Draws for other inputs are draws from another distribution.
+    for (const { name, view } of this.description.outputs) if (view.kind === "histogram") delete this.kept[name];
     if (this.isReady && this.description.run === "change") this.run();
   }
 
@@ -78,6 +82,14 @@ class Page {
       return;
     }
     this.isRunning = true;
+    byId("outputs").setAttribute("aria-busy", "true");
+    this.running = this.untilCurrent();
+    await this.running;
+    this.isRunning = false;
+    byId("outputs").setAttribute("aria-busy", "false");
+  }
+
+  async untilCurrent() {
     try {
       do {
         this.isStale = false;
@@ -86,36 +98,43 @@ class Page {
     } catch (error) {
       this.isRepeating = false;
       say(error instanceof Error ? error.message : String(error), true);
-    } finally {
-      this.isRunning = false;
     }
   }
 
   async once() {
     const started = performance.now();
     /** @type {Record<string, import("./tensors.js").Tensor>} */
-    const feeds = { ...this.state };
+    const feeds = {};
     for (const { name, read } of this.controls) {
       const value = read();
       if (value === null) {
+        this.isRepeating = false;
         say(`Give ${name} to run the model.`);
         return;
       }
       feeds[name] = value;
     }
-    const { outputs, milliseconds } = await this.model.run(feeds);
-    for (const [name, next] of Object.entries(this.description.state.pairs)) {
-      this.state[name] = outputs[/** @type {string} */ (next)];
-      delete outputs[/** @type {string} */ (next)];
-    }
-    this.runs += 1;
+    const times = this.description.repeat;
+    const { outputs, milliseconds } = await this.model.run(feeds, times);
+    this.runs += times;
+    for (const { advance } of this.controls) advance?.();
     this.results = readResults(outputs);
-    for (const view of this.views) view.show(this.results);
+    for (const output of this.description.outputs.filter(isKept)) this.keep(output);
+    const given = readResults(Object.fromEntries(this.description.shown.map((/** @type {string} */ name) => [name, feeds[name]])));
+    for (const view of this.views) view.show({ ...given, ...this.results }, this.runs);
     byId("download").disabled = false;
     const rest = performance.now() - started - milliseconds;
     const count = this.runs > 1 ? `run ${this.runs}, ` : "";
-    byId("timing").textContent = `${count}${milliseconds.toFixed(1)} ms in the model, ${rest.toFixed(1)} ms in the page; ${this.loaded}`;
+    const each = times > 1 ? ` for ${times} runs` : "";
+    byId("timing").textContent = `${count}${milliseconds.toFixed(1)} ms in the model${each}, ${rest.toFixed(1)} ms in the page; ${this.loaded}`;
     say("Done.");
+  }
+
+  /** @param {{name: string}} output */
+  keep({ name }) {
+    this.kept[name] ??= [];
+    for (const x of this.results[name].numbers) this.kept[name].push(x);
+    this.results[name] = { dims: [this.kept[name].length], numbers: this.kept[name] };
   }
 
   async repeat() {
@@ -128,19 +147,25 @@ class Page {
     }
     button.textContent = "Run repeatedly";
   }
+}
 
-  download() {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([writeCsv(this.results)], { type: "text/csv" }));
-    link.download = "results.csv";
-    link.click();
-    URL.revokeObjectURL(link.href);
-  }
+/** @param {{view: any}} output */
+const isKept = ({ view }) => view.kind === "trace" || Boolean(view.keep);
+
+/** @param {Blob} content @param {string} name */
+function offer(content, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 async function main() {
   if (typeof WebAssembly === "undefined") throw new Error("This browser has no WebAssembly, which the model needs.");
-  const description = await (await load("page.json")).json();
+  const response = await fetch("page.json");
+  if (!response.ok) throw new Error(`page.json cannot be loaded: ${response.status} ${response.statusText}`);
+  const description = await response.json();
   document.title = description.title;
   byId("title").textContent = description.title;
   byId("text").textContent = description.text;

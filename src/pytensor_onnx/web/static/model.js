@@ -31,15 +31,25 @@ export class Model {
     });
   }
 
-  /** @param {{folder: string, module: string, backend: string}} runtime */
-  load(runtime) {
-    const folder = new URL(runtime.folder, document.baseURI).href;
-    const model = new URL("model.onnx", document.baseURI).href;
-    return this.ask("load", { model, runtime: { ...runtime, folder } });
+  /**
+   * @param {{folder: string, module: string, backend: string}} runtime
+   * @param {{pairs: Record<string, string>, values?: {file: string}[]}} state
+   */
+  load(runtime, state) {
+    const at = (/** @type {string} */ path) => new URL(path, document.baseURI).href;
+    const values = (state.values ?? []).map((value) => ({ ...value, file: at(value.file) }));
+    return this.ask("load", {
+      model: at("model.onnx"),
+      runtime: { ...runtime, folder: at(runtime.folder) },
+      state: { ...state, values },
+    });
   }
 
-  /** @param {Record<string, import("./tensors.js").Tensor>} feeds */
-  run(feeds) {
-    return this.ask("run", { feeds });
+  /**
+   * @param {Record<string, import("./tensors.js").Tensor>} feeds
+   * @param {number} times
+   */
+  run(feeds, times) {
+    return this.ask("run", { feeds, times });
   }
 }

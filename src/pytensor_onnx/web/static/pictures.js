@@ -115,7 +115,7 @@ function grey(pixels, input, scale) {
  * @type {(input: import("./controls.js").Input, changed: () => void) => import("./controls.js").Control}
  */
 export function image(input, changed) {
-  const { label, scale = 1 } = input.control;
+  const { label, scale = 1, example } = input.control;
   const [height, width] = imageSizes(input);
   const channels = input.dims.length === 4 ? (input.dims[1] ?? 3) : 3;
   const canvas = element("canvas", { width, height, role: "img", "aria-label": label });
@@ -148,6 +148,7 @@ export function image(input, changed) {
   const made = panel(label, element("p", { class: "hint" }, "Choose an image, or drop one here."), canvas, problem);
   made.append(element("div", { class: "actions" }, chooser, navigator.mediaDevices ? camera : ""));
   acceptDrops(made, open);
+  if (example) fetch(example).then((response) => response.blob()).then(open);
   return {
     element: made,
     picture: () => canvas,

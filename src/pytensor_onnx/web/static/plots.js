@@ -3,7 +3,9 @@ import uPlot from "./plots/uPlot.esm.js";
 const HEIGHT = 260;
 const COLOURS = ["#2563b0", "#c2571a", "#2c8a4b", "#8b3fa8", "#b08a12", "#b0284f", "#178a94", "#6b7280"];
 
-/** @type {WeakMap<HTMLElement, {plot: any, key: string}>} */
+/** @typedef {number[][] | null} Points */
+
+/** @type {WeakMap<HTMLElement, {plot: any, key: string, points: any, observer: ResizeObserver}>} */
 const PLOTS = new WeakMap();
 
 /**
@@ -13,20 +15,63 @@ const PLOTS = new WeakMap();
  * @param {string} key what the options depend on
  * @param {() => any} options
  * @param {ArrayLike<number | null>[]} data
+ * @param {Points} [points] further points, lists of x and y
  */
-function draw(holder, key, options, data) {
+function draw(holder, key, options, data, points = null) {
   const known = PLOTS.get(holder);
   if (known?.key === key) {
+    known.points = points;
     known.plot.setData(data);
     return;
   }
-  known?.plot.destroy();
+  clearPlot(holder);
   const text = getComputedStyle(document.body).color;
   const axis = { stroke: text, grid: { stroke: "rgba(128, 128, 128, 0.25)" }, ticks: { stroke: "rgba(128, 128, 128, 0.25)" } };
   const width = Math.max(240, holder.clientWidth || 480);
-  const plot = new uPlot({ width, height: HEIGHT, axes: [axis, axis], scales: { x: { time: false } }, ...options() }, data, holder);
-  PLOTS.set(holder, { plot, key });
-  new ResizeObserver(() => holder.clientWidth && plot.setSize({ width: holder.clientWidth, height: HEIGHT })).observe(holder);
+  const resized = () => holder.clientWidth && PLOTS.get(holder)?.plot.setSize({ width: holder.clientWidth, height: HEIGHT });
+  const entry = { plot: /** @type {any} */ (null), key, points, observer: new ResizeObserver(resized) };
+  PLOTS.set(holder, entry);
+  const fitted = { ...options(), ...(points && withPoints(() => entry.points ?? [[], []])) };
+  const scales = { x: { time: false }, ...fitted.scales };
+  entry.plot = new uPlot({ width, height: HEIGHT, axes: [axis, axis], ...fitted, scales }, data, holder);
+  entry.observer.observe(holder);
+}
+
+/**
+ * Return the options of a plot that shows points too, within its scales.
+ *
+ * @param {() => number[][]} points
+ */
+function withPoints(points) {
+  /** @param {number} axis @param {boolean} isPadded */
+  const range = (axis, isPadded) => (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => {
+    for (const z of points()[axis]) [low, high] = [Math.min(low, z), Math.max(high, z)];
+    return isPadded ? uPlot.rangeNum(low, high, 0.1, true) : [low, high];
+  };
+  const dots = (/** @type {any} */ u) => {
+    const [xs, ys] = points();
+    u.ctx.save();
+    u.ctx.fillStyle = COLOURS[1];
+    for (let i = 0; i < xs.length; i++) {
+      u.ctx.beginPath();
+      u.ctx.arc(u.valToPos(xs[i], "x", true), u.valToPos(ys[i], "y", true), 2.5 * devicePixelRatio, 0, 2 * Math.PI);
+      u.ctx.fill();
+    }
+    u.ctx.restore();
+  };
+  return { hooks: { draw: [dots] }, scales: { x: { time: false, range: range(0, false) }, y: { range: range(1, true) } } };
+}
+
+/**
+ * Remove the plot of an element.
+ *
+ * @param {HTMLElement} holder
+ */
+export function clearPlot(holder) {
+  const known = PLOTS.get(holder);
+  known?.observer.disconnect();
+  known?.plot.destroy();
+  PLOTS.delete(holder);
 }
 
 /**
@@ -36,10 +81,11 @@ function draw(holder, key, options, data) {
  * @param {number[]} x
  * @param {number[][]} columns
  * @param {string[]} names
+ * @param {Points} [points]
  */
-export function linePlot(holder, x, columns, names) {
+export function linePlot(holder, x, columns, names, points) {
   const series = columns.map((_, j) => ({ label: String(names[j] ?? j), stroke: COLOURS[j % COLOURS.length], width: 2 }));
-  draw(holder, `lines ${columns.length}`, () => ({ series: [{}, ...series] }), [x, ...columns.map(finite)]);
+  draw(holder, `lines ${columns.length}`, () => ({ series: [{}, ...series] }), [x, ...columns.map(finite)], points);
 }
 
 /**
@@ -51,14 +97,15 @@ export function linePlot(holder, x, columns, names) {
  * @param {number[]} lower
  * @param {number[]} upper
  * @param {string} name
+ * @param {Points} [points]
  */
-export function bandPlot(holder, x, middle, lower, upper, name) {
+export function bandPlot(holder, x, middle, lower, upper, name, points) {
   const edge = { stroke: "rgba(37, 99, 176, 0.4)", width: 1 };
   const options = () => ({
     series: [{}, { label: name, stroke: COLOURS[0], width: 2 }, { label: "upper", ...edge }, { label: "lower", ...edge }],
     bands: [{ series: [2, 3], fill: "rgba(37, 99, 176, 0.2)" }],
   });
-  draw(holder, "band", options, [x, middle, upper, lower].map(finite));
+  draw(holder, "band", options, [x, middle, upper, lower].map(finite), points);
 }
 
 /**

@@ -1,17 +1,17 @@
 import { element, panel } from "./dom.js";
-import { bandPlot, histogramPlot, linePlot } from "./plots.js";
+import { bandPlot, clearPlot, histogramPlot, linePlot } from "./plots.js";
 import { numbersOf, shown } from "./tensors.js";
 
 /**
  * @typedef {{name: string, dtype: string, dims: (number | null)[], view: any}} Output
  * @typedef {Record<string, {dims: number[], numbers: number[]}>} Results
- * @typedef {{element: HTMLElement, show: (results: Results) => void}} View
+ * @typedef {{element: HTMLElement, show: (results: Results, runs: number) => void, clear?: () => void}} View
  */
 
 const MOST_ROWS = 200;
 
 /** @type {Record<string, (output: Output, canvas: (name?: string) => HTMLCanvasElement | null) => View | null>} */
-const KINDS = { number, bars, lines, band, histogram, table, boxes, hidden: () => null };
+const KINDS = { number, bars, lines, band, trace, histogram, table, boxes, hidden: () => null };
 
 /**
  * Make the view of an output, null for a hidden one.
@@ -82,7 +82,7 @@ function bars(output) {
 /** @param {Output} output @returns {View} */
 function lines(output) {
   const plot = element("div", { class: "plot" });
-  const { label, x, series } = output.view;
+  const { label, x, series, points } = output.view;
   return {
     element: panel(label, plot),
     show: (results) => {
@@ -90,8 +90,8 @@ function lines(output) {
       const sizes = dims.filter((n) => n !== 1);
       const n = sizes[0] ?? 1;
       const width = n ? numbers.length / n : 0;
-      const columns = Array.from({ length: width }, (_, j) => numbers.filter((_, i) => i % width === j));
-      linePlot(plot, x ? results[x].numbers : range(n), columns, series ?? [label]);
+      const columns = range(width).map((j) => column(numbers, j, width));
+      linePlot(plot, x ? results[x].numbers : range(n), columns, series ?? [label], pointsOf(points, results));
     },
   };
 }
@@ -99,13 +99,41 @@ function lines(output) {
 /** @param {Output} output @returns {View} */
 function band(output) {
   const plot = element("div", { class: "plot" });
-  const { label, x, lower, upper } = output.view;
+  const { label, x, lower, upper, interval, points } = output.view;
   return {
     element: panel(label, plot),
     show: (results) => {
       const middle = results[output.name].numbers;
       const at = x ? results[x].numbers : range(middle.length);
-      bandPlot(plot, at, middle, results[lower].numbers, results[upper].numbers, label);
+      const [low, high] = interval
+        ? [0, 1].map((j) => column(results[interval].numbers, j, 2))
+        : [results[lower].numbers, results[upper].numbers];
+      bandPlot(plot, at, middle, low, high, label, pointsOf(points, results));
+    },
+  };
+}
+
+/**
+ * The numbers of all runs.
+ *
+ * @type {(output: Output) => View}
+ */
+function trace(output) {
+  const plot = element("div", { class: "plot" });
+  const { label } = output.view;
+  /** @type {number[]} */
+  let runs = [];
+  return {
+    element: panel(label, plot),
+    show: (results, run) => {
+      const { numbers } = results[output.name];
+      const isOne = numbers.length === runs.length + 1;
+      while (runs.length < numbers.length) runs.push(isOne ? run : runs.length + 1);
+      linePlot(plot, runs, [numbers], [label]);
+    },
+    clear: () => {
+      runs = [];
+      clearPlot(plot);
     },
   };
 }
@@ -114,9 +142,19 @@ function band(output) {
 function histogram(output) {
   const plot = element("div", { class: "plot" });
   const { label, bins = 40 } = output.view;
+  const summary = element("p", { class: "hint" });
   return {
-    element: panel(label, plot),
-    show: (results) => histogramPlot(plot, results[output.name].numbers, bins, label),
+    element: panel(label, plot, summary),
+    show: (results) => {
+      const { numbers } = results[output.name];
+      const [mean, deviation] = moments(numbers);
+      histogramPlot(plot, numbers, bins, label);
+      summary.textContent = `${numbers.length} numbers, mean ${shown(mean, 4)}, standard deviation ${shown(deviation, 4)}`;
+    },
+    clear: () => {
+      clearPlot(plot);
+      summary.textContent = "";
+    },
   };
 }
 
@@ -188,3 +226,24 @@ function boxes(output, canvas) {
 
 /** @param {number} n */
 const range = (n) => Array.from({ length: n }, (_, i) => i);
+
+/** @param {number[]} numbers @param {number} j @param {number} width */
+const column = (numbers, j, width) => range(numbers.length / width).map((i) => numbers[i * width + j]);
+
+/** @param {number[]} numbers */
+function moments(numbers) {
+  const mean = numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+  return [mean, Math.sqrt(numbers.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (numbers.length - 1))];
+}
+
+/**
+ * Return the coordinates of points: rows of two numbers, or the name of an input or output.
+ *
+ * @param {number[][] | string | undefined} points
+ * @param {Results} results
+ */
+function pointsOf(points, results) {
+  if (!points) return null;
+  const numbers = typeof points === "string" ? results[points].numbers : points.flat();
+  return [0, 1].map((j) => column(numbers, j, 2));
+}

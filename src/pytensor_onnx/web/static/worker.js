@@ -1,27 +1,37 @@
 /**
- * Runs the model, so that the page stays alive. It answers messages {id, action, ...}.
+ * Runs the model and keeps its state, so that the page stays alive. It answers messages {id, action, ...}.
  */
+
+import { fromBytes } from "./tensors.js";
 
 /** @type {any} */
 let ort;
 /** @type {any} */
 let session;
+/** @type {Record<string, string>} inputs of the state, and the outputs of their next values */
+let pairs = {};
+/** @type {{name: string, bytes: ArrayBuffer, dtype: string, dims: number[]}[]} */
+let firstState = [];
+/** @type {Record<string, any>} */
+let state = {};
 
 const actions = {
   /**
-   * Load the runtime and the model.
+   * Load the runtime, the model and its first state.
    *
-   * @param {{model: string, runtime: {folder: string, module: string, backend: string}}} options
+   * @param {{model: string, runtime: {folder: string, module: string, backend: string}, state: any}} options
    */
-  async load({ model, runtime }) {
+  async load({ model, runtime, state: described }) {
     const started = performance.now();
     ort = await import(runtime.folder + runtime.module);
     ort.env.wasm.wasmPaths = runtime.folder;
     const cores = navigator.hardwareConcurrency || 1;
     ort.env.wasm.numThreads = self.crossOriginIsolated ? Math.min(4, cores) : 1;
-    const response = await fetch(model);
-    if (!response.ok) throw new Error(`the model cannot be loaded: ${response.status} ${response.statusText}`);
-    const bytes = new Uint8Array(await response.arrayBuffer());
+    const bytes = new Uint8Array(await load(model));
+    pairs = described.pairs;
+    const values = described.values ?? [];
+    firstState = await Promise.all(values.map(async (/** @type {any} */ x) => ({ ...x, bytes: await load(x.file) })));
+    actions.reset();
     let backend = runtime.backend;
     if (backend === "webgpu" && !(await adapter())) backend = "wasm";
     session = await ort.InferenceSession.create(bytes, { executionProviders: [backend] });
@@ -29,24 +39,52 @@ const actions = {
     return { seconds, bytes: bytes.length, threads: ort.env.wasm.numThreads, backend };
   },
 
+  /** Return to the first state. */
+  reset() {
+    const values = firstState.map(({ name, bytes, dtype, dims }) => [name, made(fromBytes(dtype, bytes.slice(0), dims))]);
+    state = Object.fromEntries(values);
+  },
+
+  /** Return the present state. */
+  state() {
+    return Object.fromEntries(Object.entries(state).map(([name, x]) => [name, plain(x)]));
+  },
+
   /**
-   * Run the model once.
+   * Run the model once or several times, each on the state that the run before it left.
    *
-   * @param {{feeds: Record<string, {type: string, data: any, dims: number[]}>}} options
+   * @param {{feeds: Record<string, import("./tensors.js").Tensor>, times: number}} options
    */
-  async run({ feeds }) {
-    const tensors = Object.fromEntries(
-      Object.entries(feeds).map(([name, x]) => [name, new ort.Tensor(x.type, x.data, x.dims)]),
-    );
+  async run({ feeds, times }) {
+    const given = Object.fromEntries(Object.entries(feeds).map(([name, x]) => [name, made(x)]));
     const started = performance.now();
-    const results = await session.run(tensors);
+    /** @type {Record<string, any>} */
+    let results = {};
+    for (let i = 0; i < times; i++) {
+      results = await session.run({ ...given, ...state });
+      for (const [name, next] of Object.entries(pairs)) {
+        state[name] = results[next];
+        delete results[next];
+      }
+    }
     const milliseconds = performance.now() - started;
-    const outputs = Object.fromEntries(
-      Object.entries(results).map(([name, x]) => [name, { type: x.type, data: x.data, dims: [...x.dims] }]),
-    );
+    const outputs = Object.fromEntries(Object.entries(results).map(([name, x]) => [name, plain(x)]));
     return { outputs, milliseconds };
   },
 };
+
+/** @param {import("./tensors.js").Tensor} x @returns {any} */
+const made = (x) => new ort.Tensor(x.type, x.data, x.dims);
+
+/** @param {any} x @returns {import("./tensors.js").Tensor} */
+const plain = (x) => ({ type: x.type, data: x.data, dims: [...x.dims] });
+
+/** @param {string} address */
+async function load(address) {
+  const response = await fetch(address);
+  if (!response.ok) throw new Error(`${address} cannot be loaded: ${response.status} ${response.statusText}`);
+  return response.arrayBuffer();
+}
 
 async function adapter() {
   const gpu = /** @type {any} */ (navigator).gpu;

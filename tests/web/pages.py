@@ -1,0 +1,55 @@
+"""Pages in headless Chromium."""
+
+import shutil
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from pytensor_onnx.web.server import make_server
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+needs_chromium = pytest.mark.skipif(
+    not CHROMIUM, reason="there is no Chromium among the system's packages"
+)
+
+
+@contextmanager
+def opened_page(browser, folder, path="index.html"):
+    """Open a page of a folder, and note what its console says and what it asks other hosts for."""
+    with make_server(folder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        opened = browser.new_page()
+        said = []
+        opened.on("console", lambda message: said.append(message.text))
+        opened.on("pageerror", lambda error: said.append(str(error)))
+        opened.on("request", lambda r: said.append(r.url) if "127.0.0.1" not in r.url else None)
+        opened.goto(f"http://127.0.0.1:{server.server_address[1]}/{path}")
+        yield opened, said
+        opened.close()
+        server.shutdown()
+
+
+def await_results(opened):
+    """Wait until the model runs no more."""
+    opened.locator("#outputs[aria-busy=false]").wait_for()
+
+
+def downloaded(opened, button):
+    """Return the path of the file that a button saves."""
+    with opened.expect_download() as download:
+        opened.get_by_role("button", name=button).click()
+    return download.value.path()
+
+
+def results(opened):
+    """Return the results that the page would save, by name."""
+    header, *rows = downloaded(opened, "Download results").read_text().splitlines()
+    columns = list(zip(*(row.split(",") for row in rows), strict=True))
+    return {
+        name: np.array([float(x) for x in column if x])
+        for name, column in zip(header.split(","), columns, strict=True)
+    }
