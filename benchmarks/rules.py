@@ -125,11 +125,72 @@ def rms_norm() -> Rule:
     return Rule("RMS norm", [x, gamma], result, by_hand, values, 0.7, 1e-5)
 
 
+def mean_over_images_of_any_size() -> Rule:
+    """Return the mean over images of any size behind four convolutions with a stride."""
+    x = pt.tensor("x", shape=(1, 3, None, None), dtype="float32")
+    rng = np.random.default_rng(0)
+    filters = [rng.normal(0, 0.2, (8, c, 3, 3)).astype("float32") for c in (3, 8, 8, 8)]
+    y, layers, sizes, image = x, "", "", "x"
+    for i, w in enumerate(filters):
+        y = nn.conv2d(y, w, (1, 1), 2, filter_flip=False)
+        constant = (
+            f"w{i} = Constant <value = float[{w.size}] {{{', '.join(map(str, w.ravel()))}}}> ()"
+        )
+        layers += f"""
+            {constant}
+            f{i} = Reshape(w{i}, shape{min(i, 1)})
+            c{i} = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> ({image}, f{i})
+        """
+        image = f"c{i}"
+    for axis in (2, 3):
+        size = f"n{axis}"
+        sizes += f"""
+            {size}_read = Shape <start = {axis}, end = {axis + 1}> (x)
+        """
+        before = f"{size}_read"
+        for i in range(len(filters)):
+            sizes += _window_count(before, f"{size}_{i}")
+            before = f"{size}_{i}"
+        sizes += f"{size} = Cast <to = 1> ({before})\n"
+    by_hand = f"""
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[1, 3, h, w] x) => (float[1, 8] y)
+        <int64[4] shape0 = {{8, 3, 3, 3}}, int64[4] shape1 = {{8, 8, 3, 3}}, int64[1] one = {{1}},
+         int64[1] two = {{2}}, int64[1] zero = {{0}}, int64[2] axes = {{2, 3}}> {{
+            {layers} {sizes}
+            wide = Cast <to = 11> ({image})
+            sum = ReduceSum <keepdims = 0> (wide, axes)
+            narrow = Cast <to = 1> (sum)
+            count = Mul(n2, n3)
+            y = Div(narrow, count)
+        }}
+    """
+    value = rng.normal(size=(1, 3, 64, 64)).astype("float32")
+    return Rule(
+        "mean over images of any size", [x], y.mean(axis=(2, 3)), by_hand, [value], 0.9, 1e-5
+    )
+
+
+def _window_count(size: str, name: str) -> str:
+    """Return the floor of ``(size - 1) / 2``, plus one, with the cases of all signs."""
+    return f"""
+        {name}_room = Sub({size}, one)
+        {name}_quotient = Div({name}_room, two)
+        {name}_whole = Mul({name}_quotient, two)
+        {name}_rest = Sub({name}_room, {name}_whole)
+        {name}_is_below = Less({name}_rest, zero)
+        {name}_below = Cast <to = 7> ({name}_is_below)
+        {name}_floor = Sub({name}_quotient, {name}_below)
+        {name} = Add({name}_floor, one)
+    """
+
+
 RULES: list[Callable[[], Rule]] = [
     number_beside_short_axes,
     filter_gradient,
     convolution_of_short_images,
     rms_norm,
+    mean_over_images_of_any_size,
 ]
 
 

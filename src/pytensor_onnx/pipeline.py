@@ -17,6 +17,7 @@ from pytensor_onnx.passes import (
     merge_equal,
     merge_short_images,
     move_transposes,
+    read_sizes_late,
     share_transposed,
     spell_sizes,
     vector_products,
@@ -60,6 +61,7 @@ def prepare(
     keep_reduced_axes(model, scope)
     if move_transposes(model, scope):
         merge_equal(model, scope)
+    read_sizes_late(model, scope)
     fold_into_conv(model, scope)
     if profile.merges_short_images:
         merge_short_images(model, scope)

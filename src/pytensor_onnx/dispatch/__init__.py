@@ -9,6 +9,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     conditional,
     cumulative,
     diagonal,
+    element_count,
     elemwise,
     encoded,
     extra_ops,

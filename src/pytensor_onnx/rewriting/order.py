@@ -66,7 +66,6 @@ from pytensor_onnx.rewriting.loops.reads import check_read_step
 from pytensor_onnx.rewriting.pymc import replace_scalar_of_pymc, write_out_spline_of_pymc
 from pytensor_onnx.rewriting.query import SPECIALIZE
 from pytensor_onnx.rewriting.riccati import solve_riccati
-from pytensor_onnx.rewriting.sizes.as_arrays import InferSizesAsArrays
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
 from pytensor_onnx.rewriting.sizes.broadcasting import add_leading_axes_last
 from pytensor_onnx.rewriting.sizes.computed import (
@@ -74,7 +73,9 @@ from pytensor_onnx.rewriting.sizes.computed import (
     multiply_sizes,
     read_before_replacing,
 )
+from pytensor_onnx.rewriting.sizes.element_counts import count_elements
 from pytensor_onnx.rewriting.sizes.empty_reshapes import forget_sizes_beside_zero
+from pytensor_onnx.rewriting.sizes.of_networks import InferSizes, infer_unread
 from pytensor_onnx.rewriting.tensor_inverses import invert_as_matrix, solve_as_matrix
 
 
@@ -96,7 +97,7 @@ def _visit_forwards(rewrite: NodeRewriter) -> GraphRewriter:
 WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     # Before layers are inlined: features of the graph, encoded values, then layers by their names.
     "inline_ofg_expansion": {
-        "infer_sizes_as_arrays": InferSizesAsArrays(),
+        "infer_sizes": InferSizes(),
         "forget_sizes_beside_zero": forget_sizes_beside_zero,
         # Before `keep_origins`, which would copy the name of an operand to its Cast.
         "widen_cumulative": widen_cumulative,
@@ -187,6 +188,8 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
     "onnx_specialize": [
         select_from_list,
         drop_empty_product,
+        infer_unread,
+        count_elements,
         choose_sizes_in_pairs,
         add_leading_axes_last,
         read_before_replacing,

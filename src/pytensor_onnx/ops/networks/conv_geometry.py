@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.networks.base import NetworkOp
-from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of
+from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of, window_count
 from pytensor_onnx.ops.networks.taps import Pairs, span
 
 
@@ -71,7 +71,7 @@ class Convolution(NetworkOp):
     def counts(self, sizes: Sizes, filter_sizes: Sizes) -> Sizes:
         """Return the number of windows along each spatial axis."""
         axes = zip(sizes, self.pads, self.spans(filter_sizes), self.strides, strict=True)
-        return [(size + sum(pads) - reach) // stride + 1 for size, pads, reach, stride in axes]
+        return [window_count(size, sum(pads) - reach, stride) for size, pads, reach, stride in axes]
 
     def __str__(self) -> str:
         options = [f"filter_sizes={self.filter_sizes}"]

@@ -27,3 +27,19 @@ def sizes_of(x: Variable, first: int = 2) -> list[Size]:
     ([5, 7], [4, 2])
     """
     return [size_of(x, axis) for axis in range(first, x.type.ndim)]
+
+
+def window_count(size: Size, room: Size, stride: int) -> Size:
+    """Return ``(size + room) // stride + 1``, without operations that change nothing.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> n = pt.lscalar("n")
+    >>> window_count(n, -1, 1) is n, window_count(5, -3, 2)
+    (True, 2)
+    """
+    if stride > 1:
+        return (size + room) // stride + 1
+    more = room + 1
+    return size if isinstance(more, int) and more == 0 else size + more

@@ -10,7 +10,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.networks.padding import pad_constant
-from pytensor_onnx.ops.networks.sizes import Size, sizes_of
+from pytensor_onnx.ops.networks.sizes import Size, sizes_of, window_count
 
 type Ints = int | Sequence[int]
 type Padding = int | Sequence[int | tuple[int, int]]
@@ -65,10 +65,13 @@ class Windows:
         """Return the number of windows along a spatial axis of a size."""
         before, after = self.padding[axis]
         stride = self.stride[axis]
-        room = size + before + after - self.reach(axis)
+        room = before + after - self.reach(axis)
         if not self.ceil_mode:
-            count = room // stride + 1
+            count = window_count(size, room, stride)
+            if room >= -stride:
+                return count
         else:
+            room = size + room
             count = _smaller((room + stride - 1) // stride + 1, (size + before - 1) // stride + 1)
         return max(count, 0) if isinstance(count, int) else pt.maximum(count, 0)
 

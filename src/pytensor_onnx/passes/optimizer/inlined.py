@@ -11,7 +11,7 @@ from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node
 
 _SIZES = frozenset({"Shape", "Size"})
 _KEEPS_INTEGERS = frozenset(
-    {"Add", "Cast", "Expand", "Gather", "Mul", "Reshape", "Squeeze", "Unsqueeze"}
+    {"Add", "Cast", "Expand", "Gather", "Mul", "ReduceProd", "Reshape", "Squeeze", "Unsqueeze"}
 )
 _TYPED_OPERAND = {"Where": 1}
 

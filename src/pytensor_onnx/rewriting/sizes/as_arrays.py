@@ -3,8 +3,6 @@
 from typing import Any
 
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.tensor.basic import as_tensor_variable
 from pytensor.tensor.rewriting.shape import ShapeFeature
 
@@ -18,14 +16,3 @@ class SizesAsArrays(ShapeFeature):
 
     def _coerce_shape_element(self, element: Any, node: Apply) -> Variable:
         return as_tensor_variable(super()._coerce_shape_element(element, node))
-
-
-class InferSizesAsArrays(GraphRewriter):
-    """Attach `SizesAsArrays` to the graph for all rewrites."""
-
-    def add_requirements(self, fgraph: FunctionGraph) -> None:
-        """Attach the feature first, so that PyTensor's rewriters use it."""
-        fgraph.attach_feature(SizesAsArrays())
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Change nothing."""
