@@ -354,3 +354,32 @@ def test_a_graph_without_a_name_has_that_of_its_file(tmp_path):
     x = pt.vector("x")
     assert export_onnx([x], x + 1, tmp_path / "plus_one.onnx").model.graph.name == "plus_one"
     assert export_onnx([x], x + 1).model.graph.name == "main_graph"
+
+
+def test_sizes_of_shared_arrays_are_known_without_being_declared():
+    def network(**typed):
+        x = pt.tensor3("x", shape=(None, 16, 8))
+        values = np.arange(8.0).reshape(1, 1, 8), np.ones((1, 17, 8))
+        first, positions = (
+            pytensor.shared(v, shape=v.shape) if typed.get("declared") else pytensor.shared(v)
+            for v in values
+        )
+        first = pt.broadcast_to(first, (x.shape[0], 1, 8))
+        return x, pt.concatenate([first, x], axis=1) + positions
+
+    declared = export_onnx([(xy := network(declared=True))[0]], xy[1], verify=False)
+    x, y = network()
+    program = export_onnx([x], y)
+    assert op_types(program) == op_types(declared)
+    value = np.random.default_rng(0).normal(size=(2, 16, 8))
+    start = np.broadcast_to(np.arange(8.0), (2, 1, 8))
+    np.testing.assert_array_equal(program(value), np.concatenate([start, value], axis=1) + 1)
+    assert program(value[:0]).shape == (0, 17, 8)
+
+
+def test_compiled_functions_with_shared_arrays_of_one_element_are_exported():
+    x = pt.vector("x")
+    one = pytensor.shared(np.ones(1))
+    f = pytensor.function([x], pt.exp(one) * pt.exp(x) + pt.tanh(one), mode="FAST_RUN")
+    program = export_function_onnx(f)
+    np.testing.assert_allclose(program([2.0]), np.exp(3.0) + np.tanh(1.0))

@@ -10,7 +10,8 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.graph.traversal import toposort
+from pytensor.graph.traversal import ancestors, applys_between, toposort
+from pytensor.scan.op import Scan
 
 from pytensor_onnx.encodings import constant_of, has_tensors
 from pytensor_onnx.errors import InputError
@@ -31,8 +32,9 @@ def reference_graph(
         if variable not in source.updates and has_tensors(variable.type)
     }
     # A loop cannot be made again from them: it refuses a state that is known to have a size of one
-    # after a step, but not before.
-    late = {v: (v.type(), c) for v, c in replacements.items() if _knows_more(c, v)}
+    # after a step, but not before. Nor can an operation in place, whose result may be larger.
+    fixed = _operands_of_fixed([*source.results, *source.updates.values()])
+    late = {v: (v.type(), c) for v, c in replacements.items() if v in fixed and _knows_more(c, v)}
     replacements.update((variable, stand_in) for variable, (stand_in, _) in late.items())
     for i, variable in enumerate(inputs):
         new = variable.type()
@@ -57,6 +59,13 @@ def reference_graph(
     lower_named(fgraph)
     encode_values.rewrite(fgraph)
     return with_tensors(fgraph)
+
+
+def _operands_of_fixed(results: Sequence[Variable]) -> set[Variable]:
+    """Return the variables that loops and operations in place depend on."""
+    nodes = applys_between([], results)
+    fixed = [node for node in nodes if isinstance(node.op, Scan) or node.op.destroy_map]
+    return set(ancestors([v for node in fixed for v in node.inputs]))
 
 
 def _with_new_types(
