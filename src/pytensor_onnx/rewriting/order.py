@@ -130,8 +130,8 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "check_lengths": _visit_forwards(check_lengths),
     },
     # Once before and once after the canonical form.
-    "ShapeOpt": {"structured_products": _visit(*guards.multiply_by_structure)},
-    "stabilize": {"structured_products_again": _visit(*guards.multiply_by_structure)},
+    "ShapeOpt": {"structured_products": guards.MultiplyByStructure()},
+    "stabilize": {"structured_products_again": guards.MultiplyByStructure()},
     # In place of PyTensor's own reductions of steps and traces; then the removal of loops.
     "scan_sit_sot_to_untraced": {
         "reduce_steps": _visit_once(reduce_steps),

@@ -2,10 +2,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.assumptions import assume
+from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.basic import Eye
 from pytensor.tensor.math import Dot
 
 from pytensor_onnx import export_onnx
+from pytensor_onnx.running.linker import ONNX
 from tests.conftest import compare_onnx_and_py
 
 CASES = {
@@ -18,6 +21,9 @@ CASES = {
     "inv(diag(v)) @ x": lambda v, x: pt.linalg.inv(pt.diag(v)) @ x,
     "x @ eye[:, i]": lambda v, x: x @ pt.eye(4)[:, [2, 0, 2]],
     "eye[:, i].T @ x": lambda v, x: pt.eye(4)[:, [2, 0, 2]].T @ x,
+    "x @ constant": lambda v, x: x @ np.diag([2.0, 0.5, 0.0, 3.0]),
+    "x @ permutation.T": lambda v, x: x @ np.eye(4)[[1, 0, 3, 2]].T,
+    "zeros.set(v) @ x": lambda v, x: pt.zeros((4, 4))[np.arange(4), np.arange(4)].set(v) @ x,
 }
 
 
@@ -29,6 +35,26 @@ def test_no_matrix_product_is_left(name):
     assert not any(isinstance(node.op, Dot | Eye) for node in f.maker.fgraph.toposort())
     values = np.array([1.5, -2.0, 0.5, 3.0]), np.arange(16.0).reshape(4, 4)
     compare_onnx_and_py([v, x], y, values)
+
+
+def rewritten(inputs, y):
+    graph = FunctionGraph(inputs, [y], clone=False)
+    ONNX.optimizer.rewrite(graph)
+    return graph
+
+
+def test_declared_structure_is_used():
+    d, x = pt.matrices("d", "x")
+    graph = rewritten([d, x], assume(d, diagonal=True) @ x)
+    assert not any(isinstance(node.op, Dot) for node in graph.apply_nodes)
+
+
+def test_networks_without_structured_matrices_are_not_asked_for_structure():
+    x, w = pt.matrices("x", "w")
+    y = pt.maximum(x @ w + 1.5, 0) @ np.array([[1.0, 2.0], [3.0, 4.0]]) + pt.zeros((x.shape[0], 2))
+    y = (y / 2) ** 2
+    assert not hasattr(rewritten([x, w], y), "assumption_feature")
+    assert hasattr(rewritten([x, w], pt.diag(x[0]) @ y), "assumption_feature")
 
 
 def test_constants_without_elements_select_nothing():

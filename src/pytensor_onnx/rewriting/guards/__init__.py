@@ -3,10 +3,10 @@
 from pytensor_onnx.rewriting.guards import arithmetic, batches, indexing, reductions
 from pytensor_onnx.rewriting.guards.indexing import take_diagonals
 from pytensor_onnx.rewriting.guards.reductions import minimum_of_integers
-from pytensor_onnx.rewriting.guards.structured_products import multiply_by_structure
+from pytensor_onnx.rewriting.guards.structured_products import MultiplyByStructure
 
 CONDITIONS = (
     arithmetic.CONDITIONS | batches.CONDITIONS | indexing.CONDITIONS | reductions.CONDITIONS
 )
 
-__all__ = ["CONDITIONS", "minimum_of_integers", "multiply_by_structure", "take_diagonals"]
+__all__ = ["CONDITIONS", "MultiplyByStructure", "minimum_of_integers", "take_diagonals"]

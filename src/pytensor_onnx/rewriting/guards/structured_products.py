@@ -2,15 +2,66 @@
 
 PyTensor runs these rewrites repeatedly among all others of the canonical form. Its knowledge of
 each matrix is invalidated by every earlier change, which takes a time that is quadratic in the size
-of a network. One pass before and one after find as much in linear time.
+of a network. One pass before and one after find as much in linear time. A pass whose graph has no
+product with a matrix that may be structured does not ask at all.
 """
 
-from pytensor.graph.basic import Apply
+from pytensor.assumptions.core import (
+    ASSUMPTION_INFER_REGISTRY,
+    CONSTANT_INFER_REGISTRY,
+    DIAGONAL,
+    ORTHOGONAL,
+    PERMUTATION,
+    SELECTION,
+    FactState,
+)
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import GraphRewriter, dfs_rewriter
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.linalg.constructors import BlockDiagonal
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.inverse import MatrixInverse, MatrixPinv
+from pytensor.tensor.linalg.products import KroneckerProduct
+from pytensor.tensor.math import Dot
+from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.rewriting.linalg.products import selection_dot_to_indexing
 from pytensor.tensor.rewriting.math import dot_diag_to_elemwise
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    IncSubtensor,
+    Subtensor,
+)
 
 from pytensor_onnx.rewriting.guards.arithmetic import may_fit
 from pytensor_onnx.rewriting.guards.guarded import guarded
+
+KEYS = (DIAGONAL, SELECTION, PERMUTATION, ORTHOGONAL)
+"""The structures that the rewrites ask for, and those from which PyTensor derives these."""
+PROPAGATING = (
+    DimShuffle,
+    Elemwise,
+    Dot,
+    Subtensor,
+    AdvancedSubtensor,
+    IncSubtensor,
+    AdvancedIncSubtensor,
+    Reshape,
+    SpecifyShape,
+    JoinDims,
+    SplitDims,
+    BlockDiagonal,
+    KroneckerProduct,
+    Cholesky,
+    MatrixInverse,
+    MatrixPinv,
+)
+"""Ops whose results have a structure only if an operand has one."""
 
 
 def fits_and_has_elements(node: Apply) -> bool:
@@ -18,7 +69,81 @@ def fits_and_has_elements(node: Apply) -> bool:
     return may_fit(node) and not any(0 in x.type.shape for x in node.inputs)
 
 
-multiply_by_structure = [
-    guarded(rewrite, fits_and_has_elements)
-    for rewrite in (dot_diag_to_elemwise, selection_dot_to_indexing)
-]
+_multiply_by_structure = dfs_rewriter(
+    *(
+        guarded(rewrite, fits_and_has_elements)
+        for rewrite in (dot_diag_to_elemwise, selection_dot_to_indexing)
+    )
+)
+
+
+class MultiplyByStructure(GraphRewriter):
+    """Apply PyTensor's rewrites of structured products if a product may have such an operand.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> v, x = pt.vector("v"), pt.matrix("x")
+    >>> graph = FunctionGraph([v, x], [pt.diag(v) @ x], clone=False)
+    >>> MultiplyByStructure().rewrite(graph)
+    >>> any(isinstance(node.op, Dot) for node in graph.apply_nodes)
+    False
+    """
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Rewrite a graph in place."""
+        if _has_structured_product(fgraph):
+            _multiply_by_structure.rewrite(fgraph)
+
+
+def _has_structured_product(fgraph: FunctionGraph) -> bool:
+    structured = _declared(fgraph)
+    for node in fgraph.toposort():
+        op = _core(node.op)
+        has_operand = any(
+            (x in structured or _is_structured_constant(x)) and not _is_scalar_of(x, node)
+            for x in node.inputs
+        )
+        if has_operand and isinstance(op, Dot):
+            return True
+        if _may_be_structured(node, op, has_operand):
+            structured.update(node.outputs)
+    return False
+
+
+def _declared(fgraph: FunctionGraph) -> set[Variable]:
+    """Return the variables whose structure PyTensor knows: it removes users' declarations early."""
+    feature = getattr(fgraph, "assumption_feature", None)
+    known = feature.cache.items() if feature is not None else ()
+    return {x for (x, key), state in known if key in KEYS and state is FactState.TRUE}
+
+
+def _core(op: Op) -> Op:
+    return op.core_op if isinstance(op, Blockwise) else op
+
+
+def _is_structured_constant(x: Variable) -> bool:
+    if not isinstance(x, Constant) or getattr(x.type, "ndim", 0) < 2:
+        return False
+    rules = [CONSTANT_INFER_REGISTRY[key] for key in KEYS if key in CONSTANT_INFER_REGISTRY]
+    return any(rule(x) is FactState.TRUE for rule in rules)
+
+
+def _is_scalar_of(x: Variable, node: Apply) -> bool:
+    """Return whether PyTensor takes a matrix of one number for a scalar of an elementwise node."""
+    return (
+        isinstance(node.op, Elemwise)
+        and len(node.inputs) > 1
+        and x.type.ndim > 1
+        and all(x.type.broadcastable[-2:])
+    )
+
+
+def _may_be_structured(node: Apply, op: Op, has_operand: bool) -> bool:
+    if isinstance(op, Alloc):
+        rows_and_columns = node.outputs[0].type.shape[-2:]
+        return has_operand or (None not in rows_and_columns and len(set(rows_and_columns)) == 1)
+    if has_operand or isinstance(op, PROPAGATING):
+        return has_operand
+    classes = type(op).__mro__
+    return any((key, cls) in ASSUMPTION_INFER_REGISTRY for key in KEYS for cls in classes)
