@@ -139,11 +139,12 @@ def measure() -> Table:
         note="Processor time for each node of the rewritten PyTensor graph, which other work on "
         "the machine disturbs less than wall time. Rewriting is mostly PyTensor's; session is the "
         "creation of the session in ONNX Runtime. In `chain` no rewrite applies. The canonical "
-        "form of `residual` is a sum of all layers, that of `gated` a product: PyTensor takes a time for it that is "
-        "quadratic or worse, so that rewrites of ours stop at results that are used elsewhere. In "
-        "`gated` each sigmoid is the call of a function, which ONNX Runtime opens at load: the "
-        "largest becomes 40,000 nodes, all of whose names it goes through for each call. Our "
-        "sessions leave out its `ConstantSharing`, which is quadratic in the uses of a constant.",
+        "form of `residual` is a sum of all layers, that of `gated` a product: PyTensor takes a "
+        "time for it that is quadratic or worse, so that rewrites of ours stop at results that are "
+        "used elsewhere. In `gated` each sigmoid is the call of a function, which ONNX Runtime "
+        "opens at load: the largest becomes 40,000 nodes, all of whose names it goes through for "
+        "each call. Our sessions leave out its `ConstantSharing`, which is quadratic in the uses "
+        "of a constant.",
     )
     export(rewrite(layers, 100, ONNX)[0])
     for make in (chain, layers, residual, gated):
