@@ -11,6 +11,7 @@ import numpy as np
 
 from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.running.equal_sizes import EqualSizes
+from pytensor_onnx.running.optimizers import needless_optimizers
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -166,6 +167,9 @@ class Session:
         self.lines = dict(lines or {})
         from pytensor_onnx.passes.defects import switched_off_optimizers
 
+        disabled = switched_off_optimizers("onnxruntime")
+        if not isinstance(model, str | Path):
+            disabled += needless_optimizers(model)
         names = provider_names(providers)
         runtime_options = (options or SessionOptions()).to_runtime()
         # The runtime keeps the bytes as well, so this takes no further memory.
@@ -175,7 +179,7 @@ class Session:
                 self._source,
                 runtime_options,
                 providers=names,
-                disabled_optimizers=switched_off_optimizers("onnxruntime"),
+                disabled_optimizers=disabled,
             )
         except Exception as error:
             lacks = self._lacks() if "NOT_IMPLEMENTED" in str(error) else ""

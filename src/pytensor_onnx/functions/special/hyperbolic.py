@@ -32,14 +32,18 @@ def tanh(x: TensorVariable) -> TensorVariable:
 
     Notes
     -----
-    For ``|x| <= 0.55``, ``tanh(x) = x / (x coth(x))`` with ``x coth(x)`` a polynomial in
-    ``(2x)**2``. Beyond, where the result is at least one half, the subtraction in
-    ``1 - 2 / (exp(2|x|) + 1)`` loses nothing.
+    Beyond 0.55, where the result is at least one half, the subtraction in
+    ``1 - 2 / (exp(2|x|) + 1)`` loses nothing. Below, ONNX Runtime's operator is within 2.6 ulp in
+    float64 (beyond, up to 7 ulp off); in float32 it drops subnormal numbers, and
+    ``tanh(x) = x / (x coth(x))`` with ``x coth(x)`` a polynomial in ``(2x)**2``.
     """
     one, two = constant(x, 1.0), constant(x, 2.0)
     double = x + x
-    square = double * double
-    near = x / (one + constant(x, 0.5) * square * polynomial(square, HALF_COTH))
+    if x.dtype == "float64":
+        near = pt.tanh(x)
+    else:
+        square = double * double
+        near = x / (one + constant(x, 0.5) * square * polynomial(square, HALF_COTH))
     far = pt.sign(x) * (one - two / (pt.exp(pt.abs(double)) + one))
     return pt.switch(pt.abs(x) > constant(x, 0.55), far, near)
 
