@@ -12,8 +12,10 @@ from pytensor_onnx.encodings.registry import (
     Encoding,
     constant_of,
     encoding_of,
+    encodings_of,
     has_tensors,
     is_encoded,
+    owner_of,
     register_encoding,
     tensor_types,
 )
@@ -23,8 +25,10 @@ __all__ = [
     "Encoding",
     "constant_of",
     "encoding_of",
+    "encodings_of",
     "has_tensors",
     "is_encoded",
+    "owner_of",
     "register_encoding",
     "tensor_types",
 ]

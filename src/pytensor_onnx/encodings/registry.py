@@ -69,6 +69,10 @@ class Encoding(ABC):
         """
         return arrays
 
+    def owns(self, op: Op) -> bool:
+        """Return whether an Op on tensors alone, such as a gradient, has a rewrite here."""
+        return False
+
     def following(self, fgraph: FunctionGraph, variable: Variable) -> Variable | None:
         """Return the value of a shared variable after a graph has used it, None if unknown.
 
@@ -126,6 +130,17 @@ def encoding_of(type_: Type) -> Encoding | None:
     ('generator', None)
     """
     return next((encoding for encoding in _ENCODINGS if encoding.serves(type_)), None)
+
+
+def encodings_of(node: Apply) -> list[Encoding]:
+    """Return the encodings whose rewrites a node may have: of its variables, and of its Op."""
+    found = [encoding_of(variable.type) for variable in (*node.inputs, *node.outputs)]
+    return [encoding for encoding in (*found, owner_of(node.op)) if encoding is not None]
+
+
+def owner_of(op: Op) -> Encoding | None:
+    """Return the encoding that an Op on tensors belongs to, None for most."""
+    return next((encoding for encoding in _ENCODINGS if encoding.owns(op)), None)
 
 
 def is_encoded(variable: Variable) -> bool:

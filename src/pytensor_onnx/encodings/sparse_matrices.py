@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pytensor.graph.op import Op
 from pytensor.graph.type import Type
 from pytensor.tensor.type import TensorType
 
@@ -39,6 +40,10 @@ class SparseMatrices(Encoding):
         if module is None or not isinstance(type_, module.SparseTensorType):
             return False
         return type_.format in ("csr", "csc") and not type_.dtype.startswith("complex")
+
+    def owns(self, op: Op) -> bool:
+        """Return whether an Op is one of PyTensor's for sparse matrices."""
+        return type(op).__module__.startswith("pytensor.sparse.")
 
     def parts(self, type_: Any) -> Mapping[str, TensorType]:
         """Return the types of the vectors and of the shape, whatever shape the type has."""

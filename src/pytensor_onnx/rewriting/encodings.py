@@ -18,7 +18,14 @@ from pytensor.graph.rewriting.basic import copy_stack_trace, graph_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import constant
 
-from pytensor_onnx.encodings import Boundary, encoding_of, is_encoded, tensor_types
+from pytensor_onnx.encodings import (
+    Boundary,
+    encoding_of,
+    encodings_of,
+    is_encoded,
+    owner_of,
+    tensor_types,
+)
 from pytensor_onnx.encodings.boundary import part_names
 from pytensor_onnx.named_dims import lower_named
 from pytensor_onnx.ops.encoded import Decode, Encode
@@ -94,7 +101,8 @@ def _tensors_for_input(fgraph: FunctionGraph, variable: Variable) -> list[Variab
 def _holds_encoded(fgraph: FunctionGraph) -> bool:
     """Return whether a graph, or one of its inner graphs, has encoded values."""
     return any(map(is_encoded, fgraph.variables)) or any(
-        _holds_encoded(inner) for node in fgraph.apply_nodes for inner in _inner_graphs(node.op)
+        owner_of(node.op) or any(map(_holds_encoded, _inner_graphs(node.op)))
+        for node in fgraph.apply_nodes
     )
 
 
@@ -121,9 +129,7 @@ class _Rewrite:
             self._keep(node)
 
     def _is_concerned(self, node: Apply) -> bool:
-        return any(map(is_encoded, [*node.inputs, *node.outputs])) or any(
-            map(_holds_encoded, _inner_graphs(node.op))
-        )
+        return bool(encodings_of(node)) or any(map(_holds_encoded, _inner_graphs(node.op)))
 
     def _inline_functions(self) -> None:
         """Inline functions with encoded values."""
@@ -210,9 +216,8 @@ def _rewritten(node: Apply, inputs: list[Sequence[Variable]]) -> list[Sequence[V
         branches = map(_function_of_tensors, (op.true_branch, op.false_branch))
         types = [part for type_ in outputs.types for part in tensor_types(type_)]
         return outputs.grouped(LazyIfElse(*branches, types).make_node(*flat).outputs)
-    for variable in (*node.inputs, *node.outputs):
-        encoding = encoding_of(variable.type)
-        rewrite = None if encoding is None else encoding.rewrite_of(op)
+    for encoding in encodings_of(node):
+        rewrite = encoding.rewrite_of(op)
         if rewrite is not None:
             results = rewrite(op, node, inputs)
             return None if results is None else list(results)

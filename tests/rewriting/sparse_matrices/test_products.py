@@ -60,6 +60,19 @@ def test_infinities_and_nan_of_dense_operands():
     compare_on([x, v], [sparse.dot(x, v)], [(a, values) for a in of_shape_4_3()])
 
 
+@pytest.mark.parametrize("kinds", ["csr csr", "csc csc", "csr csc", "csc csr"])
+def test_products_of_two_sparse_matrices(kinds):
+    x, y = (sparse.matrix(kind, name) for kind, name in zip(kinds.split(), "xy", strict=True))
+    first, second = (of_shape_4_3(kind) for kind in kinds.split())
+    results = [sparse.dot(x, y), sparse.structured_dot(x, y), sparse.true_dot(x, y)]
+    samples = [(a, b.T.asformat(kinds.split()[1])) for a in first for b in second]
+    samples += [
+        (matrix((m, k), kinds[:3]), matrix((k, n), kinds[4:]))
+        for m, k, n in ((0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0), (6, 5, 7))
+    ]
+    compare_on([x, y], results, samples)
+
+
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_sizes_that_do_not_fit_are_errors(kind, size):
@@ -70,6 +83,17 @@ def test_sizes_that_do_not_fit_are_errors(kind, size):
     for run, wrong in ((f, np.ones(size)), (g, np.ones((size, 2)))):
         with pytest.raises(ValueError, match="dimension mismatch"):
             run(a, wrong)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("product", [sparse.dot, sparse.structured_dot])
+def test_gradients_of_products(kind, product):
+    x, d = sparse.matrix(kind, "x"), pt.matrix("d")
+    loss = (product(x, d) ** 2).sum()
+    gradients = pytensor.grad(loss, [x, d])
+    samples = [(a, sample(a)[3]) for a in of_shape_4_3(kind) if np.isfinite(a.data).all()]
+    samples += [(a, sample(a)[3]) for a in (matrix((0, 3), kind), matrix((5, 2), kind))]
+    compare_on([x, d], gradients, samples)
 
 
 def test_a_product_gathers_and_scatters():

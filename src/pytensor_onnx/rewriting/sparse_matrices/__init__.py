@@ -5,6 +5,12 @@ that is not dense in PyTensor.
 """
 
 from pytensor_onnx.rewriting.sparse_matrices import (  # noqa: F401  (registers the rewrites)
+    comparisons,
     conversions,
+    elementwise,
+    indexing,
     products,
+    stacking,
+    structure,
+    sums,
 )

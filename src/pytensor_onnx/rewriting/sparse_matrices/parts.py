@@ -141,3 +141,9 @@ def same_size(
 ) -> TensorVariable:
     """Return a value if pairs of sizes are equal, else fail with PyTensor's error."""
     return CheckAndRaise(ValueError, message)(x, *(pt.eq(a, b) for a, b in sizes))
+
+
+def checked_shape(dense: TensorVariable, x: Compressed) -> TensorVariable:
+    """Return a dense matrix if it has the shape of a sparse one, else fail."""
+    sizes = [(dense.shape[0], x.n_rows), (dense.shape[1], x.n_cols)]
+    return same_size(dense, sizes, "inconsistent shapes")

@@ -1,5 +1,6 @@
 """Multiply sparse matrices with dense ones: gather, multiply, and add at the places."""
 
+import operator
 from collections.abc import Sequence
 
 import pytensor.tensor as pt
@@ -11,44 +12,43 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.ops.sparse_matrices import SegmentSum, Take
 from pytensor_onnx.rewriting.sparse_matrices.conversions import from_dense
-from pytensor_onnx.rewriting.sparse_matrices.parts import ENCODING, Compressed, same_size
+from pytensor_onnx.rewriting.sparse_matrices.merging import in_format, summed_entries
+from pytensor_onnx.rewriting.sparse_matrices.parts import (
+    ENCODING,
+    Compressed,
+    dense_of,
+    same_size,
+)
+from pytensor_onnx.rewriting.sparse_matrices.rows import take_rows
 
 
 @ENCODING.rewrites(Dot)
-def dot(op: Dot, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
+def dot(op: Dot, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the dense product."""
-    product = dense_product(*node.inputs, *inputs, dtype=node.outputs[0].type.dtype)
-    return None if product is None else [[product]]
+    return [[dense_product(*node.inputs, *inputs, dtype=node.outputs[0].type.dtype)]]
 
 
-@ENCODING.rewrites(StructuredDot)
+@ENCODING.rewrites(StructuredDot, TrueDot)
 def structured_dot(
-    op: StructuredDot, node: Apply, inputs: Sequence[Tensors]
-) -> Sequence[Tensors] | None:
-    """Return the product: dense if an operand is."""
-    if is_sparse(node.outputs[0]):
-        return None
-    return dot(op, node, inputs)
-
-
-@ENCODING.rewrites(TrueDot)
-def true_dot(op: TrueDot, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
-    """Return the product as a sparse matrix."""
+    op: StructuredDot | TrueDot, node: Apply, inputs: Sequence[Tensors]
+) -> list[Tensors]:
+    """Return the product, sparse if the result is."""
     (result,) = node.outputs
-    product = dense_product(*node.inputs, *inputs, dtype=result.type.dtype)
-    return None if product is None else [from_dense(product, result.type.format).tensors]
+    dtype = result.type.dtype
+    if all(map(is_sparse, node.inputs)):
+        x, y = (Compressed.of(v, t) for v, t in zip(node.inputs, inputs, strict=True))
+        products = products_of_entries(x, y, dtype)
+        return [summed_entries(result.type.format, *products, (x.n_rows, y.n_cols)).tensors]
+    product = dense_product(*node.inputs, *inputs, dtype=dtype)
+    return [from_dense(product, result.type.format).tensors if is_sparse(result) else [product]]
 
 
 @ENCODING.rewrites(Usmm)
-def scaled_product_and_sum(
-    op: Usmm, node: Apply, inputs: Sequence[Tensors]
-) -> list[Tensors] | None:
+def scaled_product_and_sum(op: Usmm, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return ``alpha * x @ y + z``."""
     (alpha,), x, y, (z,) = inputs
     dtype = node.outputs[0].type.dtype
     product = dense_product(node.inputs[1], node.inputs[2], x, y, dtype=dtype)
-    if product is None:
-        return None
     return [[product * pt.cast(alpha, dtype) + pt.cast(z, dtype)]]
 
 
@@ -59,10 +59,11 @@ def is_sparse(variable: Variable) -> bool:
 
 def dense_product(
     x: Variable, y: Variable, x_tensors: Tensors, y_tensors: Tensors, *, dtype: str
-) -> TensorVariable | None:
+) -> TensorVariable:
     """Return the product of two operands, of which at least one is sparse, as a dense array."""
     if is_sparse(x) and is_sparse(y):
-        return None
+        a, b = Compressed.of(x, x_tensors), Compressed.of(y, y_tensors)
+        return dense_of(*products_of_entries(a, b, dtype), a.n_rows, b.n_cols)
     if is_sparse(x):
         matrix = Compressed.of(x, x_tensors)
         return matrix_times_dense(matrix.with_data(pt.cast(matrix.data, dtype)), y_tensors[0])
@@ -85,3 +86,19 @@ def matrix_times_dense(a: Compressed, x: TensorVariable) -> TensorVariable:
     else:
         gathered = a.data[:, None] * x[same_size(a.cols, sizes, "dimension mismatch")]
     return SegmentSum()(gathered, a.rows, a.n_rows)
+
+
+def products_of_entries(
+    x: Compressed, y: Compressed, dtype: str
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Return all products of an entry of one matrix with an entry of another, and their places.
+
+    Each entry ``x[i, k]`` meets the entries of row ``k`` of ``y``, as in Gustavson, Two fast
+    algorithms for sparse matrices: multiplication and permuted transposition, ACM TOMS 4 (1978).
+    """
+    y = in_format(y, "csr")
+    inner = same_size(x.cols, [(x.n_cols, y.n_rows)], "dimension mismatch")
+    met = take_rows(y, inner)
+    factors = (Take()(x.data, met.row_of), Take()(y.data, met.entries))
+    data = operator.mul(*(pt.cast(factor, dtype) for factor in factors))
+    return data, Take()(x.rows, met.row_of), Take()(y.cols, met.entries)

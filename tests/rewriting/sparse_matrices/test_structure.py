@@ -1,0 +1,74 @@
+"""Operations whose result has entries at places that depend on the values."""
+
+import numpy as np
+import pytensor
+import pytest
+from pytensor import sparse
+
+from tests.rewriting.sparse_matrices.matrices import (
+    compare_on,
+    irregular,
+    matrix,
+    of_shape_4_3,
+)
+
+SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (5, 2)]
+
+
+@pytest.mark.parametrize("kinds", [("csr", "csr"), ("csc", "csc"), ("csr", "csc")], ids="-".join)
+def test_sums_and_products_of_two_matrices(kinds):
+    x, y = (sparse.matrix(kind, name) for kind, name in zip(kinds, "xy", strict=True))
+    first, second = map(of_shape_4_3, kinds)
+    samples = [(a, b) for a in first for b in second]
+    samples += [(matrix(s, kinds[0]), matrix(s[::-1], kinds[1]).T) for s in SHAPES]
+    samples = [(a, b.asformat(kinds[1])) for a, b in samples]
+    compare_on([x, y], [x + y, x * y, x - y], samples)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint8"])
+def test_dtypes_of_two_matrices(kind, dtype):
+    x, y = sparse.matrix(kind, "x", dtype=dtype), sparse.matrix(kind, "y", dtype="float64")
+    a, b = matrix((4, 3), kind, dtype), irregular(kind)
+    compare_on([x, y], [x + x, x * x, x + y, y * x], [(a, b), (irregular(kind, dtype), b)])
+
+
+def test_results_have_sorted_entries_without_zeros():
+    x, y = sparse.csr_matrix("x"), sparse.csr_matrix("y")
+    f = pytensor.function([x, y], [x + y, x - y], mode="ONNX")
+    total, difference = f(irregular(), irregular())
+    assert total.has_canonical_format
+    assert total.nnz == 4
+    assert difference.nnz == 0
+
+
+def test_matrices_of_two_shapes_are_errors():
+    x, y = sparse.csr_matrix("x"), sparse.csr_matrix("y")
+    f = pytensor.function([x, y], x + y, mode="ONNX")
+    with pytest.raises(ValueError, match="inconsistent shapes"):
+        f(matrix((4, 3)), matrix((4, 2)))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_indices_are_sorted_and_zeros_dropped(kind):
+    x = sparse.matrix(kind, "x")
+    results = [sparse.ensure_sorted_indices(x), sparse.Remove0()(x), sparse.clean(x)]
+    matrices = [*of_shape_4_3(kind), *(matrix(shape, kind) for shape in SHAPES)]
+    compare_on([x], results, [(a,) for a in matrices])
+    f = pytensor.function([x], results, mode="ONNX")
+    ordered, smaller, clean = f(irregular(kind))
+    assert ordered.has_sorted_indices
+    assert (ordered.nnz, smaller.nnz, clean.nnz) == (7, 6, 6)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_gradients_by_the_entries(kind):
+    x, y = sparse.matrix(kind, "x"), sparse.matrix(kind, "y")
+    data, indices, pointers, shape = sparse.csm_properties(x)
+    own = sparse.CSM(kind)(data, indices, pointers, shape)
+    loss = sparse.sp_sum(sparse.structured_exp(own) * y, sparse_grad=True)
+    gradient = pytensor.grad(loss, data)
+    samples = [(irregular(kind), irregular(kind)), (matrix((4, 3), kind), irregular(kind))]
+    compare_on([x, y], [gradient], samples, rtol=1e-14)
+    found = pytensor.function([x, y], gradient, mode="ONNX")(*samples[0])
+    assert np.count_nonzero(found) == 6
