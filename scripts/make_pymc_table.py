@@ -13,7 +13,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.pymc.distributions import CASES, NO_DENSITY, UNSUPPORTED, Case  # noqa: E402
+from tests.pymc.distributions import (  # noqa: E402
+    CASES,
+    NO_DENSITY,
+    PARTLY,
+    UNSUPPORTED,
+    Case,
+)
 from tests.pymc.measuring import KINDS, Graphs, largest_error, run  # noqa: E402
 
 PAGE = ROOT / "docs" / "pymc.md"
@@ -38,7 +44,7 @@ def _text(error: float) -> str:
 
 def table(rows: dict[str, str]) -> list[str]:
     head = ["| distribution | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 1) + "|"]
-    reasons = {**UNSUPPORTED, **NO_DENSITY}
+    reasons = {**UNSUPPORTED, **NO_DENSITY, **PARTLY}
     others = [f"| {name} | {reasons[name]} |" for name in sorted(reasons)]
     rest = ["", "| without a density here | reason |", "|---|---|", *others]
     return [*head, *(rows[name] for name in sorted(CASES)), *rest]

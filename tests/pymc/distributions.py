@@ -21,6 +21,11 @@ NO_DENSITY = {
     "SymbolicRandomVariable": "base class",
     "WishartBartlett": "other variables, of which it is a function",
 }
+PARTLY = {
+    "CustomDist of a Python function": "no graph gives the density; `logp` or `dist` of PyTensor "
+    "operations do",
+}
+"""Uses of a distribution in `CASES` without a density."""
 UNSUPPORTED = {
     "PolyaGamma": "PyMC calls a package in C, polyagamma",
     "Simulator": "a Python function simulates, and no graph gives the density",

@@ -290,6 +290,11 @@ def test_nothing_is_written_for_a_model_that_does_not_convert(tmp_path: Path) ->
         export_logp(model, tmp_path / "m.onnx", outputs=["logp"])
     with pytest.raises(NotImplementedError):
         export_logp(model, tmp_path / "m.onnx")
+    with pm.Model() as model:
+        x = pm.Normal("x")
+        pm.CustomDist("y", x, logp=lambda value, mu: Unknown()(value - mu), observed=[1.0])
+    with pytest.raises(UnsupportedOpError, match="Unknown"):
+        export_logp(model, tmp_path / "m.onnx", outputs=["logp"])
     assert not list(tmp_path.iterdir())
 
 

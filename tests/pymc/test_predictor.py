@@ -285,3 +285,28 @@ def test_unfitting_draws_and_unknown_names_are_refused(tmp_path: Path) -> None:
         categories={"mu": [0]},
     )
     refuse("no data container 'z'", data=["z"])
+
+
+def test_parameters_that_take_no_batch_are_drawn_in_a_loop() -> None:
+    neighbours = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau")
+        pm.CAR("y", np.zeros(3), neighbours, 0.5, tau)
+        pm.Deterministic("root", pm.math.sqrt(tau))
+    posterior = {"tau": np.tile([1.0, 1e8], (1, 40))}
+    outputs = ["y", "root"]
+    program = export_predictor(model, posterior, outputs=outputs, sample_vars=["y"], verify=False)
+    y, root = program(seed=1)
+    np.testing.assert_array_equal(root, np.tile([1.0, 1e4], 40))
+    assert y[::2].std() > 1e3 * y[1::2].std() > 0
+
+
+def test_an_error_of_the_computation_of_all_draws_is_not_hidden(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise TypeError("a mistake")
+
+    monkeypatch.setattr("pytensor_onnx.pymc.forward.vectorize_graph", fail)
+    with pytest.raises(TypeError, match="a mistake"):
+        export_predictor(linear(), POSTERIOR, outputs=["mu"])

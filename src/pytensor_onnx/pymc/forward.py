@@ -8,7 +8,7 @@ import pytensor
 import pytensor.tensor as pt
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.distributions.shape_utils import change_dist_size
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, graph_inputs
@@ -53,12 +53,10 @@ def forward(
         int64, 0-d.
     """
     graphs = _Graphs(outputs, given, resampled)
-    if graphs.need_loop:
+    batched = None if graphs.need_loop else _batched(graphs, list(given.values()), n_draws)
+    if batched is None:
         return _by_loop(outputs, given, n_draws, seed)
-    try:
-        return _by_batch(graphs, list(given.values()), n_draws, seed)
-    except (TypeError, ValueError, NotImplementedError):  # an Op that takes no batch of parameters
-        return _by_loop(outputs, given, n_draws, seed)
+    return _seeded(batched, seed, pt.constant(0, dtype="int64"), streams_of(n_draws))
 
 
 class _Graphs:
@@ -100,28 +98,47 @@ class _Graphs:
         """Whether a part has no form for a batch of draws."""
         every = ancestors([*self.outputs, *self.sizes.values()])
         nodes = {v.owner for v in every if v.owner}
-        return any(isinstance(node.op, SymbolicRandomVariable | Scan) for node in nodes) or any(
-            v in self.given for v in ancestors(list(self.sizes.values()))
+        return (
+            any(isinstance(node.op, SymbolicRandomVariable | Scan) for node in nodes)
+            or any(v in self.given for v in ancestors(list(self.sizes.values())))
+            or any(self._is_refused(node) for node in nodes)
         )
 
+    def _is_refused(self, node: Apply) -> bool:
+        """Whether a random variable, such as that of `pymc.CAR`, takes no batch of parameters."""
+        if not isinstance(node.op, RandomVariable):
+            return False
+        varying = {*self.given, *self.resampled}
+        parameters = [
+            x if varying.isdisjoint(ancestors([x])) else x.type.clone(shape=(None, *x.type.shape))()
+            for x in node.op.dist_params(node)
+        ]
+        try:
+            node.op.make_node(node.inputs[0], None, *parameters)
+        except (TypeError, ValueError):
+            return True
+        return False
 
-def _by_batch(
-    graphs: _Graphs, given: Sequence[TensorVariable], n_draws: int, seed: TensorVariable
-) -> list[Variable]:
-    """Compute all draws at once."""
+
+def _batched(
+    graphs: _Graphs, given: Sequence[TensorVariable], n_draws: int
+) -> list[Variable] | None:
+    """Return all draws at once, None where PyTensor has no batch of an operation."""
     replacements: dict[Variable, Variable] = dict(zip(graphs.given, given, strict=True))
     # Random variables that depend on no draw have to get the axis of the draws themselves.
     for rv in graphs.resampled:
         if replacements.keys().isdisjoint(ancestors([rv])):
             replacements[rv] = change_dist_size(rv, (n_draws,), expand=True)
-    batched = vectorize_graph(graphs.outputs, replacements, new_tensor_dims=(_DRAW,))
+    try:
+        batched = vectorize_graph(graphs.outputs, replacements, new_tensor_dims=(_DRAW,))
+    except NotImplementedError:
+        return None
     batched = [tensor_of(v) for v in batched]
     batched = [
         new if new.type.ndim > old.type.ndim else pt.repeat(new[None], n_draws, axis=0)
         for old, new in zip(graphs.outputs, batched, strict=True)
     ]
-    batched = list(clone_replace(batched, graphs.sizes, rebuild_strict=False))
-    return _seeded(batched, seed, pt.constant(0, dtype="int64"), streams_of(n_draws))
+    return list(clone_replace(batched, graphs.sizes, rebuild_strict=False))
 
 
 def _by_loop(
