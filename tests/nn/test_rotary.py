@@ -145,3 +145,17 @@ def test_gradients_are_those_of_the_definition(interleaved):
 def test_operands_that_do_not_fit_are_named(arguments, options, error, message):
     with pytest.raises(error, match=message):
         rotary_embedding(*(pt.tensor(shape=shape) for shape in arguments), **options)
+
+
+def test_tables_of_all_positions_are_expanded_to_a_batch_of_unknown_size():
+    x = pt.tensor("x", shape=(None, 2, None, 4), dtype="float32")
+    cos, sin = rotary_tables(8, 4, dtype="float32")
+    length = x.shape[2]
+    y = rotary_embedding(x, pt.as_tensor(cos)[:length], pt.as_tensor(sin)[:length])
+    program = export_onnx([x], y + x, opset_version=23)
+    assert "RotaryEmbedding" in op_types(program)
+    assert str(program.model.graph.outputs[0].shape) == str(program.model.graph.inputs[0].shape)
+    rng = np.random.default_rng(0)
+    for batch, rows in ((3, 5), (1, 1), (0, 5), (2, 0)):
+        value = rng.normal(size=(batch, 2, rows, 4)).astype("float32")
+        program.verify([value])

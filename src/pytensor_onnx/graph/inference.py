@@ -171,6 +171,7 @@ _RULES |= dict.fromkeys(
         *("Softmax", "LogSoftmax", "CumSum", "CumProd", "Trilu", "Identity", "Cast", "EyeLike"),
         *("ScatterND", "ScatterElements", "ReverseSequence", "LayerNormalization"),
         *("BatchNormalization", "GroupNormalization", "InstanceNormalization"),
+        *("RMSNormalization", "RotaryEmbedding"),
     ),
     shape_rules.same_as_first,
 )

@@ -145,6 +145,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     },
     # Before nested sums are flattened, which would part shared ones.
     "add_mul_fusion": {"share_partial_sums": share_partial_sums},
+    "local_useless_unbatched_blockwise": {"drop_batches": _visit_once(guards.drop_batches)},
     "ifelse_simplify": {
         "specialize": SPECIALIZE,
         # Folds numbers that were cast or expanded to fit their operands.

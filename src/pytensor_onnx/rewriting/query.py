@@ -22,6 +22,7 @@ INCOMPATIBLE = (
     "local_sign_div",
     # Replaced by the guarded rewrites.
     GUARDED,
+    "local_useless_unbatched_blockwise",
     "extract_diag_lift_pass",
     "BlasOpt",
     "fusion",

@@ -8,12 +8,12 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.ops.networks.base import NetworkOp
+from pytensor_onnx.ops.networks.base import KeepsShape
 
 OPERATOR_OPSET = 23
 
 
-class RotaryEmbedding(NetworkOp):
+class RotaryEmbedding(KeepsShape):
     """Rotation of pairs of features of x (batch, heads, length, size) by angles.
 
     The cosine and sine of the angles have the shape (batch, length, half); or (positions, half),
@@ -57,7 +57,11 @@ class RotaryEmbedding(NetworkOp):
         if onnx.scope.opset_version < OPERATOR_OPSET or x.dtype == ir.DataType.DOUBLE:
             return None
         if not positions and onnx.dims(cos)[0] != onnx.dims(x)[0]:
-            return None
+            if onnx.dims(cos)[0] != 1 or onnx.dims(cos)[1] == 1:
+                return None
+            # The operator has no tables for all texts of a batch.
+            shape = onnx.Concat(onnx.sizes(x, 0, 1), onnx.ints([1, 1]), axis=0)
+            cos, sin = (onnx.Expand(table, shape) for table in (cos, sin))
         given = positions[0] if positions else cos
         sizes = zip(onnx.dims(x)[::2], onnx.dims(given)[:2], strict=True)
         if any((size == 1) != (own == 1) for size, own in sizes):
@@ -66,7 +70,7 @@ class RotaryEmbedding(NetworkOp):
                 return None
             batch, length = onnx.sizes(x, 0, 1), onnx.sizes(x, 2, 3)
             positions = [onnx.Expand(given, onnx.Concat(batch, length, axis=0))]
-        result = onnx.RotaryEmbedding(
+        return onnx.RotaryEmbedding(
             x,
             cos,
             sin,
@@ -74,8 +78,6 @@ class RotaryEmbedding(NetworkOp):
             interleaved=int(self.interleaved),
             rotary_embedding_dim=self.half * 2,
         )
-        result.shape = x.shape
-        return result
 
     def pullback(
         self,

@@ -176,12 +176,13 @@ def may_be_unwritten(node: ir.Node) -> bool:
     """Return whether a MatMul may leave the zeros of an empty product unwritten.
 
     A product with another dimension of zero has no elements, but has the length of a batch of one
-    on the left.
+    on the left where that is repeated.
     """
     if not may_be_empty(node):
         return False
     left, right = (dims_of(x) for x in node.inputs)
-    is_repeated = 1 in (left or ())[:-2]
+    batches = zip(reversed((left or ())[:-2]), reversed((right or ())[:-2]), strict=False)
+    is_repeated = right is None or any(a == 1 and b != 1 for a, b in batches)
     sizes = dims_of(node.outputs[0]) or ()
     if not is_repeated and any(is_empty_with(size, sizes) for size in _inner_sizes(node)):
         return False

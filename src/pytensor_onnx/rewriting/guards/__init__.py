@@ -1,6 +1,7 @@
 """Rewrites of PyTensor that run under a condition: elsewhere they are wrong, or do not end."""
 
 from pytensor_onnx.rewriting.guards import arithmetic, batches, indexing, reductions
+from pytensor_onnx.rewriting.guards.batches import drop_batches
 from pytensor_onnx.rewriting.guards.indexing import take_diagonals
 from pytensor_onnx.rewriting.guards.reductions import minimum_of_integers
 from pytensor_onnx.rewriting.guards.structured_products import MultiplyByStructure
@@ -9,4 +10,10 @@ CONDITIONS = (
     arithmetic.CONDITIONS | batches.CONDITIONS | indexing.CONDITIONS | reductions.CONDITIONS
 )
 
-__all__ = ["CONDITIONS", "MultiplyByStructure", "minimum_of_integers", "take_diagonals"]
+__all__ = [
+    "CONDITIONS",
+    "MultiplyByStructure",
+    "drop_batches",
+    "minimum_of_integers",
+    "take_diagonals",
+]

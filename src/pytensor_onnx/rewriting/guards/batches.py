@@ -1,11 +1,21 @@
-"""Run PyTensor's rewrites of batched operations where they end."""
+"""Run PyTensor's rewrites of batched operations where they end, and where they save work."""
 
-from pytensor.graph.basic import Apply, Variable
+from itertools import takewhile
+
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.rewriting.basic import NodeRewriter
-from pytensor.tensor.basic import Alloc
-from pytensor.tensor.rewriting.blockwise import local_blockwise_alloc_inputs
+from pytensor.tensor.basic import Alloc, MakeVector
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.math import Dot
+from pytensor.tensor.rewriting.blockwise import (
+    local_blockwise_alloc_inputs,
+    local_eager_useless_unbatched_blockwise,
+    local_useless_unbatched_blockwise,
+)
+from pytensor.tensor.rewriting.shape import local_reshape_to_dimshuffle
+from pytensor.tensor.subtensor import Subtensor
 
-from pytensor_onnx.rewriting.guards.guarded import Condition
+from pytensor_onnx.rewriting.guards.guarded import Condition, guarded
 
 
 def repeats_batches(node: Apply) -> bool:
@@ -27,4 +37,62 @@ def _repeats(x: Variable, batch_ndim: int) -> bool:
     return any(before and not after for before, after in pairs)
 
 
-CONDITIONS: dict[NodeRewriter, Condition] = {local_blockwise_alloc_inputs: repeats_batches}
+def needs_no_batch(node: Apply) -> bool:
+    """Return whether an operation on batches of size one is simpler without them.
+
+    A product in ONNX broadcasts them, so that they stay where an operand has them: a network of a
+    batch of one would drop the axis before each product and add it after.
+    """
+    batch_ndim = node.op.batch_ndim(node)
+    if not isinstance(node.op.core_op, Dot) or not batch_ndim:
+        return True
+    return all(_adds_batch(x, batch_ndim) for x in node.inputs)
+
+
+def _adds_batch(x: Variable, batch_ndim: int) -> bool:
+    if x.owner is None:
+        return isinstance(x, Constant)
+    op = x.owner.op
+    return isinstance(op, DimShuffle) and set(op.new_order[:batch_ndim]) == {"x"}
+
+
+def has_other_ones(node: Apply) -> bool:
+    """Return whether a Reshape adds or drops axes of size one, or moves them.
+
+    A batch of one before other axes, in operand and result, stays: without it, the additions and
+    transpositions around the Reshape would have no batch either, but the products.
+    """
+    before, after = node.inputs[0].type.broadcastable, _ones_of(node)
+    kept = takewhile(
+        lambda ones: ones[0] and ones[1] is not False, zip(before, after, strict=False)
+    )
+    batches = sum(1 for _ in kept)
+    return not batches or any(before[batches:]) or any(after[batches:])
+
+
+def _ones_of(reshape: Apply) -> list[bool | None]:
+    """Return for each axis of a result whether its size is one, None for a slice of a shape.
+
+    PyTensor simplifies that later, and visits the Reshape again.
+    """
+    known, shape = reshape.outputs[0].type.broadcastable, reshape.inputs[1]
+    if shape.owner is None or not isinstance(shape.owner.op, MakeVector):
+        return list(known)
+    sizes = zip(known, shape.owner.inputs, strict=True)
+    return [one or _is_one(size) for one, size in sizes]
+
+
+def _is_one(size: Variable) -> bool | None:
+    if size.owner is not None and isinstance(size.owner.op, Subtensor):
+        return None
+    return isinstance(size, Constant) and bool(size.data == 1)
+
+
+CONDITIONS: dict[NodeRewriter, Condition] = {
+    local_blockwise_alloc_inputs: repeats_batches,
+    local_eager_useless_unbatched_blockwise: needs_no_batch,
+    local_reshape_to_dimshuffle: has_other_ones,
+}
+
+drop_batches = guarded(local_useless_unbatched_blockwise, needs_no_batch)
+"""Replace operations on batches of size one by those on single arrays, at the end."""
