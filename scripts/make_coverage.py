@@ -100,7 +100,6 @@ UNCOVERED = {
     "FromFunctionOp": "a Python function: it cannot be converted",
     "MakeSlice": "slices are no tensors: lowered with what they index",
     "UndefinedGrad": "stands for a gradient that does not exist",
-    "QZ": "linear algebra: not yet",
     "SpecifyAssumptions": "removed by PyTensor's rewrites",
 }
 

@@ -100,7 +100,7 @@ def _problem(op: Op, name: str | None, line: str, case: UnsupportedCase | None) 
     subject = name_as_written(op, line)
     reason = "" if case is None else case.reason
     hint = _NO_OTHER_WAY if case is None else case.hint
-    if is_linear_algebra(op):
+    if is_linear_algebra(op) and (case is None or reason.startswith(_MISSING)):
         reason = f"{_MISSING} {'pt.linalg.' if subject in pt.linalg.__all__ else ''}{subject}"
         hint = hint if subject in _public_names(op) else _NO_OTHER_WAY
     elif case is None:

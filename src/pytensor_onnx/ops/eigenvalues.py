@@ -1,11 +1,11 @@
-"""Eigenvalues and Schur forms of real matrices, as real and imaginary parts."""
+"""Eigenvalues and Schur forms of real matrices and pencils, as real and imaginary parts."""
 
 from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.tensor.linalg.decomposition.schur import Schur
+from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
 
@@ -77,3 +77,69 @@ class TriangularSchur(Op):
     def infer_shape(self, node: Apply, shapes: Any) -> Any:
         """Return the sizes of the matrix."""
         return shapes * 4
+
+
+class RealQZ(Op):
+    """Schur form of a real pencil: the matrices, and the parts of the eigenvalues.
+
+    The results are AA, BB, Q, Z, the real and the imaginary parts of alpha, and beta.
+    """
+
+    __props__ = ("sort",)
+    gufunc_signature = "(m,m),(m,m)->(m,m),(m,m),(m,m),(m,m),(m),(m),(m)"
+
+    def __init__(self, sort: str | None = None) -> None:
+        self.sort = sort
+
+    def make_node(self, a: TensorVariable, b: TensorVariable) -> Apply:
+        """Return the application to matrices of floats of one dtype."""
+        vector = tensor(dtype=a.type.dtype, shape=a.type.shape[:1])
+        return Apply(self, [a, b], [*(a.type() for _ in range(4)), *(vector.type() for _ in "123")])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute the results by PyTensor."""
+        aa, bb, alpha, beta, q, z = _pencil(inputs, self.sort, complex_output=False)
+        parts = (aa, bb, q, z, alpha.real, alpha.imag, beta)
+        for storage, part in zip(output_storage, parts, strict=True):
+            storage[0] = np.ascontiguousarray(part, dtype=inputs[0].dtype)
+
+    def infer_shape(self, node: Apply, shapes: Any) -> Any:
+        """Return the sizes of the matrix, and of vectors."""
+        return [shapes[0]] * 4 + [shapes[0][:1]] * 3
+
+
+class TriangularQZ(Op):
+    """Triangular Schur form of a real pencil and its eigenvalues, by their parts.
+
+    The results are the real and the imaginary parts of AA, BB, Q, Z and alpha, and beta.
+    """
+
+    __props__ = ("sort",)
+    gufunc_signature = "(m,m),(m,m)->(m,m),(m,m),(m,m),(m,m),(m,m),(m,m),(m,m),(m,m),(m),(m),(m)"
+
+    def __init__(self, sort: str | None = None) -> None:
+        self.sort = sort
+
+    def make_node(self, a: TensorVariable, b: TensorVariable) -> Apply:
+        """Return the application to matrices of floats of one dtype."""
+        vector = tensor(dtype=a.type.dtype, shape=a.type.shape[:1])
+        return Apply(self, [a, b], [*(a.type() for _ in range(8)), *(vector.type() for _ in "123")])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute the parts by PyTensor."""
+        aa, bb, alpha, beta, q, z = _pencil(inputs, self.sort, complex_output=True)
+        parts = [part for x in (aa, bb, q, z, alpha) for part in (x.real, x.imag)]
+        for storage, part in zip(output_storage, [*parts, beta.real], strict=True):
+            storage[0] = np.ascontiguousarray(part, dtype=inputs[0].dtype)
+
+    def infer_shape(self, node: Apply, shapes: Any) -> Any:
+        """Return the sizes of the matrix, and of vectors."""
+        return [shapes[0]] * 8 + [shapes[0][:1]] * 3
+
+
+def _pencil(inputs: Any, sort: str | None, *, complex_output: bool) -> list[Any]:
+    """Return the results of PyTensor's Op with the eigenvalues."""
+    op = QZ(complex_output=complex_output, sort=sort, return_eigenvalues=True)
+    found: list[list[Any]] = [[None] for _ in range(6)]
+    op.perform(op.make_node(*inputs), inputs, found)
+    return [result for (result,) in found]

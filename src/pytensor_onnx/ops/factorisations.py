@@ -106,6 +106,50 @@ class OrderBlocks(Part):
     gufunc_signature = "(b,n,n),(b,n,n),(b,n)->(b,n,n),(b,n,n),(b)"
 
 
+class HessenbergTriangular(Part):
+    """Hessenberg and triangular matrices of pencils, and orthogonal matrices beside the rows.
+
+    The operands are pairs of matrices A and B. The results are H, T and the transposed Q beside
+    each other, and Z, with ``A = Q @ H @ Z.T`` and ``B = Q @ T @ Z.T``.
+    """
+
+    gufunc_signature = "(b,n,n),(b,n,n)->(b,n,k),(b,n,n)"
+
+
+class ChasePencil(Part):
+    """Rows of `HessenbergTriangular` and Z, after bulges were chased through a range of rows.
+
+    The other operands are those of `ChaseBulges`.
+    """
+
+    gufunc_signature = "(b,n,k),(b,n,n),(b,r,n),(b,n),(),()->(b,n,k),(b,n,n)"
+
+
+class QuasiTriangularPencil(Part):
+    """Rows of `HessenbergTriangular` and Z, after H was made quasi-triangular.
+
+    The last result is zero for a pencil for which the iteration has converged, and else NaN.
+    """
+
+    gufunc_signature = "(b,n,k),(b,n,n)->(b,n,k),(b,n,n),(b)"
+
+
+class StandardPencil(Part):
+    """Quasi-triangular pencils A and B with blocks in standard form, the transposed Q, and Z."""
+
+    gufunc_signature = "(b,n,n),(b,n,n),(b,n,n),(b,n,n)->(b,n,n),(b,n,n),(b,n,n),(b,n,n)"
+
+
+class OrderPencil(Part):
+    """Pencils of `StandardPencil` in which selected eigenvalues come first.
+
+    The last operand is one for the rows that come first and zero for others; the last result is
+    zero, or NaN where an exchange fails.
+    """
+
+    gufunc_signature = "(b,n,n),(b,n,n),(b,n,n),(b,n,n),(b,n)->(b,n,n),(b,n,n),(b,n,n),(b,n,n),(b)"
+
+
 class SecularRoots(Part):
     """Poles next to the roots of secular equations, and the differences of roots and poles."""
 

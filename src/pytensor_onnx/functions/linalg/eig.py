@@ -11,6 +11,7 @@ from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.schur import real_schur
 from pytensor_onnx.functions.linalg.standard_blocks import (
     behind,
+    length,
     lower_diagonal,
     upper_diagonal,
 )
@@ -94,11 +95,9 @@ def triangular(t: TensorVariable, z: TensorVariable, n: TensorVariable) -> list[
     is_first = pt.neq(below, 0.0)
     root_b = pt.switch(is_first, pt.sqrt(pt.abs(above)), 1.0)
     root_c = pt.switch(is_first, pt.sqrt(pt.abs(below)), 0.0)
-    # The larger root is the scale of a length that neither over- nor underflows.
-    larger = pt.maximum(root_b, root_c)
-    length = larger * pt.sqrt((root_b / larger) ** 2 + (root_c / larger) ** 2)
-    p = pt.switch(is_first & pt.lt(above, 0.0), -root_b, root_b) / length
-    q, omega = root_c / length, root_b * root_c
+    size = length(root_b, root_c)
+    p = pt.switch(is_first & pt.lt(above, 0.0), -root_b, root_b) / size
+    q, omega = root_c / size, root_b * root_c
     index = pt.arange(n)
     row, column = index[:, None], index[None, :]
     is_second = behind(is_first)

@@ -64,11 +64,11 @@ def ordered(t: TensorVariable, qt: TensorVariable, first: TensorVariable) -> lis
         t: TensorVariable, qt: TensorVariable, first: TensorVariable, failed: TensorVariable
     ) -> tuple[list[TensorVariable], until]:
         n = t.shape[1]
-        found = _exchanges(t, pt.gt(first, 0.5))
-        turn, covered = _turns(_windows(t, n), found, n)
+        found = exchanges(t, pt.gt(first, 0.5))
+        turn, covered = turns(_turned_blocks(windows(t, n), found), found, n)
         t = pt.matmul(pt.matmul(turn.mT, t), turn)
         rows_behind = pt.arange(n)[:, None] - pt.arange(n)[None, :]
-        is_below = pt.gt(rows_behind, _new_pairs(found, covered).astype("int64")[:, None, :])
+        is_below = pt.gt(rows_behind, new_pairs(found, covered).astype("int64")[:, None, :])
         rest = pt.switch(is_below, pt.abs(t), 0.0).max(axis=(1, 2))
         is_small = pt.le(rest, _NEGLIGIBLE * pt.abs(t).max(axis=(1, 2)))
         rows = pt.concatenate([pt.switch(is_below, 0.0, t), pt.matmul(turn.mT, qt)], axis=2)
@@ -79,11 +79,11 @@ def ordered(t: TensorVariable, qt: TensorVariable, first: TensorVariable) -> lis
 
     start = pt.zeros((t.shape[0],))
     t, qt, first, failed = iterate(step, [t, qt, first, start], n_steps=count)
-    is_done = ~_exchanges(t, pt.gt(first, 0.5)).starts.any(axis=1)
+    is_done = ~exchanges(t, pt.gt(first, 0.5)).starts.any(axis=1)
     return [t, qt, failed + pt.switch(is_done, 0.0, np.nan)]
 
 
-class _Exchanges(NamedTuple):
+class Exchanges(NamedTuple):
     """Neighbouring blocks in the wrong order.
 
     Attributes
@@ -101,24 +101,25 @@ class _Exchanges(NamedTuple):
     second: TensorVariable
 
 
-def _exchanges(t: TensorVariable, is_selected: TensorVariable) -> _Exchanges:
+def exchanges(t: TensorVariable, is_selected: TensorVariable) -> Exchanges:
+    """Return the neighbours of which only the second is selected."""
     pairs = pt.neq(lower_diagonal(t), 0.0)
 
     def of_next(x: TensorVariable) -> TensorVariable:
         return pt.switch(pairs, ahead(ahead(x)), ahead(x))
 
     starts = ~behind(pairs) & ~is_selected & of_next(is_selected)
-    return _Exchanges(starts, pairs, of_next(pairs))
+    return Exchanges(starts, pairs, of_next(pairs))
 
 
-def _new_pairs(found: _Exchanges, covered: TensorVariable) -> TensorVariable:
+def new_pairs(found: Exchanges, covered: TensorVariable) -> TensorVariable:
     """Return whether a block of two rows begins in a row, after the exchanges."""
     large, small = found.starts & found.second, found.starts & ~found.second
     last = behind(small & found.pairs) | behind(behind(large & found.pairs))
     return (found.pairs & ~covered) | large | last
 
 
-def _windows(t: TensorVariable, n: TensorVariable) -> TensorVariable:
+def windows(t: TensorVariable, n: TensorVariable) -> TensorVariable:
     """Return the 4 × 4 blocks that begin in each row, with zeros behind the end."""
     batch, size = t.shape[0], n + 3
     t = pt.concatenate([t, pt.zeros((batch, n, 3))], axis=2)
@@ -128,26 +129,37 @@ def _windows(t: TensorVariable, n: TensorVariable) -> TensorVariable:
     return t.reshape((batch, size * size))[:, places]
 
 
-def _turns(
-    windows: TensorVariable, found: _Exchanges, n: TensorVariable
+def turns(
+    blocks: TensorVariable, found: Exchanges, n: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Return the orthogonal matrices of all exchanges, and whether these move a row."""
+    """Return the orthogonal matrices of all exchanges, and whether these move a row.
+
+    Parameters
+    ----------
+    blocks
+        The matrices of single exchanges, of four rows, for each row that they may begin in.
+    found
+        The exchanges.
+    n
+        Number of rows.
+    """
     size = 2 + found.pairs.astype("int64") + found.second.astype("int64")
     size = pt.switch(found.starts, size, 0)
     is_inside = pt.lt(_PLACES, size[:, :, None])
     both = is_inside[:, :, :, None] & is_inside[:, :, None, :]
-    blocks = pt.switch(both, _turned_blocks(windows, found), 0.0)
+    blocks = pt.switch(both, blocks, 0.0)
     index = pt.arange(n)
     is_place = pt.eq(index[:, None, None] + _PLACES[:, None], index).astype("float64")
-    across = pt.matmul(blocks, is_place).reshape((windows.shape[0], 4 * n, n))
+    batch = blocks.shape[0]
+    across = pt.matmul(blocks, is_place).reshape((batch, 4 * n, n))
     turn = pt.matmul(is_place.reshape((4 * n, n)).T, across)
-    moved = is_inside.astype("float64").reshape((windows.shape[0], 1, 4 * n))
+    moved = is_inside.astype("float64").reshape((batch, 1, 4 * n))
     covered = pt.gt(pt.matmul(moved, is_place.reshape((4 * n, n)))[:, 0], 0.0)
     kept = pt.eq(index[:, None], index) & ~covered[:, :, None]
     return turn + kept.astype("float64"), covered
 
 
-def _turned_blocks(windows: TensorVariable, found: _Exchanges) -> TensorVariable:
+def _turned_blocks(windows: TensorVariable, found: Exchanges) -> TensorVariable:
     """Return the orthogonal matrices that exchange the first two blocks of windows."""
     is_pair, second = found.pairs, found.second
 
@@ -161,9 +173,9 @@ def _turned_blocks(windows: TensorVariable, found: _Exchanges) -> TensorVariable
     above, below = only(is_pair, windows[:, :, 0, 1]), only(is_pair, windows[:, :, 1, 0])
     next_above, next_below = only(second, at(1, 2)), only(second, at(2, 1))
     none = pt.zeros_like(above)
-    left = _matrix(none, above, below, none)
-    right = -_matrix(none, next_above, next_below, none)
-    beside = _matrix(
+    left = matrix(none, above, below, none)
+    right = -matrix(none, next_above, next_below, none)
+    beside = matrix(
         pt.switch(is_pair, windows[:, :, 0, 2], windows[:, :, 0, 1]),
         only(second, pt.switch(is_pair, windows[:, :, 0, 3], windows[:, :, 0, 2])),
         only(is_pair, windows[:, :, 1, 2]),
@@ -190,11 +202,27 @@ def _turned_blocks(windows: TensorVariable, found: _Exchanges) -> TensorVariable
     # Single elements may be equal.
     is_single = ~is_pair & ~second
     x = pt.switch(is_single[:, :, None, None], beside, x)
-    one = pt.switch(is_single, sigma, 1.0)
+    return turned_to(x, pt.switch(is_single, sigma, 1.0), found)
+
+
+def turned_to(x: TensorVariable, one: TensorVariable, found: Exchanges) -> TensorVariable:
+    """Return the orthogonal matrices whose first columns span those of ``[-X; one * I]``.
+
+    Parameters
+    ----------
+    x
+        Matrices of two rows and columns, zero beyond the blocks.
+    one
+        Numbers.
+    found
+        The exchanges, with the sizes of the blocks.
+    """
+    is_pair, second = found.pairs, found.second
+    none = pt.zeros_like(one)
     largest = pt.maximum(pt.abs(x).max(axis=(2, 3)), pt.abs(one))
     largest = pt.switch(pt.eq(largest, 0.0), 1.0, largest)
     x, one = -x / largest[:, :, None, None], one / largest
-    unit = _matrix(one, none, none, only(second, one))
+    unit = matrix(one, none, none, pt.switch(second, one, 0.0))
     after_pair = pt.concatenate([x, unit], axis=2)
     zeros = pt.zeros_like(unit[:, :, :1])
     after_one = pt.concatenate([x[:, :, :1], unit, zeros], axis=2)
@@ -204,7 +232,7 @@ def _turned_blocks(windows: TensorVariable, found: _Exchanges) -> TensorVariable
     return pt.matmul(first, _reflection(pt.switch(_PLACES > 0, rest, 0.0), 1))
 
 
-def _matrix(
+def matrix(
     a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable
 ) -> TensorVariable:
     """Return the 2 × 2 matrices ``[[a, b], [c, d]]``."""

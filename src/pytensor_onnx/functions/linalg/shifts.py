@@ -107,7 +107,7 @@ def bulges(
     is_last = pt.eq(index[:, None], blocks.last[:, None, :]) & blocks.is_active[:, None, :]
     ends = is_last.astype("float64")
     at_end = pt.matmul(pt.stack([behind(d), d, e, f, behind(e), waits], axis=1), ends)
-    shift, width = _shifts(*(at_end[:, i] for i in range(6)))
+    shift, width = shifts(*(at_end[:, i] for i in range(6)))
     below, following = ahead(e), ahead(d)
     gap = d - shift
     scale = pt.abs(gap) + width + pt.abs(below)
@@ -128,7 +128,7 @@ def bulges(
     return Bulges(first, begins, pt.switch(is_last.any(axis=2), waits + 1.0, 0.0))
 
 
-def _shifts(
+def shifts(
     a: TensorVariable,
     d: TensorVariable,
     c: TensorVariable,

@@ -44,7 +44,7 @@ def standard_form(
     p = 0.5 * (a - d)
     larger = pt.maximum(pt.abs(b), pt.abs(c))
     smaller = pt.minimum(pt.abs(b), pt.abs(c)) * pt.sign(b) * pt.sign(c)
-    scale = _nonzero(pt.maximum(pt.abs(p), larger))
+    scale = nonzero(pt.maximum(pt.abs(p), larger))
     z = p / scale * p + larger / scale * smaller
     real = _split(a, b, c, d, p, larger, smaller, scale, z)
     equal = _equalised(a, b, c, d)
@@ -67,9 +67,9 @@ def _split(
 ) -> Blocks:
     """Return blocks with two distinct real eigenvalues, made upper triangular."""
     root = pt.sqrt(scale) * pt.sqrt(pt.maximum(z, 0.0))
-    z = _nonzero(p + pt.switch(pt.lt(p, 0.0), -root, root))
-    length = _nonzero(_length(c, z))
-    return Blocks(d + z, b - c, pt.zeros_like(c), d - larger / z * smaller, z / length, c / length)
+    z = nonzero(p + pt.switch(pt.lt(p, 0.0), -root, root))
+    size = nonzero(length(c, z))
+    return Blocks(d + z, b - c, pt.zeros_like(c), d - larger / z * smaller, z / size, c / size)
 
 
 def _equalised(
@@ -77,9 +77,9 @@ def _equalised(
 ) -> Blocks:
     """Return blocks with equal diagonal elements; equal real eigenvalues are split again."""
     sigma, p = b + c, a - d
-    length = _nonzero(_length(sigma, p))
-    cosine = pt.sqrt(0.5 * (1.0 + pt.abs(sigma) / length))
-    sine = -(0.5 * p / (length * cosine)) * pt.switch(pt.lt(sigma, 0.0), -1.0, 1.0)
+    size = nonzero(length(sigma, p))
+    cosine = pt.sqrt(0.5 * (1.0 + pt.abs(sigma) / size))
+    sine = -(0.5 * p / (size * cosine)) * pt.switch(pt.lt(sigma, 0.0), -1.0, 1.0)
     first, second = a * cosine + b * sine, b * cosine - a * sine
     third, fourth = c * cosine + d * sine, d * cosine - c * sine
     mean = 0.5 * (first * cosine + third * sine + fourth * cosine - second * sine)
@@ -89,7 +89,7 @@ def _equalised(
     # Elements of the same sign have real eigenvalues.
     root_b, root_c = pt.sqrt(pt.abs(b)), pt.sqrt(pt.abs(c))
     shift = root_b * root_c * pt.sign(c)
-    tau = 1.0 / _nonzero(pt.sqrt(pt.abs(b + c)))
+    tau = 1.0 / nonzero(pt.sqrt(pt.abs(b + c)))
     more_cosine, more_sine = root_b * tau, root_c * tau
     real_pair = Blocks(
         mean + shift,
@@ -108,13 +108,13 @@ def _chosen(condition: TensorVariable, first: Blocks, second: Blocks) -> Blocks:
     return Blocks(*(pt.switch(condition, x, y) for x, y in zip(first, second, strict=True)))
 
 
-def _length(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+def length(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     """Return the length of ``(x, y)``, without over- and underflow."""
-    larger = _nonzero(pt.maximum(pt.abs(x), pt.abs(y)))
+    larger = nonzero(pt.maximum(pt.abs(x), pt.abs(y)))
     return larger * pt.sqrt((x / larger) ** 2 + (y / larger) ** 2)
 
 
-def _nonzero(x: TensorVariable) -> TensorVariable:
+def nonzero(x: TensorVariable) -> TensorVariable:
     """Return one in the place of zero, for divisors of zeros."""
     return pt.switch(pt.eq(x, 0.0), 1.0, x)
 

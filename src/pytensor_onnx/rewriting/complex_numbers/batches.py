@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from pytensor.graph.basic import Apply
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.decomposition.eigen import Eig
-from pytensor.tensor.linalg.decomposition.schur import Schur
+from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
 from pytensor.tensor.math import Dot
 from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 
 from pytensor_onnx.encodings.registry import Tensors
-from pytensor_onnx.rewriting.complex_numbers.eigenvalues import decompose
+from pytensor_onnx.rewriting.complex_numbers.eigenvalues import (
+    decompose,
+    decompose_pencil,
+)
 from pytensor_onnx.rewriting.complex_numbers.parts import ENCODING
 from pytensor_onnx.rewriting.complex_numbers.products import multiply
 from pytensor_onnx.rewriting.complex_numbers.structure import by_part, values_of
@@ -23,5 +26,7 @@ def batch(op: Blockwise, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Ten
         return multiply(op, node, inputs)
     if isinstance(op.core_op, Eig | Schur):
         return decompose(op, node, inputs)
+    if isinstance(op.core_op, QZ):
+        return decompose_pencil(op, node, inputs)
     values = values_of(op.core_op)
     return None if values is None else by_part(op, node, inputs, values)

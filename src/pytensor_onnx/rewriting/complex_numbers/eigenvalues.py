@@ -1,15 +1,16 @@
-"""Eigenvalues and Schur forms of real matrices, which are complex."""
+"""Eigenvalues and Schur forms of real matrices and pencils, which are complex."""
 
 from collections.abc import Sequence
 
+import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.decomposition.eigen import Eig
-from pytensor.tensor.linalg.decomposition.schur import Schur
+from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
 
 from pytensor_onnx.encodings.registry import Tensors
-from pytensor_onnx.ops.eigenvalues import RealEig, TriangularSchur
+from pytensor_onnx.ops.eigenvalues import RealEig, RealQZ, TriangularQZ, TriangularSchur
 from pytensor_onnx.rewriting.complex_numbers.parts import (
     ENCODING,
     Parts,
@@ -29,3 +30,21 @@ def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] |
     of_parts = RealEig() if isinstance(core, Eig) else TriangularSchur(core.sort)
     parts = Blockwise(of_parts)(x.astype(real_dtype(*node.outputs)))
     return [[joined(Parts(*parts[i : i + 2]))] for i in (0, 2)]
+
+
+@ENCODING.rewrites(QZ)
+def decompose_pencil(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
+    """Return the results for real matrices, and None for complex ones."""
+    core = getattr(op, "core_op", op)
+    if any(map(is_complex, node.inputs)):
+        return None
+    dtype = real_dtype(*node.outputs)
+    a, b = (x.astype(dtype) for (x,) in inputs)
+    if core.complex_output:
+        parts = Blockwise(TriangularQZ(core.sort))(a, b)
+        aa, bb, q, z, alpha = ([joined(Parts(*parts[i : i + 2]))] for i in range(0, 10, 2))
+        beta = [joined(Parts(parts[10], pt.zeros_like(parts[10])))]
+    else:
+        aa, bb, q, z, real, imag, beta = ([x] for x in Blockwise(RealQZ(core.sort))(a, b))
+        alpha = [joined(Parts(real[0], imag[0]))]
+    return [aa, bb, alpha, beta, q, z] if core.return_eigenvalues else [aa, bb, q, z]

@@ -1,0 +1,139 @@
+"""Complex triangular forms of quasi-triangular pencils, by their parts."""
+
+from typing import NamedTuple
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.linalg.pencil_blocks import (
+    Block,
+    Rotation,
+    blocks_of,
+    eigenvalues,
+    rotations,
+)
+from pytensor_onnx.functions.linalg.standard_blocks import behind, length, lower_diagonal, nonzero
+
+
+class Complex(NamedTuple):
+    """Real and imaginary parts of arrays."""
+
+    real: TensorVariable
+    imag: TensorVariable
+
+
+class Triangle(NamedTuple):
+    """Triangular pencils A and B, where B has a diagonal that is not negative.
+
+    Attributes
+    ----------
+    a, b
+        The matrices.
+    q, z
+        Unitary matrices.
+    alpha
+        The diagonal of A.
+    beta
+        The diagonal of B, real.
+    """
+
+    a: Complex
+    b: Complex
+    q: Complex
+    z: Complex
+    alpha: Complex
+    beta: TensorVariable
+
+
+def triangular_pencil(
+    a: TensorVariable, b: TensorVariable, qt: TensorVariable, z: TensorVariable
+) -> Triangle:
+    """Return triangular forms of pencils of `StandardPencil`.
+
+    The first column of each block with complex eigenvalues becomes an eigenvector of the one with
+    the positive imaginary part.
+    """
+    is_first = pt.neq(lower_diagonal(a), 0.0)
+    vector, image = _vectors(blocks_of(a, is_first), blocks_of(b, is_first))
+    left, right = (_unitary(*x, is_first) for x in (image, vector))
+    right = Complex(right.real.mT, -right.imag.mT)
+    of_a, of_b = (_product(Complex(*(pt.matmul(part, x) for part in left)), right) for x in (a, b))
+    d = Complex(*(diagonals(part) for part in of_b))
+    beta = length(*d)
+    is_zero = pt.eq(beta, 0.0)
+    phase = Complex(
+        pt.switch(is_zero, 1.0, d.real / nonzero(beta))[:, None], (-d.imag / nonzero(beta))[:, None]
+    )
+    index = pt.arange(a.shape[1])
+    is_kept = pt.ge(index, index[:, None])
+    of_a, of_b, of_z = (
+        _turned(x, phase) for x in (of_a, of_b, Complex(*(pt.matmul(z, x) for x in right)))
+    )
+    of_a = Complex(*(pt.switch(is_kept, x, 0.0) for x in of_a))
+    is_diagonal = pt.eq(index, index[:, None])
+    above = pt.gt(index, index[:, None])
+    of_b = Complex(
+        pt.switch(above, of_b.real, pt.switch(is_diagonal, beta[:, None], 0.0)),
+        pt.switch(above, of_b.imag, 0.0),
+    )
+    q = Complex(pt.matmul(left.real, qt).mT, -pt.matmul(left.imag, qt).mT)
+    return Triangle(of_a, of_b, q, of_z, Complex(*(diagonals(x) for x in of_a)), beta)
+
+
+def _vectors(a: Block, b: Block) -> tuple[tuple[Complex, Complex], tuple[Complex, Complex]]:
+    """Return the elements of eigenvectors of blocks, and of their images, of length one."""
+    found = eigenvalues(a, b)
+    root = pt.sqrt(pt.maximum(-found.square, 0.0))
+    s = [Complex(found.divisor * x - found.mean * y, -root * y) for x, y in zip(a, b, strict=True)]
+    size = [pt.abs(x.real) + pt.abs(x.imag) for x in s]
+    is_above = pt.ge(size[0] + size[1], size[2] + size[3])
+    first = Complex(*(pt.switch(is_above, x, y) for x, y in zip(s[1], s[3], strict=True)))
+    second = Complex(*(-pt.switch(is_above, x, y) for x, y in zip(s[0], s[2], strict=True)))
+    vector = _normalised(first, second)
+    images = [
+        [
+            Complex(*(x * u + y * v for u, v in zip(*vector, strict=True)))
+            for x, y in ((block.a, block.b), (block.c, block.d))
+        ]
+        for block in (a, b)
+    ]
+    sizes = [sum(pt.abs(part) for x in image for part in x) for image in images]
+    is_larger = pt.ge(sizes[0], sizes[1])
+    image = [
+        Complex(*(pt.switch(is_larger, u, v) for u, v in zip(x, y, strict=True)))
+        for x, y in zip(*images, strict=True)
+    ]
+    return vector, _normalised(*image)
+
+
+def _normalised(x: Complex, y: Complex) -> tuple[Complex, Complex]:
+    largest = nonzero(pt.abs(pt.stack([*x, *y])).max(axis=0))
+    parts = [part / largest for part in (*x, *y)]
+    size = nonzero(pt.sqrt(sum(part * part for part in parts)))
+    real, imag, other_real, other_imag = (part / size for part in parts)
+    return Complex(real, imag), Complex(other_real, other_imag)
+
+
+def _unitary(x: Complex, y: Complex, is_first: TensorVariable) -> Complex:
+    """Return matrices with the blocks ``[[conj(x), conj(y)], [-y, x]]``, identities elsewhere."""
+    imag = pt.switch(is_first, x.imag, 0.0)
+    beside = pt.switch(is_first, y.imag, 0.0)
+    index = pt.arange(imag.shape[1])
+    row, column = index[:, None], index
+    diagonal = pt.eq(row, column) * (behind(imag) - imag)[:, :, None]
+    upper = pt.eq(row + 1, column) * beside[:, :, None]
+    return Complex(rotations(Rotation(x.real, y.real), is_first), diagonal - upper - upper.mT)
+
+
+def _product(x: Complex, y: Complex) -> Complex:
+    return Complex(
+        pt.matmul(x.real, y.real) - pt.matmul(x.imag, y.imag),
+        pt.matmul(x.real, y.imag) + pt.matmul(x.imag, y.real),
+    )
+
+
+def _turned(x: Complex, phase: Complex) -> Complex:
+    return Complex(
+        x.real * phase.real - x.imag * phase.imag, x.real * phase.imag + x.imag * phase.real
+    )
