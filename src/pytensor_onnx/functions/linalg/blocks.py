@@ -7,7 +7,7 @@ from pytensor.tensor.blas import gemm_no_inplace
 from pytensor.tensor.linalg.dtype_utils import linalg_output_dtype
 from pytensor.tensor.variable import TensorVariable
 
-BLOCK = 16
+BLOCK = 25
 """Rows of a block of one matrix, which are eliminated without a loop."""
 
 BATCH_BLOCK = 32
@@ -69,7 +69,7 @@ def less_product(c: TensorVariable, x: TensorVariable, y: TensorVariable) -> Ten
 
 
 def plus_product(c: TensorVariable, x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """Return ``c + x @ y`` of matrices by one operator.
+    """Return ``c + x @ y``, for matrices by one operator.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def plus_product(c: TensorVariable, x: TensorVariable, y: TensorVariable) -> Ten
     >>> plus_product(c, x, x).eval({c: np.ones((1, 1)), x: np.full((1, 1), 3.0)}, mode="ONNX")
     array([[10.]])
     """
-    return _product_added(c, 1, x, y)
+    return c + pt.matmul(x, y) if c.type.ndim > 2 else _product_added(c, 1, x, y)
 
 
 def _product_added(

@@ -17,21 +17,30 @@ from pytensor_onnx.functions.linalg.blocks import (
     less_product,
     nothing,
     padded,
+    plus_product,
     poison,
 )
 from pytensor_onnx.functions.linalg.small import LARGEST, factor_of_small, is_small
+from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.triangles import Triangle
+
+PANEL = 250
+"""Columns of a panel, which is complete before the columns to its right are changed."""
+
+SHORT = 10
+"""Rows of a block that are always eliminated."""
 
 
 @define(Cholesky, "(n,n)->(n,n)", known_up_to=LARGEST)
 def cholesky(a: TensorVariable, *, lower: bool, n: int | None) -> TensorVariable:
     """Cholesky factor of symmetric positive definite matrices, read from one triangle.
 
-    Blocks of rows of the upper factor follow from the blocks above by one product, and within a
-    block by elimination of one row after another (Golub and Van Loan, Matrix Computations,
-    4th ed., algorithms 4.2.2 and 4.2.5). All elements are NaN if a pivot is not positive, as in
+    Blocks of columns follow from the columns to their left by one product, and from the elimination
+    of one row after another of the block on the diagonal (Golub and Van Loan, Matrix Computations,
+    4th ed., algorithms 4.2.2 and 4.2.5). The rows below are multiplied by the inverse of that
+    block's factor and refined once. All elements are NaN if a pivot is not positive, as in
     PyTensor. The backward error is that of LAPACK. Up to three rows, if the number is known, are
     eliminated without a loop.
 
@@ -50,61 +59,151 @@ def cholesky(a: TensorVariable, *, lower: bool, n: int | None) -> TensorVariable
     return lower_factor(a, size) if lower else upper_factor(a, size)
 
 
-def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the upper factors of matrices of a given order, whose upper triangles are read."""
-    if a.type.ndim == 2:
-        return _factor_of_one(a, n, lower=False)
-    return unflat(_factors_of_batch(flat(a), n), a, n, n)
-
-
 def lower_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     """Return the lower factors of matrices of a given order, whose lower triangles are read."""
     if a.type.ndim == 2:
-        return _factor_of_one(a.mT, n, lower=True)
+        return _factor_of_one(a, n)
     return upper_factor(a.mT, n).mT
 
 
-def _factor_of_one(a: TensorVariable, n: TensorVariable, *, lower: bool) -> TensorVariable:
-    """Return the upper factor of one matrix, or its transpose, by unrolled blocks of padded rows.
+def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the upper factors of matrices of a given order, whose upper triangles are read."""
+    if a.type.ndim == 2:
+        return lower_factor(a.mT, n).mT
+    return unflat(_factors_of_batch(flat(a), n), a, n, n)
 
-    The rows added at the end are zero. Their elimination divides by zero, and no other row reads
-    the results.
+
+def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the lower factor of one matrix, by panels of columns.
+
+    The state is the part of the known columns in the rows that are not known yet, so that each
+    step writes rows of the factor at their full length. Rows and columns of zeros are added at the
+    end. Their elimination divides by zero, and no other row reads the results.
     """
     dtype = a.type.dtype
     count = block_count(n)
     size = count * BLOCK
-    a = padded(a, n, n, size)
+    a = ifelse(pt.eq(size, n), a, padded(a, n, n, size))
 
-    def step(k: TensorVariable, above: TensorVariable, a: TensorVariable) -> list[TensorVariable]:
-        above_here = above[:, k:]
-        rest = less_product(a[k : k + BLOCK, k:], above_here[:, :BLOCK].T, above_here)
-        rows = pt.concatenate([pt.zeros((BLOCK, k), dtype), _eliminated_block(rest)], axis=1)
-        return [pt.concatenate([above, rows], axis=0)]
+    def step(
+        first: TensorVariable,
+        factor: TensorVariable,
+        left: TensorVariable,
+        a: TensorVariable,
+        zeros: TensorVariable,
+        count: TensorVariable,
+        n: TensorVariable,
+    ) -> list[TensorVariable]:
+        k, more = first * BLOCK, count - first
+        top = left[:PANEL]
+        panel = less_product(a[k:, k : k + PANEL], left, top.T)
+        here = pt.minimum(more, PANEL // BLOCK)
+        triangle, below = _factored_panel(panel, n - k, more * BLOCK, here)
+        rows = pt.concatenate([top, triangle, zeros[: here * BLOCK, k + PANEL :]], axis=1)
+        left = pt.concatenate([left[PANEL:], below], axis=1)
+        return [pt.concatenate([factor, rows], axis=0), left]
 
-    start = pt.zeros((nothing(n), size), dtype)
-    starts = pt.arange(count) * BLOCK
-    (factor,) = iterate(step, [start], [a], n_steps=count, sequences=[starts])
-    positive = pt.gt(pt.diagonal(factor)[:n], 0).all()
+    panels = block_count(n, PANEL)
+    none = nothing(n)
+    (factor, _) = iterate(
+        step,
+        [pt.zeros((none, size), dtype), pt.zeros((size, none), dtype)],
+        [a, pt.zeros((PANEL, size), dtype), count, n],
+        n_steps=panels,
+        sequences=[pt.arange(panels) * (PANEL // BLOCK)],
+    )
+    factor = factor[:n, :n]
+    positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (n + 1)], 0).all()
     # A branch takes no time, a sum with NaN that of a copy of the factor.
-    factor = factor[:n, :n].T if lower else factor[:n, :n]
     return ifelse(positive, factor, pt.full((n, n), np.full((), np.nan, dtype)))
 
 
-def _eliminated_block(rest: TensorVariable) -> TensorVariable:
-    """Return eliminated rows, whose first columns are an upper triangle."""
+def _factored_panel(
+    panel: TensorVariable, n: TensorVariable, size: TensorVariable, count: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the lower triangle of a panel's first rows, and the rows below it.
+
+    Parameters
+    ----------
+    panel
+        Columns on and below the diagonal.
+    n, size, count
+        Numbers of rows that are no padding, of all rows, and of blocks of columns.
+    """
+    dtype = panel.type.dtype
+    width = count * BLOCK
+
+    def step(
+        k: TensorVariable,
+        columns: TensorVariable,
+        left: TensorVariable,
+        zeros: TensorVariable,
+        n: TensorVariable,
+    ) -> list[TensorVariable]:
+        top = left[:BLOCK]
+        columns = less_product(columns[k:], left, top.T)
+        found, squares = _eliminated_block(columns[:BLOCK].T, n - k)
+        roots = pt.sqrt(squares)
+        upper = found / roots
+        others = columns[BLOCK:]
+        # The last block has no rows below.
+        below = ifelse(
+            pt.gt(n - k, BLOCK),
+            _solved(others, upper, inverted_blocks(found / squares) / roots.T),
+            others,
+        )
+        rows = pt.concatenate([top, upper.T, zeros[:, k:]], axis=1)
+        return [pt.concatenate([left[BLOCK:], below], axis=1), rows]
+
+    below, rows = iterate(
+        step,
+        [pt.zeros((size, nothing(size)), dtype)],
+        [pt.zeros((BLOCK, width - BLOCK), dtype), n],
+        n_steps=count,
+        sequences=[
+            pt.arange(count) * BLOCK,
+            panel.reshape((size, count, BLOCK)).transpose(1, 0, 2),
+        ],
+    )
+    return rows.reshape((width, width)), below
+
+
+def _solved(b: TensorVariable, upper: TensorVariable, inverse: TensorVariable) -> TensorVariable:
+    """Return ``b @ inv(upper)``, refined once."""
+    first = pt.dot(b, inverse)
+    return plus_product(first, less_product(b, first, upper), inverse)
+
+
+def _eliminated_block(
+    block: TensorVariable, count: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the upper triangle of a block after elimination, and its pivots.
+
+    No more rows are eliminated than are no padding, or `SHORT`.
+    """
+    rest, rows, pivots = _without_rows(block, range(SHORT))
+    _, more_rows, more_pivots = _without_rows(rest, range(SHORT, BLOCK))
+    none = np.zeros((BLOCK - SHORT, BLOCK), block.type.dtype)
+    more_rows, more_pivots = ifelse(
+        pt.gt(count, SHORT), [more_rows, more_pivots], [pt.constant(none), pt.constant(none[:, :1])]
+    )
+    triangle = Triangle(lower=False)(pt.concatenate([rows, more_rows], axis=0))
+    return triangle, pt.concatenate([pivots, more_pivots], axis=0)
+
+
+def _without_rows(rest: TensorVariable, indices: range) -> list[TensorVariable]:
+    """Eliminate rows of a block. Return the rest, the rows and their pivots."""
     rows, pivots = [], []
-    # An index array selects a few elements in less time than a slice.
-    first = np.arange(BLOCK)
-    for j in range(BLOCK):
+    for j in indices:
+        # An index array selects a few elements in less time than a slice.
         here = np.array([j])
         row = rest[here]
         pivot = row[:, here]
         rows.append(row)
         pivots.append(pivot)
         if j < BLOCK - 1:
-            rest = less_product(rest, (row[:, first] / pivot).T, row)
-    scaled = pt.concatenate(rows, axis=0) / pt.sqrt(pt.concatenate(pivots, axis=0))
-    return Triangle(lower=False)(scaled)
+            rest = less_product(rest, (row / pivot).T, row)
+    return [rest, pt.concatenate(rows, axis=0), pt.concatenate(pivots, axis=0)]
 
 
 def _factors_of_batch(a: TensorVariable, n: TensorVariable) -> TensorVariable:

@@ -105,22 +105,25 @@ def _solution_of_one(
 
 
 def inverted_blocks(blocks: TensorVariable) -> TensorVariable:
-    """Return the inverses of unit triangular blocks, given without the ones of their diagonals.
+    """Return the inverses of unit triangular blocks, whose diagonals are not read.
 
-    The inverse of ``[[A, 0], [C, B]]`` is ``[[1/A, 0], [-1/B C 1/A, 1/B]]``, for blocks of 1, 2, 4
-    and 8 rows all at once.
+    A block ``I + N`` of 4 rows has the inverse ``(I - N) (I + N @ N)``. The inverse of
+    ``[[A, 0], [C, B]]`` is ``[[1/A, 0], [-1/B C 1/A, 1/B]]``, for blocks of 4 and 8 rows at once.
     """
-    dtype = blocks.type.dtype
-    axes = (1,) * (blocks.type.ndim - 2)
     rows, columns = np.ogrid[:BLOCK, :BLOCK]
-    inverses, width = pt.constant(np.eye(BLOCK, dtype=dtype).reshape((*axes, BLOCK, BLOCK))), 1
+    shape = (*(1,) * (blocks.type.ndim - 2), BLOCK, BLOCK)
+
+    def part(width: int, within: int) -> TensorVariable:
+        kept = (rows // width == columns // width) & (rows // within != columns // within)
+        return blocks * kept.reshape(shape).astype(blocks.type.dtype)
+
+    beside = part(4, 1)
+    first = np.eye(BLOCK, dtype=blocks.type.dtype).reshape(shape) - beside
+    inverses = plus_product(first, first, pt.matmul(beside, beside))
+    width = 4
     while width < BLOCK:
-        together = rows // (2 * width) == columns // (2 * width)
-        beside = (together & (rows // width != columns // width)).astype(dtype)
-        corners = blocks * beside.reshape((*axes, BLOCK, BLOCK))
-        if width > 1:
-            corners = pt.matmul(pt.matmul(inverses, corners), inverses)
-        inverses = inverses - corners
+        corners = pt.matmul(inverses, part(2 * width, width))
+        inverses = less_product(inverses, corners, inverses)
         width *= 2
     return inverses
 
