@@ -15,7 +15,7 @@ RTOL = 1e-9
 OPTIONS = [
     pytest.param({}, id="functions"),
     pytest.param({"inline_functions": True}, id="inlined"),
-    pytest.param({"target": "web"}, id="web"),
+    pytest.param({"target": "web", "precision": "float64"}, id="web"),
 ]
 
 

@@ -165,3 +165,27 @@ def test_unknown_precisions_are_refused():
     x = pt.vector("x")
     with pytest.raises(ArgumentError, match="precision is one of 'float64', 'float32', 'float16'"):
         export_onnx([x], x, precision="int8")
+
+
+def test_the_web_has_float32_unless_asked():
+    x = pt.vector("x")
+    program = export_onnx([x], {"y": pt.exp(x) + 1, "n": x.shape[0]}, target="web")
+    assert [v.dtype.name for v in program.model.graph.outputs] == ["FLOAT", "INT64"]
+    assert floats(program) == {"FLOAT"}
+    assert "precision=\"float64\" keeps" in program.report()
+    wide = export_onnx([x], pt.exp(x), target="web", precision="float64")
+    assert floats(wide) == {"DOUBLE"}
+    assert not any("keeps" in line for line in wide.changes)
+
+
+def test_sums_of_float32_for_the_web_accumulate_in_float64():
+    x = pt.vector("x", dtype="float32")
+    program = export_onnx([x], x.sum(), target="web")
+    assert "DOUBLE" in floats(program)
+    assert not any("keeps" in line for line in program.changes)
+
+
+def test_constants_beyond_float32_name_what_keeps_them():
+    with pytest.raises(PyTensorONNXError, match="1e-300"):
+        x = pt.vector("x")
+        export_onnx([x], pt.log(x + 1e-300), target="web")

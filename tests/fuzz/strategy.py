@@ -81,6 +81,7 @@ def _options(graph: Graph, choices: Choices) -> dict[str, Any]:
         options["target"] = choices.of(
             ("web", "standard") if is_finite or not loses_nan else ("web",)
         )
+        options["precision"] = "float64"
     if choices.one_in(4):
         options["inline_functions"] = True
     if choices.one_in(4) and not graph.evaluation.not_finite:

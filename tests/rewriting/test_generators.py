@@ -210,7 +210,7 @@ def test_a_cost_and_its_gradient_see_the_same_draw(rng):
         {"opset_version": 18},
         {"opset_version": 26},
         {"target": "standard"},
-        {"target": "web"},
+        {"target": "web", "precision": "float64"},
     ],
     ids=str,
 )

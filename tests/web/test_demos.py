@@ -2,7 +2,12 @@
 
 import importlib
 import json
+import struct
+import subprocess
+import sys
+import zlib
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -13,6 +18,7 @@ from pytensor_onnx.web.packages import PLOTS, RUNTIME, package_files
 from tests.web.pages import await_results, downloaded, needs_chromium, opened_page, results
 
 pytestmark = [pytest.mark.slow, needs_chromium]
+EXAMPLES = Path(__file__).parents[2] / "examples" / "web"
 Demo = namedtuple("Demo", "page folder native")
 
 
@@ -141,3 +147,53 @@ def test_a_posterior_is_drawn_in_the_page(demo):
     expected = np.concatenate([native(seed, 200, 200)["mu"][0] for seed in range(100, 105)])
     assert abs(drawn.mean() - expected.mean()) < 1.2
     assert 0.7 < drawn.std() / expected.std() < 1.4
+
+
+@pytest.fixture(scope="module")
+def index(browser, tmp_path_factory):
+    """Return the open page that shows demos, made by its command, with the quick ones only."""
+    pytest.importorskip("pytensor_ml", reason="pytensor_ml is not installed")
+    folder = importlib.import_module("web.build").build(
+        tmp_path_factory.mktemp("index") / "site", ["training"]
+    )
+    with opened_page(browser, folder) as (page, said):
+        yield page
+        assert not said
+
+
+def test_the_index_links_demos_that_share_a_runtime(index):
+    assert index.locator("img").evaluate("image => image.naturalWidth") > 0
+    index.get_by_role("link", name="Training in the browser", exact=True).click()
+    index.get_by_text("loaded in").wait_for()
+    run(index)
+    assert len(results(index)["loss"]) == 1
+
+
+def test_yolo11n_finds_the_same_boxes_as_the_native_runtime(browser, tmp_path):
+    # Without training all scores are next to 1 %.
+    options = ["-o", str(tmp_path / "site"), "--steps", "0", "--threshold", "0.0103"]
+    command = [sys.executable, str(EXAMPLES / "yolo11n" / "build.py"), *options]
+    subprocess.run(command, check=True, capture_output=True)
+    with opened_page(browser, tmp_path / "site") as (page, said):
+        page.get_by_text("nothing found").wait_for()
+        await_results(page)
+        saved = results(page)
+        assert not said
+    found = np.stack([saved[f"boxes[{i}]"] for i in range(6)], axis=1)
+    pixels = read_png(tmp_path / "site" / "examples" / "shapes.png")
+    images = np.float32(pixels.transpose(2, 0, 1)[None] / 255)
+    (expected,) = onnxruntime.InferenceSession(tmp_path / "site" / "model.onnx").run(
+        None, {"images": images}
+    )
+    assert len(expected) > 5
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+
+
+def read_png(path):
+    """Return the pixels of an image without filters, as the demo writes it."""
+    data = path.read_bytes()
+    start = data.index(b"IDAT")
+    (size,) = struct.unpack(">I", data[start - 4 : start])
+    rows = np.frombuffer(zlib.decompress(data[start + 4 : start + 4 + size]), "uint8")
+    height, width = struct.unpack(">2I", data[16:24])
+    return rows.reshape(height, 3 * width + 1)[:, 1:].reshape(height, width, 3)

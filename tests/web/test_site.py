@@ -52,7 +52,7 @@ def test_states_are_stored_beside_the_model(tmp_path, without_npm):
     assert page["state"]["pairs"] == {"total": "total_next", "count": "count_next"}
     entry, counted = page["state"]["values"]
     assert (entry["dims"], counted["dims"], counted["dtype"]) == ([2], [], "int8")
-    np.testing.assert_array_equal(np.fromfile(folder / entry["file"], "<f8"), [1.5, 2.5])
+    np.testing.assert_array_equal(np.fromfile(folder / entry["file"], "<f4"), [1.5, 2.5])
     assert [value["name"] for value in page["inputs"]] == ["x"]
     assert page["run"] == "button"
 

@@ -11,13 +11,13 @@ from pytensor_onnx.web.description import read_description
 from pytensor_onnx.web.site import build_site
 
 
-def build(folder: str | Path, *, epochs: int = 40) -> Path:
+def build(folder: str | Path, *, epochs: int = 40, runtime: str = "npm") -> Path:
     """Write the page to an empty folder, and return it."""
     with tempfile.TemporaryDirectory() as temporary:
         model = Path(temporary) / "digits.onnx"
         run_digits(model, epochs=epochs, on_epoch=lambda epoch, loss: None)
         page = read_description(Path(__file__).with_name("page.yaml"))
-        return build_site(model, folder, page=page)
+        return build_site(model, folder, page=page, runtime=runtime)
 
 
 def main() -> None:

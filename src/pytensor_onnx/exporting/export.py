@@ -104,6 +104,7 @@ def export_onnx(
         ``"float32"`` or ``"float16"`` to replace all wider floats: of inputs, outputs, state and
         constants. The report gives the error that this brings and the operations that add most to
         it. Sums of float16 are accumulated in float32, and random numbers are other ones.
+        ``"float64"`` keeps the floats of the graph, which target ``"web"`` replaces by float32.
     rng
         ``"inputs"`` to make the noise of random draws inputs, in place of generators.
     session

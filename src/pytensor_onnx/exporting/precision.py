@@ -86,6 +86,28 @@ class Narrowing:
         return lines
 
 
+def chosen_precision(
+    fgraph: FunctionGraph, precision: str | None, default: str | None
+) -> str | None:
+    """Return the dtype of floats that replaces wider ones, None if all are kept.
+
+    Parameters
+    ----------
+    fgraph
+        The graph.
+    precision
+        What the export asks for.
+    default
+        Widest dtype of the target, for a graph whose inputs and outputs have none but wider floats.
+    """
+    if precision is not None or default is None:
+        return None if precision == "float64" else precision
+    dtypes = {getattr(v.type, "dtype", "") for v in (*fgraph.inputs, *fgraph.outputs)}
+    floats = {dtype for dtype in dtypes if dtype.startswith("float")}
+    # Whoever mixes dtypes has chosen them; sums of float32 accumulate in float64.
+    return default if floats and floats <= set(WIDER[default]) else None
+
+
 def narrowed(fgraph: FunctionGraph, precision: str) -> Narrowing:
     """Return a graph with all wider floats replaced by those of a precision.
 
@@ -110,7 +132,8 @@ def narrowed(fgraph: FunctionGraph, precision: str) -> Narrowing:
             for constant, user in conversion.lost.items()
         )
         raise PyTensorONNXError(
-            f"constants have no value in {precision}: write others, or export in float64\n{listing}"
+            f"constants have no value in {precision}: write others, or export with "
+            f'precision="float64"\n{listing}'
         )
     graph.attach_feature(KeepOrigins())
     return Narrowing(precision, fgraph, graph, conversion.variables)

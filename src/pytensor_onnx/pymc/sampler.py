@@ -98,6 +98,8 @@ def export_sampler(
     (2, 100)
     """
     check_options("export_sampler", path, options)
+    # Step sizes, energies and the sums of the warm-up need float64, for all targets.
+    options.setdefault("precision", "float64")
     _check_numbers(max_tree_depth, target_accept)
     graph = ModelGraph(model, data=data)
     _check_variables(graph)

@@ -26,6 +26,9 @@ class Profile:
     merges_short_images: bool = False
     """Convolutions of short images are faster for all images of a batch at once."""
 
+    precision: str | None = None
+    """Widest dtype of floats in a model, unless its export asks for another."""
+
     def supports(
         self,
         op_type: str,

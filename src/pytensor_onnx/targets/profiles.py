@@ -6,7 +6,7 @@ _STANDARD = Profile("standard")
 
 _ONNXRUNTIME = Profile("onnxruntime", kernels="kernels_onnxruntime.json", merges_short_images=True)
 
-_WEB = Profile("web", kernels="kernels_web.json", refuses_defaults=True)
+_WEB = Profile("web", kernels="kernels_web.json", refuses_defaults=True, precision="float32")
 
 # The native runtime; its binding for Node.js ignores values for inputs with defaults.
 _NODE = Profile("node", kernels="kernels_onnxruntime.json", refuses_defaults=True)
