@@ -63,11 +63,11 @@ def export(
 
 def example_image() -> np.ndarray:
     """Return the image that the page shows first."""
-    return shapes(1, SIZE, np.random.default_rng(7), most=8)[0][0]
+    return shapes(1, SIZE, np.random.default_rng(7), least=8, most=8)[0][0]
 
 
 def build(
-    folder: str | Path, *, steps: int = 400, threshold: float = 0.25, runtime: str = "npm"
+    folder: str | Path, *, steps: int = 600, threshold: float = 0.25, runtime: str = "npm"
 ) -> Path:
     """Write the page to an empty folder, and return it."""
     weights = train(steps)
@@ -86,7 +86,7 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", "-o", default="site", help="folder to write (site)")
-    parser.add_argument("--steps", type=int, default=400, help="steps of training (400)")
+    parser.add_argument("--steps", type=int, default=600, help="steps of training (600)")
     parser.add_argument(
         "--threshold", type=float, default=0.25, help="boxes below this score are left out (0.25)"
     )

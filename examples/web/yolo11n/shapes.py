@@ -13,7 +13,7 @@ NAMES = ("circle", "square", "triangle")
 
 
 def shapes(
-    n: int, size: int, rng: np.random.Generator, *, most: int = 3
+    n: int, size: int, rng: np.random.Generator, *, least: int = 1, most: int = 3
 ) -> tuple[np.ndarray, list[Objects]]:
     """Return images (n, 3, size, size) of values from 0 to 1, and the objects in each."""
     y, x = np.mgrid[:size, :size] + 0.5
@@ -26,7 +26,7 @@ def shapes(
         )
         corners: list[np.ndarray] = []
         classes = []
-        for _ in range(rng.integers(1, most + 1)):
+        for _ in range(rng.integers(least, most + 1)):
             side = rng.uniform(28, 64)
             left, top = rng.uniform(2, size - side - 2, 2)
             box = np.array([left, top, left + side, top + side])

@@ -1,0 +1,152 @@
+"""Measure which operators ONNX Runtime Web runs on WebGPU, for which dtype and opset.
+
+    python scripts/probe_webgpu.py
+
+Every trial runs in headless Chromium on its software adapter, with the fallback to WebAssembly
+forbidden. A dtype counts where the model loads, runs, and gives the numbers of the native runtime.
+The adapter has no float16, so that nothing is said of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+from probe_kernels import OPSETS, TABLES, render, tabulate
+from probe_models import Trial, trials
+from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
+from web_runtime import decode, encode
+
+from pytensor_onnx.web.packages import WEBGPU_RUNTIME, package_files
+from pytensor_onnx.web.server import make_server
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+ADAPTER = ("--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
+CHUNK = 50
+TOLERANCES = {"float16": 4e-3, "float32": 1e-4}
+SCRIPT = """async (requests) => {
+  const answers = [];
+  for (const request of requests) answers.push(await window.answer(request));
+  return answers;
+}"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=TABLES / "kernels_webgpu.json")
+    parser.add_argument("--explain", metavar="OP", help="print why calls of this operator fail")
+    arguments = parser.parse_args()
+    chosen = [t for t in trials(OPSETS) if is_new(t) and t.dtype != ir.DataType.FLOAT16]
+    if arguments.explain:
+        chosen = [t for t in chosen if t.key.split("[")[0] == arguments.explain]
+    version, failures = run(chosen)
+    if arguments.explain:
+        for trial, failure in zip(chosen, failures, strict=True):
+            print(trial.key, trial.dtype.name, trial.opset, failure or "runs")
+        return
+    for trial, failure in zip(chosen, failures, strict=True):
+        if failure.startswith("wrong"):
+            print(trial.key, trial.dtype.name, trial.opset, failure)
+    table = {
+        key: {opset: dtypes for opset, dtypes in row.items() if opset in versions(key)}
+        for key, row in tabulate(chosen, failures).items()
+    }
+    arguments.output.write_text(render("onnxruntime-web, WebGPU", version, table))
+
+
+def versions(key: str) -> set[int]:
+    """Return the opsets that change an operator, the first that is probed included."""
+    op_type = key.split("[")[0]
+    return {opset for opset in OPSETS if opset == OPSETS.start or since(op_type, opset) == opset}
+
+
+def is_new(trial: Trial) -> bool:
+    """Return whether the operator has changed in the opset of a trial."""
+    return trial.opset in versions(trial.key)
+
+
+def since(op_type: str, opset: int) -> int | None:
+    try:
+        return onnx.defs.get_schema(op_type, max_inclusive_version=opset).since_version
+    except onnx.defs.SchemaError:
+        return None
+
+
+def run(chosen: list[Trial]) -> tuple[str, list[str]]:
+    """Return the version of the runtime and, for each trial, why it failed."""
+    from playwright.sync_api import Error, sync_playwright
+
+    executable = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    failures: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        for file in package_files(WEBGPU_RUNTIME):
+            shutil.copyfile(file, Path(folder, file.name))
+        shutil.copyfile(Path(__file__).with_name("probe_webgpu.js"), Path(folder, "probe.js"))
+        Path(folder, "index.html").write_text('<script type="module" src="probe.js"></script>')
+        with make_server(folder) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            address = f"http://127.0.0.1:{server.server_address[1]}/index.html"
+            while len(failures) < len(chosen):
+                browser = playwright.chromium.launch(executable_path=executable, args=ADAPTER)
+                page = browser.new_page()
+                page.goto(address)
+                size = CHUNK
+                while len(failures) < len(chosen):
+                    part = chosen[len(failures) : len(failures) + size]
+                    requests = [encode(t.model, t.inputs) for t in part]
+                    try:
+                        answers = page.evaluate(SCRIPT, requests)
+                    except Error as error:
+                        # A page that dies is opened again, and its trials run one by one.
+                        if size == 1:
+                            failures.append(str(error).splitlines()[0])
+                            break
+                        size = 1
+                        browser.close()
+                        browser = playwright.chromium.launch(
+                            executable_path=executable, args=ADAPTER
+                        )
+                        page = browser.new_page()
+                        page.goto(address)
+                        continue
+                    failures += [judged(t, a) for t, a in zip(part, answers, strict=True)]
+                    print(f"{len(failures)} of {len(chosen)}", file=sys.stderr, flush=True)
+                browser.close()
+            server.shutdown()
+    return WEBGPU_RUNTIME.version, failures
+
+
+def judged(trial: Trial, answer: Any) -> str:
+    """Return why a trial failed, empty if its numbers are those of the native runtime."""
+    if isinstance(answer, str):
+        return answer
+    found = decode(answer)
+    try:
+        session = onnxruntime.InferenceSession(trial.model)
+    except NoKernel:
+        return "the native runtime has no such kernel to compare with"
+    names = [output.name for output in session.get_outputs()]
+    expected = dict(zip(names, session.run(None, trial.inputs), strict=True))
+    for name, value in expected.items():
+        if not isinstance(value, np.ndarray):
+            continue
+        rtol = TOLERANCES.get(value.dtype.name, 0)
+        if found[name].dtype != value.dtype or found[name].shape != value.shape:
+            return f"wrong: {found[name].dtype}{list(found[name].shape)} for {value.dtype}"
+        if not np.allclose(found[name], value, rtol=rtol, atol=rtol, equal_nan=True):
+            return f"wrong: {found[name].ravel()[:4]} for {value.ravel()[:4]}"
+    return ""
+
+
+if __name__ == "__main__":
+    main()
