@@ -10,11 +10,12 @@ The adapter has no float16, so that nothing is said of it.
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import onnxruntime
+from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 from probe_kernels import OPSETS, TABLES, render, tabulate
 from probe_models import Trial, trials
-from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 from web_runtime import decode, encode
 
 from pytensor_onnx.web.packages import WEBGPU_RUNTIME, package_files
@@ -66,7 +67,7 @@ def main() -> None:
 
 def versions(key: str) -> set[int]:
     """Return the opsets that change an operator, the first that is probed included."""
-    op_type = key.split("[")[0]
+    op_type = key.split("[", maxsplit=1)[0]
     return {opset for opset in OPSETS if opset == OPSETS.start or since(op_type, opset) == opset}
 
 
@@ -86,44 +87,42 @@ def run(chosen: list[Trial]) -> tuple[str, list[str]]:
     """Return the version of the runtime and, for each trial, why it failed."""
     from playwright.sync_api import Error, sync_playwright
 
-    executable = next(filter(None, map(shutil.which, CHROMIUM)), None)
     failures: list[str] = []
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with served() as address, sync_playwright() as playwright:
+        size = CHUNK
+        while len(failures) < len(chosen):
+            executable = next(filter(None, map(shutil.which, CHROMIUM)), None)
+            browser = playwright.chromium.launch(executable_path=executable, args=ADAPTER)
+            page = browser.new_page()
+            page.goto(address)
+            try:
+                while len(failures) < len(chosen):
+                    part = chosen[len(failures) : len(failures) + size]
+                    requests = [encode(t.model, t.inputs) for t in part]
+                    answers = page.evaluate(SCRIPT, requests)
+                    failures += [judged(t, a) for t, a in zip(part, answers, strict=True)]
+                    print(f"{len(failures)} of {len(chosen)}", file=sys.stderr, flush=True)
+            except Error as error:
+                # After the death of a page its trials run one by one, until the one at fault.
+                if size == 1:
+                    failures.append(str(error).splitlines()[0])
+                size = 1 if size > 1 else CHUNK
+            browser.close()
+    return WEBGPU_RUNTIME.version, failures
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Serve the page of the probe with its runtime, at the address returned."""
+    with tempfile.TemporaryDirectory() as folder:
         for file in package_files(WEBGPU_RUNTIME):
             shutil.copyfile(file, Path(folder, file.name))
         shutil.copyfile(Path(__file__).with_name("probe_webgpu.js"), Path(folder, "probe.js"))
         Path(folder, "index.html").write_text('<script type="module" src="probe.js"></script>')
         with make_server(folder) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            address = f"http://127.0.0.1:{server.server_address[1]}/index.html"
-            while len(failures) < len(chosen):
-                browser = playwright.chromium.launch(executable_path=executable, args=ADAPTER)
-                page = browser.new_page()
-                page.goto(address)
-                size = CHUNK
-                while len(failures) < len(chosen):
-                    part = chosen[len(failures) : len(failures) + size]
-                    requests = [encode(t.model, t.inputs) for t in part]
-                    try:
-                        answers = page.evaluate(SCRIPT, requests)
-                    except Error as error:
-                        # A page that dies is opened again, and its trials run one by one.
-                        if size == 1:
-                            failures.append(str(error).splitlines()[0])
-                            break
-                        size = 1
-                        browser.close()
-                        browser = playwright.chromium.launch(
-                            executable_path=executable, args=ADAPTER
-                        )
-                        page = browser.new_page()
-                        page.goto(address)
-                        continue
-                    failures += [judged(t, a) for t, a in zip(part, answers, strict=True)]
-                    print(f"{len(failures)} of {len(chosen)}", file=sys.stderr, flush=True)
-                browser.close()
+            yield f"http://127.0.0.1:{server.server_address[1]}/index.html"
             server.shutdown()
-    return WEBGPU_RUNTIME.version, failures
 
 
 def judged(trial: Trial, answer: Any) -> str:

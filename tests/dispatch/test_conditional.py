@@ -93,7 +93,9 @@ def test_sizes_and_nothing(x, c, value):
     compare_onnx_and_py([x, c], outputs, [np.ones(3), value])
 
 
-@pytest.mark.parametrize("options", [{}, {"inline_functions": True}, {"target": "web", "precision": "float64"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"inline_functions": True}, {"target": "web", "precision": "float64"}]
+)
 @pytest.mark.parametrize("value", [1.0, -1.0])
 def test_inside_a_function(x, c, value, options):
     function = OpFromGraph([x, c], [ifelse(c > 0, x * 2, pt.exp(x))])

@@ -172,7 +172,7 @@ def test_the_web_has_float32_unless_asked():
     program = export_onnx([x], {"y": pt.exp(x) + 1, "n": x.shape[0]}, target="web")
     assert [v.dtype.name for v in program.model.graph.outputs] == ["FLOAT", "INT64"]
     assert floats(program) == {"FLOAT"}
-    assert "precision=\"float64\" keeps" in program.report()
+    assert 'precision="float64" keeps' in program.report()
     wide = export_onnx([x], pt.exp(x), target="web", precision="float64")
     assert floats(wide) == {"DOUBLE"}
     assert not any("keeps" in line for line in wide.changes)
@@ -186,6 +186,6 @@ def test_sums_of_float32_for_the_web_accumulate_in_float64():
 
 
 def test_constants_beyond_float32_name_what_keeps_them():
-    with pytest.raises(PyTensorONNXError, match="1e-300"):
-        x = pt.vector("x")
+    x = pt.vector("x")
+    with pytest.raises(PyTensorONNXError, match='with precision="float64"\n- 1e-300'):
         export_onnx([x], pt.log(x + 1e-300), target="web")

@@ -21,7 +21,7 @@ from pytensor_onnx.exporting.arguments import (
     read_names,
 )
 from pytensor_onnx.exporting.paths import check_file
-from pytensor_onnx.exporting.precision import chosen_precision, narrowed
+from pytensor_onnx.exporting.precision import narrowed_for
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.exporting.reference_graph import reference_graph
 from pytensor_onnx.exporting.signature import Signature
@@ -71,8 +71,7 @@ def export_source(
     examples = read_examples(example_inputs, input_names)
     source.dynamic = [axes.get(name, ()) for name in input_names]
     reference = reference_graph(source, examples, static_state)
-    chosen = chosen_precision(reference, precision, profile.precision)
-    narrowing = narrowed(reference, chosen) if chosen else None
+    narrowing, notes = narrowed_for(reference, precision, profile.precision)
     if narrowing:
         reference = narrowing.narrow
     fgraph = reference.clone(check_integrity=False)
@@ -117,12 +116,8 @@ def export_source(
     }
     if any(encodings.values()):
         model.metadata_props["encodings"] = json.dumps(encodings)
-    changes = prepare(converted, target, assume_finite=assume_finite, inline=inline_functions)
-    if chosen and not precision:
-        changes = [
-            f'floats of {chosen} in place of wider ones: precision="float64" keeps these',
-            *changes,
-        ]
+    options = {"assume_finite": assume_finite, "inline": inline_functions}
+    changes = notes + prepare(converted, target, **options)
     program = ONNXProgram(
         model,
         reference=reference,

@@ -86,26 +86,29 @@ class Narrowing:
         return lines
 
 
-def chosen_precision(
+def narrowed_for(
     fgraph: FunctionGraph, precision: str | None, default: str | None
-) -> str | None:
-    """Return the dtype of floats that replaces wider ones, None if all are kept.
+) -> tuple[Narrowing | None, list[str]]:
+    """Return a graph in the floats that an export asks for or its target has, and what to report.
 
     Parameters
     ----------
     fgraph
         The graph.
     precision
-        What the export asks for.
+        Dtype that the export asks for.
     default
         Widest dtype of the target, for a graph whose inputs and outputs have none but wider floats.
     """
-    if precision is not None or default is None:
-        return None if precision == "float64" else precision
+    if precision is not None:
+        return (None if precision == "float64" else narrowed(fgraph, precision)), []
     dtypes = {getattr(v.type, "dtype", "") for v in (*fgraph.inputs, *fgraph.outputs)}
     floats = {dtype for dtype in dtypes if dtype.startswith("float")}
     # Whoever mixes dtypes has chosen them; sums of float32 accumulate in float64.
-    return default if floats and floats <= set(WIDER[default]) else None
+    if default is None or not floats or not floats <= set(WIDER[default]):
+        return None, []
+    note = f'floats of {default} in place of wider ones: precision="float64" keeps these'
+    return narrowed(fgraph, default), [note]
 
 
 def narrowed(fgraph: FunctionGraph, precision: str) -> Narrowing:

@@ -109,7 +109,9 @@ def test_extreme_with_nan(x, x0, extreme):
         compare_onnx_and_py([x, x0], [y, y[-1]], [np.array(values), 0.5])
 
 
-@pytest.mark.parametrize("options", [{}, {"target": "web", "precision": "float64"}, {"inline_functions": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"target": "web", "precision": "float64"}, {"inline_functions": True}]
+)
 @pytest.mark.parametrize("length", [*LENGTHS, 64, 65])
 def test_running_extreme_takes_no_scan(x, m, length, options):
     largest = scan(pt.maximum, sequences=[x], outputs_info=[pt.constant(0.7, dtype="float64")])
