@@ -56,6 +56,7 @@ class Inlined:
                     self._join(zip(node.inputs, node.outputs, strict=True))
         self.folded = self._folded()
         self._whole: dict[ir.Value, bool] = {}
+        self._leaves: dict[ir.Value, frozenset[ir.Value]] = {}
 
     def _join(self, pairs: Iterator[tuple[ir.Value | None, ir.Value]]) -> None:
         for value, same in pairs:
@@ -76,6 +77,38 @@ class Inlined:
                 if all(v is None or v in folded for v in node.inputs) and not _has_graph(node):
                     waiting += [v for v in node.outputs if v not in folded]
         return folded
+
+    def folds_with(self, value: ir.Value, other: ir.Value) -> bool:
+        """Return whether a runtime that folds one value has folded the other as well.
+
+        It has if all that the other is computed from is among what the one is computed from.
+        """
+        return other in self.folded and self._leaves_of(other) <= self._leaves_of(value)
+
+    def _leaves_of(self, value: ir.Value) -> frozenset[ir.Value]:
+        """Return the sizes, parameters and results of calls that make a folded value."""
+        waiting = [value]
+        while waiting:
+            last = waiting[-1]
+            operands = self._folded_operands(last)
+            missing = [v for v in operands if v not in self._leaves]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            is_leaf = not operands and last.const_value is None
+            known = [self._leaves[v] for v in operands]
+            self._leaves[last] = frozenset([last]) if is_leaf else frozenset().union(*known)
+        return self._leaves[value]
+
+    def _folded_operands(self, value: ir.Value) -> list[ir.Value]:
+        """Return the operands of the operator that makes a value, none for a leaf or a constant."""
+        node = value.producer()
+        if value.const_value is not None or node is None or node in self._calls:
+            return []
+        if _is_size(value) or _has_graph(node):
+            return []
+        return [v for v in node.inputs if v is not None]
 
     def origins(self, value: ir.Value) -> list[ir.Value]:
         """Return the possible sources of a value: itself, or values of callers or functions."""

@@ -30,18 +30,25 @@ def near_identity_form(node: ir.Node, inlined: Inlined) -> Form | None:
     """
     form = _sum if node.op_type in ("Add", "Sub") else _product
     for position in (0, 1) if node.op_type in ("Add", "Mul") else (1,):
-        if _is_dropped(given(node.inputs[position]), NEUTRAL[node.op_type], inlined):
+        value, other = given(node.inputs[position]), given(node.inputs[1 - position])
+        if _is_dropped(value, other, NEUTRAL[node.op_type], inlined):
             return partial(form, position=position)
     return None
 
 
-def _is_dropped(value: ir.Value, neutral: int, inlined: Inlined) -> bool:
+def _is_dropped(value: ir.Value, other: ir.Value, neutral: int, inlined: Inlined) -> bool:
     """Return whether a constant becomes the neutral element only by rounding to float32."""
-    return any(
-        _rounds_to(v, neutral) if v.const_value is not None else not inlined.is_integral(v)
+    origins = [
+        v
         for v in inlined.origins(value)
         if v in inlined.folded and inlined.dtype(v) == ir.DataType.DOUBLE
-    )
+    ]
+    if any(_rounds_to(v, neutral) for v in origins):
+        return True
+    # Where the runtime folds both operands, it folds the node before it looks for what to drop.
+    if inlined.folds_with(value, other):
+        return False
+    return any(v.const_value is None and not inlined.is_integral(v) for v in origins)
 
 
 def _rounds_to(value: ir.Value, neutral: int) -> bool:
