@@ -62,3 +62,7 @@ class FourierTransform(_Transform):
 
 class StandardTransform(_Transform):
     """Transform by the operator of ONNX, which is accurate for powers of two."""
+
+
+class StagedTransform(_Transform):
+    """Transform of a product of small numbers that only a run knows."""

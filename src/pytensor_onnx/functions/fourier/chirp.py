@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.complex_numbers.pairs import conjugate, paired, times
 from pytensor_onnx.functions.fourier.roots import multiply, roots
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.ops.fourier import FourierTransform, StandardTransform
+from pytensor_onnx.ops.fourier import FourierTransform, StagedTransform
 
 
 def by_convolution(pairs: TensorVariable, n: int, sign: int) -> TensorVariable:
@@ -41,7 +41,7 @@ def of_unknown_size(pairs: TensorVariable, sign: int) -> TensorVariable:
     mirrored = conjugate(chirp)
     gap = pt.zeros((size - (2 * n - 1), 2), dtype=pairs.type.dtype)
     kernel = pt.concatenate([mirrored, gap, mirrored[1:][::-1]], axis=0)
-    forward, backward = StandardTransform(), StandardTransform(inverse=True)
+    forward, backward = StagedTransform(), StagedTransform(inverse=True)
     product = times(forward(_padded(times(pairs, chirp), size - n)), forward(kernel))
     found = times(backward(product)[..., :n, :], chirp)
     return found / pt.cast(size, pairs.type.dtype)
