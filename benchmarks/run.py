@@ -23,6 +23,7 @@ from benchmarks import (
     resnet18,
     rules,
     samplers,
+    sparse,
     special,
     yolo11n,
 )
@@ -65,6 +66,7 @@ def main() -> None:
         linalg.measure,
         samplers.measure,
         fourier.measure,
+        sparse.measure,
         convolutions.measure,
         yolo11n.measure,
         cnn.measure,
