@@ -1,5 +1,6 @@
 """Sparse matrices go in and come out as SciPy's, and are four tensors in a file."""
 
+import inspect
 import json
 import pickle
 import subprocess
@@ -15,15 +16,19 @@ from pytensor import sparse
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.conditional import ifelse
+from pytensor.graph import Apply, Op
+from pytensor.sparse import linalg
 
 from pytensor_onnx import (
     InputError,
     ONNXLinker,
     PyTensorONNXError,
+    UnsupportedOpError,
     UnsupportedTypeError,
     export_function_onnx,
     export_onnx,
 )
+from pytensor_onnx.encodings import encoding_of
 from tests.conftest import compare_onnx_and_py
 
 A = sp.csr_matrix([[0.0, 1.5, 0.0], [0.0, 0.0, 0.0], [-2.0, 0.0, 3.0], [0.5, 0.0, 0.0]])
@@ -161,3 +166,35 @@ def test_importing_the_package_does_not_import_sparse_matrices():
         "sys.exit('scipy.sparse' in sys.modules or 'pytensor.sparse' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_op_of_pytensor_for_sparse_matrices_has_a_rewrite():
+    encoding = encoding_of(sparse.csr_matrix().type)
+    classes = [
+        kind
+        for module in (sparse.basic, sparse.math, linalg)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, Op) and kind.__module__ == module.__name__
+    ]
+    kinds = [kind for kind in classes if not inspect.isabstract(kind)]
+    missing = {kind.__name__ for kind in kinds if encoding.rewrite_of(kind.__new__(kind)) is None}
+    assert len(kinds) > 50
+    # Base classes that are not abstract.
+    assert missing == {"__ComparisonOpSparseSparse", "__ComparisonOpSparseDense"}
+
+
+def test_an_unknown_op_is_refused_with_advice():
+    class Solve(Op):
+        __props__ = ()
+
+        def make_node(self, a, b):
+            return Apply(self, [a, b], [b.type()])
+
+        def perform(self, node, inputs, outputs):
+            outputs[0][0] = sp.linalg.spsolve(*inputs)
+
+    x, v = sparse.csr_matrix("x"), pt.vector("v")
+    with pytest.raises(
+        UnsupportedOpError, match=r"(?s)Solve.*operations of sparse matr.*x\.toarray"
+    ):
+        export_onnx([x, v], Solve()(x, v))

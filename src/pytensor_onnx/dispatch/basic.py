@@ -15,6 +15,7 @@ from pytensor.printing import Print
 from pytensor_onnx.dispatch.written import (
     core_op,
 )
+from pytensor_onnx.encodings import encodings_of
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder
@@ -67,9 +68,13 @@ def onnx_funcify(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lower
     >>> compile_onnx([x], [Double()(x)])(np.array([1.0, 2.0]))
     [array([2., 4.])]
     """
+    advice = next(
+        (encoding.advice for encoding in encodings_of(node) if encoding.advice),
+        "write the expression with supported operations",
+    )
     raise UnsupportedCase(
         f"no lowering is registered for {type(op).__module__}.{type(op).__qualname__}",
-        "write the expression with supported operations, or register a lowering of your own with "
+        f"{advice}, or register a lowering of your own with "
         f"@pytensor_onnx.onnx_funcify.register({type(op).__name__})",
     )
 

@@ -42,6 +42,9 @@ class Encoding(ABC):
     warning_if_stored: str = ""
     """Warning where a shared value without an update becomes part of a model."""
 
+    advice: str = ""
+    """Hint for an Op that has neither a rewrite nor a lowering of its own."""
+
     def __init__(self) -> None:
         self._rewrites: dict[type[Op], Rewrite] = {}
         self._modules: list[str] = []

@@ -32,6 +32,10 @@ class SparseMatrices(Encoding):
     """
 
     name = "sparse"
+    advice = (
+        "write it with the operations of sparse matrices (docs/sparse.md), such as a loop of "
+        "products, or with the dense matrix: x.toarray()"
+    )
 
     def serves(self, type_: Type) -> bool:
         """Return whether a type is one of real sparse matrices of rows or columns."""

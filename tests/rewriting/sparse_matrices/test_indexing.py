@@ -21,23 +21,13 @@ def test_slices(kind):
 
 
 @KINDS
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_rows_of_a_list_and_their_gradient(kind, dtype):
-    x, rows = sparse.matrix(kind, "x", dtype=dtype), pt.lvector("rows")
-    given = sparse.matrix(kind, "given", dtype=dtype)
-    results = [
-        sparse.get_item_list(x, rows),
-        sparse.dense_from_sparse(sparse.basic.get_item_list_grad(x, rows, given)).astype(dtype),
-    ]
-    samples = []
-    for wanted in (np.array(rows, "int64") for rows in ([2, 0, 0], [-1, 3], [])):
-        samples += [(a, wanted, a[wanted]) for a in of_shape_4_3(kind, dtype)]
-    compare_on([x, rows, given], [results[0]], samples)
-    f = pytensor.function([x, rows, given], results[1], mode="ONNX")
-    for a, wanted, taken in samples:
-        expected = np.zeros((4, 3), dtype)
-        expected[wanted] = taken.toarray()
-        np.testing.assert_array_equal(f(a, wanted, taken), expected)
+@pytest.mark.filterwarnings("ignore:Changing the sparsity")
+def test_rows_of_a_list_and_their_gradient(kind):
+    x, given, rows = sparse.matrix(kind, "x"), sparse.matrix(kind, "given"), pt.lvector("rows")
+    results = [sparse.get_item_list(x, rows), sparse.basic.get_item_list_grad(x, rows, given)]
+    lists = [np.array(wanted, "int64") for wanted in ([2, 0, 0], [-1, 3], [])]
+    samples = [(a, a[wanted], wanted) for a in of_shape_4_3(kind) for wanted in lists]
+    compare_on([x, given, rows], results, samples)
 
 
 @KINDS
