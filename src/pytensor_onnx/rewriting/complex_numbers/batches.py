@@ -14,6 +14,7 @@ from pytensor_onnx.rewriting.complex_numbers.eigenvalues import (
     decompose,
     decompose_pencil,
 )
+from pytensor_onnx.rewriting.complex_numbers.linear_algebra import compute
 from pytensor_onnx.rewriting.complex_numbers.parts import ENCODING
 from pytensor_onnx.rewriting.complex_numbers.products import multiply
 from pytensor_onnx.rewriting.complex_numbers.structure import by_part, values_of
@@ -29,4 +30,6 @@ def batch(op: Blockwise, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Ten
     if isinstance(op.core_op, QZ):
         return decompose_pencil(op, node, inputs)
     values = values_of(op.core_op)
-    return None if values is None else by_part(op, node, inputs, values)
+    if values is None:
+        return compute(op, node, inputs)
+    return by_part(op, node, inputs, values)
