@@ -185,12 +185,72 @@ def _window_count(size: str, name: str) -> str:
     """
 
 
+def batch_norm_gradient() -> Rule:
+    """Return the gradient of batch norm in training for 8 images of 64 channels."""
+    shape = (8, 64, 16, 16)
+    x, d = (pt.tensor(name, shape=shape, dtype="float32") for name in "xd")
+    gamma = pt.tensor("gamma", shape=(64,), dtype="float32")
+    zeros, ones = np.zeros(64, "float32"), np.ones(64, "float32")
+    y = nn.batch_norm_train(x, gamma, zeros, zeros, ones)[0]
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[8, 64, 16, 16] x, float[8, 64, 16, 16] d, float[64] gamma)
+            => (float[8, 64, 16, 16] y)
+        <int64[3] others = {0, 2, 3}, int64[3] apart = {0, 2, 3}, float epsilon = {1e-5},
+         float share = {0.00048828125}, float less = {-0.00048828125}, float minus = {-1}> {
+           total = ReduceSum <keepdims = 0> (x, others)
+           mean = Mul(total, share)
+           means = Unsqueeze(mean, apart)
+           centred = Sub(x, means)
+           squares = Mul(centred, centred)
+           square = ReduceSum <keepdims = 0> (squares, others)
+           var = Mul(square, share)
+           sum = ReduceSum <keepdims = 0> (d, others)
+           moved = Add(var, epsilon)
+           root = Sqrt(moved)
+           along = Mul(d, centred)
+           product = ReduceSum <keepdims = 0> (along, others)
+           slope = Div(product, root)
+           roots = Unsqueeze(root, apart)
+           both = Mul(roots, roots)
+           gammas = Unsqueeze(gamma, apart)
+           slopes = Unsqueeze(slope, apart)
+           a = Mul(less, slopes)
+           b = Mul(a, gammas)
+           c = Mul(b, centred)
+           through_var = Div(c, both)
+           rest = ReduceSum <keepdims = 1> (centred, others)
+           e = Mul(share, slopes)
+           f = Mul(e, gammas)
+           g = Mul(f, rest)
+           h = Div(g, both)
+           sums = Unsqueeze(sum, apart)
+           i = Mul(minus, sums)
+           j = Mul(i, gammas)
+           k = Div(j, roots)
+           l = Add(k, h)
+           through_mean = Mul(share, l)
+           m = Mul(d, gammas)
+           n = Div(m, roots)
+           o = Add(n, through_mean)
+           y = Add(o, through_var)
+        }
+    """
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=shape).astype("float32") for _ in "xd"]
+    gradient = pt.grad(None, x, known_grads={y: d})
+    return Rule(
+        "gradient of batch norm", [x, d, gamma], gradient, by_hand, [*values, ones], 0.8, 1e-4
+    )
+
+
 RULES: list[Callable[[], Rule]] = [
     number_beside_short_axes,
     filter_gradient,
     convolution_of_short_images,
     rms_norm,
     mean_over_images_of_any_size,
+    batch_norm_gradient,
 ]
 
 

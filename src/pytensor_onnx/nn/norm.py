@@ -16,6 +16,7 @@ from pytensor_onnx.nn.norm_arguments import (
     scale_or_ones,
 )
 from pytensor_onnx.ops.networks import norm as norm_ops
+from pytensor_onnx.ops.networks.batch_norm import BatchNorm, BatchNormOfBatch
 
 
 def batch_norm(
@@ -54,15 +55,20 @@ def batch_norm(
     >>> y.eval({x: np.array([[6.0]])}, mode="ONNX")
     array([[2.]])
     """
+    return BatchNorm(epsilon=float(epsilon))(*_operands(x, gamma, beta, mean, var))
+
+
+def _operands(x: Any, *vectors: Any) -> list[TensorVariable]:
+    """Return an array and the parameters of its channels, as batch norms take them."""
     x = as_floats(x, "batch_norm")
     if x.type.ndim < 2:
         raise ValueError(f"batch_norm takes an array (N, C, ...); got {x.type.ndim} dimensions")
     size = x.type.shape[1]
     parameters = [
         channel_vector(value, name, size, x.type.dtype)
-        for name, value in (("gamma", gamma), ("beta", beta), ("mean", mean), ("var", var))
+        for name, value in zip(("gamma", "beta", "mean", "var"), vectors, strict=True)
     ]
-    return norm_ops.BatchNorm(epsilon=float(epsilon))(x, *parameters)
+    return [x, *parameters]
 
 
 def batch_norm_train(
@@ -110,7 +116,8 @@ def batch_norm_train(
     others = [axis for axis in range(x.type.ndim) if axis != 1]
     mean = x.mean(axis=others)
     var = pt.sqr(x - norm_ops.along_channels(mean, x)).mean(axis=others)
-    y = batch_norm(x, gamma, beta, mean, var, epsilon)
+    op = BatchNormOfBatch(epsilon=float(epsilon))
+    y = op(*_operands(x, gamma, beta, mean, var))
     weight, rest = (np.asarray(value, dtype=dtype) for value in (momentum, 1 - momentum))
     running = [
         channel_vector(value, name, x.type.shape[1], dtype)

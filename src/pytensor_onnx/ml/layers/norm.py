@@ -131,7 +131,7 @@ def _group_norm(node: Apply) -> _Form | None:
 
 
 def _batch_norm(node: Apply) -> _Form | None:
-    from pytensor_onnx.ops.networks.norm import BatchNorm
+    from pytensor_onnx.ops.networks.batch_norm import BatchNorm
 
     x = node.inputs[0]
     op = BatchNorm(epsilon=float(node.op.epsilon))

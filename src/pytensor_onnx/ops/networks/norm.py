@@ -20,62 +20,6 @@ RMS_OPSET = 23
 GROUP_OPSET = 21
 
 
-class BatchNorm(KeepsShape):
-    """Normalisation of each channel of an array (N, C, *S) by a given mean and variance."""
-
-    __props__ = ("epsilon",)
-    epsilon: float
-
-    def build_inner_graph(
-        self,
-        x: TensorVariable,
-        gamma: TensorVariable,
-        beta: TensorVariable,
-        mean: TensorVariable,
-        var: TensorVariable,
-    ) -> list[Variable]:
-        """Subtract the mean, divide by the deviation, scale and shift."""
-        mean, scale = (along_channels(v, x) for v in (mean, gamma / self._deviation(var)))
-        return [(x - mean) * scale + along_channels(beta, x)]
-
-    def pullback(
-        self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        output_grads: Sequence[Variable],
-    ) -> list[Variable]:
-        """Sum over all axes except that of the channels, each sum once."""
-        x, gamma, _, mean, var = inputs
-        (gradient,) = output_grads
-        inverse = 1 / self._deviation(var)
-        others = [axis for axis in range(x.type.ndim) if axis != 1]
-        total = gradient.sum(axis=others)
-        along_x = (gradient * (x - along_channels(mean, x))).sum(axis=others) * inverse
-        scale = gamma * inverse
-        half = np.asarray(0.5, dtype=x.type.dtype)
-        return [
-            gradient * along_channels(scale, x),
-            along_x,
-            total,
-            -total * scale,
-            -half * along_x * scale * inverse,
-        ]
-
-    def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value:
-        """Emit the operator; the rounding error of its epsilon is added to the variance."""
-        x, gamma, beta, mean, var = inputs
-        if is_float32(self.epsilon, dtype_of(x)):
-            return onnx.BatchNormalization(x, gamma, beta, mean, var, epsilon=self.epsilon)
-        if var.const_value is None:
-            var = onnx.Add(var, self.epsilon)
-        else:
-            var = onnx.constant(var.const_value.numpy() + self.epsilon)
-        return onnx.BatchNormalization(x, gamma, beta, mean, var, epsilon=0.0)
-
-    def _deviation(self, var: TensorVariable) -> TensorVariable:
-        return pt.sqrt(var + np.asarray(self.epsilon, dtype=var.type.dtype))
-
-
 class LayerNorm(KeepsShape):
     """Normalisation over the last axes, with a scale and, as third input, a shift."""
 
