@@ -38,14 +38,15 @@ def tanh(x: TensorVariable) -> TensorVariable:
     ``tanh(x) = x / (x coth(x))`` with ``x coth(x)`` a polynomial in ``(2x)**2``.
     """
     one, two = constant(x, 1.0), constant(x, 2.0)
-    double = x + x
+    size = pt.abs(x)
     if x.dtype == "float64":
         near = pt.tanh(x)
     else:
+        double = x + x
         square = double * double
         near = x / (one + constant(x, 0.5) * square * polynomial(square, HALF_COTH))
-    far = pt.sign(x) * (one - two / (pt.exp(pt.abs(double)) + one))
-    return pt.switch(pt.abs(x) > constant(x, 0.55), far, near)
+    far = pt.sign(x) * (one - two / (pt.exp(size + size) + one))
+    return pt.switch(size > constant(x, 0.55), far, near)
 
 
 def _halved_exponentials(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:

@@ -10,13 +10,13 @@ from pytensor_onnx.functions.special.arithmetic import constant
 
 @define(Sigmoid)
 def sigmoid(x: TensorVariable) -> TensorVariable:
-    """``1 / (1 + exp(-x))``, with ``exp(x)`` as the numerator for negative ``x``.
+    """``exp(x) / (1 + exp(x))``, with ``x`` at most 40, where the result is one.
 
     Notes
     -----
-    The exponential is that of ``-|x|``, so that it never overflows and the left tail keeps its
-    relative accuracy down to the subnormal numbers.
+    The exponential does not overflow, and for negative ``x`` it is the numerator, so that the left
+    tail keeps its relative accuracy down to the subnormal numbers. For positive ``x`` its error
+    cancels but for a part of ``1 / (1 + exp(x))``.
     """
-    one = constant(x, 1.0)
-    decay = pt.exp(-pt.abs(x))
-    return pt.switch(x < constant(x, 0.0), decay, one) / (one + decay)
+    growth = pt.exp(pt.minimum(x, constant(x, 40.0)))
+    return growth / (constant(x, 1.0) + growth)

@@ -64,7 +64,7 @@ def multiply_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, V
         return None
     for old, new in products.items():
         copy_stack_trace(old, new)
-    return _with_sequences(node, inner, products)
+    return with_sequences(node, inner, products)
 
 
 def _product_of_all_steps(
@@ -73,14 +73,10 @@ def _product_of_all_steps(
     constants: Mapping[Variable, Variable],
 ) -> TensorVariable | None:
     """Return the products of all steps, None if a factor requires a loop."""
-    try:
-        batched = vectorize_graph(list(factors), elements)
-    except (NotImplementedError, TypeError, ValueError):
+    steps = in_all_steps(factors, elements, constants)
+    if steps is None:
         return None
-    left, right = graph_replace(batched, constants, strict=False)
-    known = {*elements.values(), *constants.values()}
-    if any(takes_a_loop(node) for node in toposort([left, right], blockers=known)):
-        return None
+    left, right = steps
     is_column = right.type.ndim == 3 and right.type.shape[2] == 1
     if left.type.ndim == 2 and is_column:
         # One matrix product for all steps, in place of a matrix-vector product for each.
@@ -88,7 +84,23 @@ def _product_of_all_steps(
     return pt.matmul(left, right)
 
 
-def _with_sequences(
+def in_all_steps(
+    values: Sequence[Variable],
+    elements: Mapping[Variable, Variable],
+    constants: Mapping[Variable, Variable],
+) -> list[TensorVariable] | None:
+    """Return inner values for all steps at once, None if one requires a loop."""
+    try:
+        batched = vectorize_graph(list(values), elements)
+    except (NotImplementedError, TypeError, ValueError):
+        return None
+    steps = graph_replace(batched, constants, strict=False)
+    known = {*elements.values(), *constants.values()}
+    has_loop = any(takes_a_loop(node) for node in toposort(steps, blockers=known))
+    return None if has_loop else steps
+
+
+def with_sequences(
     node: Apply, inner: FunctionGraph, sequences: Mapping[Variable, Variable]
 ) -> dict[Variable, Variable]:
     """Return the outputs of a Scan whose given inner variables are new sequences."""
