@@ -10,6 +10,9 @@ from pytensor.tensor.variable import TensorVariable
 BLOCK = 25
 """Rows of a block of one matrix, which are eliminated without a loop."""
 
+SHORT = 10
+"""Rows of a block that are always eliminated, and the others only where the matrix has them."""
+
 BATCH_BLOCK = 32
 """Rows of a block of a batch of matrices, which are eliminated by a loop over rows."""
 

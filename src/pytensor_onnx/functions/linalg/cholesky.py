@@ -11,6 +11,7 @@ from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, diag
 from pytensor_onnx.functions.linalg.blocks import (
     BATCH_BLOCK,
     BLOCK,
+    SHORT,
     as_float,
     block_count,
     checked_size,
@@ -28,9 +29,6 @@ from pytensor_onnx.ops.triangles import Triangle
 
 PANEL = 250
 """Columns of a panel, which is complete before the columns to its right are changed."""
-
-SHORT = 10
-"""Rows of a block that are always eliminated."""
 
 
 @define(Cholesky, "(n,n)->(n,n)", known_up_to=LARGEST)

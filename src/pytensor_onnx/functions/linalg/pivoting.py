@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, flat, unflat
 from pytensor_onnx.functions.linalg.blocks import (
     BLOCK,
+    SHORT,
     block_count,
     less_product,
     nothing,
@@ -16,6 +18,7 @@ from pytensor_onnx.functions.linalg.blocks import (
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.ops.pivots import PivotPosition
+from pytensor_onnx.ops.triangles import Triangle
 
 SMALLEST = {
     dtype: np.finfo(dtype).smallest_subnormal.astype(dtype) for dtype in ("float32", "float64")
@@ -47,58 +50,92 @@ def _eliminated_one(a: TensorVariable, n: TensorVariable) -> list[TensorVariable
     """Eliminate blocks of columns (Golub and Van Loan, Matrix Computations, section 3.4.7).
 
     Rows and columns of zeros are added at the end; these rows are never exchanged with others.
-    The remaining rows keep their columns of L, so that they are complete when they become pivots.
+    The multipliers of a block have the order of the rows of the given matrix until all is
+    eliminated, so that no step moves those of blocks before.
     """
     dtype, count = a.type.dtype, block_count(n)
     size = count * BLOCK
 
     def step(
         k: TensorVariable,
-        done: TensorVariable,
-        pivots: TensorVariable,
-        order: TensorVariable,
         rest: TensorVariable,
         rows: TensorVariable,
+        size: TensorVariable,
+        n: TensorVariable,
     ) -> list[TensorVariable]:
-        end = k + BLOCK
-        positions, chosen, others, lower, diagonal = _panel(rest[:, k:end].T)
-        left = lower[:, others].T
-        known = rest[chosen]
-        unit = lower[:, chosen].T
-        right = _solved_unit(unit, known[:, end:])
-        triangles = pt.switch(np.tri(BLOCK, k=-1, dtype=bool), unit, diagonal)
-        done = pt.concatenate(
-            [done, pt.concatenate([known[:, :k], triangles, right], axis=1)], axis=0
+        positions, chosen, others, multipliers, diagonal = _panel(rest[:, :BLOCK].T, n - k)
+        beside = rest[:, BLOCK:]
+        right = _solved_unit(multipliers[:, chosen].T, beside[chosen])
+        following = less_product(beside[others], multipliers[:, others].T, right)
+        upper = pt.concatenate(
+            [pt.zeros((BLOCK, k), dtype), Triangle(lower=False)(diagonal), right], axis=1
         )
-        kept = rest[others]
-        following = less_product(kept[:, end:], left, right)
-        rest = pt.concatenate([kept[:, :k], left, following], axis=1)
-        pivots = pt.concatenate([pivots, positions + k])
-        order = pt.concatenate([order, rows[chosen]])
-        return [done, pivots, order, rest, rows[others]]
+        # Rows that are known already get any multipliers, above the diagonal.
+        places = pt.zeros((size,), "int64")[rows].set(pt.arange(size - k))
+        return [
+            following,
+            rows[others],
+            positions + k,
+            rows[chosen],
+            multipliers[:, places],
+            upper,
+        ]
 
-    start = [
-        pt.zeros((nothing(n), size), dtype),
-        pt.zeros((nothing(n),), "int64"),
-        pt.zeros((nothing(n),), "int64"),
-        padded(a, n, n, size),
-        pt.arange(size),
-    ]
-    starts = pt.arange(count) * BLOCK
-    done, pivots, order, _, _ = iterate(step, start, n_steps=count, sequences=[starts])
-    return [done[:n, :n], pivots[:n], order[:n]]
+    _, _, pivots, order, lower, upper = iterate(
+        step,
+        [padded(a, n, n, size), pt.arange(size)],
+        [size, n],
+        n_steps=count,
+        sequences=[pt.arange(count) * BLOCK],
+    )
+    pivots, order = (x.reshape((size,))[:n] for x in (pivots, order))
+    lower, upper = (x.reshape((size, size))[:n] for x in (lower, upper))
+    factors = Triangle(lower=True, diagonal=-1)(lower.T[order]) + upper[:, :n]
+    return [factors, pivots, order]
 
 
-def _panel(columns: TensorVariable) -> list[TensorVariable]:
+def _panel(columns: TensorVariable, count: TensorVariable) -> list[TensorVariable]:
     """Eliminate a block of columns, given as the rows of its transpose.
 
     Returns the positions of the pivots among the rows as they were exchanged, the pivots' rows and
     the other rows in that order; the multipliers, as rows, and the upper triangle. Rows are not
     moved: what becomes of them after they were pivots is not read.
+
+    No more columns are eliminated than are no padding, or `SHORT`.
     """
-    others = pt.arange(columns.shape[1])
+    size = columns.shape[1]
+    first = _eliminated_columns(columns, pt.arange(size), range(SHORT))
+    rest, others = first[:2]
+    more = BLOCK - SHORT
+    none = np.zeros((BLOCK, more), columns.type.dtype)
+    second = ifelse(
+        pt.gt(count, SHORT),
+        _eliminated_columns(rest, others, range(SHORT, BLOCK))[1:],
+        [
+            others[more:],
+            pt.constant(np.zeros(more, "int64")),
+            others[np.arange(more)],
+            pt.zeros((more, size), columns.type.dtype),
+            pt.constant(none),
+        ],
+    )
+    positions, chosen, multipliers, pivot_rows = (
+        pt.concatenate([x, y], axis=-1 if i == 3 else 0)
+        for i, (x, y) in enumerate(zip(first[2:], second[1:], strict=True))
+    )
+    return [positions + np.arange(BLOCK), chosen, second[0], multipliers, pivot_rows.T]
+
+
+def _eliminated_columns(
+    columns: TensorVariable, others: TensorVariable, indices: range
+) -> list[TensorVariable]:
+    """Eliminate some of the columns of a block.
+
+    Returns the columns and the rows that are no pivots; the positions and rows of the pivots, the
+    multipliers and the rows of the triangle.
+    """
     positions, chosen, multipliers, pivot_rows = [], [], [], []
-    for j in range(BLOCK):
+    for j in indices:
         here = np.array([j])
         column = columns[here]
         position = PivotPosition(axis=1)(column[:, others])
@@ -114,11 +151,12 @@ def _panel(columns: TensorVariable) -> list[TensorVariable]:
         if j < BLOCK - 1:
             columns = less_product(columns, pivot_row, multiplier)
     return [
-        pt.concatenate(positions) + np.arange(BLOCK),
-        pt.concatenate(chosen),
+        columns,
         others,
+        pt.concatenate(positions),
+        pt.concatenate(chosen),
         pt.concatenate(multipliers, axis=0),
-        pt.concatenate(pivot_rows, axis=1).T,
+        pt.concatenate(pivot_rows, axis=1),
     ]
 
 
