@@ -301,6 +301,24 @@ def test_parameters_that_take_no_batch_are_drawn_in_a_loop() -> None:
     assert y[::2].std() > 1e3 * y[1::2].std() > 0
 
 
+def test_parameters_behind_the_first_may_vary_alone() -> None:
+    n = 80
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale")
+        x = pm.Data("x", np.zeros(3))
+        pm.Normal("y", 0, scale, shape=x.shape)
+        pm.MvNormal("z", np.zeros(2), scale**2 * np.eye(2))
+    posterior = {"scale": np.geomspace(1, 1e6, n)[None]}
+    outputs = ["y", "z"]
+    program = export_predictor(model, posterior, outputs=outputs, sample_vars=outputs)
+    operators = {node.op_type for node in program.model.graph}
+    assert not operators & {"Scan", "Loop", "If"}
+    for draws, size in zip(program(x=np.zeros(5), seed=1), (5, 2), strict=True):
+        standard = draws / posterior["scale"].T
+        assert standard.shape == (n, size)
+        assert stats.kstest(standard.ravel(), "norm").pvalue > 1e-3
+
+
 def test_an_error_of_the_computation_of_all_draws_is_not_hidden(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -84,12 +84,18 @@ class _Graphs:
         infer_shape_db.default_query.rewrite(fgraph)
         self.given = list(inputs.values())
         self.sizes: dict[Variable, Variable] = {}
+        varying = {*self.given, *fgraph.outputs[len(outputs) :]}
         for node in fgraph.toposort():
             size = node.op.size_param(node) if isinstance(node.op, RandomVariable) else None
             if size is not None and isinstance(size.type, TensorType):
                 stand_in = size.type()
                 self.sizes[stand_in] = size
                 fgraph.replace(size, stand_in, import_missing=True)
+                # PyTensor gives a size the batch axes of the first parameter only.
+                if varying.isdisjoint(ancestors(node.op.dist_params(node)[:1])):
+                    new = _without_size(node)
+                    pairs = list(zip(node.outputs, new.outputs, strict=True))
+                    fgraph.replace_all(pairs, import_missing=True)
         self.outputs = fgraph.outputs[: len(outputs)]
         self.resampled = fgraph.outputs[len(outputs) :]
 
@@ -118,6 +124,15 @@ class _Graphs:
         except (TypeError, ValueError):
             return True
         return False
+
+
+def _without_size(node: Apply) -> Apply:
+    """Return a random variable without an argument for its size, which its first parameter has."""
+    rng, size, first, *rest = node.inputs
+    n_batch = first.type.ndim - node.op.ndims_params[0]
+    core = [first.shape[axis] for axis in range(n_batch, first.type.ndim)]
+    sizes = [size[i] for i in range(node.op.batch_ndim(node))]
+    return node.op.make_node(rng, None, pt.broadcast_to(first, [*sizes, *core]), *rest)
 
 
 def _batched(
