@@ -94,13 +94,18 @@ def tabulate(chosen: Iterable[Trial], failures: Iterable[str]) -> dict[str, dict
     return {k: row for k, row in table.items() if "[" not in k or row != table[k.split("[")[0]]}
 
 
-def render(runtime: str, version: str, table: dict[str, dict[int, list[str]]]) -> str:
+def render(
+    runtime: str,
+    version: str,
+    table: dict[str, dict[int, list[str]]],
+    dtypes: Iterable[ir.DataType] = DTYPES,
+) -> str:
     """Lay the table out with one operator on a line."""
     head = {
         "runtime": runtime,
         "version": version,
         "opsets": [OPSETS.start, OPSETS.stop - 1],
-        "dtypes": " ".join(d.numpy().name for d in DTYPES),
+        "dtypes": " ".join(d.numpy().name for d in dtypes),
     }
     rows = (
         f"  {json.dumps(key)}: {json.dumps({o: ' '.join(row[o]) for o in row})}"

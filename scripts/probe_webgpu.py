@@ -3,8 +3,8 @@
     python scripts/probe_webgpu.py
 
 Every trial runs in headless Chromium on its software adapter, with the fallback to WebAssembly
-forbidden. A dtype counts where the model loads, runs, and gives the numbers of the native runtime.
-The adapter has no float16, so that nothing is said of it.
+forbidden. A dtype counts where a call of the operator loads, runs, and gives the numbers of the
+native runtime. The adapter has no float16, so that nothing is said of it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import onnxruntime
+from onnx import helper
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
-from probe_kernels import OPSETS, TABLES, render, tabulate
-from probe_models import Trial, trials
+from probe_kernels import OPSETS, TABLES, render
+from probe_models import DTYPES, IR_VERSION, Trial, trials
 from web_runtime import decode, encode
 
 from pytensor_onnx.web.packages import WEBGPU_RUNTIME, package_files
@@ -34,6 +37,7 @@ from pytensor_onnx.web.server import make_server
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 ADAPTER = ("--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 CHUNK = 50
+DTYPES_PROBED = tuple(dtype for dtype in DTYPES if dtype != ir.DataType.FLOAT16)
 TOLERANCES = {"float16": 4e-3, "float32": 1e-4}
 SCRIPT = """async (requests) => {
   const answers = [];
@@ -47,7 +51,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=TABLES / "kernels_webgpu.json")
     parser.add_argument("--explain", metavar="OP", help="print why calls of this operator fail")
     arguments = parser.parse_args()
-    chosen = [t for t in trials(OPSETS) if is_new(t) and t.dtype != ir.DataType.FLOAT16]
+    chosen = [t for t in trials(OPSETS) if t.key != "Cast" and is_new(t)] + [*casts()]
+    chosen = [t for t in chosen if t.dtype in DTYPES_PROBED]
     if arguments.explain:
         chosen = [t for t in chosen if t.key.split("[")[0] == arguments.explain]
     version, failures = run(chosen)
@@ -58,11 +63,39 @@ def main() -> None:
     for trial, failure in zip(chosen, failures, strict=True):
         if failure.startswith("wrong"):
             print(trial.key, trial.dtype.name, trial.opset, failure)
-    table = {
-        key: {opset: dtypes for opset, dtypes in row.items() if opset in versions(key)}
-        for key, row in tabulate(chosen, failures).items()
-    }
-    arguments.output.write_text(render("onnxruntime-web, WebGPU", version, table))
+    table = tabulate_versions(chosen, failures)
+    runtime = "onnxruntime-web, WebGPU"
+    arguments.output.write_text(render(runtime, version, table, DTYPES_PROBED))
+
+
+def casts() -> Iterator[Trial]:
+    """Yield a trial for each pair of dtypes."""
+    for dtype, to in product(DTYPES_PROBED, DTYPES_PROBED):
+        x = np.arange(6).reshape(2, 3).astype(dtype.numpy())
+        inputs = [helper.make_tensor_value_info("x", dtype.value, x.shape)]
+        outputs = [helper.make_tensor_value_info("y", to.value, x.shape)]
+        node = helper.make_node("Cast", ["x"], ["y"], to=to.value)
+        graph = helper.make_graph([node], "cast", inputs, outputs)
+        for opset in sorted(versions("Cast")):
+            imports = [helper.make_opsetid("", opset)]
+            model = helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+            key = f"Cast[to={to.value}]"
+            yield Trial(key, dtype, opset, model.SerializeToString(), {"x": x})
+
+
+def tabulate_versions(chosen: list[Trial], failures: list[str]) -> dict[str, dict[int, list[str]]]:
+    """Collect, by row and version of the operator, the dtypes in which a trial ran."""
+    runs = {(t.key, t.opset, t.dtype) for t, f in zip(chosen, failures, strict=True) if not f}
+    runs |= {(key.split("[")[0], opset, dtype) for key, opset, dtype in runs}
+    keys = {key for t in chosen for key in (t.key, t.key.split("[")[0])}
+    table: dict[str, dict[int, list[str]]] = {}
+    for key in sorted(keys):
+        row = table[key] = {}
+        for opset in sorted(versions(key)):
+            running = [d.numpy().name for d in DTYPES_PROBED if (key, opset, d) in runs]
+            if running != next(reversed(row.values()), []):
+                row[opset] = running
+    return {k: row for k, row in table.items() if "[" not in k or row != table[k.split("[")[0]]}
 
 
 def versions(key: str) -> set[int]:
@@ -132,10 +165,10 @@ def judged(trial: Trial, answer: Any) -> str:
     found = decode(answer)
     try:
         session = onnxruntime.InferenceSession(trial.model)
-    except NoKernel:
-        return "the native runtime has no such kernel to compare with"
-    names = [output.name for output in session.get_outputs()]
-    expected = dict(zip(names, session.run(None, trial.inputs), strict=True))
+        names = [output.name for output in session.get_outputs()]
+        expected = dict(zip(names, session.run(None, trial.inputs), strict=True))
+    except (NoKernel, InvalidGraph, Fail):
+        return "the native runtime cannot run it, so there is nothing to compare with"
     for name, value in expected.items():
         if not isinstance(value, np.ndarray):
             continue

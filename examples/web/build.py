@@ -45,7 +45,7 @@ img-src 'self' data:; base-uri 'none'; form-action 'none'">
 """
 ENTRY = """<section class="panel">
 <h2><a href="{name}/index.html">{title}</a></h2>
-<a href="{name}/index.html"><img src="pictures/{name}.png" alt="The page {title}" width="400"></a>
+<a href="{name}/index.html"><img src="pictures/{picture}" alt="The page {title}" width="400"></a>
 <p class="hint">{text}</p>
 </section>"""
 
@@ -64,10 +64,12 @@ def build(folder: str | Path, demos: Sequence[str] = DEMOS) -> Path:
         for name in demos:
             print(f"making {name}", flush=True)
             load(name).build(site / name, runtime="../runtime/")
-            shutil.copyfile(PICTURES / f"{name}.png", site / "pictures" / f"{name}.png")
+            (picture,) = PICTURES.glob(f"{name}.*")
+            shutil.copyfile(picture, site / "pictures" / picture.name)
             page = json.loads((site / name / "page.json").read_text())
             title, text = escape(page["title"]), escape(page["text"])
-            entries.append(ENTRY.format(name=name, title=title, text=text))
+            entry = ENTRY.format(name=name, title=title, text=text, picture=picture.name)
+            entries.append(entry)
         style = f"{demos[0]}/style.css"
         (site / "index.html").write_text(PAGE.format(style=style, entries="\n".join(entries)))
         if target.exists():

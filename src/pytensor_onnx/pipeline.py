@@ -6,6 +6,7 @@ from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.passes import (
     broadcast_numbers,
+    describe_placement,
     drop_leading_axes,
     fold_into_conv,
     fuse_gemm,
@@ -72,6 +73,7 @@ def prepare(
     )
     broadcast_numbers(model, scope)
     changes += keep_apart(model, scope, profile)
+    changes += describe_placement(model, profile)
     if inline:
         inline_functions(model, scope)
     spell_sizes(model)

@@ -9,7 +9,9 @@ from tests.targets.conftest import repaired
 
 
 def test_an_unknown_target_is_refused_with_the_known_names():
-    with pytest.raises(ValueError, match=r"'abacus'.*'onnxruntime', 'web', 'node', 'standard'"):
+    with pytest.raises(
+        ValueError, match=r"'abacus'.*'onnxruntime', 'web', 'webgpu', 'node', 'standard'"
+    ):
         get_profile("abacus")
 
 

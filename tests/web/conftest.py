@@ -10,13 +10,20 @@ from tests.web.pages import CHROMIUM
 
 
 @pytest.fixture(scope="session")
-def browser():
-    """Return Chromium without a window."""
+def launch():
+    """Return a function of command-line arguments that starts Chromium without a window."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield lambda *arguments: started.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", *arguments]
+        )
+
+
+@pytest.fixture(scope="session")
+def browser(launch):
+    """Return Chromium without a window."""
+    with launch() as chromium:
         yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="session")

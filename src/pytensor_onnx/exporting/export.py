@@ -93,7 +93,8 @@ def export_onnx(
     opset_version
         Version of the standard operator set, 18 to 26.
     target
-        What the model is made for: ``"onnxruntime"``, ``"web"``, ``"node"`` or ``"standard"``.
+        What the model is made for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"`` or
+        ``"standard"``.
     verify
         Whether to check the model, load it and compare it with PyTensor.
     assume_finite
@@ -104,7 +105,8 @@ def export_onnx(
         ``"float32"`` or ``"float16"`` to replace all wider floats: of inputs, outputs, state and
         constants. The report gives the error that this brings and the operations that add most to
         it. Sums of float16 are accumulated in float32, and random numbers are other ones.
-        ``"float64"`` keeps the floats of the graph, which target ``"web"`` replaces by float32.
+        ``"float64"`` keeps the floats of the graph, which the targets ``"web"`` and ``"webgpu"``
+        replace by float32.
     rng
         ``"inputs"`` to make the noise of random draws inputs, in place of generators.
     session

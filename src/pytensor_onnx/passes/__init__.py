@@ -19,10 +19,12 @@ from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
 from pytensor_onnx.passes.optimizer.keep_apart import keep_apart
+from pytensor_onnx.passes.placement import describe_placement
 from pytensor_onnx.passes.spell_sizes import spell_sizes
 
 __all__ = [
     "broadcast_numbers",
+    "describe_placement",
     "drop_leading_axes",
     "fold_into_conv",
     "fuse_gemm",

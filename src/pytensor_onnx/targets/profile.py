@@ -26,6 +26,9 @@ class Profile:
     merges_short_images: bool = False
     """Convolutions of short images are faster for all images of a batch at once."""
 
+    accelerator: str | None = None
+    """File of the kernel table of an accelerator; what it does not run, the processor does."""
+
     precision: str | None = None
     """Widest dtype of floats in a model, unless its export asks for another."""
 
@@ -69,7 +72,38 @@ class Profile:
         """
         if self.kernels is None:
             return dtype in allowed_dtypes(op_type, opset_version)
-        table = load_kernels(self.kernels)
+        return self._has_kernel(self.kernels, op_type, dtype, opset_version, attributes)
+
+    def accelerates(
+        self,
+        op_type: str,
+        dtype: ir.DataType,
+        opset_version: int,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Return whether an operator runs on the accelerator, with the arguments of `supports`.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.targets import get_profile
+        >>> get_profile("webgpu").accelerates("MatMul", ir.DataType.FLOAT, 21)
+        True
+        >>> get_profile("webgpu").accelerates("Loop", ir.DataType.FLOAT, 21)
+        False
+        """
+        if self.accelerator is None:
+            return False
+        return self._has_kernel(self.accelerator, op_type, dtype, opset_version, attributes)
+
+    def _has_kernel(
+        self,
+        file: str,
+        op_type: str,
+        dtype: ir.DataType,
+        opset_version: int,
+        attributes: Mapping[str, Any] | None,
+    ) -> bool:
+        table = load_kernels(file)
         if not table.min_opset <= opset_version <= table.max_opset:
             raise ValueError(
                 f"profile {self.name!r} knows opsets {table.min_opset} to {table.max_opset}, "

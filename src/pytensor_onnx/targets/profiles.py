@@ -8,10 +8,19 @@ _ONNXRUNTIME = Profile("onnxruntime", kernels="kernels_onnxruntime.json", merges
 
 _WEB = Profile("web", kernels="kernels_web.json", refuses_defaults=True, precision="float32")
 
+# The build for WebGPU has the kernels in WebAssembly as well, and gives them what WebGPU lacks.
+_WEBGPU = Profile(
+    "webgpu",
+    kernels="kernels_web.json",
+    accelerator="kernels_webgpu.json",
+    refuses_defaults=True,
+    precision="float32",
+)
+
 # The native runtime; its binding for Node.js ignores values for inputs with defaults.
 _NODE = Profile("node", kernels="kernels_onnxruntime.json", refuses_defaults=True)
 
-_PROFILES = {profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _NODE, _STANDARD)}
+_PROFILES = {profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _WEBGPU, _NODE, _STANDARD)}
 
 
 def get_profile(name: str) -> Profile:
@@ -20,7 +29,8 @@ def get_profile(name: str) -> Profile:
     Parameters
     ----------
     name
-        ``"onnxruntime"`` (CPU), ``"web"`` (ONNX Runtime in WebAssembly), ``"node"``
+        ``"onnxruntime"`` (CPU), ``"web"`` (ONNX Runtime in WebAssembly), ``"webgpu"`` (in
+        WebAssembly and on WebGPU), ``"node"``
         (onnxruntime-node, the CPU in Node.js) or ``"standard"``
         (whatever the ONNX standard allows).
 

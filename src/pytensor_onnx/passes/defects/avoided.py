@@ -194,7 +194,7 @@ AVOIDED_DEFECTS = (
     Defect(
         name="casts out of range",
         operators=("Cast",),
-        targets=("web",),
+        targets=("web", "webgpu"),
         reason="A float outside the range of an integer saturates in WebAssembly, and NaN is 0.",
         tests=(f"{_INTEGER_TESTS}::test_casts_to_integers_do_not_saturate",),
         treatment="Kept (docs/limits.md): NumPy's result depends on the processor too. The test "

@@ -11,7 +11,7 @@ from pytensor_onnx.passes.rewriting import Form
 if TYPE_CHECKING:
     from pytensor_onnx.passes.optimizer.inlined import Inlined
 
-ORT = ("onnxruntime", "web", "node")
+ORT = ("onnxruntime", "web", "webgpu", "node")
 """Targets that run ONNX Runtime's kernels and its optimizer."""
 
 EVERY = (*ORT, "standard")

@@ -205,7 +205,8 @@ function boxes(output, canvas) {
       const pen = /** @type {CanvasRenderingContext2D} */ (drawn.getContext("2d"));
       pen.drawImage(source, 0, 0);
       pen.lineWidth = Math.max(2, source.width / 200);
-      pen.font = `${Math.max(12, source.width / 28)}px sans-serif`;
+      const size = Math.max(11, source.width / 28);
+      pen.font = `${size}px sans-serif`;
       const { numbers, dims } = results[output.name];
       const width = dims.at(-1) ?? 6;
       /** @type {string[]} */
@@ -215,9 +216,12 @@ function boxes(output, canvas) {
         if (!(score >= threshold)) continue;
         const name = `${labels[kind] ?? kind} ${score.toFixed(2)}`;
         names.push(name);
-        pen.strokeStyle = pen.fillStyle = `hsl(${(kind * 47) % 360} 80% 45%)`;
+        pen.strokeStyle = pen.fillStyle = `hsl(${(kind * 137) % 360} 80% 32%)`;
         pen.strokeRect(left, top, right - left, bottom - top);
-        pen.fillText(name, left + 4, Math.max(14, top - 4));
+        const base = Math.max(size, top);
+        pen.fillRect(left, base - size, pen.measureText(name).width + 6, size + 2);
+        pen.fillStyle = "#fff";
+        pen.fillText(name, left + 3, base - 0.2 * size);
       }
       list.textContent = names.length ? names.join(", ") : "nothing found";
     },

@@ -1,0 +1,72 @@
+"""Models for WebGPU: their placement, and their results on a software adapter."""
+
+import numpy as np
+import onnxruntime
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx, nn
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.web.packages import PLOTS, WEBGPU_RUNTIME, package_files
+from pytensor_onnx.web.site import build_site
+from tests.web.pages import await_results, needs_chromium, opened_page, results
+
+RNG = np.random.default_rng(0)
+ARGUMENTS = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
+
+
+def network(x):
+    """Return features and probabilities: convolution, pool, attention, normalisation, softmax."""
+    filters = RNG.normal(size=(4, 1, 3, 3)) / 3
+    maps = nn.max_pool(nn.relu(nn.conv2d(x[None, None], filters)), 2)
+    rows = maps.reshape((4, -1))
+    mixed = nn.softmax(rows @ rows.T / 5) @ rows
+    normal = nn.layer_norm(mixed, np.ones(9), np.zeros(9))
+    features = nn.gelu(normal @ RNG.normal(size=(9, 5)))
+    return {"features": features, "probabilities": nn.softmax(features.sum(axis=0))}
+
+
+def test_nodes_without_a_kernel_are_named():
+    x = pt.vector("x")
+    program = export_onnx([x], {"y": pt.exp(x) * 2, "flags": pt.isinf(x)}, target="webgpu")
+    (line,) = [line for line in program.changes if "processor" in line]
+    assert line.startswith("1 of ")
+    assert line.endswith("left to the processor: IsInf of float32")
+    program = export_onnx([x], pt.exp(x) * 2, target="webgpu")
+    assert "all 2 nodes run on the accelerator" in program.changes
+    assert program.inputs[0].dtype.name == "FLOAT"
+
+
+@pytest.fixture
+def browser_with_adapter(launch):
+    try:
+        for package in (WEBGPU_RUNTIME, PLOTS):
+            package_files(package)
+    except PyTensorONNXError as error:
+        pytest.skip(str(error))
+    with launch(*ARGUMENTS) as chromium:
+        yield chromium
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_a_network_on_webgpu_gives_the_native_results(browser_with_adapter, tmp_path):
+    x = pt.matrix("x", shape=(8, 8))
+    options = {"target": "webgpu", "assume_finite": True}
+    program = export_onnx([x], network(x), tmp_path / "model.onnx", **options)
+    assert any("all" in line and "run on the accelerator" in line for line in program.changes)
+    image = RNG.random((8, 8)).astype("float32")
+    page = {"inputs": {"x": {"kind": "table", "value": image.tolist()}}}
+    folder = build_site(tmp_path / "model.onnx", tmp_path / "site", page=page, webgpu=True)
+    with opened_page(browser_with_adapter, folder) as (opened, said):
+        opened.get_by_text("loaded in").wait_for()
+        await_results(opened)
+        if "(WebGPU)" not in opened.locator("#timing").inner_text():
+            pytest.skip("this Chromium has no software adapter for WebGPU")
+        saved = results(opened)
+        assert not said
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    features, probabilities = session.run(None, {"x": image})
+    np.testing.assert_allclose(saved["probabilities"], probabilities, rtol=1e-5)
+    for i in range(features.shape[1]):
+        np.testing.assert_allclose(saved[f"features[{i}]"], features[:, i], rtol=1e-4, atol=1e-6)
