@@ -81,3 +81,10 @@ def test_what_is_added_at_rows_of_positions_is_repeated(known):
     f = compile_onnx(inputs, clone_replace(result, constants), verify=False)
     # NumPy's add.at, that PyTensor uses, is no reference.
     np.testing.assert_array_equal(f(*(values[v] for v in inputs)), [1.0, 11.0, 21.0])
+
+
+def test_an_index_from_the_end_of_joined_vectors_is_not_looked_up_in_the_first():
+    v, x = pt.lvector("v"), pt.lscalar("x")
+    joined = pt.concatenate([np.zeros(1, "int64"), v.cumsum()])
+    ends = [joined[-1] + x, joined[-2] * x, pt.arange(joined[-1]).sum()]
+    compare_onnx_and_py([v, x], ends, [np.array([3, 4]), np.int64(10)])

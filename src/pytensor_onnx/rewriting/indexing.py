@@ -1,9 +1,10 @@
 """Normalise indices for other rewrites and for the lowerings."""
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.tensor.basic import Join
 from pytensor.tensor.rewriting.blockwise import blockwise_of
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
@@ -43,6 +44,24 @@ def slice_before_masking(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
         result = view.set(
             AdvancedIncSubtensor(**props)(view, node.inputs[1], *result.owner.inputs[1:])
         )
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+@node_rewriter([Subtensor])
+def index_joined_from_start(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Count a constant index of joined vectors from the start.
+
+    PyTensor looks an index from the end up in the first vector whose length is known: it takes
+    ``concatenate([[0], v])[-1]`` for the constant zero.
+    """
+    x, *indices = node.inputs
+    if x.type.ndim != 1 or x.owner is None or not isinstance(x.owner.op, Join):
+        return None
+    index = indices[0] if len(indices) == 1 and node.outputs[0].type.ndim == 0 else None
+    if not isinstance(index, Constant) or index.data >= 0:
+        return None
+    result = x[x.shape[0] + int(index.data)]
     copy_stack_trace(node.outputs[0], result)
     return [result]
 

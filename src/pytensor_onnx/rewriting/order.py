@@ -47,6 +47,7 @@ from pytensor_onnx.rewriting.fourier import transform_real, transform_to_real
 from pytensor_onnx.rewriting.guards.guarded import replace_by_guarded, rewrites_of
 from pytensor_onnx.rewriting.indexing import (
     index_by_batch,
+    index_joined_from_start,
     repeat_by_an_axis,
     slice_before_masking,
 )
@@ -121,6 +122,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     # Before all rewrites that look at slices and dtypes.
     "merge1": {
         "slice_before_masking": _visit(slice_before_masking),
+        "index_joined_from_start": _visit(index_joined_from_start),
         "widen_operands": _visit(widen_operands),
         "fit_numbers": fit_numbers,
     },

@@ -82,3 +82,10 @@ def test_structured_operations_compute_on_the_entries_alone():
     found = program(irregular())
     np.testing.assert_allclose(found.data, np.exp(irregular().data), rtol=1e-15)
     assert isinstance(found, sp.csr_matrix)
+
+
+def test_pointers_may_be_joined():
+    counts = pt.lvector("counts")
+    pointers = pt.concatenate([np.zeros(1, "int64"), counts.cumsum()])
+    x = sparse.CSR(pt.ones(3), pt.arange(3), pointers, pt.stack([counts.shape[0], 3]))
+    compare_on([counts], [x], [(np.array([1, 2]),), (np.array([0, 3, 0]),)])

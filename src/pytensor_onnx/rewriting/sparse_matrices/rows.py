@@ -33,10 +33,10 @@ def take_rows(x: Compressed, rows: TensorVariable) -> TakenRows:
     """Return the entries of rows; the row after the last one, or row -1, has none."""
     counts = pt.concatenate([x.indptr[1:] - x.indptr[:-1], np.zeros(1, x.indptr.type.dtype)])
     starts = Take()(x.indptr, rows)
-    ends = pt.cast(Take()(counts, rows), "int64").cumsum()
-    indptr = pt.concatenate([np.zeros(1, "int64"), ends])
-    # A vector with an element for each selected entry.
-    places = pt.arange(indptr[-1])
+    taken = pt.cast(Take()(counts, rows), "int64")
+    indptr = pt.concatenate([np.zeros(1, "int64"), taken.cumsum()])
+    # Not up to the last pointer, which other modes take for the zero before the first.
+    places = pt.arange(taken.sum())
     row_of = EntryRows()(indptr, places)
     entries = places + Take()(starts - indptr[:-1], row_of)
     return TakenRows(entries, row_of, indptr)
