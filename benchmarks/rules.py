@@ -244,6 +244,32 @@ def batch_norm_gradient() -> Rule:
     )
 
 
+def silu_gradient() -> Rule:
+    """Return the sum of SiLU and its gradient for 8 images of 64 channels."""
+    shape = (8, 64, 16, 16)
+    x, d = (pt.tensor(name, shape=shape, dtype="float32") for name in "xd")
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[8, 64, 16, 16] x, float[8, 64, 16, 16] d) => (float[8, 64, 16, 16] y)
+        <float one = {1}> {
+           s = Sigmoid(x)
+           first = Mul(d, s)
+           along = Mul(d, x)
+           rest = Sub(one, s)
+           slope = Mul(s, rest)
+           second = Mul(along, slope)
+           gradient = Add(first, second)
+           silu = Mul(x, s)
+           y = Add(silu, gradient)
+        }
+    """
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=shape).astype("float32") for _ in "xd"]
+    y = nn.silu(x)
+    gradient = pt.grad(None, x, known_grads={y: d})
+    return Rule("SiLU and its gradient", [x, d], y + gradient, by_hand, values, 0.95, 1e-5)
+
+
 RULES: list[Callable[[], Rule]] = [
     number_beside_short_axes,
     filter_gradient,
@@ -251,6 +277,7 @@ RULES: list[Callable[[], Rule]] = [
     rms_norm,
     mean_over_images_of_any_size,
     batch_norm_gradient,
+    silu_gradient,
 ]
 
 

@@ -230,3 +230,38 @@ def test_an_operand_may_be_computed_from_another():
     written_out = pytensor.grad(pt.switch(x < 0, slope * x, x).sum(), x)
     program = compare_onnx_and_py([x], [gradient, written_out], [value])
     np.testing.assert_allclose(*program(value), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_gradient_of_silu_has_four_operators_and_is_right_for_large_numbers(dtype):
+    x, g = pt.vector("x", dtype=dtype), pt.vector("g", dtype=dtype)
+    y = act.silu(x)
+    gradient = pt.grad(None, x, known_grads={y: g})
+    large = [1e30, -1e30, 300, -300, 88, -88, 20, -20]
+    value = np.array([*large, *np.linspace(-6, 6, 25), 0.0, -0.0, np.nan], dtype)
+    cotangent = np.linspace(-2, 2, value.size).astype(dtype)
+    program = export_onnx([x, g], [y, gradient], verify=False)
+    assert len(program.model.graph) == 6 or dtype == "float64"
+    wide = value.astype("float64")
+    with np.errstate(invalid="ignore"):
+        s = special.expit(wide)
+        expected = s + wide * s * special.expit(-wide)
+    result = program(value, cotangent)[1]
+    tolerance = 3e-7 if dtype == "float32" else 1e-15
+    np.testing.assert_allclose(
+        result, cotangent * expected, rtol=0, atol=20 * tolerance, equal_nan=True
+    )
+    np.testing.assert_array_equal(result[:2], [cotangent[0], 0])
+    infinite = np.array([np.inf, -np.inf], dtype)
+    compare_onnx_and_py([x, g], gradient, [infinite, np.ones(2, dtype)])
+    compare_onnx_and_py([x, g], gradient, [infinite[:0], infinite[:0]])
+
+
+def test_second_derivatives_and_batches_of_silu_are_those_of_the_formula():
+    x = pt.matrix("x")
+    second = [pt.grad(pt.grad((y**2).sum(), x).sum(), x) for y in (act.silu(x), x * act.sigmoid(x))]
+    value = np.random.default_rng(0).normal(size=(3, 4))
+    first, other = (graph.eval({x: value}, mode="ONNX") for graph in second)
+    np.testing.assert_allclose(first, other, rtol=1e-12)
+    looped = pytensor.map(act.silu, [x], return_updates=False)
+    compare_onnx_and_py([x], looped, [value])

@@ -11,7 +11,7 @@ from typing import Any
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.activations import Activation, PRelu, Relu, Sigmoid, like
+from pytensor_onnx.ops.networks.activations import Activation, PRelu, Relu, Sigmoid, Silu, like
 
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 
@@ -153,7 +153,7 @@ def silu(x: Any) -> TensorVariable:
     >>> silu([0.0, 50.0]).eval(mode="ONNX")
     array([ 0., 50.])
     """
-    return swish(x)
+    return Silu()(as_floats(x, "silu"))
 
 
 def swish(x: Any, beta: float = 1.0) -> TensorVariable:
@@ -164,8 +164,10 @@ def swish(x: Any, beta: float = 1.0) -> TensorVariable:
     >>> swish([0.0, 50.0], beta=2.0).eval(mode="ONNX")
     array([ 0., 50.])
     """
+    if beta == 1:
+        return silu(x)
     x = as_floats(x, "swish")
-    return x * Sigmoid()(x if beta == 1 else like(x, beta) * x)
+    return x * Sigmoid()(like(x, beta) * x)
 
 
 def mish(x: Any) -> TensorVariable:

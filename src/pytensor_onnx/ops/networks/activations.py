@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.gradient import disconnected_type
+from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
@@ -133,6 +134,61 @@ class Sigmoid(KeepsShape):
         """Multiply by ``y * (1 - y)``."""
         (y,), (gradient,) = outputs, output_grads
         return [gradient * (y * (like(y, 1) - y))]
+
+
+class Silu(KeepsShape):
+    """A number times its `Sigmoid`."""
+
+    __props__ = ()
+
+    def build_inner_graph(self, x: TensorVariable) -> list[Variable]:
+        """Multiply."""
+        return [x * Sigmoid()(x)]
+
+    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+        """Emit Sigmoid and Mul."""
+        return onnx.Mul(x, Sigmoid().emit(onnx, x))
+
+    def pullback(
+        self, inputs: Gradient, outputs: Gradient, output_grads: Gradient
+    ) -> list[Variable]:
+        """Multiply by the derivative, in one operation."""
+        return [SiluGradient()(*inputs, *outputs, *output_grads)]
+
+
+class SiluGradient(KeepsShape):
+    """Product of a gradient and the derivative of y = `Silu` (x), ``s + y * (1 - s)``.
+
+    PyTensor would distribute y over the difference, and lose s beside a large y.
+    """
+
+    __props__ = ()
+
+    def build_inner_graph(
+        self, x: TensorVariable, y: TensorVariable, gradient: TensorVariable
+    ) -> list[Variable]:
+        """Keep s as a factor, which no sum can lose."""
+        s = Sigmoid()(x)
+        return [gradient * s * (like(x, 1) + x * (like(x, 1) - s))]
+
+    def emit(self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value:
+        """Emit the formula with the sigmoid and the product of the forward pass."""
+        s = Sigmoid().emit(onnx, x)
+        return onnx.Mul(gradient, onnx.Add(s, onnx.Mul(y, onnx.Sub(1, s))))
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Return which inputs have a gradient: y is a function of x."""
+        return [[True], [False], [True]]
+
+    def pullback(
+        self, inputs: Gradient, outputs: Gradient, output_grads: Gradient
+    ) -> list[Variable]:
+        """Multiply by the second derivative, ``s (1 - s) (2 + x (1 - 2 s))``."""
+        (x, y, gradient), (cotangent,) = inputs, output_grads
+        s = Sigmoid()(x)
+        rest = like(x, 1) - s
+        second = s * rest * (like(x, 2) + x * (rest - s))
+        return [cotangent * gradient * second, disconnected_type(), self(x, y, cotangent)]
 
 
 def like(x: TensorVariable, number: float) -> np.ndarray:
