@@ -31,12 +31,12 @@ def gamma(x: TensorVariable) -> TensorVariable:
     one = constant(x, 1.0)
     a = pt.abs(x)
     below_one = a < one
-    power, factor, rest = _factors(a + below_one.astype(x.dtype))
-    positive = power * (factor * rest)
+    power, factor, scaled, growth = _factors(a + below_one.astype(x.dtype))
+    positive = power * (factor * (scaled / growth))
     positive = _whole_of_whole(x, pt.switch(below_one, positive / x, positive))
 
     sine = alternating_sine_pi(a)
-    far = -one / (sine * (a * rest)) / power / factor
+    far = -(growth / scaled) / (sine * a) / power / factor
     near = -one / (sine * gamma_plus_one(a))
     negative = pt.switch(is_pole(x), constant(x, math.nan), pt.switch(below_one, near, far))
     return where_any(x < constant(x, 0.0), negative, positive)
@@ -44,8 +44,8 @@ def gamma(x: TensorVariable) -> TensorVariable:
 
 def gamma_from_one(x: TensorVariable) -> TensorVariable:
     """``gamma(x)`` for ``x >= 1``, and ``gamma(1)`` in place of smaller numbers."""
-    power, factor, rest = _factors(pt.maximum(x, constant(x, 1.0)))
-    return _whole_of_whole(x, power * (factor * rest))
+    power, factor, scaled, growth = _factors(pt.maximum(x, constant(x, 1.0)))
+    return _whole_of_whole(x, power * (factor * (scaled / growth)))
 
 
 def _whole_of_whole(x: TensorVariable, value: TensorVariable) -> TensorVariable:
@@ -64,27 +64,28 @@ def gamma_plus_one(x: TensorVariable) -> TensorVariable:
 
 def gamma_from_one_to_twenty(y: TensorVariable) -> TensorVariable:
     """``gamma(y)`` for ``1 <= y <= 20``."""
-    return pt.pow(y, y - constant(y, 0.5)) * _without_power(y)
+    scaled, growth = _without_power(y)
+    return pt.pow(y, y - constant(y, 0.5)) * (scaled / growth)
 
 
-def _factors(y: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """``gamma(y)`` for ``y >= 1`` as three factors, of which the first ones overflow late."""
+def _factors(y: TensorVariable) -> tuple[TensorVariable, ...]:
+    """``gamma(y)`` for ``y >= 1`` as three factors and a divisor, which overflow late or never."""
     # At the bound the product overflows, and infinity would make NaN.
     y = pt.minimum(y, constant(y, 200.0))
     half, one = constant(y, 0.5), constant(y, 1.0)
     large = y > constant(y, 140.0)
     power = pt.pow(y, (y - half) * (one - half * large.astype(y.dtype)))
-    return power, pt.switch(large, power, one), _without_power(y)
+    return power, pt.switch(large, power, one), *_without_power(y)
 
 
-def _without_power(y: TensorVariable) -> TensorVariable:
-    """``gamma(y) / y**(y - 1/2)`` for ``y >= 1``.
+def _without_power(y: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """``gamma(y) / y**(y - 1/2)`` for ``y >= 1``, as a quotient.
 
     The powers are those of ONNX Runtime, more accurate than its exponentials; the rounding of the
     base is corrected to first order.
     """
     correction = y * constant(y, LOG_E_REST[y.dtype] * math.sqrt(2 * math.pi))
-    return pt.pow(constant(y, math.e), -y) * scaled_gamma(y, correction)
+    return scaled_gamma(y, correction), pt.pow(constant(y, math.e), y)
 
 
 def scaled_gamma(y: TensorVariable, correction: TensorVariable | None = None) -> TensorVariable:
