@@ -75,15 +75,10 @@ def _solve(
     precision = constant(p, 1e-16)
     below, goal = p <= q, pt.minimum(p, q)
 
-    def step(
-        odds: TensorVariable,
-        error: TensorVariable,
-        a: TensorVariable,
-        b: TensorVariable,
-        goal: TensorVariable,
-        below: TensorVariable,
-        factor: TensorVariable,
-    ) -> tuple:
+    def step(all_odds: TensorVariable, errors: TensorVariable, *constants: TensorVariable) -> tuple:
+        # Elements that have converged take no further time.
+        places = pt.nonzero(errors > precision)[0]
+        odds, a, b, goal, below, factor = (x[places] for x in (all_odds, *constants))
         y = one / (one + odds)
         x = odds * y
         lower, upper, density = both(a, b, x, y, factor)
@@ -103,17 +98,16 @@ def _solve(
         change = pt.clip(change, -most, most)
         # Of the next change, as a share of x.
         left = pt.switch(tame, pt.abs(change) * y * size * size * size, one)
-        done = error <= precision
-        odds = pt.switch(done, odds, odds * portable_exp(change))
-        error = pt.switch(done, error, left)
-        return (odds, error), until(pt.all(error <= precision))
+        all_odds = all_odds[places].set(odds * portable_exp(change))
+        errors = errors[places].set(left)
+        return (all_odds, errors), until(~pt.any(left > precision))
 
     # Runtimes that differ in the last bits of a guess start from the same number.
-    guess = keep_upper_bits(guess)
-    odds, error = iterate(
-        step, [guess, pt.ones_like(p)], [a, b, goal, below, factor], n_steps=_STEPS
-    )
-    return pt.switch(error <= precision, odds, constant(p, math.nan))
+    start = [keep_upper_bits(guess).flatten(), pt.ones_like(p).flatten()]
+    constants = [x.flatten() for x in (a, b, goal, below, factor)]
+    odds, errors = iterate(step, start, constants, n_steps=_STEPS)
+    odds = pt.switch(errors <= precision, odds, constant(p, math.nan))
+    return odds.reshape(p.shape, ndim=p.ndim)
 
 
 def _guess(
