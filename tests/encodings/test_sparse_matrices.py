@@ -102,6 +102,19 @@ def test_indices_out_of_range_are_errors(index):
             run(wrong, V)
 
 
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+def test_vectors_of_wrong_lengths_are_errors(part):
+    wrong = A.copy()
+    setattr(wrong, part, getattr(A, part)[:-1])
+    x = sparse.csr_matrix("x")
+    program = export_onnx([x], sparse.sp_sum(x), verify=False)
+    f = pytensor.function([x], sparse.sp_sum(x), mode="ONNX")
+    with pytest.raises(ValueError, match="should have"):
+        f(wrong)
+    with pytest.raises(InputError, match=r"x\.data"):
+        program(wrong)
+
+
 def test_shared_values_and_updates():
     shared = pytensor.shared(A, name="shared")
     update = {shared: sparse.structured_exp(shared)}

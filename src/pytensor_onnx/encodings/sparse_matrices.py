@@ -63,13 +63,18 @@ class SparseMatrices(Encoding):
 
         Raises
         ------
+        ValueError
+            If the vectors have lengths that do not fit.
         IndexError
-            If an index is negative; runtimes would count it from the end.
+            If an index is out of range; a runtime counts negative ones from the end.
         """
+        _check_lengths(value)
         count = int(value.indptr[-1])
         indices = value.indices[:count].astype("int32", copy=False)
-        if count and indices.min() < 0:
-            raise IndexError(f"a sparse matrix has the negative index {indices.min()}")
+        size = value.shape[1 if value.format == "csr" else 0]
+        if count and (indices.min() < 0 or indices.max() >= size):
+            wrong = indices[(indices < 0) | (indices >= size)][0]
+            raise IndexError(f"index {wrong} is out of range for an axis of size {size}")
         return [
             value.data[:count].astype(type_.dtype, copy=False),
             indices,
@@ -98,3 +103,18 @@ class SparseMatrices(Encoding):
             indptr.astype("int32"),
             np.array(sizes, "int64"),
         ]
+
+
+def _check_lengths(value: Any) -> None:
+    """Raise for vectors that SciPy refuses when it makes a matrix of them."""
+    pointers, size = value.indptr, value.shape[0 if value.format == "csr" else 1]
+    if len(pointers) != size + 1 or pointers[0] != 0:
+        raise ValueError(
+            f"index pointer has size {len(pointers)} and starts with {pointers[:1]}; it should "
+            f"have size {size + 1} and start with 0"
+        )
+    if len(value.indices) != len(value.data) or pointers[-1] > len(value.data):
+        raise ValueError(
+            f"indices ({len(value.indices)}) and data ({len(value.data)}) should have the same "
+            f"size, and at least {pointers[-1]} elements, the last value of the index pointer"
+        )
