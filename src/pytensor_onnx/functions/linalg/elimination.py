@@ -9,10 +9,12 @@ from pytensor_onnx.functions.linalg.reflectors import (
     behind_zeros,
     block_sizes,
     reflected_by_block,
+    reflection,
     reflector,
     triangular_factor,
 )
 from pytensor_onnx.functions.linalg.scaling import power_of_two
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import Eliminate
 
@@ -61,14 +63,25 @@ def eliminated(a: TensorVariable) -> list[TensorVariable]:
 
 
 def _panel(columns: TensorVariable, width: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Return the reflectors of the columns of a block, with the axis of the reflector second."""
+    """Return the reflectors of the columns of a block, with the axis of the reflector second.
 
-    def step(k: TensorVariable, rest: TensorVariable) -> list[TensorVariable]:
-        rest, vector, scale = without_first(rest)
-        return [rest, behind_zeros(vector, k), scale[:, 0]]
+    Elements stay in their places, those before a reflector's first one are multiplied by zero.
+    """
+    dtype, size = columns.type.dtype, columns.shape[2]
+    place, element = pt.arange(width)[:, None, None], pt.arange(size)[None, None, :]
+    unit, behind = pt.eq(element, place).astype(dtype), pt.gt(element, place).astype(dtype)
 
-    _, vectors, scales = pytensor.scan(
-        step, [pt.arange(width)], [columns, None, None], return_updates=False, strict=True
+    def step(
+        k: TensorVariable, unit: TensorVariable, behind: TensorVariable, rest: TensorVariable
+    ) -> list[TensorVariable]:
+        column = rest[:, k]
+        others, scale, _ = reflection(column[:, k][:, None], column * behind)
+        vector = others + unit
+        along = pt.matmul(rest, vector[:, :, None])
+        return [rest - along * (scale * vector)[:, None, :], vector, scale[:, 0]]
+
+    _, vectors, scales = iterate(
+        step, [columns], n_steps=width, sequences=[pt.arange(width), unit, behind]
     )
     return vectors.transpose(1, 0, 2), scales.T
 

@@ -43,17 +43,28 @@ def reflector(x: TensorVariable) -> Reflector:
     >>> [float(y.eval({x: np.array([[3.0, 4.0]])})[0, 0]) for y in reflector(x)]
     [1.0, 1.6, -5.0]
     """
-    dtype = x.type.dtype
+    first = x[:, :1]
+    others, scale, length = reflection(first, x[:, 1:])
+    return Reflector(pt.concatenate([pt.ones_like(first), others], axis=1), scale, length)
+
+
+def reflection(first: TensorVariable, others: TensorVariable) -> Reflector:
+    """Return the reflectors of rows, without the ones that are the first elements of the vectors.
+
+    Parameters
+    ----------
+    first, others
+        First elements of the rows, and the other ones.
+    """
+    dtype = others.type.dtype
     zero, one = np.zeros((), dtype), np.ones((), dtype)
-    first, others = x[:, :1], x[:, 1:]
     rest = (others * others).sum(axis=1, keepdims=True, dtype=dtype, acc_dtype=dtype)
     norm = pt.sqrt(first * first + rest)
     is_kept = pt.le(rest, np.full((), _NEGLIGIBLE[dtype], dtype))
     length = pt.switch(is_kept, first, pt.switch(pt.lt(first, zero), norm, -norm))
     scale = (length - first) / pt.switch(is_kept, one, length)
     divisor = pt.switch(is_kept, one, first - length)
-    vector = pt.concatenate([pt.ones_like(first), others / divisor], axis=1)
-    return Reflector(vector, scale, length)
+    return Reflector(others / divisor, scale, length)
 
 
 def behind_zeros(rows: TensorVariable, count: TensorVariable) -> TensorVariable:
