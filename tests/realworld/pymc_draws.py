@@ -110,7 +110,7 @@ NOT_TRIED = {
     "MvGaussianRandomWalk": "a RandomWalk of MvNormal steps",
     "MvStudentTRandomWalk": "a RandomWalk of MvStudentT steps",
     "OrderedMultinomial": "a Multinomial with the probabilities of OrderedLogistic",
-    "PolyaGamma": "PyMC draws it by the package polyagamma; no sampler is defined",
+    "PolyaGamma": "PyMC draws it by a package; see tests/functions/random/test_polya_gamma.py",
     "RandomWalk": "drawn as GaussianRandomWalk",
     "Simulator": "draws by a Python function",
     "WishartBartlett": "a function that makes a model of Normal and ChiSquared",

@@ -10,6 +10,7 @@ from pytensor_onnx.functions.random import (  # noqa: F401  (registers them)
     gamma,
     hypergeometric,
     poisson,
+    polya_gamma,
     samplers,
     threefry,
     truncated,

@@ -73,6 +73,10 @@ class StandardVonMises(Sampler):
     """Angle from -pi to pi for a concentration around zero."""
 
 
+class StandardPolyaGamma(Sampler):
+    """Pólya-Gamma number for a whole shape and a tilt."""
+
+
 class StandardTruncatedNormal(Sampler):
     """Standard normal number between a lower and an upper bound."""
 

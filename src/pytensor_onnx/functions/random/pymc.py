@@ -17,7 +17,7 @@ from pytensor_onnx.functions.random.drawing import (
 )
 from pytensor_onnx.ops import portable
 from pytensor_onnx.ops.draws import OpenUniform, StandardNormal
-from pytensor_onnx.ops.samplers import LogGamma, StandardTruncatedNormal
+from pytensor_onnx.ops.samplers import LogGamma, StandardPolyaGamma, StandardTruncatedNormal
 
 _CONTINUOUS = "pymc.distributions.continuous"
 _MULTIVARIATE = "pymc.distributions.multivariate"
@@ -56,6 +56,13 @@ def truncated_normal(state: Variable, shape: Sizes, mu: V, sigma: V, lower: V, u
     low, high = (lower - mu) / sigma, (upper - mu) / sigma
     after, x = sampled(StandardTruncatedNormal(), state, shape, low, high)
     return after, pt.clip(mu + sigma * x, lower, upper)
+
+
+@define_by_name(f"{_CONTINUOUS}.PolyaGammaRV")
+def polya_gamma(state: Variable, shape: Sizes, h: V, z: V) -> Drawn:
+    """Draw for whole shapes; no exact method is known for those below one."""
+    h = require(h, (h > 0) & pt.eq(h, pt.floor(h)), "h of PolyaGamma is not a positive integer")
+    return sampled(StandardPolyaGamma(), state, shape, h, z)
 
 
 @define_by_name(f"{_CONTINUOUS}.SkewNormalRV")

@@ -87,7 +87,7 @@ def _block(first_key: V, second_key: V, counter: V) -> V:
 
 
 def until_drawn(
-    step: Step, result: V, where: V, elements: Sequence[V], n_steps: int = ATTEMPTS
+    step: Step, result: V, where: V, elements: Sequence[V], n_steps: int | V = ATTEMPTS
 ) -> V:
     """Repeat a step for the numbers that are not drawn yet; return the result with all numbers.
 
