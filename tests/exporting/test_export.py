@@ -19,6 +19,7 @@ from pytensor_onnx import (
     export_function_onnx,
     export_onnx,
     export_value_and_grad,
+    nn,
 )
 from tests.conftest import Zipf, op_types
 
@@ -160,6 +161,17 @@ def test_static_dimensions_are_kept():
     program = export_onnx([x], x * 2)
     assert program.model.graph.inputs[0].shape[1] == 3
     assert program.model.graph.outputs[0].shape[1] == 3
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "web", "standard"])
+def test_the_latest_opset_has_the_operators_of_transformers(target):
+    q = pt.tensor4("q", dtype="float32")
+    y = nn.attention(q, q, q)
+    program = export_onnx([q], y, opset_version="latest", target=target)
+    assert op_types(program) == ["Attention"]
+    assert program.proto.opset_import[0].version == 23
+    with pytest.raises(PyTensorONNXError, match="a number or 'latest', not 'newest'"):
+        export_onnx([q], y, opset_version="newest")
 
 
 @pytest.mark.parametrize("opset_version", [18, 21, 23, 26])

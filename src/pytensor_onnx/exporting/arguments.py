@@ -17,7 +17,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor_onnx.dynamic_axes import DynamicAxes
 from pytensor_onnx.errors import ArgumentError, InputError
 from pytensor_onnx.ml.model import expand_model, is_model
-from pytensor_onnx.targets import get_profile
+from pytensor_onnx.targets import Profile, get_profile
 
 FORM = "export_onnx([x], y, 'model.onnx')"
 _HINTS = {
@@ -109,6 +109,26 @@ def as_variables(given: Any, argument: str) -> list[Variable]:
     if argument == "outputs" and not variables:
         raise ArgumentError(f"there are no outputs: {FORM}")
     return variables
+
+
+def read_opset(version: int | str, profile: Profile) -> int:
+    """Return the number of an opset, for ``"latest"`` the one that a target is fastest with.
+
+    Raises
+    ------
+    ArgumentError
+        If it is another text.
+
+    Examples
+    --------
+    >>> read_opset("latest", get_profile("onnxruntime")), read_opset(21, get_profile("web"))
+    (23, 21)
+    """
+    if version == "latest":
+        return profile.latest_opset
+    if isinstance(version, str):
+        raise ArgumentError(f"opset_version is a number or 'latest', not {version!r}")
+    return version
 
 
 def read_names(names: Sequence[str] | None) -> list[str] | None:

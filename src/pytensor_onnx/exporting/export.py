@@ -49,7 +49,7 @@ def export_onnx(
     state_path: str | os.PathLike | None = None,
     dynamic_axes: DynamicAxes | None = None,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
-    opset_version: int = OPSET_VERSION,
+    opset_version: int | str = OPSET_VERSION,
     target: str = "onnxruntime",
     verify: bool = True,
     assume_finite: bool = False,
@@ -91,7 +91,8 @@ def export_onnx(
         One array for each input, in a list or by name. The model is made for their shapes, but for
         the axes in ``dynamic_axes``, and verified on them.
     opset_version
-        Version of the standard operator set, 18 to 26.
+        Version of the standard operator set, 18 to 26, or ``"latest"`` for the one whose operators
+        the target is fastest with: 23, which has those of transformers.
     target
         What the model is made for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"`` or
         ``"standard"``.

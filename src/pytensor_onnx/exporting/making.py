@@ -19,6 +19,7 @@ from pytensor_onnx.exporting.arguments import (
     check_state_path,
     read_examples,
     read_names,
+    read_opset,
 )
 from pytensor_onnx.exporting.paths import check_file
 from pytensor_onnx.exporting.precision import narrowed_for
@@ -47,7 +48,7 @@ def export_source(
     static_state: bool = False,
     dynamic_axes: DynamicAxes | None = None,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
-    opset_version: int = OPSET_VERSION,
+    opset_version: int | str = OPSET_VERSION,
     target: str = "onnxruntime",
     verify: bool = True,
     assume_finite: bool = False,
@@ -87,7 +88,7 @@ def export_source(
     next_names = [f"{name}_next" for name in state_names]
     converted = convert(
         fgraph,
-        opset_version=opset_version,
+        opset_version=read_opset(opset_version, profile),
         input_names=[*given.names(input_names), *state.names(state_names)],
         output_names=[*returned.names(result_names), *state.names(next_names)],
         defaults=dict(zip(state_inputs, values, strict=True))

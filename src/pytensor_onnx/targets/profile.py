@@ -32,6 +32,9 @@ class Profile:
     precision: str | None = None
     """Widest dtype of floats in a model, unless its export asks for another."""
 
+    latest_opset: int = 23
+    """Newest opset of which the runtime has the operators that it is fastest with."""
+
     def supports(
         self,
         op_type: str,
