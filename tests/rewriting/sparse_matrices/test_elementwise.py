@@ -13,8 +13,10 @@ from tests.rewriting.sparse_matrices.matrices import compare_on, matrix, of_shap
 SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (5, 2)]
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc"])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("csr", "float64"), ("csc", "float64"), ("csr", "float32"), ("csc", "int16")],
+)
 def test_sums_and_products_with_dense_arrays(kind, dtype):
     x, d = sparse.matrix(kind, "x", dtype=dtype), pt.matrix("d", dtype=dtype)
     cols, rows = (pt.vector(name, dtype=dtype) for name in ("cols", "rows"))

@@ -61,7 +61,6 @@ def test_indices_out_of_range_are_errors(kind):
     a = matrix((4, 3), kind)
     for given, result, wrong in (
         (i, sparse.get_item_scalar(x, (i, i)), 3),
-        (i, sparse.get_item_scalar(x, (i, 0 * i)), -5),
         (rows, sparse.get_item_list(x, rows), [0, 4]),
         (rows, sparse.get_item_list(x, rows), [-5]),
         (rows, sparse.get_item_2lists(x, rows, rows), [0, 3]),

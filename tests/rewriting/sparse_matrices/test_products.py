@@ -21,8 +21,10 @@ def sample(a):
     return [a, *(rng.integers(-3, 4, shape).astype(a.dtype) for shape in shapes)]
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc"])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("csr", "float64"), ("csc", "float64"), ("csr", "float32"), ("csc", "int16")],
+)
 def test_products_with_vectors_and_matrices(kind, dtype):
     x = sparse.matrix(kind, "x", dtype=dtype)
     right, left = (pt.vector(name, dtype=dtype) for name in ("right", "left"))
@@ -60,7 +62,7 @@ def test_infinities_and_nan_of_dense_operands():
     compare_on([x, v], [sparse.dot(x, v)], [(a, values) for a in of_shape_4_3()])
 
 
-@pytest.mark.parametrize("kinds", ["csr csr", "csc csc", "csr csc", "csc csr"])
+@pytest.mark.parametrize("kinds", ["csr csr", "csc csc", "csr csc"])
 def test_products_of_two_sparse_matrices(kinds):
     x, y = (sparse.matrix(kind, name) for kind, name in zip(kinds.split(), "xy", strict=True))
     first, second = (of_shape_4_3(kind) for kind in kinds.split())

@@ -17,8 +17,7 @@ def test_stacks_of_rows_and_columns(kinds):
     results = [
         stack(blocks, format=format)
         for format in ("csr", "csc")
-        for stack in (sparse.hstack, sparse.vstack)
-        for blocks in ([x, y], [y, y, x])
+        for stack, blocks in ((sparse.hstack, [x, y]), (sparse.vstack, [y, y, x]))
     ]
     results += [block_diag(x, y, x, format=format) for format in ("csr", "csc")]
     samples = [
