@@ -270,6 +270,27 @@ def silu_gradient() -> Rule:
     return Rule("SiLU and its gradient", [x, d], y + gradient, by_hand, values, 0.95, 1e-5)
 
 
+def layer_scale() -> Rule:
+    """Return a product of 1,024 rows with constant weights, a bias and a factor for each column."""
+    x = pt.tensor("x", shape=(1024, 64), dtype="float32")
+    rng = np.random.default_rng(0)
+    w, b, s = (rng.normal(size=n).astype("float32") for n in ((64, 256), 256, 256))
+    numbers = {
+        name: ", ".join(map(str, v.ravel())) for name, v in zip("wbs", (w, b, s), strict=True)
+    }
+    by_hand = f"""
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[1024, 64] x) => (float[1024, 256] y)
+        <float[64, 256] w = {{{numbers["w"]}}}, float[256] b = {{{numbers["b"]}}},
+         float[256] s = {{{numbers["s"]}}}> {{
+           product = Gemm(x, w, b)
+           y = Mul(product, s)
+        }}
+    """
+    value = rng.normal(size=(1024, 64)).astype("float32")
+    return Rule("layer scale", [x], (x @ w + b) * s, by_hand, [value], 0.98, 1e-3)
+
+
 RULES: list[Callable[[], Rule]] = [
     number_beside_short_axes,
     filter_gradient,
@@ -278,6 +299,7 @@ RULES: list[Callable[[], Rule]] = [
     mean_over_images_of_any_size,
     batch_norm_gradient,
     silu_gradient,
+    layer_scale,
 ]
 
 

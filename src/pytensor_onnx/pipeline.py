@@ -19,6 +19,7 @@ from pytensor_onnx.passes import (
     merge_short_images,
     move_transposes,
     read_sizes_late,
+    scale_products,
     share_transposed,
     spell_sizes,
     vector_products,
@@ -62,6 +63,7 @@ def prepare(
     keep_reduced_axes(model, scope)
     if move_transposes(model, scope):
         merge_equal(model, scope)
+    scale_products(model, scope)
     read_sizes_late(model, scope)
     fold_into_conv(model, scope)
     if profile.merges_short_images:
