@@ -15,10 +15,10 @@ function say(text, isBad = false) {
 }
 
 class Page {
-  /** @param {any} description */
-  constructor(description) {
+  /** @param {any} description @param {Model} model */
+  constructor(description, model) {
     this.description = description;
-    this.model = new Model();
+    this.model = model;
     this.isRunning = this.isStale = this.isReady = this.isRepeating = false;
     /** @type {import("./views.js").Results} */
     this.results = {};
@@ -163,13 +163,14 @@ function offer(content, name) {
 
 async function main() {
   if (typeof WebAssembly === "undefined") throw new Error("This browser has no WebAssembly, which the model needs.");
+  const model = new Model();
   const response = await fetch("page.json");
   if (!response.ok) throw new Error(`page.json cannot be loaded: ${response.status} ${response.statusText}`);
   const description = await response.json();
   document.title = description.title;
   byId("title").textContent = description.title;
   byId("text").textContent = description.text;
-  await new Page(description).start();
+  await new Page(description, model).start();
 }
 
 main().catch((error) => say(`The page cannot start: ${error.message}`, true));

@@ -89,7 +89,7 @@ function centred(pad, height, width) {
   }
   const side = Math.max(right - left, bottom - top, 1) * 1.15;
   const small = new OffscreenCanvas(width, height);
-  const target = /** @type {OffscreenCanvasRenderingContext2D} */ (small.getContext("2d"));
+  const target = /** @type {OffscreenCanvasRenderingContext2D} */ (small.getContext("2d", { willReadFrequently: true }));
   target.fillStyle = "#000";
   target.fillRect(0, 0, width, height);
   target.imageSmoothingQuality = "high";

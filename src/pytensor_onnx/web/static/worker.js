@@ -23,14 +23,19 @@ const actions = {
    */
   async load({ model, runtime, state: described }) {
     const started = performance.now();
+    // Files arrive while the runtime is read.
+    const arriving = load(model);
+    const values = (described.values ?? []).map(async (/** @type {any} */ x) => ({ ...x, bytes: await load(x.file) }));
+    const files = Promise.all([arriving, ...values]);
+    files.catch(() => {});
     ort = await import(runtime.folder + runtime.module);
     ort.env.wasm.wasmPaths = runtime.folder;
     const cores = navigator.hardwareConcurrency || 1;
     ort.env.wasm.numThreads = self.crossOriginIsolated ? Math.min(4, cores) : 1;
-    const bytes = new Uint8Array(await load(model));
+    const [content, ...first] = await files;
+    const bytes = new Uint8Array(content);
     pairs = described.pairs;
-    const values = described.values ?? [];
-    firstState = await Promise.all(values.map(async (/** @type {any} */ x) => ({ ...x, bytes: await load(x.file) })));
+    firstState = first;
     actions.reset();
     let backend = runtime.backend;
     if (backend === "webgpu" && !(await adapter())) backend = "wasm";
