@@ -7,6 +7,7 @@ from pytensor_onnx.passes.defects.record import DOUBLE, FLOATS, INTEGERS, Defect
 _REWRITES = "tests/targets/test_optimizer.py::test_rewrites_change_results"
 _INTEGER_TESTS = "tests/targets/test_integer_defects.py"
 _SIZE_TESTS = "tests/targets/test_size_defects.py"
+_NAN_TESTS = "tests/targets/test_nan_defects.py"
 _BOOL = frozenset({ir.DataType.BOOL})
 _COLUMN = (
     "A vector on the right stays a matrix of one column (`passes/fusions/vector_products.py`)."
@@ -14,6 +15,18 @@ _COLUMN = (
 _NEAR_PATTERNS = "`tests/passes/optimizer/test_keep_apart.py` has graphs next to the pattern"
 
 AVOIDED_DEFECTS = (
+    Defect(
+        name="recurrent cells of NaN",
+        operators=("GRU", "LSTM"),
+        dtypes=frozenset({ir.DataType.FLOAT}),
+        reason="With a bias, results of NaN are numbers. Sigmoids of -19 are zero, and "
+        "tanh has an absolute error of 1e-7 near zero.",
+        tests=(
+            f"{_NAN_TESTS}::test_recurrent_cells_make_numbers_of_nan",
+            f"{_NAN_TESTS}::test_gates_of_lstm_lose_small_results",
+        ),
+        treatment="Not used: recurrent cells are loops (`rewriting/loops/gates.py`).",
+    ),
     Defect(
         name="integer powers through double",
         operators=("Pow",),
