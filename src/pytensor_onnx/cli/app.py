@@ -245,6 +245,9 @@ def web(
         Console(stderr=True).print(plain(f"error: {error}"))
         raise typer.Exit(2) from None
     typer.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
+    described = json.loads((folder / "page.json").read_text(encoding="utf-8"))
+    if any(value["dtype"] == "float64" for value in described["inputs"] + described["outputs"]):
+        typer.echo('its numbers are float64: target="web" exports float32, half as large')
     if serve:
         with make_server(folder, port) as server:
             typer.echo(f"serving http://{ADDRESS}:{server.server_address[1]}/, Ctrl-C ends it")
