@@ -211,3 +211,9 @@ def test_an_unknown_op_is_refused_with_advice():
         UnsupportedOpError, match=r"(?s)Solve.*operations of sparse matr.*x\.toarray"
     ):
         export_onnx([x, v], Solve()(x, v))
+
+
+def test_an_op_on_arrays_is_refused_for_a_sparse_matrix():
+    x = sparse.csr_matrix("x")
+    with pytest.raises(UnsupportedOpError, match=r"(?s)on sparse values.*x\.toarray"):
+        pytensor.function([x], pt.exp(x), mode="ONNX")

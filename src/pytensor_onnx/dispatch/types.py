@@ -45,7 +45,14 @@ def check_operands(node: Apply) -> None:
         return
     for variable in (*node.inputs, *node.outputs):
         encoding = encoding_of(variable.type)
-        if encoding is not None and is_array(variable.type):
+        if encoding is None:
+            continue
+        if encoding.advice and type(node.op).__module__.startswith("pytensor."):
+            raise UnsupportedCase(
+                f"no formula of tensors is known for this operation on {encoding.name} values",
+                encoding.advice,
+            )
+        if is_array(variable.type):
             raise UnsupportedCase(
                 f"no formula of real parts is known for this operation on {encoding.name} numbers",
                 "compute it from the real and the imaginary part: pytensor.tensor.real and imag",

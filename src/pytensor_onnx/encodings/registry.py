@@ -43,7 +43,7 @@ class Encoding(ABC):
     """Warning where a shared value without an update becomes part of a model."""
 
     advice: str = ""
-    """Hint for an Op that has neither a rewrite nor a lowering of its own."""
+    """Hint for an Op without a rewrite; Ops of users may have a lowering of their own."""
 
     def __init__(self) -> None:
         self._rewrites: dict[type[Op], Rewrite] = {}

@@ -80,3 +80,11 @@ def test_shapes_that_do_not_fit_are_errors(kind):
         f = pytensor.function([x, other], result, mode="ONNX")
         with pytest.raises(ValueError, match=r"inconsistent shapes|dimension mismatch"):
             f(a, wrong)
+
+
+def test_gradients_of_products_with_dense_arrays():
+    x, d, number = sparse.csr_matrix("x"), pt.matrix("d"), pt.scalar("number")
+    loss = sparse.sp_sum(x * d * number, sparse_grad=True)
+    dense = np.arange(12.0).reshape(4, 3)
+    samples = [(a, dense, 2.0) for a in of_shape_4_3() if np.isfinite(a.data).all()]
+    compare_on([x, d, number], pytensor.grad(loss, [x, d, number]), samples)
