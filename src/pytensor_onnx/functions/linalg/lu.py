@@ -93,7 +93,7 @@ def permutation(pivots: TensorVariable, *, inverse: bool) -> TensorVariable:
     return pt.set_subtensor(pt.zeros_like(index)[order], index)
 
 
-def _sign_of_exchanges(pivots: TensorVariable, dtype: str) -> TensorVariable:
+def sign_of_exchanges(pivots: TensorVariable, dtype: str) -> TensorVariable:
     """Return the determinant of the permutation that exchanges make."""
     exchanged = pt.neq(pivots, pt.arange(pivots.shape[-1])).astype("int64").sum(axis=-1)
     return (1 - 2 * (exchanged % 2)).astype(dtype)
@@ -112,7 +112,7 @@ def det(a: TensorVariable) -> TensorVariable:
     """
     (a,) = as_float(a)
     factors, pivots, _ = eliminated(a, checked_size(a, _NOT_SQUARE))
-    return diagonals(factors).prod(axis=-1) * _sign_of_exchanges(pivots, a.type.dtype)
+    return diagonals(factors).prod(axis=-1) * sign_of_exchanges(pivots, a.type.dtype)
 
 
 @define(SLogDet, "(n,n)->(),()")
@@ -130,5 +130,5 @@ def slogdet(a: TensorVariable) -> list[TensorVariable]:
     (a,) = as_float(a)
     factors, pivots, _ = eliminated(a, checked_size(a, _NOT_SQUARE))
     diagonal = diagonals(factors)
-    sign = pt.sign(diagonal).prod(axis=-1) * _sign_of_exchanges(pivots, a.type.dtype)
+    sign = pt.sign(diagonal).prod(axis=-1) * sign_of_exchanges(pivots, a.type.dtype)
     return [sign, pt.log(pt.abs(diagonal)).sum(axis=-1)]

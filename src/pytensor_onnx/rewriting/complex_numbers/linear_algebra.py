@@ -2,6 +2,7 @@
 
 A product of the matrices ``[[Re A, -Im A], [Im A, Re A]]`` is the matrix of the product. So
 solutions, inverses and exponentials are those of these matrices, with errors of the same size.
+Factorisations have definitions of their own.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,18 +12,36 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.constructors import BlockDiagonal
+from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.decomposition.eigen import Eigvalsh
+from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
+from pytensor.tensor.linalg.decomposition.qr import QR
+from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.linalg.inverse import MatrixInverse, MatrixPinv
 from pytensor.tensor.linalg.products import Expm
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.functions.linalg.blocks import symmetric
 from pytensor_onnx.ops import complex_numbers as ops
+from pytensor_onnx.ops.complex_matrices import (
+    CholeskyOfParts,
+    DetOfParts,
+    LUFactorOfParts,
+    LUOfParts,
+    OfParts,
+    QROfParts,
+    SLogDetOfParts,
+    SVDOfParts,
+)
 from pytensor_onnx.rewriting.complex_numbers.parts import (
     ENCODING,
     Parts,
+    is_complex,
     joined,
     operand,
     real_dtype,
@@ -37,12 +56,25 @@ def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]
     core = getattr(op, "core_op", op)
     if isinstance(core, BlockDiagonal):
         return by_part(op, node, inputs, slice(None))
-    formula = _FORMULAS.get(type(core))
-    if formula is None:
-        return None
     dtype = real_dtype(*node.inputs, *node.outputs)
     given = [_whole(operand(v, x, dtype)) for v, x in zip(node.inputs, inputs, strict=True)]
-    return [[joined(formula(core, *given))]]
+    formula, of_parts = _FORMULAS.get(type(core)), _OF_PARTS.get(type(core))
+    if formula is not None:
+        return [[joined(formula(core, *given))]]
+    if isinstance(core, Eigvalsh) and len(given) == 1:
+        # Each eigenvalue is one of the real matrix twice.
+        values = Blockwise(Eigvalsh(), signature="(m,m)->(m)")
+        return [[values(_doubled(_hermitian(given[0], lower=core.lower)))[..., ::2]]]
+    if isinstance(core, SVD) and not core.compute_uv:
+        return [[Blockwise(core)(_doubled(given[0]))[..., ::2]]]
+    if of_parts is None or (isinstance(core, QR) and (core.pivoting or core.mode == "raw")):
+        return None
+    ((real, imag),) = given
+    parts = iter(Blockwise(of_parts(core))(real, imag, return_list=True))
+    return [
+        [joined(Parts(next(parts), next(parts))) if is_complex(output) else next(parts)]
+        for output in node.outputs
+    ]
 
 
 def _whole(z: Parts) -> Parts:
@@ -81,14 +113,11 @@ def _pseudo_inverse(op: MatrixPinv, a: Parts) -> Parts:
 def _solve(op: Solve, a: Parts, b: Parts) -> Parts:
     """Return solutions of systems; the other triangle of a symmetric matrix is not read."""
     kind = op.assume_a
-    if kind in ("sym", "her", "pos"):
-        index = pt.arange(a.real.shape[-1])
-        row, column = index[:, None], index
-        is_given = pt.ge(row, column) if op.lower else pt.le(row, column)
-        other = a.imag.mT if kind == "sym" else -a.imag.mT
-        a = Parts(pt.switch(is_given, a.real, a.real.mT), pt.switch(is_given, a.imag, other))
-        if kind != "sym":
-            a = Parts(a.real, pt.switch(pt.eq(row, column), 0, a.imag))
+    if kind == "sym":
+        n = a.real.shape[-1]
+        a = Parts(*(symmetric(x, n, lower=op.lower) for x in a))
+    elif kind in ("her", "pos"):
+        a = _hermitian(a, lower=op.lower)
     elif kind == "tridiagonal":
         index = pt.arange(a.real.shape[-1])
         is_near = pt.le(pt.abs(index[:, None] - index), 1)
@@ -96,6 +125,15 @@ def _solve(op: Solve, a: Parts, b: Parts) -> Parts:
     solver = Solve(assume_a="pos" if kind == "pos" else "gen", b_ndim=op.b_ndim)
     both = pt.concatenate(b, axis=-op.b_ndim)
     return _halves(Blockwise(solver)(_doubled(a), both), -op.b_ndim)
+
+
+def _hermitian(a: Parts, *, lower: bool) -> Parts:
+    """Return Hermitian matrices of one triangle of given ones."""
+    index = pt.arange(a.real.shape[-1])
+    row, column = index[:, None], index
+    is_given = pt.gt(row, column) if lower else pt.lt(row, column)
+    imag = pt.switch(is_given, a.imag, 0)
+    return Parts(symmetric(a.real, a.real.shape[-1], lower=lower), imag - imag.mT)
 
 
 def _solve_triangular(op: SolveTriangular, a: Parts, b: Parts) -> Parts:
@@ -149,4 +187,13 @@ _FORMULAS: dict[type[Op], Formula] = {
     Solve: _solve,
     SolveTriangular: _solve_triangular,
 }
-ENCODING.rewrites(BlockDiagonal, *_FORMULAS)(compute)
+_OF_PARTS: dict[type[Op], type[OfParts]] = {
+    Cholesky: CholeskyOfParts,
+    Det: DetOfParts,
+    LU: LUOfParts,
+    LUFactor: LUFactorOfParts,
+    QR: QROfParts,
+    SLogDet: SLogDetOfParts,
+    SVD: SVDOfParts,
+}
+ENCODING.rewrites(BlockDiagonal, Eigvalsh, *_FORMULAS, *_OF_PARTS)(compute)

@@ -1,0 +1,77 @@
+"""QR factors and singular values of complex matrices of any size and any batch."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from tests.conftest import compare_onnx_and_py
+from tests.functions.linalg.matrices import generator
+from tests.functions.linalg.spectra import SPECTRA
+from tests.functions.linalg.test_complex_elimination import assert_as_small, error, shaken, turned
+
+EPS = np.finfo("float64").eps
+L = pt.linalg
+
+
+def skewness(q):
+    return np.linalg.norm(q.conj().T @ q - np.eye(q.shape[1]))
+
+
+@pytest.fixture(scope="module")
+def factorise():
+    x = pt.ztensor3("x")
+    results = [*L.qr(x), *L.svd(x, full_matrices=False), L.svd(x, compute_uv=False)]
+    return pytensor.function([x], results, mode="ONNX")
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 5), (6, 4), (17, 17)])
+def test_backward_errors_are_lapacks(shape, factorise):
+    a = np.stack([shaken(make(max(shape)))[: shape[0], : shape[1]] for make in SPECTRA.values()])
+    q, r, u, s, v, values = factorise(a)
+    least = 10 * max(shape) * EPS
+    for name, matrix, *found in zip(SPECTRA, a, q, r, u, s, v, values, strict=True):
+        if not matrix.any():
+            continue
+        (q0, r0, u0, s0, v0, alone) = found
+        assert not np.tril(r0, -1).any()
+        assert (np.diag(r0).imag == 0).all()
+        assert (np.diff(s0) <= 0).all()
+        np.testing.assert_allclose(alone, s0, rtol=0, atol=1e-14 * max(shape) * s0[0])
+        scaled = matrix / np.abs(matrix).max()
+        expected = np.linalg.qr(scaled)
+        assert_as_small(error(matrix.T, r0.T, q0.T), max(error(scaled, *expected), least / 10))
+        assert_as_small(skewness(q0), max(skewness(expected[0]), least / 10))
+        lefts, sizes, rights = np.linalg.svd(scaled, full_matrices=False)
+        usual = error(scaled, lefts * sizes, rights)
+        assert_as_small(error(scaled, u0 * (s0 / np.abs(matrix).max()), v0), max(usual, least / 10))
+        assert max(skewness(u0), skewness(v0.conj().T)) <= 10 * least, name
+
+
+def test_signs_and_options_are_pytensors():
+    x = pt.zmatrix("x")
+    u, s, v = L.svd(x, full_matrices=True)
+    qr = [*L.qr(x), *L.qr(x, mode="economic"), L.qr(x.T, mode="r")]
+    svd = [s, u @ u.conj().T, v @ v.conj().T]
+    eigvalsh = [L.eigvalsh(x @ x.conj().T, None), L.eigvalsh(x.T @ x.conj(), None, lower=False)]
+    a = shaken(generator(2).normal(size=(5, 3)))
+    for results in (qr, svd, eigvalsh):
+        compare_onnx_and_py([x], results, [a], rtol=1e-11, atol=1e-12)
+
+
+def test_empty_and_non_finite_matrices(factorise):
+    for shape in ((0, 2, 3), (2, 0, 0)):
+        k = min(shape[1:])
+        found = [x.shape[1:] for x in factorise(np.zeros(shape))]
+        rows, columns = shape[1:]
+        assert found == [(rows, k), (k, columns), (rows, k), (k,), (k, columns), (k,)]
+    u, s, v = factorise(np.array([[[1.0, np.nan], [0, 1]], np.eye(2)]))[2:5]
+    assert all(np.isnan(x[0]).all() and np.isfinite(x[1]).all() for x in (u, s, v))
+
+
+def test_eigenvalues_of_hermitian_matrices_are_accurate():
+    x = pt.zmatrix("x")
+    find = pytensor.function([x], L.eigvalsh(x, None), mode="ONNX")
+    for n in (1, 2, 9):
+        a = turned(SPECTRA["indefinite"](n))
+        np.testing.assert_allclose(find(a), np.linalg.eigvalsh(a), atol=1e-14)
