@@ -77,6 +77,7 @@ EXCLUDED = {
 }
 EXCLUDED_MODULES = {
     "pytensor.sparse.rewriting": INTERNAL,
+    "pytensor_onnx.ops.complex_matrices": PART,
     "pytensor_onnx.ops.complex_numbers": PART,
     "pytensor_onnx.ops.factorisations": PART,
     "pytensor_onnx.ops.fourier": PART,
