@@ -147,23 +147,22 @@ def _chain(
         step_size, scale = after_draw(
             step_size, scale, state.x, statistics.acceptance, plan, target_acceptance
         )
-        return [*state, *step_size, *scale, *statistics, epsilon]
+        drawn = [state.x, state.log_density, *statistics, epsilon]
+        return [*state, *step_size, *scale, *drawn]
 
     states = [*first, *step_size, *scale]
-    traces = pytensor.scan(
+    results = iterate(
         step,
-        [
+        states,
+        data,
+        n_steps=n_steps,
+        sequences=[
             normals.reshape((n_steps, size)),
             uniforms.reshape((n_steps, max_depth, 3)),
             *plan,
         ],
-        [*states, *[None] * 6],
-        list(data),
-        return_updates=False,
-        name="steps",
     )
-    kept = [traces[0], traces[1], *traces[len(states) :]]
-    return [*(trace[n_warmup:] for trace in kept), is_finite]
+    return [*(trace[n_warmup:] for trace in results[len(states) :]), is_finite]
 
 
 def _start(
