@@ -86,5 +86,6 @@ def test_gradients_of_products_with_dense_arrays():
     x, d, number = sparse.csr_matrix("x"), pt.matrix("d"), pt.scalar("number")
     loss = sparse.sp_sum(x * d * number, sparse_grad=True)
     dense = np.arange(12.0).reshape(4, 3)
-    samples = [(a, dense, 2.0) for a in of_shape_4_3() if np.isfinite(a.data).all()]
+    # Not with duplicates: SciPy merges those of x in place in one of the gradients.
+    samples = [(matrix((4, 3)), dense, 2.0), (matrix((4, 3), density=0), dense, 2.0)]
     compare_on([x, d, number], pytensor.grad(loss, [x, d, number]), samples)
