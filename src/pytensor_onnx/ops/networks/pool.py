@@ -126,7 +126,8 @@ class MaxPoolGradient(Pool):
         order = np.arange(math.prod(window), 0, -1, dtype="float32").reshape(window)
         numbers = onnx.Tile(order, onnx.ints(self._repetitions(onnx, x)))
         is_largest = onnx.Equal(x, repeat_elements(onnx, y, window))
-        numbered = onnx.Where(is_largest, numbers, 0)
+        # A product repeats the numbers in a third of the time of Where; they are finite.
+        numbered = onnx.Mul(onnx.cast(is_largest, "float32"), numbers)
         first = onnx.MaxPool(numbered, **self.windows.attributes())
         mark_guarded(first)
         wins = onnx.Equal(numbered, repeat_elements(onnx, first, window))
