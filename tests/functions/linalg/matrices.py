@@ -12,7 +12,7 @@ import scipy.linalg
 Matrices = Callable[[int], np.ndarray]
 
 FACTOR = 10
-SIZES = (0, 1, 2, 3, 10, 11, 24, 25, 26, 50, 64, 100)
+SIZES = (0, 1, 2, 3, 10, 11, 16, 17, 25, 26, 50, 64, 100)
 LARGE = (200, 300)
 
 

@@ -19,6 +19,9 @@ from pytensor_onnx.functions.linalg.blocks import (
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.ops.triangles import Triangle
 
+ROWS = 16
+"""Rows of a block of one system, whose inverse is computed with those of all other blocks."""
+
 
 def solved_triangular(
     a: TensorVariable,
@@ -58,25 +61,26 @@ def _solution_of_one(
     unknown no other one depends.
     """
     dtype, columns = a.type.dtype, b.shape[1]
-    count = block_count(n)
-    size = count * BLOCK
+    count = block_count(n, ROWS)
+    size = count * ROWS
     order = pt.arange(size) if lower else pt.arange(size) + (n - size)
     rows = pt.minimum(order, n - 1) if lower else pt.maximum(order, 0)
-    places = rows.reshape((count, BLOCK))
+    places = rows.reshape((count, ROWS))
     elements = a.reshape((-1,))
     diagonal = elements[places * (n + 1)]
     blocks = elements[(places * n)[:, :, None] + places[:, None, :]]
-    beside = Triangle(lower=lower, diagonal=-1 if lower else 1)(blocks)
     if unit_diagonal:
+        beside = Triangle(lower=lower, diagonal=-1 if lower else 1)(blocks)
         # The repeated row has an element on the diagonal, which is not read.
-        beside = pt.switch(pt.eq(rows, order).reshape((count, BLOCK, 1)), beside, zero(dtype))
-        blocks = beside + np.eye(BLOCK, dtype=dtype)[None]
-        inverses = inverted_blocks(beside)
+        beside = pt.switch(pt.eq(rows, order).reshape((count, ROWS, 1)), beside, zero(dtype))
+        blocks = beside + np.eye(ROWS, dtype=dtype)[None]
+        inverses = inverted_blocks(beside, ROWS)
     else:
         blocks = Triangle(lower=lower)(blocks)
-        inverses = inverted_blocks(beside / diagonal[:, :, None]) / diagonal[:, None, :]
+        inverses = inverted_blocks(blocks / diagonal[:, :, None], ROWS) / diagonal[:, None, :]
 
     def step(
+        bound: TensorVariable,
         rows: TensorVariable,
         b: TensorVariable,
         block: TensorVariable,
@@ -84,44 +88,44 @@ def _solution_of_one(
         known: TensorVariable,
         a: TensorVariable,
     ) -> list[TensorVariable]:
-        count = known.shape[0]
-        terms = a[rows][:, :count] if lower else a[rows][:, a.shape[1] - count :]
+        terms = a[rows][:, :bound] if lower else a[rows][:, bound:]
         rest = less_product(b, terms, known)
         first = pt.dot(inverse, rest)
         found = plus_product(first, inverse, less_product(rest, block, first))
         return [pt.concatenate([known, found] if lower else [found, known], axis=0)]
 
     sequences = [places, b[places], blocks, inverses]
+    solved = pt.arange(count) * ROWS
     (solution,) = iterate(
         step,
         [pt.zeros((nothing(n), columns), dtype)],
         [a],
         n_steps=count,
-        sequences=sequences if lower else [x[::-1] for x in sequences],
+        sequences=[solved, *sequences] if lower else [n - solved, *(x[::-1] for x in sequences)],
     )
     if not unit_diagonal:
         solution += poison(pt.neq(diagonal, 0).all(), dtype)
     return solution[:n] if lower else solution[size - n :]
 
 
-def inverted_blocks(blocks: TensorVariable) -> TensorVariable:
+def inverted_blocks(blocks: TensorVariable, size: int = BLOCK) -> TensorVariable:
     """Return the inverses of unit triangular blocks, whose diagonals are not read.
 
     A block ``I + N`` of 4 rows has the inverse ``(I - N) (I + N @ N)``. The inverse of
-    ``[[A, 0], [C, B]]`` is ``[[1/A, 0], [-1/B C 1/A, 1/B]]``, for blocks of 4 and 8 rows at once.
+    ``[[A, 0], [C, B]]`` is ``[[1/A, 0], [-1/B C 1/A, 1/B]]``, for blocks of 4 rows, 8 and so on.
     """
-    rows, columns = np.ogrid[:BLOCK, :BLOCK]
-    shape = (*(1,) * (blocks.type.ndim - 2), BLOCK, BLOCK)
+    rows, columns = np.ogrid[:size, :size]
+    shape = (*(1,) * (blocks.type.ndim - 2), size, size)
 
     def part(width: int, within: int) -> TensorVariable:
         kept = (rows // width == columns // width) & (rows // within != columns // within)
         return blocks * kept.reshape(shape).astype(blocks.type.dtype)
 
     beside = part(4, 1)
-    first = np.eye(BLOCK, dtype=blocks.type.dtype).reshape(shape) - beside
+    first = np.eye(size, dtype=blocks.type.dtype).reshape(shape) - beside
     inverses = plus_product(first, first, pt.matmul(beside, beside))
     width = 4
-    while width < BLOCK:
+    while width < size:
         corners = pt.matmul(inverses, part(2 * width, width))
         inverses = less_product(inverses, corners, inverses)
         width *= 2
