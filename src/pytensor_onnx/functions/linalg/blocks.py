@@ -110,7 +110,7 @@ def block_count(size: TensorVariable, block: int = BLOCK) -> TensorVariable:
     Examples
     --------
     >>> size = pt.lscalar("size")
-    >>> int(block_count(size).eval({size: 17}, mode="ONNX"))
+    >>> int(block_count(size).eval({size: 26}, mode="ONNX"))
     2
     """
     return pt.ceil(size / np.float64(block)).astype("int64")
