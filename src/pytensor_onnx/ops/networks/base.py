@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import onnx_ir as ir
 from pytensor.compile.builders import SymbolicOp
 from pytensor.gradient import pullback
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.replace import clone_replace
 
-from pytensor_onnx.graph.builder import Builder
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from pytensor_onnx.graph.builder import Builder
 
 
 class NetworkOp(SymbolicOp):
