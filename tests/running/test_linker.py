@@ -58,18 +58,20 @@ except ValueError as error:
 
 def test_import_is_cheap_and_loads_no_runtime():
     code = """
-import sys, time, pytensor
-start = time.perf_counter()
+import sys, time
+start = time.process_time()
+import pytensor
+middle = time.process_time()
 import pytensor_onnx
-print(time.perf_counter() - start)
+print((time.process_time() - middle) / (middle - start))
 print([m for m in ("onnxruntime", "onnx", "pymc", "pytensor_ml") if m in sys.modules])
 """
     run = [sys.executable, "-c", code]
-    seconds, modules = subprocess.run(
+    ratio, modules = subprocess.run(
         run, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert modules == "[]"
-    assert float(seconds) < 0.5
+    assert float(ratio) < 1  # of the time that PyTensor itself takes
 
 
 def test_outputs_have_pytensors_dtypes_and_shapes(x):
