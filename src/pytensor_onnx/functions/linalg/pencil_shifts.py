@@ -13,9 +13,11 @@ from pytensor_onnx.functions.linalg.standard_blocks import (
     upper_diagonal,
 )
 
-# Elements below the diagonal, and divisors, that are no larger count as zero; the matrices have
-# norms of at most about one.
+# Divisors that are no larger count as zero; the matrices have norms of at most about one.
 _EPS = np.finfo("float64").eps
+# Elements below the diagonal that are no larger are set to zero. Sweeps leave rounding errors of
+# this size where all eigenvalues are equal.
+_NEGLIGIBLE = 4 * _EPS
 
 
 def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, Unreduced]:
@@ -28,7 +30,7 @@ def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, U
     n
         Number of rows.
     """
-    is_small = pt.le(pt.abs(behind(lower_diagonal(rows[:, :, :n]))), _EPS)
+    is_small = pt.le(pt.abs(behind(lower_diagonal(rows[:, :, :n]))), _NEGLIGIBLE)
     index, column = pt.arange(n), pt.arange(3 * n)
     kept_from = index - pt.switch(is_small, 0, 1)
     is_zero = pt.lt(column, kept_from[:, :, None]) & pt.lt(column, n)
