@@ -217,3 +217,12 @@ def test_an_op_on_arrays_is_refused_for_a_sparse_matrix():
     x = sparse.csr_matrix("x")
     with pytest.raises(UnsupportedOpError, match=r"(?s)on sparse values.*x\.toarray"):
         pytensor.function([x], pt.exp(x), mode="ONNX")
+
+
+def test_a_mean_of_a_sparse_matrix_is_a_sum_by_its_sizes_or_refused():
+    x = sparse.csr_matrix("x")
+    count = x.shape[0].astype("float64") * x.shape[1].astype("float64")
+    f = pytensor.function([x], sparse.sp_sum(x) / count, mode="ONNX")
+    assert f(sp.csr_matrix([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]])) == 1.0
+    with pytest.raises(UnsupportedOpError, match=r"(?s)on sparse values.*x\.toarray"):
+        pytensor.function([x], pt.mean(x), mode="ONNX")
