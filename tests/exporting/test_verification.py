@@ -12,7 +12,6 @@ from pytensor.graph import Apply, Op
 from pytensor.raise_op import Assert
 
 from pytensor_onnx import VerificationError, compile_onnx, export_onnx, onnx_funcify
-from pytensor_onnx.exporting.verification import disagreement
 
 
 class Halve(Op):
@@ -103,30 +102,6 @@ def test_sizes_that_must_agree_are_sampled_equal():
 def test_state_is_verified():
     x, w = pt.vector("x"), pytensor.shared(np.ones(3), name="w")
     assert "equal to PyTensor" in export_onnx([x], x * w, updates={w: w + x}).verification
-
-
-@pytest.mark.parametrize(
-    ("found", "expected", "reason"),
-    [
-        (np.ones(2, "float32"), np.ones(2), "dtype float32 instead of float64"),
-        (np.ones(2), np.ones(3), r"shape \(2,\) instead of \(3,\)"),
-        (np.array([1, 2]), np.array([1, 3]), "found 2, expected 3 at \\[1\\]"),
-        (np.array([np.nan]), np.array([1.0]), "found nan"),
-        (np.array([1.0]), np.array([np.inf]), "expected inf"),
-        (np.array([1.0, 1.0 + 1e-8]), np.array([1.0, 1.0]), "largest difference 1e-08"),
-    ],
-)
-def test_disagreement_describes_the_difference(found, expected, reason):
-    import re
-
-    assert re.search(reason, disagreement(found, expected))
-
-
-@pytest.mark.parametrize(
-    "values", [np.array([np.nan, np.inf, -np.inf, -0.0]), np.zeros((0, 3)), np.array(True)]
-)
-def test_equal_arrays_agree(values):
-    assert disagreement(values, values.copy()) == ""
 
 
 def test_error_says_which_samples_were_used_and_how_to_give_others(x):

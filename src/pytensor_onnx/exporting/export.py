@@ -32,8 +32,7 @@ EXPORT_KEYWORDS = frozenset(
     (
         *("path", "output_names", "state_path", "dynamic_axes", "example_inputs"),
         *("opset_version", "target", "verify", "assume_finite", "inline_functions"),
-        "precision",
-        *("providers", "session_options"),
+        *("precision", "providers", "session_options"),
     )
 )
 _STATE_KEYWORDS = frozenset(("state_defaults", "static_state"))
@@ -106,8 +105,7 @@ def export_onnx(
         ``"float32"`` or ``"float16"`` to replace all wider floats: of inputs, outputs, state and
         constants. The report gives the error that this brings and the operations that add most to
         it. Sums of float16 are accumulated in float32, and random numbers are other ones.
-        ``"float64"`` keeps the floats of the graph, which the targets ``"web"`` and ``"webgpu"``
-        replace by float32.
+        ``"float64"`` keeps floats that the targets ``"web"`` and ``"webgpu"`` replace by float32.
     rng
         ``"inputs"`` to make the noise of random draws inputs, in place of generators.
     session
