@@ -7,8 +7,8 @@ from pytensor.scalar.basic import Cast
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import mul
 from pytensor.tensor.shape import Shape_i, shape_padleft
-from pytensor.tensor.type import TensorType
 
+from pytensor_onnx.encodings import encoding_of
 from pytensor_onnx.ops.element_count import ElementCount
 
 
@@ -48,6 +48,6 @@ def _size_as_float(factor: Variable) -> tuple[Variable, int] | None:
     if size is None or not isinstance(size.op, Shape_i):
         return None
     # A sparse matrix has a vector of its sizes, and no operator that counts its elements.
-    if not isinstance(size.inputs[0].type, TensorType):
+    if encoding_of(size.inputs[0].type) is not None:
         return None
     return (size.inputs[0], size.op.i) if node.outputs[0].type.dtype.startswith("float") else None
