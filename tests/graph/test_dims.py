@@ -152,3 +152,12 @@ def test_computed_sizes_are_copied_with_their_structure():
         assert other == size
         assert isinstance(other, Polynomial)
         assert other.terms == size.terms
+
+
+def test_parts_of_equal_sizes_may_be_found_equal_later():
+    scope = ModelScope(21)
+    first, second = slice_dim("a", 0, 3, 1), slice_dim("b", 0, 3, 1)
+    scope.equate_dims(first, second)
+    scope.equate_dims("b", "a")
+    assert scope.canonical_dim(first) == scope.canonical_dim(second)
+    assert scope.canonical_dim("a") == scope.canonical_dim("b")

@@ -242,6 +242,12 @@ def layer_norm(draw: Draw) -> tuple[list, dict]:
     return [Operand((n, m)), Operand((m,))], {}
 
 
+def rotation(draw: Draw) -> tuple[list, dict]:
+    batch, heads, length = draw(SIZES), draw(SIZES), draw(SIZES)
+    tables = [Operand((batch, length, 2), "float32")] * 2
+    return [Operand((batch, heads, length, 4), "float32"), *tables], {}
+
+
 def window(draw: Draw, rank: int) -> tuple[tuple[int, ...], dict]:
     """Images of a rank and windows that fit into them."""
     kernel = [draw(st.integers(1, 2)) for _ in range(rank)]
@@ -324,7 +330,8 @@ STRATEGIES: dict[str, Callable[[Draw], tuple[list, dict]]] = {
     "ScatterND": scatter_nd,
     "ScatterElements": scatter_elements,
     "ReverseSequence": reverse_sequence,
-    "LayerNormalization": layer_norm,
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), layer_norm),
+    "RotaryEmbedding": rotation,
     "Conv": convolution,
     "ConvTranspose": transposed_convolution,
     "Resize": resize,
@@ -336,6 +343,9 @@ STRATEGIES: dict[str, Callable[[Draw], tuple[list, dict]]] = {
 }
 
 
+FIRST_OPSETS = {"CumProd": 26, "RMSNormalization": 23, "RotaryEmbedding": 23}
+
+
 def dtype_for(op_type: str, opset: int) -> str:
     allowed = allowed_dtypes(op_type, opset)
     wanted = ("float64", "uint32", "int64", "bool")
@@ -344,7 +354,7 @@ def dtype_for(op_type: str, opset: int) -> str:
 
 def built(op_type: str, operands: list, attributes: dict, hidden: set[int]) -> Builder:
     """Emit one operator; a size among the hidden ones goes by a name."""
-    opset = 26 if op_type == "CumProd" else 21
+    opset = FIRST_OPSETS.get(op_type, 21)
     onnx_ = Builder(ModelScope(opset))
     values = []
     for i, operand in enumerate(operands):

@@ -131,8 +131,14 @@ class ModelScope:
         n+1
         """
         equal: list[str] = []
+        seen: list[str] = []
         root = dim
         while isinstance(root, str):
+            if root in seen:
+                # A size that equals another one, whose parts were found equal to its own later.
+                root = min(seen[seen.index(root) :], key=str)
+                break
+            seen.append(root)
             if root in self._equal_dims:
                 equal.append(root)
                 root = self._equal_dims[root]
@@ -143,7 +149,7 @@ class ModelScope:
             if replaced is None or replaced == root:
                 break
             root = replaced
-        self._equal_dims.update(dict.fromkeys(equal, root))
+        self._equal_dims.update((name, root) for name in equal if name != root)
         return root
 
     def equate_dims(self, first: Dim, second: Dim) -> None:
