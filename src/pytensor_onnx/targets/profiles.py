@@ -30,9 +30,8 @@ def get_profile(name: str) -> Profile:
     ----------
     name
         ``"onnxruntime"`` (CPU), ``"web"`` (ONNX Runtime in WebAssembly), ``"webgpu"`` (in
-        WebAssembly and on WebGPU), ``"node"``
-        (onnxruntime-node, the CPU in Node.js) or ``"standard"``
-        (whatever the ONNX standard allows).
+        WebAssembly and on WebGPU), ``"node"`` (onnxruntime-node, the CPU in Node.js) or
+        ``"standard"`` (whatever the ONNX standard allows).
 
     Raises
     ------

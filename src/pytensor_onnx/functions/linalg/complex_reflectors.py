@@ -80,8 +80,8 @@ def doubled_matrix(real: TensorVariable, imag: TensorVariable) -> TensorVariable
     array([[[ 1., -2.],
             [ 2.,  1.]]])
     """
-    above = pt.concatenate([real, -imag], axis=2)
-    return pt.concatenate([above, pt.concatenate([imag, real], axis=2)], axis=1)
+    above = pt.concatenate([real, -imag], axis=-1)
+    return pt.concatenate([above, pt.concatenate([imag, real], axis=-1)], axis=-2)
 
 
 def unit(batch: TensorVariable, n: TensorVariable) -> TensorVariable:

@@ -1,6 +1,7 @@
 """Schur forms of pencils, which are pairs of matrices."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytensor.tensor as pt
@@ -115,47 +116,50 @@ def triangular_qz(
     """
     dtype, n, pencil = _decomposed(a, b, sort)
     found = triangular_pencil(pencil.a, pencil.b, pencil.qt, pencil.z)
-    alpha, beta = _eigenvalues(found, pencil)
     matrices = [
         *(x / pencil.scale_a for x in found.a),
         *(x / pencil.scale_b for x in found.b),
         *found.q,
         *found.z,
     ]
-    vectors = [(x + pencil.valid[:, 0])[:, :n] for x in (*alpha, beta)]
-    return [
-        *(_matrix(x + pencil.valid, a, n, dtype) for x in matrices),
-        *(unflat(x.astype(dtype), a, n) for x in vectors),
-    ]
+    return _results(matrices, found, pencil, a, n, dtype)
 
 
 def _real_results(a: TensorVariable, b: TensorVariable, sort: str | None) -> list[TensorVariable]:
     dtype, n, pencil = _decomposed(a, b, sort)
     found = triangular_pencil(pencil.a, pencil.b, pencil.qt, pencil.z)
-    alpha, beta = _eigenvalues(found, pencil)
     matrices = [
         pencil.a / pencil.scale_a,
         pencil.b / pencil.scale_b,
         pencil.qt.mT,
         pencil.z,
     ]
+    return _results(matrices, found, pencil, a, n, dtype)
+
+
+def _results(
+    matrices: Sequence[TensorVariable],
+    found: Triangle,
+    pencil: Pencil,
+    like: TensorVariable,
+    n: TensorVariable,
+    dtype: str,
+) -> list[TensorVariable]:
+    """Return matrices and the parts of eigenvalues in the given size, batch and dtype."""
+    alpha, beta = _eigenvalues(found, pencil.scale_a, pencil.scale_b)
     vectors = [(x + pencil.valid[:, 0])[:, :n] for x in (*alpha, beta)]
     return [
-        *(_matrix(x + pencil.valid, a, n, dtype) for x in matrices),
-        *(unflat(x.astype(dtype), a, n) for x in vectors),
+        *(unflat((x + pencil.valid)[:, :n, :n].astype(dtype), like, n, n) for x in matrices),
+        *(unflat(x.astype(dtype), like, n) for x in vectors),
     ]
 
 
-def _matrix(
-    x: TensorVariable, like: TensorVariable, n: TensorVariable, dtype: str
-) -> TensorVariable:
-    return unflat(x[:, :n, :n].astype(dtype), like, n, n)
-
-
-def _eigenvalues(found: Triangle, pencil: Pencil) -> tuple[Complex, TensorVariable]:
+def _eigenvalues(
+    found: Triangle, scale_a: TensorVariable, scale_b: TensorVariable
+) -> tuple[Complex, TensorVariable]:
     """Return the numerators and denominators of the eigenvalues of the given pencils."""
-    alpha = Complex(*(x / pencil.scale_a[:, 0] for x in found.alpha))
-    return alpha, found.beta / pencil.scale_b[:, 0]
+    alpha = Complex(*(x / scale_a[:, 0] for x in found.alpha))
+    return alpha, found.beta / scale_b[:, 0]
 
 
 def _decomposed(
@@ -178,13 +182,8 @@ def _decomposed(
     a, b, qt, z = StandardPencil()(_COSINE * h - _SINE * t, _COSINE * t + _SINE * h, qt, z)
     b = _with_zeros(a, b)
     if sort is not None:
-        selected = _selected(
-            _eigenvalues(
-                triangular_pencil(a, b, qt, z),
-                Pencil(a, b, qt, z, scale_a, scale_b, failed),
-            ),
-            sort,
-        )
+        eigenvalues = _eigenvalues(triangular_pencil(a, b, qt, z), scale_a, scale_b)
+        selected = _selected(eigenvalues, sort)
         a, b, qt, z, unordered = OrderPencil()(a, b, qt, z, selected)
         b = _with_zeros(a, b)
         failed = failed + unordered

@@ -27,6 +27,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.functions.linalg.blocks import symmetric
+from pytensor_onnx.functions.linalg.complex_reflectors import doubled_matrix
 from pytensor_onnx.ops import complex_numbers as ops
 from pytensor_onnx.ops.complex_matrices import (
     CholeskyOfParts,
@@ -64,9 +65,9 @@ def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]
     if isinstance(core, Eigvalsh) and len(given) == 1:
         # Each eigenvalue is one of the real matrix twice.
         values = Blockwise(Eigvalsh(), signature="(m,m)->(m)")
-        return [[values(_doubled(_hermitian(given[0], lower=core.lower)))[..., ::2]]]
+        return [[values(doubled_matrix(*_hermitian(given[0], lower=core.lower)))[..., ::2]]]
     if isinstance(core, SVD) and not core.compute_uv:
-        return [[Blockwise(core)(_doubled(given[0]))[..., ::2]]]
+        return [[Blockwise(core)(doubled_matrix(*given[0]))[..., ::2]]]
     if of_parts is None or (isinstance(core, QR) and (core.pivoting or core.mode == "raw")):
         return None
     ((real, imag),) = given
@@ -84,13 +85,6 @@ def _whole(z: Parts) -> Parts:
     return Parts(z.real, pt.zeros_like(z.real) + z.imag)
 
 
-def _doubled(z: Parts) -> TensorVariable:
-    """Return the real matrices of twice the size."""
-    above = pt.concatenate([z.real, -z.imag], axis=-1)
-    below = pt.concatenate([z.imag, z.real], axis=-1)
-    return pt.concatenate([above, below], axis=-2)
-
-
 def _halves(x: TensorVariable, axis: int = -2) -> Parts:
     """Return the parts of numbers that stand one after the other along an axis."""
     n = x.shape[axis] // 2
@@ -103,11 +97,11 @@ def _first_columns(x: TensorVariable, count: TensorVariable) -> Parts:
 
 
 def _inverse(op: MatrixInverse, a: Parts) -> Parts:
-    return _first_columns(Blockwise(op)(_doubled(a)), a.real.shape[-1])
+    return _first_columns(Blockwise(op)(doubled_matrix(*a)), a.real.shape[-1])
 
 
 def _pseudo_inverse(op: MatrixPinv, a: Parts) -> Parts:
-    return _first_columns(Blockwise(op)(_doubled(a)), a.real.shape[-2])
+    return _first_columns(Blockwise(op)(doubled_matrix(*a)), a.real.shape[-2])
 
 
 def _solve(op: Solve, a: Parts, b: Parts) -> Parts:
@@ -124,7 +118,7 @@ def _solve(op: Solve, a: Parts, b: Parts) -> Parts:
         a = Parts(*(pt.switch(is_near, x, 0) for x in a))
     solver = Solve(assume_a="pos" if kind == "pos" else "gen", b_ndim=op.b_ndim)
     both = pt.concatenate(b, axis=-op.b_ndim)
-    return _halves(Blockwise(solver)(_doubled(a), both), -op.b_ndim)
+    return _halves(Blockwise(solver)(doubled_matrix(*a), both), -op.b_ndim)
 
 
 def _hermitian(a: Parts, *, lower: bool) -> Parts:

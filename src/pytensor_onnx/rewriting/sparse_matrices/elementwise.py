@@ -54,17 +54,10 @@ def multiply_dense(
     return [x.with_data(pt.cast(x.data, dtype) * factors).tensors]
 
 
-@ENCODING.rewrites(MultiplySparseDenseVector)
-def multiply_columns(
-    op: MultiplySparseDenseVector, node: Apply, inputs: Sequence[Tensors]
+@ENCODING.rewrites(MultiplySparseDenseVector, ColScaleCSC)
+def scale_columns(
+    op: MultiplySparseDenseVector | ColScaleCSC, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:
-    """Multiply each column by an element of a vector."""
-    x, (factors,) = Compressed.of(node.inputs[0], inputs[0]), inputs[1]
-    return [_scaled(x, factors, x.cols, x.n_cols)]
-
-
-@ENCODING.rewrites(ColScaleCSC)
-def scale_columns(op: ColScaleCSC, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Multiply each column by an element of a vector."""
     x, (factors,) = Compressed.of(node.inputs[0], inputs[0]), inputs[1]
     return [_scaled(x, factors, x.cols, x.n_cols)]

@@ -1,4 +1,4 @@
-"""Sum the entries of sparse matrices, and read their diagonals and single elements."""
+"""Sum the entries of sparse matrices, and read their diagonals."""
 
 from collections.abc import Sequence
 
