@@ -1,6 +1,6 @@
 """Replace single nodes by others, with the tools that all passes share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -63,6 +63,13 @@ def replace_node(
     owner.insert_before(node, new_nodes)
     owner.remove(node, safe=True)
     return new_nodes
+
+
+def exchange_names(pairs: Iterable[tuple[ir.Value, ir.Value]]) -> None:
+    """Give new constants the names of the old ones that have no use left."""
+    for old, new in pairs:
+        if not old.uses():
+            new.name, old.name = old.name, new.name
 
 
 def given(value: ir.Value | None) -> ir.Value:

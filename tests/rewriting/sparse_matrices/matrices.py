@@ -13,6 +13,7 @@ from tests import coverage_recorder
 from tests.conftest import PY, assert_same, dense
 
 Values = Sequence[Any]
+SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (5, 2)]
 
 
 def matrix(

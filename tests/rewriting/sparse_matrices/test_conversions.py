@@ -10,14 +10,13 @@ from pytensor import sparse
 from pytensor_onnx import export_onnx
 from tests.conftest import op_types
 from tests.rewriting.sparse_matrices.matrices import (
+    SHAPES,
     compare_on,
     irregular,
     matrix,
     of_shape_4_3,
     special,
 )
-
-SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (5, 2)]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ from pytensor import sparse
 from pytensor.sparse.basic import col_scale, row_scale
 from pytensor.sparse.math import structured_add_s_v
 
-from tests.rewriting.sparse_matrices.matrices import compare_on, matrix, of_shape_4_3
-
-SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (5, 2)]
+from tests.rewriting.sparse_matrices.matrices import SHAPES, compare_on, matrix, of_shape_4_3
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ import scipy.sparse as sp
 from pytensor import sparse
 
 from tests.conftest import op_types
-from tests.rewriting.sparse_matrices.matrices import compare_on, matrix, of_shape_4_3
-
-SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (5, 2)]
+from tests.rewriting.sparse_matrices.matrices import SHAPES, compare_on, matrix, of_shape_4_3
 
 
 def sample(a):

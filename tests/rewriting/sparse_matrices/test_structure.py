@@ -6,13 +6,12 @@ import pytest
 from pytensor import sparse
 
 from tests.rewriting.sparse_matrices.matrices import (
+    SHAPES,
     compare_on,
     irregular,
     matrix,
     of_shape_4_3,
 )
-
-SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (5, 2)]
 
 
 @pytest.mark.parametrize("kinds", [("csr", "csr"), ("csc", "csc"), ("csr", "csc")], ids="-".join)

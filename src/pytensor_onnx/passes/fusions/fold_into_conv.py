@@ -12,7 +12,12 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback, fallback_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes.rewriting import remove_unused, replace_node, sole_producer
+from pytensor_onnx.passes.rewriting import (
+    exchange_names,
+    remove_unused,
+    replace_node,
+    sole_producer,
+)
 
 _CONVOLUTIONS = ("Conv", "ConvTranspose")
 _DEFAULT_EPSILON = 1e-5
@@ -46,9 +51,7 @@ def fold_into_conv(model: ir.Model, scope: ModelScope) -> int:
             count += 1
     if count:
         remove_unused(model.graph)
-    for old, new in renamed:
-        if not old.uses():
-            new.name, old.name = old.name, new.name
+    exchange_names(renamed)
     return count
 
 

@@ -6,7 +6,13 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes.rewriting import given, remove_unused, replace_node, sole_producer
+from pytensor_onnx.passes.rewriting import (
+    exchange_names,
+    given,
+    remove_unused,
+    replace_node,
+    sole_producer,
+)
 
 
 def scale_products(model: ir.Model, scope: ModelScope) -> int:
@@ -25,9 +31,7 @@ def scale_products(model: ir.Model, scope: ModelScope) -> int:
                 break
     if count:
         remove_unused(model.graph)
-    for old, new in renamed:
-        if not old.uses():
-            new.name, old.name = old.name, new.name
+    exchange_names(renamed)
     return count
 
 

@@ -96,7 +96,8 @@ def _first_columns(x: TensorVariable, count: TensorVariable) -> Parts:
     return _halves(x[..., :count])
 
 
-def _inverse(op: MatrixInverse, a: Parts) -> Parts:
+def _of_square(op: Expm | MatrixInverse, a: Parts) -> Parts:
+    """Return inverses or exponentials, of which the first columns tell all."""
     return _first_columns(Blockwise(op)(doubled_matrix(*a)), a.real.shape[-1])
 
 
@@ -175,8 +176,8 @@ def _adjoint(z: Parts) -> Parts:
 
 _FORMULAS: dict[type[Op], Formula] = {
     CholeskySolve: _solve_by_cholesky,
-    Expm: _inverse,
-    MatrixInverse: _inverse,
+    Expm: _of_square,
+    MatrixInverse: _of_square,
     MatrixPinv: _pseudo_inverse,
     Solve: _solve,
     SolveTriangular: _solve_triangular,

@@ -10,11 +10,9 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.complex_numbers import REAL, ComplexNumbers
-from pytensor_onnx.encodings.registry import Tensors, encoding_of
+from pytensor_onnx.encodings.registry import Tensors, registered
 
-_FOUND = encoding_of(pt.zvector().type)
-assert isinstance(_FOUND, ComplexNumbers)
-ENCODING: ComplexNumbers = _FOUND
+ENCODING = registered(ComplexNumbers)
 
 
 class Parts(NamedTuple):
