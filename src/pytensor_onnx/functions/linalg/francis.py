@@ -6,13 +6,10 @@ import pytensor.tensor as pt
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.shifts import bulges, deflated
+from pytensor_onnx.functions.linalg.shifts import bulges, deflated, most_sweeps, range_of_chase
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import ChaseBulges, QuasiTriangular
-
-# Sweeps for each row, as LAPACK's; the first ten rows count as one.
-_SWEEPS = 30
 
 
 @define(QuasiTriangular, QuasiTriangular.gufunc_signature)
@@ -41,15 +38,12 @@ def quasi_triangular(rows: TensorVariable) -> list[TensorVariable]:
         n = rows.shape[1]
         rows, blocks = deflated(rows, n)
         first, is_begin, waits = bulges(rows[:, :, :n], blocks, waits, n)
-        low = pt.switch(is_begin.any(axis=0), pt.arange(n), n - 1).min()
-        last = pt.switch(blocks.is_active, blocks.last, 0).flatten()
-        count = pt.concatenate([last - low, pt.zeros((1,), "int64")]).max() + 1
+        low, count = range_of_chase(is_begin, blocks)
         rows = ChaseBulges()(rows, first, 1.0 - is_begin.astype("float64"), low, count)
         return [rows, waits], until(~blocks.is_active.any())
 
     waits = pt.zeros((rows.shape[0], n))
-    n_steps = _SWEEPS * pt.maximum(n, 10)
-    rows, _ = iterate(step, [rows, waits], n_steps=n_steps)
+    rows, _ = iterate(step, [rows, waits], n_steps=most_sweeps(n))
     rows, blocks = deflated(rows, n)
     return [rows, pt.switch(blocks.is_active.any(axis=1), np.nan, 0.0)]
 

@@ -159,7 +159,7 @@ def _singular(b: Block) -> tuple[Rotation, Rotation]:
     beside = turn.cosine * b.b + turn.sine * b.d
     second = turn.cosine * b.d - turn.sine * b.b
     double = _unit(first - second, 2.0 * beside)
-    # Of both half angles the one whose cosine or sine is no difference.
+    # The half angle is computed by its larger part, which is a root of a sum without cancellation.
     large = pt.sqrt(0.5 * (1.0 + pt.abs(double.cosine)))
     small = 0.5 * double.sine / large
     is_small = pt.ge(double.cosine, 0.0)

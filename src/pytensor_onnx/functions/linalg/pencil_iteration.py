@@ -7,12 +7,11 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.pencil_shifts import bulges, deflated
+from pytensor_onnx.functions.linalg.shifts import most_sweeps, range_of_chase
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import ChasePencil, QuasiTriangularPencil
 
-# Sweeps for each row, as LAPACK's; the first ten rows count as one.
-_SWEEPS = 30
 # Sums of squares that are too small to be divided by; the matrices have a scale near one.
 _NEGLIGIBLE = np.float64(1e-280)
 _UNIT = np.eye(3)
@@ -40,14 +39,12 @@ def quasi_triangular_pencil(rows: TensorVariable, z: TensorVariable) -> list[Ten
         n = z.shape[1]
         rows, blocks = deflated(rows, n)
         first, is_begin, waits = bulges(rows[:, :, :n], rows[:, :, n : 2 * n], blocks, waits, n)
-        low = pt.switch(is_begin.any(axis=0), pt.arange(n), n - 1).min()
-        last = pt.switch(blocks.is_active, blocks.last, 0).flatten()
-        count = pt.concatenate([last - low, pt.zeros((1,), "int64")]).max() + 1
+        low, count = range_of_chase(is_begin, blocks)
         rows, z = ChasePencil()(rows, z, first, 1.0 - is_begin.astype("float64"), low, count)
         return [rows, z, waits], until(~blocks.is_active.any())
 
     waits = pt.zeros((rows.shape[0], n))
-    rows, z, _ = iterate(step, [rows, z, waits], n_steps=_SWEEPS * pt.maximum(n, 10))
+    rows, z, _ = iterate(step, [rows, z, waits], n_steps=most_sweeps(n))
     rows, blocks = deflated(rows, n)
     return [rows, z, pt.switch(blocks.is_active.any(axis=1), np.nan, 0.0)]
 

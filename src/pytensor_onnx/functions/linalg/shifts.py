@@ -152,3 +152,26 @@ def shifts(
     is_complex = pt.lt(discriminant, 0.0)
     real = mean + pt.switch(pt.gt(half, 0.0), -root, root)
     return pt.switch(is_complex, mean, real), pt.switch(is_complex, root, 0.0)
+
+
+def most_sweeps(n: TensorVariable) -> TensorVariable:
+    """Return the largest number of sweeps: 30 for each row, and for ten rows at least."""
+    return 30 * pt.maximum(n, 10)
+
+
+def range_of_chase(
+    is_begin: TensorVariable, blocks: Unreduced
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the first row and the number of rows through which bulges of a batch are chased.
+
+    Parameters
+    ----------
+    is_begin
+        Whether a bulge begins in a row.
+    blocks
+        The blocks that the bulges run through.
+    """
+    n = is_begin.shape[1]
+    low = pt.switch(is_begin.any(axis=0), pt.arange(n), n - 1).min()
+    last = pt.switch(blocks.is_active, blocks.last, 0).flatten()
+    return low, pt.concatenate([last - low, pt.zeros((1,), "int64")]).max() + 1

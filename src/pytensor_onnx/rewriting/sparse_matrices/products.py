@@ -80,7 +80,7 @@ def matrix_times_dense(a: Compressed, x: TensorVariable) -> TensorVariable:
     if x.type.ndim == 2 and x.type.shape[1] == 1:
         return matrix_times_dense(a, x[:, 0])[:, None]
     x, sizes = pt.cast(x, a.data.type.dtype), [(a.n_cols, x.shape[0])]
-    # What is checked is copied.
+    # A check copies its operand, so that the smaller one is checked.
     if x.type.ndim == 1:
         gathered = a.data * Take()(same_size(x, sizes, "dimension mismatch"), a.cols)
     else:
