@@ -80,7 +80,7 @@ def export_onnx(
         object of these pairs. Other shared variables are stored in the model.
     state_path
         Where the present values go instead, by `ONNXProgram.save_state`; inputs have no defaults.
-        Targets ``"web"`` and ``"node"`` need it: the first refuses a value for a default.
+        Needed for ``"web"``, ``"webgpu"`` and ``"node"``, which take no values for defaults.
     dynamic_axes
         Names for axes of unknown size: ``{"x": {0: "batch"}}``; a list of axes, ``{"x": [0]}``,
         leaves the names open. Axes of one name must have equal sizes. Sizes of outputs follow from

@@ -88,7 +88,7 @@ def export_training_step(
         Further outputs, computed before the update.
     state_path
         File for the initial state, ``*.npz`` or ``*.onnx``; without it, the initial values are the
-        defaults of the inputs. The targets ``"web"`` and ``"node"`` need it, see `export_onnx`.
+        defaults of the inputs. The targets for the web and ``"node"`` need it, see `export_onnx`.
     dynamic_axes
         As in `export_onnx`. By default, the first axes of unknown size of all data inputs are one
         ``batch``.
