@@ -136,9 +136,15 @@ def encoding_of(type_: Type) -> Encoding | None:
 
 
 def encodings_of(node: Apply) -> list[Encoding]:
-    """Return the encodings whose rewrites a node may have: of its variables, and of its Op."""
-    found = [encoding_of(variable.type) for variable in (*node.inputs, *node.outputs)]
-    return [encoding for encoding in (*found, owner_of(node.op)) if encoding is not None]
+    """Return the encodings whose rewrites a node may have: of its variables, and of its Op.
+
+    The Op's counts only where all values are tensors or encoded: others have no tensors to rewrite.
+    """
+    variables = (*node.inputs, *node.outputs)
+    found = [encoding_of(variable.type) for variable in variables]
+    if all(has_tensors(variable.type) for variable in variables):
+        found.append(owner_of(node.op))
+    return [encoding for encoding in found if encoding is not None]
 
 
 def owner_of(op: Op) -> Encoding | None:
