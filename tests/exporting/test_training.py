@@ -221,6 +221,19 @@ def test_pytensor_ml_step_carries_moments_counter_and_running_statistics():
             )
 
 
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_a_loss_alone_is_no_list_with_and_without_pytensor_ml(regression, is_loaded, monkeypatch):
+    x, y, params, loss = regression
+    if is_loaded:
+        pytest.importorskip("pytensor_ml.optim")
+    else:
+        monkeypatch.delitem(sys.modules, "pytensor_ml", raising=False)
+    step = export_training_step(loss, params, momentum, inputs=[x, y], verify=False)
+    found = step(np.ones((3, 2), "float32"), np.ones(3, "float32"), np.float32(0.1))
+    assert isinstance(found, np.ndarray)
+    assert found == 0.25
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["cnn", "mlp"])
 def test_example_trains_digits_without_pytensor(tmp_path, network):

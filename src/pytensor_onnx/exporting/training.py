@@ -251,7 +251,9 @@ def _compile(
     mode = Mode(_Unlinked(), None)
     if "pytensor_ml" not in sys.modules:
         updates = {**updates, **default_updates(outputs, updates)}
-        return pytensor.function(inputs, outputs, updates=updates, mode=mode)
+        # A loss alone is no list, as in `compile_train`.
+        results = outputs if len(outputs) > 1 else outputs[0]
+        return pytensor.function(inputs, results, updates=updates, mode=mode)
     from pytensor_ml.optim import compile_train
 
     # It adds the updates of layers and schedules: running statistics, clocks, generators.
