@@ -32,7 +32,7 @@ class Timed:
     order: int | None = None
     """The order of a polygamma function, its first argument."""
     case: str = ""
-    """What is special about the arguments, where a function has two rows."""
+    """Range of the arguments, for a function with several rows."""
 
     @property
     def label(self) -> str:

@@ -102,7 +102,7 @@ class Exchanges(NamedTuple):
 
 
 def exchanges(t: TensorVariable, is_selected: TensorVariable) -> Exchanges:
-    """Return the neighbours of which only the second is selected."""
+    """Return the neighbours to exchange: an unselected block before a selected one."""
     pairs = pt.neq(lower_diagonal(t), 0.0)
 
     def of_next(x: TensorVariable) -> TensorVariable:

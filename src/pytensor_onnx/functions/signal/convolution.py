@@ -28,7 +28,7 @@ def convolve(x: TensorVariable, y: TensorVariable, *, axes: int) -> TensorVariab
     array([ 1., 12., 23., 30.])
     """
     dtype = upcast(x.type.dtype, y.type.dtype)
-    # Narrow integers wrap as int64 does, of which there are products of matrices.
+    # The runtime multiplies matrices of int64; the cast back wraps as narrow integers do.
     wide = dtype if dtype.startswith("float") else "int64"
     x, y = (pt.cast(v, wide) if axes == 2 else pt.cast(v, wide)[..., None, :] for v in (x, y))
     longer, shorter = ifelse(_numbers(x) < _numbers(y), [y, x], [x, y])

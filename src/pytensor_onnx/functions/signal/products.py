@@ -33,7 +33,7 @@ def by_products(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     parts, taps = _count(width, block), _count(columns, block)
     left = _extended(x, parts * block - width, -1).reshape((*lead, height * parts, block))
     right = _extended(y, taps * block - columns, -1).reshape((*lead, rows * taps, block))
-    # The last column, a zero, is what the matrix has wherever it has no number of the block.
+    # The zero in the last column fills the entries of the Toeplitz matrix outside the block.
     right = _extended(right, 1, -1)
     distances = pt.arange(2 * block) - pt.arange(block)[:, None]
     places = pt.switch((distances >= 0) & (distances < block), distances, block)

@@ -80,7 +80,7 @@ class BatchNormOfBatch(BatchNorm):
     """Normalisation of each channel by the mean and variance of the array itself.
 
     They are inputs, as they are used elsewhere, and only the array is differentiated. The gradient
-    is that of Ioffe and Szegedy (2015), written as normalisations, each of which is one operator.
+    is the formula of Ioffe and Szegedy (2015), written as three `BatchNormalization` operators.
     """
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
@@ -93,7 +93,7 @@ class BatchNormOfBatch(BatchNorm):
         outputs: Sequence[Variable],
         output_grads: Sequence[Variable],
     ) -> list[Variable]:
-        """Subtract what mean and variance contribute from the gradient, as a line in x."""
+        """Subtract the contributions of mean and variance, which are linear in the array."""
         x, gamma, _, mean, var = inputs
         (gradient,) = output_grads
         zeros, ones = pt.zeros_like(gamma), pt.ones_like(gamma)

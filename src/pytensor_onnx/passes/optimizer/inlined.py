@@ -81,7 +81,7 @@ class Inlined:
     def folds_with(self, value: ir.Value, other: ir.Value) -> bool:
         """Return whether a runtime that folds one value has folded the other as well.
 
-        It has if all that the other is computed from is among what the one is computed from.
+        A value folds once its leaves are known: the other folds too if its leaves are a subset.
         """
         return other in self.folded and self._leaves_of(other) <= self._leaves_of(value)
 

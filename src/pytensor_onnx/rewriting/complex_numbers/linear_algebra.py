@@ -97,7 +97,7 @@ def _first_columns(x: TensorVariable, count: TensorVariable) -> Parts:
 
 
 def _of_square(op: Expm | MatrixInverse, a: Parts) -> Parts:
-    """Return inverses or exponentials, of which the first columns tell all."""
+    """Return inverses or exponentials; the first block column holds real and imaginary parts."""
     return _first_columns(Blockwise(op)(doubled_matrix(*a)), a.real.shape[-1])
 
 

@@ -101,7 +101,7 @@ def _fixed(
 
 @node_rewriter([Scan])
 def open_gates_together(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Apply one sigmoid to what a step splits into gates, in place of one to each gate.
+    """Apply one sigmoid before the gates of a step are split, in place of one to each gate.
 
     Examples
     --------

@@ -86,7 +86,7 @@ class InferSizes(GraphRewriter):
 
 @node_rewriter([Shape_i])
 def infer_unread(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Replace the size of an array of which nothing but sizes is read by its formula."""
+    """Replace the size of an array by its formula if the elements of the array are never read."""
     (array,) = node.inputs
     feature = getattr(fgraph, "shape_feature", None)
     if feature is None or array.owner is None or not isinstance(array.owner.op, NetworkOp):
