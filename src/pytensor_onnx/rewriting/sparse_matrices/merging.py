@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.sparse_matrices import SegmentSum, Take
-from pytensor_onnx.rewriting.sparse_matrices.parts import Compressed, row_pointers
+from pytensor_onnx.rewriting.sparse_matrices.parts import Compressed, flat_positions, row_pointers
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,19 @@ def by_place(
     shape: Sequence[TensorVariable],
 ) -> Groups:
     """Group entries by their places, in the order of a format."""
-    rows, cols = pt.cast(rows, "int64"), pt.cast(cols, "int64")
-    return grouped(rows * shape[1] + cols if format == "csr" else cols * shape[0] + rows)
+    return grouped(_keys(format, rows, cols, shape))
+
+
+def _keys(
+    format: str,
+    rows: TensorVariable,
+    cols: TensorVariable,
+    shape: Sequence[TensorVariable],
+) -> TensorVariable:
+    """Return integers that order places as a format does."""
+    if format == "csr":
+        return flat_positions(rows, cols, shape[1])
+    return flat_positions(cols, rows, shape[0])
 
 
 def compressed(
@@ -103,8 +114,7 @@ def sorted_entries(
     shape: Sequence[TensorVariable],
 ) -> Compressed:
     """Return the matrix of entries in any order, each of which is kept."""
-    major, n_minor, minor = (rows, shape[1], cols) if format == "csr" else (cols, shape[0], rows)
-    order = pt.argsort(pt.cast(major, "int64") * n_minor + minor, stable=True)
+    order = pt.argsort(_keys(format, rows, cols, shape), stable=True)
     data, rows, cols = (Take()(x, order) for x in (data, rows, cols))
     return compressed(format, data, rows, cols, shape)
 

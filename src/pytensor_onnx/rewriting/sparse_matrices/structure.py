@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
 from pytensor.sparse.basic import CSMGrad, EnsureSortedIndices, Remove0
 from pytensor.sparse.math import (
     AddSparseSparse,
@@ -28,43 +29,30 @@ from pytensor_onnx.rewriting.sparse_matrices.merging import (
     sorted_entries,
     without_zeros,
 )
-from pytensor_onnx.rewriting.sparse_matrices.parts import ENCODING, Compressed, same_size
+from pytensor_onnx.rewriting.sparse_matrices.parts import (
+    ENCODING,
+    Compressed,
+    flat_positions,
+    same_size,
+)
 
 Function = Callable[[TensorVariable, TensorVariable], TensorVariable]
 
 
-@ENCODING.rewrites(AddSparseSparse)
-def add(op: AddSparseSparse, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Add two matrices."""
-    return [_combined(operator.add, node, inputs).tensors]
+# Infinity times a zero that is not stored is NaN.
+_FUNCTIONS: dict[type[Op], Function] = {
+    AddSparseSparse: operator.add,
+    MultiplySparseSparse: operator.mul,
+    NotEqualSparseSparse: pt.neq,
+    LessThanSparseSparse: pt.lt,
+    GreaterThanSparseSparse: pt.gt,
+}
+"""Function of two numbers, zero for two zeros, by the Op that applies it to two matrices."""
 
 
-@ENCODING.rewrites(MultiplySparseSparse)
-def multiply(op: MultiplySparseSparse, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Multiply the elements of two matrices; infinity times a zero that is not stored is NaN."""
-    return [_combined(operator.mul, node, inputs).tensors]
-
-
-@ENCODING.rewrites(NotEqualSparseSparse)
-def differ(op: NotEqualSparseSparse, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Mark the elements that differ."""
-    return [_combined(pt.neq, node, inputs).tensors]
-
-
-@ENCODING.rewrites(LessThanSparseSparse)
-def less(op: LessThanSparseSparse, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Mark the elements that are less."""
-    return [_combined(pt.lt, node, inputs).tensors]
-
-
-@ENCODING.rewrites(GreaterThanSparseSparse)
-def greater(op: GreaterThanSparseSparse, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Mark the elements that are greater."""
-    return [_combined(pt.gt, node, inputs).tensors]
-
-
-def _combined(function: Function, node: Apply, inputs: Sequence[Tensors]) -> Compressed:
-    """Apply a function of two numbers, zero for two zeros, to the elements of two matrices."""
+@ENCODING.rewrites(*_FUNCTIONS)
+def combine(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
+    """Apply a function of two numbers to the elements of two matrices."""
     x, y = (Compressed.of(v, t) for v, t in zip(node.inputs, inputs, strict=True))
     result = node.outputs[0].type
     dtype = ps.upcast(x.data.type.dtype, y.data.type.dtype)
@@ -79,10 +67,11 @@ def _combined(function: Function, node: Apply, inputs: Sequence[Tensors]) -> Com
         SegmentSum()(pt.cast(z.data, dtype), at, groups.count)
         for z, at in zip((x, y), places, strict=True)
     )
-    data = pt.cast(function(*sums), result.dtype)
+    data = pt.cast(_FUNCTIONS[type(op)](*sums), result.dtype)
     kept = pt.neq(data, 0)
     firsts = groups.firsts[kept]
-    return compressed(result.format, data[kept], Take()(rows, firsts), Take()(cols, firsts), shape)
+    rows, cols = Take()(rows, firsts), Take()(cols, firsts)
+    return [compressed(result.format, data[kept], rows, cols, shape).tensors]
 
 
 @ENCODING.rewrites(CSMGrad)
@@ -92,7 +81,7 @@ def gradient_at_entries(op: CSMGrad, node: Apply, inputs: Sequence[Tensors]) -> 
     # The larger size serves both formats, which the Op does not know.
     n_minor = pt.cast(pt.max(shape), "int64")
     own, other = (
-        pt.cast(EntryRows()(pointers, minor), "int64") * n_minor + minor
+        flat_positions(EntryRows()(pointers, minor), minor, n_minor)
         for pointers, minor in ((indptr, indices), (g_indptr, g_indices))
     )
     groups = grouped(pt.concatenate([own, other]))
