@@ -11,6 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex_numbers.pairs import conjugate, paired, times
 from pytensor_onnx.functions.fourier.roots import multiply, roots
+from pytensor_onnx.functions.padding import between_zeros
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.ops.fourier import FourierTransform, StagedTransform
 
@@ -24,7 +25,7 @@ def by_convolution(pairs: TensorVariable, n: int, sign: int) -> TensorVariable:
     kernel[:n] = chirp.conj()
     kernel[size - n + 1 :] = chirp.conj()[1:][::-1]
     spectrum = np.fft.fft(kernel)
-    padded = _padded(multiply(pairs, chirp), size - n)
+    padded = between_zeros(multiply(pairs, chirp), 0, size - n, -2)
     product = multiply(FourierTransform(size)(padded), spectrum / size)
     return multiply(FourierTransform(size, inverse=True)(product)[..., :n, :], chirp)
 
@@ -42,12 +43,6 @@ def of_unknown_size(pairs: TensorVariable, sign: int) -> TensorVariable:
     gap = pt.zeros((size - (2 * n - 1), 2), dtype=pairs.type.dtype)
     kernel = pt.concatenate([mirrored, gap, mirrored[1:][::-1]], axis=0)
     forward, backward = StagedTransform(), StagedTransform(inverse=True)
-    product = times(forward(_padded(times(pairs, chirp), size - n)), forward(kernel))
+    product = times(forward(between_zeros(times(pairs, chirp), 0, size - n, -2)), forward(kernel))
     found = times(backward(product)[..., :n, :], chirp)
     return found / pt.cast(size, pairs.type.dtype)
-
-
-def _padded(pairs: TensorVariable, count: int | TensorVariable) -> TensorVariable:
-    """Return pairs with zeros at the end of the last axis but one."""
-    lead = [pairs.shape[axis] for axis in range(pairs.type.ndim - 2)]
-    return pt.concatenate([pairs, pt.zeros((*lead, count, 2), dtype=pairs.type.dtype)], axis=-2)

@@ -6,6 +6,7 @@ from pytensor.scalar.basic import upcast
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.padding import between_zeros
 from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.functions.signal.products import by_products
 from pytensor_onnx.ops.signal import FullConvolution
@@ -60,21 +61,9 @@ def _by_taps(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     ) -> list[TensorVariable]:
         term = x * taps[..., index][..., None, None]
         row, column = index // columns, index % columns
-        term = _placed(term, column, columns - 1 - column, -1)
-        return [total + _placed(term, row, rows - 1 - row, -2)]
+        term = between_zeros(term, column, columns - 1 - column, -1)
+        return [total + between_zeros(term, row, rows - 1 - row, -2)]
 
     steps = pt.arange(rows * columns)
     constants = [x, taps, rows, columns]
     return iterate(step, [start], constants, sequences=[steps], n_steps=rows * columns)[0]
-
-
-def _placed(
-    x: TensorVariable, before: TensorVariable, after: TensorVariable, axis: int
-) -> TensorVariable:
-    """Return an array between zeros along an axis."""
-    sides = []
-    for count in (before, after):
-        shape = [x.shape[i] for i in range(x.type.ndim)]
-        shape[axis] = count
-        sides.append(pt.zeros(shape, x.type.dtype))
-    return pt.concatenate([sides[0], x, sides[1]], axis=axis)

@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.padding import between_zeros
 
 _SMALLEST, _LARGEST = 16, 256
 """Sizes of a block: the matrix of the largest fits a processor's cache."""
@@ -31,10 +32,10 @@ def by_products(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     (height, width), (rows, columns) = ((v.shape[-2], v.shape[-1]) for v in (x, y))
     block = pt.clip(columns, _SMALLEST, _LARGEST)
     parts, taps = _count(width, block), _count(columns, block)
-    left = _extended(x, parts * block - width, -1).reshape((*lead, height * parts, block))
-    right = _extended(y, taps * block - columns, -1).reshape((*lead, rows * taps, block))
+    left = between_zeros(x, 0, parts * block - width, -1).reshape((*lead, height * parts, block))
+    right = between_zeros(y, 0, taps * block - columns, -1).reshape((*lead, rows * taps, block))
     # The zero in the last column fills the entries of the Toeplitz matrix outside the block.
-    right = _extended(right, 1, -1)
+    right = between_zeros(right, 0, 1, -1)
     distances = pt.arange(2 * block) - pt.arange(block)[:, None]
     places = pt.switch((distances >= 0) & (distances < block), distances, block)
     shape = (*lead, height + rows - 1, (parts + taps) * block)
@@ -58,9 +59,9 @@ def by_products(x: TensorVariable, y: TensorVariable) -> TensorVariable:
             products[..., side, :].reshape((*lead, height, parts * block)) for side in (0, 1)
         )
         row, tap = index // taps, index % taps
-        moved = _extended(before, block, -1) + _preceded(after, block, -1)
-        moved = _extended(_preceded(moved, tap * block, -1), (taps - 1 - tap) * block, -1)
-        return [total + _extended(_preceded(moved, row, -2), rows - 1 - row, -2)]
+        moved = between_zeros(before, 0, block, -1) + between_zeros(after, block, 0, -1)
+        moved = between_zeros(moved, tap * block, (taps - 1 - tap) * block, -1)
+        return [total + between_zeros(moved, row, rows - 1 - row, -2)]
 
     constants = [left, right, places, height, parts, rows, taps]
     start = pt.zeros(shape, x.type.dtype)
@@ -72,19 +73,3 @@ def by_products(x: TensorVariable, y: TensorVariable) -> TensorVariable:
 def _count(size: TensorVariable, block: TensorVariable) -> TensorVariable:
     """Return the number of blocks that hold so many numbers."""
     return (size + block - 1) // block
-
-
-def _extended(x: TensorVariable, count: int | TensorVariable, axis: int) -> TensorVariable:
-    """Return an array with zeros at the end of an axis."""
-    return pt.concatenate([x, _zeros(x, count, axis)], axis=axis)
-
-
-def _preceded(x: TensorVariable, count: int | TensorVariable, axis: int) -> TensorVariable:
-    """Return an array with zeros before its first element along an axis."""
-    return pt.concatenate([_zeros(x, count, axis), x], axis=axis)
-
-
-def _zeros(x: TensorVariable, count: int | TensorVariable, axis: int) -> TensorVariable:
-    shape = [x.shape[i] for i in range(x.type.ndim)]
-    shape[axis] = count
-    return pt.zeros(shape, x.type.dtype)
