@@ -3,7 +3,7 @@
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-Count = int | TensorVariable
+type Count = int | TensorVariable
 
 
 def between_zeros(x: TensorVariable, before: Count, after: Count, axis: int) -> TensorVariable:
