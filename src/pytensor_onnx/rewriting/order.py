@@ -54,7 +54,7 @@ from pytensor_onnx.rewriting.indexing import (
 from pytensor_onnx.rewriting.keep_origins import keep_origins
 from pytensor_onnx.rewriting.loops.batched import batch_scan
 from pytensor_onnx.rewriting.loops.batches import batch_by_axes
-from pytensor_onnx.rewriting.loops.draws import draw_before_loop
+from pytensor_onnx.rewriting.loops.draws import draw_before_loop, transform_before_loop
 from pytensor_onnx.rewriting.loops.gates import add_before_loop, open_gates_together
 from pytensor_onnx.rewriting.loops.inner_loops import check_inner_loops
 from pytensor_onnx.rewriting.loops.last_steps import (
@@ -141,11 +141,13 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "reduce_trace": _visit_once(reduce_trace),
     },
     "reassociate_matmul_chain": {
+        # First, as the loops that are left may be maps or recurrences.
+        "draw_before_loops": _visit(draw_before_loop),
+        "transform_before_loops": _visit_once(transform_before_loop),
         "batch_scans": _visit_once(batch_scan),
         "multiply_before_loops": _visit_once(multiply_before_loop),
         "add_before_loops": _visit_once(add_before_loop),
         "open_gates_together": _visit_once(open_gates_together),
-        "draw_before_loops": _visit(draw_before_loop),
         "remove_unused_of_scan": _visit_once(scan_remove_unused),
     },
     # Before nested sums are flattened, which would part shared ones.

@@ -4,6 +4,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.scalar import basic as ps
+from pytensor.scan.op import Scan
 from pytensor.scan.utils import until
 
 from pytensor_onnx import export_onnx
@@ -70,6 +72,34 @@ def test_draws_of_steps_are_those_of_the_reference():
     compare_onnx_and_py([state, steps], outputs, given, rtol=0)
     normals = [DrawsOfSteps(op(d), 3, 7, 2)(state, steps)[1] for op in NORMALS for d in FLOATS]
     compare_onnx_and_py([state, steps], normals, given, rtol=1e-6)
+
+
+def test_what_follows_draws_is_computed_before_the_loop(monkeypatch):
+    rng, n_steps, scale = pt.random.rng("rng"), pt.lscalar("n"), pt.dscalar("scale")
+
+    def step(x, y, rng, scale):
+        rng, z = rng.normal(1.0, scale, size=3)
+        rng, w = rng.exponential(2.0)
+        return [pt.tanh(x) + z.sum() * w, y * 0.9 + w, rng]
+
+    start = [pt.zeros(()), pt.ones(()), rng]
+    results = pytensor.scan(step, [], start, [scale], n_steps, return_updates=False)
+    inputs = [rng, n_steps, scale]
+    f = pytensor.function(inputs, [results[0], results[2]], mode="ONNX")
+    (loop,) = (node for node in f.maker.fgraph.toposort() if isinstance(node.op, Scan))
+    scalar_ops = [type(node.op.scalar_op) for node in loop.op.fgraph.toposort()]
+    assert scalar_ops == [ps.Tanh, ps.Add]
+    before = export_onnx(inputs, results, verify=False)
+    recurrence = export_onnx(inputs, results[1:], verify=False)
+    assert not {"Scan", "Loop"} & set(op_types(recurrence))
+    monkeypatch.setattr(draws, "MOST_BLOCKS", 0)
+    within = export_onnx(inputs, results, verify=False)
+    for n in (5, 1, 0):
+        for value in (0.7, 0, np.nan, np.inf):
+            x, y, after = within(state_of(1), n, value)
+            for program, expected in ((before, (x, y, after)), (recurrence, (y, after))):
+                for found, numbers in zip(program(state_of(1), n, value), expected, strict=True):
+                    np.testing.assert_allclose(found, numbers, rtol=1e-14)
 
 
 @pytest.mark.parametrize("n", [40, None])
