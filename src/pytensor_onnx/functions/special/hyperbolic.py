@@ -32,19 +32,21 @@ def tanh(x: TensorVariable) -> TensorVariable:
 
     Notes
     -----
-    Beyond 0.55, where the result is at least one half, the subtraction in
-    ``1 - 2 / (exp(2|x|) + 1)`` loses nothing. Below, ONNX Runtime's operator is within 2.6 ulp in
-    float64 (beyond, up to 7 ulp off); in float32 it drops subnormal numbers, and
-    ``tanh(x) = x / (x coth(x))`` with ``x coth(x)`` a polynomial in ``(2x)**2``.
+    In float64 ``tanh(x) = 2 t / (1 + t**2)`` with ``t = tanh(x/2)`` (DLMF 4.35.28), whose slope
+    in ``t`` vanishes at ``t = 1``. So the result is within 2.1 ulp where ONNX Runtime's operator is
+    up to 7 ulp off, and within 3.5 ulp below 0.55. The last subnormal number becomes zero.
+
+    In float32 the operator drops subnormal numbers, and ``tanh(x) = x / (x coth(x))`` with
+    ``x coth(x)`` a polynomial in ``(2x)**2``. Beyond 0.55, where the result is at least one half,
+    the subtraction in ``1 - 2 / (exp(2|x|) + 1)`` loses nothing.
     """
-    one, two = constant(x, 1.0), constant(x, 2.0)
-    size = pt.abs(x)
+    one, two, half = (constant(x, number) for number in (1.0, 2.0, 0.5))
     if x.dtype == "float64":
-        near = pt.tanh(x)
-    else:
-        double = x + x
-        square = double * double
-        near = x / (one + constant(x, 0.5) * square * polynomial(square, HALF_COTH))
+        t = pt.tanh(half * x)
+        return (t + t) / (one + t * t)
+    size, double = pt.abs(x), x + x
+    square = double * double
+    near = x / (one + half * square * polynomial(square, HALF_COTH))
     far = pt.sign(x) * (one - two / (pt.exp(size + size) + one))
     return pt.switch(size > constant(x, 0.55), far, near)
 
