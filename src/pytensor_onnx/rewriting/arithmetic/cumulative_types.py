@@ -1,11 +1,17 @@
-"""Give cumulative sums and products of narrow integers NumPy's dtype in place of PyTensor's."""
+"""Give sums of narrow integers NumPy's and SciPy's dtype in place of PyTensor's.
+
+These are cumulative sums and products, and sums of sparse matrices.
+"""
+
+import sys
+from collections.abc import Sequence
 
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph, Output
-from pytensor.graph.op import HasInnerGraph
+from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Join, cast
@@ -17,10 +23,11 @@ from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
 
 @graph_rewriter
 def widen_cumulative(fgraph: FunctionGraph) -> None:
-    """Give cumulative sums and products the dtype of PyTensor's computed values.
+    """Give cumulative sums and sums of sparse matrices the dtype of PyTensor's computed values.
 
     PyTensor's types say that a cumulative sum of bool is bool and of int8 int8; its Python
-    implementation and mode NUMBA return int64, as NumPy does. Selections and reshapes of the
+    implementation and mode NUMBA return int64, as NumPy does. The same holds for the sum of a
+    sparse matrix; mode NUMBA returns int8 for its rows and columns. Selections and reshapes of the
     result, and the results of the function, get the wide type too. Elementwise operations compute
     with the wide values and return their declared dtype, as do the steps of a loop and updates of
     shared variables. Functions of the model that contain such operations are inlined.
@@ -33,11 +40,19 @@ def widen_cumulative(fgraph: FunctionGraph) -> None:
     array([3, 2, 1])
     """
     updated = set(fgraph.update_mapping or ())
-    _widen_all(fgraph, [i for i in range(len(fgraph.outputs)) if i not in updated])
+    widen_all(fgraph, [i for i in range(len(fgraph.outputs)) if i not in updated])
 
 
-def _widen_all(fgraph: FunctionGraph, results: list[int]) -> None:
-    """Widen a graph, its functions and its loops; the given outputs may change their dtype."""
+def widen_all(fgraph: FunctionGraph, results: Sequence[int]) -> None:
+    """Widen a graph, its functions and its loops, in place.
+
+    Parameters
+    ----------
+    fgraph
+        Graph.
+    results
+        Positions of the outputs that may change their dtype.
+    """
     while nodes := [n for n in fgraph.toposort() if _contains_narrow(n)]:
         for node in nodes:
             new = inline_ofg_node(node) if isinstance(node.op, OpFromGraph) else _widened_loop(node)
@@ -48,7 +63,7 @@ def _widen_all(fgraph: FunctionGraph, results: list[int]) -> None:
 def _widened_loop(node: Apply) -> list[Variable]:
     """Return the outputs of a loop that computes with wide values in its steps."""
     inner = node.op.fgraph.unfreeze()
-    _widen_all(inner, [])
+    widen_all(inner, [])
     return loop_like(node.op, inner.inputs, inner.outputs).make_node(*node.inputs).outputs
 
 
@@ -59,23 +74,29 @@ def _contains_narrow(node: Apply) -> bool:
 
 
 def _is_narrow(node: Apply) -> bool:
-    return isinstance(node.op, CumOp) and _wide(node.inputs[0].type.dtype) is not None
+    return _accumulates(node.op) and _wide(node.inputs[0].type.dtype) is not None
+
+
+def _accumulates(op: Op) -> bool:
+    # Importing the module of a graph without sparse matrices would load SciPy's.
+    module = sys.modules.get("pytensor.sparse.math")
+    return isinstance(op, CumOp) or (module is not None and isinstance(op, module.SpSum))
 
 
 def _wide(dtype: str) -> str | None:
     """Return the dtype in which NumPy accumulates a narrow integer, None for other dtypes."""
-    if dtype.startswith("float"):
+    if not dtype.startswith(("bool", "int", "uint")):
         return None
     accumulated = np.cumsum(np.zeros(1, dtype)).dtype.name
     return None if accumulated == dtype else accumulated
 
 
-def _widen(fgraph: FunctionGraph, results: list[int]) -> None:
+def _widen(fgraph: FunctionGraph, results: Sequence[int]) -> None:
     """Widen a graph in place; the outputs at the given positions may change their dtype."""
     declared: dict[Variable, str] = {}
     for node in fgraph.toposort():
         if _is_narrow(node):
-            operand = cast(node.inputs[0], _wide(node.inputs[0].type.dtype))
+            operand = node.inputs[0].astype(_wide(node.inputs[0].type.dtype))
             fgraph.change_node_input(node, 0, operand, check=False)
             _retype(node.op.make_node(operand), node, declared)
         elif not declared.keys().isdisjoint(node.inputs):
