@@ -145,14 +145,14 @@ def native(file: Path, feeds: dict[str, np.ndarray], threads: int) -> Callable[[
 
 BENCH = """<script type="module">
 import * as ort from "./runtime/ort.wasm.min.mjs";
-const KINDS = { float32: Float32Array, float64: Float64Array, int64: BigInt64Array };
+import { fromBytes } from "./digits/tensors.js";
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const known = {};
 ort.env.wasm.wasmPaths = new URL("runtime/", location.href).href;
 ort.env.wasm.numThreads = Number(location.search.slice(1));
 window.load = async (name, { model, inputs }) => {
   const made = ([type, dims, data]) =>
-    new ort.Tensor(type, new KINDS[type](bytes(data).buffer), dims);
+    new ort.Tensor(type, fromBytes(type, bytes(data).buffer, dims).data, dims);
   const feeds = Object.fromEntries(Object.entries(inputs).map(([key, x]) => [key, made(x)]));
   known[name] = { session: await ort.InferenceSession.create(bytes(model)), feeds };
 };

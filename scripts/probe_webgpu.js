@@ -1,21 +1,8 @@
 // Runs one model on WebGPU alone; `answer` returns its outputs, or why it failed.
 
 import * as ort from "./ort.webgpu.min.mjs";
+import { fromBytes } from "./tensors.js";
 
-const ARRAYS = {
-  float16: Uint16Array,
-  float32: Float32Array,
-  float64: Float64Array,
-  int8: Int8Array,
-  int16: Int16Array,
-  int32: Int32Array,
-  int64: BigInt64Array,
-  uint8: Uint8Array,
-  uint16: Uint16Array,
-  uint32: Uint32Array,
-  uint64: BigUint64Array,
-  bool: Uint8Array,
-};
 const OPTIONS = {
   executionProviders: ["webgpu"],
   logSeverityLevel: 4,
@@ -29,9 +16,8 @@ ort.env.logLevel = "fatal";
 
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 
-function tensor([dtype, shape, data]) {
-  const Kind = dtype === "float16" && globalThis.Float16Array ? Float16Array : ARRAYS[dtype];
-  return new ort.Tensor(dtype, new Kind(bytes(data).buffer), shape);
+function tensor([type, dims, data]) {
+  return new ort.Tensor(type, fromBytes(type, bytes(data).buffer, dims).data, dims);
 }
 
 function plain({ type, dims, data }) {

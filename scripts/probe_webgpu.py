@@ -37,6 +37,7 @@ from pytensor_onnx.web.server import make_server
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 ADAPTER = ("--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
 CHUNK = 50
+STATIC = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "web" / "static"
 DTYPES_PROBED = tuple(dtype for dtype in DTYPES if dtype != ir.DataType.FLOAT16)
 TOLERANCES = {"float16": 4e-3, "float32": 1e-4}
 SCRIPT = """async (requests) => {
@@ -151,6 +152,7 @@ def served() -> Iterator[str]:
         for file in package_files(WEBGPU_RUNTIME):
             shutil.copyfile(file, Path(folder, file.name))
         shutil.copyfile(Path(__file__).with_name("probe_webgpu.js"), Path(folder, "probe.js"))
+        shutil.copyfile(STATIC / "tensors.js", Path(folder, "tensors.js"))
         Path(folder, "index.html").write_text('<script type="module" src="probe.js"></script>')
         with make_server(folder) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()

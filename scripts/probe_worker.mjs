@@ -6,28 +6,15 @@ import { readFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 
+import { fromBytes } from "../src/pytensor_onnx/web/static/tensors.js";
+
 const [folder, requests, start] = process.argv.slice(2);
 const require = createRequire(resolve(folder, "probe.js"));
 const ort = require("onnxruntime-web");
 
-const ARRAYS = {
-  float16: Uint16Array,
-  float32: Float32Array,
-  float64: Float64Array,
-  int8: Int8Array,
-  int16: Int16Array,
-  int32: Int32Array,
-  int64: BigInt64Array,
-  uint8: Uint8Array,
-  uint16: Uint16Array,
-  uint32: Uint32Array,
-  uint64: BigUint64Array,
-  bool: Uint8Array,
-};
-
-function tensor([dtype, shape, data]) {
+function tensor([type, dims, data]) {
   const bytes = new Uint8Array(Buffer.from(data, "base64"));
-  return new ort.Tensor(dtype, new ARRAYS[dtype](bytes.buffer), shape);
+  return new ort.Tensor(type, fromBytes(type, bytes.buffer, dims).data, dims);
 }
 
 function plain({ type, dims, data }) {

@@ -9,7 +9,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.conditional.op import ifelse
 
 from pytensor_onnx import export_function_onnx, export_onnx, nn
-from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
+from pytensor_onnx.errors import ArgumentError, InputError, PyTensorONNXError
 
 RNG = np.random.default_rng(0)
 
@@ -176,6 +176,20 @@ def test_the_web_has_float32_unless_asked():
     wide = export_onnx([x], pt.exp(x), target="web", precision="float64")
     assert floats(wide) == {"DOUBLE"}
     assert not any("keeps" in line for line in wide.changes)
+
+
+def test_wider_arrays_than_the_inputs_are_refused_with_a_way_out():
+    x, n = pt.vector("x"), pt.vector("n", dtype="int32")
+    program = export_onnx([x, n], pt.exp(x) * n, target="web")
+    hint = (
+        r'x: float32\[x_dim0\] was given float64\[3\]: convert it by \.astype\("float32"\), or .*'
+    )
+    with pytest.raises(InputError, match=hint + 'precision="float64"$'):
+        program(np.zeros(3), np.int32([1, 2, 3]))
+    with pytest.raises(InputError, match=r"n: .* was given float64\[3\]$"):
+        program(np.float32([0, 0, 0]), np.zeros(3) + 0.5)
+    with pytest.raises(InputError, match=r"x: .* was given float32\[1, 1\]$"):
+        program(np.float32([[0]]), np.int32([1]))
 
 
 def test_sums_of_float32_for_the_web_accumulate_in_float64():

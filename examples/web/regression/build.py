@@ -67,7 +67,6 @@ def build(folder: str | Path, *, draws: int = 1000, runtime: str = "npm") -> Pat
             outputs={"mean": ["mean", "hdi"], "yield": ["mean", "hdi"]},
             sample_vars=["yield"],
             target="web",
-            precision="float32",
         )
         return build_site(file, folder, page=page, runtime=runtime)
 

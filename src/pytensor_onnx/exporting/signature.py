@@ -15,6 +15,7 @@ from pytensor.graph.type import Type
 from pytensor_onnx.encodings import Boundary, encoding_of
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.descriptions import describe, describe_given
+from pytensor_onnx.exporting.precision import WIDER
 from pytensor_onnx.graph.dims import dims_of
 
 
@@ -183,7 +184,8 @@ class _Checked:
         try:
             array = np.asarray(variable.type.filter(tensor, allow_downcast=None))
         except (TypeError, ValueError):
-            self.problems.append(f"input {describe(value)} was given {describe_given(tensor)}")
+            given = f"{describe_given(tensor)}{_narrowing_hint(variable.type.dtype, tensor)}"
+            self.problems.append(f"input {describe(value)} was given {given}")
             return
         self.arrays.append(array)
         for dim, size in zip(dims_of(value) or (), array.shape, strict=True):
@@ -196,6 +198,14 @@ class _Checked:
                     self.problems.append(
                         f"dimension {dim!r} is {known} in {owner} and {size} in {value.name}"
                     )
+
+
+def _narrowing_hint(dtype: str, argument: Any) -> str:
+    """Return the way to give wider floats than an input has."""
+    given = str(getattr(argument, "dtype", ""))
+    if given not in WIDER.get(dtype, ()):
+        return ""
+    return f': convert it by .astype("{dtype}"), or export {given} with precision="{given}"'
 
 
 def _tensors(type_: Type, argument: Any, dtypes: Sequence[str]) -> Sequence[Any] | None:
