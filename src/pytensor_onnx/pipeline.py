@@ -18,6 +18,7 @@ from pytensor_onnx.passes import (
     merge_equal,
     merge_short_images,
     move_transposes,
+    narrow_indices,
     read_sizes_late,
     scale_products,
     share_transposed,
@@ -73,6 +74,7 @@ def prepare(
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )
+    changes += narrow_indices(model, profile, scope)
     broadcast_numbers(model, scope)
     changes += keep_apart(model, scope, profile)
     changes += describe_placement(model, profile)

@@ -79,7 +79,7 @@ def _options(graph: Graph, choices: Choices) -> dict[str, Any]:
         loses_nan = any("max_pool" in line.code for line in graph.lines)
         is_finite = not graph.evaluation.not_finite
         options["target"] = choices.of(
-            ("web", "standard") if is_finite or not loses_nan else ("web",)
+            ("web", "webgpu", "standard") if is_finite or not loses_nan else ("web", "webgpu")
         )
         options["precision"] = "float64"
     if choices.one_in(4):

@@ -19,6 +19,7 @@ from pytensor_onnx.passes.inline_functions import inline_functions
 from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
+from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
 from pytensor_onnx.passes.optimizer.keep_apart import keep_apart
 from pytensor_onnx.passes.placement import describe_placement
 from pytensor_onnx.passes.spell_sizes import spell_sizes
@@ -37,6 +38,7 @@ __all__ = [
     "merge_equal",
     "merge_short_images",
     "move_transposes",
+    "narrow_indices",
     "read_sizes_late",
     "scale_products",
     "share_transposed",

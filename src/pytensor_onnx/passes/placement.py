@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
+from pytensor_onnx.passes.narrowing.uses import Uses
 from pytensor_onnx.targets import Profile
 
 _CONTAINERS = frozenset({"If", "Loop", "Scan"})
@@ -14,14 +15,20 @@ def describe_placement(model: ir.Model, profile: Profile) -> list[str]:
     """Return a line on the nodes that the accelerator of a target does not run, if it has one.
 
     Nodes of bodies and functions count once. Those without a kernel run all the same, on the
-    processor, with copies of the arrays before and after.
+    processor, with copies of the arrays before and after. Sizes are not counted: the processor
+    computes them in any case.
     """
     if profile.accelerator is None:
         return []
     opset_version = model.graph.opset_imports[""]
     nodes = [*model.graph.all_nodes()]
     nodes += [node for function in model.functions.values() for node in function.all_nodes()]
-    standard = [node for node in nodes if node.domain == "" and node.op_type != "Constant"]
+    uses = Uses.in_model(model)
+    standard = [
+        node
+        for node in nodes
+        if node.domain == "" and not (node.outputs and uses.is_size(node.outputs[0]))
+    ]
     left = [node for node in standard if not _is_accelerated(node, profile, opset_version)]
     if not left:
         return [f"all {len(standard)} nodes run on the accelerator"]

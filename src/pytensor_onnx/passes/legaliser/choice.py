@@ -14,6 +14,7 @@ from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
 from pytensor_onnx.graph.marks import is_absolute_error_accepted
 from pytensor_onnx.passes.defects import ByDefinition, Decomposition, Defect, defects_by_operator
 from pytensor_onnx.passes.legaliser import exact, integer
+from pytensor_onnx.passes.narrowing.bounds import is_count
 from pytensor_onnx.passes.rewriting import Form
 from pytensor_onnx.targets import Profile
 from pytensor_onnx.targets.schema import holds_attributes
@@ -104,6 +105,9 @@ class Chooser:
             Whether it is part of an elementwise definition. These are written for the runtime's
             operators: they know where they are accurate.
         """
+        if self.profile.accelerator and is_count(node):
+            # Exact, and the accelerator has it in int32.
+            return None, ""
         if node.attributes and not self._holds_attributes(node, dtype):
             return self._replace_attributes(node, dtype)
         for defect in defects_by_operator(self.profile.name).get(node.op_type, ()):

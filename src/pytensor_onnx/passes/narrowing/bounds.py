@@ -1,0 +1,180 @@
+"""Bounds of integers, from the operators that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.inference import dtype_of
+from pytensor_onnx.passes.rewriting import given, int_attribute
+
+Interval = tuple[int, int]
+
+LARGEST_SIZE = 2**30
+"""Largest size and position: an array of 4 bytes an element fills the memory of WebAssembly."""
+
+INT32: Interval = (-(2**31), 2**31 - 1)
+UNKNOWN: Interval = (-(2**63), 2**63 - 1)
+
+_SIZE: Interval = (0, LARGEST_SIZE)
+_POSITIONS = {
+    "ArgMax": {0},
+    "ArgMin": {0},
+    "NonMaxSuppression": {0},
+    "NonZero": {0},
+    "Shape": {0},
+    "Size": {0},
+    "TopK": {1},
+    "Unique": {1, 2, 3},
+}
+"""Outputs that are sizes or positions, by operator."""
+
+MOVING = frozenset(
+    (
+        *("Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape"),
+        *("Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+    )
+)
+"""Operators whose results are elements of their first operand."""
+
+_OF_DTYPES: dict[ir.DataType, Interval] = {ir.DataType.BOOL: (0, 1)} | {
+    ir.DataType[name]: (int(np.iinfo(name.lower()).min), int(np.iinfo(name.lower()).max))
+    for name in ("INT8", "INT16", "INT32", "UINT8", "UINT16", "UINT32")
+}
+
+
+class Bounds:
+    """Bounds of the integers of a model, each computed once.
+
+    Examples
+    --------
+    >>> text = "m (float[n, k] x) => (int64[k, 1] y) {i = ArgMax(x) y = Add(i, i)}"
+    >>> model = ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+    >>> Bounds().of(model.graph.outputs[0])
+    (0, 2147483648)
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[ir.Value, Interval] = {}
+
+    def of(self, value: ir.Value | None) -> Interval:
+        """Return the smallest and the largest element that a value may have."""
+        value = given(value)
+        if value not in self._known:
+            low, high = self._computed(value)
+            is_inside = UNKNOWN[0] <= low <= high <= UNKNOWN[1]
+            self._known[value] = (low, high) if is_inside else UNKNOWN
+        return self._known[value]
+
+    def fit(self, value: ir.Value | None) -> bool:
+        """Return whether all elements are inside of int32, to whose ends others are clipped."""
+        low, high = self.of(value)
+        return INT32[0] < low and high < INT32[1]
+
+    def _computed(self, value: ir.Value) -> Interval:
+        array = ir.convenience.get_const_tensor(value)
+        if array is not None:
+            numbers = array.numpy()
+            return (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
+        node = value.producer()
+        if node is None or node.domain:
+            return UNKNOWN
+        if value.index() in _POSITIONS.get(node.op_type, ()):
+            return _SIZE
+        if node.op_type in MOVING:
+            return self.of(node.inputs[0])
+        rule = _RULES.get(node.op_type)
+        return UNKNOWN if rule is None else rule(node, list(map(self.of, _integers(node))))
+
+
+def is_count(node: ir.Node) -> bool:
+    """Return whether a node sums zeros and ones."""
+    if node.op_type != "ReduceSum" or node.outputs[0].dtype != ir.DataType.INT64:
+        return False
+    return Bounds().of(node.inputs[0]) == (0, 1)
+
+
+def _integers(node: ir.Node) -> Sequence[ir.Value]:
+    dtype = dtype_of(node.outputs[0])
+    return [x for x in node.inputs if x is not None and x.dtype in (dtype, None)]
+
+
+def _cast(node: ir.Node, _: Sequence[Interval]) -> Interval:
+    return _OF_DTYPES.get(dtype_of(node.inputs[0]), UNKNOWN)
+
+
+def _union(_: ir.Node, operands: Sequence[Interval]) -> Interval:
+    return min(low for low, _ in operands), max(high for _, high in operands)
+
+
+def _add(_: ir.Node, operands: Sequence[Interval]) -> Interval:
+    (a, b), (c, d) = operands
+    return a + c, b + d
+
+
+def _subtract(_: ir.Node, operands: Sequence[Interval]) -> Interval:
+    (a, b), (c, d) = operands
+    return a - d, b - c
+
+
+def _multiply(_: ir.Node, operands: Sequence[Interval]) -> Interval:
+    x, y = operands
+    products = [a * b for a in x for b in y]
+    return min(products), max(products)
+
+
+def _negate(_: ir.Node, operands: Sequence[Interval]) -> Interval:
+    ((low, high),) = operands
+    return -high, -low
+
+
+def _divide(_: ir.Node, operands: Sequence[Interval]) -> Interval:
+    """Divide by numbers from one on; a run fails at zero."""
+    (low, high), (divisor, _last) = operands
+    if divisor < 0:
+        return UNKNOWN
+    smallest = max(divisor, 1)
+    return min(-(-low // smallest), 0), max(high // smallest, 0)
+
+
+def _modulo(node: ir.Node, operands: Sequence[Interval]) -> Interval:
+    _, (divisor, last) = operands
+    has_own_sign = divisor < 0 or int_attribute(node, "fmod", 0)
+    return UNKNOWN if has_own_sign else (0, max(last - 1, 0))
+
+
+def _range(_: ir.Node, operands: Sequence[Interval]) -> Interval:
+    """Count from the start, by no more steps than an array has elements."""
+    (low, high), (first, last), (least, most) = operands
+    if least < 0:
+        return min(low, first), max(high, last)
+    return low, min(max(high, last), high + LARGEST_SIZE * most)
+
+
+def _extremum(choice: Callable[..., int]) -> Callable[[ir.Node, Sequence[Interval]], Interval]:
+    return lambda _, operands: (choice(a for a, _ in operands), choice(b for _, b in operands))
+
+
+def _count(_: ir.Node, operands: Sequence[Interval]) -> Interval:
+    """Sum zeros and ones."""
+    return _SIZE if operands[0] == (0, 1) else UNKNOWN
+
+
+_RULES: dict[str, Callable[[ir.Node, Sequence[Interval]], Interval]] = {
+    "Add": _add,
+    "Cast": _cast,
+    "Concat": _union,
+    "CumSum": _count,
+    "Div": _divide,
+    "Max": _extremum(max),
+    "Min": _extremum(min),
+    "Mod": _modulo,
+    "Mul": _multiply,
+    "Neg": _negate,
+    "ReduceSum": _count,
+    "Range": _range,
+    "Sub": _subtract,
+    "Where": _union,
+}

@@ -1,0 +1,203 @@
+"""Compute indices in int32 where the accelerator of a target lacks int64.
+
+A node is narrowed where its numbers fit into int32 by their bounds, or where they are used as
+indices only: sums and products are equal modulo 2**32, and an index beyond int32 is out of bounds
+in any array. Integers that a model is given have no bounds: they are clipped, which keeps their
+order beside sizes and keeps what is out of bounds out of bounds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.scope import ModelScope, Names, live_nodes, name_values, names_in
+from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
+from pytensor_onnx.passes.narrowing.bounds import INT32, Bounds
+from pytensor_onnx.passes.narrowing.uses import (
+    COMPARING,
+    EXACT,
+    MODULAR,
+    MONOTONE,
+    Uses,
+    is_constant,
+    positions,
+    takes_int32,
+)
+from pytensor_onnx.passes.rewriting import GraphLike, given, store_constants
+from pytensor_onnx.targets import Profile
+
+_INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64
+
+
+def narrow_indices(model: ir.Model, profile: Profile, scope: ModelScope) -> list[str]:
+    """Replace int64 by int32 in nodes of a model that then run on the accelerator of a target.
+
+    Returns
+    -------
+    list of str
+        A line with the number of nodes, if there are any.
+    """
+    if profile.accelerator is None:
+        return []
+    choice = _Choice(profile, scope.opset_version, Uses.in_model(model))
+    count = _narrow_in(model.graph, choice, scope, scope.names)
+    for function in model.functions.values():
+        count += _narrow_in(function, choice, scope, names_in(function))
+    store_constants(model.graph, scope)
+    return [f"indices in int32 in place of int64: {count} nodes"] if count else []
+
+
+def _narrow_in(owner: GraphLike, choice: _Choice, scope: ModelScope, names: Names) -> int:
+    nodes = [node for group in _groups(owner, choice) if choice.gains(group) for node in group]
+    if nodes:
+        _Writer(scope, owner, names, choice.bounds).narrow(nodes)
+    return len(nodes)
+
+
+def _groups(owner: GraphLike, choice: _Choice) -> Iterator[list[ir.Node]]:
+    """Yield the nodes that can be narrowed, those together that exchange int64."""
+    nodes = [node for node in owner.all_nodes() if choice.is_possible(node)]
+    linked = {node: node for node in nodes}
+
+    def root(node: ir.Node) -> ir.Node:
+        while linked[node] is not node:
+            node = linked[node]
+        return node
+
+    for node in nodes:
+        for value in _operands(node):
+            producer = value.producer()
+            if producer is not None and producer in linked:
+                linked[root(node)] = root(producer)
+    groups = defaultdict(list)
+    for node in nodes:
+        groups[root(node)].append(node)
+    yield from groups.values()
+
+
+def _operands(node: ir.Node) -> list[ir.Value]:
+    return [given(node.inputs[i]) for i in positions(node)]
+
+
+class _Choice:
+    """Tells which nodes can be narrowed, and which groups of them should be."""
+
+    def __init__(self, profile: Profile, opset_version: int, uses: Uses) -> None:
+        self.profile = profile
+        self.opset_version = opset_version
+        self.uses = uses
+        self.bounds = uses.bounds
+
+    def is_possible(self, node: ir.Node) -> bool:
+        """Return whether a node may compute in int32."""
+        if node.domain or node.op_type not in COMPARING | MONOTONE | MODULAR | EXACT:
+            return False
+        operands, result = _operands(node), node.outputs[0]
+        makes_int64 = result.dtype == _INT64
+        if not (operands or makes_int64) or self.uses.is_size(result):
+            return False
+        if not self.profile.supports(node.op_type, _INT32, self.opset_version, node.attributes):
+            return False
+        fitting = list(map(self.bounds.fit, operands))
+        if node.op_type in COMPARING:
+            return any(fitting)
+        if not makes_int64:
+            return all(fitting)
+        if (node.op_type in MODULAR and self.uses.is_index(result)) or (
+            node.op_type in MONOTONE and self.uses.is_ordered(result)
+        ):
+            return all(self.bounds.fit(x) for x in operands if is_constant(x))
+        if node.op_type == "Range":
+            # No array has the elements up to a limit beyond int32.
+            fitting[1:2] = []
+        return self.bounds.fit(result) and (all(fitting) or node.op_type in ("Max", "Min"))
+
+    def gains(self, group: list[ir.Node]) -> bool:
+        """Return whether fewer nodes are left to the processor after a group is narrowed."""
+        inside = set(group)
+        before = sum(not self._runs(node, _INT64) for node in group)
+        after = sum(not self._runs(node, _INT32) for node in group)
+        edges = {x for node in group for x in _operands(node) if x.producer() not in inside}
+        edges = {x for x in edges if not self.uses.is_size(x)}
+        return after + sum(1 if self.bounds.fit(x) else 2 for x in edges) < before
+
+    def _runs(self, node: ir.Node, dtype: ir.DataType) -> bool:
+        main = main_dtype(node, self.opset_version)
+        dtype = dtype if main in (None, _INT64) else main
+        return self.profile.accelerates(node.op_type, dtype, self.opset_version, node.attributes)
+
+
+class _Writer:
+    """Changes the dtype of nodes, with casts to and from the nodes around them."""
+
+    def __init__(self, scope: ModelScope, owner: GraphLike, names: Names, bounds: Bounds) -> None:
+        self.builder = partial(Builder, scope, in_function=isinstance(owner, ir.Function))
+        self.names = names
+        self.bounds = bounds
+        self._narrow: dict[ir.Value, ir.Value] = {}
+
+    def narrow(self, nodes: list[ir.Node]) -> None:
+        """Replace int64 by int32 in nodes."""
+        inside = {node: positions(node) for node in nodes}
+        for node, operands in inside.items():
+            for i in operands:
+                x = given(node.inputs[i])
+                if x.producer() not in inside:
+                    node.replace_input_with(i, self._narrowed(x))
+        for node in inside:
+            result = node.outputs[0]
+            if result.dtype == _INT64:
+                if node.op_type == "Cast":
+                    node.attributes["to"] = ir.AttrInt64("to", int(_INT32))
+                result.type = ir.TensorType(_INT32)
+                self._widen(result, inside)
+
+    def _widen(self, value: ir.Value, inside: Mapping[ir.Node, list[int]]) -> None:
+        """Give nodes that need int64 a cast of a value."""
+        wide = [
+            use
+            for use in value.uses()
+            if use.idx not in inside.get(use.node, []) and not takes_int32(use.node, use.idx)
+        ]
+        graph = value.graph if value.is_graph_output() else None
+        if not wide and graph is None:
+            return
+        cast = self._inserted(value, lambda onnx: onnx.cast(value, _INT64))
+        for use in wide:
+            use.node.replace_input_with(use.idx, cast)
+        if graph is not None:
+            value.name, cast.name = cast.name, value.name
+            graph.outputs[:] = [cast if v is value else v for v in graph.outputs]
+
+    def _narrowed(self, value: ir.Value) -> ir.Value:
+        if value not in self._narrow:
+            self._narrow[value] = self._inserted(value, lambda onnx: self._cast(onnx, value))
+        return self._narrow[value]
+
+    def _cast(self, onnx: Builder, value: ir.Value) -> ir.Value:
+        array = ir.convenience.get_const_tensor(value)
+        if array is not None:
+            return onnx.constant(np.clip(array.numpy(), *INT32).astype("int32"))
+        if not self.bounds.fit(value):
+            value = onnx.Clip(value, *map(np.int64, INT32))
+        return onnx.cast(value, _INT32)
+
+    def _inserted(self, value: ir.Value, form: Callable[[Builder], ir.Value]) -> ir.Value:
+        """Insert the nodes of a form behind the node of a value."""
+        onnx = self.builder()
+        result = form(onnx)
+        nodes = live_nodes(onnx.nodes, [result])
+        name_values(nodes, self.names)
+        producer = value.producer()
+        graph = value.graph if producer is None else producer.graph
+        if graph is not None and producer is not None:
+            graph.insert_after(producer, nodes)
+        elif graph is not None and nodes:
+            graph.insert_before(graph[0], nodes)
+        return result
