@@ -185,14 +185,6 @@ FITS = [
         {"float64": (12, 0), "float32": (6, 0)},
     ),
     Fit(
-        "LOG_RATIO",
-        "(log((1+s)/(1-s))/s - 2) / s^2 in s^2, for |s| <= 0.3",
-        log_ratio,
-        lambda z: z / 2,
-        {"float32": (mp.mpf(0), mp.mpf("0.09"))},
-        {"float32": (3, 0)},
-    ),
-    Fit(
         "REDUCED_LOG_RATIO",
         "(log((1+s)/(1-s))/s - 2) / s^2 in s^2, for 1/sqrt(2) <= (1+s)/(1-s) <= sqrt(2)",
         log_ratio,

@@ -82,6 +82,7 @@ EXCLUDED_MODULES = {
     "pytensor_onnx.ops.factorisations": PART,
     "pytensor_onnx.ops.fourier": PART,
     "pytensor_onnx.ops.pivots": PART,
+    "pytensor_onnx.ops.precise": PART,
     "pytensor_onnx.ops.signal": PART,
     "pytensor_onnx.ops.sparse_matrices": PART,
     "pytensor_onnx.ops.samplers": "a part of distributions, which are compared with SciPy's",

@@ -21,6 +21,7 @@ from pytensor_onnx.dispatch.integer import floor_divide, floor_modulo, integer_p
 from pytensor_onnx.dispatch.scalar_operators import LOGICAL_AND_BITWISE, OPERATORS
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.ops.precise import PreciseLog
 
 
 def _is_bool(variable: Variable) -> bool:
@@ -49,6 +50,13 @@ def lower_scalar_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value)
         "write it with supported operations, or register a lowering with "
         f"@pytensor_onnx.onnx_funcify.register({type(op).__name__})",
     )
+
+
+@onnx_funcify.register(PreciseLog)
+def lower_precise_log(op: PreciseLog, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+    """Take the logarithm of sums of one element, which is computed element by element."""
+    x = onnx.cast(x, node.outputs[0].type.dtype)
+    return onnx.ReduceLogSum(onnx.Unsqueeze(x, [-1]), [-1], keepdims=0)
 
 
 @onnx_funcify.register(ps.IsNan)

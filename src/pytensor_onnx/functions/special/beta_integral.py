@@ -26,6 +26,7 @@ from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
 from pytensor_onnx.functions.special.portable import portable_log
+from pytensor_onnx.ops import precise
 
 # The integrand is left out where it is below exp(-36) of its largest value.
 _LAST = 36.0
@@ -172,7 +173,7 @@ def integrate(
         divisor = whole + twice * t
         c = constant(x, 4.0) * t / divisor
         z = factors * c
-        logarithms = ifelse(is_large, log1p_less_argument(z), pt.log(one + z))
+        logarithms = ifelse(is_large, log1p_less_argument(z), precise.log(one + z))
         first, second = split_rows(weights * logarithms, 2)
         exponent = linear * c - (first + second)
         weight = share / rest * pt.exp(-exponent)

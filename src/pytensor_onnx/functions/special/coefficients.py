@@ -176,16 +176,6 @@ ERF: Final[Coefficients] = {
         7.87587506e-05,
     ),
 }
-# (log((1+s)/(1-s))/s - 2) / s^2 in s^2, for |s| <= 0.3:
-# 2^-27.5 in float32.
-LOG_RATIO: Final[Coefficients] = {
-    "float32": (
-        0.666666558,
-        0.400038688,
-        0.283592686,
-        0.258722276,
-    ),
-}
 # (log((1+s)/(1-s))/s - 2) / s^2 in s^2, for 1/sqrt(2) <= (1+s)/(1-s) <= sqrt(2):
 # 2^-57.6 in float64, 2^-28.4 in float32.
 REDUCED_LOG_RATIO: Final[Coefficients] = {

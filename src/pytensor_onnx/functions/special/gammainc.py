@@ -28,6 +28,7 @@ from pytensor_onnx.functions.special.portable import (
     portable_expm1,
     portable_log,
 )
+from pytensor_onnx.ops import precise
 
 # Rounds after which elements that have not converged are NaN, and steps between two tests.
 _ROUNDS = 100
@@ -144,9 +145,9 @@ def _parts(a: TensorVariable, x: TensorVariable, start: float, of_next: TensorVa
 
 
 def log1p_less_argument(
-    mu: TensorVariable, one_more: TensorVariable | None = None, log: Logarithm = pt.log
+    mu: TensorVariable, one_more: TensorVariable | None = None, log: Logarithm = precise.log
 ) -> TensorVariable:
-    """``log(1 + mu) - mu``, accurately next to zero, as in `log1p_near_zero`.
+    """``log(1 + mu) - mu``, accurately next to zero, as in `log_of_normal`.
 
     ``one_more`` is ``1 + mu`` where the sum would cancel.
     """

@@ -20,6 +20,7 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
     LOG_GAMMA_TOP,
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_integer, sine_pi
+from pytensor_onnx.ops import precise
 
 # (log(2 pi) - 1) / 2, and log(4) - 1.
 _OFFSET = 0.4189385332046727
@@ -63,7 +64,7 @@ def gammaln(x: TensorVariable) -> TensorVariable:
     factorial, rest = _factorials(pt.switch(at_pole, n, constant(x, _FIRST_FACTORIAL)), r)
     factor = pt.switch(parts.below_half, one / (one + a), one)
     factor = pt.switch(parts.below_five_quarters, factor, pt.switch(at_pole, factorial, a))
-    logarithm = pt.log(pt.abs(sine_pi(r)) * factor)
+    logarithm = precise.log(pt.abs(sine_pi(r)) * factor)
     summand = pt.switch(parts.is_far, parts.far, parts.near)
     negative = -(pt.switch(at_pole, rest, summand) + logarithm)
     negative = pt.switch(pt.isinf(x), x, negative)
@@ -107,7 +108,7 @@ def _parts(x: TensorVariable) -> Parts:
     near = d * (d + one) * (polynomial(v, LOG_GAMMA_TOP) / polynomial(v, LOG_GAMMA_BOTTOM))
 
     factor = one + small * pt.minimum(x, half) - large * constant(x, 0.75)
-    logarithm = pt.log(x * factor)
+    logarithm = precise.log(x * factor)
     reciprocal = one / x
     square = reciprocal * reciprocal
     ratio = polynomial(square, LOG_GAMMA_TAIL_TOP) / polynomial(square, LOG_GAMMA_TAIL_BOTTOM)

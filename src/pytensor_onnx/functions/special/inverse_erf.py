@@ -18,6 +18,7 @@ from pytensor_onnx.functions.special.erf_coefficients import (
 )
 from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1_near_zero
+from pytensor_onnx.ops import precise
 
 # Where (1 - x)(1 + x) is smaller, x is in the tails.
 _TAIL = math.exp(-5)
@@ -41,7 +42,7 @@ def erfinv(x: TensorVariable) -> TensorVariable:
     complement = one - a
     product = complement * (one + a)
     is_tail = product <= constant(x, _TAIL)
-    w = -pt.log(pt.switch(is_tail, complement, product))
+    w = -precise.log(pt.switch(is_tail, complement, product))
     tail = pt.switch(pt.isinf(w), w, _tail(pt.sqrt(w)))
     return pt.switch(is_tail, pt.sign(x) * tail, x * polynomial(w, ERFINV_CENTER))
 
@@ -54,7 +55,7 @@ def erfcinv(x: TensorVariable) -> TensorVariable:
     opposite = two - x
     product = x * opposite
     is_tail = product <= constant(x, _TAIL)
-    w = -pt.log(pt.switch(is_tail, pt.minimum(x, opposite), product))
+    w = -precise.log(pt.switch(is_tail, pt.minimum(x, opposite), product))
     s = pt.sqrt(w)
     tail = pt.switch(pt.isinf(w), w, _long_tail(s))
     return pt.switch(is_tail, pt.sign(rest) * tail, rest * polynomial(w, ERFINV_CENTER))
@@ -78,7 +79,7 @@ def ndtri_exp(x: TensorVariable) -> TensorVariable:
     product = constant(x, -4.0) * p * less
     is_tail = product <= constant(x, _TAIL)
     is_left = shifted < constant(x, 0.0)
-    logarithm = pt.log(pt.switch(is_tail, constant(x, -2.0) * less, product))
+    logarithm = precise.log(pt.switch(is_tail, constant(x, -2.0) * less, product))
     w = -pt.switch(is_tail & is_left, shifted, logarithm)
 
     s = pt.sqrt(w)
@@ -111,7 +112,7 @@ def _endless_tail(w: TensorVariable, s: TensorVariable) -> TensorVariable:
     where ``R`` grows as the square of ``l`` and is soon negligible.
     """
     one, half = constant(w, 1.0), constant(w, 0.5)
-    u = half * pt.log(w)
+    u = half * precise.log(w)
     bent = u + constant(w, _HALF_LOG_PI)
     beyond = pt.minimum(u - constant(w, 3.0), constant(w, 4.0, float32=2.0))
     remainder = polynomial(beyond, ERFCINV_REMAINDER)

@@ -8,6 +8,7 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.log1p import log1p
+from pytensor_onnx.ops import precise
 
 
 @define(Log1mexp)
@@ -20,4 +21,4 @@ def log1mexp(x: TensorVariable) -> TensorVariable:
     conditioned (M. Mächler, Accurately computing log(1 - exp(-|a|)), 2012, equation 7).
     """
     near = x > constant(x, -0.6931471805599453)
-    return pt.switch(near, pt.log(-expm1(x)), log1p(-pt.exp(x)))
+    return pt.switch(near, precise.log(-expm1(x)), log1p(-pt.exp(x)))

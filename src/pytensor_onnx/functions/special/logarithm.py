@@ -6,7 +6,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.functions.special.log1p import log1p_near_zero
+from pytensor_onnx.ops import precise
 
 
 @define(Exp2)
@@ -18,7 +18,7 @@ def exp2(x: TensorVariable) -> TensorVariable:
 @define(Log2)
 def log2(x: TensorVariable) -> TensorVariable:
     """``log(x) / log(2)``, exact at powers of 2."""
-    value = _log(x) * constant(x, 1.4426950408889634)
+    value = precise.log(x) * constant(x, 1.4426950408889634)
     integer = pt.round(value)
     return pt.switch(pt.eq(pt.pow(constant(x, 2.0), integer), x), integer, value)
 
@@ -26,16 +26,8 @@ def log2(x: TensorVariable) -> TensorVariable:
 @define(Log10)
 def log10(x: TensorVariable) -> TensorVariable:
     """``log(x) / log(10)``, exact at powers of 10."""
-    value = _log(x) * constant(x, 0.4342944819032518)
+    value = precise.log(x) * constant(x, 0.4342944819032518)
     integer = pt.round(value)
     # The subnormal numbers next to powers of 10 are too coarse to be taken for them.
     power = pt.pow(constant(x, 10.0), pt.maximum(integer, constant(x, -307.0, float32=-37.0)))
     return pt.switch(pt.eq(power, x), integer, value)
-
-
-def _log(x: TensorVariable) -> TensorVariable:
-    """Natural logarithm, without the 2.7 ulp of ONNX Runtime's in float32 between 1/2 and 2."""
-    if x.dtype == "float64":
-        return pt.log(x)
-    below = x - constant(x, 1.0)
-    return pt.switch(pt.abs(below) > constant(x, 0.45), pt.log(x), log1p_near_zero(below))

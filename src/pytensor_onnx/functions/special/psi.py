@@ -23,6 +23,7 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
     TRIGAMMA_TOP,
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_integer, is_pole, sine_pi
+from pytensor_onnx.ops import precise
 
 # The roots of psi next to zero, rounded, and what the rounding leaves out.
 _ROOT = (1.4616321449683622, 9.549995429965697e-17)
@@ -67,7 +68,7 @@ def _psi_of_positive(x: TensorVariable) -> TensorVariable:
     d = _distance(x + small, _ROOT)
     reciprocal = one / x
     near = d * (polynomial(d, PSI_TOP) / polynomial(d, PSI_BOTTOM)) - small * reciprocal
-    far = pt.log(x) - _log_less_psi(reciprocal)
+    far = precise.log(x) - _log_less_psi(reciprocal)
     return pt.switch(x > constant(x, 2.5), far, near)
 
 
