@@ -38,7 +38,8 @@ class Fit:
     """A function to approximate, its interval and the degrees.
 
     ``weight`` turns an error of the approximant into one of the result; ``scale`` is the ``c`` of
-    the variable in which the nodes are chosen, None for the argument itself.
+    the variable in which the nodes are chosen, None for the argument itself. With ``start`` the
+    tables hold that number plus the argument times the approximant.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Fit:
     degrees: tuple[int, int]
     weight: Function = field(default=lambda v: mp.mpf(1))
     scale: float | None = None
+    start: mp.mpf | None = None
 
     def node(self, angle: mp.mpf) -> mp.mpf:
         """Point of the interval that belongs to an angle between 0 and pi."""
@@ -98,8 +100,8 @@ def scaled_gamma(s: mp.mpf) -> mp.mpf:
 
 
 def gamma_excess(s: mp.mpf) -> mp.mpf:
-    limit = mp.sqrt(2 * mp.pi)
-    return (scaled_gamma(s) - limit) / s if s > TINY else limit / 12
+    limit = mp.sqrt(2 * mp.pi / mp.e)
+    return (scaled_gamma(s) / mp.sqrt(mp.e) - limit) / s if s > TINY else limit / 12
 
 
 def gamma_bow(z: mp.mpf) -> mp.mpf:
@@ -281,11 +283,13 @@ FITS = [
     ),
     Fit(
         "GAMMA_EXCESS",
-        "x (gamma(x) / (x^(x-1/2) exp(-x)) - sqrt(2 pi)) in 1/x, for x >= 1",
+        "gamma(x) / (x/e)^(x-1/2) less the rounded sqrt(2 pi/e), in 1/x, for x >= 1",
         gamma_excess,
         (0, 1),
-        (8, 8),
-        lambda s: s / scaled_gamma(s) if s else mp.mpf(0),
+        (7, 8),
+        lambda s: s * mp.sqrt(mp.e) / scaled_gamma(s) if s else mp.mpf(0),
+        1,
+        mp.sqrt(2 * mp.pi / mp.e) - mp.mpf(float(mp.sqrt(2 * mp.pi / mp.e))),
     ),
     Fit(
         "GAMMA_BOW",
@@ -378,6 +382,8 @@ def main() -> None:
         top, bottom = fit.coefficients()
         error = f"2^{float(mp.log(fit.largest_error(top, bottom), 2)):.1f}"
         print(fit.name, error, flush=True)
+        if fit.start is not None:
+            top = [c + fit.start * d for c, d in zip([mp.mpf(0), *top], bottom, strict=True)]
         parts.append(f"# {fit.says}:\n# {error}.")
         if fit.degrees[1]:
             parts.append(table(f"{fit.name}_TOP", {"float64": top}))

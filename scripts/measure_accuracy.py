@@ -31,9 +31,8 @@ bits. A correctly rounded result is off by at most 0.5 ulp. Where `J0`, `J1` and
 their errors are those in the last place of their amplitude, about `sqrt(2 / (pi x))`.
 
 - All errors of functions of one argument are below 4 ulp, subnormal arguments and results included,
-  with two exceptions in float64. Tangents of arguments beyond 2^20 may be off by 5 ulp: there the
-  reduction of the argument is left to the runtime's operators `Sin` and `Cos`. So may `Gamma` next
-  to its poles, in one of some thousand points.
+  with one exception in float64. Tangents of arguments beyond 2^20 may be off by 5 ulp: there the
+  reduction of the argument is left to the runtime's operators `Sin` and `Cos`.
 - The gamma family is computed in float64, whatever the dtype of its arguments. Its errors between
   the poles on the negative axis are those in the last place of `log(gamma(1-x))` and `psi(1-x)`:
   next to the roots, where those cancel, the errors of both are on average less than half of

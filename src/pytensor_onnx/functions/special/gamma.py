@@ -7,7 +7,7 @@ from pytensor.scalar.math import Gamma
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import LOG_E_REST, constant, polynomial
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma_coefficients import (
     GAMMA_BOW_BOTTOM,
@@ -15,7 +15,11 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
     GAMMA_EXCESS_BOTTOM,
     GAMMA_EXCESS_TOP,
 )
-from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_pole
+from pytensor_onnx.functions.special.reflection import from_nearest_even, sine_pi_excess
+
+# sqrt(2 pi / e), and 1/e as the sum of 27 bits and a rest.
+_LIMIT = 1.520346901066281
+_INVERSE_E = (0.3678794354200363, 5.751406005677555e-09)
 
 
 @define(Gamma)
@@ -30,29 +34,32 @@ def gamma(x: TensorVariable) -> TensorVariable:
     """
     one = constant(x, 1.0)
     a = pt.abs(x)
-    below_one = a < one
-    power, factor, scaled, growth = _factors(a + below_one.astype(x.dtype))
-    positive = power * (factor * (scaled / growth))
-    positive = _whole_of_whole(x, pt.switch(below_one, positive / x, positive))
+    base, exponent, rest = _stirling(a + (a < one).astype(x.dtype))
+    power, limit = pt.pow(base, exponent), constant(x, _LIMIT)
+    positive = _whole_of_whole(x, power * (limit + rest) / pt.minimum(x, one))
 
-    sine = alternating_sine_pi(a)
-    far = -(growth / scaled) / (sine * a) / power / factor
-    near = -one / (sine * gamma_plus_one(a))
-    negative = pt.switch(is_pole(x), constant(x, math.nan), pt.switch(below_one, near, far))
+    r = from_nearest_even(a)
+    # The factor of the sine joins that of the power before both are rounded.
+    factor = limit + (rest + (limit + rest) * sine_pi_excess(r))
+    # At a pole the numerator is NaN.
+    quotient = -(r / r) / (pt.maximum(a, one) * r * factor)
+    half = pt.pow(base, constant(x, 0.5) * exponent)
+    # The power overflows before its reciprocal underflows.
+    is_far = a > constant(x, 170.0)
+    negative = where_any(is_far, quotient / half / half, quotient / power)
     return where_any(x < constant(x, 0.0), negative, positive)
 
 
 def gamma_from_one(x: TensorVariable) -> TensorVariable:
     """``gamma(x)`` for ``x >= 1``, and ``gamma(1)`` in place of smaller numbers."""
-    power, factor, scaled, growth = _factors(pt.maximum(x, constant(x, 1.0)))
-    return _whole_of_whole(x, power * (factor * (scaled / growth)))
+    value = _gamma_from_one(pt.maximum(x, constant(x, 1.0)))
+    return _whole_of_whole(x, value)
 
 
 def _whole_of_whole(x: TensorVariable, value: TensorVariable) -> TensorVariable:
-    """Round the values at integers to integers, which they are."""
-    integer = pt.round(value)
-    exact = pt.eq(x, pt.round(x)) & (integer < constant(x, 1e15))
-    return pt.switch(exact, integer, value)
+    """Round the values at integers to integers, or even ones if they are large, which they are."""
+    shift = pt.eq(x, pt.round(x)).astype(x.dtype) * constant(x, 1.5 * 2.0**52)
+    return (value + shift) - shift
 
 
 def gamma_plus_one(x: TensorVariable) -> TensorVariable:
@@ -64,33 +71,36 @@ def gamma_plus_one(x: TensorVariable) -> TensorVariable:
 
 def gamma_from_one_to_twenty(y: TensorVariable) -> TensorVariable:
     """``gamma(y)`` for ``1 <= y <= 20``."""
-    scaled, growth = _without_power(y)
-    return pt.pow(y, y - constant(y, 0.5)) * (scaled / growth)
+    return _gamma_from_one(y)
 
 
-def _factors(y: TensorVariable) -> tuple[TensorVariable, ...]:
-    """``gamma(y)`` for ``y >= 1`` as three factors and a divisor, which overflow late or never."""
-    # At the bound the product overflows, and infinity would make NaN.
-    y = pt.minimum(y, constant(y, 200.0))
-    half, one = constant(y, 0.5), constant(y, 1.0)
-    large = y > constant(y, 140.0)
-    power = pt.pow(y, (y - half) * (one - half * large.astype(y.dtype)))
-    return power, pt.switch(large, power, one), *_without_power(y)
+def _gamma_from_one(y: TensorVariable) -> TensorVariable:
+    base, exponent, rest = _stirling(y)
+    return pt.pow(base, exponent) * (constant(y, _LIMIT) + rest)
 
 
-def _without_power(y: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """``gamma(y) / y**(y - 1/2)`` for ``y >= 1``, as a quotient.
+def _stirling(y: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Return ``b``, ``y - 1/2`` and ``c``, where ``b**(y - 1/2) (sqrt(2 pi / e) + c)`` is gamma.
 
-    The powers are those of ONNX Runtime, more accurate than its exponentials; the rounding of the
-    base is corrected to first order.
+    ``b`` is ``y / e``, rounded. Its error is computed exactly, with ``y`` as the sum of 26 bits
+    and a rest, and enters ``c`` to first order.
     """
-    correction = y * constant(y, LOG_E_REST[y.dtype] * math.sqrt(2 * math.pi))
-    return scaled_gamma(y, correction), pt.pow(constant(y, math.e), y)
+    # At the bound the power overflows, and infinity would make NaN.
+    y = pt.minimum(y, constant(y, 200.0))
+    half, s = constant(y, 0.5), constant(y, 1.0) / y
+    upper = pt.round(y * constant(y, 2.0**18)) * constant(y, 2.0**-18)
+    first, second = (constant(y, part) for part in _INVERSE_E)
+    base = y * constant(y, 1 / math.e)
+    error = (upper * first - base) + (y * second + (y - upper) * first)
+    slope = constant(y, math.e * _LIMIT)
+    return base, y - half, _excess(s) + error * (slope - slope * half * s)
 
 
-def scaled_gamma(y: TensorVariable, correction: TensorVariable | None = None) -> TensorVariable:
-    """``gamma(y) / (y**(y - 1/2) exp(-y))`` for ``y >= 1``, plus a small correction."""
-    s = constant(y, 1.0) / y
-    excess = s * (polynomial(s, GAMMA_EXCESS_TOP) / polynomial(s, GAMMA_EXCESS_BOTTOM))
-    excess = excess if correction is None else excess + correction
-    return constant(y, math.sqrt(2 * math.pi)) + excess
+def _excess(s: TensorVariable) -> TensorVariable:
+    return polynomial(s, GAMMA_EXCESS_TOP) / polynomial(s, GAMMA_EXCESS_BOTTOM)
+
+
+def scaled_gamma(y: TensorVariable) -> TensorVariable:
+    """``gamma(y) / (y**(y - 1/2) exp(-y))`` for ``y >= 1``."""
+    excess = _excess(constant(y, 1.0) / y)
+    return constant(y, math.sqrt(2 * math.pi)) + constant(y, math.sqrt(math.e)) * excess

@@ -12,17 +12,31 @@ def from_nearest_integer(x: TensorVariable) -> TensorVariable:
     return x - pt.round(x)
 
 
+def from_nearest_even(x: TensorVariable) -> TensorVariable:
+    """Return the number from -1/2 to 1/2 with the same sine of its product with pi, exactly."""
+    half = x * constant(x, 0.5)
+    turn = half - pt.round(half)
+    distance = turn + turn
+    bound = constant(x, 0.5)
+    near = pt.maximum(pt.minimum(distance, bound), -bound)
+    # Twice what is nearer than 1/2, less the distance: it falls again beyond 1/2.
+    return (near + near) - distance
+
+
 def sine_pi(r: TensorVariable) -> TensorVariable:
     """``sin(pi r) / pi`` for ``|r| <= 1/2``."""
+    return r + r * sine_pi_excess(r)
+
+
+def sine_pi_excess(r: TensorVariable) -> TensorVariable:
+    """``sin(pi r) / (pi r) - 1`` for ``|r| <= 1/2``."""
     square = r * r
-    return r + r * (square * polynomial(square, SINE_PI))
+    return square * polynomial(square, SINE_PI)
 
 
 def alternating_sine_pi(x: TensorVariable) -> TensorVariable:
     """``sin(pi x) / pi``."""
-    turns = pt.round(x)
-    sine = sine_pi(x - turns)
-    return pt.switch(is_even(turns), sine, -sine)
+    return sine_pi(from_nearest_even(x))
 
 
 def is_even(count: TensorVariable) -> TensorVariable:
