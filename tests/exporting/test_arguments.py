@@ -407,3 +407,19 @@ def test_state_has_no_defaults_where_a_runtime_takes_no_other_value(target, tmp_
 @pytest.mark.parametrize("name", pytensor_onnx.__all__)
 def test_public_names_are_there(name):
     assert getattr(pytensor_onnx, name) is not None
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int8", "bool"])
+def test_a_number_of_numpy_is_taken_for_an_input_without_axes(dtype):
+    x, xs = pt.scalar("x", dtype=dtype), pt.vector("xs", dtype=dtype)
+    number = np.dtype(dtype).type(1)
+    result = compile_onnx([x, xs], [x, xs])(number, np.ones(2, dtype))[0]
+    assert (result.dtype, result.shape, result) == (np.dtype(dtype), (), 1)
+    with pytest.raises(InputError, match="xs"):
+        compile_onnx([x, xs], [x, xs])(number, number)
+
+
+def test_a_number_of_a_wider_dtype_is_refused():
+    x = pt.scalar("x", dtype="int8")
+    with pytest.raises(InputError, match="x"):
+        compile_onnx([x], x + x)(np.int64(1000))

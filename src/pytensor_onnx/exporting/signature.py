@@ -133,7 +133,7 @@ class _PlainInput:
 
 @dataclass(frozen=True, slots=True)
 class PlainInputs:
-    """Inputs that are one tensor each, for calls with arrays that need no conversion."""
+    """Inputs that are one tensor each, for calls with arrays and numbers that fit as they are."""
 
     inputs: Sequence[_PlainInput] | None
 
@@ -158,6 +158,9 @@ class PlainInputs:
             return None
         feed = {}
         for own, value in zip(self.inputs, arguments):  # noqa: B905  (on the hot path)
+            if own.ndim == 0 and type(value) is own.dtype.type:
+                feed[own.name] = np.asarray(value)
+                continue
             if not (
                 type(value) is np.ndarray
                 and value.dtype is own.dtype
