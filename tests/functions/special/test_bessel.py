@@ -8,7 +8,7 @@ import pytest
 import scipy.special
 from pytensor.scalar import math as psm
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import compile_onnx, export_onnx
 from tests.functions.special.accuracy import (
     DTYPES,
     assert_values,
@@ -71,6 +71,19 @@ def test_values_at_zeros(dtype):
     assert_values("J0", dtype, {-0.0: 1.0})
     assert_values("J1", dtype, {0.0: 0.0})
     assert_values("J1", dtype, {-0.0: -0.0})
+
+
+@pytest.mark.parametrize("function", [pt.j0, pt.j1])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_number_has_the_value_of_an_array_of_it(function, dtype):
+    x, xs = pt.scalar("x", dtype=dtype), pt.vector("xs", dtype=dtype)
+    single = compile_onnx([x], function(x), verify=False)
+    several = compile_onnx([xs], function(xs), verify=False)
+    points = [0.0, -0.0, 1e-300, 0.7, -1.9, 2.4, 4.5, -30.0, 1e3, 1e7, 1e11, inf, nan]
+    points = np.array(points, dtype)
+    found = np.array([single(point) for point in points])
+    np.testing.assert_array_equal(found, several(points))
+    assert found.dtype == dtype
 
 
 @pytest.mark.parametrize("function", [pt.j0, pt.j1])

@@ -54,20 +54,34 @@ def horner(x: TensorVariable, coefficients: Sequence[TensorVariable]) -> TensorV
     return value
 
 
-def ratios(
-    x: TensorVariable, functions: Sequence[tuple[Coefficients, Coefficients]]
-) -> list[TensorVariable]:
-    """Evaluate rational functions of one number, given by numerators and denominators.
+def sum_of_powers(x: TensorVariable, coefficients: Coefficients, start: int = 0) -> TensorVariable:
+    """Evaluate a `polynomial` of a short vector in three operations, by all powers at once."""
+    row = np.array(coefficients[x.dtype][start:])[:, None]
+    powers = pt.pow(x, pt.constant(np.arange(len(row), dtype=x.dtype)[:, None]))
+    return pt.sum(powers * pt.constant(row.astype(x.dtype)), axis=0)
 
-    Each operation computes all polynomials along a new first axis. A small call takes half the
-    time, which is that of the runtime for each node, and one of a million elements a half more.
+
+def is_short(x: TensorVariable) -> bool:
+    """Tell vectors of a static length, which definitions only make of scalars."""
+    return x.ndim == 1 and x.type.shape[0] is not None
+
+
+def polynomials(
+    points: Sequence[TensorVariable], rows: Sequence[Sequence[float]]
+) -> list[TensorVariable]:
+    """Evaluate several polynomials, each at points of its own.
+
+    Those of few elements are evaluated at once, along the only axis. That takes a small call half
+    the time, which is that of the runtime for each node; arrays would leave the cache.
     """
-    rows = [table[x.dtype] for tables in zip(*functions, strict=True) for table in tables]
+    x = points[0]
+    if not is_short(x):
+        pairs = zip(points, rows, strict=True)
+        return [horner(point, [constant(x, value) for value in row]) for point, row in pairs]
     columns = zip_longest(*rows, fillvalue=0.0)
-    values = horner(x[None], [stacked(x, column) for column in columns])
-    count = len(functions)
-    numerators, denominators = pt.split(values, [count, count], n_splits=2, axis=0)
-    return split_rows(numerators / denominators, count)
+    coefficients = [pt.constant(np.array(column, dtype=x.dtype)) for column in columns]
+    values = horner(pt.concatenate(points), coefficients)
+    return pt.split(values, [1] * len(rows), n_splits=len(rows), axis=0)
 
 
 def split_rows(x: TensorVariable, count: int) -> list[TensorVariable]:

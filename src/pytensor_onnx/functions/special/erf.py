@@ -8,8 +8,10 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import (
     constant,
     exponential,
+    is_short,
     polynomial,
     square_with_error,
+    sum_of_powers,
 )
 from pytensor_onnx.functions.special.coefficients import ERF, SCALED_ERFC
 from pytensor_onnx.functions.special.erf_coefficients import ERFCX
@@ -75,7 +77,8 @@ def erfcx_of_positive(a: TensorVariable) -> TensorVariable:
     bounded = pt.minimum(a, constant(a, 1e20))
     t = (bounded - four) / (bounded + four)
     center = constant(a, ERFCX[a.dtype][0])
-    return (center + t * polynomial(t, ERFCX, start=1)) / (a + constant(a, 0.875))
+    evaluate = sum_of_powers if is_short(t) else polynomial
+    return (center + t * evaluate(t, ERFCX, start=1)) / (a + constant(a, 0.875))
 
 
 def _erf_excess(x: TensorVariable) -> TensorVariable:

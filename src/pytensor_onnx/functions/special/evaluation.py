@@ -1,11 +1,13 @@
 """Evaluation in float64, and of branches that no element needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 
 import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.special.arithmetic import is_short
 
 Expression = Callable[..., TensorVariable]
 
@@ -25,8 +27,37 @@ def in_float64(expression: Expression) -> Expression:
     return evaluated
 
 
+def with_an_axis(expression: Expression) -> Expression:
+    """Evaluate an expression of scalars for vectors of one element.
+
+    Then parts of it can be computed at once, along that axis.
+    """
+
+    @wraps(expression)
+    def evaluated(*operands: TensorVariable) -> TensorVariable:
+        if operands[0].ndim:
+            return expression(*operands)
+        return pt.squeeze(expression(*(x[None] for x in operands)), axis=0)
+
+    return evaluated
+
+
+def on_pair(
+    function: Callable[[TensorVariable], Sequence[TensorVariable]],
+    x: TensorVariable,
+    y: TensorVariable,
+) -> tuple[Sequence[TensorVariable], Sequence[TensorVariable]]:
+    """Return the results of a function for two operands: at once for vectors of one element."""
+    if not is_short(x):
+        return function(x), function(y)
+    results = function(pt.concatenate([x, y]))
+    pairs = [pt.split(result, [1, 1], n_splits=2, axis=0) for result in results]
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
 def where_any(
     condition: TensorVariable, value: TensorVariable, otherwise: TensorVariable
 ) -> TensorVariable:
     """Select by a condition, and compute ``value`` only if the condition holds anywhere."""
-    return ifelse(pt.any(condition), pt.switch(condition, value, otherwise), otherwise)
+    anywhere = pt.squeeze(condition) if is_short(condition) else pt.any(condition)
+    return ifelse(anywhere, pt.switch(condition, value, otherwise), otherwise)

@@ -11,20 +11,24 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import (
     constant,
     exponential,
+    is_short,
     square_with_error,
 )
 from pytensor_onnx.functions.special.erf import erfcx_of_positive
-from pytensor_onnx.functions.special.evaluation import in_float64
+from pytensor_onnx.functions.special.evaluation import in_float64, on_pair, with_an_axis
 
 # Half of the densities beyond this are zero.
 _LAST = 40.0
 # Where the integrand has fallen below 1e-15 of its largest value.
 _REACH = 8.3
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(21)
+# Squares of the nodes on the interval from 0 to 1, and the weights for half of it, over 2 pi.
+_SQUARES, _WEIGHTS = ((_NODES + 1) / 2) ** 2, _WEIGHTS / (4 * math.pi)
 
 
 @define(Owens_t)
 @in_float64
+@with_an_axis
 def owens_t(h: TensorVariable, a: TensorVariable) -> TensorVariable:
     """Owen's T function, to 1e-14 of its value, computed in float64 also for float32.
 
@@ -41,41 +45,51 @@ def owens_t(h: TensorVariable, a: TensorVariable) -> TensorVariable:
     is_steep = slope > one
 
     last = constant(h, _LAST)
-    height, product = pt.minimum(height, last), pt.minimum(product, last)
-    density, other = _density(height), _density(product)
-    integral = pt.switch(is_steep, other, density) * _quadrature(
-        pt.switch(is_steep, product, height), pt.switch(is_steep, one / slope, slope)
+    (density, tail), (other, other_tail) = on_pair(
+        _density_and_tail, pt.minimum(height, last), pt.minimum(product, last)
     )
-    tail, other_tail = density * _half_mills(height), other * _half_mills(product)
+    integral = pt.switch(is_steep, other, density) * _quadrature(
+        pt.minimum(pt.switch(is_steep, product, height), last),
+        pt.switch(is_steep, one / slope, slope),
+    )
     steep = constant(h, 0.5) * (tail + other_tail) - tail * other_tail - integral
     return pt.sign(a) * pt.switch(is_steep, steep, integral)
 
 
-def _density(x: TensorVariable) -> TensorVariable:
-    """``exp(-x**2 / 2)`` for ``x <= 40``, with the rounding error of the square taken out."""
+def _density_and_tail(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """``exp(-x**2 / 2)`` for ``x <= 40``, and the tail of the normal distribution.
+
+    The rounding error of the square is taken out.
+    """
     square, error = square_with_error(constant(x, 0.5) * x)
     power, rest = exponential(-(square + square), -(error + error))
-    return power + power * rest
-
-
-def _half_mills(x: TensorVariable) -> TensorVariable:
-    """Tail of the normal distribution divided by ``exp(-x**2 / 2)``."""
-    return constant(x, 0.5) * erfcx_of_positive(x * constant(x, math.sqrt(0.5)))
+    density = power + power * rest
+    scaled = erfcx_of_positive(x * constant(x, math.sqrt(0.5)))
+    return density, density * (constant(x, 0.5) * scaled)
 
 
 def _quadrature(h: TensorVariable, a: TensorVariable) -> TensorVariable:
     """Integral of ``exp(-(h x)**2 / 2) / (2 pi (1 + x**2))`` from 0 to ``a``."""
-    one = constant(h, 1.0)
     end = pt.minimum(a, constant(h, _REACH) / h)
     scaled = h * end
     exponent, square = constant(h, -0.5) * scaled * scaled, end * end
-    terms = [
-        constant(h, weight / (4 * math.pi))
-        * pt.exp(exponent * constant(h, x * x))
-        / (one + square * constant(h, x * x))
-        for x, weight in zip((_NODES + 1) / 2, _WEIGHTS, strict=True)
+    if is_short(h):
+        terms = _terms(exponent, square, _SQUARES, _WEIGHTS)
+        return end * pt.sum(terms, axis=0, keepdims=True)
+    total, *terms = [
+        _terms(exponent, square, *pair) for pair in zip(_SQUARES, _WEIGHTS, strict=True)
     ]
-    total = terms[0]
-    for term in terms[1:]:
+    for term in terms:
         total = total + term
     return end * total
+
+
+def _terms(
+    exponent: TensorVariable,
+    square: TensorVariable,
+    squares: np.ndarray | np.float64,
+    weights: np.ndarray | np.float64,
+) -> TensorVariable:
+    """Evaluate the integrand at a node, or at all nodes of one element."""
+    bottoms = pt.constant(1 / weights) + square * pt.constant(squares / weights)
+    return pt.exp(exponent * pt.constant(squares)) / bottoms

@@ -12,7 +12,7 @@ from pytensor_onnx.functions.special.coefficients import COSINE, SINE
 
 # pi/2 in three parts of 33 bits, whose products with a count of quarter turns below 2^20 are exact,
 # and a fourth with what remains.
-_HALF_PI = (
+HALF_PI = (
     1.5707963267341256,
     6.077100506303966e-11,
     2.0222662487111665e-21,
@@ -93,7 +93,7 @@ def subtract_turns(
     for the Elementary Functions, 1980, chapter 8), each rounding error being kept as in T. J.
     Dekker's sum (Numer. Math. 18 (1971) 224-242): the remainder has twice the working precision.
     """
-    first, second, third, fourth = (constant(x, part) for part in _HALF_PI)
+    first, second, third, fourth = (constant(x, part) for part in HALF_PI)
     a = x - turns * first
     subtrahend = turns * second
     b = a - subtrahend
@@ -114,7 +114,7 @@ def subtract_many_turns(
     unit = constant(x, 2.0**19)
     upper = pt.round(turns / unit) * unit
     lower = turns - upper
-    first, second, third, fourth = (constant(x, part) for part in _HALF_PI)
+    first, second, third, fourth = (constant(x, part) for part in HALF_PI)
     r = (x - upper * first) - lower * first
     rest = turns * -fourth
     for part in (second, third):
