@@ -97,3 +97,45 @@ class Take(Op):
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the number of positions."""
         return [shapes[1]]
+
+
+class ScaledRowSums(Op):
+    """Sums of rows of a matrix that are multiplied by numbers and have one place in the result.
+
+    This is the product of a sparse matrix, whose entries are the numbers, with the dense matrix.
+
+    Examples
+    --------
+    >>> x = [[1.0, 2.0], [3.0, 4.0]]
+    >>> ScaledRowSums()([10.0, 1.0, 1.0], [0, 0, 2], x, [1, 0, 0], 3).eval(mode="FAST_COMPILE")
+    array([[31., 42.],
+           [ 0.,  0.],
+           [ 1.,  2.]])
+    """
+
+    __props__ = ()
+
+    def make_node(
+        self,
+        factors: TensorVariable,
+        places: TensorVariable,
+        x: TensorVariable,
+        rows: TensorVariable,
+        size: TensorVariable,
+    ) -> Apply:
+        """Return the node for factors, places, a matrix, its rows, and the size of the result."""
+        operands = [as_tensor_variable(v) for v in (factors, places, x, rows, size)]
+        x = operands[2]
+        result = tensor(dtype=x.type.dtype, shape=(None, x.type.shape[1]))
+        return Apply(self, operands, [result])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Add the multiplied rows one after the other."""
+        factors, places, x, rows, size = inputs
+        result = np.zeros((int(size), x.shape[1]), x.dtype)
+        np.add.at(result, places, factors[:, None] * x[rows])
+        outputs[0][0] = result
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the size and the number of columns."""
+        return [(node.inputs[4], shapes[2][1])]

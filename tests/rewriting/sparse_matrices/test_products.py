@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from pytensor import sparse
 
+from pytensor_onnx import dispatch
 from tests.conftest import op_types
 from tests.rewriting.sparse_matrices.matrices import SHAPES, compare_on, matrix, of_shape_4_3
 
@@ -114,3 +115,16 @@ def test_large_products_stay_sparse():
     f = pytensor.function([x, v], sparse.dot(x, v), mode="ONNX")
     values = rng.normal(size=n)
     np.testing.assert_allclose(f(a, values), a @ values, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8"])
+def test_products_of_many_entries_are_added_in_chunks(monkeypatch, dtype):
+    monkeypatch.setattr(dispatch.sparse_matrices, "CHUNK", 8)
+    x, b = sparse.csc_matrix("x", dtype=dtype), pt.matrix("b", dtype=dtype)
+    rng = np.random.default_rng(1)
+    shapes = [(4, 30, 2), (3, 40, 9), (0, 3, 2), (3, 0, 2), (3, 2, 0), (1, 8, 1)]
+    samples = [
+        (matrix((m, k), "csc", dtype, density=0.8), rng.integers(-3, 4, (k, n)).astype(dtype))
+        for m, k, n in shapes
+    ]
+    compare_on([x, b], [sparse.dot(x, b), sparse.structured_dot(x, b)], samples)

@@ -10,7 +10,7 @@ from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
-from pytensor_onnx.ops.sparse_matrices import SegmentSum, Take
+from pytensor_onnx.ops.sparse_matrices import ScaledRowSums, SegmentSum, Take
 from pytensor_onnx.rewriting.sparse_matrices.conversions import from_dense
 from pytensor_onnx.rewriting.sparse_matrices.merging import in_format, summed_entries
 from pytensor_onnx.rewriting.sparse_matrices.parts import (
@@ -81,10 +81,10 @@ def matrix_times_dense(a: Compressed, x: TensorVariable) -> TensorVariable:
         return matrix_times_dense(a, x[:, 0])[:, None]
     x, sizes = pt.cast(x, a.data.type.dtype), [(a.n_cols, x.shape[0])]
     # A check copies its operand, so that the smaller one is checked.
-    if x.type.ndim == 1:
-        gathered = a.data * Take()(same_size(x, sizes, "dimension mismatch"), a.cols)
-    else:
-        gathered = a.data[:, None] * x[same_size(a.cols, sizes, "dimension mismatch")]
+    if x.type.ndim == 2:
+        cols = same_size(a.cols, sizes, "dimension mismatch")
+        return ScaledRowSums()(a.data, a.rows, x, cols, a.n_rows)
+    gathered = a.data * Take()(same_size(x, sizes, "dimension mismatch"), a.cols)
     return SegmentSum()(gathered, a.rows, a.n_rows)
 
 
