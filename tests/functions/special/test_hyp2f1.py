@@ -57,6 +57,21 @@ def polynomials(low: float, high: float) -> Sampler:
     return draw
 
 
+def polynomials_of_negative(
+    near_integers: bool, low: float, high: float, degrees: int = 13
+) -> Sampler:
+    """Polynomials whose third parameter is negative, and nearly an integer above the end."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        degree, b = rng.integers(0, degrees, size).astype("f8"), rng.uniform(-10, 10, size)
+        c = rng.uniform(-15, 0, size)
+        near = np.exp(rng.uniform(-28, -5, size)) * rng.choice([-1, 1], size)
+        c = near - rng.integers(0, degrees, size) if near_integers else c
+        return [-degree, b, c, rng.uniform(low, high, size)]
+
+    return draw
+
+
 def all_magnitudes(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
     """Parameters and arguments by the logarithm, small and large ones together."""
 
@@ -85,6 +100,24 @@ REGIONS = [
     Region("c - a - b near 0 … 3, z next to 1", next_to_one("others"), FLOAT64, BOUND),
     Region("degrees 0 … 14, z -5 … 0", polynomials(-5, 0), BOTH, BOUND),
     Region("degrees 0 … 14, z 1 … 5", polynomials(1, 5), BOTH, BOUND),
+    Region(
+        "degrees 0 … 12, c -15 … 0, z -5 … 5",
+        polynomials_of_negative(False, -5, 5),
+        FLOAT64,
+        10 * BOUND,
+    ),
+    Region(
+        "degrees 0 … 12, c near integers 0 … -12, z -5 … 5",
+        polynomials_of_negative(True, -5, 5),
+        FLOAT64,
+        BOUND,
+    ),
+    Region(
+        "degrees 0 … 40, c near integers 0 … -40, z -1000 … 0",
+        polynomials_of_negative(True, -1000, 0, 41),
+        FLOAT64,
+        BOUND,
+    ),
 ]
 CASES = [Case(psm.Hyp2F1, mp.hyp2f1, REGIONS, scipy.special.hyp2f1, 40)]
 

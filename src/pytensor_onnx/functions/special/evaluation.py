@@ -61,3 +61,17 @@ def where_any(
     """Select by a condition, and compute ``value`` only if the condition holds anywhere."""
     anywhere = pt.squeeze(condition) if is_short(condition) else pt.any(condition)
     return ifelse(anywhere, pt.switch(condition, value, otherwise), otherwise)
+
+
+def of_few(
+    condition: TensorVariable,
+    function: Callable[..., Sequence[TensorVariable]],
+    values: Sequence[TensorVariable],
+    operands: Sequence[TensorVariable],
+) -> list[TensorVariable]:
+    """Replace values where a condition holds by those of a function of them and operands."""
+    places = pt.nonzero(condition.flatten())[0]
+    flat = [x.flatten() for x in values]
+    found = function(*(x[places] for x in flat), *(x.flatten()[places] for x in operands))
+    shape, ndim = condition.shape, condition.ndim
+    return [x[places].set(y).reshape(shape, ndim=ndim) for x, y in zip(flat, found, strict=True)]

@@ -1,18 +1,16 @@
 """The Gaussian hypergeometric function of real arguments.
 
-Polynomials follow from a recurrence over their degree. Elsewhere the differential equation is
-followed from zero to the argument (`hypergeometric_equation`), which needs no case for parameters
-whose differences are integers, or nearly so.
+Polynomials are computed by themselves (`hypergeometric_polynomial`). Elsewhere the differential
+equation is followed from zero to the argument (`hypergeometric_equation`), which needs no case for
+parameters whose differences are integers, or nearly so.
 """
 
 import math
 
 import pytensor.tensor as pt
 from pytensor.scalar.math import Hyp2F1
-from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import in_float64
@@ -20,10 +18,10 @@ from pytensor_onnx.functions.special.hypergeometric_equation import (
     follow_equation,
     largest_product,
 )
+from pytensor_onnx.functions.special.hypergeometric_polynomial import hypergeometric_polynomial
 
-_DEGREE = 1000
 # Beyond them terms cancel so much that the result has too few digits.
-_NEGATIVE, _NEGATIVE_DEGREE, _PRODUCT = 5.0, 12.0, 2500.0
+_NEGATIVE, _PRODUCT = 5.0, 2500.0
 
 
 @define(Hyp2F1)
@@ -37,9 +35,9 @@ def hyp2f1(
     -----
     Infinite, as in SciPy, for ``z > 1`` and where ``c`` is a pole, unless the series ends before.
     Pfaff's and Euler's transformations (DLMF 15.8.1) lead to ``0 <= z <= 1``, and where possible
-    to terms of one sign. NaN where many digits would cancel: for a parameter beyond 5 (a degree
-    beyond 12) if ``c`` is negative, and where terms have both signs and parameters are beyond about
-    50; and for polynomials of degrees above 1,000.
+    to terms of one sign. NaN where many digits would cancel: for a parameter beyond 5 if ``c`` is
+    negative, and where terms have both signs and parameters are beyond about 50, unless the
+    function is a polynomial; and for polynomials of degrees of 1,000 and more.
     """
     zero, one = constant(z, 0.0), constant(z, 1.0)
     is_first = _is_pole(a) & (~_is_pole(b) | (a > b))
@@ -56,13 +54,10 @@ def hyp2f1(
     degree, other = pt.switch(by_euler, degree, -a), pt.switch(by_euler, other, b)
     is_finite = pt.abs(a) + pt.abs(b) + pt.abs(c) + pt.abs(z) < constant(z, math.inf)
     is_short = (is_polynomial | by_euler) & ~is_infinite & is_finite
-    is_stable = ~by_euler & (degree <= -c) & (degree <= constant(c, _NEGATIVE_DEGREE))
-    cancels = (c < zero) & (degree > constant(c, _NEGATIVE)) & ~is_stable
-    polynomial = _polynomial(pt.switch(is_short, degree, zero), other, c, z)
+    polynomial = hypergeometric_polynomial(pt.switch(is_short, degree, zero), other, c, z)
 
     is_long = ~is_short & ~is_infinite & is_finite
     followed, exponent = _by_equation(a, b, c, z, is_long)
-    polynomial = pt.switch(cancels, constant(z, math.nan), polynomial)
     value = pt.switch(is_short, polynomial, followed)
     exponent = pt.switch(by_euler, c - a - b, pt.switch(is_polynomial, zero, exponent))
     # The factor in two parts, of which none vanishes before the result does.
@@ -78,35 +73,6 @@ def hyp2f1(
 def _is_pole(x: TensorVariable) -> TensorVariable:
     """Tell integers that are not positive."""
     return (x <= constant(x, 0.0)) & pt.eq(x, pt.round(x))
-
-
-def _polynomial(
-    n: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
-) -> TensorVariable:
-    """Compute the function for ``a = -n``, by the recurrence over ``a`` (DLMF 15.5.11)."""
-
-    def step(
-        k: TensorVariable,
-        before: TensorVariable,
-        value: TensorVariable,
-        n: TensorVariable,
-        b: TensorVariable,
-        c: TensorVariable,
-        z: TensorVariable,
-    ) -> tuple:
-        one = constant(k, 1.0)
-        change = k * (one - z) * (value - before)
-        following = value + (change - b * z * value) / (c + k)
-        is_before = k < n
-        before, value = pt.switch(is_before, value, before), pt.switch(is_before, following, value)
-        return (k + one, before, value), until(pt.all(k + one >= n))
-
-    start = pt.ones_like(z)
-    n_read = pt.switch(n < constant(n, _DEGREE), n, constant(n, 0.0))
-    _, _, value = iterate(
-        step, [constant(z, 0.0), start, start], [n_read, b, c, z], n_steps=_DEGREE
-    )
-    return pt.switch(n < constant(n, _DEGREE), value, constant(n, math.nan))
 
 
 def _by_equation(

@@ -1,7 +1,6 @@
 """Solution of the hypergeometric equation that is one at zero, by steps of Taylor series."""
 
 import math
-from collections.abc import Callable, Sequence
 
 import pytensor.tensor as pt
 from pytensor.scan.utils import until
@@ -9,6 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant, split_rows
+from pytensor_onnx.functions.special.evaluation import of_few
 from pytensor_onnx.functions.special.expm1 import expm1
 
 # Terms between tests of convergence, most tests in a series, and most series after the first one.
@@ -62,28 +62,14 @@ def follow_equation(
     z1 = pt.switch(is_connected, start, z)
     w1 = pt.switch(is_connected, one - start, w)
     value, slope = iterate(
-        lambda goes_on, value, slope, *rest: _of_few(goes_on, _follow, [value, slope], rest),
+        lambda goes_on, value, slope, *rest: of_few(goes_on, _follow, [value, slope], rest),
         [value, slope],
         [z0, a, b, c, z1, w1, d, wave],
         n_steps=2,
         sequences=[pt.stack([connects, ~connects]) & (z0 < z1)[None]],
     )
-    [value] = _of_few(is_connected, _connected, [value], [slope, start, a, b, c, w, d])
+    [value] = of_few(is_connected, _connected, [value], [slope, start, a, b, c, w, d])
     return value
-
-
-def _of_few(
-    condition: TensorVariable,
-    function: Callable[..., Sequence[TensorVariable]],
-    values: Sequence[TensorVariable],
-    operands: Sequence[TensorVariable],
-) -> list[TensorVariable]:
-    """Replace values where a condition holds by those of a function of them and operands."""
-    places = pt.nonzero(condition.flatten())[0]
-    flat = [x.flatten() for x in values]
-    found = function(*(x[places] for x in flat), *(x.flatten()[places] for x in operands))
-    shape, ndim = condition.shape, condition.ndim
-    return [x[places].set(y).reshape(shape, ndim=ndim) for x, y in zip(flat, found, strict=True)]
 
 
 def largest_product(a: TensorVariable, b: TensorVariable) -> TensorVariable:

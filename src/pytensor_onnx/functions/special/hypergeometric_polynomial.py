@@ -1,0 +1,117 @@
+"""Hypergeometric functions that are polynomials: a recurrence over the degree, and finite sums."""
+
+import math
+
+import pytensor.tensor as pt
+from pytensor.scan.utils import until
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
+from pytensor_onnx.functions.special.evaluation import of_few
+
+_DEGREE = 1000
+# The most that terms of a sum may cancel: five digits are left.
+_CANCELLATION = 1e11
+
+
+def hypergeometric_polynomial(
+    n: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
+) -> TensorVariable:
+    """Hypergeometric function for ``a = -n``, of degrees ``n`` below 1,000, else NaN.
+
+    The recurrence is stable for positive `c`. For negative ones, next to integers above all, the
+    sums lose fewer digits.
+    """
+    is_known = n < constant(n, _DEGREE)
+    degree = pt.switch(is_known, n, constant(n, 0.0))
+    is_negative = c < constant(c, 0.0)
+    steps = pt.switch(is_negative, constant(n, 0.0), degree)
+    value = _by_recurrence(steps, b, c, z)
+    operands = [x + pt.zeros_like(value) for x in (degree, b, c, z)]
+    [value] = of_few(is_negative & (degree > constant(n, 0.0)), _by_sums, [value], operands)
+    return pt.switch(is_known, value, constant(n, math.nan))
+
+
+def _by_recurrence(
+    n: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
+) -> TensorVariable:
+    """Follow the recurrence over the first parameter (DLMF 15.5.11)."""
+
+    def step(
+        k: TensorVariable,
+        before: TensorVariable,
+        value: TensorVariable,
+        n: TensorVariable,
+        b: TensorVariable,
+        c: TensorVariable,
+        z: TensorVariable,
+    ) -> tuple:
+        one = constant(k, 1.0)
+        change = k * (one - z) * (value - before)
+        following = value + (change - b * z * value) / (c + k)
+        is_before = k < n
+        before, value = pt.switch(is_before, value, before), pt.switch(is_before, following, value)
+        return (k + one, before, value), until(pt.all(k + one >= n))
+
+    start = pt.ones_like(z)
+    _, _, value = iterate(step, [constant(z, 0.0), start, start], [n, b, c, z], n_steps=_DEGREE)
+    return value
+
+
+def _by_sums(
+    _: TensorVariable, n: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
+) -> list[TensorVariable]:
+    """Return the sum of two whose terms cancel less.
+
+    One is the series itself, the other one that of ``z / (z - 1)``, or of ``1 - z`` for
+    ``z >= 1`` (DLMF 15.8.1 and 15.8.7). NaN where terms of both cancel too much.
+    """
+    one = constant(z, 1.0)
+    is_above = z >= one
+    rest = one - z
+    # The difference of parameters with its rounding error, which counts next to integers.
+    d, error = add_with_error(c, -b)
+    points = pt.stack([z, pt.switch(is_above, rest, -z / rest)])
+
+    def step(
+        k: TensorVariable,
+        terms: TensorVariable,
+        totals: TensorVariable,
+        sizes: TensorVariable,
+        factor: TensorVariable,
+        n: TensorVariable,
+        b: TensorVariable,
+        c: TensorVariable,
+        points: TensorVariable,
+        d: TensorVariable,
+        error: TensorVariable,
+        rest: TensorVariable,
+    ) -> tuple:
+        zero, one = constant(k, 0.0), constant(k, 1.0)
+        is_above = rest <= zero
+        own, bottom, difference = b + k, c + k, (d + k) + error
+        turned = -((d + (n - one - k)) + error)
+        tops = pt.stack([own, pt.switch(is_above, own, difference)])
+        bottoms = pt.stack([bottom, pt.switch(is_above, turned, bottom)])
+        # After the last term parameters below may vanish.
+        ratios = pt.switch(k < n, (k - n) * tops / ((k + one) * bottoms), zero)
+        terms = terms * (ratios * points)
+        change = pt.switch(is_above, difference / bottom, rest)
+        factor = factor * pt.switch(k < n, change, one)
+        after = (k + one, terms, totals + terms, sizes + pt.abs(terms), factor)
+        return after, until(pt.all(k + one >= n))
+
+    ones = pt.ones_like(points)
+    _, _, totals, sizes, factor = iterate(
+        step,
+        [constant(z, 0.0), ones, ones, ones, pt.ones_like(z)],
+        [n, b, c, points, d, error, rest],
+        n_steps=_DEGREE,
+    )
+    total, other = split_rows(totals, 2)
+    loss, other_loss = split_rows(sizes / pt.abs(totals), 2)
+    is_better = other_loss < loss
+    loss = pt.switch(is_better, other_loss, loss)
+    value = pt.switch(is_better, other * factor, total)
+    return [pt.switch(loss > constant(loss, _CANCELLATION), constant(z, math.nan), value)]
