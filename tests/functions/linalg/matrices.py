@@ -24,7 +24,7 @@ def generator(n: int) -> np.random.Generator:
 def with_singular_values(values: np.ndarray) -> np.ndarray:
     """Return a matrix of random singular vectors."""
     n = len(values)
-    left, right = (np.linalg.qr(generator(n).normal(size=(n, n)))[0] for _ in range(2))
+    left, right = (np.linalg.qr(a)[0] for a in generator(n).normal(size=(2, n, n)))
     return (left * values) @ right.T
 
 

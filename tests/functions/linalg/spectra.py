@@ -8,6 +8,8 @@ from tests.functions.linalg.matrices import (
     generator,
     random,
     relative,
+    symmetric,
+    with_eigenvalues,
     with_singular_values,
 )
 
@@ -27,6 +29,18 @@ SPECTRA: dict[str, Matrices] = GENERAL | {
     "next to overflow": lambda n: 1e305 * generator(n).uniform(-1, 1, size=(n, n)),
 }
 """Matrices without a structure, for factorisations by orthogonal matrices."""
+
+
+SYMMETRIC: dict[str, Matrices] = {
+    **{name: lambda n, make=make: symmetric(make(n)) for name, make in SPECTRA.items()},
+    "repeated": lambda n: with_eigenvalues(1.0 + np.arange(n) // 4),
+    "clustered": lambda n: with_eigenvalues(1 + 1e-13 * np.arange(n)),
+    "indefinite": lambda n: with_eigenvalues(np.linspace(-1, 2, n)),
+}
+"""Symmetric matrices."""
+
+REGULAR = {name: make for name, make in GENERAL.items() if name != "Wilkinson"}
+"""Matrices of which none is singular; Wilkinson's of one row is zero."""
 
 
 def residual(found: np.ndarray, a: np.ndarray) -> float:
