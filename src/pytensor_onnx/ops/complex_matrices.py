@@ -92,3 +92,34 @@ class QROfParts(OfParts):
 
 class SVDOfParts(OfParts):
     """Singular values and vectors of complex matrices."""
+
+
+class SchurOfParts(OfParts):
+    """Schur forms of complex matrices."""
+
+
+NEARLY_LARGEST = 1 - 1e-8
+"""Squares of elements that count as equal to the largest one, relative to it."""
+
+
+class EigOfParts(OfParts):
+    """Eigenvalues and eigenvectors of complex matrices.
+
+    Eigenvalues have ascending real parts. Eigenvectors have the length one, and the first of their
+    largest elements is real and positive.
+    """
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute the parts by NumPy."""
+        real, imag = inputs
+        values, vectors = np.linalg.eig((real + 1j * imag).astype(_COMPLEX[real.dtype.name]))
+        order = np.argsort(values.real, kind="stable")
+        values, vectors = values[order], vectors[:, order]
+        squares = vectors.real**2 + vectors.imag**2
+        is_largest = squares >= NEARLY_LARGEST * squares.max(axis=0, initial=0)
+        for column, place in zip(vectors.T, is_largest.T, strict=True):
+            first = column[place][0]
+            column[:] = column * (first.conj() / np.abs(first))
+        parts = (values.real, values.imag, vectors.real, vectors.imag)
+        for storage, part in zip(output_storage, parts, strict=True):
+            storage[0] = np.ascontiguousarray(part, real.dtype)

@@ -106,6 +106,35 @@ class OrderBlocks(Part):
     gufunc_signature = "(b,n,n),(b,n,n),(b,n)->(b,n,n),(b,n,n),(b)"
 
 
+class ComplexHessenberg(Part):
+    """Hessenberg forms of complex matrices beside the adjoints of the unitary matrices.
+
+    The operands are the parts of matrices. In the result a block of two rows and columns,
+    ``[[Re z, -Im z], [Im z, Re z]]``, stands for each element.
+    """
+
+    gufunc_signature = "(b,n,n),(b,n,n)->(b,k,l)"
+
+
+class ComplexTriangular(Part):
+    """Triangular forms of matrices of `ComplexHessenberg` and of others beside them.
+
+    The last result is zero for a matrix for which the iteration has converged, and else NaN.
+    """
+
+    gufunc_signature = "(b,k,l)->(b,k,l),(b)"
+
+
+class OrderTriangular(Part):
+    """Parts of complex triangular forms in which selected eigenvalues come first.
+
+    The operands are the parts of the forms and of the unitary matrices, and one for the rows that
+    come first and zero for others.
+    """
+
+    gufunc_signature = "(b,n,n),(b,n,n),(b,n,n),(b,n,n),(b,n)->(b,n,n),(b,n,n),(b,n,n),(b,n,n)"
+
+
 class HessenbergTriangular(Part):
     """Hessenberg and triangular matrices of pencils, and orthogonal matrices beside the rows.
 

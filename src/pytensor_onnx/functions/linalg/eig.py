@@ -1,5 +1,7 @@
 """Eigenvalues and eigenvectors of general real matrices, by their parts."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
@@ -63,7 +65,7 @@ def real_eig(a: TensorVariable) -> list[TensorVariable]:
     (a,) = as_float(a)
     n = checked_size(a, "Last 2 dimensions of the array must be square")
     valid, wide = finite(flat(a).astype("float64"))
-    batch, scale = wide.shape[0], power_of_two(wide, axis=(1, 2))
+    scale = power_of_two(wide, axis=(1, 2))
     wide, size = not_empty(wide * scale, n)
     d = balance(wide, size)
     balanced = wide * d[:, None, :] / d[:, :, None]
@@ -71,19 +73,29 @@ def real_eig(a: TensorVariable) -> list[TensorVariable]:
     more = power_of_two(balanced, axis=(1, 2))
     t, z = real_schur(balanced * more, size)
     tr, ti, zr, zi = triangular(t, z, size)
-    xr, xi = _triangular_vectors(tr, ti, size)
+    xr, xi = triangular_vectors(tr, ti, size)
     vr = d[:, :, None] * (pt.matmul(zr, xr) - pt.matmul(zi, xi))
     vi = d[:, :, None] * (pt.matmul(zr, xi) + pt.matmul(zi, xr))
     values = [diagonals(x) / (scale * more)[:, :, 0] for x in (tr, ti)]
-    order = pt.argsort(values[0], axis=1, kind="stable")
-    rows = order + pt.arange(batch)[:, None] * size
-    wr, wi = (x.flatten()[rows][:, :n] + valid[:, :, 0] for x in values)
-    vr, vi = (x.mT.reshape((batch * size, size))[rows].mT for x in _turned(vr, vi, size))
+    (wr, wi), (vr, vi) = in_order(values, _turned(vr, vi, size), size)
     dtype = a.type.dtype
     return [
-        *(unflat(x.astype(dtype), a, n) for x in (wr, wi)),
+        *(unflat((x[:, :n] + valid[:, :, 0]).astype(dtype), a, n) for x in (wr, wi)),
         *(unflat((x[:, :n, :n] + valid).astype(dtype), a, n, n) for x in (vr, vi)),
     ]
+
+
+def in_order(
+    values: Sequence[TensorVariable], vectors: Sequence[TensorVariable], n: TensorVariable
+) -> tuple[list[TensorVariable], list[TensorVariable]]:
+    """Return parts of eigenvalues with ascending real parts, and of their vectors in columns."""
+    batch = values[0].shape[0]
+    order = pt.argsort(values[0], axis=1, kind="stable")
+    rows = order + pt.arange(batch)[:, None] * n
+    return (
+        [x.flatten()[rows] for x in values],
+        [x.mT.reshape((batch * n, n))[rows].mT for x in vectors],
+    )
 
 
 def triangular(t: TensorVariable, z: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
@@ -114,7 +126,7 @@ def triangular(t: TensorVariable, z: TensorVariable, n: TensorVariable) -> list[
     return [real, imag, z * across, pt.matmul(z, q)]
 
 
-def _triangular_vectors(
+def triangular_vectors(
     tr: TensorVariable, ti: TensorVariable, n: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return parts of eigenvectors of triangular matrices, in columns.

@@ -5,7 +5,13 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import diagonals
-from pytensor_onnx.functions.linalg.shifts import Bulges, Unreduced, shifts
+from pytensor_onnx.functions.linalg.shifts import (
+    Bulges,
+    Unreduced,
+    last_rows,
+    shifts,
+    unreduced,
+)
 from pytensor_onnx.functions.linalg.standard_blocks import (
     ahead,
     behind,
@@ -36,11 +42,7 @@ def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, U
     is_zero = pt.lt(column, kept_from[:, :, None]) & pt.lt(column, n)
     is_zero = is_zero | (pt.ge(column, n) & pt.lt(column - n, index[:, None]))
     rows = pt.switch(is_zero, 0.0, rows)
-    row, column = index[:, None], index[None, :]
-    splits = is_small[:, None, :]
-    last = pt.switch(pt.gt(column, row) & splits, index, n).min(axis=2) - 1
-    first = pt.switch(pt.le(column, row) & splits, index, 0).max(axis=2)
-    return rows, Unreduced(is_small, pt.ge(last - first, 2), last)
+    return rows, unreduced(is_small, n, 2)
 
 
 def bulges(
@@ -58,8 +60,7 @@ def bulges(
     d, e, f = diagonals(h), behind(lower_diagonal(h)), behind(upper_diagonal(h))
     td, tf = _divisors(diagonals(t)), behind(upper_diagonal(t))
     before = _divisors(behind(td))
-    index = pt.arange(n)
-    is_last = pt.eq(index[:, None], blocks.last[:, None, :]) & blocks.is_active[:, None, :]
+    is_last = last_rows(blocks, n)
     a, c = behind(d) / before, e / before
     values = [
         a,

@@ -1,10 +1,11 @@
-"""Complex triangular forms of quasi-triangular pencils, by their parts."""
+"""Parts triangular forms of quasi-triangular pencils, by their parts."""
 
 from typing import NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.parts import Parts
 from pytensor_onnx.functions.linalg.batches import diagonals
 from pytensor_onnx.functions.linalg.pencil_blocks import (
     Block,
@@ -14,13 +15,6 @@ from pytensor_onnx.functions.linalg.pencil_blocks import (
     rotations,
 )
 from pytensor_onnx.functions.linalg.standard_blocks import behind, length, lower_diagonal, nonzero
-
-
-class Complex(NamedTuple):
-    """Real and imaginary parts of arrays."""
-
-    real: TensorVariable
-    imag: TensorVariable
 
 
 class Triangle(NamedTuple):
@@ -38,11 +32,11 @@ class Triangle(NamedTuple):
         The diagonal of B, real.
     """
 
-    a: Complex
-    b: Complex
-    q: Complex
-    z: Complex
-    alpha: Complex
+    a: Parts
+    b: Parts
+    q: Parts
+    z: Parts
+    alpha: Parts
     beta: TensorVariable
 
 
@@ -56,44 +50,42 @@ def triangular_pencil(
     """
     is_first = pt.neq(lower_diagonal(a), 0.0)
     vector, image = _vectors(blocks_of(a, is_first), blocks_of(b, is_first))
-    left, right = (_unitary(*x, is_first) for x in (image, vector))
-    right = Complex(right.real.mT, -right.imag.mT)
-    of_a, of_b = (_product(Complex(*(pt.matmul(part, x) for part in left)), right) for x in (a, b))
-    d = Complex(*(diagonals(part) for part in of_b))
+    left, right = (unitary(*x, is_first) for x in (image, vector))
+    right = right.adjoint()
+    of_a, of_b = (Parts(*(pt.matmul(part, x) for part in left)) @ right for x in (a, b))
+    d = Parts(*(diagonals(part) for part in of_b))
     beta = length(*d)
     is_zero = pt.eq(beta, 0.0)
-    phase = Complex(
+    phase = Parts(
         pt.switch(is_zero, 1.0, d.real / nonzero(beta))[:, None], (-d.imag / nonzero(beta))[:, None]
     )
     index = pt.arange(a.shape[1])
     is_kept = pt.ge(index, index[:, None])
-    of_a, of_b, of_z = (
-        _turned(x, phase) for x in (of_a, of_b, Complex(*(pt.matmul(z, x) for x in right)))
-    )
-    of_a = Complex(*(pt.switch(is_kept, x, 0.0) for x in of_a))
+    of_a, of_b, of_z = (x * phase for x in (of_a, of_b, Parts(*(pt.matmul(z, x) for x in right))))
+    of_a = Parts(*(pt.switch(is_kept, x, 0.0) for x in of_a))
     is_diagonal = pt.eq(index, index[:, None])
     above = pt.gt(index, index[:, None])
-    of_b = Complex(
+    of_b = Parts(
         pt.switch(above, of_b.real, pt.switch(is_diagonal, beta[:, None], 0.0)),
         pt.switch(above, of_b.imag, 0.0),
     )
-    q = Complex(pt.matmul(left.real, qt).mT, -pt.matmul(left.imag, qt).mT)
-    return Triangle(of_a, of_b, q, of_z, Complex(*(diagonals(x) for x in of_a)), beta)
+    q = Parts(pt.matmul(left.real, qt).mT, -pt.matmul(left.imag, qt).mT)
+    return Triangle(of_a, of_b, q, of_z, Parts(*(diagonals(x) for x in of_a)), beta)
 
 
-def _vectors(a: Block, b: Block) -> tuple[tuple[Complex, Complex], tuple[Complex, Complex]]:
+def _vectors(a: Block, b: Block) -> tuple[tuple[Parts, Parts], tuple[Parts, Parts]]:
     """Return the elements of eigenvectors of blocks, and of their images, of length one."""
     found = eigenvalues(a, b)
     root = pt.sqrt(pt.maximum(-found.square, 0.0))
-    s = [Complex(found.divisor * x - found.mean * y, -root * y) for x, y in zip(a, b, strict=True)]
+    s = [Parts(found.divisor * x - found.mean * y, -root * y) for x, y in zip(a, b, strict=True)]
     size = [pt.abs(x.real) + pt.abs(x.imag) for x in s]
     is_above = pt.ge(size[0] + size[1], size[2] + size[3])
-    first = Complex(*(pt.switch(is_above, x, y) for x, y in zip(s[1], s[3], strict=True)))
-    second = Complex(*(-pt.switch(is_above, x, y) for x, y in zip(s[0], s[2], strict=True)))
-    vector = _normalised(first, second)
+    first = Parts(*(pt.switch(is_above, x, y) for x, y in zip(s[1], s[3], strict=True)))
+    second = Parts(*(-pt.switch(is_above, x, y) for x, y in zip(s[0], s[2], strict=True)))
+    vector = normalised(first, second)
     images = [
         [
-            Complex(*(x * u + y * v for u, v in zip(*vector, strict=True)))
+            Parts(*(x * u + y * v for u, v in zip(*vector, strict=True)))
             for x, y in ((block.a, block.b), (block.c, block.d))
         ]
         for block in (a, b)
@@ -101,21 +93,21 @@ def _vectors(a: Block, b: Block) -> tuple[tuple[Complex, Complex], tuple[Complex
     sizes = [sum(pt.abs(part) for x in image for part in x) for image in images]
     is_larger = pt.ge(sizes[0], sizes[1])
     image = [
-        Complex(*(pt.switch(is_larger, u, v) for u, v in zip(x, y, strict=True)))
+        Parts(*(pt.switch(is_larger, u, v) for u, v in zip(x, y, strict=True)))
         for x, y in zip(*images, strict=True)
     ]
-    return vector, _normalised(*image)
+    return vector, normalised(*image)
 
 
-def _normalised(x: Complex, y: Complex) -> tuple[Complex, Complex]:
+def normalised(x: Parts, y: Parts) -> tuple[Parts, Parts]:
+    """Return vectors of two elements with length one, or zero."""
     largest = nonzero(pt.abs(pt.stack([*x, *y])).max(axis=0))
-    parts = [part / largest for part in (*x, *y)]
-    size = nonzero(pt.sqrt(sum(part * part for part in parts)))
-    real, imag, other_real, other_imag = (part / size for part in parts)
-    return Complex(real, imag), Complex(other_real, other_imag)
+    x, y = (Parts(*(part / largest for part in z)) for z in (x, y))
+    size = nonzero(pt.sqrt(sum(part * part for part in (*x, *y))))
+    return Parts(x.real / size, x.imag / size), Parts(y.real / size, y.imag / size)
 
 
-def _unitary(x: Complex, y: Complex, is_first: TensorVariable) -> Complex:
+def unitary(x: Parts, y: Parts, is_first: TensorVariable) -> Parts:
     """Return matrices with the blocks ``[[conj(x), conj(y)], [-y, x]]``, identities elsewhere."""
     imag = pt.switch(is_first, x.imag, 0.0)
     beside = pt.switch(is_first, y.imag, 0.0)
@@ -123,17 +115,4 @@ def _unitary(x: Complex, y: Complex, is_first: TensorVariable) -> Complex:
     row, column = index[:, None], index
     diagonal = pt.eq(row, column) * (behind(imag) - imag)[:, :, None]
     upper = pt.eq(row + 1, column) * beside[:, :, None]
-    return Complex(rotations(Rotation(x.real, y.real), is_first), diagonal - upper - upper.mT)
-
-
-def _product(x: Complex, y: Complex) -> Complex:
-    return Complex(
-        pt.matmul(x.real, y.real) - pt.matmul(x.imag, y.imag),
-        pt.matmul(x.real, y.imag) + pt.matmul(x.imag, y.real),
-    )
-
-
-def _turned(x: Complex, phase: Complex) -> Complex:
-    return Complex(
-        x.real * phase.real - x.imag * phase.imag, x.real * phase.imag + x.imag * phase.real
-    )
+    return Parts(rotations(Rotation(x.real, y.real), is_first), diagonal - upper - upper.mT)

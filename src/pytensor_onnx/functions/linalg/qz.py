@@ -9,11 +9,11 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.linalg.decomposition.schur import QZ
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.parts import Parts
 from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
 from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
 from pytensor_onnx.functions.linalg.pencil_blocks import rounding_errors
 from pytensor_onnx.functions.linalg.pencil_triangle import (
-    Complex,
     Triangle,
     triangular_pencil,
 )
@@ -156,9 +156,9 @@ def _results(
 
 def _eigenvalues(
     found: Triangle, scale_a: TensorVariable, scale_b: TensorVariable
-) -> tuple[Complex, TensorVariable]:
+) -> tuple[Parts, TensorVariable]:
     """Return the numerators and denominators of the eigenvalues of the given pencils."""
-    alpha = Complex(*(x / scale_a[:, 0] for x in found.alpha))
+    alpha = Parts(*(x / scale_a[:, 0] for x in found.alpha))
     return alpha, found.beta / scale_b[:, 0]
 
 
@@ -207,7 +207,7 @@ def _scaled(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     return x * second, first * second
 
 
-def _selected(eigenvalues: tuple[Complex, TensorVariable], sort: str) -> TensorVariable:
+def _selected(eigenvalues: tuple[Parts, TensorVariable], sort: str) -> TensorVariable:
     """Return one for the rows of eigenvalues that come first, and zero for others."""
     (real, imag), beta = eigenvalues
     is_infinite = pt.eq(beta, 0.0)

@@ -29,7 +29,7 @@ class Unreduced(NamedTuple):
     is_first
         Whether a row is the first of its block.
     is_active
-        Whether the block of a row has more than two rows.
+        Whether the block of a row has so many rows that it is reduced further.
     last
         The last row of the block of a row.
     """
@@ -62,25 +62,62 @@ def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, U
     h = rows[:, :, :n]
     d, e, f = diagonals(h), behind(lower_diagonal(h)), behind(upper_diagonal(h))
     before = behind(d)
-    size = pt.abs(e)
-    scale = pt.abs(d) + pt.abs(before)
+    is_small = negligible(pt.abs(e), pt.abs(f), pt.abs(d), pt.abs(before), pt.abs(before - d))
+    return pt.switch(below(is_small, n), 0.0, rows), unreduced(is_small, n, 2)
+
+
+def negligible(
+    below: TensorVariable,
+    above: TensorVariable,
+    d: TensorVariable,
+    before: TensorVariable,
+    gap: TensorVariable,
+) -> TensorVariable:
+    """Return whether elements below the diagonal count as zero (Ahues and Tisseur, 1997).
+
+    Parameters
+    ----------
+    below, above
+        Magnitudes of these elements, and of those in the same place above the diagonal.
+    d, before
+        Magnitudes of the elements on the diagonal in their rows, and in the rows before.
+    gap
+        Magnitudes of the differences of both.
+    """
+    scale = d + before
     scale = pt.switch(pt.eq(scale, 0.0), 1.0, scale)
-    larger, smaller = pt.maximum(size, pt.abs(f)), pt.minimum(size, pt.abs(f))
-    gap = pt.abs(before - d)
-    far, near = pt.maximum(pt.abs(d), gap), pt.minimum(pt.abs(d), gap)
+    larger, smaller = pt.maximum(below, above), pt.minimum(below, above)
+    far, near = pt.maximum(d, gap), pt.minimum(d, gap)
     total = far + larger
     is_harmless = pt.le(
         smaller * (larger / total), pt.maximum(_SMALLEST, _EPS * (near * (far / total)))
     )
-    is_small = pt.le(size, _SMALLEST) | (pt.le(size, _EPS * scale) & is_harmless)
+    return pt.le(below, _SMALLEST) | (pt.le(below, _EPS * scale) & is_harmless)
+
+
+def below(is_small: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return which elements of Hessenberg matrices, and of others beside them, are set to zero.
+
+    Parameters
+    ----------
+    is_small
+        Whether the element of a row below the diagonal counts as zero.
+    n
+        Number of rows.
+    """
+    column = pt.arange(2 * n)
+    kept_from = pt.arange(n)[:, None] - pt.switch(is_small, 0, 1)[:, :, None]
+    return pt.lt(column, kept_from) & pt.lt(column, n)
+
+
+def unreduced(is_small: TensorVariable, n: TensorVariable, least: int) -> Unreduced:
+    """Return the blocks between zeros; those with more than ``least`` rows are active."""
     index = pt.arange(n)
-    kept_from = index[:, None] - pt.switch(is_small, 0, 1)[:, :, None]
-    rows = pt.switch(pt.lt(pt.arange(2 * n), kept_from) & pt.lt(pt.arange(2 * n), n), 0.0, rows)
     row, column = index[:, None], index[None, :]
-    is_later, is_before = pt.gt(column, row), pt.le(column, row)
-    last = pt.switch(is_later & is_small[:, None, :], index, n).min(axis=2) - 1
-    first = pt.switch(is_before & is_small[:, None, :], index, 0).max(axis=2)
-    return rows, Unreduced(is_small, pt.ge(last - first, 2), last)
+    splits = is_small[:, None, :]
+    last = pt.switch(pt.gt(column, row) & splits, index, n).min(axis=2) - 1
+    first = pt.switch(pt.le(column, row) & splits, index, 0).max(axis=2)
+    return Unreduced(is_small, pt.ge(last - first, least), last)
 
 
 def bulges(
@@ -104,7 +141,7 @@ def bulges(
     """
     d, e, f = diagonals(h), behind(lower_diagonal(h)), behind(upper_diagonal(h))
     index = pt.arange(n)
-    is_last = pt.eq(index[:, None], blocks.last[:, None, :]) & blocks.is_active[:, None, :]
+    is_last = last_rows(blocks, n)
     ends = is_last.astype("float64")
     at_end = pt.matmul(pt.stack([behind(d), d, e, f, behind(e), waits], axis=1), ends)
     shift, width = shifts(*(at_end[:, i] for i in range(6)))
@@ -128,6 +165,17 @@ def bulges(
     return Bulges(first, begins, pt.switch(is_last.any(axis=2), waits + 1.0, 0.0))
 
 
+def last_rows(blocks: Unreduced, n: TensorVariable) -> TensorVariable:
+    """Return which column is the last row of an active block, for each row before it."""
+    is_last = pt.eq(pt.arange(n)[:, None], blocks.last[:, None, :])
+    return is_last & blocks.is_active[:, None, :]
+
+
+def is_stuck(waits: TensorVariable) -> TensorVariable:
+    """Return whether blocks have waited so long for a zero that the shift is exceptional."""
+    return pt.gt(waits, 0.0) & pt.eq(waits - _PATIENCE * pt.floor(waits / _PATIENCE), 0.0)
+
+
 def shifts(
     a: TensorVariable,
     d: TensorVariable,
@@ -141,10 +189,10 @@ def shifts(
     Of two real eigenvalues it is the one next to ``d``; after some sweeps it is exceptional.
     """
     size = pt.abs(c) + pt.abs(above)
-    is_stuck = pt.gt(waits, 0.0) & pt.eq(waits - _PATIENCE * pt.floor(waits / _PATIENCE), 0.0)
-    d = pt.switch(is_stuck, d + 0.75 * size, d)
-    a = pt.switch(is_stuck, d, a)
-    product = pt.switch(is_stuck, -0.4375 * size * size, b * c)
+    waited = is_stuck(waits)
+    d = pt.switch(waited, d + 0.75 * size, d)
+    a = pt.switch(waited, d, a)
+    product = pt.switch(waited, -0.4375 * size * size, b * c)
     half = 0.5 * (a - d)
     discriminant = half * half + product
     root = pt.sqrt(pt.abs(discriminant))

@@ -11,6 +11,7 @@ from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
 
 from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.ops.eigenvalues import RealEig, RealQZ, TriangularQZ, TriangularSchur
+from pytensor_onnx.rewriting.complex_numbers.linear_algebra import compute
 from pytensor_onnx.rewriting.complex_numbers.parts import (
     ENCODING,
     Parts,
@@ -21,11 +22,11 @@ from pytensor_onnx.rewriting.complex_numbers.parts import (
 
 
 @ENCODING.rewrites(Eig, Schur)
-def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
-    """Return the results for real matrices, and None for complex ones."""
+def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
+    """Return the results for real matrices, or those for complex ones."""
     core = getattr(op, "core_op", op)
     if is_complex(node.inputs[0]):
-        return None
+        return compute(op, node, inputs)
     (x,) = inputs[0]
     of_parts = RealEig() if isinstance(core, Eig) else TriangularSchur(core.sort)
     parts = Blockwise(of_parts)(x.astype(real_dtype(*node.outputs)))

@@ -13,9 +13,10 @@ from pytensor.graph.op import Op
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
-from pytensor.tensor.linalg.decomposition.eigen import Eigvalsh
+from pytensor.tensor.linalg.decomposition.eigen import Eig, Eigvalsh
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
 from pytensor.tensor.linalg.decomposition.qr import QR
+from pytensor.tensor.linalg.decomposition.schur import Schur
 from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.linalg.inverse import MatrixInverse, MatrixPinv
 from pytensor.tensor.linalg.products import Expm
@@ -32,10 +33,12 @@ from pytensor_onnx.ops import complex_numbers as ops
 from pytensor_onnx.ops.complex_matrices import (
     CholeskyOfParts,
     DetOfParts,
+    EigOfParts,
     LUFactorOfParts,
     LUOfParts,
     OfParts,
     QROfParts,
+    SchurOfParts,
     SLogDetOfParts,
     SVDOfParts,
 )
@@ -185,10 +188,16 @@ _FORMULAS: dict[type[Op], Formula] = {
 _OF_PARTS: dict[type[Op], type[OfParts]] = {
     Cholesky: CholeskyOfParts,
     Det: DetOfParts,
+    Eig: EigOfParts,
     LU: LUOfParts,
     LUFactor: LUFactorOfParts,
     QR: QROfParts,
+    Schur: SchurOfParts,
     SLogDet: SLogDetOfParts,
     SVD: SVDOfParts,
 }
-ENCODING.rewrites(BlockDiagonal, Eigvalsh, *_FORMULAS, *_OF_PARTS)(compute)
+# Those of real matrices are complex too, and have rewrites of their own.
+_OF_BOTH = (Eig, Schur)
+ENCODING.rewrites(
+    BlockDiagonal, Eigvalsh, *_FORMULAS, *(op for op in _OF_PARTS if op not in _OF_BOTH)
+)(compute)

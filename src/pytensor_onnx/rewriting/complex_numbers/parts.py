@@ -1,7 +1,6 @@
 """The real and imaginary parts of complex numbers, and their pairs."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
@@ -11,15 +10,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.complex_numbers import REAL, ComplexNumbers
 from pytensor_onnx.encodings.registry import Tensors, registered
+from pytensor_onnx.functions.complex_numbers.parts import Parts
 
 ENCODING = registered(ComplexNumbers)
-
-
-class Parts(NamedTuple):
-    """Real and imaginary part, which broadcast against each other."""
-
-    real: TensorVariable
-    imag: TensorVariable
 
 
 def is_complex(variable: Variable) -> bool:
@@ -40,7 +33,7 @@ def joined(parts: Parts) -> TensorVariable:
     >>> parts_of(joined(Parts(pt.vector("x"), pt.vector("y"))))
     Parts(real=x, imag=y)
     """
-    real, imag = parts
+    real, imag = parts.real, parts.imag
     if real.type.broadcastable != imag.type.broadcastable:
         real, imag = pt.broadcast_arrays(real, imag)
     return pt.join(-1, _with_last_axis(real), _with_last_axis(imag))

@@ -1,0 +1,264 @@
+"""Chases of bulges along the diagonals of Hessenberg matrices and pencils.
+
+A bulge moves down by one row in each step, which turns a few rows and the same columns. So a loop
+carries these rows alone, and a second loop the columns, for the rows left behind. A row of a
+complex matrix is two rows of the real matrix whose blocks ``[[Re z, -Im z], [Im z, Re z]]`` stand
+for its elements.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+# Sums of squares that are too small to be divided by; the matrices have a scale near one.
+_NEGLIGIBLE = np.float64(1e-280)
+_THREE = np.eye(3)
+_FOUR = np.eye(4)
+_TWO_COMPLEX = np.array(
+    [
+        [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+        [[0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, -1], [0, 0, 1, 0]],
+        [[0, 0, 1, 0], [0, 0, 0, 1], [-1, 0, 0, 0], [0, -1, 0, 0]],
+        [[0, 0, 0, 1], [0, 0, -1, 0], [0, 1, 0, 0], [-1, 0, 0, 0]],
+    ],
+    "float64",
+)
+_TURNS = _TWO_COMPLEX.reshape((4, 16))
+
+
+class Bulge(NamedTuple):
+    """Sizes of a bulge.
+
+    Attributes
+    ----------
+    rows
+        Rows that each step turns.
+    block
+        Real rows that stand for one: two for complex matrices.
+    """
+
+    rows: int
+    block: int
+
+
+REAL = Bulge(rows=3, block=1)
+"""The bulge of two shifts of real matrices."""
+
+COMPLEX = Bulge(rows=2, block=2)
+"""The bulge of one shift of complex matrices."""
+
+Turns = Callable[[TensorVariable, TensorVariable, TensorVariable], tuple[TensorVariable, ...]]
+
+
+class Range(NamedTuple):
+    """Rows through which bulges are chased, with what begins in them.
+
+    Attributes
+    ----------
+    first
+        The first columns of the products of shifted matrices, zero where none begins.
+    goes_on
+        Zero for a row in which a bulge begins, and else one.
+    low, count
+        The first row and the number of rows.
+    """
+
+    first: TensorVariable
+    goes_on: TensorVariable
+    low: TensorVariable
+    count: TensorVariable
+
+
+def chased_rows(
+    rows: TensorVariable,
+    through: Range,
+    bulge: Bulge,
+    *,
+    matrices: int,
+    turned: Callable[[TensorVariable], TensorVariable],
+    restored: Callable[[TensorVariable], TensorVariable] | None = None,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Turn the rows of bulges, and the columns in these rows and the next one.
+
+    Parameters
+    ----------
+    rows
+        Square matrices beside each other, and others behind them.
+    through
+        The rows to chase through.
+    bulge
+        Sizes of the bulges.
+    matrices
+        Number of the matrices whose columns are turned.
+    turned
+        Function of the elements that a turn makes multiples of a unit vector. Returns the unitary
+        matrices of the turns, less the identity.
+    restored
+        Function of the rows of the second matrix in the columns of the bulge. Returns the matrices
+        that turn the columns, less the identity; without it these are the adjoints of the turns.
+
+    Returns
+    -------
+    tuple of TensorVariable
+        The rows, and the turns of the columns, with a row for each step.
+    """
+    size, block = bulge.rows * bulge.block, bulge.block
+    batch, n = rows.shape[0], rows.shape[1] // block
+    by_row, padded = _by_block(rows, n, bulge, before=True)
+    width = by_row.shape[3]
+    steps = through.low + pt.arange(through.count)
+    places = block * steps[:, None] + pt.concatenate(
+        [block * (n * i + 1) + np.arange(size) for i in range(matrices)]
+    )
+    # Behind the ends of the matrices nothing is turned.
+    places = pt.minimum(places, width - 1)
+    unit = pt.eq(places[:, :, None], pt.arange(width)).astype("float64")
+
+    def step(
+        place: TensorVariable,
+        first: TensorVariable,
+        goes_on: TensorVariable,
+        incoming: TensorVariable,
+        places: TensorVariable,
+        unit: TensorVariable,
+        window: TensorVariable,
+    ) -> list[TensorVariable]:
+        turn = turned(window[:, :, place] * goes_on + first)
+        window = window + pt.matmul(turn, window)
+        turn = restored(window[:, :, places[size:]]) if restored else turn.mT
+        rows = pt.concatenate([window, incoming], axis=1)
+        across = rows[:, :, places]
+        if matrices > 1:
+            across = across.reshape((rows.shape[0], -1, size))
+        across = pt.matmul(across, turn)
+        if matrices > 1:
+            across = across.reshape((rows.shape[0], size + block, matrices * size))
+        rows = rows + pt.matmul(across, unit)
+        return [rows[:, block:], rows[:, :block], turn.mT]
+
+    low, count = through.low, through.count
+    _, finished, turns = pytensor.scan(
+        step,
+        [
+            block * steps,
+            through.first.transpose(2, 0, 1)[steps],
+            through.goes_on.T[steps][:, :, None],
+            padded[steps + bulge.rows],
+            places,
+            unit,
+        ],
+        [_window(padded, low, bulge, batch), None, None],
+        return_updates=False,
+        strict=True,
+    )
+    by_row = pt.concatenate([by_row[:low], finished, by_row[low + count :]], axis=0)
+    rows = by_row.transpose(1, 0, 2, 3).reshape((batch, n * block, width))
+    return rows[:, :, block:], turns
+
+
+def chased_columns(
+    columns: TensorVariable,
+    turns: TensorVariable,
+    through: Range,
+    bulge: Bulge,
+    is_before: TensorVariable,
+) -> TensorVariable:
+    """Turn the columns of bulges in the rows that a chase has left behind.
+
+    Parameters
+    ----------
+    columns
+        Matrices with columns as rows.
+    turns
+        Turns of `chased_rows`.
+    through
+        The rows of the chase.
+    bulge
+        Sizes of the bulges.
+    is_before
+        Whether a row is left behind in a step, for the numbers of steps and rows.
+    """
+    batch, n = columns.shape[0], columns.shape[1] // bulge.block
+    by_column, padded = _by_block(columns, n, bulge, before=False)
+    low, count = through.low, through.count
+
+    def step(
+        turn: TensorVariable,
+        is_before: TensorVariable,
+        incoming: TensorVariable,
+        window: TensorVariable,
+    ) -> list[TensorVariable]:
+        window = window + pt.matmul(turn, window) * is_before
+        following = pt.concatenate([window[:, bulge.block :], incoming], axis=1)
+        return [following, window[:, : bulge.block]]
+
+    steps = low + pt.arange(count)
+    _, finished = pytensor.scan(
+        step,
+        [turns, is_before, padded[steps + bulge.rows]],
+        [_window(padded, low, bulge, batch), None],
+        return_updates=False,
+        strict=True,
+    )
+    by_column = pt.concatenate([by_column[:low], finished, by_column[low + count :]], axis=0)
+    return by_column.transpose(1, 0, 2, 3).reshape(columns.shape)
+
+
+def _by_block(
+    rows: TensorVariable, n: TensorVariable, bulge: Bulge, *, before: bool
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return blocks of rows as the first axis, and these with blocks of zeros behind.
+
+    With ``before``, a column of zeros stands before the others.
+    """
+    batch, block = rows.shape[0], bulge.block
+    if before:
+        rows = pt.concatenate([pt.zeros((batch, n * block, block)), rows], axis=2)
+    width = rows.shape[2]
+    by_row = rows.reshape((batch, n, block, width)).transpose(1, 0, 2, 3)
+    behind = pt.zeros((bulge.rows, batch, block, width))
+    return by_row, pt.concatenate([by_row, behind], axis=0)
+
+
+def _window(
+    padded: TensorVariable, low: TensorVariable, bulge: Bulge, batch: TensorVariable
+) -> TensorVariable:
+    """Return the first rows of a chase."""
+    rows = padded[low : low + bulge.rows].transpose(1, 0, 2, 3)
+    return rows.reshape((batch, bulge.rows * bulge.block, padded.shape[3]))
+
+
+def reflection(x: TensorVariable, place: int = 0) -> TensorVariable:
+    """Return reflections of three elements to multiples of a unit vector, less the identity.
+
+    They are zero where all other elements are negligible.
+    """
+    others = np.ones((3, 1))
+    others[place] = 0.0
+    squares = x * x
+    norm = pt.sqrt(pt.matmul(squares, np.ones((3, 1))))
+    vector = x + pt.switch(pt.lt(x, 0.0), -norm, norm) * _THREE[place]
+    is_reflected = pt.gt(pt.matmul(squares, others), _NEGLIGIBLE)
+    factor = pt.switch(is_reflected, -2.0 / pt.matmul(vector * vector, np.ones((3, 1))), 0.0)
+    return (vector[:, :, None] * vector[:, None]) * factor[:, :, None]
+
+
+def rotation(x: TensorVariable) -> TensorVariable:
+    """Return rotations of two complex numbers to a positive one and zero, less the identity.
+
+    They are zero where the second number is negligible.
+
+    Parameters
+    ----------
+    x
+        The parts of the first and of the second number.
+    """
+    squares = x * x
+    is_turned = pt.gt(pt.matmul(squares, np.array([[0.0], [0.0], [1.0], [1.0]])), _NEGLIGIBLE)
+    norm = pt.sqrt(pt.matmul(squares, np.ones((4, 1))))
+    unit = pt.switch(is_turned, x / norm, _FOUR[0])
+    return pt.matmul(unit, _TURNS).reshape((x.shape[0], 4, 4)) - _FOUR

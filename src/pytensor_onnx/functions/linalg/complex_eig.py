@@ -1,0 +1,70 @@
+"""Eigenvalues and eigenvectors of complex matrices, by their real and imaginary parts."""
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.complex_numbers.parts import Parts
+from pytensor_onnx.functions.linalg.balancing import balance
+from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
+from pytensor_onnx.functions.linalg.blocks import checked_size
+from pytensor_onnx.functions.linalg.complex_schur import complex_schur
+from pytensor_onnx.functions.linalg.eig import in_order, triangular_vectors
+from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
+from pytensor_onnx.functions.registry import define, own_signature
+from pytensor_onnx.ops.complex_matrices import NEARLY_LARGEST, EigOfParts
+
+
+@define(EigOfParts, own_signature)
+def eig(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
+    """Parts of the eigenvalues and eigenvectors of complex matrices.
+
+    Matrices are balanced and reduced to Schur form, as in LAPACK; eigenvectors of the triangular
+    form are found by substitution. Eigenvalues have ascending real parts. Eigenvectors have the
+    length one, and their largest element is real and positive, as in LAPACK: the first one of
+    those that are equal but for rounding. All results are NaN where an element is not finite.
+    complex64 is computed in float64.
+
+    Examples
+    --------
+    >>> import pytensor
+    >>> z = pt.zmatrix("z")
+    >>> w, v = pt.linalg.eig(z)
+    >>> w, v = pytensor.function([z], [w, v], mode="ONNX")([[1j, 1.0], [0.0, 2.0]])
+    >>> w.round(6)
+    array([0.+1.j, 2.+0.j])
+    """
+    n = checked_size(real, "Last 2 dimensions of the array must be square")
+    like, dtype = real, real.type.dtype
+    valid_real, real = finite(flat(real).astype("float64"))
+    valid_imag, imag = finite(flat(imag).astype("float64"))
+    valid = valid_real + valid_imag
+    scale = power_of_two(pt.concatenate([real, imag], axis=2), axis=(1, 2))
+    (real, size), (imag, _) = not_empty(real * scale, n), not_empty(imag * scale, n)
+    d = balance(pt.sqrt(real * real + imag * imag), size)
+    ratio = d[:, None, :] / d[:, :, None]
+    balanced = Parts(real * ratio, imag * ratio)
+    # Balancing makes matrices smaller, which may need another scale.
+    more = power_of_two(pt.concatenate(list(balanced), axis=2), axis=(1, 2))
+    t, z = complex_schur(balanced.scaled(more), size)
+    vectors = z @ Parts(*triangular_vectors(t.real, t.imag, size))
+    vectors = _turned(vectors.scaled(d[:, :, None]))
+    values = [diagonals(x) / (scale * more)[:, :, 0] for x in t]
+    (wr, wi), (vr, vi) = in_order(values, list(vectors), size)
+    return [
+        *(unflat((x[:, :n] + valid[:, :, 0]).astype(dtype), like, n) for x in (wr, wi)),
+        *(unflat((x[:, :n, :n] + valid).astype(dtype), like, n, n) for x in (vr, vi)),
+    ]
+
+
+def _turned(v: Parts) -> Parts:
+    """Return columns of length one, whose largest element is real and positive."""
+    largest = pt.maximum(pt.abs(v.real), pt.abs(v.imag)).max(axis=1, keepdims=True)
+    v = Parts(v.real / largest, v.imag / largest)
+    square = v.real * v.real + v.imag * v.imag
+    is_largest = pt.ge(square, NEARLY_LARGEST * square.max(axis=1, keepdims=True))
+    place = is_largest.argmax(axis=1)[:, None, :]
+    is_chosen = pt.eq(pt.arange(v.real.shape[1])[:, None], place)
+    x, y = (pt.switch(is_chosen, part, 0.0).sum(axis=1, keepdims=True) for part in v)
+    divisor = pt.sqrt((x * x + y * y) * square.sum(axis=1, keepdims=True))
+    turned = v * Parts(x / divisor, -y / divisor)
+    return Parts(turned.real, pt.switch(is_chosen, 0.0, turned.imag))
