@@ -1,5 +1,6 @@
 """Factorisations of complex matrices, as real and imaginary parts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,54 +13,79 @@ _COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
 
 class OfParts(Op):
-    """An Op of PyTensor on a complex matrix, by the parts of the matrix and of the results.
+    """An Op of PyTensor on complex arrays, by the parts of the operands and of the results.
 
-    A complex result becomes two, its real and its imaginary part.
+    A complex operand or result becomes two, its real and its imaginary part.
 
     Attributes
     ----------
     core
         The Op, whose attributes this one has too.
+    integers
+        Places of operands that are not complex.
     """
 
     __props__ = ("core",)
+    integers: tuple[int, ...] = ()
 
     def __init__(self, core: Op) -> None:
         self.core = core
         for name in core.__props__:
             setattr(self, name, getattr(core, name))
-        made = core.make_node(tensor(dtype="complex128", shape=(None, None)))
-        operand, results = core.gufunc_signature.split("->")
-        axes = [part if part.endswith(")") else f"{part})" for part in results.split("),")]
+        operands, results = core.gufunc_signature.split("->")
+        given, axes = (
+            [part if part.endswith(")") else f"{part})" for part in side.split("),")]
+            for side in (operands, results)
+        )
+        self._counts = [1 if i in self.integers else 2 for i in range(len(given))]
         parts = [
+            part for part, count in zip(given, self._counts, strict=True) for _ in range(count)
+        ]
+        ranks = [part.count(",") + 1 for part in given]
+        made = core.make_node(*self._operands("float64", [(None,) * rank for rank in ranks]))
+        found = [
             part
             for part, output in zip(axes, made.outputs, strict=True)
             for _ in range(_count(output))
         ]
-        self.gufunc_signature = f"{operand},{operand}->{','.join(parts)}"
+        self.gufunc_signature = f"{','.join(parts)}->{','.join(found)}"
 
-    def make_node(self, real: TensorVariable, imag: TensorVariable) -> Apply:
-        """Return the application to the parts of a matrix."""
-        dtype = real.type.dtype
-        made = self.core.make_node(tensor(dtype=_COMPLEX[dtype], shape=real.type.shape))
+    def make_node(self, *parts: TensorVariable) -> Apply:
+        """Return the application to the parts of operands."""
+        dtype = parts[0].type.dtype
+        shapes = [group[0].type.shape for group in self._grouped(parts)]
+        made = self.core.make_node(*self._operands(dtype, shapes))
         outputs = []
         for output in made.outputs:
             kind = dtype if np.dtype(output.type.dtype).kind in "cf" else output.type.dtype
             outputs += [tensor(dtype=kind, shape=output.type.shape) for _ in range(_count(output))]
-        return Apply(self, [real, imag], outputs)
+        return Apply(self, list(parts), outputs)
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         """Compute the results by PyTensor."""
-        real, imag = inputs
-        z = (real + 1j * imag).astype(_COMPLEX[real.dtype.name])
-        made = self.core.make_node(tensor(dtype=z.dtype.name, shape=(None, None)))
+        dtype = inputs[0].dtype.name
+        values = [
+            (group[0] + 1j * group[1]).astype(_COMPLEX[dtype]) if len(group) == 2 else group[0]
+            for group in self._grouped(inputs)
+        ]
+        made = self.core.make_node(*self._operands(dtype, [(None,) * x.ndim for x in values]))
         found: list[list[Any]] = [[None] for _ in made.outputs]
-        self.core.perform(made, [z], found)
+        self.core.perform(made, values, found)
         parts = []
         for output, (value,) in zip(made.outputs, found, strict=True):
             parts += [value.real, value.imag] if _count(output) == 2 else [value]
         for storage, output, part in zip(output_storage, node.outputs, parts, strict=True):
             storage[0] = np.ascontiguousarray(part, output.type.dtype).reshape(np.shape(part))
+
+    def _grouped(self, parts: Sequence[Any]) -> list[list[Any]]:
+        """Return the parts of each operand."""
+        rest = iter(parts)
+        return [[next(rest) for _ in range(count)] for count in self._counts]
+
+    def _operands(self, dtype: str, shapes: Sequence[Any]) -> list[TensorVariable]:
+        """Return operands of the Op for parts of a dtype."""
+        kinds = ["int32" if i in self.integers else _COMPLEX[dtype] for i in range(len(shapes))]
+        return [tensor(dtype=kind, shape=s) for kind, s in zip(kinds, shapes, strict=True)]
 
 
 def _count(output: TensorVariable) -> int:
@@ -123,3 +149,15 @@ class EigOfParts(OfParts):
         parts = (values.real, values.imag, vectors.real, vectors.imag)
         for storage, part in zip(output_storage, parts, strict=True):
             storage[0] = np.ascontiguousarray(part, real.dtype)
+
+
+class SylvesterOfParts(OfParts):
+    """Solutions of Sylvester's equation of complex triangular matrices."""
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute the parts by PyTensor, which has no result for empty matrices."""
+        if all(x.size for x in inputs):
+            super().perform(node, inputs, output_storage)
+        else:
+            for storage in output_storage:
+                storage[0] = np.zeros_like(inputs[4])

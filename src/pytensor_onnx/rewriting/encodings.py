@@ -14,6 +14,7 @@ from pytensor.conditional.op import IfElse, LazyIfElse
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.rewriting.basic import copy_stack_trace, graph_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import constant
@@ -106,6 +107,19 @@ def _holds_encoded(fgraph: FunctionGraph) -> bool:
     )
 
 
+def _is_function(op: Op) -> bool:
+    return isinstance(getattr(op, "core_op", op), OpFromGraph)
+
+
+def _inlined(node: Apply) -> Sequence[Variable]:
+    """Return the results of a function, or of a batch of one, as those of its Ops."""
+    if isinstance(node.op, OpFromGraph):
+        return inline_ofg_node(node)
+    inner = node.op.core_op.fgraph
+    operands = dict(zip(inner.inputs, node.inputs, strict=True))
+    return vectorize_graph(list(inner.outputs), operands)
+
+
 def _inner_graphs(op: Op) -> Iterable[FunctionGraph]:
     if isinstance(op, LazyIfElse):
         return [op.true_branch.fgraph, op.false_branch.fgraph]
@@ -137,12 +151,12 @@ class _Rewrite:
             functions = [
                 node
                 for node in self.fgraph.toposort()
-                if isinstance(node.op, OpFromGraph) and self._is_concerned(node)
+                if _is_function(node.op) and self._is_concerned(node)
             ]
             if not functions:
                 return
             for node in reversed(functions):
-                for old, new in zip(node.outputs, inline_ofg_node(node), strict=True):
+                for old, new in zip(node.outputs, _inlined(node), strict=True):
                     self._replace(old, new)
 
     def _rewrite(self, node: Apply) -> None:

@@ -78,6 +78,7 @@ def test_empty_and_non_finite_matrices(decompose):
     np.testing.assert_array_equal(v[3], np.eye(3))
 
 
+@pytest.mark.slow
 def test_functions_and_exports_have_the_values_and_vectors_of_pytensor():
     x = pt.tensor4("x", dtype="complex64")
     w, v = L.eig(x)
@@ -86,6 +87,7 @@ def test_functions_and_exports_have_the_values_and_vectors_of_pytensor():
     compare_onnx_and_py([x], results, [a], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_exports_are_verified():
     x = pt.zmatrix("x")
     a = shaken(generator(5).normal(size=(3, 3)))

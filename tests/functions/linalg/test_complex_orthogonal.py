@@ -4,11 +4,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+import scipy.linalg
 
-from tests.conftest import compare_onnx_and_py
+from tests.conftest import PY, compare_onnx_and_py
 from tests.functions.linalg.matrices import generator
 from tests.functions.linalg.spectra import SPECTRA
 from tests.functions.linalg.test_complex_elimination import assert_as_small, error, shaken, turned
+from tests.functions.linalg.test_qr import every_mode
 
 EPS = np.finfo("float64").eps
 L = pt.linalg
@@ -57,6 +59,40 @@ def test_signs_and_options_are_pytensors():
     a = shaken(generator(2).normal(size=(5, 3)))
     for results in (qr, svd, eigvalsh):
         compare_onnx_and_py([x], results, [a], rtol=1e-11, atol=1e-12)
+
+
+def test_every_mode_with_pivoting_is_lapacks_for_any_shape():
+    x = pt.zmatrix("x")
+    results = [*every_mode(x, pivoting=True), *L.qr(x, mode="raw")]
+    value = shaken(generator(2).normal(size=(3, 3)))
+    program = compare_onnx_and_py([x], results, [value], rtol=1e-12, atol=1e-13)
+    reference = pytensor.function([x], results, mode=PY)
+    for shape in ((1, 1), (2, 4), (5, 3), (1, 4), (4, 1), (12, 9), (0, 3), (3, 0)):
+        a = shaken(generator(5).normal(size=shape) * np.logspace(0, 3, shape[1]))
+        if not a.size:
+            orders = [y for y in program(a) if y.dtype == "int32"]
+            assert [y.shape for y in orders] == [shape[1:]] * 4
+            continue
+        for found, expected in zip(program(a), reference(a), strict=True):
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11 * np.abs(a).max())
+
+
+def test_pivoted_factors_of_hard_matrices_have_lapacks_errors():
+    x = pt.ztensor3("x")
+    factorise = pytensor.function([x], L.qr(x, pivoting=True), mode="ONNX")
+    names = [name for name in SPECTRA if SPECTRA[name](10).any()]
+    a = np.stack([shaken(SPECTRA[name](10)) for name in names])
+    for name, matrix, q, r, order in zip(names, a, *factorise(a), strict=True):
+        scaled = matrix / np.abs(matrix).max()
+        lapacks = scipy.linalg.qr(scaled, pivoting=True)
+        usual = error(scaled[:, lapacks[2]], *lapacks[:2])
+        assert sorted(order) == list(range(10)), name
+        upper = r / np.abs(matrix).max()
+        assert_as_small(error(scaled[:, order], q, upper), max(usual, 10 * EPS))
+        assert_as_small(skewness(q), max(skewness(lapacks[0]), 10 * EPS))
+        rests = np.cumsum(np.abs(upper[::-1]) ** 2, axis=0)[::-1]
+        assert (np.diag(rests) >= rests.max(axis=1) * (1 - 1e-10) - 1e-28).all(), name
 
 
 def test_empty_and_non_finite_matrices(factorise):

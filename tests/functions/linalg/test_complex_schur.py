@@ -62,6 +62,7 @@ def test_backward_errors_are_lapacks(n, decompose):
             assert_decomposed(form, vectors, matrix)
 
 
+@pytest.mark.slow
 def test_selected_eigenvalues_come_first(decompose_sorted):
     for n in (1, 2, 5, 9):
         names = [name for name in NONSYMMETRIC if name not in UNSORTED]
@@ -95,6 +96,7 @@ def test_empty_and_non_finite_matrices(decompose):
         decompose(np.ones((1, 2, 3)))
 
 
+@pytest.mark.slow
 def test_single_precision_and_both_outputs_are_pytensors():
     x = pt.tensor4("x", dtype="complex64")
     t, _ = L.schur(x, output="real")

@@ -83,7 +83,7 @@ def quotient(x: Parts, y: Parts) -> Parts:
     --------
     >>> one, z = (Parts(*map(pt.constant, parts)) for parts in ([1.0, 0.0], [0.0, 2e200]))
     >>> [float(part.eval()) for part in quotient(one, z)]
-    [0.0, -5e-201]
+    [0.0, -0.5]
     """
     larger = extent(y)
     inverse = pt.switch(pt.eq(larger, 0.0), 0.0, 1.0 / pt.switch(pt.eq(larger, 0.0), 1.0, larger))

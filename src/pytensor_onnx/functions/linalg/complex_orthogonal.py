@@ -1,5 +1,6 @@
 """Factors of complex matrices by unitary ones: QR and singular values."""
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -18,10 +19,13 @@ from pytensor_onnx.ops.complex_matrices import QROfParts, SVDOfParts
 
 
 @define(QROfParts, own_signature)
-def qr(real: TensorVariable, imag: TensorVariable, *, mode: str) -> list[TensorVariable]:
+def qr(
+    real: TensorVariable, imag: TensorVariable, *, mode: str, pivoting: bool
+) -> list[TensorVariable]:
     """Parts of QR factors of complex matrices, with the signs of LAPACK.
 
-    The diagonal of R is real. The error and the orthogonality are those of LAPACK.
+    The diagonal of R is real. With pivoting, the column with the largest rest comes first in every
+    step. The error and the orthogonality are those of LAPACK.
 
     Examples
     --------
@@ -34,16 +38,21 @@ def qr(real: TensorVariable, imag: TensorVariable, *, mode: str) -> list[TensorV
     """
     like, (m, n) = real, real.shape[-2:]
     rows = pt.concatenate([flat(x).astype("float64") for x in (real, imag)], axis=1)
-    scale = power_of_two(rows, axis=(1, 2))
+    scale, batch = power_of_two(rows, axis=(1, 2)), rows.shape[0]
     k = pt.minimum(m, n)
 
-    def step(k: TensorVariable, rows: TensorVariable, q: TensorVariable) -> list[TensorVariable]:
+    def step(
+        k: TensorVariable, rows: TensorVariable, q: TensorVariable, *order: TensorVariable
+    ) -> list[TensorVariable]:
+        rows, *orders = _with_largest_column(k, rows, *order) if pivoting else [rows]
         m = rows.shape[1] // 2
         by = reflection(rows[:, :m, k], rows[:, m:, k], k)
-        return [reflected_rows(rows, by), reflected_columns(q, by)]
+        rest = [by.vector[:, :, 0], by.scale[:, :, 0]] if mode == "raw" else []
+        return [reflected_rows(rows, by), reflected_columns(q, by), *orders, *rest]
 
-    rows, q = iterate(
-        step, [rows * scale, unit(rows.shape[0], m)], n_steps=k, sequences=[pt.arange(k)]
+    order = [pt.arange(n) + pt.zeros((batch, 1), "int64")] if pivoting else []
+    rows, q, *others = iterate(
+        step, [rows * scale, unit(batch, m), *order], n_steps=k, sequences=[pt.arange(k)]
     )
     index = pt.arange(m)[:, None]
     parts = [rows[:, :m] / scale, rows[:, m:] / scale]
@@ -57,9 +66,46 @@ def qr(real: TensorVariable, imag: TensorVariable, *, mode: str) -> list[TensorV
         results = [*((x, m, m) for x in unitary), *((x, m, n) for x in upper)]
     elif mode == "economic":
         results = [*((x[:, :, :k], m, k) for x in unitary), *((x[:, :k], k, n) for x in upper)]
+    elif mode == "raw":
+        # The traces of a loop without steps have lost the other sizes.
+        vectors, scales = (
+            x.reshape((k, batch, c)) for x, c in zip(others[-2:], (2 * m, 2), strict=True)
+        )
+        below = pt.concatenate([vectors, pt.zeros((n - k, batch, 2 * m))], axis=0)
+        below = below.transpose(1, 2, 0)
+        packed = [
+            pt.switch(pt.gt(index, pt.arange(n)), x, y)
+            for x, y in zip((below[:, :m], below[:, m:]), upper, strict=True)
+        ]
+        factors = [scales[:, :, 0].T, scales[:, :, 1].T]
+        results = [
+            *((x, m, n) for x in packed),
+            *((x, k) for x in factors),
+            *((x[:, :k], k, n) for x in upper),
+        ]
     else:
         results = [(x, m, n) for x in upper]
-    return [unflat(x.astype(like.type.dtype), like, *sizes) for x, *sizes in results]
+    found = [unflat(x.astype(like.type.dtype), like, *sizes) for x, *sizes in results]
+    return [*found, unflat(others[0].astype("int32"), like, n)] if pivoting else found
+
+
+def _with_largest_column(
+    k: TensorVariable, rows: TensorVariable, order: TensorVariable
+) -> list[TensorVariable]:
+    """Exchange column k with the later one whose rest is largest."""
+    m, column = rows.shape[1] // 2, pt.arange(rows.shape[2])
+    is_left = pt.ge(pt.arange(2 * m) % m, k)[:, None]
+    sizes = pt.switch(is_left, rows * rows, 0.0).sum(axis=1)
+    chosen = pt.switch(pt.ge(column, k), sizes, -1.0).argmax(axis=1)[:, None]
+    is_chosen = pt.eq(column, chosen)
+
+    def exchanged(x: TensorVariable, is_chosen: TensorVariable) -> TensorVariable:
+        zero = np.zeros((), x.type.dtype)
+        largest = pt.switch(is_chosen, x, zero).sum(axis=-1, keepdims=True)
+        moved = pt.switch(is_chosen, x[..., k][..., None], x)
+        return pt.switch(pt.eq(column, k), largest, moved)
+
+    return [exchanged(rows, is_chosen[:, None]), exchanged(order, is_chosen)]
 
 
 @define(SVDOfParts, own_signature)

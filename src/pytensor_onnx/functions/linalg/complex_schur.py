@@ -57,7 +57,7 @@ def schur(real: TensorVariable, imag: TensorVariable, *, sort: str | None) -> li
     >>> t, product = decompose([[3j, 1.0], [4.0, 0.0]])
     >>> bool(t[1, 0] == 0)
     True
-    >>> product.round(6)
+    >>> product.round(6) + 0
     array([[0.+3.j, 1.+0.j],
            [4.+0.j, 0.+0.j]])
     """

@@ -61,7 +61,7 @@ def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]
     if isinstance(core, BlockDiagonal):
         return by_part(op, node, inputs, slice(None))
     dtype = real_dtype(*node.inputs, *node.outputs)
-    given = [_whole(operand(v, x, dtype)) for v, x in zip(node.inputs, inputs, strict=True)]
+    given = [whole(operand(v, x, dtype)) for v, x in zip(node.inputs, inputs, strict=True)]
     formula, of_parts = _FORMULAS.get(type(core)), _OF_PARTS.get(type(core))
     if formula is not None:
         return [[joined(formula(core, *given))]]
@@ -71,17 +71,22 @@ def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]
         return [[values(doubled_matrix(*_hermitian(given[0], lower=core.lower)))[..., ::2]]]
     if isinstance(core, SVD) and not core.compute_uv:
         return [[Blockwise(core)(doubled_matrix(*given[0]))[..., ::2]]]
-    if of_parts is None or (isinstance(core, QR) and (core.pivoting or core.mode == "raw")):
+    if of_parts is None:
         return None
-    ((real, imag),) = given
-    parts = iter(Blockwise(of_parts(core))(real, imag, return_list=True))
+    return results_of_parts(of_parts(core), node, given)
+
+
+def results_of_parts(of_parts: OfParts, node: Apply, given: Sequence[Parts]) -> list[Tensors]:
+    """Return the results of an Op on parts, as those of a node."""
+    operands = [part for parts in given for part in parts]
+    parts = iter(Blockwise(of_parts)(*operands, return_list=True))
     return [
         [joined(Parts(next(parts), next(parts))) if is_complex(output) else next(parts)]
         for output in node.outputs
     ]
 
 
-def _whole(z: Parts) -> Parts:
+def whole(z: Parts) -> Parts:
     """Return parts of equal shapes; the imaginary one of a real operand is a number."""
     if z.imag.type.ndim == z.real.type.ndim:
         return z
@@ -121,7 +126,7 @@ def _solve(op: Solve, a: Parts, b: Parts) -> Parts:
         is_near = pt.le(pt.abs(index[:, None] - index), 1)
         a = Parts(*(pt.switch(is_near, x, 0) for x in a))
     solver = Solve(assume_a="pos" if kind == "pos" else "gen", b_ndim=op.b_ndim)
-    both = pt.concatenate(b, axis=-op.b_ndim)
+    both = pt.concatenate(list(b), axis=-op.b_ndim)
     return _halves(Blockwise(solver)(doubled_matrix(*a), both), -op.b_ndim)
 
 
@@ -160,7 +165,7 @@ def _quotient(x: Parts, y: Parts) -> Parts:
 
 def _paired(z: Parts, axis: int) -> TensorVariable:
     """Return the parts of each number beside each other along an axis."""
-    stacked = pt.stack(z, axis=z.real.type.ndim + axis + 1)
+    stacked = pt.stack(list(z), axis=z.real.type.ndim + axis + 1)
     sizes = [z.real.shape[i] for i in range(z.real.type.ndim)]
     sizes[axis] = 2 * sizes[axis]
     return stacked.reshape(sizes)
