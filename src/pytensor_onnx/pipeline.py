@@ -12,6 +12,7 @@ from pytensor_onnx.passes import (
     fuse_gemm,
     fuse_relu_clip,
     inline_functions,
+    join_vectors,
     keep_apart,
     keep_reduced_axes,
     legalise,
@@ -71,6 +72,7 @@ def prepare(
         merge_short_images(model, scope)
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)
+    join_vectors(model, scope)
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )
