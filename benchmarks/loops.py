@@ -92,6 +92,24 @@ main (double a) => (double y)
 }
 """
 
+ROWS = """
+<ir_version: 10, opset_import: ["": 21, "pytensor": 1]>
+main (double[m, n] x, double[m] start, double a) => (double[m, n] y) {
+   columns = Transpose <perm = [1, 0]> (x)
+   count = Shape <start = 0, end = 1> (columns)
+   last, rows = Loop(count, , start) <body = step (int64 i, bool go, double[m] before)
+      => (bool next, double[m] after, double[m] row) {
+      element = Gather <axis = 0> (columns, i)
+      decayed = Mul(a, before)
+      sum = Add(decayed, element)
+      after = pytensor.Tanh_float64 (sum)
+      row = Identity(after)
+      next = Identity(go)
+   }>
+   y = Transpose <perm = [1, 0]> (rows)
+}
+"""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -148,6 +166,19 @@ def newton() -> Case:
     return Case("Newton iteration of 10 steps", [a], steps[-1], [np.array(1000.0)], NEWTON)
 
 
+def rows() -> Case:
+    """Return a recurrence along each row of a matrix, mapped over the rows."""
+    x, start, a = pt.dmatrix("x"), pt.dvector("start"), pt.dscalar("a")
+
+    def row(row: Any, start: Any, a: Any) -> Any:
+        return _scan(lambda e, y, a: pt.tanh(a * y + e), [row], [start], [a])
+
+    y = _scan(row, [x, start], None, [a])
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=(LENGTH, LENGTH)), rng.normal(size=LENGTH), np.array(0.5)]
+    return Case(f"{LENGTH} rows of {LENGTH} steps", [x, start, a], y, values, ROWS)
+
+
 def calls_of(case: Case) -> dict[str, Callable[[], Any]]:
     """Return the ways to run a loop, after checking that all agree."""
     calls: dict[str, Callable[[], Any]] = {}
@@ -174,7 +205,7 @@ def calls_of(case: Case) -> dict[str, Callable[[], Any]]:
 
 def measure() -> Table:
     """Time the loops."""
-    cases = [autoregression(), lstm("float64"), lstm("float32"), newton()]
+    cases = [autoregression(), lstm("float64"), lstm("float32"), newton(), rows()]
     times = {case.label: interleaved(calls_of(case), rounds=60) for case in cases}
     table = Table(
         "Loops",
@@ -187,7 +218,10 @@ def measure() -> Table:
         table.rows.append([way, *(f"{times[label][way] * 1e6:.1f}" for label in times)])
     ratios = [times[label]["mode ONNX"] / times[label]["mode NUMBA"] for label in times]
     table.rows.append(["mode ONNX / mode NUMBA", *(f"{ratio:.2f}" for ratio in ratios)])
-    for label, ratio, bound in zip(times, ratios, (0.6, 2.5, 1.0), strict=False):
+    bounds = (0.6, 2.5, 1.0, None, 1.0)
+    for label, ratio, bound in zip(times, ratios, bounds, strict=True):
+        if bound is None:
+            continue
         table.claim(f"{label}, mode ONNX against mode NUMBA", ratio, bound)
     for label, measured in times.items():
         ratio = measured["session, exported"] / measured["session, by hand"]

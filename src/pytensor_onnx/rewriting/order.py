@@ -63,6 +63,7 @@ from pytensor_onnx.rewriting.loops.last_steps import (
     slice_within_steps,
 )
 from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_checks
+from pytensor_onnx.rewriting.loops.nested import batch_inner_loops
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
 from pytensor_onnx.rewriting.pymc import replace_scalar_of_pymc, write_out_spline_of_pymc
@@ -131,6 +132,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "check_inner_loops": _visit_forwards(check_inner_loops),
         "check_read_steps": _visit_forwards(check_read_step),
         "check_lengths": _visit_forwards(check_lengths),
+        "batch_inner_loops": _visit_forwards(batch_inner_loops),
     },
     # Once before and once after the canonical form.
     "ShapeOpt": {"structured_products": guards.MultiplyByStructure()},

@@ -98,3 +98,9 @@ def test_constant_indices_may_go_backwards(dtype):
     x = pt.matrix("x")
     results = [x[:, np.array(index, dtype)] for index in ([3, 2], [3, 1], [1, 2, 3], [2])]
     compare_onnx_and_py([x], results, [np.arange(8.0).reshape(2, 4)])
+
+
+def test_a_row_of_an_array_of_partly_specified_shape():
+    x = pt.tensor3("x")
+    y = pt.specify_shape(x, (None, None, 2))[0]
+    compare_onnx_and_py([x], y, [np.arange(12.0).reshape(2, 3, 2)])

@@ -21,9 +21,12 @@ from pytensor.tensor.rewriting.subtensor_lift import (
     local_extract_diag_of_alloc_diag,
     local_extract_diag_of_eye,
     local_subtensor_of_batch_dims,
+    local_subtensor_SpecifyShape_lift,
 )
 from pytensor.tensor.rewriting.uncanonicalize import local_dimshuffle_subtensor
+from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
+from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.rewriting.guards.guarded import Condition, guarded
 
@@ -100,6 +103,18 @@ def has_constant_starts(node: Apply) -> bool:
     return all(isinstance(n, Constant) and n.data >= 0 for n in numbers)
 
 
+def leaves_known_sizes(node: Apply) -> bool:
+    """Return whether all specified sizes beside the indexed ones are numbers or variables.
+
+    PyTensor's rewrite fails for the others, which are None.
+    """
+    source = node.inputs[0].owner
+    if source is None or not isinstance(source.op, SpecifyShape):
+        return False
+    sizes = source.inputs[1 + len(node.op.idx_list) :]
+    return all(isinstance(size.type, TensorType) for size in sizes)
+
+
 def commutes_with_diagonal(node: Apply) -> bool:
     """Return whether the diagonal of a result is the result for the diagonals of its operands.
 
@@ -117,6 +132,7 @@ def commutes_with_diagonal(node: Apply) -> bool:
 
 CONDITIONS: dict[NodeRewriter, Condition] = {
     local_useless_reshape: keeps_its_sizes,
+    local_subtensor_SpecifyShape_lift: leaves_known_sizes,
     local_join_dims: is_known_to_have_elements,
     local_split_dims: is_known_to_have_elements,
     local_read_of_write_same_indices: reads_written_values,
