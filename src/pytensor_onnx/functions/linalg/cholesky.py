@@ -72,7 +72,29 @@ def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
 
 
 def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of one matrix, by panels of columns.
+    """Return the lower factor of one matrix, without a loop if it is a single block.
+
+    A loop over panels and one over blocks take as long as 25 rows.
+    """
+    is_single = pt.gt(n, 0) & pt.le(n, BLOCK)
+    factor = ifelse(is_single, _factor_of_block(a, n), _factor_of_panels(a, n))
+    positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (n + 1)], 0).all()
+    # A branch takes no time, a sum with NaN that of a copy of the factor.
+    return ifelse(positive, factor, pt.full((n, n), np.full((), np.nan, a.type.dtype)))
+
+
+def _factor_of_block(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the lower factor of a matrix of at most `BLOCK` rows, and of one at least.
+
+    The last row and column are repeated up to that size; no row of the factor reads them.
+    """
+    places = pt.minimum(np.arange(BLOCK), n - 1)
+    rows, pivots = _eliminated_block(a.T[places][:, places], n)
+    return (rows / pt.sqrt(pivots)).T[:n, :n]
+
+
+def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the lower factor of a matrix of any size, by panels of columns.
 
     The state is the part of the known columns in the rows that are not known yet, so that each
     step writes rows of the factor at their full length. Rows and columns of zeros are added at the
@@ -110,10 +132,7 @@ def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
         n_steps=panels,
         sequences=[pt.arange(panels) * (PANEL // BLOCK)],
     )
-    factor = factor[:n, :n]
-    positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (n + 1)], 0).all()
-    # A branch takes no time, a sum with NaN that of a copy of the factor.
-    return ifelse(positive, factor, pt.full((n, n), np.full((), np.nan, dtype)))
+    return factor[:n, :n]
 
 
 def _factored_panel(
@@ -175,33 +194,34 @@ def _solved(b: TensorVariable, upper: TensorVariable, inverse: TensorVariable) -
 def _eliminated_block(
     block: TensorVariable, count: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Return the upper triangle of a block after elimination, and its pivots.
+    """Return the upper triangle of a block after elimination, and its pivots in a column.
 
     No more rows are eliminated than are no padding, or `SHORT`.
     """
-    rest, rows, pivots = _without_rows(block, range(SHORT))
-    _, more_rows, more_pivots = _without_rows(rest, range(SHORT, BLOCK))
-    none = np.zeros((BLOCK - SHORT, BLOCK), block.type.dtype)
-    more_rows, more_pivots = ifelse(
-        pt.gt(count, SHORT), [more_rows, more_pivots], [pt.constant(none), pt.constant(none[:, :1])]
-    )
+    rest, rows = _without_rows(block, range(SHORT))
+    _, more_rows = _without_rows(rest, range(SHORT, BLOCK))
+    none = pt.constant(np.zeros((BLOCK - SHORT, BLOCK), block.type.dtype))
+    more_rows = ifelse(pt.gt(count, SHORT), more_rows, none)
     triangle = Triangle(lower=False)(pt.concatenate([rows, more_rows], axis=0))
-    return triangle, pt.concatenate([pivots, more_pivots], axis=0)
+    return triangle, _diagonal(triangle)
 
 
 def _without_rows(rest: TensorVariable, indices: range) -> list[TensorVariable]:
-    """Eliminate rows of a block. Return the rest, the rows and their pivots."""
-    rows, pivots = [], []
+    """Eliminate rows of a block. Return the rest and these rows."""
+    rows = []
     for j in indices:
         # An index array selects a few elements in less time than a slice.
         here = np.array([j])
         row = rest[here]
-        pivot = row[:, here]
         rows.append(row)
-        pivots.append(pivot)
-        if j < BLOCK - 1:
-            rest = less_product(rest, (row / pivot).T, row)
-    return [rest, pt.concatenate(rows, axis=0), pt.concatenate(pivots, axis=0)]
+        rest = less_product(rest, (row / row[:, here]).T, row)
+    return [rest, pt.concatenate(rows, axis=0)]
+
+
+def _diagonal(rows: TensorVariable) -> TensorVariable:
+    """Return the diagonal of a block as a column."""
+    size = rows.type.shape[0]
+    return rows.reshape((size * size, 1))[np.arange(size) * (size + 1)]
 
 
 def _factors_of_batch(a: TensorVariable, n: TensorVariable) -> TensorVariable:
