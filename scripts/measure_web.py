@@ -3,50 +3,43 @@
     python examples/web/build.py -o site
     python scripts/measure_web.py site [--torch PYTHON] [--write]
 
-Times are the least of several rounds, in which all ways of running take turns. PYTHON has torch,
-onnx and onnxscript; the digits' network is exported by it too, with the same weights.
+Times are the least of many short rounds, in which all ways of running take turns. PYTHON has torch,
+onnx and onnxscript, and exports the networks that it can too: see scripts/other_tools.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
+from other_tools import pairs
 from web_runtime import encode
 
 from pytensor_onnx.web.server import make_server
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "web.md"
 TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
-ROUNDS, SECONDS = 5, 0.2
+ROUNDS, SECONDS = 20, 0.05
+OPENINGS = 5
+Arrays = dict[str, np.ndarray]
 OpenPage = Callable[[str], Any]
 DEMOS = ("digits", "regression", "training", "sampler", "yolo11n")
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-TORCH = """
-import sys, numpy as np, torch
-w = np.load(sys.argv[1])
-layers = [torch.nn.Linear(*w["a"].shape), torch.nn.ReLU(), torch.nn.Linear(*w["c"].shape)]
-for layer, (m, b) in zip(layers[::2], (("a", "b"), ("c", "d"))):
-    layer.weight.data, layer.bias.data = torch.tensor(w[m].T.copy()), torch.tensor(w[b])
-net = torch.nn.Sequential(*layers, torch.nn.Softmax(-1)).eval()
-x = torch.zeros(2, w["a"].shape[0])
-torch.onnx.export(net, (x,), sys.argv[2], input_names=["pixels"], dynamo=True,
-                  dynamic_shapes=({0: torch.export.Dim("batch")},))
-"""
 
 
 def main() -> None:
@@ -60,30 +53,70 @@ def main() -> None:
         "|---|---:|---:|---:|---:|---:|",
     ]
     with tempfile.TemporaryDirectory() as folder, served(given.site, Path(folder)) as open_page:
-        files = {name: given.site / name / "model.onnx" for name in DEMOS}
+        runs = {name: (given.site / name / "model.onnx", FEEDS[name](given.site)) for name in DEMOS}
         if given.torch:
-            files["digits, by torch"] = export_by_torch(given.torch, files["digits"], Path(folder))
-        times = compare(open_page, files, given.site)
-        for name, row in times.items():
-            own = "" if "torch" in name else f"{own_part(open_page, name):.1f} ms"
-            lines.append(f"| {name} | {' | '.join(f'{1e3 * t:.3g} ms' for t in row)} | {own} |")
+            load = build_module().load
+            others = pairs(given.torch, given.site, Path(folder), load)
+            runs |= {f"{name}{COMPARED}": run for name, run in others.items()}
+        times = compare(open_page, runs)
+        for name in DEMOS:
+            own = f"{own_part(open_page, name):.1f} ms"
+            lines.append(f"| {name} | {' | '.join(map(shown, times[name]))} | {own} |")
+        if given.torch:
+            lines += ["", *against_torch(times, runs)]
         print("\n".join(lines))
-        print(f"first answer of the digits: {first_answer(open_page):.2f} s after opening")
+        print("first answers of the digits, in s:", *map("{:.2f}".format, first_answers(open_page)))
     if given.write:
         text = DOCUMENT.read_text(encoding="utf-8")
         DOCUMENT.write_text(TABLE.sub(lambda _: "\n".join(lines) + "\n", text), encoding="utf-8")
 
 
-def digits(site: Path) -> dict[str, np.ndarray]:
+def against_torch(
+    times: Mapping[str, Sequence[float]], runs: Mapping[str, tuple[Path, Arrays]]
+) -> list[str]:
+    """Return the rows of a table of our files and those of torch, with one thread."""
+    lines = [
+        "| network | nodes | torch's | native | torch's | ratio | WebAssembly | torch's | ratio |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    ours = [name for name in runs if name.endswith(COMPARED) and "by torch" not in name]
+    for own in ours:
+        label = own.removesuffix(COMPARED)
+        names = (own, f"{label}, by torch{COMPARED}")
+        nodes = [str(len(onnx.load(runs[name][0]).graph.node)) for name in names]
+        cells = [label, *nodes]
+        for way in (0, 2):
+            both = [times[name][way] for name in names]
+            cells += [*map(shown, both), f"{both[0] / both[1]:.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def shown(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms"
+
+
+def build_module() -> ModuleType:
+    """Return examples/web/build.py."""
+    path = Path(__file__).parents[1] / "examples" / "web" / "build.py"
+    spec = importlib.util.spec_from_file_location("build_demos", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def digits(site: Path) -> Arrays:
     return {"pixels": np.random.default_rng(0).random((1, 64), dtype="float32")}
 
 
-def regression(site: Path) -> dict[str, np.ndarray]:
+def regression(site: Path) -> Arrays:
     nitrogen = np.linspace(0, 200, 50, dtype="float32")
     return {"nitrogen": nitrogen, "rain": np.array(400, "float32"), "seed": np.array(1)}
 
 
-def training(site: Path) -> dict[str, np.ndarray]:
+def training(site: Path) -> Arrays:
     described = json.loads((site / "training" / "page.json").read_text())
     (data,) = (x["control"]["value"] for x in described["inputs"] if x["name"] == "data")
     state = {
@@ -93,17 +126,18 @@ def training(site: Path) -> dict[str, np.ndarray]:
     return {"data": np.float32(data), "learning_rate": np.array(0.005, "float32"), **state}
 
 
-def sampler(site: Path) -> dict[str, np.ndarray]:
+def sampler(site: Path) -> Arrays:
     effects = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
     numbers = {"seed": [1], "warmup": 100, "draws": 100}
     return {"effects": effects, **{name: np.array(n) for name, n in numbers.items()}}
 
 
-def yolo11n(site: Path) -> dict[str, np.ndarray]:
+def yolo11n(site: Path) -> Arrays:
     return {"images": np.random.default_rng(0).random((1, 3, 256, 256), dtype="float32")}
 
 
-FEEDS: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {
+COMPARED = " (compared)"
+FEEDS: dict[str, Callable[[Path], Arrays]] = {
     "digits": digits,
     "regression": regression,
     "training": training,
@@ -112,12 +146,13 @@ FEEDS: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {
 }
 
 
-def compare(open_page: OpenPage, files: dict[str, Path], site: Path) -> dict[str, list[float]]:
+def compare(
+    open_page: OpenPage, files: Mapping[str, tuple[Path, Arrays]]
+) -> dict[str, list[float]]:
     """Return seconds natively and in WebAssembly, with one and two threads each."""
     pages = {threads: open_page(f"bench.html?{threads}") for threads in (1, 2)}
     runs: dict[str, list[Callable[[], float]]] = {}
-    for name, file in files.items():
-        feeds = FEEDS[name.split(",")[0]](site)
+    for name, (file, feeds) in files.items():
         request = encode(file.read_bytes(), feeds)
         runs[name] = [native(file, feeds, threads) for threads in (1, 2)]
         for page in pages.values():
@@ -127,7 +162,7 @@ def compare(open_page: OpenPage, files: dict[str, Path], site: Path) -> dict[str
     return {n: [min(c) for c in zip(*(r[n] for r in rounds), strict=True)] for n in runs}
 
 
-def native(file: Path, feeds: dict[str, np.ndarray], threads: int) -> Callable[[], float]:
+def native(file: Path, feeds: Arrays, threads: int) -> Callable[[], float]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(file, options)
@@ -213,16 +248,16 @@ def own_part(open_page: OpenPage, name: str) -> float:
     return least
 
 
-def first_answer(open_page: OpenPage) -> float:
-    """Return the seconds from the opening of the digits' page to its first answer."""
+def first_answers(open_page: OpenPage) -> list[float]:
+    """Return the seconds from the opening of the digits' page to its first answer, in order."""
     found = []
-    for _ in range(ROUNDS):
+    for _ in range(OPENINGS):
         page = open_page("digits/index.html")
         draw(page)
         page.get_by_text("Done.").wait_for()
         found.append(page.evaluate("performance.now() / 1000"))
         page.close()
-    return min(found)
+    return sorted(found)
 
 
 def draw(page: Any) -> None:
@@ -232,25 +267,6 @@ def draw(page: Any) -> None:
     page.mouse.down()
     page.mouse.move(box["x"] + 150, box["y"] + 200, steps=3)
     page.mouse.up()
-
-
-def export_by_torch(python: str, file: Path, folder: Path) -> Path:
-    """Return the file of the digits' network that torch writes, checked to give equal results."""
-    arrays = [onnx.numpy_helper.to_array(x) for x in onnx.load(file).graph.initializer]
-    matrices = [x for x in arrays if x.ndim == 2]
-    first, last = sorted(matrices, key=lambda x: -x.shape[0])
-    biases = {x.shape[-1]: x.reshape(-1) for x in arrays if x.ndim == 1 and x.dtype == first.dtype}
-    weights = {"a": first, "b": biases[first.shape[1]], "c": last, "d": biases[last.shape[1]]}
-    np.savez(folder / "weights.npz", **weights)
-    target = folder / "torch.onnx"
-    command = [python, "-c", TORCH, str(folder / "weights.npz"), str(target)]
-    subprocess.run(command, check=True, capture_output=True)
-    merged = onnx.load(target)
-    onnx.save(merged, target)
-    x = digits(folder)
-    results = [onnxruntime.InferenceSession(f).run(None, x)[0] for f in (file, target)]
-    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-7)
-    return target
 
 
 if __name__ == "__main__":

@@ -19,8 +19,13 @@ from pytensor_onnx.web.site import build_site
 WIDTH, POSITIONS = 32, 100
 
 
-def export_step(path: str | Path, state_path: str | Path, *, seed: int = 0) -> ONNXProgram:
-    """Export a step of training of a network with two hidden layers, with its curve as output."""
+def export_step(
+    path: str | Path, state_path: str | Path, *, seed: int = 0, n_points: int | None = None
+) -> ONNXProgram:
+    """Export a step of training of a network with two hidden layers, with its curve as output.
+
+    The number of points is open unless given.
+    """
     rng = np.random.default_rng(seed)
     sizes = [1, WIDTH, WIDTH, 1]
     layers = []
@@ -40,7 +45,7 @@ def export_step(path: str | Path, state_path: str | Path, *, seed: int = 0) -> O
         weights, bias = layers[-1]
         return x @ weights + bias
 
-    data = pt.tensor("data", dtype="float32", shape=(None, 2))
+    data = pt.tensor("data", dtype="float32", shape=(n_points, 2))
     loss = pt.mean((network(data[:, :1]) - data[:, 1:]) ** 2)
     positions = pt.constant(np.linspace(-3, 3, POSITIONS, dtype="float32"))
     curve = network(positions[:, None])[:, 0]

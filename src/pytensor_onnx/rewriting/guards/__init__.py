@@ -1,13 +1,17 @@
-"""Rewrites of PyTensor that run under a condition: elsewhere they are wrong, or do not end."""
+"""Rewrites of PyTensor that run under a condition: elsewhere they are wrong, slow or endless."""
 
-from pytensor_onnx.rewriting.guards import arithmetic, batches, indexing, reductions
+from pytensor_onnx.rewriting.guards import arithmetic, batches, indexing, reductions, thin_products
 from pytensor_onnx.rewriting.guards.batches import drop_batches
 from pytensor_onnx.rewriting.guards.indexing import take_diagonals
 from pytensor_onnx.rewriting.guards.reductions import minimum_of_integers
 from pytensor_onnx.rewriting.guards.structured_products import MultiplyByStructure
 
 CONDITIONS = (
-    arithmetic.CONDITIONS | batches.CONDITIONS | indexing.CONDITIONS | reductions.CONDITIONS
+    arithmetic.CONDITIONS
+    | batches.CONDITIONS
+    | indexing.CONDITIONS
+    | reductions.CONDITIONS
+    | thin_products.CONDITIONS
 )
 
 __all__ = [
