@@ -291,6 +291,27 @@ def layer_scale() -> Rule:
     return Rule("layer scale", [x], (x @ w + b) * s, by_hand, [value], 0.98, 1e-3)
 
 
+def upsampling_gradient() -> Rule:
+    """Return the gradient of doubling the sides of 2 images of 128 channels."""
+    x = pt.tensor("x", shape=(2, 128, 4, 4), dtype="float32")
+    d = pt.tensor("d", shape=(2, 128, 8, 8), dtype="float32")
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[2, 128, 8, 8] d) => (float[2, 128, 4, 4] y)
+        <int64[5] rows = {2, 128, 4, 2, 8}, int64[5] columns = {2, 128, 4, 4, 2},
+         int64[1] three = {3}, int64[1] last = {4}> {
+           by_row = Reshape(d, rows)
+           halved = ReduceSum <keepdims = 0> (by_row, three)
+           by_column = Reshape(halved, columns)
+           y = ReduceSum <keepdims = 0> (by_column, last)
+        }
+    """
+    value = np.random.default_rng(0).normal(size=d.type.shape).astype("float32")
+    y = nn.resize(x, scales=2.0, coordinates="asymmetric", rounding="floor")
+    gradient = pt.grad(None, x, known_grads={y: d})
+    return Rule("gradient of upsampling", [d], gradient, by_hand, [value], 0.3, 1e-5)
+
+
 def momentum_of_vectors() -> Rule:
     """Return a step with momentum of 160 vectors, as the scales and shifts of batch norms."""
     sizes = [8 << i % 6 for i in range(160)]
@@ -320,7 +341,7 @@ def momentum_of_vectors() -> Rule:
     inputs = [*v, *g, *w]
     values = [rng.normal(size=x.type.shape).astype("float32") for x in inputs]
     label = "momentum of 160 vectors"
-    return Rule(label, inputs, [*velocities, *updated], by_hand, values, 0.7)
+    return Rule(label, inputs, [*velocities, *updated], by_hand, values, 0.85)
 
 
 RULES: list[Callable[[], Rule]] = [
@@ -332,6 +353,7 @@ RULES: list[Callable[[], Rule]] = [
     batch_norm_gradient,
     silu_gradient,
     layer_scale,
+    upsampling_gradient,
     momentum_of_vectors,
 ]
 

@@ -326,6 +326,33 @@ def test_gradients_are_the_transposed_matrices(options):
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=atol)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(None, None, None, None), (2, 3, 2, 4)])
+@pytest.mark.parametrize("scales", [(2, 2), (3, 1), (2, 1.5)])
+def test_gradients_of_copies_are_sums_of_blocks(dtype, shape, scales):
+    x = pt.tensor("x", shape=shape, dtype=dtype)
+    sizes = [int(n * scale) for n, scale in zip((2, 4), scales, strict=True)]
+    d = pt.tensor("d", shape=(2, 3, *sizes) if shape[0] else shape, dtype=dtype)
+    y = resize(x, scales=scales, coordinates="asymmetric", rounding="floor")
+    gradient = pytensor.grad(None, x, known_grads={y: d})
+    value = RNG.standard_normal((2, 3, *sizes)).astype(dtype)
+    value[0, 0, 0, 0], value[0, 1, -1, 0], value[1, 2, 1, 0] = np.nan, np.inf, -0.0
+    given = np.ones((2, 3, 2, 4), dtype)
+    program = compare_onnx_and_py([x, d], gradient, [given, value])
+    if dtype == "float32" and shape[0] and scales != (2, 1.5):
+        assert op_types(program) == ["AveragePool", "Mul"]
+    if scales != (2, 1.5):
+        i, j = map(int, scales)
+        expected = value.reshape(2, 3, 2, i, 4, j).sum(axis=(3, 5))
+        (found,) = program(given, value)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    if shape[0] is None:
+        compare_onnx_and_py([x, d], gradient, [given[:0], value[:0]])
+        compare_onnx_and_py(
+            [x, d], gradient, [given[:, :, :1, :1], value[:, :, : int(scales[0]), : int(scales[1])]]
+        )
+
+
 def test_nan_stays_where_it_is_and_an_empty_batch_empty():
     x = pt.tensor("x", shape=(None, 1, None), dtype="float32")
     graphs = [upsample(x, 2), upsample(x, 2, "linear"), resize(x, 6, mode="cubic")]

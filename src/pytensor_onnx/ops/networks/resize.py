@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -68,16 +69,14 @@ class Resize(NetworkOp):
     ) -> list[Variable]:
         """Multiply by the transposed matrix of each axis, or sum over the copies of an element."""
         (x,), (gradient,) = inputs, output_grads
-        for axis in self.resized_axes(x):
-            size, position = size_of(x, 2 + axis), 2 + axis
-            copies = self._copies(axis)
-            if copies:
-                shape = [*gradient.shape[:position], size, copies, *gradient.shape[position + 1 :]]
-                gradient = gradient.reshape(shape).sum(axis=position + 1)
-            else:
-                matrix = self.interpolation.matrix(*self._lengths(x, axis)).astype(x.type.dtype)
-                last = pt.moveaxis(gradient, position, -1)
-                gradient = pt.moveaxis(last @ matrix, -1, position)
+        copies = {axis: self._copies(axis) for axis in self.resized_axes(x)}
+        blocks = [copies.get(axis, 1) or 1 for axis in range(x.type.ndim - 2)]
+        if math.prod(blocks) > 1:
+            gradient = _sum_of_blocks(gradient, blocks)
+        for axis in (axis for axis, number in copies.items() if not number):
+            matrix = self.interpolation.matrix(*self._lengths(x, axis)).astype(x.type.dtype)
+            last = pt.moveaxis(gradient, 2 + axis, -1)
+            gradient = pt.moveaxis(last @ matrix, -1, 2 + axis)
         return [gradient]
 
     def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
@@ -179,6 +178,17 @@ def _is_exact_in_float32(op: Resize, x: Variable) -> bool:
         if op.interpolation.mode == "nearest" and op.interpolation.is_tied(size, out, scale):
             return False
     return True
+
+
+def _sum_of_blocks(x: TensorVariable, sizes: Sequence[int]) -> TensorVariable:
+    """Return the sums of the blocks of such sizes that tile an array (N, C, *S)."""
+    # Gradients of pools repeat elements, so that their module imports this one.
+    from pytensor_onnx.ops.networks.pool import AveragePool
+    from pytensor_onnx.ops.networks.window_arguments import make_windows
+
+    windows = make_windows(len(sizes), sizes, sizes, 0, 1, False)
+    mean = AveragePool(windows=windows, count_include_pad=False)(x)
+    return mean * np.array(math.prod(sizes), x.type.dtype)
 
 
 def repeated(x: TensorVariable, times: Sequence[int]) -> TensorVariable:
