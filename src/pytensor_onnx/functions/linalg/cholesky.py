@@ -152,13 +152,13 @@ def _factored_panel(
 
     def step(
         k: TensorVariable,
-        columns: TensorVariable,
         left: TensorVariable,
+        panel: TensorVariable,
         zeros: TensorVariable,
         n: TensorVariable,
     ) -> list[TensorVariable]:
         top = left[:BLOCK]
-        columns = less_product(columns[k:], left, top.T)
+        columns = less_product(panel[k:, k : k + BLOCK], left, top.T)
         found, squares = _eliminated_block(columns[:BLOCK].T, n - k)
         roots = pt.sqrt(squares)
         upper = found / roots
@@ -175,12 +175,9 @@ def _factored_panel(
     below, rows = iterate(
         step,
         [pt.zeros((size, nothing(size)), dtype)],
-        [pt.zeros((BLOCK, width - BLOCK), dtype), n],
+        [panel, pt.zeros((BLOCK, width - BLOCK), dtype), n],
         n_steps=count,
-        sequences=[
-            pt.arange(count) * BLOCK,
-            panel.reshape((size, count, BLOCK)).transpose(1, 0, 2),
-        ],
+        sequences=[pt.arange(count) * BLOCK],
     )
     return rows.reshape((width, width)), below
 
