@@ -96,3 +96,19 @@ def test_an_axis_that_only_a_run_knows_is_refused():
     z, axis = pt.zmatrix("z"), pt.lscalar("axis")
     with pytest.raises(UnsupportedOpError, match="Fourier"):
         export_onnx([z, axis], fft(z, None, axis))
+
+
+def test_sizes_of_zero_are_errors():
+    x, z, c, n = pt.matrix("x"), pt.tensor3("z"), pt.zmatrix("c"), pt.lscalar("n")
+    a, pairs = np.ones((2, 5)), np.ones((2, 5, 2))
+    program = export_onnx([x, n], rfft_op(x, pt.stack([n])), verify=False)
+    in_mode = [
+        ([z], irfft_op(z, np.array([0])), [pairs]),
+        # The even size of a spectrum of one number is zero.
+        ([z], irfft(z), [pairs[:, :1]]),
+        ([c], fft(c, None, 1), [a[:, :0] * 1j]),
+    ]
+    runs = [(pytensor.function(x, y, mode="ONNX"), values) for x, y, values in in_mode]
+    for run, values in [(program, [a, 0]), *runs]:
+        with pytest.raises(ValueError, match="Invalid number of FFT data points"):
+            run(*values)

@@ -9,6 +9,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors, graph_inputs
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.fft import IRFFTOp, RFFTOp
 from pytensor.tensor.fourier import Fourier
 from pytensor.tensor.shape import Shape, Shape_i
@@ -28,13 +29,15 @@ def transform_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable]:
 
     Examples
     --------
-    >>> from pytensor.tensor.fft import rfft_op
+    >>> from pytensor.raise_op import CheckAndRaise
+    from pytensor.tensor.fft import rfft_op
     >>> transform_real.transform(None, rfft_op(pt.matrix("x", shape=(3, 8))).owner)
     [Subtensor{..., :stop, :}.0]
     """
     x, lengths = node.inputs
     rank = x.type.ndim
     sizes = [_size(lengths[i]) for i in range(rank - 1)]
+    x = _checked(x, sizes)
     x = _fitted(x, rank - 1, sizes[-1])
     pairs = _transformed(pt.stack([x, pt.zeros_like(x)], axis=-1), rank - 1, sizes[-1])
     pairs = pairs[..., : sizes[-1] // 2 + 1, :]
@@ -49,6 +52,7 @@ def transform_to_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable
     pairs, lengths = node.inputs
     last = pairs.type.ndim - 2
     sizes = [_size(lengths[i]) for i in range(last)]
+    pairs = _checked(pairs, sizes)
     for axis, size in zip(range(1, last), sizes, strict=False):
         pairs = _transformed(_fitted(pairs, axis, size), axis, size, inverse=True)
     n = sizes[-1]
@@ -61,19 +65,33 @@ def transform_to_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable
 @ENCODING.rewrites(Fourier)
 def transform_complex(op: Fourier, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
     """Transform one axis, None for an axis that only a run knows."""
-    axis = _size(inputs[2][0])
-    if not isinstance(axis, int):
+    axis = _number(inputs[2][0])
+    if axis is None:
         return None
     size = _size(inputs[1][0])
     parts = operand(node.inputs[0], inputs[0], "float64")
     pairs = joined(parts) if parts.real.type.ndim == parts.imag.type.ndim else None
     if pairs is None:
         pairs = pt.stack([parts.real, pt.zeros_like(parts.real)], axis=-1)
+    pairs = _checked(pairs, [size])
     return [[_transformed(_fitted(pairs, axis, size), axis, size)]]
 
 
+def _checked(x: TensorVariable, sizes: Sequence[Size]) -> TensorVariable:
+    """Return an array if all sizes are positive, else fail as NumPy does."""
+    unknown = [size for size in sizes if not isinstance(size, int)]
+    check = CheckAndRaise(ValueError, "Invalid number of FFT data points: it should be positive.")
+    return check(x, *(pt.gt(size, 0) for size in unknown)) if unknown else x
+
+
 def _size(length: TensorVariable) -> Size:
-    """Return a length as a number if it follows from known sizes."""
+    """Return a length as a number if it follows from known sizes and is positive."""
+    number = _number(length)
+    return length if number is None or number < 1 else number
+
+
+def _number(length: TensorVariable) -> int | None:
+    """Return an integer that follows from known sizes, None for others."""
     known: dict[Variable, Variable] = {}
     shapes = [v for v in ancestors([length]) if v.owner and isinstance(v.owner.op, Shape | Shape_i)]
     for shape in shapes:
@@ -85,9 +103,9 @@ def _size(length: TensorVariable) -> Size:
         known[shape] = sizes[shape.owner.op.i] if is_one else pt.stack(sizes)
     (alone,) = clone_replace([length], known)
     if any(not isinstance(v, Constant) and v.type.ndim for v in graph_inputs([alone])):
-        return length
+        return None
     alone = rewrite_graph(alone, include=("canonicalize",), clone=False)
-    return int(alone.data) if isinstance(alone, Constant) else length
+    return int(alone.data) if isinstance(alone, Constant) else None
 
 
 def _fitted(x: TensorVariable, axis: int, size: Size) -> TensorVariable:
