@@ -93,7 +93,6 @@ UNCOVERED_MODULES = {
     "pytensor.typed_list": "typed lists: no counterpart among tensors",
     "pytensor.xtensor": "named dimensions: PyTensor makes them operations on arrays first",
     "pytensor.tensor.random": "random: generators are no tensors, and made before the graph runs",
-    "pytensor.tensor.optimize": "optimisers: calls of SciPy",
     "pytensor.tensor.blas": "C only",
 }
 # Scalar Ops and those of linear algebra have a reason each, so that none is left out unnoticed.

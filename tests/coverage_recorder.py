@@ -20,6 +20,7 @@ from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.type import HasDataType
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.optimize import ScipyWrapperOp
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx import ONNXProgram
@@ -71,7 +72,7 @@ def record(
 
 
 def record_rewritten(outputs: Sequence[Variable]) -> None:
-    """Note that draws and operations on complex and sparse values were compared, if asked to.
+    """Note that draws, searches and operations on complex and sparse values were compared.
 
     The graph of a program has none of them any more: they are rewritten before all else.
     """
@@ -80,7 +81,7 @@ def record_rewritten(outputs: Sequence[Variable]) -> None:
             dtypes = [str(getattr(v.type, "dtype", "")) for v in (*node.inputs, *node.outputs)]
             is_complex = any(dtype.startswith("complex") for dtype in dtypes)
             is_sparse = type(node.op).__module__.startswith("pytensor.sparse")
-            if isinstance(node.op, RandomVariable) or is_complex or is_sparse:
+            if isinstance(node.op, RandomVariable | ScipyWrapperOp) or is_complex or is_sparse:
                 for op in _recorded_ops(node.op):
                     _record_node(op, node, REWRITTEN)
 

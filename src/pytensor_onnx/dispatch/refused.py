@@ -3,8 +3,11 @@
 import onnx_ir as ir
 from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.basic import Apply
+from pytensor.tensor.optimize import ScipyWrapperOp
 
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
+from pytensor_onnx.functions.optimize.calls import search
+from pytensor_onnx.functions.optimize.options import Refused
 from pytensor_onnx.graph.builder import Builder
 
 REFUSED = (FromFunctionOp,)
@@ -20,3 +23,13 @@ def refuse_python_function(
         "write the function with PyTensor's operations, or as an Op with a lowering of its own "
         "(docs/add-an-op.md), or compute its result beforehand and give it as an input",
     )
+
+
+@onnx_funcify.register(ScipyWrapperOp)
+def refuse_optimizer(op: ScipyWrapperOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+    """Refuse an optimizer that no loop stands for; others are loops before the conversion."""
+    try:
+        search(node)
+    except Refused as refused:
+        raise onnx.unsupported(refused.reason, refused.instead) from None
+    raise AssertionError("an optimizer was left that a loop stands for")

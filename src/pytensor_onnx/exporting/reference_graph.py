@@ -20,6 +20,7 @@ from pytensor_onnx.named_dims import is_tensor, lower_named
 from pytensor_onnx.rewriting.arithmetic.cumulative_types import widen_all
 from pytensor_onnx.rewriting.encodings import encode_values, with_tensors
 from pytensor_onnx.rewriting.keep_origins import KeepOrigins
+from pytensor_onnx.rewriting.optimizers import search_in_graph
 
 
 def reference_graph(
@@ -59,6 +60,7 @@ def reference_graph(
     widen_all(fgraph, range(len(source.results)))
     fgraph.attach_feature(KeepOrigins())
     lower_named(fgraph)
+    search_in_graph.rewrite(fgraph)
     encode_values.rewrite(fgraph)
     return with_tensors(fgraph)
 

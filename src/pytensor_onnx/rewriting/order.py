@@ -66,6 +66,7 @@ from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_chec
 from pytensor_onnx.rewriting.loops.nested import batch_inner_loops
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
+from pytensor_onnx.rewriting.optimizers import search_in_graph
 from pytensor_onnx.rewriting.pymc import replace_scalar_of_pymc, write_out_spline_of_pymc
 from pytensor_onnx.rewriting.query import SPECIALIZE
 from pytensor_onnx.rewriting.riccati import solve_riccati
@@ -105,6 +106,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         # Before `keep_origins`, which would copy the name of an operand to its Cast.
         "widen_cumulative": widen_cumulative,
         "keep_origins": keep_origins,
+        "optimizers": search_in_graph,
         "encode_values": encode_values,
         "fourier_transforms": _visit(transform_real, transform_to_real),
         "convolutions": _visit(convolve_fully),

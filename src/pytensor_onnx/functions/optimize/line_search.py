@@ -1,0 +1,177 @@
+"""A step along a direction after which a function and its slope are low enough."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.scan.utils import until
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+
+_FALL, _SLOPE = 1e-4, 0.9
+"""A step is long enough if the value falls by the one and the slope to the other part."""
+_SHORTEST, _LONGEST = np.float64(1e-100), np.float64(1e100)
+_RELATIVE_WIDTH = 1e-14
+_LARGEST_PART = 0.66
+_STEPS = 100
+
+
+class Trial(NamedTuple):
+    """A length of the step, with the value and the slope after it."""
+
+    length: TensorVariable
+    value: TensorVariable
+    slope: TensorVariable
+
+
+def low_enough(
+    evaluate: Callable[..., tuple[TensorVariable, TensorVariable]],
+    value: TensorVariable,
+    slope: TensorVariable,
+    first: TensorVariable,
+    constants: Sequence[TensorVariable],
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return a length that satisfies the strong Wolfe conditions, and whether one was found.
+
+    J. J. Moré and D. J. Thuente, Line search algorithms with guaranteed sufficient decrease, ACM
+    Transactions on Mathematical Software 20, 1994: cubic and quadratic polynomials through the best
+    trial, the other end of the interval and the last trial. A trial that is not finite is a
+    tenth as long the next time.
+
+    Parameters
+    ----------
+    evaluate
+        Function of the length and the constants that returns the value and the slope.
+    value, slope
+        Those before the step; the slope is negative.
+    first
+        The first length to try.
+    constants
+        Further operands of the function.
+
+    Examples
+    --------
+    >>> parabola = lambda t: ((t - 3.0) ** 2, 2 * (t - 3.0))
+    >>> start = [pt.as_tensor(x) for x in (9.0, -6.0, 1.0)]
+    >>> length, ok = low_enough(parabola, *start, [])
+    >>> 0.3 <= float(length.eval(mode="FAST_COMPILE")) <= 5.7, ok.eval(mode="FAST_COMPILE")
+    (True, array(True))
+    """
+    zero, no = pt.zeros((), "float64"), pt.zeros((), "bool")
+    first, value, slope = (x.astype("float64") for x in (first, value, slope))
+    origin = Trial(zero, value, slope)
+
+    def step(length, *state):  # type: ignore[no-untyped-def]
+        best, other = Trial(*state[:3]), Trial(*state[3:6])
+        low, high, width, width_before = state[6:10]
+        (bracketed, rising, _, _), (value, slope, *constants) = state[10:14], state[14:]
+        trial = Trial(length, *evaluate(length, *constants))
+        line = value + _FALL * slope * length
+        finite = pt.isfinite(trial.value) & pt.isfinite(trial.slope)
+        falls = finite & pt.le(trial.value, line)
+        rising |= falls & pt.ge(trial.slope, 0)
+        ok = falls & pt.le(pt.abs(trial.slope), -_SLOPE * slope)
+        stuck = bracketed & (pt.le(length, low) | pt.ge(length, high))
+        stuck |= bracketed & pt.le(high - low, _RELATIVE_WIDTH * high)
+        tilt = pt.switch(~rising & pt.le(trial.value, best.value) & ~falls, _FALL * slope, 0.0)
+        tilted = [_tilted(t, -tilt) for t in (best, other, trial)]
+        moved, crossed = _next_length(*tilted, bracketed, low, high)
+        best_new, other_new = (_tilted(t, tilt) for t in _narrowed(*tilted))
+        bracketed_new = bracketed | crossed
+        size = pt.abs(other_new.length - best_new.length)
+        too_wide = bracketed_new & pt.ge(size, _LARGEST_PART * width_before)
+        middle = best_new.length + (other_new.length - best_new.length) / 2
+        moved = pt.switch(too_wide, middle, moved)
+        ends = best_new.length, other_new.length
+        growth = moved - best_new.length
+        low_new = pt.switch(bracketed_new, pt.minimum(*ends), moved + 1.1 * growth)
+        high_new = pt.switch(bracketed_new, pt.maximum(*ends), moved + 4 * growth)
+        moved = pt.clip(moved, _SHORTEST, _LONGEST)
+        outside = pt.le(moved, low_new) | pt.ge(moved, high_new)
+        outside |= pt.le(high_new - low_new, _RELATIVE_WIDTH * high_new)
+        moved = pt.switch(bracketed_new & outside, best_new.length, moved)
+        widths = (
+            pt.switch(bracketed_new, size, width),
+            pt.switch(bracketed_new, width, width_before),
+        )
+        ended = ok | (stuck & finite)
+        new = [moved, *best_new, *other_new, low_new, high_new, *widths, bracketed_new]
+        old = [length, *best, *other, low, high, width, width_before, bracketed]
+        # Of a trial that is not finite nothing is kept.
+        kept = [pt.switch(finite & ~ended, a, b) for a, b in zip(new, old, strict=True)]
+        shorter = best.length + (length - best.length) / 10
+        kept[0] = pt.switch(finite, kept[0], shorter)
+        return [*kept, rising, ok, ended], until(ended)
+
+    width = pt.constant(_LONGEST - _SHORTEST)
+    state = [first, *origin, *origin, zero, 5 * first, width, 2 * width, no, no, no, no]
+    found = iterate(step, state, [value, slope, *constants], n_steps=_STEPS)
+    return found[0], found[-2]
+
+
+def _tilted(trial: Trial, tilt: TensorVariable) -> Trial:
+    """Return the trial of a function to which a line through zero is added."""
+    return Trial(trial.length, trial.value + tilt * trial.length, trial.slope + tilt)
+
+
+def _narrowed(best: Trial, other: Trial, trial: Trial) -> tuple[Trial, Trial]:
+    """Return the new best trial, and that at the other end of the interval."""
+    higher, turns = pt.gt(trial.value, best.value), pt.lt(trial.slope * pt.sign(best.slope), 0)
+    other = _choose(higher, trial, _choose(turns, best, other))
+    return _choose(higher, best, trial), other
+
+
+def _next_length(
+    best: Trial,
+    other: Trial,
+    trial: Trial,
+    bracketed: TensorVariable,
+    low: TensorVariable,
+    high: TensorVariable,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the next length to try, and whether the interval now holds a minimum."""
+    x, t = best.length, trial.length
+    higher, turns = pt.gt(trial.value, best.value), pt.lt(trial.slope * pt.sign(best.slope), 0)
+    flatter = pt.lt(pt.abs(trial.slope), pt.abs(best.slope))
+    rise = (best.value - trial.value) / (t - x)
+    by_values = x + best.slope / (rise + best.slope) / 2 * (t - x)
+    by_slopes = t + trial.slope / (trial.slope - best.slope) * (x - t)
+    cubic, _ = _cubic(best, trial)
+    between = pt.switch(
+        pt.le(pt.abs(cubic - x), pt.abs(by_values - x)), cubic, cubic + (by_values - cubic) / 2
+    )
+    beyond, _ = _cubic(trial, best)
+    farther = pt.gt(pt.abs(beyond - t), pt.abs(by_slopes - t))
+    turned = pt.switch(farther, beyond, by_slopes)
+    end = pt.switch(pt.gt(t, x), high, low)
+    flat, ahead = _cubic(trial, best, flat=True)
+    flat = pt.switch(ahead, flat, end)
+    nearer = pt.lt(pt.abs(flat - t), pt.abs(by_slopes - t))
+    inside = pt.switch(nearer, flat, by_slopes)
+    limit = t + _LARGEST_PART * (other.length - t)
+    inside = pt.switch(pt.gt(t, x), pt.minimum(limit, inside), pt.maximum(limit, inside))
+    farther = pt.gt(pt.abs(flat - t), pt.abs(by_slopes - t))
+    open_ = pt.clip(pt.switch(farther, flat, by_slopes), low, high)
+    steep = pt.switch(bracketed, _cubic(trial, other)[0], end)
+    falling = pt.switch(flatter, pt.switch(bracketed, inside, open_), steep)
+    return pt.switch(higher, between, pt.switch(turns, turned, falling)), higher | turns
+
+
+def _cubic(near: Trial, far: Trial, flat: bool = False) -> tuple[TensorVariable, TensorVariable]:
+    """Return the minimum of the cubic through two trials, and whether it is beyond the near one.
+
+    The radicand is negative by rounding alone, or where the cubic has no minimum (``flat``).
+    """
+    theta = 3 * (near.value - far.value) / (far.length - near.length) + near.slope + far.slope
+    size = pt.maximum(pt.abs(theta), pt.maximum(pt.abs(near.slope), pt.abs(far.slope)))
+    radicand = (theta / size) ** 2 - (near.slope / size) * (far.slope / size)
+    gamma = size * pt.sqrt(pt.maximum(radicand, 0.0) if flat else radicand)
+    gamma = pt.switch(pt.lt(far.length, near.length), -gamma, gamma)
+    ratio = (gamma - near.slope + theta) / (gamma - near.slope + gamma + far.slope)
+    return near.length + ratio * (far.length - near.length), pt.lt(ratio, 0) & pt.neq(gamma, 0)
+
+
+def _choose(condition: TensorVariable, yes: Trial, no: Trial) -> Trial:
+    return Trial(*(pt.switch(condition, a, b) for a, b in zip(yes, no, strict=True)))

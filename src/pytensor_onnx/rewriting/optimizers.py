@@ -1,0 +1,29 @@
+"""Write PyTensor's calls of SciPy's optimizers as loops."""
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.tensor.optimize import ScipyWrapperOp
+
+from pytensor_onnx.functions.optimize.calls import search
+from pytensor_onnx.functions.optimize.options import Refused
+
+
+@node_rewriter([ScipyWrapperOp])
+def search_by_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace an optimizer by a bounded loop; its lowering refuses what has no counterpart."""
+    try:
+        point, converged = search(node)
+    except Refused:
+        return None
+    solution, success = node.outputs
+    point = point.reshape(node.inputs[0].shape).astype(solution.type.dtype)
+    return [
+        solution.type.filter_variable(point, allow_convert=True),
+        success.type.filter_variable(pt.scalar_from_tensor(converged)),
+    ]
+
+
+search_in_graph = dfs_rewriter(search_by_loops)
+"""The rewrite of a whole graph, for references too: SciPy takes another way to the same point."""

@@ -1,0 +1,158 @@
+"""Roots and minima are those of PyTensor's calls of SciPy."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.optimize import minimize, minimize_scalar, root, root_scalar
+
+from pytensor_onnx import UnsupportedOpError, export_onnx
+from tests.conftest import compare_onnx_and_py
+
+ROOTS = [
+    ("brentq", {"bracket": [0.0, 9.0]}),
+    ("brentq", {"bracket": [9.0, 0.0], "optimizer_kwargs": {"xtol": 1e-3, "rtol": 1e-2}}),
+    ("bisect", {"bracket": [0.0, 9.0]}),
+    ("secant", {}),
+    ("secant", {"optimizer_kwargs": {"x1": 4.0}}),
+    ("newton", {"jac": True}),
+    ("halley", {"jac": True, "hess": True}),
+]
+MINIMA = [
+    ("brent", {}),
+    ("brent", {"bracket": [-3.0, 0.0, 4.0]}),
+    ("golden", {"bracket": [5.0, 4.0]}),
+    ("bounded", {"bounds": [2.5, 7.0], "optimizer_kwargs": {"options": {"xatol": 1e-8}}}),
+]
+
+
+def given(dtype="float64"):
+    return pt.scalar("x", dtype=dtype), pt.scalar("a", dtype=dtype)
+
+
+@pytest.mark.parametrize(("method", "options"), ROOTS)
+def test_roots_of_numbers(method, options):
+    x, a = given()
+    solution, success = root_scalar(pt.exp(x) - a * pt.cos(x) - 3, x, method=method, **options)
+    outputs = [solution, success, pt.grad(solution, a)]
+    values = [np.float64(0.5), np.float64(2.0)]
+    compare_onnx_and_py([x, a], outputs, values, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("method", "options"), MINIMA)
+def test_minima_of_numbers(method, options):
+    x, a = given()
+    value = (x - a) ** 4 + pt.sin(3 * x) + x**2
+    solution, success = minimize_scalar(value, x, method=method, **options)
+    # Functions are flat at a minimum: values that differ by rounding lead to points that differ by
+    # its square root, where a golden section ends elsewhere than Brent's method too.
+    rtol = 3e-8 if method != "golden" else 1e-7
+    values = [np.float64(0.5), np.float64(2.0)]
+    compare_onnx_and_py([x, a], [solution, success], values, rtol=rtol)
+    compare_onnx_and_py([x, a], [pt.grad(solution, a)], values, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "start"), [("float64", [9.0, -2.0]), ("float32", [1.0, 1.0])])
+def test_roots_of_vectors(dtype, start):
+    x, b = pt.vector("x", dtype=dtype), pt.vector("b", dtype=dtype)
+    equations = pt.stack([x[0] ** 2 + x[1] - b[0], x[0] - x[1] ** 3 + b[1]])
+    solution, success = root(equations, x)
+    values = [np.array(start, dtype), np.array([3.0, 2.0], dtype)]
+    outputs = [solution, success]
+    if dtype == "float64":
+        outputs.append(pt.grad(solution.sum(), b))
+    rtol = 1e-9 if dtype == "float64" else 1e-5
+    compare_onnx_and_py([x, b], outputs, values, rtol=rtol)
+
+
+def test_roots_of_several_variables():
+    x, y, a = pt.vector("x"), pt.scalar("y"), pt.scalar("a")
+    equations = pt.concatenate([x**2 - a, [y + x.sum() - 1]])
+    (first, second), success = root(equations, [x, y])
+    values = [np.array([1.0, 2.0, 3.0]), np.float64(0.0), np.float64(2.0)]
+    compare_onnx_and_py([x, y, a], [first, second, success], values, rtol=1e-9)
+
+
+def test_a_start_without_a_root_nearby_is_no_success():
+    x, a = given()
+    point, success = root(x**2 + a, x)
+    function = pytensor.function([x, a], [point, success], mode="ONNX")
+    assert not function(1.0, 2.0)[1]
+    assert function(1.0, -2.0)[1]
+
+
+def test_minima_of_vectors():
+    """Of the two minima it is the one that SciPy finds from there."""
+    x, a = pt.vector("x"), pt.scalar("a")
+    value = pt.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (a - x[:-1]) ** 2)
+    solution, success = minimize(value, x)
+    values = [np.array([-1.2, 1.0, 0.3, 0.5]), np.float64(1.0)]
+    outputs = [solution, success, pt.grad(solution.sum(), a)]
+    compare_onnx_and_py([x, a], outputs, values, rtol=1e-5)  # of gradients of 1e-5
+
+
+def test_minima_in_float32():
+    x, a = pt.vector("x", dtype="float32"), pt.scalar("a", dtype="float32")
+    solution, success = minimize(pt.sum(pt.cosh(x - a)), x, method="L-BFGS-B")
+    values = [np.float32([1.0, -0.5]), np.float32(0.25)]
+    compare_onnx_and_py([x, a], [solution, success], values, rtol=1e-4)
+
+
+def test_a_minimum_of_a_likelihood():
+    """The regression of least squares is the minimum of the squares."""
+    rng = np.random.default_rng(0)
+    data, targets = rng.standard_normal((40, 3)), rng.standard_normal(40)
+    x, y, b = pt.matrix("x"), pt.vector("y"), pt.vector("b")
+    solution, success = minimize(pt.sum((y - x @ b) ** 2), b, optimizer_kwargs={"tol": 1e-10})
+    function = pytensor.function([b, x, y], [solution, success], mode="ONNX")
+    found, ok = function(np.zeros(3), data, targets)
+    assert ok
+    np.testing.assert_allclose(found, np.linalg.lstsq(data, targets)[0], rtol=1e-9)
+
+
+def test_a_number_counts_as_a_vector_of_one():
+    x, a = given()
+    least, done = minimize((x - a) ** 2 + pt.exp(x), x)
+    zero, found = root(pt.exp(x) - a, x)
+    values = [np.float64(0.5), np.float64(2.0)]
+    compare_onnx_and_py([x, a], [least, done, zero, found], values, rtol=1e-6)
+
+
+def test_a_file_is_compared_with_the_same_search(tmp_path):
+    x, a = given()
+    least, success = minimize_scalar((x - a) ** 4 + x, x)
+    export_onnx([x, a], [least, success], tmp_path / "least.onnx")
+    assert (tmp_path / "least.onnx").exists()
+
+
+def test_equal_signs_are_an_error():
+    x, a = given()
+    solution, _ = root_scalar(x**2 + a, x, method="brentq", bracket=[0.0, 1.0])
+    function = pytensor.function([x, a], solution, mode="ONNX")
+    with pytest.raises(ValueError, match="must have different signs"):
+        function(0.0, 1.0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_functions_that_are_not_finite_are_no_success(value):
+    x, a = given()
+    searches = [minimize((x - a) ** 2, x)[1], root(x - a, x)[1], root_scalar(x - a, x)[1]]
+    function = pytensor.function([x, a], searches, mode="ONNX")
+    assert not any(function(0.5, value))
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        (lambda f, x: minimize(f, x, method="Nelder-Mead"), 'use "BFGS"'),
+        (lambda f, x: minimize(f, x, optimizer_kwargs={"bounds": [(0, 1)]}), "'bounds'"),
+        (lambda f, x: root(f, x, method="krylov"), 'use "hybr"'),
+        (lambda f, x: root_scalar(f, x, method="bisect"), "needs a bracket"),
+        (lambda f, x: minimize_scalar(f, x, method="bounded"), "needs bounds"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused(search, message):
+    x, a = given()
+    solution, _ = search((x - a) ** 2, x)
+    with pytest.raises(UnsupportedOpError, match=message):
+        pytensor.function([x, a], solution, mode="ONNX", on_unused_input="ignore")
