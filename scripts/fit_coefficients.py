@@ -31,7 +31,10 @@ Coefficients = dict[str, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Fit:
-    """One function to approximate, with its interval and degrees per dtype."""
+    """One function to approximate, with its interval and degrees per dtype.
+
+    With ``scale``, a ``c``, the nodes are those of the variable ``(x - c) / (x + c)``.
+    """
 
     name: str
     says: str
@@ -39,16 +42,22 @@ class Fit:
     weight: Callable[[mp.mpf], mp.mpf]
     intervals: dict[str, tuple[mp.mpf, mp.mpf]]
     degrees: dict[str, tuple[int, int]]
+    scale: int | None = None
 
 
 def interpolate(
-    function: Callable[[mp.mpf], mp.mpf], low: mp.mpf, high: mp.mpf, top: int, bottom: int
+    fit: Fit, low: mp.mpf, high: mp.mpf, top: int, bottom: int
 ) -> tuple[list[mp.mpf], list[mp.mpf]]:
     """Numerator and denominator that agree with the function at Chebyshev nodes."""
+    c = fit.scale
+    if c:
+        low, high = (low - c) / (low + c), (high - c) / (high + c)
     points = [
         (low + high) / 2 - (high - low) / 2 * mp.cos(angle) for angle in angles(top + bottom + 1)
     ]
-    return through(points, function, top, bottom)
+    if c:
+        points = [c * (1 + t) / (1 - t) for t in points]
+    return through(points, fit.function, top, bottom)
 
 
 def angles(count: int) -> list[mp.mpf]:
@@ -227,7 +236,7 @@ def write(fits: list[Fit], target: Path, header: str) -> None:
     for fit in fits:
         tops, bottoms, errors = {}, {}, []
         for dtype, degrees in fit.degrees.items():
-            tops[dtype], bottoms[dtype] = interpolate(fit.function, *fit.intervals[dtype], *degrees)
+            tops[dtype], bottoms[dtype] = interpolate(fit, *fit.intervals[dtype], *degrees)
             error = largest_error(fit, dtype, tops[dtype], bottoms[dtype])
             errors.append(f"2^{float(mp.log(error, 2)):.1f} in {dtype}")
         print(fit.name, ", ".join(errors), flush=True)

@@ -37,12 +37,6 @@ def erfcx_ratio(t: mp.mpf) -> mp.mpf:
 
 
 @cache
-def erfinv_ratio(w: mp.mpf) -> mp.mpf:
-    x = mp.sqrt(-mp.expm1(-w))
-    return mp.erfinv(x) / x if w > mp.mpf(10) ** -40 else mp.sqrt(mp.pi) / 2
-
-
-@cache
 def log_erfcinv(w: mp.mpf) -> mp.mpf:
     """The solution of ``-log(erfc(y)) = w`` by Newton's method, for ``w > 3``."""
     y = mp.sqrt(w - mp.log(mp.pi * w) / 2)
@@ -53,6 +47,15 @@ def log_erfcinv(w: mp.mpf) -> mp.mpf:
         if abs(step) < mp.mpf(10) ** -50:
             return y
     raise ArithmeticError(w)
+
+
+@cache
+def erfinv_ratio(w: mp.mpf) -> mp.mpf:
+    if w < mp.mpf(10) ** -40:
+        return mp.sqrt(mp.pi) / 2
+    x = mp.sqrt(-mp.expm1(-w))
+    # The complement of x, in whose terms the inverse is well conditioned.
+    return (mp.erfinv(x) if w < 2 else log_erfcinv(w + mp.log1p(x))) / x
 
 
 def erfcinv_excess(s: mp.mpf) -> mp.mpf:
@@ -196,23 +199,23 @@ ERF_FITS = [
         {"float64": (26, 0), "float32": (14, 0)},
     ),
     Fit(
-        "ERFINV_CENTER",
-        "erfinv(x)/x in -log(1 - x^2), for it <= 5",
-        erfinv_ratio,
-        lambda w: 1 / erfinv_ratio(w),
-        both(0, 5),
-        {"float64": (23, 0), "float32": (11, 0)},
+        "NDTRI",
+        "sqrt(2) erfinv(x)/x - 16 (w+25/8)/(w+40) in w = -log(1 - x^2), for w <= 37 (104 in\n"
+        "# float32)",
+        lambda w: mp.sqrt(2) * erfinv_ratio(w) - 16 * (w + mp.mpf(25) / 8) / (w + 40),
+        lambda w: mp.sqrt(mp.mpf(1) / 2) / erfinv_ratio(w),
+        {"float64": (mp.mpf(0), mp.mpf(37)), "float32": (mp.mpf(0), mp.mpf(104))},
+        {"float64": (15, 15), "float32": (9, 9)},
+        17,
     ),
     Fit(
-        "ERFCINV_TAIL",
-        "erfcinv(q)/s - 1 in s = sqrt(-log(q)), for 2.38 <= s <= 6.1 (10.2 in float32)",
-        erfcinv_excess,
-        lambda s: 1 / (1 + erfcinv_excess(s)),
-        {
-            "float64": (mp.mpf("2.38"), mp.mpf("6.1")),
-            "float32": (mp.mpf("2.38"), mp.mpf("10.2")),
-        },
-        {"float64": (7, 7), "float32": (5, 5)},
+        "ERFINV",
+        "erfinv(x)/x - 16 (w+4)/(w+68) in w = -log(1 - x^2), for w <= 37 (104 in float32)",
+        lambda w: erfinv_ratio(w) - 16 * (w + 4) / (w + 68),
+        lambda w: 1 / erfinv_ratio(w),
+        {"float64": (mp.mpf(0), mp.mpf(37)), "float32": (mp.mpf(0), mp.mpf(104))},
+        {"float64": (15, 15), "float32": (9, 9)},
+        17,
     ),
     Fit(
         "ERFCINV_FAR_TAIL",

@@ -12,19 +12,18 @@ from pytensor_onnx.functions.special.erf_coefficients import (
     ERFCINV_FAR_TAIL_BOTTOM,
     ERFCINV_FAR_TAIL_TOP,
     ERFCINV_REMAINDER,
-    ERFCINV_TAIL_BOTTOM,
-    ERFCINV_TAIL_TOP,
-    ERFINV_CENTER,
+    ERFINV_BOTTOM,
+    ERFINV_TOP,
+    NDTRI_BOTTOM,
+    NDTRI_TOP,
 )
 from pytensor_onnx.functions.special.evaluation import where_any
-from pytensor_onnx.functions.special.expm1 import expm1_near_zero
+from pytensor_onnx.functions.special.portable import reduced_expm1
 from pytensor_onnx.ops import precise
 
-# Where (1 - x)(1 + x) is smaller, x is in the tails.
-_TAIL = math.exp(-5)
-# What rounding log(2) leaves out.
-_LOG_2_REST = {"float64": 2.3190468138462996e-17, "float32": -1.904654299957768e-09}
 _HALF_LOG_PI = 0.5723649429247001
+# Up to where the rational function serves, in -log(1 - x**2).
+_BOUND, _FLOAT32_BOUND = 37.0, 104.0
 
 
 @define(Erfinv)
@@ -33,32 +32,22 @@ def erfinv(x: TensorVariable) -> TensorVariable:
 
     Notes
     -----
-    In the center ``x`` times a polynomial in ``-log((1 - x)(1 + x))``, as M. Giles does in GPU
-    Computing Gems, Jade Edition (2011), chapter 10. In the tails the inverse is a square root of
-    the logarithm of the complement, times a rational function of it.
+    ``x`` times a rational function of ``-log((1 - x)(1 + x))``, the variable of M. Giles in GPU
+    Computing Gems, Jade Edition (2011), chapter 10.
     """
     one = constant(x, 1.0)
-    a = pt.abs(x)
-    complement = one - a
-    product = complement * (one + a)
-    is_tail = product <= constant(x, _TAIL)
-    w = -precise.log(pt.switch(is_tail, complement, product))
-    tail = pt.switch(pt.isinf(w), w, _tail(pt.sqrt(w)))
-    return pt.switch(is_tail, pt.sign(x) * tail, x * polynomial(w, ERFINV_CENTER))
+    w = -precise.log((one - x) * (one + x))
+    bounded = _bounded(w)
+    # Infinity stays, which would make NaN of the rational function.
+    return x * (_erfinv_ratio(bounded) + (w - bounded))
 
 
 @define(Erfcinv)
 def erfcinv(x: TensorVariable) -> TensorVariable:
     """Inverse of the complement of the error function, as `erfinv`; NaN outside of 0 to 2."""
     one, two = constant(x, 1.0), constant(x, 2.0)
-    rest = one - x
-    opposite = two - x
-    product = x * opposite
-    is_tail = product <= constant(x, _TAIL)
-    w = -precise.log(pt.switch(is_tail, pt.minimum(x, opposite), product))
-    s = pt.sqrt(w)
-    tail = pt.switch(pt.isinf(w), w, _long_tail(s))
-    return pt.switch(is_tail, pt.sign(rest) * tail, rest * polynomial(w, ERFINV_CENTER))
+    w = -precise.log(x * (two - x))
+    return (one - x) * _where_far(w, _far_ratio(w), _erfinv_ratio(_bounded(w)))
 
 
 @define(NdtriExp)
@@ -67,42 +56,62 @@ def ndtri_exp(x: TensorVariable) -> TensorVariable:
 
     Notes
     -----
-    With ``p = exp(x)`` it is ``-sqrt(2) erfcinv(2p)``, computed as in `erfcinv`. The probability is
-    not formed in the left tail, where ``-log(2p)`` is ``-x - log(2)``; in the right tail ``1 - p``
-    is ``-expm1(x)``; and around the median ``2p - 1`` is ``expm1(x + log(2))``.
+    With ``p = exp(x)`` it is ``sqrt(2) erfinv(2p - 1)``, computed as in `erfinv`, where
+    ``-log(1 - (2p - 1)**2)`` is ``-x - log(4 (1 - p))``. The nearest power of two ``2**-k`` is
+    taken from the exponential, whose ``expm1(x + k log(2))`` gives ``p - 1`` and ``2p - 1``
+    without cancellation: in the right tail ``k`` is 0, and around the median it is 1.
     """
-    shifted = x + constant(x, math.log(2))
-    one, bound = constant(x, 1.0), constant(x, 0.8)
-    p = pt.exp(x)
+    one = constant(x, 1.0)
+    # At the bound p has long vanished beside one, and infinity would make NaN.
+    growth, half = reduced_expm1(pt.maximum(x, constant(x, -40.0)))
+    power = half + half
+    side = growth * power + (power - one)
+    less = growth * half + (half - one)
     # Positive x makes the complement negative and its logarithm NaN.
-    less = pt.switch(pt.abs(x) > bound, p - one, expm1_near_zero(x))
-    product = constant(x, -4.0) * p * less
-    is_tail = product <= constant(x, _TAIL)
-    is_left = shifted < constant(x, 0.0)
-    logarithm = precise.log(pt.switch(is_tail, constant(x, -2.0) * less, product))
-    w = -pt.switch(is_tail & is_left, shifted, logarithm)
+    w = -(x + precise.log(constant(x, -4.0) * less))
+    far = _far_ratio(w) * constant(x, math.sqrt(2))
+    return side * _where_far(w, far, _ndtri_ratio(_bounded(w)))
 
+
+def _bounded(w: TensorVariable) -> TensorVariable:
+    return pt.minimum(w, constant(w, _BOUND, float32=_FLOAT32_BOUND))
+
+
+def _erfinv_ratio(w: TensorVariable) -> TensorVariable:
+    """``erfinv(x) / x`` for ``w = -log(1 - x**2)`` up to the bound.
+
+    It is within 6 % of ``16 (w + 4) / (w + 68)``, so that the roundings of the polynomials, which
+    fit the rest, hardly matter.
+    """
+    near = (w + constant(w, 4.0)) / (w * constant(w, 1 / 16) + constant(w, 4.25))
+    return near + polynomial(w, ERFINV_TOP) / polynomial(w, ERFINV_BOTTOM)
+
+
+def _ndtri_ratio(w: TensorVariable) -> TensorVariable:
+    """``sqrt(2) erfinv(x) / x``, computed as `_erfinv_ratio`."""
+    near = (w + constant(w, 3.125)) / (w * constant(w, 1 / 16) + constant(w, 2.5))
+    return near + polynomial(w, NDTRI_TOP) / polynomial(w, NDTRI_BOTTOM)
+
+
+def _far_ratio(w: TensorVariable) -> TensorVariable:
+    """``erfinv(x) / x`` beyond the bound, where ``x`` rounds to one.
+
+    There ``exp(-w) = 1 - x**2`` is ``2 (1 - x)``.
+    """
+    return _tail(w + constant(w, math.log(2)))
+
+
+def _where_far(w: TensorVariable, far: TensorVariable, near: TensorVariable) -> TensorVariable:
+    return where_any(w > constant(w, _BOUND, float32=_FLOAT32_BOUND), far, near)
+
+
+def _tail(w: TensorVariable) -> TensorVariable:
+    """``erfcinv(exp(-w))`` for ``w >= 37.6``, and from 104 on in float32."""
     s = pt.sqrt(w)
-    last = constant(x, 27.4, float32=10.15)
-    tail = where_any(s > last, _endless_tail(w, s), _long_tail(s))
-    near = expm1_near_zero(shifted + constant(x, _LOG_2_REST[x.dtype]))
-    side = pt.switch(pt.abs(shifted) > bound, p + p - one, near)
-    value = pt.switch(is_tail, pt.sign(side) * tail, side * polynomial(w, ERFINV_CENTER))
-    return value * constant(x, math.sqrt(2))
-
-
-def _tail(s: TensorVariable) -> TensorVariable:
-    """``erfcinv(exp(-s**2))`` for ``2.38 <= s <= 6.1``, and up to 10.2 in float32."""
-    return s + s * (polynomial(s, ERFCINV_TAIL_TOP) / polynomial(s, ERFCINV_TAIL_BOTTOM))
-
-
-def _long_tail(s: TensorVariable) -> TensorVariable:
-    """``erfcinv(exp(-s**2))`` from 2.38 to the logarithm of the smallest number."""
-    near = _tail(s)
-    if s.dtype == "float32":
-        return near
+    if w.dtype == "float32":
+        return _endless_tail(w, s)
     ratio = polynomial(s, ERFCINV_FAR_TAIL_TOP) / polynomial(s, ERFCINV_FAR_TAIL_BOTTOM)
-    return where_any(s > constant(s, 6.05), s + s * ratio, near)
+    return where_any(s > constant(s, 27.4), _endless_tail(w, s), s + s * ratio)
 
 
 def _endless_tail(w: TensorVariable, s: TensorVariable) -> TensorVariable:

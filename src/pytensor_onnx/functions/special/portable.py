@@ -102,6 +102,21 @@ def portable_exp(x: TensorVariable) -> TensorVariable:
     return (near_one * power) * (power + power * (k - half_k - half_k))
 
 
+def reduced_expm1(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return ``r`` between ``sqrt(1/2) - 1`` and ``sqrt(2) - 1``, and a power of two ``p``.
+
+    ``exp(x) = (1 + r) p``, for results that are normal numbers. ``r`` is accurate next to its roots
+    at 0, ``-log(2)`` and ``-2 log(2)`` too, as multiples by powers of two are exact.
+    """
+    k = pt.round(x * constant(x, 1 / np.log(2)))
+    rest = constant(x, 2.3190468138462996e-17, float32=-1.904654299957768e-09)
+    r = (x - k * constant(x, np.log(2))) - k * rest
+    square = r * r
+    c = r - square * polynomial(square, REDUCED_HALF_COTH)
+    power = _power_of_two(pt.exp(k * constant(x, np.log(2))))
+    return r + r * c / (constant(x, 2.0) - c), power
+
+
 @define(PortableExpm1)
 def portable_expm1(x: TensorVariable) -> TensorVariable:
     """``exp(x) - 1``, computed as `Expm1`."""
