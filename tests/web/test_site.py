@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytensor
@@ -25,6 +26,8 @@ def test_a_site_is_complete_and_links_nothing_outside(model, tmp_path, without_n
         *("slider", "sliders", "sliders", "checkbox")
     ]
     html = (folder / "index.html").read_text()
+    modules = {file.name for file in folder.glob("*.js")} - {"worker.js"}
+    assert modules == set(re.findall(r'(?:href|src)="(\w+\.js)"', html)), "all arrive at once"
     assert "http" not in html.replace("http-equiv", "")
     assert "unsafe-eval'" not in html.replace("'wasm-unsafe-eval'", "")
     assert "<b>" not in html

@@ -1,7 +1,7 @@
 import { makeControl } from "./controls.js";
 import { writeCsv } from "./csv.js";
-import { Model } from "./model.js";
 import { writeNpz } from "./npz.js";
+import { described, loaded, model } from "./start.js";
 import { makeView, readResults } from "./views.js";
 
 /** @param {string} id @returns {any} */
@@ -15,7 +15,7 @@ function say(text, isBad = false) {
 }
 
 class Page {
-  /** @param {any} description @param {Model} model */
+  /** @param {any} description @param {import("./model.js").Model} model */
   constructor(description, model) {
     this.description = description;
     this.model = model;
@@ -44,15 +44,14 @@ class Page {
 
   async start() {
     say("Loading the model…");
-    const { runtime, state, run } = this.description;
-    const { seconds, bytes, threads, backend } = await this.model.load(runtime, state);
+    const { seconds, bytes, threads, backend } = await loaded;
     const where = backend === "webgpu" ? "WebGPU" : `WebAssembly, ${threads} thread${threads > 1 ? "s" : ""}`;
     this.loaded = `${(bytes / 1e6).toFixed(2)} MB loaded in ${seconds.toFixed(2)} s (${where})`;
     byId("timing").textContent = this.loaded;
     this.isReady = true;
     for (const name of ["run", "repeat", "reset", "save"]) byId(name).disabled = false;
     say("Ready.");
-    if (run === "change") await this.run();
+    if (this.description.run === "change") await this.run();
   }
 
   async reset() {
@@ -163,10 +162,7 @@ function offer(content, name) {
 
 async function main() {
   if (typeof WebAssembly === "undefined") throw new Error("This browser has no WebAssembly, which the model needs.");
-  const model = new Model();
-  const response = await fetch("page.json");
-  if (!response.ok) throw new Error(`page.json cannot be loaded: ${response.status} ${response.statusText}`);
-  const description = await response.json();
+  const description = await described;
   document.title = description.title;
   byId("title").textContent = description.title;
   byId("text").textContent = description.text;

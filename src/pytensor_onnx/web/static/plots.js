@@ -1,7 +1,11 @@
 import uPlot from "./plots/uPlot.esm.js";
 
 const HEIGHT = 260;
-const COLOURS = ["#2563b0", "#c2571a", "#2c8a4b", "#8b3fa8", "#b08a12", "#b0284f", "#178a94", "#6b7280"];
+const OTHERS = ["#c2571a", "#2c8a4b", "#8b3fa8", "#b08a12", "#b0284f", "#178a94", "#6b7280"];
+
+/** Return a colour of lines, the first of them the accent of the light or dark page. @param {number} i */
+const colour = (i) => (i % (OTHERS.length + 1) ? OTHERS[(i - 1) % (OTHERS.length + 1)] : accent());
+const accent = () => getComputedStyle(document.documentElement).getPropertyValue("--accent").trim();
 
 /** @typedef {number[][] | null} Points */
 
@@ -51,7 +55,7 @@ function withPoints(points) {
   const dots = (/** @type {any} */ u) => {
     const [xs, ys] = points();
     u.ctx.save();
-    u.ctx.fillStyle = COLOURS[1];
+    u.ctx.fillStyle = OTHERS[0];
     for (let i = 0; i < xs.length; i++) {
       u.ctx.beginPath();
       u.ctx.arc(u.valToPos(xs[i], "x", true), u.valToPos(ys[i], "y", true), 2.5 * devicePixelRatio, 0, 2 * Math.PI);
@@ -84,8 +88,8 @@ export function clearPlot(holder) {
  * @param {Points} [points]
  */
 export function linePlot(holder, x, columns, names, points) {
-  const series = columns.map((_, j) => ({ label: String(names[j] ?? j), stroke: COLOURS[j % COLOURS.length], width: 2 }));
-  draw(holder, `lines ${columns.length}`, () => ({ series: [{}, ...series] }), [x, ...columns.map(finite)], points);
+  const series = columns.map((_, j) => ({ label: String(names[j] ?? j), stroke: colour(j), width: 2 }));
+  draw(holder, `lines ${columns.length}`, () => ({ series: [{ label: "x" }, ...series] }), [x, ...columns.map(finite)], points);
 }
 
 /**
@@ -96,14 +100,13 @@ export function linePlot(holder, x, columns, names, points) {
  * @param {number[]} middle
  * @param {number[]} lower
  * @param {number[]} upper
- * @param {string} name
  * @param {Points} [points]
  */
-export function bandPlot(holder, x, middle, lower, upper, name, points) {
-  const edge = { stroke: "rgba(37, 99, 176, 0.4)", width: 1 };
+export function bandPlot(holder, x, middle, lower, upper, points) {
+  const edge = { stroke: `${accent()}66`, width: 1 };
   const options = () => ({
-    series: [{}, { label: name, stroke: COLOURS[0], width: 2 }, { label: "upper", ...edge }, { label: "lower", ...edge }],
-    bands: [{ series: [2, 3], fill: "rgba(37, 99, 176, 0.2)" }],
+    series: [{ label: "x" }, { label: "middle", stroke: accent(), width: 2 }, { label: "upper", ...edge }, { label: "lower", ...edge }],
+    bands: [{ series: [2, 3], fill: `${accent()}33` }],
   });
   draw(holder, "band", options, [x, middle, upper, lower].map(finite), points);
 }
@@ -114,9 +117,8 @@ export function bandPlot(holder, x, middle, lower, upper, name, points) {
  * @param {HTMLElement} holder
  * @param {number[]} numbers
  * @param {number} bins
- * @param {string} name
  */
-export function histogramPlot(holder, numbers, bins, name) {
+export function histogramPlot(holder, numbers, bins) {
   const known = numbers.filter(Number.isFinite);
   let [low, high] = [Infinity, -Infinity];
   for (const x of known) [low, high] = [Math.min(low, x), Math.max(high, x)];
@@ -125,8 +127,14 @@ export function histogramPlot(holder, numbers, bins, name) {
   for (const x of known) counts[Math.min(bins - 1, Math.floor((x - low) / width))] += 1;
   const middles = counts.map((_, i) => low + (i + 0.5) * width);
   const paths = uPlot.paths.bars({ size: [1, 100] });
-  const series = [{}, { label: name, stroke: COLOURS[0], fill: "rgba(37, 99, 176, 0.4)", paths, points: { show: false } }];
-  draw(holder, "histogram", () => ({ series }), known.length ? [middles, counts] : [[], []]);
+  const series = [{ label: "value" }, { label: "count", stroke: accent(), fill: `${accent()}66`, paths, points: { show: false } }];
+  // Half a bar stands beyond the first and the last middle.
+  const range = (/** @type {any} */ u, /** @type {number} */ from, /** @type {number} */ to) => {
+    const half = u.data[0].length > 1 ? (u.data[0][1] - u.data[0][0]) / 2 : 0;
+    return [from - half, to + half];
+  };
+  const options = () => ({ series, scales: { x: { time: false, range } } });
+  draw(holder, "histogram", options, known.length ? [middles, counts] : [[], []]);
 }
 
 /** @param {number[]} numbers */

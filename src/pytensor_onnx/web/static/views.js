@@ -48,7 +48,7 @@ function number(output) {
 /** @param {Output} output @returns {View} */
 function bars(output) {
   const { label, labels = [] } = output.view;
-  const list = element("div", { role: "list" });
+  const list = element("div", { class: "bars", role: "list" });
   return {
     element: panel(label, list),
     show: (results) => {
@@ -91,7 +91,7 @@ function lines(output) {
       const n = sizes[0] ?? 1;
       const width = n ? numbers.length / n : 0;
       const columns = range(width).map((j) => column(numbers, j, width));
-      linePlot(plot, x ? results[x].numbers : range(n), columns, series ?? [label], pointsOf(points, results));
+      linePlot(plot, x ? results[x].numbers : range(n), columns, series ?? ["y"], pointsOf(points, results));
     },
   };
 }
@@ -108,7 +108,7 @@ function band(output) {
       const [low, high] = interval
         ? [0, 1].map((j) => column(results[interval].numbers, j, 2))
         : [results[lower].numbers, results[upper].numbers];
-      bandPlot(plot, at, middle, low, high, label, pointsOf(points, results));
+      bandPlot(plot, at, middle, low, high, pointsOf(points, results));
     },
   };
 }
@@ -129,7 +129,7 @@ function trace(output) {
       const { numbers } = results[output.name];
       const isOne = numbers.length === runs.length + 1;
       while (runs.length < numbers.length) runs.push(isOne ? run : runs.length + 1);
-      linePlot(plot, runs, [numbers], [label]);
+      linePlot(plot, runs, [numbers], ["y"]);
     },
     clear: () => {
       runs = [];
@@ -148,7 +148,7 @@ function histogram(output) {
     show: (results) => {
       const { numbers } = results[output.name];
       const [mean, deviation] = moments(numbers);
-      histogramPlot(plot, numbers, bins, label);
+      histogramPlot(plot, numbers, bins);
       summary.textContent = `${numbers.length} numbers, mean ${shown(mean, 4)}, standard deviation ${shown(deviation, 4)}`;
     },
     clear: () => {

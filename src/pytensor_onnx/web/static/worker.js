@@ -4,6 +4,10 @@
 
 import { fromBytes } from "./tensors.js";
 
+/** Bytes of a model up to which it has one thread. */
+const SMALL = 1e6;
+const MOST_THREADS = 4;
+
 /** @type {any} */
 let ort;
 /** @type {any} */
@@ -30,10 +34,11 @@ const actions = {
     files.catch(() => {});
     ort = await import(runtime.folder + runtime.module);
     ort.env.wasm.wasmPaths = runtime.folder;
-    const cores = navigator.hardwareConcurrency || 1;
-    ort.env.wasm.numThreads = self.crossOriginIsolated ? Math.min(4, cores) : 1;
     const [content, ...first] = await files;
     const bytes = new Uint8Array(content);
+    // Threads take time to start, and small models gain nothing from them.
+    const cores = self.crossOriginIsolated && bytes.length > SMALL ? navigator.hardwareConcurrency || 1 : 1;
+    ort.env.wasm.numThreads = Math.min(MOST_THREADS, cores);
     pairs = described.pairs;
     firstState = first;
     actions.reset();
