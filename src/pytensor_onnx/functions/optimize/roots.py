@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.ifelse import ifelse
+from pytensor.conditional.op import ifelse
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
