@@ -1,8 +1,9 @@
 """The Gaussian hypergeometric function of real arguments.
 
-Polynomials are computed by themselves (`hypergeometric_polynomial`). Elsewhere the differential
-equation is followed from zero to the argument (`hypergeometric_equation`), which needs no case for
-parameters whose differences are integers, or nearly so.
+Polynomials are computed by themselves (`hypergeometric_polynomial`). The expansion around one
+serves next to one and far below zero (`hypergeometric_connection`). Elsewhere, and where a
+difference of parameters is an integer or nearly so, the differential equation is followed from zero
+to the argument (`hypergeometric_equation`).
 """
 
 import math
@@ -12,8 +13,9 @@ from pytensor.scalar.math import Hyp2F1
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.functions.special.evaluation import in_float64
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant
+from pytensor_onnx.functions.special.evaluation import in_float64, of_few
+from pytensor_onnx.functions.special.hypergeometric_connection import by_expansion_around_one
 from pytensor_onnx.functions.special.hypergeometric_equation import (
     follow_equation,
     largest_product,
@@ -22,6 +24,11 @@ from pytensor_onnx.functions.special.hypergeometric_polynomial import hypergeome
 
 # Beyond them terms cancel so much that the result has too few digits.
 _NEGATIVE, _PRODUCT = 5.0, 2500.0
+# Where the expansion around one serves, up to a size of parameters and from a distance of their
+# difference to integers on, unless terms cancel by more than a factor. For negative `c` the steps
+# along the equation lose more.
+_FAR, _NEAR, _MODEST, _BETWEEN = -1.0, 0.5, 40.0, 1 / 128
+_LOSS, _NEGATIVE_LOSS = 16.0, 100.0
 
 
 @define(Hyp2F1)
@@ -57,8 +64,9 @@ def hyp2f1(
     polynomial = hypergeometric_polynomial(pt.switch(is_short, degree, zero), other, c, z)
 
     is_long = ~is_short & ~is_infinite & is_finite
-    followed, exponent = _by_equation(a, b, c, z, is_long)
-    value = pt.switch(is_short, polynomial, followed)
+    value, exponent, is_expanded = _by_expansion(a, b, c, z, is_long)
+    value, exponent = of_few(is_long & ~is_expanded, _by_equation, [value, exponent], [a, b, c, z])
+    value = pt.switch(is_short, polynomial, value)
     exponent = pt.switch(by_euler, c - a - b, pt.switch(is_polynomial, zero, exponent))
     # The factor in two parts, of which none vanishes before the result does.
     root = pt.pow(one - pt.minimum(z, one), constant(z, 0.5) * exponent)
@@ -75,17 +83,55 @@ def _is_pole(x: TensorVariable) -> TensorVariable:
     return (x <= constant(x, 0.0)) & pt.eq(x, pt.round(x))
 
 
-def _by_equation(
+def _by_expansion(
     a: TensorVariable,
     b: TensorVariable,
     c: TensorVariable,
     z: TensorVariable,
     is_wanted: TensorVariable,
-) -> tuple[TensorVariable, TensorVariable]:
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Return a function, the exponent of ``1 - z`` in the factor before it, and where they hold.
+
+    They do next to one and far below zero, where a difference of parameters is no integer nor
+    nearly so.
+    """
+    zero, one = constant(z, 0.0), constant(z, 1.0)
+    is_far = z <= constant(z, _FAR)
+    rest = one - z
+    w = pt.switch(is_far, one / rest, rest)
+    a_rest, b_rest = c - a, c - b
+    _, error = add_with_error(c, -a)
+    d = pt.switch(is_far, b - a, (a_rest - b) + error)
+    second, second_rest = pt.switch(is_far, b_rest, b), pt.switch(is_far, b, b_rest)
+    swaps = d < zero
+    exponent = pt.switch(swaps, pt.switch(is_far, -b, d), pt.switch(is_far, -a, zero))
+    is_near = (rest > zero) & (rest < constant(z, _NEAR))
+    is_modest = pt.abs(a) + pt.abs(b) + pt.abs(c) < constant(z, _MODEST)
+    is_between = pt.abs(d - pt.round(d)) > constant(d, _BETWEEN)
+    is_wanted = is_wanted & (is_far | is_near) & is_modest & is_between
+
+    parameters = [(a, a_rest), (second, second_rest), (a_rest, a), (second_rest, second)]
+    parameters = [pt.switch(swaps, other, own) for own, other in parameters]
+    value, loss = of_few(
+        is_wanted,
+        lambda value, loss, *operands: by_expansion_around_one(*operands),
+        [pt.ones_like(w), pt.zeros_like(w)],
+        [*parameters, c + pt.zeros_like(w), pt.abs(d), w],
+    )
+    most = pt.switch(c < zero, constant(loss, _NEGATIVE_LOSS), constant(loss, _LOSS))
+    return value, exponent, is_wanted & (loss < most)
+
+
+def _by_equation(
+    _: TensorVariable,
+    __: TensorVariable,
+    a: TensorVariable,
+    b: TensorVariable,
+    c: TensorVariable,
+    z: TensorVariable,
+) -> list[TensorVariable]:
     """Return a function and the exponent of ``1 - z`` in the factor before it."""
     zero, one = constant(z, 0.0), constant(z, 1.0)
-    a, b, c = (pt.switch(is_wanted, x, one) for x in (a, b, c))
-    z = pt.switch(is_wanted, z, zero)
     largest = pt.maximum(pt.maximum(pt.abs(a), pt.abs(b)), -c)
     cancels = (c < zero) & (largest > constant(z, _NEGATIVE))
     is_negative = z < zero
@@ -110,4 +156,4 @@ def _by_equation(
     z, w = pt.switch(cancels, zero, z), pt.switch(cancels, one, w)
     value = follow_equation(a, b, c, z, w, d, product)
     value = pt.switch(cancels, constant(z, math.nan), value)
-    return value, pt.switch(is_negative, -exponent, exponent)
+    return [value, pt.switch(is_negative, -exponent, exponent)]

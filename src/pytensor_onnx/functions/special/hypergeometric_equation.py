@@ -7,15 +7,15 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.special.arithmetic import constant, split_rows
+from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import of_few
 from pytensor_onnx.functions.special.expm1 import expm1
 
 # Terms between tests of convergence, most tests in a series, and most series after the first one.
-_TERMS, _ROUNDS, _STEPS = 8, 300, 200
+_TERMS, _ROUNDS, _STEPS = 4, 600, 200
 _PRECISION = 2.0**-56
-# Up to this size of products of both signs, and of sums, the series around one lose no digits.
-_MIXED, _MODEST = 8.0, 20.0
+# Up to this product of both signs the power series of a negative `c` loses no digits.
+_MIXED = 8.0
 
 
 def follow_equation(
@@ -54,21 +54,8 @@ def follow_equation(
     # The squared length of a step along a wave, by the distances to both singularities.
     wave = pt.switch(has_waves, constant(z, 4.0) / size, constant(z, math.inf))
 
-    # The few elements that go on: to where the series around one serve, which takes few steps, or
-    # to the end.
-    start = pt.maximum(z0, half)
-    connects = _connects(a, b, c, d)
-    is_connected = connects & (w < constant(w, 0.25) * (one - start))
-    z1 = pt.switch(is_connected, start, z)
-    w1 = pt.switch(is_connected, one - start, w)
-    value, slope = iterate(
-        lambda goes_on, value, slope, *rest: of_few(goes_on, _follow, [value, slope], rest),
-        [value, slope],
-        [z0, a, b, c, z1, w1, d, wave],
-        n_steps=2,
-        sequences=[pt.stack([connects, ~connects]) & (z0 < z1)[None]],
-    )
-    [value] = of_few(is_connected, _connected, [value], [slope, start, a, b, c, w, d])
+    # The few elements that go on.
+    [value] = of_few(z0 < z, _follow, [value], [slope, z0, a, b, c, z, w, d, wave])
     return value
 
 
@@ -85,49 +72,6 @@ def largest_product(a: TensorVariable, b: TensorVariable) -> TensorVariable:
     return pt.switch(first < upper, product, zero)
 
 
-def _connects(
-    a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable
-) -> TensorVariable:
-    """Tell where the series around one are independent, and lose no digits."""
-    is_independent = pt.abs(d - pt.round(d)) > constant(d, 1 / 64)
-    largest = pt.maximum(largest_product(a, b), largest_product(c - a, c - b))
-    size = pt.maximum(pt.abs(a) + pt.abs(b), pt.abs(c - a) + pt.abs(c - b))
-    size = pt.maximum(size, c * constant(c, 3.0))
-    most = pt.switch(c < constant(c, 0.0), constant(d, _MIXED), constant(d, 3 * _MIXED))
-    return is_independent & (largest < most) & (size < constant(d, _MODEST))
-
-
-def _connected(
-    value: TensorVariable,
-    slope: TensorVariable,
-    z0: TensorVariable,
-    a: TensorVariable,
-    b: TensorVariable,
-    c: TensorVariable,
-    w: TensorVariable,
-    d: TensorVariable,
-) -> list[TensorVariable]:
-    """Move the value from ``z0`` to ``1 - w`` by both series around one (DLMF 15.10.13-14).
-
-    The factors of ``F = F(a, b; 1 - d; w)`` and of ``w**d G``, where ``G = F(c - a, c - b; 1 + d;
-    w)``, follow from the value and the slope by the Wronskian, ``d w**(d-1) (1-w)**-c``.
-    """
-    one = constant(w, 1.0)
-    w0 = one - z0
-    totals, rises = _power_series(
-        pt.stack([a, c - a, a, c - a]),
-        pt.stack([b, c - b, b, c - b]),
-        pt.stack([one - d, one + d, one - d, one + d]),
-        pt.stack([w0, w0, w, w]),
-    )
-    f0, g0, f, g = split_rows(totals, 4)
-    f_rise, g_rise, _, _ = split_rows(rises, 4)
-    change = slope * w0
-    first = value * (d * g0 + w0 * g_rise) + change * g0
-    second = change * f0 + value * (w0 * f_rise)
-    return [(first * f - second * g * pt.pow(w / w0, d)) * (pt.pow(z0, c) / d)]
-
-
 def _follow(
     value: TensorVariable,
     slope: TensorVariable,
@@ -140,7 +84,7 @@ def _follow(
     d: TensorVariable,
     wave: TensorVariable,
 ) -> list[TensorVariable]:
-    """Move the value and its derivative from ``z0`` to ``z`` by Taylor series."""
+    """Move the value from ``z0`` to ``z`` by Taylor series."""
     zero, one, eight = (constant(z, n) for n in (0.0, 1.0, 8.0))
     w0 = one - z0
     # Steps shorten where the other solution falls steeply: its terms would cancel.
@@ -181,7 +125,7 @@ def _follow(
     is_zero = pt.eq(d, zero)
     growth = expm1(d * logarithm) / pt.switch(is_zero, one, d)
     jump = slope * w0 * pt.switch(is_zero, logarithm, growth)
-    return [pt.switch(w0 > w, value - jump, value), slope]
+    return [pt.switch(w0 > w, value - jump, value)]
 
 
 def _distance(

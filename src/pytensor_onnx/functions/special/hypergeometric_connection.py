@@ -1,0 +1,75 @@
+"""Hypergeometric function next to one and far below zero, by its expansion around one."""
+
+import math
+
+import pytensor.tensor as pt
+from pytensor.scan.utils import until
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.special.arithmetic import constant, split_rows
+
+_TERMS, _ROUNDS = 4, 100
+_PRECISION = 2.0**-56
+
+
+def by_expansion_around_one(
+    a: TensorVariable,
+    b: TensorVariable,
+    a_rest: TensorVariable,
+    b_rest: TensorVariable,
+    c: TensorVariable,
+    d: TensorVariable,
+    w: TensorVariable,
+) -> list[TensorVariable]:
+    """Return ``F(a, b; c; 1 - w)`` for ``w <= 1/2`` and the factor by which its terms cancel.
+
+    ``a_rest`` is ``c - a``, ``b_rest`` is ``c - b``, and ``d = c - a - b`` is positive and no
+    integer. The parts are ``F(a, b; 1 - d; w)`` and ``w**d F(c - a, c - b; 1 + d; w)`` with factors
+    of gamma functions (DLMF 15.8.4).
+    """
+    gammas = pt.gamma(pt.stack([c, d, -d, a, b, a_rest, b_rest]))
+    whole, of_d, of_minus, of_a, of_b, of_a_rest, of_b_rest = split_rows(gammas, 7)
+    factor = whole * of_d / (of_a_rest * of_b_rest)
+    other = whole * of_minus / (of_a * of_b) * pt.pow(w, d)
+    totals, sizes = _series(
+        pt.stack([a, a_rest]), pt.stack([b, b_rest]), pt.stack([-d, d]), w[None]
+    )
+    first, second = split_rows(totals * pt.stack([factor, other]), 2)
+    sizes = pt.sum(sizes * pt.abs(pt.stack([factor, other])), axis=0)
+    value = first + second
+    return [value, sizes / pt.abs(value)]
+
+
+def _series(
+    a: TensorVariable, b: TensorVariable, d: TensorVariable, w: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Power series of ``F(a, b; 1 + d; w)``, and that of the sizes of its terms.
+
+    The number of a term is added to ``d`` at once, which is exact where both nearly cancel.
+    """
+
+    def step(
+        k: TensorVariable,
+        term: TensorVariable,
+        total: TensorVariable,
+        size: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        d: TensorVariable,
+        w: TensorVariable,
+    ) -> tuple:
+        for _ in range(_TERMS):
+            following = k + constant(k, 1.0)
+            term = term * ((a + k) * (b + k) / ((d + following) * following) * w)
+            k, total, size = following, total + term, size + pt.abs(term)
+        is_done = ~pt.any(pt.abs(term) > constant(term, _PRECISION) * size)
+        return (k, term, total, size), until(is_done)
+
+    start = pt.ones_like(a)
+    _, term, total, size = iterate(
+        step, [constant(w, 0.0), start, start, start], [a, b, d, w], n_steps=_ROUNDS
+    )
+    # An infinite size, where the series has not converged, tells the caller that digits are lost.
+    is_left = pt.abs(term) > constant(term, _PRECISION) * size
+    return total, pt.switch(is_left, constant(w, math.inf), size)
