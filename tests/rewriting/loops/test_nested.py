@@ -116,6 +116,35 @@ def test_gradients_of_rows_of_a_loop(row):
     assert [np.sum(x) for x in program(*values(0, 5))] == [0.0, 0.0, 0.0]
 
 
+def test_a_jacobian_of_a_recurrence_has_no_nested_loops():
+    y = scan(decay, [START], [pt.zeros(())], [RATE])
+    jacobian = pytensor.gradient.jacobian(y, START)
+    assert set(loops([START, RATE], jacobian)) == {0}
+    compare_onnx_and_py([START, RATE], jacobian, values()[1:], rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_hessian_of_a_recurrence_has_no_nested_loops():
+    y = scan(decay, [START], [pt.zeros(())], [RATE])
+    hessian = pytensor.gradient.hessian((y**2).sum(), START)
+    assert set(loops([START, RATE], hessian)) == {0}
+    compare_onnx_and_py([START, RATE], hessian, values()[1:], rtol=1e-9)
+
+
+def test_an_index_that_differs_between_rows():
+    i = pt.lvector("i")
+
+    def row(row, i):
+        return scan(lambda e, y: pt.tanh(e + y), [row], [row[i]])
+
+    y = pytensor.scan(row, [X, i], return_updates=False, name="picked")
+    assert loops([X, i], y) == [0]
+    compare_onnx_and_py([X, i], y, [values()[0], np.array([0, 5, -6, -1])])
+    f = pytensor.function([X, i], y, mode="ONNX")
+    with pytest.raises(IndexError, match="picked"):
+        f(values()[0], np.array([0, 6, 0, 0]))
+
+
 def test_rows_of_no_steps():
     y = of_rows(trace)
     for given in (values(3, 0), values(0, 0)):
