@@ -105,3 +105,14 @@ def test_draws_of_a_predictor_have_the_distribution(name: str) -> None:
     assert found.shape == expected.shape
     for a, b in zip(found.T, expected.T, strict=True):
         assert stats.ks_2samp(a, b).pvalue > 1e-4
+
+
+def test_a_model_of_minibatches_is_drawn_in_mode_onnx() -> None:
+    data = np.random.default_rng(0).normal(3.0, 1.0, size=(50, 2))
+    with pm.Model():
+        batch = pm.Minibatch(data, batch_size=8)
+        pm.Normal("y", pm.Normal("mu", 3.0, 0.1, shape=2), 1.0, observed=batch, total_size=50)
+        draws = pm.sample_prior_predictive(40, random_seed=1, compile_kwargs={"mode": "ONNX"})
+    found = draws.prior_predictive["y"].to_numpy()
+    assert found.shape == (1, 40, 8, 2)
+    assert abs(found.mean() - 3.0) < 0.2  # 640 draws with deviation 1

@@ -67,7 +67,11 @@ from pytensor_onnx.rewriting.loops.nested import batch_inner_loops
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
 from pytensor_onnx.rewriting.optimizers import search_in_graph
-from pytensor_onnx.rewriting.pymc import replace_scalar_of_pymc, write_out_spline_of_pymc
+from pytensor_onnx.rewriting.pymc import (
+    drop_weight_of_pymc,
+    replace_scalar_of_pymc,
+    write_out_spline_of_pymc,
+)
 from pytensor_onnx.rewriting.query import SPECIALIZE
 from pytensor_onnx.rewriting.riccati import solve_riccati
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
@@ -196,6 +200,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         # After loops, which leave some of their operations to the graph around them.
         replace_scalar_of_pymc,
         write_out_spline_of_pymc,
+        drop_weight_of_pymc,
     ],
     "onnx_specialize": [
         select_from_list,

@@ -48,6 +48,14 @@ def write_out_spline_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     return [y]
 
 
+@node_rewriter(None)
+def drop_weight_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace the mark of a variable observed in minibatches, a weight of its density, by it."""
+    if type(node.op).__name__ != "MinibatchRandomVariable":
+        return None
+    return [node.inputs[0]] if type(node.op).__module__.startswith("pymc.") else None
+
+
 def _piecewise(spline: Any, x: Variable, outside: int) -> Variable:
     """Return the value of a spline of knots, coefficients and degree."""
     from scipy.interpolate import PPoly  # type: ignore[import-untyped]
