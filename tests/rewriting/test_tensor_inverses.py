@@ -29,6 +29,14 @@ def test_solutions_of_tensors(shape, axes, known):
     compare_onnx_and_py([x, y], [pt.linalg.tensorsolve(x, y, axes=axes)], values, rtol=1e-10)
 
 
+def test_inverses_and_solutions_of_complex_tensors():
+    x, y = pt.ztensor4("x"), pt.zmatrix("y")
+    values = [RNG.standard_normal((2, 2, 2, 2)) + 1j * RNG.standard_normal((2, 2, 2, 2))]
+    values.append(values[0][0, 1])
+    results = [pt.linalg.tensorinv(x), pt.linalg.tensorsolve(x, y)]
+    compare_onnx_and_py([x, y], results, values, rtol=1e-10)
+
+
 def test_tensors_that_are_not_square_are_an_error():
     x = pt.tensor3("x")
     function = pytensor.function([x], pt.linalg.tensorinv(x, ind=2), mode="ONNX")

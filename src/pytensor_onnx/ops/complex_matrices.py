@@ -161,3 +161,17 @@ class SylvesterOfParts(OfParts):
         else:
             for storage in output_storage:
                 storage[0] = np.zeros_like(inputs[4])
+
+
+class QZOfParts(OfParts):
+    """Schur forms of complex pencils, and their eigenvalues."""
+
+
+class LUFactorTridiagonalOfParts(OfParts):
+    """LU factors of complex tridiagonal matrices."""
+
+
+class SolveLUFactorTridiagonalOfParts(OfParts):
+    """Solutions of systems with LU factors of complex tridiagonal matrices."""
+
+    integers = (4,)

@@ -179,6 +179,34 @@ class OrderPencil(Part):
     gufunc_signature = "(b,n,n),(b,n,n),(b,n,n),(b,n,n),(b,n)->(b,n,n),(b,n,n),(b,n,n),(b,n,n),(b)"
 
 
+class ComplexHessenbergTriangular(Part):
+    """Rows of `HessenbergTriangular` and Z for complex pencils.
+
+    The operands are the parts of A and of B; the results have the form of `ComplexHessenberg`.
+    """
+
+    gufunc_signature = "(b,n,n),(b,n,n),(b,n,n),(b,n,n)->(b,k,l),(b,k,k)"
+
+
+class ComplexTriangularPencil(Part):
+    """Rows of `ComplexHessenbergTriangular` and Z, after H was made triangular.
+
+    The last result is zero for a pencil for which the iteration has converged, and else NaN.
+    """
+
+    gufunc_signature = "(b,k,l),(b,k,k)->(b,k,l),(b,k,k),(b)"
+
+
+class OrderTriangularPencil(Part):
+    """Parts of triangular pencils A and B, Q and Z in which selected eigenvalues come first.
+
+    The last operand is one for the rows that come first and zero for others; the last result is
+    zero, or NaN where an exchange fails.
+    """
+
+    gufunc_signature = ",".join(["(b,n,n)"] * 8) + ",(b,n)->" + "(b,n,n)," * 8 + "(b)"
+
+
 class SecularRoots(Part):
     """Poles next to the roots of secular equations, and the differences of roots and poles."""
 

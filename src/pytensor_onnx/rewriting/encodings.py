@@ -107,8 +107,10 @@ def _holds_encoded(fgraph: FunctionGraph) -> bool:
     )
 
 
-def _is_function(op: Op) -> bool:
-    return isinstance(getattr(op, "core_op", op), OpFromGraph)
+def _is_function(node: Apply) -> bool:
+    core = getattr(node.op, "core_op", node.op)
+    has_rewrite = any(encoding.rewrite_of(core) for encoding in encodings_of(node))
+    return isinstance(core, OpFromGraph) and not has_rewrite
 
 
 def _inlined(node: Apply) -> Sequence[Variable]:
@@ -146,12 +148,12 @@ class _Rewrite:
         return bool(encodings_of(node)) or any(map(_holds_encoded, _inner_graphs(node.op)))
 
     def _inline_functions(self) -> None:
-        """Inline functions with encoded values."""
+        """Inline functions with encoded values, except those that have a rewrite."""
         while True:
             functions = [
                 node
                 for node in self.fgraph.toposort()
-                if _is_function(node.op) and self._is_concerned(node)
+                if _is_function(node) and self._is_concerned(node)
             ]
             if not functions:
                 return

@@ -23,8 +23,8 @@ def invert_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     ind = node.op.ind
     if ind <= 0 or not x.type.dtype.startswith("float"):
         return None
-    first, last = _sizes(x)[:ind], _sizes(x)[ind:]
-    matrix = x.reshape((_product(last), _product(first)))
+    first, last = sizes_of(x)[:ind], sizes_of(x)[ind:]
+    matrix = x.reshape((product_of(last), product_of(first)))
     return _as_result(node, pt.linalg.inv(matrix).reshape((*last, *first)))
 
 
@@ -39,16 +39,18 @@ def solve_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
         return None
     for axis in node.op.axes or ():
         x = pt.moveaxis(x, axis, -1)
-    unknowns = _sizes(x)[y.type.ndim :]
-    matrix = x.reshape((_product(_sizes(y)), _product(unknowns)))
+    unknowns = sizes_of(x)[y.type.ndim :]
+    matrix = x.reshape((product_of(sizes_of(y)), product_of(unknowns)))
     return _as_result(node, pt.linalg.solve(matrix, y.ravel(), b_ndim=1).reshape(unknowns))
 
 
-def _sizes(x: TensorVariable) -> list[TensorVariable]:
+def sizes_of(x: TensorVariable) -> list[TensorVariable]:
+    """Return the sizes of all axes."""
     return [x.shape[axis] for axis in range(x.type.ndim)]
 
 
-def _product(sizes: Sequence[TensorVariable]) -> TensorVariable:
+def product_of(sizes: Sequence[TensorVariable]) -> TensorVariable:
+    """Return the product of sizes."""
     total: TensorVariable = pt.constant(1, dtype="int64")
     for size in sizes:
         total = total * size

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 import scipy.linalg
 
-from pytensor_onnx import UnsupportedOpError, compile_onnx, export_onnx
+from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import generator
 from tests.functions.linalg.nonsymmetric import NONSYMMETRIC
@@ -161,9 +161,3 @@ def test_values_that_do_not_depend_on_the_form_are_pytensors(dtype):
     results += [pt.matmul(pt.matmul(q, x), z.mT) for x in (aa, bb)]
     tolerance = 1e-3 if dtype == "float32" else 1e-10
     compare_onnx_and_py([a, b], results, values, rtol=tolerance, atol=tolerance)
-
-
-def test_complex_matrices_are_refused():
-    a, b = pt.zmatrix("a"), pt.zmatrix("b")
-    with pytest.raises(UnsupportedOpError, match="complex numbers"):
-        export_onnx([a, b], list(pt.linalg.qz(a, b)))

@@ -1,6 +1,7 @@
 """The discrete algebraic Riccati equation."""
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 import scipy.linalg
@@ -8,6 +9,7 @@ import scipy.linalg
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import assert_as_small, generator
+from tests.functions.linalg.test_complex_elimination import shaken
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +108,48 @@ def test_shapes_that_do_not_fit_are_refused(solve):
         wrong = [np.ones((3, 4)) if i == place else np.ones(s) for i, s in enumerate(shapes)]
         with pytest.raises(ValueError, match=r"square|dimensions"):
             solve(*wrong)
+
+
+@pytest.fixture(scope="module")
+def solve_complex():
+    a, b, q, r = matrices = [pt.zmatrix(name) for name in "abqr"]
+    return pytensor.function(matrices, pt.linalg.solve_discrete_are(a, b, q, r), mode="ONNX")
+
+
+def complex_equation(m, n):
+    rng = generator(m)
+    a, b, q, r = (shaken(rng.normal(size=shape)) for shape in ((m, m), (m, n), (m, m), (n, n)))
+    return a / np.sqrt(m), b, q @ q.conj().T, r @ r.conj().T + np.eye(n)
+
+
+def complex_error(a, b, q, r, x):
+    across = b.conj().T @ x @ a
+    lost = across.conj().T @ np.linalg.solve(r + b.conj().T @ x @ b, across)
+    along = a.conj().T @ x @ a
+    terms = sum(map(np.linalg.norm, (along, x, lost, q)))
+    return np.linalg.norm(along - x - lost + q) / terms
+
+
+def test_residuals_of_complex_equations_are_lapacks(solve_complex):
+    for m, n in ((1, 1), (2, 1), (6, 6), (20, 5)):
+        matrices = complex_equation(m, n)
+        found, expected = solve_complex(*matrices), scipy.linalg.solve_discrete_are(*matrices)
+        np.testing.assert_array_equal(found, found.conj().T)
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+        assert_as_small(complex_error(*matrices, found), complex_error(*matrices, expected))
+
+
+def test_complex_equations_without_a_solution_are_nan(solve_complex):
+    one, zero = np.eye(2) + 0j, np.zeros((2, 2)) + 0j
+    assert np.isnan(solve_complex(2j * one, zero, one, one)).all()
+    assert np.isnan(solve_complex(one * np.nan, one, one, one)).all()
+    assert np.isnan(solve_complex(one, one, one * 1j, one)).all()
+
+
+@pytest.mark.slow
+def test_batches_of_complex_equations_are_pytensors():
+    a, b, q, r = matrices = [pt.ztensor3("a"), *(pt.zmatrix(name) for name in "bqr")]
+    values = complex_equation(3, 2)
+    values = [np.stack([values[0], values[0] / 2]), *values[1:]]
+    x = pt.linalg.solve_discrete_are(a, b, q, r)
+    compare_onnx_and_py(matrices, x, values, rtol=1e-8, atol=1e-9)

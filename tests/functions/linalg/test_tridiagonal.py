@@ -1,6 +1,7 @@
 """LU factors of tridiagonal matrices, and systems with them."""
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.tensor.linalg.solvers.tridiagonal import (
@@ -11,6 +12,7 @@ from pytensor.tensor.linalg.solvers.tridiagonal import (
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg import matrices
+from tests.functions.linalg.test_complex_elimination import shaken
 
 
 def tridiagonal(*shape: int) -> np.ndarray:
@@ -61,3 +63,39 @@ def test_residuals_are_lapacks():
         ]
         matrices.assert_as_small(*errors)
     np.testing.assert_array_equal(solve(np.full((1, 1), 2.0), np.ones((1, 2))), [[0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("batch", "dtype"),
+    [((), "complex128"), pytest.param((3,), "complex64", marks=pytest.mark.slow)],
+)
+def test_factors_and_solutions_of_complex_matrices_are_pytensors(batch, dtype):
+    a = pt.tensor("a", dtype=dtype, shape=(None,) * (2 + len(batch)))
+    b = pt.tensor("b", dtype=dtype, shape=(None,) * (2 + len(batch)))
+    factors = tridiagonal_lu_factor(a)
+    results = [
+        *factors,
+        tridiagonal_lu_solve(factors, b[..., 0], b_ndim=1),
+        tridiagonal_lu_solve(factors, b, b_ndim=2, transposed=True),
+    ]
+    values = [shaken(tridiagonal(*batch, 12, 12)), shaken(np.ones((*batch, 12, 2)))]
+    tolerance = 1e-10 if dtype == "complex128" else 1e-3
+    values = [value.astype(dtype) for value in values]
+    compare_onnx_and_py([a, b], results, values, rtol=tolerance, atol=tolerance)
+
+
+def test_residuals_of_complex_systems_are_lapacks():
+    a, b = pt.zmatrix("a"), pt.zmatrix("b")
+    solution = tridiagonal_lu_solve(tridiagonal_lu_factor(a), b, b_ndim=2)
+    solve = pytensor.function([a, b], solution, mode="ONNX")
+    for n in (1, 2, 3, 10, 100):
+        value, sides = shaken(tridiagonal(n, n)), shaken(np.ones((n, 2)))
+        for scale in (1.0, 1e150, 1e-150):
+            expected = np.linalg.solve(value, sides)
+            found = solve(value * scale, sides) * scale
+            errors = [
+                np.linalg.norm(value @ x - sides) / np.linalg.norm(value) / np.linalg.norm(x)
+                for x in (found, expected)
+            ]
+            matrices.assert_as_small(*errors)
+    assert not np.isfinite(solve(np.zeros((3, 3)), np.ones((3, 2)))).any()

@@ -28,6 +28,8 @@ OPERATIONS = {
     "solve, tridiagonal": lambda a, b: L.solve(a, b, assume_a="tridiagonal"),
     "inv": lambda a, b: L.inv(a) @ b,
     "pinv": lambda a, b: L.pinv(b),
+    "pinv of a triangle": lambda a, b: L.pinv(a, hermitian=True),
+    "norm of singular values": lambda a, b: L.norm(a, "nuc"),
     "expm": lambda a, b: L.expm(a / 4),
     "block_diag": L.block_diag,
     "real matrix": lambda a, b: L.solve(a.real, b),

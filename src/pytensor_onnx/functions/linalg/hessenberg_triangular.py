@@ -45,7 +45,7 @@ def hessenberg_triangular(a: TensorVariable, b: TensorVariable) -> list[TensorVa
 def _without_row(r: TensorVariable, rows: TensorVariable, z: TensorVariable) -> list:
     """Make the elements of row r of A zero that stand before the Hessenberg form."""
     n = z.shape[1]
-    turn = _column_rotations(rows[:, r, n : n + r], r)
+    turn = column_rotations(rows[:, r, n : n + r], r)
     b = pt.matmul(rows[:, :, :r], turn)
     a = pt.matmul(rows[:, :, n : n + r], turn)
     z = pt.concatenate([pt.matmul(z[:, :, :r], turn), z[:, :, r:]], axis=2)
@@ -61,7 +61,7 @@ def _without_row(r: TensorVariable, rows: TensorVariable, z: TensorVariable) -> 
     return [pt.switch(pt.gt(pt.arange(n)[:, None], pt.arange(3 * n)), 0.0, rows), z]
 
 
-def _column_rotations(row: TensorVariable, r: TensorVariable) -> TensorVariable:
+def column_rotations(row: TensorVariable, r: TensorVariable) -> TensorVariable:
     """Return the product of rotations that leave only the last element of rows.
 
     The rotation of the columns q and q + 1 meets the length of the first q elements.

@@ -53,24 +53,31 @@ def triangular_pencil(
     left, right = (unitary(*x, is_first) for x in (image, vector))
     right = right.adjoint()
     of_a, of_b = (Parts(*(pt.matmul(part, x) for part in left)) @ right for x in (a, b))
-    d = Parts(*(diagonals(part) for part in of_b))
+    q = Parts(pt.matmul(left.real, qt).mT, -pt.matmul(left.imag, qt).mT)
+    return with_positive_diagonal(of_a, of_b, q, Parts(*(pt.matmul(z, x) for x in right)))
+
+
+def with_positive_diagonal(a: Parts, b: Parts, q: Parts, z: Parts) -> Triangle:
+    """Return triangular pencils whose columns have phases for which B has a positive diagonal.
+
+    Elements below the diagonals are rounding errors.
+    """
+    d = Parts(*(diagonals(part) for part in b))
     beta = length(*d)
     is_zero = pt.eq(beta, 0.0)
     phase = Parts(
         pt.switch(is_zero, 1.0, d.real / nonzero(beta))[:, None], (-d.imag / nonzero(beta))[:, None]
     )
-    index = pt.arange(a.shape[1])
+    index = pt.arange(beta.shape[1])
+    a, b, z = (x * phase for x in (a, b, z))
     is_kept = pt.ge(index, index[:, None])
-    of_a, of_b, of_z = (x * phase for x in (of_a, of_b, Parts(*(pt.matmul(z, x) for x in right))))
-    of_a = Parts(*(pt.switch(is_kept, x, 0.0) for x in of_a))
-    is_diagonal = pt.eq(index, index[:, None])
-    above = pt.gt(index, index[:, None])
-    of_b = Parts(
-        pt.switch(above, of_b.real, pt.switch(is_diagonal, beta[:, None], 0.0)),
-        pt.switch(above, of_b.imag, 0.0),
+    a = Parts(*(pt.switch(is_kept, x, 0.0) for x in a))
+    above, is_diagonal = pt.gt(index, index[:, None]), pt.eq(index, index[:, None])
+    b = Parts(
+        pt.switch(above, b.real, pt.switch(is_diagonal, beta[:, None], 0.0)),
+        pt.switch(above, b.imag, 0.0),
     )
-    q = Parts(pt.matmul(left.real, qt).mT, -pt.matmul(left.imag, qt).mT)
-    return Triangle(of_a, of_b, q, of_z, Parts(*(diagonals(x) for x in of_a)), beta)
+    return Triangle(a, b, q, z, Parts(*(diagonals(x) for x in a)), beta)
 
 
 def _vectors(a: Block, b: Block) -> tuple[tuple[Parts, Parts], tuple[Parts, Parts]]:

@@ -29,7 +29,7 @@ from pytensor_onnx.ops.factorisations import (
 )
 
 # An angle by which the eigenvalues are turned, which no matrix has by chance.
-_COSINE, _SINE = math.cos(0.7390851), math.sin(0.7390851)
+COSINE, SINE = math.cos(0.7390851), math.sin(0.7390851)
 
 
 class Pencil(NamedTuple):
@@ -173,18 +173,17 @@ def _decomposed(
     n = CheckAndRaise(ValueError, "incompatible dimensions")(n, fits)
     valid_a, a = finite(flat(a).astype("float64"))
     valid_b, b = finite(flat(b).astype("float64"))
-    (a, scale_a), (b, scale_b) = _scaled(a), _scaled(b)
+    (a, scale_a), (b, scale_b) = scaled(a), scaled(b)
     (a, _), (b, size) = not_empty(a, n), not_empty(b, n)
     # The eigenvalues are turned, so that none but those of few matrices are infinite.
-    rows, z = HessenbergTriangular()(_COSINE * a + _SINE * b, _COSINE * b - _SINE * a)
+    rows, z = HessenbergTriangular()(COSINE * a + SINE * b, COSINE * b - SINE * a)
     rows, z, failed = QuasiTriangularPencil()(rows, z)
     h, t, qt = (rows[:, :, i * size : (i + 1) * size] for i in range(3))
-    a, b, qt, z = StandardPencil()(_COSINE * h - _SINE * t, _COSINE * t + _SINE * h, qt, z)
+    a, b, qt, z = StandardPencil()(COSINE * h - SINE * t, COSINE * t + SINE * h, qt, z)
     b = _with_zeros(a, b)
     if sort is not None:
         eigenvalues = _eigenvalues(triangular_pencil(a, b, qt, z), scale_a, scale_b)
-        selected = _selected(eigenvalues, sort)
-        a, b, qt, z, unordered = OrderPencil()(a, b, qt, z, selected)
+        a, b, qt, z, unordered = OrderPencil()(a, b, qt, z, selected(eigenvalues, sort))
         b = _with_zeros(a, b)
         failed = failed + unordered
     valid = valid_a + valid_b + failed[:, None, None]
@@ -199,7 +198,7 @@ def _with_zeros(a: TensorVariable, b: TensorVariable) -> TensorVariable:
     return pt.switch(pt.neq(index[:, None], index) | is_kept[:, :, None], b, 0.0)
 
 
-def _scaled(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+def scaled(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Return matrices with norms near one, and the powers of two that they were multiplied by."""
     first = power_of_two(x, axis=(1, 2))
     x = x * first
@@ -207,9 +206,10 @@ def _scaled(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     return x * second, first * second
 
 
-def _selected(eigenvalues: tuple[Parts, TensorVariable], sort: str) -> TensorVariable:
+def selected(eigenvalues: tuple[Parts, TensorVariable], sort: str) -> TensorVariable:
     """Return one for the rows of eigenvalues that come first, and zero for others."""
-    (real, imag), beta = eigenvalues
+    alpha, beta = eigenvalues
+    real, imag = alpha
     is_infinite = pt.eq(beta, 0.0)
     divisor = pt.switch(is_infinite, 1.0, beta)
     part = real / divisor

@@ -8,6 +8,7 @@ from pytensor_onnx.rewriting.complex_numbers import (  # noqa: F401  (registers 
     batches,
     eigenvalues,
     elementwise,
+    equations,
     linear_algebra,
     products,
     reductions,

@@ -6,7 +6,7 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.decomposition.eigen import Eig
 from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
-from pytensor.tensor.linalg.solvers.linear_control import TRSYL
+from pytensor.tensor.linalg.solvers.linear_control import TRSYL, SolveDiscreteARE
 from pytensor.tensor.math import Dot
 from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 
@@ -14,6 +14,9 @@ from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.rewriting.complex_numbers.eigenvalues import (
     decompose,
     decompose_pencil,
+)
+from pytensor_onnx.rewriting.complex_numbers.equations import (
+    solve_riccati,
     solve_triangular_sylvester,
 )
 from pytensor_onnx.rewriting.complex_numbers.linear_algebra import compute
@@ -31,6 +34,8 @@ def batch(op: Blockwise, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Ten
         return decompose(op, node, inputs)
     if isinstance(op.core_op, TRSYL):
         return solve_triangular_sylvester(op, node, inputs)
+    if isinstance(op.core_op, SolveDiscreteARE):
+        return solve_riccati(op, node, inputs)
     if isinstance(op.core_op, QZ):
         return decompose_pencil(op, node, inputs)
     values = values_of(op.core_op)

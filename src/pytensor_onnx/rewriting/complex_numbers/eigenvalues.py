@@ -8,23 +8,15 @@ from pytensor.graph.op import Op
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.decomposition.eigen import Eig
 from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
-from pytensor.tensor.linalg.solvers.linear_control import TRSYL
 
 from pytensor_onnx.encodings.registry import Tensors
-from pytensor_onnx.ops.complex_matrices import SylvesterOfParts
 from pytensor_onnx.ops.eigenvalues import RealEig, RealQZ, TriangularQZ, TriangularSchur
-from pytensor_onnx.rewriting.complex_numbers.linear_algebra import (
-    compute,
-    results_of_parts,
-    whole,
-)
+from pytensor_onnx.rewriting.complex_numbers.linear_algebra import compute
 from pytensor_onnx.rewriting.complex_numbers.parts import (
     ENCODING,
     Parts,
     is_complex,
     joined,
-    operand,
-    parts_of,
     real_dtype,
 )
 
@@ -42,11 +34,11 @@ def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensor
 
 
 @ENCODING.rewrites(QZ)
-def decompose_pencil(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
-    """Return the results for real matrices, and None for complex ones."""
+def decompose_pencil(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
+    """Return the results for real matrices, or those for complex ones."""
     core = getattr(op, "core_op", op)
     if any(map(is_complex, node.inputs)):
-        return None
+        return compute(op, node, inputs)
     dtype = real_dtype(*node.outputs)
     a, b = (x.astype(dtype) for (x,) in inputs)
     if core.complex_output:
@@ -57,34 +49,3 @@ def decompose_pencil(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Ten
         aa, bb, q, z, real, imag, beta = ([x] for x in Blockwise(RealQZ(core.sort))(a, b))
         alpha = [joined(Parts(real[0], imag[0]))]
     return [aa, bb, alpha, beta, q, z] if core.return_eigenvalues else [aa, bb, q, z]
-
-
-@ENCODING.rewrites(TRSYL)
-def solve_triangular_sylvester(
-    op: Op, node: Apply, inputs: Sequence[Tensors]
-) -> Sequence[Tensors] | None:
-    """Solve Sylvester's equation of triangular matrices.
-
-    PyTensor reads the upper triangle of a quasi-triangular matrix beside a complex one; here it
-    becomes triangular, so that the solution is that of the equation.
-    """
-    dtype = real_dtype(*node.inputs, *node.outputs)
-    given = [whole(operand(v, x, dtype)) for v, x in zip(node.inputs, inputs, strict=True)]
-    turns: list[Parts | None] = [None, None]
-    for i in range(2):
-        if not is_complex(node.inputs[i]):
-            parts = Blockwise(TriangularSchur())(given[i].real)
-            given[i], turns[i] = Parts(*parts[:2]), Parts(*parts[2:])
-    left, right = turns
-    if left is not None:
-        given[2] = left.adjoint() @ given[2]
-    if right is not None:
-        given[2] = given[2] @ right
-    core = getattr(op, "core_op", op)
-    ((pairs,),) = results_of_parts(SylvesterOfParts(core), node, given)
-    x = parts_of(pairs)
-    if left is not None:
-        x = left @ x
-    if right is not None:
-        x = x @ right.adjoint()
-    return [[joined(x)]]

@@ -5,7 +5,7 @@ solutions, inverses and exponentials are those of these matrices, with errors of
 Factorisations have definitions of their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
@@ -16,13 +16,17 @@ from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.decomposition.eigen import Eig, Eigvalsh
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
 from pytensor.tensor.linalg.decomposition.qr import QR
-from pytensor.tensor.linalg.decomposition.schur import Schur
+from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
 from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.linalg.inverse import MatrixInverse, MatrixPinv
 from pytensor.tensor.linalg.products import Expm
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
+from pytensor.tensor.linalg.solvers.tridiagonal import (
+    LUFactorTridiagonal,
+    SolveLUFactorTridiagonal,
+)
 from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.variable import TensorVariable
 
@@ -35,11 +39,14 @@ from pytensor_onnx.ops.complex_matrices import (
     DetOfParts,
     EigOfParts,
     LUFactorOfParts,
+    LUFactorTridiagonalOfParts,
     LUOfParts,
     OfParts,
     QROfParts,
+    QZOfParts,
     SchurOfParts,
     SLogDetOfParts,
+    SolveLUFactorTridiagonalOfParts,
     SVDOfParts,
 )
 from pytensor_onnx.rewriting.complex_numbers.parts import (
@@ -73,10 +80,15 @@ def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]
         return [[Blockwise(core)(doubled_matrix(*given[0]))[..., ::2]]]
     if of_parts is None:
         return None
-    return results_of_parts(of_parts(core), node, given)
+    operands: list[Iterable[TensorVariable]] = [*given]
+    for i in of_parts.integers:
+        operands[i] = inputs[i]
+    return results_of_parts(of_parts(core), node, operands)
 
 
-def results_of_parts(of_parts: OfParts, node: Apply, given: Sequence[Parts]) -> list[Tensors]:
+def results_of_parts(
+    of_parts: OfParts, node: Apply, given: Sequence[Iterable[TensorVariable]]
+) -> list[Tensors]:
     """Return the results of an Op on parts, as those of a node."""
     operands = [part for parts in given for part in parts]
     parts = iter(Blockwise(of_parts)(*operands, return_list=True))
@@ -100,20 +112,23 @@ def _halves(x: TensorVariable, axis: int = -2) -> Parts:
     return Parts(x[(..., slice(None, n), *rest)], x[(..., slice(n, None), *rest)])
 
 
-def _first_columns(x: TensorVariable, count: TensorVariable) -> Parts:
+def first_columns(x: TensorVariable, count: TensorVariable) -> Parts:
+    """Return the complex matrices that real ones of twice the size stand for."""
     return _halves(x[..., :count])
 
 
-def _of_square(op: Expm | MatrixInverse, a: Parts) -> Parts:
+def inverted(op: Expm | MatrixInverse, a: Parts) -> Parts:
     """Return inverses or exponentials; the first block column holds real and imaginary parts."""
-    return _first_columns(Blockwise(op)(doubled_matrix(*a)), a.real.shape[-1])
+    return first_columns(Blockwise(op)(doubled_matrix(*a)), a.real.shape[-1])
 
 
 def _pseudo_inverse(op: MatrixPinv, a: Parts) -> Parts:
-    return _first_columns(Blockwise(op)(doubled_matrix(*a)), a.real.shape[-2])
+    if op.hermitian:
+        a = _hermitian(a, lower=True)
+    return first_columns(Blockwise(op)(doubled_matrix(*a)), a.real.shape[-2])
 
 
-def _solve(op: Solve, a: Parts, b: Parts) -> Parts:
+def solved(op: Solve, a: Parts, b: Parts) -> Parts:
     """Return solutions of systems; the other triangle of a symmetric matrix is not read."""
     kind = op.assume_a
     if kind == "sym":
@@ -184,10 +199,10 @@ def _adjoint(z: Parts) -> Parts:
 
 _FORMULAS: dict[type[Op], Formula] = {
     CholeskySolve: _solve_by_cholesky,
-    Expm: _of_square,
-    MatrixInverse: _of_square,
+    Expm: inverted,
+    MatrixInverse: inverted,
     MatrixPinv: _pseudo_inverse,
-    Solve: _solve,
+    Solve: solved,
     SolveTriangular: _solve_triangular,
 }
 _OF_PARTS: dict[type[Op], type[OfParts]] = {
@@ -196,13 +211,16 @@ _OF_PARTS: dict[type[Op], type[OfParts]] = {
     Eig: EigOfParts,
     LU: LUOfParts,
     LUFactor: LUFactorOfParts,
+    LUFactorTridiagonal: LUFactorTridiagonalOfParts,
     QR: QROfParts,
+    QZ: QZOfParts,
     Schur: SchurOfParts,
     SLogDet: SLogDetOfParts,
     SVD: SVDOfParts,
+    SolveLUFactorTridiagonal: SolveLUFactorTridiagonalOfParts,
 }
 # Those of real matrices are complex too, and have rewrites of their own.
-_OF_BOTH = (Eig, Schur)
+_OF_BOTH = (Eig, QZ, Schur)
 ENCODING.rewrites(
     BlockDiagonal, Eigvalsh, *_FORMULAS, *(op for op in _OF_PARTS if op not in _OF_BOTH)
 )(compute)

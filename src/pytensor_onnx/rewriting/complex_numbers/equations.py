@@ -1,0 +1,113 @@
+"""Equations of complex matrices and tensors."""
+
+from collections.abc import Sequence
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.inverse import MatrixInverse, TensorInv
+from pytensor.tensor.linalg.solvers.general import Solve
+from pytensor.tensor.linalg.solvers.linear_control import TRSYL, SolveDiscreteARE
+from pytensor.tensor.linalg.solvers.lstsq import TensorSolve
+
+from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.functions.linalg.complex_reflectors import doubled_matrix
+from pytensor_onnx.ops.complex_matrices import SylvesterOfParts
+from pytensor_onnx.ops.eigenvalues import TriangularSchur
+from pytensor_onnx.ops.riccati import DiscreteRiccati
+from pytensor_onnx.rewriting.complex_numbers.linear_algebra import (
+    first_columns,
+    inverted,
+    results_of_parts,
+    solved,
+    whole,
+)
+from pytensor_onnx.rewriting.complex_numbers.parts import (
+    ENCODING,
+    Parts,
+    is_complex,
+    joined,
+    operand,
+    parts_of,
+    real_dtype,
+)
+from pytensor_onnx.rewriting.tensor_inverses import product_of, sizes_of
+
+
+@ENCODING.rewrites(TRSYL)
+def solve_triangular_sylvester(
+    op: Op, node: Apply, inputs: Sequence[Tensors]
+) -> Sequence[Tensors] | None:
+    """Solve Sylvester's equation of triangular matrices.
+
+    PyTensor reads the upper triangle of a quasi-triangular matrix beside a complex one; here it
+    becomes triangular, so that the solution is that of the equation.
+    """
+    dtype = real_dtype(*node.inputs, *node.outputs)
+    given = [whole(operand(v, x, dtype)) for v, x in zip(node.inputs, inputs, strict=True)]
+    turns: list[Parts | None] = [None, None]
+    for i in range(2):
+        if not is_complex(node.inputs[i]):
+            parts = Blockwise(TriangularSchur())(given[i].real)
+            given[i], turns[i] = Parts(*parts[:2]), Parts(*parts[2:])
+    left, right = turns
+    if left is not None:
+        given[2] = left.adjoint() @ given[2]
+    if right is not None:
+        given[2] = given[2] @ right
+    core = getattr(op, "core_op", op)
+    ((pairs,),) = results_of_parts(SylvesterOfParts(core), node, given)
+    x = parts_of(pairs)
+    if left is not None:
+        x = left @ x
+    if right is not None:
+        x = x @ right.adjoint()
+    return [[joined(x)]]
+
+
+@ENCODING.rewrites(SolveDiscreteARE)
+def solve_riccati(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]:
+    """Solve Riccati's equation of the real matrices of twice the size.
+
+    The adjoint of a complex matrix is the transpose of the real one, so that the one stabilising
+    solution stands for that of the complex equation.
+    """
+    dtype = real_dtype(*node.inputs, *node.outputs)
+    given = [whole(operand(v, x, dtype)) for v, x in zip(node.inputs, inputs, strict=True)]
+    x = Blockwise(DiscreteRiccati())(*(doubled_matrix(*parts) for parts in given))
+    real, imag = first_columns(x, given[0].real.shape[-1])
+    # Rounding errors of both halves differ.
+    return [[joined(Parts(real, 0.5 * (imag - imag.mT)))]]
+
+
+@ENCODING.rewrites(TensorInv)
+def invert_tensor(op: TensorInv, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]:
+    """Invert the matrix whose rows are the axes that come first in the result."""
+    x = parts_of(inputs[0][0])
+    sizes = sizes_of(x.real)
+    first, last = sizes[: op.ind], sizes[op.ind :]
+    matrix = Parts(*(part.reshape((product_of(last), product_of(first))) for part in x))
+    result = inverted(MatrixInverse(), matrix)
+    return [[joined(Parts(*(part.reshape((*last, *first)) for part in result)))]]
+
+
+@ENCODING.rewrites(TensorSolve)
+def solve_tensor(
+    op: TensorSolve, node: Apply, inputs: Sequence[Tensors]
+) -> Sequence[Tensors] | None:
+    """Solve with the matrix whose columns are the last axes, or those that the Op moves there.
+
+    PyTensor's result is a matrix: unknowns of another rank are left.
+    """
+    dtype = real_dtype(*node.outputs)
+    x, y = (whole(operand(v, g, dtype)) for v, g in zip(node.inputs, inputs, strict=True))
+    if x.real.type.ndim - y.real.type.ndim != node.outputs[0].type.ndim:
+        return None
+    for axis in op.axes or ():
+        x = Parts(*(pt.moveaxis(part, axis, -1) for part in x))
+    unknowns = sizes_of(x.real)[y.real.type.ndim :]
+    rows = product_of(sizes_of(y.real))
+    matrix = Parts(*(part.reshape((rows, product_of(unknowns))) for part in x))
+    result = solved(Solve(b_ndim=1), matrix, Parts(*(part.ravel() for part in y)))
+    return [[joined(Parts(*(part.reshape(unknowns) for part in result)))]]
