@@ -115,6 +115,17 @@ def test_vectors_of_wrong_lengths_are_errors(part):
         program(wrong)
 
 
+def test_index_pointers_that_decrease_are_errors():
+    wrong = A.copy()
+    wrong.indptr = np.array([0, 3, 2, *A.indptr[3:]], "int32")
+    x = sparse.csr_matrix("x")
+    rows = sparse.sp_sum(x, axis=1)
+    with pytest.raises(ValueError, match="non-decreasing"):
+        pytensor.function([x], rows, mode="ONNX")(wrong)
+    with pytest.raises(InputError, match=r"x\.data"):
+        export_onnx([x], rows, verify=False)(wrong)
+
+
 def test_shared_values_and_updates():
     shared = pytensor.shared(A, name="shared")
     update = {shared: sparse.structured_exp(shared)}

@@ -64,7 +64,7 @@ class SparseMatrices(Encoding):
         Raises
         ------
         ValueError
-            If the vectors have lengths that do not fit.
+            If the vectors have lengths that do not fit, or the index pointers decrease.
         IndexError
             If an index is out of range; a runtime counts negative ones from the end.
         """
@@ -113,6 +113,8 @@ def _check_lengths(value: Any) -> None:
             f"index pointer has size {len(pointers)} and starts with {pointers[:1]}; it should "
             f"have size {size + 1} and start with 0"
         )
+    if (pointers[1:] < pointers[:-1]).any():
+        raise ValueError("index pointer values must form a non-decreasing sequence")
     if len(value.indices) != len(value.data) or pointers[-1] > len(value.data):
         raise ValueError(
             f"indices ({len(value.indices)}) and data ({len(value.data)}) should have the same "

@@ -87,8 +87,11 @@ def test_wrong_vectors_are_errors():
         (2, [1, 1, 2], "index pointer"),
         (2, [0, 1, 3], "Last value of index pointer"),
         (3, [3, 2], "index pointer"),
+        (2, [0, 2, 1], "must not decrease"),
+        (1, [0, 2], "index out of range"),
+        (1, [-1, 1], "index out of range"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(IndexError if i == 1 else ValueError, match=message):
             f(*right[:i], wrong, *right[i + 1 :])
 
 

@@ -45,7 +45,16 @@ def from_vectors(op: CSM, node: Apply, inputs: Sequence[Tensors]) -> list[Tensor
     )
     if known is not None:
         return [known.with_data(data).tensors]
-    n_major = shape[0] if op.format == "csr" else shape[1]
+    n_major, n_minor = shape[0], shape[1]
+    if op.format == "csc":
+        n_major, n_minor = n_minor, n_major
+    # A runtime would count negative indices from the end, and take others for the next row.
+    indices = CheckAndRaise(IndexError, "index out of range of the sparse matrix")(
+        indices, pt.all(pt.ge(indices, 0)), pt.all(pt.lt(indices, n_minor))
+    )
+    indptr = CheckAndRaise(ValueError, "index pointer values must not decrease")(
+        indptr, pt.all(pt.ge(indptr[1:], indptr[:-1]))
+    )
     indptr = same_size(
         indptr,
         [(indptr.shape[0] - 1, n_major), (indptr[0], 0)],
