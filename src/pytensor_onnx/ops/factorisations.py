@@ -1,6 +1,7 @@
 """Parts of which the factorisations of linear algebra consist, each defined once for all of them.
 
-They take and return arrays with one batch axis, and all axes are core axes of their signatures.
+Those of Cholesky factors take one matrix. The others take and return arrays with one batch axis.
+All axes are core axes of their signatures.
 """
 
 from typing import Any
@@ -35,6 +36,22 @@ class Part(Op):
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         """Raise, since definitions are converted and not computed by PyTensor."""
         raise NotImplementedError(f"{self} is a part of definitions, which only ONNX runs")
+
+
+class EliminateRows(Part):
+    """The upper triangle of a block after symmetric elimination of so many rows."""
+
+    gufunc_signature = "(w,w),()->(w,w)"
+
+
+class CholeskyPanel(Part):
+    """The lower triangle of the first rows of a Cholesky factor's columns, and the rows below it.
+
+    The operands are the columns on and below the diagonal, and the numbers of rows that are no
+    padding, of all rows, and of blocks of columns.
+    """
+
+    gufunc_signature = "(m,w),(),(),()->(w,w),(k,w)"
 
 
 class Eliminate(Part):

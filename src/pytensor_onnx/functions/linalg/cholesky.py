@@ -25,6 +25,7 @@ from pytensor_onnx.functions.linalg.small import LARGEST, factor_of_small, is_sm
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
+from pytensor_onnx.ops.factorisations import CholeskyPanel, EliminateRows
 from pytensor_onnx.ops.triangles import Triangle
 
 PANEL = 250
@@ -72,15 +73,32 @@ def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
 
 
 def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of one matrix, without a loop if it is a single block.
-
-    A loop over panels and one over blocks take as long as 25 rows.
-    """
-    is_single = pt.gt(n, 0) & pt.le(n, BLOCK)
-    factor = ifelse(is_single, _factor_of_block(a, n), _factor_of_panels(a, n))
+    """Return the lower factor of one matrix, with no more loops than its size needs."""
+    factor = ifelse(
+        pt.gt(n, 0) & pt.le(n, PANEL),
+        ifelse(pt.le(n, BLOCK), _factor_of_block(a, n), _factor_of_panel(a, n)),
+        _factor_of_panels(a, n),
+    )
     positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (n + 1)], 0).all()
     # A branch takes no time, a sum with NaN that of a copy of the factor.
     return ifelse(positive, factor, pt.full((n, n), np.full((), np.nan, a.type.dtype)))
+
+
+def _padded(a: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return a matrix with rows and columns of zeros up to full blocks, and their number.
+
+    Their elimination divides by zero, and no other row reads the results.
+    """
+    count = block_count(n)
+    size = count * BLOCK
+    return ifelse(pt.eq(size, n), a, padded(a, n, n, size)), count
+
+
+def _factor_of_panel(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the lower factor of a matrix of at most `PANEL` rows, and of one at least."""
+    a, count = _padded(a, n)
+    factor, _ = CholeskyPanel()(a, n, count * BLOCK, count)
+    return factor[:n, :n]
 
 
 def _factor_of_block(a: TensorVariable, n: TensorVariable) -> TensorVariable:
@@ -89,21 +107,19 @@ def _factor_of_block(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     The last row and column are repeated up to that size; no row of the factor reads them.
     """
     places = pt.minimum(np.arange(BLOCK), n - 1)
-    rows, pivots = _eliminated_block(a.T[places][:, places], n)
-    return (rows / pt.sqrt(pivots)).T[:n, :n]
+    rows = EliminateRows()(a.T[places][:, places], n)
+    return (rows / pt.sqrt(_diagonal(rows))).T[:n, :n]
 
 
 def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of a matrix of any size, by panels of columns.
+    """Return the lower factor of a matrix of any size, or an empty one, by panels of columns.
 
     The state is the part of the known columns in the rows that are not known yet, so that each
-    step writes rows of the factor at their full length. Rows and columns of zeros are added at the
-    end. Their elimination divides by zero, and no other row reads the results.
+    step writes rows of the factor at their full length.
     """
     dtype = a.type.dtype
-    count = block_count(n)
+    a, count = _padded(a, n)
     size = count * BLOCK
-    a = ifelse(pt.eq(size, n), a, padded(a, n, n, size))
 
     def step(
         first: TensorVariable,
@@ -118,7 +134,7 @@ def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
         top = left[:PANEL]
         panel = less_product(a[k:, k : k + PANEL], left, top.T)
         here = pt.minimum(more, PANEL // BLOCK)
-        triangle, below = _factored_panel(panel, n - k, more * BLOCK, here)
+        triangle, below = CholeskyPanel()(panel, n - k, more * BLOCK, here)
         rows = pt.concatenate([top, triangle, zeros[: here * BLOCK, k + PANEL :]], axis=1)
         left = pt.concatenate([left[PANEL:], below], axis=1)
         return [pt.concatenate([factor, rows], axis=0), left]
@@ -135,9 +151,10 @@ def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     return factor[:n, :n]
 
 
-def _factored_panel(
+@define(CholeskyPanel, CholeskyPanel.gufunc_signature)
+def cholesky_panel(
     panel: TensorVariable, n: TensorVariable, size: TensorVariable, count: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
+) -> list[TensorVariable]:
     """Return the lower triangle of a panel's first rows, and the rows below it.
 
     Parameters
@@ -159,7 +176,8 @@ def _factored_panel(
     ) -> list[TensorVariable]:
         top = left[:BLOCK]
         columns = less_product(panel[k:, k : k + BLOCK], left, top.T)
-        found, squares = _eliminated_block(columns[:BLOCK].T, n - k)
+        found = EliminateRows()(columns[:BLOCK].T, n - k)
+        squares = _diagonal(found)
         roots = pt.sqrt(squares)
         upper = found / roots
         others = columns[BLOCK:]
@@ -179,7 +197,7 @@ def _factored_panel(
         n_steps=count,
         sequences=[pt.arange(count) * BLOCK],
     )
-    return rows.reshape((width, width)), below
+    return [rows.reshape((width, width)), below]
 
 
 def _solved(b: TensorVariable, upper: TensorVariable, inverse: TensorVariable) -> TensorVariable:
@@ -188,10 +206,9 @@ def _solved(b: TensorVariable, upper: TensorVariable, inverse: TensorVariable) -
     return plus_product(first, less_product(b, first, upper), inverse)
 
 
-def _eliminated_block(
-    block: TensorVariable, count: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """Return the upper triangle of a block after elimination, and its pivots in a column.
+@define(EliminateRows, EliminateRows.gufunc_signature)
+def eliminate_rows(block: TensorVariable, count: TensorVariable) -> TensorVariable:
+    """Return the upper triangle of a block after elimination.
 
     No more rows are eliminated than are no padding, or `SHORT`.
     """
@@ -199,8 +216,7 @@ def _eliminated_block(
     _, more_rows = _without_rows(rest, range(SHORT, BLOCK))
     none = pt.constant(np.zeros((BLOCK - SHORT, BLOCK), block.type.dtype))
     more_rows = ifelse(pt.gt(count, SHORT), more_rows, none)
-    triangle = Triangle(lower=False)(pt.concatenate([rows, more_rows], axis=0))
-    return triangle, _diagonal(triangle)
+    return Triangle(lower=False)(pt.concatenate([rows, more_rows], axis=0))
 
 
 def _without_rows(rest: TensorVariable, indices: range) -> list[TensorVariable]:
@@ -217,8 +233,7 @@ def _without_rows(rest: TensorVariable, indices: range) -> list[TensorVariable]:
 
 def _diagonal(rows: TensorVariable) -> TensorVariable:
     """Return the diagonal of a block as a column."""
-    size = rows.type.shape[0]
-    return rows.reshape((size * size, 1))[np.arange(size) * (size + 1)]
+    return rows.reshape((BLOCK * BLOCK, 1))[np.arange(BLOCK) * (BLOCK + 1)]
 
 
 def _factors_of_batch(a: TensorVariable, n: TensorVariable) -> TensorVariable:
