@@ -1,5 +1,6 @@
 """Convolution: values, gradients, structure, and what is refused."""
 
+import math
 import re
 
 import numpy as np
@@ -370,6 +371,54 @@ def test_padding_that_only_run_time_knows_has_gradients():
     gx, gw = program(*values)
     close(gx, numpy_conv.image_gradient(values[2], values[1], (7, 6), *geometry))
     close(gw, numpy_conv.filter_gradient(values[0], values[2], (3, 2), *geometry))
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize(
+    ("sizes", "strides", "dilations", "is_operator"),
+    [
+        ((3, 4), (2, 2), (1, 1), True),
+        ((2, 5), (1, 3), (1, 1), True),
+        # Runtimes crop such windows from another position, and refuse dilations.
+        ((3, 2), (4, 3), (1, 1), False),
+        ((3, 3), (2, 2), (2, 1), False),
+    ],
+)
+def test_images_of_any_size_are_padded_by_the_operator(
+    upper, sizes, strides, dilations, is_operator
+):
+    w, b, *values = arrays(
+        17, (6, 2, *sizes), (6,), (2, 4, 8, 8), (1, 4, 9, 7), (1, 4, 1, 3), dtype="float32"
+    )
+    values[0][0, 1, 0, 7], values[0][1, 3, 4, 4] = np.nan, np.inf
+    x = pt.tensor("x", shape=(None, 4, None, None), dtype="float32")
+    border = "same_upper" if upper else "same_lower"
+    options = {"subsample": strides, "filter_dilation": dilations, "num_groups": 2, "bias": b}
+    y = conv2d(x, w, border, filter_flip=False, **options)
+    program = compare_onnx_and_py([x], y, [values[0]], atol=1e-5)
+    assert (op_types(program) == ["Conv"]) == is_operator
+    for value in values[1:]:
+        pads = []
+        for n, k, stride, d in zip(value.shape[2:], sizes, strides, dilations, strict=True):
+            total = max((math.ceil(n / stride) - 1) * stride + (k - 1) * d + 1 - n, 0)
+            pair = total // 2, total - total // 2
+            pads.append(pair if upper else pair[::-1])
+        expected = numpy_conv.correlate(value, w, pads, strides, dilations, 2)
+        close(program(value)[0], expected + b[:, None, None])
+    assert program(values[0][:0])[0].shape[:2] == (0, 6)
+
+
+def test_gradients_of_images_of_any_size_are_those_of_known_sizes():
+    w, value, d = arrays(18, (6, 4, 3, 3), (2, 4, 7, 6), (2, 6, 4, 3), dtype="float32")
+    found = []
+    for shape in ((None, 4, None, None), value.shape):
+        x = pt.tensor("x", shape=shape, dtype="float32")
+        filters = pt.tensor("w", shape=w.shape, dtype="float32")
+        y = conv2d(x, filters, "same_upper", 2, filter_flip=False)
+        gradients = pt.grad(None, [x, filters], known_grads={y: pt.as_tensor(d)})
+        found.append(pytensor.function([x, filters], gradients, mode="ONNX")(value, w))
+    for a, b in zip(*found, strict=True):
+        close(a, b)
 
 
 @pytest.mark.parametrize("mode", [PY, "ONNX"])

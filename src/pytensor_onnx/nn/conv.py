@@ -19,6 +19,7 @@ from pytensor_onnx.nn.conv_arguments import (
     shape_of,
 )
 from pytensor_onnx.ops.networks.conv import Conv
+from pytensor_onnx.ops.networks.same_conv import SameConv
 from pytensor_onnx.ops.networks.sizes import sizes_of
 from pytensor_onnx.ops.networks.taps import span
 from pytensor_onnx.ops.networks.window_arguments import per_axis
@@ -216,15 +217,14 @@ def convolve(
     pads = pads_of(border, sizes_of(images), spans, strides)
     if filter_flip:
         weights = weights[(..., *[slice(None, None, -1)] * rank)]
+    geometry = {"strides": strides, "dilations": dilations, "groups": int(group.value)}
+    nothing = ((0, 0),) * rank
     if not all(isinstance(n, int) for pair in pads for n in pair):
-        images = pad_with_zeros(images, pads)
-        pads = [(0, 0)] * rank
+        if border.value in ("same_upper", "same_lower"):
+            upper = border.value == "same_upper"
+            same = SameConv(filter_sizes=known, pads=nothing, **geometry, upper=upper)
+            return same(images, weights, *vectors)
+        images, pads = pad_with_zeros(images, pads), [*nothing]
     check_room(name, images, pads, spans)
-    op = Conv(
-        filter_sizes=known,
-        pads=tuple(pads),
-        strides=strides,
-        dilations=dilations,
-        groups=int(group.value),
-    )
+    op = Conv(filter_sizes=known, pads=tuple(pads), **geometry)
     return op(images, weights, *vectors)

@@ -11,6 +11,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.ops.networks.same_conv import same_pads
 from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of
 from pytensor_onnx.ops.networks.window_arguments import per_axis
 
@@ -172,15 +173,4 @@ def pads_of(
         return [(reach - 1, reach - 1) for reach in spans]
     if mode == "half":
         return [(reach // 2, reach // 2) for reach in spans]
-    axes = zip(sizes, spans, strides, strict=True)
-    totals = [_same_total(size, reach, stride) for size, reach, stride in axes]
-    upper = [(total // 2, total - total // 2) for total in totals]
-    return upper if mode == "same_upper" else [pair[::-1] for pair in upper]
-
-
-def _same_total(size: Size, reach: Size, stride: int) -> Size:
-    """Return the number of zeros for a result of size ``ceil(size / stride)``."""
-    if stride == 1:
-        return reach - 1
-    total = (-(-size // stride) - 1) * stride + reach - size
-    return max(total, 0) if isinstance(total, int) else pt.maximum(total, 0)
+    return same_pads(sizes, spans, strides, upper=mode == "same_upper")
