@@ -131,6 +131,16 @@ def test_a_hessian_of_a_recurrence_has_no_nested_loops():
     compare_onnx_and_py([START, RATE], hessian, values()[1:], rtol=1e-9)
 
 
+def test_one_row_of_one_step():
+    x = pt.tensor("x", shape=(1, 1, 1))
+
+    def row(row):
+        return scan(lambda e, y: 0.5 * y + e, [row], [pt.zeros_like(row[0])])[-1]
+
+    y = scan(row, [x])
+    compare_onnx_and_py([x], scan(row, [y]), [np.full((1, 1, 1), 3.0)])
+
+
 def test_an_index_that_differs_between_rows():
     i = pt.lvector("i")
 

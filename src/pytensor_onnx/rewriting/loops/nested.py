@@ -36,6 +36,9 @@ def batch_inner_loops(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Vari
     op = node.op
     if op.info.as_while or not any(isinstance(x.op, Scan) for x in op.fgraph.apply_nodes):
         return None
+    if any(x.type.shape[0] == 1 for x in op.outer_seqs(node.inputs)):
+        # One row at most.
+        return None
     inner = op.fgraph.unfreeze()
     n_steps = node.inputs[0]
     rows = Rows(n_steps, op.name or "scan")
