@@ -32,7 +32,7 @@ ARROWS = {
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
         *("dynamic_axes", "named_dims", "encodings", "ops"),
     },
-    "pymc": {"exporting", "functions", "ops", "named_dims"},
+    "pymc": {"exporting", "functions", "graph", "ops", "named_dims"},
     "web": {"graph"},
     "cli": {"dispatch", "exporting", "functions", "web", ""},
     "__main__": {"cli"},

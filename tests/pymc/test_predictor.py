@@ -263,6 +263,43 @@ def test_conditionals_of_processes_are_drawn() -> None:
         assert stats.kstest(row, "norm").pvalue > 1e-3
 
 
+def of_groups(data: bool) -> pm.Model:
+    """Return a model as Bambi writes it: the posterior has the effects, but not their offsets."""
+    group, x = np.array([0, 0, 1, 2]), np.arange(4.0)
+    with pm.Model() as model:
+        values = pm.Data("x", x) if data else x
+        offset = pm.Normal("1|g_offset", shape=3)
+        effect = pm.Deterministic("1|g", offset * pm.HalfNormal("1|g_sigma"))
+        mu = pm.Deterministic("mu", pm.Normal("b") * values + effect[group])
+        pm.Normal("y", mu, 0.5, observed=np.zeros(4))
+    return model
+
+
+def test_stored_deterministics_stand_for_variables_without_draws() -> None:
+    posterior = {
+        "b": RNG.normal(size=(2, 30)),
+        "1|g_sigma": 0.5 + RNG.random(size=(2, 30)),
+        "1|g": RNG.normal(size=(2, 30, 3)),
+    }
+    program = export_predictor(of_groups(data=True), posterior, outputs=["mu", "1|g", "y"])
+    new = np.array([3.0, 1.0, -1.0, 5.0])
+    found = named(program, x=new, seed=1)
+    draws = {name: array.reshape(60, *array.shape[2:]) for name, array in posterior.items()}
+    expected = draws["b"][:, None] * new + draws["1|g"][:, [0, 0, 1, 2]]
+    np.testing.assert_allclose(found["mu"], expected, rtol=1e-12)
+    np.testing.assert_array_equal(found["1_g"], draws["1|g"])
+    assert abs((found["y"] - expected).std() - 0.5) < 0.1
+
+
+def test_deterministics_of_data_stand_for_nothing_else() -> None:
+    """The means of the posterior are those of other data than the inputs of the file."""
+    posterior = {"b": RNG.normal(size=(2, 30)), "mu": RNG.normal(size=(2, 30, 4))}
+    with pytest.raises(ArgumentError, match=r"no draws of 1\|g_offset, 1\|g_sigma"):
+        export_predictor(of_groups(data=True), posterior, outputs=["y"])
+    program = export_predictor(of_groups(data=False), posterior, outputs=["mu"])
+    np.testing.assert_array_equal(named(program)["mu"], posterior["mu"].reshape(60, 4))
+
+
 def test_unfitting_draws_and_unknown_names_are_refused(tmp_path: Path) -> None:
     def refuse(message: str, posterior: object = POSTERIOR, **arguments: object) -> None:
         path = tmp_path / "p.onnx"
@@ -272,7 +309,7 @@ def test_unfitting_draws_and_unknown_names_are_refused(tmp_path: Path) -> None:
 
     refuse("no variable 'sigm': did you mean sigma", outputs=["sigm"])
     refuse("one of 'draws', 'mean'", outputs={"mu": "median"})
-    refuse("no draws of b, sigma: name them in sample_vars", {"a": POSTERIOR["a"]})
+    refuse("no draws of b: name them in sample_vars", {"a": POSTERIOR["a"]})
     refuse(r"the draws of a are float64\[2, 30, 3\]", {**POSTERIOR, "a": np.zeros((2, 30, 3))})
     refuse("different numbers of draws", {**POSTERIOR, "a": np.zeros((2, 3))})
     refuse("draws=100: the posterior has 60", draws=100)

@@ -38,14 +38,24 @@ class Names:
 
     def unique(self, wanted: str) -> str:
         """Return a unique identifier similar to the wanted name."""
-        base = re.sub(r"[^\w.:/\-]+", "_", wanted)
-        base = (base if base == wanted else base.strip("_")) or "value"
-        name = base
+        name = base = identifier(wanted)
         while name in self._taken:
             self._next[base] = self._next.get(base, 0) + 1
             name = f"{base}_{self._next[base]}"
         self._taken.add(name)
         return name
+
+
+def identifier(wanted: str) -> str:
+    """Return a name of letters, digits and the characters _ . : / - like the wanted one.
+
+    Examples
+    --------
+    >>> identifier("1|group"), identifier("scale(x)"), identifier("?")
+    ('1_group', 'scale_x', 'value')
+    """
+    base = re.sub(r"[^\w.:/\-]+", "_", wanted)
+    return (base if base == wanted else base.strip("_")) or "value"
 
 
 @dataclass(frozen=True)

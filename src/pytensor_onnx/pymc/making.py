@@ -14,6 +14,7 @@ from pytensor_onnx.exporting.arguments import check_keywords
 from pytensor_onnx.exporting.export import export_onnx
 from pytensor_onnx.exporting.paths import check_file
 from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.graph.scope import identifier
 from pytensor_onnx.pymc.arguments import shared_name
 from pytensor_onnx.pymc.graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.provenance import METADATA, provenance
@@ -116,9 +117,8 @@ def check_options(function: str, path: str | os.PathLike | None, options: Mappin
     check_file(path)
 
 
-def check_names(inputs: Sequence[Variable], outputs: Mapping[str, Variable]) -> None:
+def check_names(names: Sequence[str]) -> None:
     """Raise if a name stands for two of the inputs and outputs."""
-    names = [str(v.name) for v in inputs] + list(outputs)
     for name in names:
         if names.count(name) > 1:
             raise shared_name(name)
@@ -136,13 +136,15 @@ def make_program(
 ) -> ONNXProgram:
     """Export graphs of a model, with its description in the metadata.
 
-    It is verified at the initial point, which may be zero, and at one beside it.
+    In names, ``_`` stands for characters that identifiers do not have. The model is verified at the
+    initial point, which may be zero, and at one beside it.
     """
     inputs.drop_unused(list(outputs.values()))
-    check_names(inputs.variables, outputs)
+    names = [*(str(v.name) for v in inputs.variables), *outputs]
+    check_names([identifier(name) for name in names])
     program = export_onnx(
         inputs.variables,
-        dict(outputs),
+        {identifier(name): variable for name, variable in outputs.items()},
         dynamic_axes=inputs.axes,
         example_inputs=inputs.examples,
         verify=False,

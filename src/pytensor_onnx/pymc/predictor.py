@@ -12,6 +12,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
@@ -70,7 +71,8 @@ def export_predictor(
         Number of posterior draws to store, taken at equal distances; all unless given.
     sample_vars
         Free variables that are drawn from their distributions although the posterior has them.
-        Those that it does not have must stand here.
+        Those that it does not have must stand here, unless it has a deterministic that they are
+        needed for, such as the effects of groups in a model of Bambi.
     data
         Which data containers become inputs, as in `export_logp`; one that no output needs is none.
     quantiles, hdi_prob
@@ -111,7 +113,11 @@ def export_predictor(
     check_model(model)
     graph = ModelGraph(model, data=data)
     wanted = _read_outputs(graph, outputs)
-    given, resampled = _conditioned(graph, idata, sample_vars)
+    parts = [
+        part for name, kinds in wanted.items() for part in _parts(graph, name, kinds, categories)
+    ]
+    computed = [part.variable for part in parts]
+    given, resampled = _conditioned(graph, idata, sample_vars, computed)
     arrays = read_posterior(idata, given, draws)
     check_lengths(model, arrays)
     if not given:
@@ -120,14 +126,11 @@ def export_predictor(
         )
     stored = {v: pytensor.shared(arrays[v.name], v.name, shape=arrays[v.name].shape) for v in given}
     seed = pt.lscalar(SEED)
-    parts = [
-        part for name, kinds in wanted.items() for part in _parts(graph, name, kinds, categories)
-    ]
     n_draws = len(next(iter(arrays.values())))
-    computed = forward([part.variable for part in parts], stored, resampled, n_draws, seed)
+    batches = forward(computed, stored, resampled, n_draws, seed)
     summary = _Summaries(quantiles, hdi_prob)
     results = {}
-    for part, values in zip(parts, computed, strict=True):
+    for part, values in zip(parts, batches, strict=True):
         for kind in part.kinds:
             name = part.name if kind == DRAWS else f"{part.name}_{kind}"
             results[name] = summary(kind, values)
@@ -189,22 +192,41 @@ def _read_outputs(graph: ModelGraph, outputs: Any) -> dict[str, tuple[str, ...]]
 
 
 def _conditioned(
-    graph: ModelGraph, idata: Any, sample_vars: Sequence[str]
+    graph: ModelGraph, idata: Any, sample_vars: Sequence[str], computed: Sequence[Variable]
 ) -> tuple[list[Variable], list[Variable]]:
-    """Return the free variables that have posterior draws, and those that are drawn anew."""
+    """Return the variables that have posterior draws, and those that are drawn anew."""
     names = read_strings(sample_vars, "sample_vars")
     free = {str(v.name): v for v in graph.model.free_RVs}
     for name in names:
         if name not in free:
             raise unknown(name, "free variable", list(free))
     posterior = posterior_of(idata)
-    missing = [name for name in free if name not in posterior and name not in names]
+    given = [v for k, v in free.items() if k not in names and k in posterior]
+    absent = [v for k, v in free.items() if k not in names and k not in posterior]
+    given += _stand_ins(graph, posterior, given, absent)
+    needed = set(ancestors(computed, blockers=given))
+    missing = [str(v.name) for v in absent if v in needed]
     if missing:
         raise ArgumentError(
             f"the posterior has no draws of {', '.join(missing)}: name them in sample_vars to draw "
             "them from their distributions"
         )
-    return [v for k, v in free.items() if k not in names], [free[k] for k in names]
+    return given, [free[k] for k in names]
+
+
+def _stand_ins(
+    graph: ModelGraph, posterior: Any, given: Sequence[Variable], absent: Sequence[Variable]
+) -> list[Variable]:
+    """Return the deterministics with draws that free variables without draws are behind.
+
+    Those that depend on data that are inputs are none: they were computed of the data of the fit.
+    """
+    containers, found = set(graph.containers), list[Variable]()
+    for variable in graph.model.deterministics:
+        behind = set(ancestors([variable], blockers=[*given, *found]))
+        if variable.name in posterior and behind & set(absent) and not behind & containers:
+            found.append(variable)
+    return found
 
 
 def _parts(
