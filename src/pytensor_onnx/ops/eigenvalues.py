@@ -1,5 +1,6 @@
 """Eigenvalues and Schur forms of real matrices and pencils, as real and imaginary parts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -79,62 +80,73 @@ class TriangularSchur(Op):
         return shapes * 4
 
 
-class RealQZ(Op):
+class OfPencil(Op):
+    """An Op of a real pencil with matrices and three vectors as results.
+
+    Attributes
+    ----------
+    matrices
+        Number of the matrices, which come before the vectors.
+    sort
+        The eigenvalues that come first.
+    """
+
+    __props__ = ("sort",)
+    matrices: int
+    gufunc_signature: str
+
+    def __init__(self, sort: str | None = None) -> None:
+        self.sort = sort
+
+    def make_node(self, a: TensorVariable, b: TensorVariable) -> Apply:
+        """Return the application to matrices of floats of one dtype."""
+        vector = tensor(dtype=a.type.dtype, shape=a.type.shape[:1])
+        matrices = [a.type() for _ in range(self.matrices)]
+        return Apply(self, [a, b], [*matrices, *(vector.type() for _ in range(3))])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute the results by PyTensor."""
+        for storage, part in zip(output_storage, self.results(inputs), strict=True):
+            storage[0] = np.ascontiguousarray(part, dtype=inputs[0].dtype)
+
+    def results(self, inputs: Any) -> Sequence[Any]:
+        """Return the results for arrays."""
+        raise NotImplementedError
+
+    def infer_shape(self, node: Apply, shapes: Any) -> Any:
+        """Return the sizes of the matrix, and of vectors."""
+        return [shapes[0]] * self.matrices + [shapes[0][:1]] * 3
+
+
+class RealQZ(OfPencil):
     """Schur form of a real pencil: the matrices, and the parts of the eigenvalues.
 
     The results are AA, BB, Q, Z, the real and the imaginary parts of alpha, and beta.
     """
 
-    __props__ = ("sort",)
+    matrices = 4
     gufunc_signature = "(m,m),(m,m)->(m,m),(m,m),(m,m),(m,m),(m),(m),(m)"
 
-    def __init__(self, sort: str | None = None) -> None:
-        self.sort = sort
-
-    def make_node(self, a: TensorVariable, b: TensorVariable) -> Apply:
-        """Return the application to matrices of floats of one dtype."""
-        vector = tensor(dtype=a.type.dtype, shape=a.type.shape[:1])
-        return Apply(self, [a, b], [*(a.type() for _ in range(4)), *(vector.type() for _ in "123")])
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Compute the results by PyTensor."""
+    def results(self, inputs: Any) -> Sequence[Any]:
+        """Return the results of the real form."""
         aa, bb, alpha, beta, q, z = _pencil(inputs, self.sort, complex_output=False)
-        parts = (aa, bb, q, z, alpha.real, alpha.imag, beta)
-        for storage, part in zip(output_storage, parts, strict=True):
-            storage[0] = np.ascontiguousarray(part, dtype=inputs[0].dtype)
-
-    def infer_shape(self, node: Apply, shapes: Any) -> Any:
-        """Return the sizes of the matrix, and of vectors."""
-        return [shapes[0]] * 4 + [shapes[0][:1]] * 3
+        return aa, bb, q, z, alpha.real, alpha.imag, beta
 
 
-class TriangularQZ(Op):
+class TriangularQZ(OfPencil):
     """Triangular Schur form of a real pencil and its eigenvalues, by their parts.
 
     The results are the real and the imaginary parts of AA, BB, Q, Z and alpha, and beta.
     """
 
-    __props__ = ("sort",)
+    matrices = 8
     gufunc_signature = "(m,m),(m,m)->(m,m),(m,m),(m,m),(m,m),(m,m),(m,m),(m,m),(m,m),(m),(m),(m)"
 
-    def __init__(self, sort: str | None = None) -> None:
-        self.sort = sort
-
-    def make_node(self, a: TensorVariable, b: TensorVariable) -> Apply:
-        """Return the application to matrices of floats of one dtype."""
-        vector = tensor(dtype=a.type.dtype, shape=a.type.shape[:1])
-        return Apply(self, [a, b], [*(a.type() for _ in range(8)), *(vector.type() for _ in "123")])
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Compute the parts by PyTensor."""
+    def results(self, inputs: Any) -> Sequence[Any]:
+        """Return the parts of the complex form."""
         aa, bb, alpha, beta, q, z = _pencil(inputs, self.sort, complex_output=True)
         parts = [part for x in (aa, bb, q, z, alpha) for part in (x.real, x.imag)]
-        for storage, part in zip(output_storage, [*parts, beta.real], strict=True):
-            storage[0] = np.ascontiguousarray(part, dtype=inputs[0].dtype)
-
-    def infer_shape(self, node: Apply, shapes: Any) -> Any:
-        """Return the sizes of the matrix, and of vectors."""
-        return [shapes[0]] * 8 + [shapes[0][:1]] * 3
+        return [*parts, beta.real]
 
 
 def _pencil(inputs: Any, sort: str | None, *, complex_output: bool) -> list[Any]:

@@ -34,3 +34,17 @@ def test_gradients_are_pytensors(n, gradients):
     a, b = random_positive(n), generator(n).normal(size=(n, 2))
     for name, found, expected in zip(DIFFERENTIABLE, *(f(a, b) for f in gradients), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10, err_msg=name)
+
+
+@pytest.mark.slow
+def test_gradients_of_empty_matrices_are_empty():
+    a = pt.matrix("a")
+    u, s, vt = L.svd(a, full_matrices=False)
+    values, vectors = L.eigh(a)
+    # PyTensor's own mode has no solution of Sylvester's equation for empty matrices.
+    x = L.solve_sylvester(a, a.T + pt.eye(a.shape[0]), a)
+    results = (u, s, vt, values, vectors, L.pinv(a), x)
+    gradient = pt.grad(sum((result**4).sum() for result in results), a)
+    find = pytensor.function([a], gradient, mode="ONNX")
+    assert find(np.zeros((0, 0))).shape == (0, 0)
+    assert np.isfinite(find(random_positive(3))).all()

@@ -65,10 +65,8 @@ def test_residuals_are_lapacks():
     np.testing.assert_array_equal(solve(np.full((1, 1), 2.0), np.ones((1, 2))), [[0.5, 0.5]])
 
 
-@pytest.mark.parametrize(
-    ("batch", "dtype"),
-    [((), "complex128"), pytest.param((3,), "complex64", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("batch", "dtype"), [((), "complex128"), ((3,), "complex64")])
 def test_factors_and_solutions_of_complex_matrices_are_pytensors(batch, dtype):
     a = pt.tensor("a", dtype=dtype, shape=(None,) * (2 + len(batch)))
     b = pt.tensor("b", dtype=dtype, shape=(None,) * (2 + len(batch)))
