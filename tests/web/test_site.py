@@ -11,6 +11,7 @@ from pytensor_onnx import export_onnx
 from pytensor_onnx.cli.app import app
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.web.description import read_description
+from pytensor_onnx.web.server import make_server
 from pytensor_onnx.web.site import build_site
 
 
@@ -130,6 +131,30 @@ def test_the_command_ends_with_status_2_and_one_line(model, tmp_path, without_np
     assert result.exit_code == 2
     assert "is not an empty folder" in " ".join(result.output.split())
     assert {p.name for p in tmp_path.iterdir()} == {"note.txt"}
+
+
+def test_files_of_other_kinds_are_named(model, tmp_path, without_npm):
+    note = tmp_path / "note.txt"
+    note.write_text("no model")
+    result = run(note, "-o", tmp_path / "site")
+    assert result.exit_code == 2
+    assert "cannot be read as an ONNX model" in " ".join(result.output.split())
+    x, total = pt.scalar("x"), pytensor.shared(np.array(1.5), name="total")
+    step = tmp_path / "step.onnx"
+    options = {"state_path": tmp_path / "state.npz", "target": "web"}
+    export_onnx([x], total * x, step, updates={total: total + x}, **options)
+    result = run(step, "-o", tmp_path / "site", "--state", note)
+    assert result.exit_code == 2
+    assert "note.txt is no state" in " ".join(result.output.split())
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_port_in_use_is_named(model, tmp_path, without_npm):
+    with make_server(tmp_path) as server:
+        port = server.server_address[1]
+        result = run(model, "-o", tmp_path / "site", "--serve", "--port", port)
+    assert result.exit_code == 2
+    assert "name another by --port" in " ".join(result.output.split())
 
 
 def test_without_npm_and_cache_the_command_says_what_to_do(

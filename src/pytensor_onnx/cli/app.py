@@ -228,11 +228,13 @@ def web(
     port: Annotated[int, typer.Option(help="Port for --serve.")] = 8000,
 ) -> None:
     """Make a web page around a model that runs it in the browser, without a server."""
+    from pytensor_onnx.cli.inspection import read_model
     from pytensor_onnx.web.description import read_description
     from pytensor_onnx.web.server import ADDRESS, make_server
     from pytensor_onnx.web.site import build_site
 
     try:
+        read_model(model)
         folder = build_site(
             model,
             output,
@@ -249,7 +251,13 @@ def web(
     if any(value["dtype"] == "float64" for value in described["inputs"] + described["outputs"]):
         typer.echo('its numbers are float64: target="web" exports float32, half as large')
     if serve:
-        with make_server(folder, port) as server:
+        try:
+            opened = make_server(folder, port)
+        except OSError as error:
+            reason = f"error: port {port} cannot be opened, name another by --port: {error}"
+            Console(stderr=True).print(plain(reason))
+            raise typer.Exit(2) from None
+        with opened as server:
             typer.echo(f"serving http://{ADDRESS}:{server.server_address[1]}/, Ctrl-C ends it")
             try:
                 server.serve_forever()

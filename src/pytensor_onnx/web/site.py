@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 import onnx_ir as ir
@@ -184,6 +185,8 @@ def _write_state(
     """Write the first state as raw little-endian files, and describe them."""
     folder.mkdir()
     described = []
+    if not is_zipfile(path):
+        raise PyTensorONNXError(f"{path} is no state, which state_path or the page writes as .npz")
     with np.load(path) as arrays:
         missing = sorted(set(pairs) - set(arrays.files))
         if missing:

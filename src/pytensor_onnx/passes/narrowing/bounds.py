@@ -12,8 +12,8 @@ from pytensor_onnx.passes.rewriting import given, int_attribute
 
 Interval = tuple[int, int]
 
-LARGEST_SIZE = 2**30
-"""Largest size and position: an array of 4 bytes an element fills the memory of WebAssembly."""
+LARGEST_SIZE = 2**29
+"""Largest size and position: two arrays of 4 bytes an element fill the memory of WebAssembly."""
 
 INT32: Interval = (-(2**31), 2**31 - 1)
 UNKNOWN: Interval = (-(2**63), 2**63 - 1)
@@ -53,7 +53,7 @@ class Bounds:
     >>> text = "m (float[n, k] x) => (int64[k, 1] y) {i = ArgMax(x) y = Add(i, i)}"
     >>> model = ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 21]> {text}')
     >>> Bounds().of(model.graph.outputs[0])
-    (0, 2147483648)
+    (0, 1073741824)
     """
 
     def __init__(self) -> None:

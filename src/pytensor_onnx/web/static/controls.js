@@ -90,7 +90,7 @@ function grid(input, changed) {
   const [from, to] = [min, max].map((value) => element("input", { type: "number", step: "any", value, oninput: changed }));
   const field = (/** @type {string} */ name, /** @type {any} */ input) => element("label", {}, `${name} `, input);
   return {
-    element: panel(label, element("div", { class: "actions" }, field("from", from), field("to", to))),
+    element: panel(label, element("div", { class: "ends" }, field("from", from), field("to", to))),
     read: () => {
       const [a, b] = [Number(from.value), Number(to.value)];
       return tensor(input.dtype, Array.from({ length: count }, (_, i) => a + ((b - a) * i) / Math.max(1, count - 1)), dims);

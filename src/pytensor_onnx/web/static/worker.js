@@ -7,6 +7,8 @@ import { fromBytes } from "./tensors.js";
 /** Bytes of a model up to which it has one thread. */
 const SMALL = 1e6;
 const MOST_THREADS = 4;
+/** Level of what the runtime logs: it would tell which nodes WebGPU leaves to the processor. */
+const ERRORS = 3;
 
 /** @type {any} */
 let ort;
@@ -44,7 +46,7 @@ const actions = {
     actions.reset();
     let backend = runtime.backend;
     if (backend === "webgpu" && !(await adapter())) backend = "wasm";
-    session = await ort.InferenceSession.create(bytes, { executionProviders: [backend] });
+    session = await ort.InferenceSession.create(bytes, { executionProviders: [backend], logSeverityLevel: ERRORS });
     const seconds = (performance.now() - started) / 1000;
     return { seconds, bytes: bytes.length, threads: ort.env.wasm.numThreads, backend };
   },
