@@ -8,10 +8,18 @@ from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.dispatch.shape import vector_of
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.ops.sparse_matrices import EntryRows, ScaledRowSums, SegmentSum, Take
+from pytensor_onnx.ops.sparse_matrices import (
+    EntryRows,
+    RowProducts,
+    ScaledRowSums,
+    SegmentSum,
+    Take,
+)
 
 CHUNK = 2**21
 """Number of elements of a dense matrix that are gathered at once, or more for a large result."""
+FEWEST_COLUMNS = 8
+"""Number of columns of many rows that are gathered at once."""
 
 
 @onnx_funcify.register(EntryRows)
@@ -87,5 +95,36 @@ def lower_scaled_row_sums(
         scaled = loop.Mul(loop.Unsqueeze(factor, onnx.ints([1])), loop.Gather(x, row, axis=0))
         points = loop.Unsqueeze(loop.cast(place, "int64"), onnx.ints([1]))
         return [loop.ScatterND(total, points, scaled, reduction="add")]
+
+    return onnx.loop(onnx.Squeeze(steps, onnx.ints([0])), None, [zeros], step)[0]
+
+
+@onnx_funcify.register(RowProducts)
+def lower_row_products(
+    op: RowProducts,
+    node: Apply,
+    onnx: Builder,
+    x: ir.Value,
+    rows: ir.Value,
+    y: ir.Value,
+    others: ir.Value,
+) -> ir.Value:
+    """Gather, multiply and add a few columns after the other, which bounds the memory."""
+    dtype = node.outputs[0].type.dtype
+    zeros = onnx.ConstantOfShape(onnx.Shape(rows), value=np.zeros(1, dtype))
+    width = onnx.Shape(x, start=1)
+    fitting = onnx.Div(np.int64(CHUNK), onnx.Add(onnx.Shape(rows), 1))
+    block = onnx.Add(fitting, FEWEST_COLUMNS)
+    steps = onnx.Div(onnx.Add(width, onnx.Sub(block, 1)), block)
+
+    def step(loop: Builder, i: ir.Value, total: ir.Value) -> list[ir.Value]:
+        start = loop.Mul(block, i)
+        end = loop.Add(start, block)
+        taken = [
+            loop.Gather(loop.Slice(v, start, end, onnx.ints([1])), places, axis=0)
+            for v, places in ((x, rows), (y, others))
+        ]
+        products = loop.cast(loop.Mul(*taken), dtype)
+        return [loop.Add(total, loop.ReduceSum(products, loop.ints([1]), keepdims=0))]
 
     return onnx.loop(onnx.Squeeze(steps, onnx.ints([0])), None, [zeros], step)[0]

@@ -139,3 +139,33 @@ class ScaledRowSums(Op):
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the size and the number of columns."""
         return [(node.inputs[4], shapes[2][1])]
+
+
+class RowProducts(Op):
+    """Inner products of rows of one matrix with rows of another, in float64 or int64.
+
+    Examples
+    --------
+    >>> x = [[1.0, 2.0], [3.0, 4.0]]
+    >>> RowProducts()(x, [0, 1, 1], x, [0, 0, 1]).eval(mode="FAST_COMPILE")
+    array([ 5., 11., 25.])
+    """
+
+    __props__ = ()
+
+    def make_node(
+        self, x: TensorVariable, rows: TensorVariable, y: TensorVariable, others: TensorVariable
+    ) -> Apply:
+        """Return the node for two matrices of one dtype, and a list of rows of each."""
+        operands = [as_tensor_variable(v) for v in (x, rows, y, others)]
+        dtype = "float64" if operands[0].type.dtype.startswith("float") else "int64"
+        return Apply(self, operands, [tensor(dtype=dtype, shape=operands[1].type.shape)])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Add the products of the elements."""
+        x, rows, y, others = inputs
+        outputs[0][0] = (x[rows] * y[others]).sum(axis=1, dtype=node.outputs[0].type.dtype)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the number of pairs of rows."""
+        return [shapes[1]]

@@ -128,3 +128,22 @@ def test_products_of_many_entries_are_added_in_chunks(monkeypatch, dtype):
         for m, k, n in shapes
     ]
     compare_on([x, b], [sparse.dot(x, b), sparse.structured_dot(x, b)], samples)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_products_at_entries_are_added_in_blocks_of_columns(monkeypatch, dtype):
+    monkeypatch.setattr(dispatch.sparse_matrices, "CHUNK", 8)
+    monkeypatch.setattr(dispatch.sparse_matrices, "FEWEST_COLUMNS", 2)
+    x = sparse.csr_matrix("x", dtype=dtype)
+    u, v = pt.matrix("u", dtype=dtype), pt.matrix("v", dtype=dtype)
+    gradient = pytensor.grad((u * sparse.structured_dot(x, v)).sum(), x)
+    rng = np.random.default_rng(1)
+    samples = [
+        (matrix((m, n), "csr", dtype), *(rng.integers(-3, 4, (i, k)).astype(dtype) for i in (m, n)))
+        for m, n, k in [(5, 6, 7), (5, 6, 2), (3, 4, 0), (0, 3, 5), (4, 4, 1)]
+    ]
+    compare_on([x, u, v], [sparse.sampling_dot(u, v, x), gradient], samples)
+    with pytest.raises(ValueError, match="dimension mismatch"):
+        pytensor.function([x, u, v], sparse.sampling_dot(u, v, x), mode="ONNX")(
+            matrix((3, 4), "csr", dtype), np.ones((3, 2), dtype), np.ones((4, 4), dtype)
+        )

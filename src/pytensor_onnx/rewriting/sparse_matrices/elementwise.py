@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.sparse.basic import ColScaleCSC, RowScaleCSC
@@ -18,7 +19,7 @@ from pytensor.sparse.math import (
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
-from pytensor_onnx.ops.sparse_matrices import EntryRows, Take
+from pytensor_onnx.ops.sparse_matrices import EntryRows, RowProducts, Take
 from pytensor_onnx.rewriting.sparse_matrices.merging import summed
 from pytensor_onnx.rewriting.sparse_matrices.parts import (
     ENCODING,
@@ -103,11 +104,7 @@ def sample_product(op: SamplingDot, node: Apply, inputs: Sequence[Tensors]) -> l
     """Multiply the entries by the products of the rows of two matrices that meet there."""
     (x,), (y,), tensors = inputs
     pattern = Compressed.of(node.inputs[2], tensors)
-    sizes = [
-        (x.shape[0], pattern.n_rows),
-        (y.shape[0], pattern.n_cols),
-        (x.shape[1], y.shape[1]),
-    ]
+    sizes = [(x.shape[0], pattern.n_rows), (y.shape[0], pattern.n_cols)]
     rows = same_size(pattern.rows, sizes, "dimension mismatch")
     products = products_of_rows(x, rows, y, pattern.cols)
     data = pattern.data * pt.cast(products, pattern.data.type.dtype)
@@ -131,4 +128,7 @@ def products_of_rows(
     x: TensorVariable, rows: TensorVariable, y: TensorVariable, cols: TensorVariable
 ) -> TensorVariable:
     """Return the inner products of rows of one matrix with rows of another."""
-    return (x[rows] * y[cols]).sum(axis=1)
+    same = same_size(rows, [(x.shape[1], y.shape[1])], "dimension mismatch")
+    dtype = ps.upcast(x.type.dtype, y.type.dtype)
+    dtype = dtype if dtype.startswith("float") else "int64"
+    return RowProducts()(pt.cast(x, dtype), same, pt.cast(y, dtype), cols)
