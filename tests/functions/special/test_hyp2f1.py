@@ -5,6 +5,7 @@ import pytest
 import scipy.special
 from pytensor.scalar import math as psm
 
+from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
 from tests.functions.special.regions import BOTH, FLOAT64, Case, Region, Sampler
@@ -143,6 +144,25 @@ def test_the_function_is_infinite_beyond_one_unless_it_is_a_polynomial():
     parameters = np.array([(0.5, 1, 2), (1.5, -3, 2), (2, 2, 2.5)]).T.copy()
     found = compile_definition("Hyp2F1", "float64")(*parameters, np.full(3, 1.5))
     assert found.tolist() == [inf, pytest.approx(scipy.special.hyp2f1(1.5, -3, 2, 1.5)), inf]
+
+
+def test_values_at_one_are_those_of_the_formula_of_gauss():
+    rows = [(1, -0.5, 1), (0.5, -0.5, 1.25), (2, 0.5, 4), (1.5, -2.5, 1), (-1, -2.5, -2.5)]
+    a, b, c = np.array(rows, "f8").T.copy()
+    with mp.workdps(30):
+        expected = [float(mp.hyp2f1(*row, 1)) for row in rows]
+    assert expected[0] == expected[-1] == 0
+    found = compile_definition("Hyp2F1", "float64")(a, b, c, np.ones(len(rows)))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_a_number_has_the_value_of_an_array_of_it():
+    rows = [(0.5, 1.3, 2.1, -30), (1, 2, 3.5, 0.7), (-3, 0.2, -1.0001, 0.4), (1.5, 2.5, 0.2, 0.1)]
+    numbers = pt.scalars("a", "b", "c", "z")
+    single = compile_onnx(numbers, pt.hyp2f1(*numbers), verify=False)
+    found = [single(*np.array(row, "f8")) for row in rows]
+    expected = compile_definition("Hyp2F1", "float64")(*np.array(rows, "f8").T.copy())
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
 def test_what_cancels_too_much_is_nan():

@@ -105,10 +105,12 @@ def _by_expansion(
     second, second_rest = pt.switch(is_far, b_rest, b), pt.switch(is_far, b, b_rest)
     swaps = d < zero
     exponent = pt.switch(swaps, pt.switch(is_far, -b, d), pt.switch(is_far, -a, zero))
+    # At one itself only the part remains that does not depend on the difference.
+    is_end = pt.eq(rest, zero) & (d > zero)
     is_near = (rest > zero) & (rest < constant(z, _NEAR))
     is_modest = pt.abs(a) + pt.abs(b) + pt.abs(c) < constant(z, _MODEST)
     is_between = pt.abs(d - pt.round(d)) > constant(d, _BETWEEN)
-    is_wanted = is_wanted & (is_far | is_near) & is_modest & is_between
+    is_wanted = is_wanted & (is_end | (is_far | is_near) & is_between) & is_modest
 
     parameters = [(a, a_rest), (second, second_rest), (a_rest, a), (second_rest, second)]
     parameters = [pt.switch(swaps, other, own) for own, other in parameters]

@@ -25,20 +25,25 @@ def by_expansion_around_one(
     """Return ``F(a, b; c; 1 - w)`` for ``w <= 1/2`` and the factor by which its terms cancel.
 
     ``a_rest`` is ``c - a``, ``b_rest`` is ``c - b``, and ``d = c - a - b`` is positive and no
-    integer. The parts are ``F(a, b; 1 - d; w)`` and ``w**d F(c - a, c - b; 1 + d; w)`` with factors
-    of gamma functions (DLMF 15.8.4).
+    integer unless ``w`` is zero. The parts are ``F(a, b; 1 - d; w)`` and ``w**d F(c - a, c - b;
+    1 + d; w)`` with factors of gamma functions (DLMF 15.8.4, and 15.4.20 for ``w = 0``).
     """
-    gammas = pt.gamma(pt.stack([c, d, -d, a, b, a_rest, b_rest]))
+    zero = constant(w, 0.0)
+    is_inside = w > zero
+    used = pt.switch(is_inside, d, constant(d, 0.5))
+    gammas = pt.gamma(pt.stack([c, d, -used, a, b, a_rest, b_rest]))
     whole, of_d, of_minus, of_a, of_b, of_a_rest, of_b_rest = split_rows(gammas, 7)
-    factor = whole * of_d / (of_a_rest * of_b_rest)
-    other = whole * of_minus / (of_a * of_b) * pt.pow(w, d)
+    bottom = of_a_rest * of_b_rest
+    # Gamma is NaN at its poles, where its reciprocal vanishes.
+    factor = pt.switch(pt.isnan(bottom), zero, whole * of_d / bottom)
+    other = pt.switch(is_inside, whole * of_minus / (of_a * of_b) * pt.pow(w, d), zero)
     totals, sizes = _series(
-        pt.stack([a, a_rest]), pt.stack([b, b_rest]), pt.stack([-d, d]), w[None]
+        pt.stack([a, a_rest]), pt.stack([b, b_rest]), pt.stack([-used, used]), w[None]
     )
     first, second = split_rows(totals * pt.stack([factor, other]), 2)
     sizes = pt.sum(sizes * pt.abs(pt.stack([factor, other])), axis=0)
     value = first + second
-    return [value, sizes / pt.abs(value)]
+    return [value, sizes / pt.maximum(pt.abs(value), constant(value, 1e-300))]
 
 
 def _series(

@@ -114,4 +114,6 @@ def _by_sums(
     is_better = other_loss < loss
     loss = pt.switch(is_better, other_loss, loss)
     value = pt.switch(is_better, other * factor, total)
-    return [pt.switch(loss > constant(loss, _CANCELLATION), constant(z, math.nan), value)]
+    # A sum of zero is exact.
+    is_lost = (loss > constant(loss, _CANCELLATION)) & pt.neq(value, constant(z, 0.0))
+    return [pt.switch(is_lost, constant(z, math.nan), value)]
