@@ -27,7 +27,7 @@ _NEGATIVE, _PRODUCT = 5.0, 2500.0
 # Where the expansion around one serves, up to a size of parameters and from a distance of their
 # difference to integers on, unless terms cancel by more than a factor. For negative `c` the steps
 # along the equation lose more.
-_FAR, _NEAR, _MODEST, _BETWEEN = -1.0, 0.5, 40.0, 1 / 128
+_FAR, _NEAR, _MODEST, _BETWEEN = -1.0, 0.5, 200.0, 1 / 128
 _LOSS, _NEGATIVE_LOSS = 16.0, 100.0
 
 
