@@ -147,8 +147,8 @@ def test_the_file_describes_the_model(path):
     session = onnxruntime.InferenceSession(path)
     assert [value.name for value in session.get_inputs()] == ["seed", "warmup", "draws", "y"]
     shapes = {value.name: value.shape for value in session.get_outputs()}
-    assert shapes["mu"][0] == "chain"
-    assert shapes["mu"][2] == 2
+    assert shapes["mu"] == ["chain", "draw", 2]
+    assert shapes["lp"] == ["chain", "draw"]
     metadata = session.get_modelmeta().custom_metadata_map
     description = json.loads(metadata["pymc"])
     assert description["sampler"] == {"max_tree_depth": 10, "target_accept": 0.8}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
@@ -14,6 +15,7 @@ from pytensor_onnx.exporting.arguments import check_keywords
 from pytensor_onnx.exporting.export import export_onnx
 from pytensor_onnx.exporting.paths import check_file
 from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import identifier
 from pytensor_onnx.pymc.arguments import shared_name
 from pytensor_onnx.pymc.graphs import POINT, ModelGraph
@@ -132,6 +134,7 @@ def make_program(
     *,
     verify: bool = True,
     description: Mapping[str, Any],
+    output_axes: Mapping[int, str] | None = None,
     **options: Any,
 ) -> ONNXProgram:
     """Export graphs of a model, with its description in the metadata.
@@ -153,6 +156,8 @@ def make_program(
     program.model.metadata_props[METADATA] = provenance(
         graph, [str(v.name) for v in inputs.variables], **description
     )
+    for value in program.model.graph.outputs:
+        _name_axes(value, output_axes or {})
     if verify:
         for arrays in (inputs.examples, inputs.moved(np.random.default_rng(1))):
             # A narrower precision makes narrower inputs than those of the model.
@@ -161,3 +166,12 @@ def make_program(
     if path is not None:
         program.save(path)
     return program
+
+
+def _name_axes(value: ir.Value, names: Mapping[int, str]) -> None:
+    """Name the axes of unknown size that a value has."""
+    dims = list(dims_of(value) or ())
+    for axis, name in names.items():
+        if axis < len(dims) and not isinstance(dims[axis], int):
+            dims[axis] = name
+    value.shape = ir.Shape(dims)

@@ -146,6 +146,7 @@ def export_sampler(
         path,
         verify=verify,
         description={"sampler": description},
+        output_axes={1: DRAW},
         **options,
     )
 
