@@ -53,8 +53,9 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   results are equal in every bit in all runtimes.
 - `Exp2` and `Log2` are exact at powers of 2, `Log10` at powers of 10.
 - ONNX Runtime's own `Exp` and `Log` differ in the last bit between the body of a vector loop and
-  its remainder, so that results may too. Natively and in WebAssembly the same file gives results
-  within 5 ulp of each other, in float64 and float32, equal ones for many functions
+  its remainder, so that results of some functions may too. Natively and in WebAssembly the same
+  file gives results within 4 ulp of each other, in float64 and float32, equal ones for many
+  functions
   ([Measurements](measurements.md#special-functions-natively-and-in-webassembly)). Next to roots,
   and where parts cancel as in `Ive` of negative orders, the differences are larger, as errors are.
 

@@ -11,6 +11,7 @@ import scipy.special
 from pytensor.scalar import math as psm
 
 from pytensor_onnx import compile_onnx
+from pytensor_onnx.functions.special import gammaln, psi
 from tests.conftest import called, compare_onnx_and_py
 from tests.functions.special.accuracy import (
     DTYPES,
@@ -100,6 +101,7 @@ CASES = [
             linear(0.01, 3),
             around(1),
             around(2),
+            linear(2.49, 2.51),
             linear(3, 20),
             logarithmic(20, 2.5e305, FLOAT64),
             logarithmic(20, 4e36, FLOAT32),
@@ -115,6 +117,7 @@ CASES = [
         [
             linear(0.01, 3),
             around(1.4616321449683622),
+            linear(2.49, 2.51),
             linear(3, 20),
             logarithmic(20),
             linear(-0.99, -0.01),
@@ -195,6 +198,13 @@ def test_gamma_of_integers_is_exact():
     assert_values("GammaLn", "float64", {1.0: 0.0, 2.0: 0.0})
 
 
+def test_gamma_next_to_zero_is_the_reciprocal_of_subnormal_numbers_too():
+    x = np.array([-5.7e-309, -1.1e-308, 5.7e-309, 1.1e-308]) * (1 + np.arange(1, 41)[:, None] / 97)
+    np.testing.assert_array_max_ulp(
+        compile_definition("Gamma", "float64")(x.ravel()), 1 / x.ravel(), 2
+    )
+
+
 def test_gamma_fades_through_the_subnormal_numbers_to_zero():
     x = -np.array([170.5, 174.5, 175.5, 190.5, 191.5, 1e6 + 0.5])
     found = compile_definition("Gamma", "float64")(x)
@@ -228,6 +238,25 @@ def test_errors_next_to_negative_roots_are_smaller_than_those_of_scipy(name, sha
         )
     assert np.mean(ours) <= share * np.mean(theirs)
     assert max(ours) <= share * max(theirs)
+
+
+@pytest.mark.parametrize("around", [-2.457, -2.7477, -3.1436, -3.9553])
+def test_errors_of_gammaln_next_to_each_root_are_smaller_than_those_of_scipy(around):
+    root = float(mp.findroot(exact_gammaln, around))
+    x = root + 1e-3 * np.random.default_rng(0).uniform(-1, 1, 300)
+    with mp.workprec(140):
+        exact = [exact_gammaln(mp.mpf(v)) for v in x]
+        ours, theirs = (
+            max(float(abs(mp.mpf(float(v)) - t)) for v, t in zip(run(x), exact, strict=True))
+            for run in (compile_definition("GammaLn", "float64"), scipy.special.gammaln)
+        )
+    assert ours < theirs
+
+
+@pytest.mark.parametrize(("name", "module"), [("GammaLn", gammaln), ("Psi", psi)])
+def test_fitted_functions_meet_at_their_seams_exactly(name, module):
+    seam, value = module._SEAM
+    assert_values(name, "float64", {seam: value})
 
 
 FUNCTIONS = (pt.gammaln, pt.psi, pt.gamma, pt.tri_gamma)

@@ -25,21 +25,24 @@ from pytensor_onnx.ops import precise
 # (log(2 pi) - 1) / 2, and log(4) - 1.
 _OFFSET = 0.4189385332046727
 _LOG_FOUR_LESS_ONE = 0.38629436111989062
+# A number near 2.5 where the function fitted near zero has a value of few bits, which can be taken
+# from larger ones exactly.
+_SEAM = (2.4978940208199787, 0.283203125)
 _FIRST_FACTORIAL, _LAST_FACTORIAL = 4, 22
 
 
 class Parts(NamedTuple):
-    """Parts of ``log(gamma(x))``.
+    """Parts of ``log(gamma(x))``, ``near + weight * logarithm + rest``.
 
-    It is ``near - logarithm`` below 5/4, ``near`` up to 2.5, and ``far`` beyond.
+    The weight is -1 below 5/4, 0 up to 2.5, and ``x - 1/2`` beyond, where ``near`` is constant.
     """
 
     near: TensorVariable
-    far: TensorVariable
+    weight: TensorVariable
     logarithm: TensorVariable
+    rest: TensorVariable
     below_half: TensorVariable
     below_five_quarters: TensorVariable
-    is_far: TensorVariable
 
 
 @define(GammaLn)
@@ -65,7 +68,9 @@ def gammaln(x: TensorVariable) -> TensorVariable:
     factor = pt.switch(parts.below_half, one / (one + a), one)
     factor = pt.switch(parts.below_five_quarters, factor, pt.switch(at_pole, factorial, a))
     logarithm = precise.log(pt.abs(sine_pi(r)) * factor)
-    summand = pt.switch(parts.is_far, parts.far, parts.near)
+    # Below 5/4 the logarithm is in the factor.
+    weight = pt.maximum(parts.weight, constant(x, 0.0))
+    summand = parts.near + (weight * parts.logarithm + parts.rest)
     negative = -(pt.switch(at_pole, rest, summand) + logarithm)
     negative = pt.switch(pt.isinf(x), x, negative)
     return where_any(x < constant(x, 0.0), negative, _of_positive(parts))
@@ -83,9 +88,7 @@ def log_gamma_plus_one(x: TensorVariable) -> TensorVariable:
 
 
 def _of_positive(parts: Parts) -> TensorVariable:
-    near = parts.near - parts.below_five_quarters.astype(parts.near.dtype) * parts.logarithm
-    # The first branch loses the sign of zero, which the second one has at 1 and 2.
-    return pt.switch(parts.is_far, parts.far, near)
+    return parts.near + (parts.weight * parts.logarithm + parts.rest)
 
 
 def _parts(x: TensorVariable) -> Parts:
@@ -94,27 +97,30 @@ def _parts(x: TensorVariable) -> Parts:
     Near zero, where one or two steps of the recurrence (DLMF 5.5.1) lead to a number ``2 + d``,
     ``d (d + 1)`` times a fitted function serves; far from it, Stirling's formula with a fitted
     rest. There ``x`` is divided by 4 and the logarithm of 4 added, which leaves smaller errors of
-    the logarithm to amplify.
+    the logarithm to amplify, and the function is added to that of 2.5, nearly, to need no
+    selection.
     """
     half, one, two = (constant(x, n) for n in (0.5, 1.0, 2.0))
     below_half, below_five_quarters = x < half, x < constant(x, 1.25)
-    is_far = x > constant(x, 2.5)
+    seam, value = _SEAM
+    bound = constant(x, seam)
+    is_far = x > bound
     # Numbers in place of selections, which take the runtime the time of five products.
     small, medium, large = (
         condition.astype(x.dtype) for condition in (below_half, below_five_quarters, is_far)
     )
-    d = x - (two - (small + medium))
+    d = pt.minimum(x, bound) - (two - (small + medium))
     v = d + half
     near = d * (d + one) * (polynomial(v, LOG_GAMMA_TOP) / polynomial(v, LOG_GAMMA_BOTTOM))
 
     factor = one + small * pt.minimum(x, half) - large * constant(x, 0.75)
-    logarithm = precise.log(x * factor)
-    reciprocal = one / x
+    logarithm = precise.log(x * factor) + large * constant(x, _LOG_FOUR_LESS_ONE)
+    weight = large * (x - half) - medium
+    reciprocal = one / pt.maximum(x, bound)
     square = reciprocal * reciprocal
     ratio = polynomial(square, LOG_GAMMA_TAIL_TOP) / polynomial(square, LOG_GAMMA_TAIL_BOTTOM)
-    tail = constant(x, _OFFSET) + reciprocal * ratio
-    far = (x - half) * (logarithm + constant(x, _LOG_FOUR_LESS_ONE)) + tail
-    return Parts(near, far, logarithm, below_half, below_five_quarters, is_far)
+    rest = large * (constant(x, _OFFSET - value) + reciprocal * ratio)
+    return Parts(near, weight, logarithm, rest, below_half, below_five_quarters)
 
 
 def _factorials(n: TensorVariable, r: TensorVariable) -> tuple[TensorVariable, TensorVariable]:

@@ -28,6 +28,9 @@ from pytensor_onnx.ops import precise
 # The roots of psi next to zero, rounded, and what the rounding leaves out.
 _ROOT = (1.4616321449683622, 9.549995429965697e-17)
 _NEGATIVE_ROOT = (-0.5040830082644554, -8.15428206243813e-18)
+# A number near 2.5 where the function fitted to psi has a value of few bits, which can be taken
+# from larger ones exactly.
+_SEAM = (2.4979449615263176, 0.7021484375)
 
 
 @define(Psi)
@@ -63,13 +66,15 @@ def psi(x: TensorVariable) -> TensorVariable:
 
 def _psi_of_positive(x: TensorVariable) -> TensorVariable:
     one = constant(x, 1.0)
-    # A number in place of selections, which take the runtime the time of five products.
+    # Numbers in place of selections, which take the runtime the time of five products: psi grows,
+    # so that each part is constant where the other one serves.
     small = (x < one).astype(x.dtype)
-    d = _distance(x + small, _ROOT)
+    seam, value = (constant(x, number) for number in _SEAM)
+    d = _distance(pt.minimum(x + small, seam), _ROOT)
     reciprocal = one / x
     near = d * (polynomial(d, PSI_TOP) / polynomial(d, PSI_BOTTOM)) - small * reciprocal
-    far = precise.log(x) - _log_less_psi(reciprocal)
-    return pt.switch(x > constant(x, 2.5), far, near)
+    far = precise.log(x) - _log_less_psi(pt.minimum(reciprocal, constant(x, 1 / _SEAM[0])))
+    return near + pt.maximum(far - value, constant(x, 0.0))
 
 
 def log_less_psi(x: TensorVariable) -> TensorVariable:

@@ -14,9 +14,8 @@ def from_nearest_integer(x: TensorVariable) -> TensorVariable:
 
 def from_nearest_even(x: TensorVariable) -> TensorVariable:
     """Return the number from -1/2 to 1/2 with the same sine of its product with pi, exactly."""
-    half = x * constant(x, 0.5)
-    turn = half - pt.round(half)
-    distance = turn + turn
+    turns = pt.round(x * constant(x, 0.5))
+    distance = x - (turns + turns)
     bound = constant(x, 0.5)
     near = pt.maximum(pt.minimum(distance, bound), -bound)
     # Twice what is nearer than 1/2, less the distance: it falls again beyond 1/2.
