@@ -79,6 +79,16 @@ def test_eigenvalues_of_singular_matrices_are_infinite(decompose):
         assert (beta == 0).sum() == n - n // 2
 
 
+def test_matrices_of_zeros_stay_zeros(decompose):
+    a, zero = normal(5)[0], np.zeros((5, 5))
+    aa, bb, alpha, beta, q, z = decompose(np.stack([a, zero, zero]), np.stack([zero, a, zero]))
+    assert not np.concatenate([bb[0], aa[1], aa[2], bb[2]]).any()
+    assert not np.concatenate([beta[0], alpha[1], alpha[2], beta[2]]).any()
+    assert (alpha[0] != 0).all()
+    for i, form in enumerate((aa[0], bb[1])):
+        np.testing.assert_allclose(q[i] @ form @ z[i].conj().T, a, atol=1e-13)
+
+
 def test_empty_and_non_finite_matrices(decompose):
     for shape in ((0, 3, 3), (2, 0, 0)):
         found = [x.shape for x in decompose(np.zeros(shape), np.zeros(shape))]

@@ -77,6 +77,15 @@ def test_backward_errors_are_lapacks(n, decompose):
             assert error <= max(10 * max(expected), 30 * EPS), f"{name}: {error / EPS:.3g} eps"
 
 
+def test_matrices_of_zeros_stay_zeros(decompose):
+    a, zero = generator(5).normal(size=(5, 5)), np.zeros((5, 5))
+    aa, bb, q, z = decompose(np.stack([a, zero, zero]), np.stack([zero, a, zero]))
+    assert not np.concatenate([bb[0], aa[1], aa[2], bb[2]]).any()
+    assert not np.tril(aa[0], -1).any()
+    for i, form in enumerate((aa[0], bb[1])):
+        np.testing.assert_allclose(q[i] @ form @ z[i].T, a, atol=1e-13)
+
+
 def test_empty_and_non_finite_matrices(decompose):
     for shape in ((0, 3, 3), (2, 0, 0)):
         found = decompose(np.zeros(shape), np.zeros(shape))

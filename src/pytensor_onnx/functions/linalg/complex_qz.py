@@ -17,7 +17,7 @@ from pytensor_onnx.functions.linalg.pencil_triangle import (
     unitary,
     with_positive_diagonal,
 )
-from pytensor_onnx.functions.linalg.qz import COSINE, SINE, scaled, selected
+from pytensor_onnx.functions.linalg.qz import COSINE, SINE, is_nonzero, scaled, selected
 from pytensor_onnx.functions.linalg.scaling import finite
 from pytensor_onnx.functions.linalg.standard_blocks import ahead, behind, upper_diagonal
 from pytensor_onnx.functions.loops import iterate
@@ -72,8 +72,9 @@ def qz(
     )
     rows, z, failed = ComplexTriangularPencil()(rows, z)
     h, t, qt = (complex_columns(rows, i * size, (i + 1) * size) for i in range(3))
-    a = Parts(*(COSINE * x - SINE * y for x, y in zip(h, t, strict=True)))
-    b = Parts(*(COSINE * y + SINE * x for x, y in zip(h, t, strict=True)))
+    is_a, is_b = (is_nonzero(pt.concatenate(list(x), axis=2)) for x in (a, b))
+    a = Parts(*(is_a * (COSINE * x - SINE * y) for x, y in zip(h, t, strict=True)))
+    b = Parts(*(is_b * (COSINE * y + SINE * x) for x, y in zip(h, t, strict=True)))
     found = _finished(a, b, qt.adjoint(), complex_columns(z, pt.constant(0), size))
     if sort is not None:
         alpha = found.alpha.scaled(1 / scale_a[:, 0])

@@ -179,7 +179,8 @@ def _decomposed(
     rows, z = HessenbergTriangular()(COSINE * a + SINE * b, COSINE * b - SINE * a)
     rows, z, failed = QuasiTriangularPencil()(rows, z)
     h, t, qt = (rows[:, :, i * size : (i + 1) * size] for i in range(3))
-    a, b, qt, z = StandardPencil()(COSINE * h - SINE * t, COSINE * t + SINE * h, qt, z)
+    a, b = is_nonzero(a) * (COSINE * h - SINE * t), is_nonzero(b) * (COSINE * t + SINE * h)
+    a, b, qt, z = StandardPencil()(a, b, qt, z)
     b = _with_zeros(a, b)
     if sort is not None:
         eigenvalues = _eigenvalues(triangular_pencil(a, b, qt, z), scale_a, scale_b)
@@ -196,6 +197,14 @@ def _with_zeros(a: TensorVariable, b: TensorVariable) -> TensorVariable:
     is_kept = is_first | behind(is_first) | pt.gt(diagonals(b), rounding_errors(b)[:, None])
     index = pt.arange(b.shape[1])
     return pt.switch(pt.neq(index[:, None], index) | is_kept[:, :, None], b, 0.0)
+
+
+def is_nonzero(x: TensorVariable) -> TensorVariable:
+    """Return one for each matrix with an element that is not zero, and zero for others.
+
+    The other matrix of a pencil leaves rounding errors in these.
+    """
+    return pt.neq(x, 0.0).any(axis=(1, 2), keepdims=True).astype("float64")
 
 
 def scaled(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
