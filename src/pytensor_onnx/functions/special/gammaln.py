@@ -109,11 +109,12 @@ def _parts(x: TensorVariable) -> Parts:
     small, medium, large = (
         condition.astype(x.dtype) for condition in (below_half, below_five_quarters, is_far)
     )
-    d = pt.minimum(x, bound) - (two - (small + medium))
+    bounded = pt.minimum(x, bound)
+    d = bounded - (two - (small + medium))
     v = d + half
     near = d * (d + one) * (polynomial(v, LOG_GAMMA_TOP) / polynomial(v, LOG_GAMMA_BOTTOM))
 
-    factor = one + small * pt.minimum(x, half) - large * constant(x, 0.75)
+    factor = one + small * bounded - large * constant(x, 0.75)
     logarithm = precise.log(x * factor) + large * constant(x, _LOG_FOUR_LESS_ONE)
     weight = large * (x - half) - medium
     reciprocal = one / pt.maximum(x, bound)
