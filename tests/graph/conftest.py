@@ -5,7 +5,8 @@ import onnxruntime
 import pytest
 
 from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
-from pytensor_onnx.graph.scope import ModelScope, name_values
+from pytensor_onnx.graph.names import name_values
+from pytensor_onnx.graph.scope import ModelScope
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.scope import ModelScope, name_values
+from pytensor_onnx.graph.names import name_values
+from pytensor_onnx.graph.scope import ModelScope
 from tests.graph.conftest import run, value
 
 DOUBLE, FLOAT, INT64 = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.INT64

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pytensor_onnx.graph import inference
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import broadcast, dims_of
-from pytensor_onnx.graph.scope import ModelScope, name_values
+from pytensor_onnx.graph.names import name_values
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.targets.schema import allowed_dtypes
 
 Draw = Callable[..., Any]

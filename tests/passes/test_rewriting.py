@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.scope import Names, name_values
+from pytensor_onnx.graph.names import Names, name_values
 from pytensor_onnx.passes.rewriting import replace_node
 from tests.conftest import called, compare_onnx_and_py
 from tests.passes.conftest import bare

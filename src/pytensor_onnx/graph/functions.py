@@ -7,14 +7,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from pytensor_onnx.graph.dims import Dims
-from pytensor_onnx.graph.scope import (
-    LocalFunction,
-    Names,
-    live_nodes,
-    name_values,
-    rename_in_subgraphs,
-    snake_case,
-)
+from pytensor_onnx.graph.names import Names, name_values, rename_in_subgraphs, snake_case
+from pytensor_onnx.graph.scope import LocalFunction, live_nodes
 from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder
 
 FUNCTION_DOMAIN = "pytensor"

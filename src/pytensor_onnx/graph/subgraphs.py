@@ -12,7 +12,8 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.graph.scope import live_nodes, name_values
+from pytensor_onnx.graph.names import name_values
+from pytensor_onnx.graph.scope import live_nodes
 from pytensor_onnx.graph.shape_reader import ShapeReader
 
 Body = Callable[..., ir.Value | Sequence[ir.Value]]

@@ -5,14 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.scope import (
-    ModelScope,
-    Names,
-    content_key,
-    live_nodes,
-    name_values,
-    rename_in_subgraphs,
-)
+from pytensor_onnx.graph.names import Names, name_values, rename_in_subgraphs
+from pytensor_onnx.graph.scope import ModelScope, content_key, live_nodes
 
 GraphLike = ir.Graph | ir.Function
 

@@ -16,7 +16,7 @@ from pytensor_onnx.exporting.export import export_onnx
 from pytensor_onnx.exporting.paths import check_file
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.scope import identifier
+from pytensor_onnx.graph.names import identifier
 from pytensor_onnx.pymc.arguments import shared_name
 from pytensor_onnx.pymc.graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.provenance import METADATA, provenance

@@ -7,7 +7,8 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.scope import ModelScope, name_values
+from pytensor_onnx.graph.names import name_values
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes import join_vectors
 from tests.conftest import compare_onnx_and_py, op_types
 

@@ -13,7 +13,8 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.scope import ModelScope, name_values
+from pytensor_onnx.graph.names import name_values
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.rewriting import remove_unused, store_constants
 
 OPERATORS = frozenset({"Abs", "Add", "Div", "Mul", "Neg", "Sqrt", "Sub"})

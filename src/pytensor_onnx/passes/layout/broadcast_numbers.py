@@ -11,7 +11,8 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.graph.inference import is_elementwise
-from pytensor_onnx.graph.scope import ModelScope, name_values
+from pytensor_onnx.graph.names import name_values
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.rewriting import store_constants
 
 FEWEST_ELEMENTS = 256

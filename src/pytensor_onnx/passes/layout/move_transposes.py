@@ -14,7 +14,8 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.scope import ModelScope, name_values
+from pytensor_onnx.graph.names import name_values
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
 from pytensor_onnx.passes.layout.operands import keep_meta, transposed_constant, with_axes
 from pytensor_onnx.passes.layout.walk import (

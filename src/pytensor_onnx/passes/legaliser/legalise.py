@@ -15,7 +15,8 @@ import onnx_ir as ir
 
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
-from pytensor_onnx.graph.scope import LocalFunction, ModelScope, Names, names_in
+from pytensor_onnx.graph.names import Names, names_in
+from pytensor_onnx.graph.scope import LocalFunction, ModelScope
 from pytensor_onnx.passes.legaliser.choice import Chooser, Decompositions
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node, store_constants

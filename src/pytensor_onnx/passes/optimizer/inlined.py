@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.scope import ModelScope, names_in
+from pytensor_onnx.graph.names import names_in
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node
 
 _SIZES = frozenset({"Shape", "Size"})
