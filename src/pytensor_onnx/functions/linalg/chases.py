@@ -129,16 +129,16 @@ def chased_rows(
     ) -> list[TensorVariable]:
         turn = turned(window[:, :, place] * goes_on + first)
         window = window + pt.matmul(turn, window)
-        turn = restored(window[:, :, places[size:]]) if restored else turn.mT
+        right = restored(window[:, :, places[size:]]) if restored else turn.mT
         rows = pt.concatenate([window, incoming], axis=1)
         across = rows[:, :, places]
         if matrices > 1:
             across = across.reshape((rows.shape[0], -1, size))
-        across = pt.matmul(across, turn)
+        across = pt.matmul(across, right)
         if matrices > 1:
             across = across.reshape((rows.shape[0], size + block, matrices * size))
         rows = rows + pt.matmul(across, unit)
-        return [rows[:, block:], rows[:, :block], turn.mT]
+        return [rows[:, block:], rows[:, :block], right.mT if restored else turn]
 
     low, count = through.low, through.count
     _, finished, turns = pytensor.scan(
