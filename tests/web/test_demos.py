@@ -18,7 +18,9 @@ from pytensor_onnx.web.packages import PLOTS, RUNTIME, package_files
 from tests.web.pages import await_results, downloaded, needs_chromium, opened_page, results
 
 pytestmark = [pytest.mark.slow, needs_chromium]
-EXAMPLES = Path(__file__).parents[2] / "examples" / "web"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "web"
+SCREENSHOTS = ROOT / "build" / "screenshots"
 Demo = namedtuple("Demo", "page folder native")
 
 
@@ -45,6 +47,7 @@ def demo(browser, tmp_path, request):
         page.get_by_text("loaded in").wait_for()
         await_results(page)
         yield Demo(page, folder, native)
+        page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
         assert not said
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,3 +87,29 @@ def test_states_are_saved_as_numpy_reads_them(tmp_path):
     for name, value in expected.items():
         assert (found[name].dtype, found[name].shape) == (value.dtype, value.shape)
         np.testing.assert_array_equal(found[name], value)
+
+
+TYPESCRIPT = "typescript@5.9"
+STRICT = "--noEmit --allowJs --checkJs --strict --target es2022 --module esnext"
+LIBRARIES = "--moduleResolution bundler --lib es2023,dom,dom.iterable"
+
+
+@pytest.mark.slow
+def test_the_types_of_the_page_fit_together(tmp_path):
+    scripts = [path for path in Path(str(STATIC)).iterdir() if path.suffix == ".js"]
+    for path in scripts:
+        shutil.copy(path, tmp_path)
+    (tmp_path / "plots").mkdir()
+    library = "declare const plot: any;\nexport default plot;\n"
+    (tmp_path / "plots" / "uPlot.esm.d.ts").write_text(library)
+    options = [*STRICT.split(), *LIBRARIES.split(), *(path.name for path in scripts)]
+    command = ["npx", "--yes", "-p", TYPESCRIPT, "tsc", *options]
+    try:
+        found = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+        )
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+        pytest.skip(f"npx cannot run {TYPESCRIPT}: {error}")
+    if found.returncode and "error TS" not in found.stdout:
+        pytest.skip(f"npx cannot run {TYPESCRIPT}: {found.stderr[-300:]}")
+    assert not found.returncode, found.stdout
