@@ -4,6 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.raise_op import Assert
 from pytensor.scan.op import Scan
 from pytensor.scan.utils import until
 
@@ -159,6 +160,32 @@ def test_rows_of_no_steps():
     y = of_rows(trace)
     for given in (values(3, 0), values(0, 0)):
         compare_onnx_and_py(GIVEN, y, given)
+
+
+def test_rows_of_no_steps_without_a_state():
+    def row(row):
+        return scan(lambda e, y: (pt.tanh(e + y), y * e), [row], [pt.zeros(()), None])[1]
+
+    y = scan(lambda x: pt.exp(row(x)).prod(), [X])
+    cost = scan(lambda x: scan(lambda e, y: pt.tanh(e + y), [x], [pt.zeros(())]).sum(), [X]).sum()
+    outputs = [y, cost, pytensor.grad(cost, X)]
+    assert set(loops([X], outputs)) == {0}
+    program = compare_onnx_and_py([X], outputs, values(3, 0)[:1])
+    np.testing.assert_array_equal(program(np.ones((3, 0)))[0], np.ones(3))
+
+
+def test_conditions_of_no_rows_are_not_checked():
+    def row(row, rate):
+        row = Assert("rate")(row, rate > 0)
+        return scan(lambda e, y: pt.tanh(e + y), [row], [pt.zeros(())])[-1]
+
+    y = scan(row, [X], None, [RATE])
+    assert loops([X, RATE], y) == [0]
+    f = pytensor.function([X, RATE], y, mode="ONNX")
+    assert f(np.ones((0, 3)), -1.0).shape == (0,)
+    assert f(np.ones((2, 3)), 1.0).shape == (2,)
+    with pytest.raises(AssertionError, match="rate"):
+        f(np.ones((2, 3)), -1.0)
 
 
 def test_a_given_number_of_steps_for_every_row():

@@ -91,8 +91,10 @@ class Rows:
                 return [(swapped(node.op(swapped(inputs[0]), inputs[1])), True)]
             case CheckAndRaise():
                 value, *conditions = inputs
+                # Without a row, nothing is checked.
                 all_hold = [
-                    pt.all(x) if row else x for x, row in zip(conditions, is_row[1:], strict=True)
+                    pt.all(x) if row else pt.or_(x, pt.eq(self.size, 0))
+                    for x, row in zip(conditions, is_row[1:], strict=True)
                 ]
                 return [(node.op(value, *all_hold), is_row[0])]
             case ScalarFromTensor() | TensorFromScalar():
@@ -188,6 +190,9 @@ def _batched_scan(
         return_list=True,
     )
     n_stacked = len(results) - op.info.n_untraced_sit_sot
+    for k in range(n_stacked - op.info.n_nit_sot, n_stacked):
+        if rows_of_output[k]:
+            results[k] = _of_rows(results[k], rows.size)
     return [
         (swapped(x) if rows_of_output[k] and k < n_stacked else x, rows_of_output[k])
         for k, x in enumerate(results)
@@ -220,6 +225,14 @@ def _step_of_rows(
 def _repeated(x: TensorVariable, size: Variable) -> TensorVariable:
     """Return an array repeated along a new leading axis."""
     return pt.alloc(x, size, *x.shape)
+
+
+def _of_rows(trace: TensorVariable, size: Variable) -> TensorVariable:
+    """Return a trace with the number of rows on its second axis, also if it has no steps.
+
+    A loop of zero steps does not know the sizes of what a step returns.
+    """
+    return trace.reshape((trace.shape[0], size, *trace.shape[2:]))
 
 
 def _with_inputs(node: Apply, inputs: Sequence[Variable]) -> list[Variable]:
