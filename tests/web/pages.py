@@ -3,6 +3,7 @@
 import shutil
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pytensor_onnx.web.server import make_server
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
 )
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 needs_chromium = pytest.mark.skipif(
     not CHROMIUM, reason="there is no Chromium among the system's packages"
 )
@@ -31,6 +33,11 @@ def opened_page(browser, folder, path="index.html"):
         yield opened, said
         opened.close()
         server.shutdown()
+
+
+def keep_screenshot(opened, name):
+    """Save a picture of a page in build/screenshots, to be looked at."""
+    opened.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
 def await_results(opened):

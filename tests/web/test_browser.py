@@ -7,7 +7,7 @@ import pytest
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.web.packages import PLOTS, RUNTIME, package_files
 from pytensor_onnx.web.site import build_site
-from tests.web.pages import await_results, needs_chromium, opened_page, results
+from tests.web.pages import await_results, keep_screenshot, needs_chromium, opened_page, results
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -99,5 +99,6 @@ def test_a_digit_that_is_drawn_is_recognised(browser, tmp_path):
         opened.mouse.up()
         await_results(opened)
         assert results(opened)["probabilities[7]"] > 0.5
+        keep_screenshot(opened, "digits")
         opened.get_by_role("button", name="Clear").click()
         opened.get_by_text("Give pixels to run the model").wait_for()

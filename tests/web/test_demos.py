@@ -15,12 +15,17 @@ import pytest
 
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.web.packages import PLOTS, RUNTIME, package_files
-from tests.web.pages import await_results, downloaded, needs_chromium, opened_page, results
+from tests.web.pages import (
+    await_results,
+    downloaded,
+    keep_screenshot,
+    needs_chromium,
+    opened_page,
+    results,
+)
 
 pytestmark = [pytest.mark.slow, needs_chromium]
-ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples" / "web"
-SCREENSHOTS = ROOT / "build" / "screenshots"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "web"
 Demo = namedtuple("Demo", "page folder native")
 
 
@@ -47,7 +52,7 @@ def demo(browser, tmp_path, request):
         page.get_by_text("loaded in").wait_for()
         await_results(page)
         yield Demo(page, folder, native)
-        page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+        keep_screenshot(page, name)
         assert not said
 
 
@@ -166,6 +171,7 @@ def index(browser, tmp_path_factory):
 
 def test_the_index_links_demos_that_share_a_runtime(index):
     assert index.locator("img").evaluate("image => image.naturalWidth") > 0
+    keep_screenshot(index, "index")
     index.get_by_role("link", name="Training in the browser", exact=True).click()
     index.get_by_text("loaded in").wait_for()
     run(index)
@@ -181,6 +187,7 @@ def test_yolo11n_finds_the_same_boxes_as_the_native_runtime(browser, tmp_path):
         page.get_by_text("nothing found").wait_for()
         await_results(page)
         saved = results(page)
+        keep_screenshot(page, "yolo11n")
         assert not said
     found = np.stack([saved[f"boxes[{i}]"] for i in range(6)], axis=1)
     pixels = read_png(tmp_path / "site" / "examples" / "shapes.png")
