@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from pytensor.configdefaults import config
 from pytensor.graph.op import Op
 from pytensor.tensor.utils import _parse_gufunc_signature
 from pytensor.tensor.variable import TensorVariable
@@ -15,6 +16,8 @@ Expression = Callable[..., TensorVariable | Sequence[TensorVariable]]
 Signature = str | Callable[[Any, int], str]
 
 DEFINITIONS: dict[type[Op], "Definition"] = {}
+
+_PACKAGE = f"{__name__.partition('.')[0]}."
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,19 @@ class Definition:
         code = inspect.unwrap(self.expression).__code__
         return f"{code.co_filename}:{code.co_firstlineno}"
 
+    @property
+    def _flags(self) -> dict[str, str]:
+        """Return PyTensor's settings for the expression.
+
+        Under a ``floatX`` of float32, which users choose for their models, PyTensor would round the
+        numbers of this package's formulas to float32.
+        """
+        return {"floatX": "float64"} if self.expression.__module__.startswith(_PACKAGE) else {}
+
     def __call__(self, *operands: TensorVariable, **keywords: Any) -> list[TensorVariable]:
         """Return the results of the expression as a list."""
-        results = self.expression(*operands, **keywords)
+        with config.change_flags(**self._flags):
+            results = self.expression(*operands, **keywords)
         return list(results) if isinstance(results, list | tuple) else [results]
 
 

@@ -84,4 +84,6 @@ class StandardTruncatedNormal(Sampler):
 @cache
 def _in_python(expression: Expression, count: int) -> Callable[..., Any]:
     inputs = [state_variable(), *(pt.vector(dtype="float64") for _ in range(count))]
-    return pytensor.function(inputs, expression(*inputs), mode=Mode("py", None))
+    with pytensor.config.change_flags(floatX="float64"):  # as the definition is made
+        results = expression(*inputs)
+    return pytensor.function(inputs, results, mode=Mode("py", None))

@@ -1,6 +1,7 @@
 """Write PyTensor's calls of SciPy's optimizers as loops."""
 
 import pytensor.tensor as pt
+from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
@@ -14,7 +15,9 @@ from pytensor_onnx.functions.optimize.options import Refused
 def search_by_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an optimizer by a bounded loop; its lowering refuses what has no counterpart."""
     try:
-        point, converged = search(node)
+        # Under a floatX of float32 PyTensor would round the constants of the searches.
+        with config.change_flags(floatX="float64"):
+            point, converged = search(node)
     except Refused:
         return None
     solution, success = node.outputs

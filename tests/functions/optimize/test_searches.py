@@ -98,6 +98,16 @@ def test_minima_in_float32():
     compare_onnx_and_py([x, a], [solution, success], values, rtol=1e-4)
 
 
+def test_searches_compute_in_float64_under_a_floatx_of_float32():
+    x, a = pt.dvector("x"), pt.dscalar("a")
+    with pytensor.config.change_flags(floatX="float32"):
+        outputs = [minimize(pt.sum((x - a) ** 2), x)[0], root(x**2 - a, x)[0]]
+        function = pytensor.function([x, a], outputs, mode="ONNX")
+    least, zero = function([1.0, 1.5], 2.0)
+    np.testing.assert_allclose(least, 2.0, rtol=1e-6)
+    np.testing.assert_allclose(zero, np.sqrt(2.0), rtol=1e-9)
+
+
 def test_a_minimum_of_a_likelihood():
     """The regression of least squares is the minimum of the squares."""
     rng = np.random.default_rng(0)
