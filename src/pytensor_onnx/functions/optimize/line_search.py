@@ -1,4 +1,4 @@
-"""A step along a direction after which a function and its slope are low enough."""
+"""Line search: the length of a step after which a function and its slope are low enough."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,10 +11,12 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 
 _FALL, _SLOPE = 1e-4, 0.9
-"""A step is long enough if the value falls by the one and the slope to the other part."""
+"""The constants of the Wolfe conditions, for the fall of the value and the slope after the step."""
 _SHORTEST, _LONGEST = np.float64(1e-100), np.float64(1e100)
 _RELATIVE_WIDTH = 1e-14
+"""A search ends in an interval of this width, relative to its upper end."""
 _LARGEST_PART = 0.66
+"""An interval that two steps narrow by less is halved."""
 _STEPS = 100
 
 
@@ -63,42 +65,17 @@ def low_enough(
     first, value, slope = (x.astype("float64") for x in (first, value, slope))
     origin = Trial(zero, value, slope)
 
-    def step(length, *state):  # type: ignore[no-untyped-def]
-        best, other = Trial(*state[:3]), Trial(*state[3:6])
-        low, high, width, width_before = state[6:10]
-        (bracketed, rising, _, _), (value, slope, *constants) = state[10:14], state[14:]
+    def step(*state):  # type: ignore[no-untyped-def]
+        search, rising, (value, slope, *constants) = _gathered(state[:12]), state[12], state[15:]
+        length, best = search.length, search.best
         trial = Trial(length, *evaluate(length, *constants))
-        line = value + _FALL * slope * length
         finite = pt.isfinite(trial.value) & pt.isfinite(trial.slope)
-        falls = finite & pt.le(trial.value, line)
+        falls = finite & pt.le(trial.value, value + _FALL * slope * length)
         rising |= falls & pt.ge(trial.slope, 0)
         ok = falls & pt.le(pt.abs(trial.slope), -_SLOPE * slope)
-        stuck = bracketed & (pt.le(length, low) | pt.ge(length, high))
-        stuck |= bracketed & pt.le(high - low, _RELATIVE_WIDTH * high)
         tilt = pt.switch(~rising & pt.le(trial.value, best.value) & ~falls, _FALL * slope, 0.0)
-        tilted = [_tilted(t, -tilt) for t in (best, other, trial)]
-        moved, crossed = _next_length(*tilted, bracketed, low, high)
-        best_new, other_new = (_tilted(t, tilt) for t in _narrowed(*tilted))
-        bracketed_new = bracketed | crossed
-        size = pt.abs(other_new.length - best_new.length)
-        too_wide = bracketed_new & pt.ge(size, _LARGEST_PART * width_before)
-        middle = best_new.length + (other_new.length - best_new.length) / 2
-        moved = pt.switch(too_wide, middle, moved)
-        ends = best_new.length, other_new.length
-        growth = moved - best_new.length
-        low_new = pt.switch(bracketed_new, pt.minimum(*ends), moved + 1.1 * growth)
-        high_new = pt.switch(bracketed_new, pt.maximum(*ends), moved + 4 * growth)
-        moved = pt.clip(moved, _SHORTEST, _LONGEST)
-        outside = pt.le(moved, low_new) | pt.ge(moved, high_new)
-        outside |= pt.le(high_new - low_new, _RELATIVE_WIDTH * high_new)
-        moved = pt.switch(bracketed_new & outside, best_new.length, moved)
-        widths = (
-            pt.switch(bracketed_new, size, width),
-            pt.switch(bracketed_new, width, width_before),
-        )
-        ended = ok | (stuck & finite)
-        new = [moved, *best_new, *other_new, low_new, high_new, *widths, bracketed_new]
-        old = [length, *best, *other, low, high, width, width_before, bracketed]
+        ended = ok | (_is_stuck(search) & finite)
+        new, old = _flat(_moved(search, trial, tilt)), _flat(search)
         # Of a trial that is not finite nothing is kept.
         kept = [pt.switch(finite & ~ended, a, b) for a, b in zip(new, old, strict=True)]
         shorter = best.length + (length - best.length) / 10
@@ -106,9 +83,66 @@ def low_enough(
         return [*kept, rising, ok, ended], until(ended)
 
     width = pt.constant(_LONGEST - _SHORTEST)
-    state = [first, *origin, *origin, zero, 5 * first, width, 2 * width, no, no, no, no]
+    search = _Search(first, origin, origin, zero, 5 * first, width, 2 * width, no)
+    state = [*_flat(search), no, no, no]
     found = iterate(step, state, [value, slope, *constants], n_steps=_STEPS)
     return found[0], found[-2]
+
+
+class _Search(NamedTuple):
+    """The next length to try, and the interval that it is in.
+
+    ``best`` and ``other`` are the ends of the interval, which encloses a minimum once it is
+    ``bracketed``. Lengths are from ``low`` to ``high``. The last are the widths of the interval
+    after the last step and after the one before.
+    """
+
+    length: TensorVariable
+    best: Trial
+    other: Trial
+    low: TensorVariable
+    high: TensorVariable
+    width: TensorVariable
+    width_before: TensorVariable
+    bracketed: TensorVariable
+
+
+def _flat(search: _Search) -> list[TensorVariable]:
+    """Return the states of a loop for a search."""
+    length, best, other, *rest = search
+    return [length, *best, *other, *rest]
+
+
+def _gathered(state: Sequence[TensorVariable]) -> _Search:
+    """Return the search for the states of a loop."""
+    return _Search(state[0], Trial(*state[1:4]), Trial(*state[4:7]), *state[7:])
+
+
+def _is_stuck(search: _Search) -> TensorVariable:
+    """Return whether rounding errors leave no further length in the interval."""
+    length, low, high = search.length, search.low, search.high
+    outside = pt.le(length, low) | pt.ge(length, high)
+    return search.bracketed & (outside | pt.le(high - low, _RELATIVE_WIDTH * high))
+
+
+def _moved(search: _Search, trial: Trial, tilt: TensorVariable) -> _Search:
+    """Return the search after a trial; the tilt is the slope of a line that is subtracted."""
+    tilted = [_tilted(t, -tilt) for t in (search.best, search.other, trial)]
+    length, crossed = _next_length(*tilted, search.bracketed, search.low, search.high)
+    best, other = (_tilted(t, tilt) for t in _narrowed(*tilted))
+    bracketed = search.bracketed | crossed
+    size = pt.abs(other.length - best.length)
+    too_wide = bracketed & pt.ge(size, _LARGEST_PART * search.width_before)
+    middle = best.length + (other.length - best.length) / 2
+    length = pt.switch(too_wide, middle, length)
+    ends, growth = (best.length, other.length), length - best.length
+    low = pt.switch(bracketed, pt.minimum(*ends), length + 1.1 * growth)
+    high = pt.switch(bracketed, pt.maximum(*ends), length + 4 * growth)
+    width = pt.switch(bracketed, size, search.width)
+    width_before = pt.switch(bracketed, search.width, search.width_before)
+    length = pt.clip(length, _SHORTEST, _LONGEST)
+    moved = _Search(length, best, other, low, high, width, width_before, bracketed)
+    return moved._replace(length=pt.switch(_is_stuck(moved), best.length, length))
 
 
 def _tilted(trial: Trial, tilt: TensorVariable) -> Trial:
