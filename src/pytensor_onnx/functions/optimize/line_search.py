@@ -127,9 +127,10 @@ def _is_stuck(search: _Search) -> TensorVariable:
 
 def _moved(search: _Search, trial: Trial, tilt: TensorVariable) -> _Search:
     """Return the search after a trial; the tilt is the slope of a line that is subtracted."""
-    tilted = [_tilted(t, -tilt) for t in (search.best, search.other, trial)]
-    length, crossed = _next_length(*tilted, search.bracketed, search.low, search.high)
-    best, other = (_tilted(t, tilt) for t in _narrowed(*tilted))
+    best, other, trial = (_tilted(t, -tilt) for t in (search.best, search.other, trial))
+    tilted = search._replace(best=best, other=other)
+    length, crossed = _next_length(tilted, trial)
+    best, other = (_tilted(t, tilt) for t in _narrowed(best, other, trial))
     bracketed = search.bracketed | crossed
     size = pt.abs(other.length - best.length)
     too_wide = bracketed & pt.ge(size, _LARGEST_PART * search.width_before)
@@ -157,15 +158,13 @@ def _narrowed(best: Trial, other: Trial, trial: Trial) -> tuple[Trial, Trial]:
     return _choose(higher, best, trial), other
 
 
-def _next_length(
-    best: Trial,
-    other: Trial,
-    trial: Trial,
-    bracketed: TensorVariable,
-    low: TensorVariable,
-    high: TensorVariable,
-) -> tuple[TensorVariable, TensorVariable]:
-    """Return the next length to try, and whether the interval now holds a minimum."""
+def _next_length(search: _Search, trial: Trial) -> tuple[TensorVariable, TensorVariable]:
+    """Return the next length to try, and whether the interval now encloses a minimum.
+
+    ``between`` is the length if the value rises, ``turned`` if the slope changes its sign, and
+    ``inside`` and ``ahead`` if the slope becomes flatter: the cases of section 4 of the paper.
+    """
+    best, low, high = search.best, search.low, search.high
     x, t = best.length, trial.length
     higher, turns = pt.gt(trial.value, best.value), pt.lt(trial.slope * pt.sign(best.slope), 0)
     flatter = pt.lt(pt.abs(trial.slope), pt.abs(best.slope))
@@ -180,28 +179,30 @@ def _next_length(
     farther = pt.gt(pt.abs(beyond - t), pt.abs(by_slopes - t))
     turned = pt.switch(farther, beyond, by_slopes)
     end = pt.switch(pt.gt(t, x), high, low)
-    flat, ahead = _cubic(trial, best, flat=True)
-    flat = pt.switch(ahead, flat, end)
+    flat, is_beyond = _cubic(trial, best, has_minimum=False)
+    flat = pt.switch(is_beyond, flat, end)
     nearer = pt.lt(pt.abs(flat - t), pt.abs(by_slopes - t))
     inside = pt.switch(nearer, flat, by_slopes)
-    limit = t + _LARGEST_PART * (other.length - t)
+    limit = t + _LARGEST_PART * (search.other.length - t)
     inside = pt.switch(pt.gt(t, x), pt.minimum(limit, inside), pt.maximum(limit, inside))
     farther = pt.gt(pt.abs(flat - t), pt.abs(by_slopes - t))
-    open_ = pt.clip(pt.switch(farther, flat, by_slopes), low, high)
-    steep = pt.switch(bracketed, _cubic(trial, other)[0], end)
-    falling = pt.switch(flatter, pt.switch(bracketed, inside, open_), steep)
+    ahead = pt.clip(pt.switch(farther, flat, by_slopes), low, high)
+    steep = pt.switch(search.bracketed, _cubic(trial, search.other)[0], end)
+    falling = pt.switch(flatter, pt.switch(search.bracketed, inside, ahead), steep)
     return pt.switch(higher, between, pt.switch(turns, turned, falling)), higher | turns
 
 
-def _cubic(near: Trial, far: Trial, flat: bool = False) -> tuple[TensorVariable, TensorVariable]:
+def _cubic(
+    near: Trial, far: Trial, *, has_minimum: bool = True
+) -> tuple[TensorVariable, TensorVariable]:
     """Return the minimum of the cubic through two trials, and whether it is beyond the near one.
 
-    The radicand is negative by rounding alone, or where the cubic has no minimum (``flat``).
+    Unless the trials are known to enclose a minimum, a negative radicand counts as zero.
     """
     theta = 3 * (near.value - far.value) / (far.length - near.length) + near.slope + far.slope
     size = pt.maximum(pt.abs(theta), pt.maximum(pt.abs(near.slope), pt.abs(far.slope)))
     radicand = (theta / size) ** 2 - (near.slope / size) * (far.slope / size)
-    gamma = size * pt.sqrt(pt.maximum(radicand, 0.0) if flat else radicand)
+    gamma = size * pt.sqrt(radicand if has_minimum else pt.maximum(radicand, 0.0))
     gamma = pt.switch(pt.lt(far.length, near.length), -gamma, gamma)
     ratio = (gamma - near.slope + theta) / (gamma - near.slope + gamma + far.slope)
     return near.length + ratio * (far.length - near.length), pt.lt(ratio, 0) & pt.neq(gamma, 0)
