@@ -151,6 +151,27 @@ def test_functions_that_are_not_finite_are_no_success(value):
     assert not any(function(0.5, value))
 
 
+def test_a_search_that_has_lost_its_way_is_no_success():
+    """Values that are not numbers have no sign, and flat functions no slope and no minimum."""
+    x, a, v, b = *given(), pt.vector("v"), pt.vector("b")
+    hole = pt.switch(pt.abs(x - 0.5) < 1, np.nan, x - a)
+    searches = [
+        *(
+            root_scalar(hole, x, method=name, bracket=[-3.0, 5.0])[1]
+            for name in ("brentq", "bisect")
+        ),
+        root_scalar(pt.sqrt(x) - a, x, method="brentq", bracket=[-1.0, 5.0])[1],
+        root_scalar(pt.sqrt(x) - a, x, method="bisect", bracket=[-1.0, 5.0])[1],
+        minimize_scalar(pt.sqrt(x - 3) + x, x)[1],
+        minimize_scalar(x * (a - a), x)[1],
+        minimize_scalar(pt.sqrt(x - 9) + x, x, method="bounded", bounds=[0.0, 4.0])[1],
+        root(v * 0 + b, v)[1],
+    ]
+    values = [np.float64(0.5), np.float64(0.2), np.ones(2), np.ones(2)]
+    program = compare_onnx_and_py([x, a, v, b], searches, values)
+    assert not any(program(*values))
+
+
 @pytest.mark.parametrize(
     ("search", "message"),
     [

@@ -88,7 +88,9 @@ def by_dogleg(
         slopes = slopes + pt.outer(seen, scale**2 * move)
         x, values = pt.switch(accepted, moved, x), pt.switch(accepted, new_values, values)
         rest = _length(values)
-        done = pt.eq(rest, 0) | (pt.isfinite(rest) & pt.le(radius, tolerance * _length(scale * x)))
+        # Without a way to go, where all slopes are zero, the radius says nothing.
+        close = pt.gt(step_size, 0) & pt.le(radius, tolerance * _length(scale * x))
+        done = pt.eq(rest, 0) | (pt.isfinite(rest) & close)
         slow = pt.eq(counts[2], _SLOW) | pt.eq(counts[3], _SLOW_WITH_FRESH)
         return [x, values, slopes, scale, radius, counts, ~accepted & is_first, done], until(
             done | slow

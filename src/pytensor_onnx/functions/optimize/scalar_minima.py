@@ -75,7 +75,10 @@ def downhill(
 
     count = pt.switch(ready, 0, _GROWING_STEPS)
     found = iterate(step, [*a, *b, *c, ready], constants, n_steps=count)
-    return Bracket(*(Point(*found[i : i + 2]) for i in (0, 2, 4))), found[-1]
+    a, b, c = (Point(*found[i : i + 2]) for i in (0, 2, 4))
+    below = pt.lt(b.value, c.value) & pt.le(b.value, a.value)
+    below |= pt.lt(b.value, a.value) & pt.le(b.value, c.value)
+    return Bracket(a, b, c), found[-1] & below
 
 
 def given_bracket(
@@ -172,7 +175,7 @@ def within(
     nothing = pt.zeros((), "float64")
     first = [low, high, *start, *start, *start, nothing, nothing, pt.zeros((), "bool")]
     found = iterate(step, first, constants, n_steps=steps)
-    return Found(found[2], found[-1])
+    return Found(found[2], found[-1] & ~pt.isnan(found[3]))
 
 
 def in_bounds(

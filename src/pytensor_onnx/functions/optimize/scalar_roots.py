@@ -51,7 +51,9 @@ def between(
         a = choose(other_is_better, b, a)
         b, c = swap(other_is_better, b, c)
         tolerance, half = stop.tolerance(b.x) / 2, (c.x - b.x) / 2
-        done = pt.eq(b.value, 0) | pt.lt(pt.abs(half), tolerance)
+        lost = _is_lost(a, b)
+        done = ~lost & (pt.eq(b.value, 0) | pt.lt(pt.abs(half), tolerance))
+        ended = done | lost
         guess = pt.switch(pt.eq(a.x, c.x), _by_line(a, b), _by_parabola(a, b, c))
         limit = pt.minimum(pt.abs(moved_before), 3 * pt.abs(half) - tolerance)
         good = pt.lt(2 * pt.abs(guess), limit) & pt.lt(pt.abs(b.value), pt.abs(a.value))
@@ -59,8 +61,8 @@ def between(
         moved_before, moved = pt.switch(good, moved, half), pt.switch(good, guess, half)
         least = pt.switch(pt.gt(half, 0), tolerance, -tolerance)
         x = b.x + pt.switch(pt.gt(pt.abs(moved), tolerance), moved, least)
-        after = choose(done, b, Point(x, function(x, *constants)))
-        return [*choose(done, a, b), *after, *c, moved, moved_before, done], until(done)
+        after = choose(ended, b, Point(x, function(x, *constants)))
+        return [*choose(ended, a, b), *after, *c, moved, moved_before, done], until(ended)
 
     start = [*before, *best, *before, nothing, nothing, pt.zeros((), "bool")]
     found = iterate(step, start, constants, n_steps=stop.steps)
@@ -93,16 +95,17 @@ def by_halving(
         width = width / 2
         middle = x + width
         value = function(middle, *constants)
-        done = pt.eq(value, 0) | pt.lt(pt.abs(width), stop.tolerance(middle))
+        lost = pt.isnan(value)
+        done = ~lost & (pt.eq(value, 0) | pt.lt(pt.abs(width), stop.tolerance(middle)))
         same = pt.eq(pt.lt(value, 0), pt.lt(at_first, 0))
-        return [pt.switch(same, middle, x), width, middle, done], until(done)
+        return [pt.switch(same, middle, x), width, middle, done], until(done | lost)
 
     start = [first.x, second.x - first.x, first.x, pt.zeros((), "bool")]
     _, _, root, done = iterate(step, start, [first.value, *constants], n_steps=stop.steps)
     for end in (second, first):
         root = pt.switch(pt.eq(end.value, 0), end.x, root)
         done |= pt.eq(end.value, 0)
-    return Found(root, done)
+    return Found(root, done & ~_is_lost(first, second))
 
 
 def by_secants(
@@ -144,7 +147,7 @@ def by_secants(
         a, b, constants = Point(*state[:2]), Point(*state[2:4]), state[6:]
         flat = pt.eq(a.value, b.value)
         x = pt.switch(flat, (a.x + b.x) / 2, _crossing(a, b))
-        done = pt.switch(flat, pt.eq(a.x, b.x), stop.are_close(x, b.x))
+        done = pt.isfinite(x) & pt.switch(flat, pt.eq(a.x, b.x), stop.are_close(x, b.x))
         ended = flat | done
         value = pt.switch(ended, b.value, function(x, *constants))
         return [*b, x, value, done, ended], until(ended)
@@ -209,6 +212,11 @@ def _ends(
     differ = CheckAndRaise(ValueError, "f(a) and f(b) must have different signs")
     sign = pt.sign(first.value) * pt.sign(second.value)
     return first._replace(value=differ(first.value, ~pt.gt(sign, 0))), second
+
+
+def _is_lost(*points: Point) -> TensorVariable:
+    """Return whether the function is not a number at a point, where no sign tells the way."""
+    return pt.any(pt.isnan(pt.stack([point.value for point in points])))
 
 
 def _by_line(a: Point, b: Point) -> TensorVariable:
