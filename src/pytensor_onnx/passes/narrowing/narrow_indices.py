@@ -39,6 +39,15 @@ _INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64
 def narrow_indices(model: ir.Model, profile: Profile, scope: ModelScope) -> list[str]:
     """Replace int64 by int32 in nodes of a model that then run on the accelerator of a target.
 
+    Parameters
+    ----------
+    model
+        Model to change in place.
+    profile
+        Target, which may have an accelerator.
+    scope
+        Names and constants of the model.
+
     Returns
     -------
     list of str
@@ -62,7 +71,7 @@ def _narrow_in(owner: GraphLike, choice: _Choice, scope: ModelScope, names: Name
 
 
 def _groups(owner: GraphLike, choice: _Choice) -> Iterator[list[ir.Node]]:
-    """Yield the nodes that can be narrowed, those together that exchange int64."""
+    """Yield groups of the nodes that can be narrowed: nodes of a group exchange int64 values."""
     nodes = [node for node in owner.all_nodes() if choice.is_possible(node)]
     linked = {node: node for node in nodes}
 
@@ -115,7 +124,7 @@ class _Choice:
         ):
             return all(self.bounds.fit(x) for x in operands if is_constant(x))
         if node.op_type == "Range":
-            # No array has the elements up to a limit beyond int32.
+            # An array up to a limit beyond int32 does not fit into memory.
             fitting[1:2] = []
         return self.bounds.fit(result) and (all(fitting) or node.op_type in ("Max", "Min"))
 
@@ -160,7 +169,7 @@ class _Writer:
                 self._widen(result, inside)
 
     def _widen(self, value: ir.Value, inside: Mapping[ir.Node, list[int]]) -> None:
-        """Give nodes that need int64 a cast of a value."""
+        """Insert a cast to int64 for the nodes and graph outputs that need it."""
         wide = [
             use
             for use in value.uses()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import onnx_ir as ir
 
@@ -26,6 +27,7 @@ _OF_SIZES = (COMPARING | MONOTONE | MODULAR | {"Cast", "Div", "Mod"}) - {"Expand
 """Operators whose results are few numbers where their operands are."""
 
 _FEW = 64
+"""Elements of the largest constant that counts as sizes."""
 
 _INDICES = {
     "Gather": 1,
@@ -37,7 +39,10 @@ _INDICES = {
 """Operand that selects elements, by operator."""
 
 _WIDE_INDICES = frozenset(("GatherND", "ScatterND"))
+"""Operators whose indices are int64 by the standard."""
+
 _FIRST_ONLY = MOVING | {"Cast", "CumSum", "ReduceSum"}
+"""Operators that compute with their first operand; others are axes, shapes and indices."""
 
 
 class Uses:
@@ -106,12 +111,7 @@ class Uses:
     def is_index(self, value: ir.Value) -> bool:
         """Return whether all uses of a value select elements, or compute the indices that do."""
         if value not in self._indices:
-            uses = value.uses()
-            self._indices[value] = (
-                len(uses) > 0
-                and not value.is_graph_output()
-                and all(self._selects(use.node, use.idx) for use in uses)
-            )
+            self._indices[value] = _holds_for_all_uses(value, self._selects)
         return self._indices[value]
 
     def _selects(self, node: ir.Node, position: int) -> bool:
@@ -126,7 +126,7 @@ class Uses:
         )
 
     def _is_operand(self, node: ir.Node, position: int) -> bool:
-        """Return whether a node computes with an operand, beside none but small constants."""
+        """Return whether a node computes with an operand, and its constants fit into int32."""
         operands = positions(node)
         constants = filter(is_constant, (node.inputs[i] for i in operands))
         return position in operands and all(map(self.bounds.fit, constants))
@@ -134,12 +134,7 @@ class Uses:
     def is_ordered(self, value: ir.Value) -> bool:
         """Return whether all uses of a value select elements, or compare it with small numbers."""
         if value not in self._ordered:
-            uses = value.uses()
-            self._ordered[value] = (
-                len(uses) > 0
-                and not value.is_graph_output()
-                and all(self._orders(use.node, use.idx) for use in uses)
-            )
+            self._ordered[value] = _holds_for_all_uses(value, self._orders)
         return self._ordered[value]
 
     def _orders(self, node: ir.Node, position: int) -> bool:
@@ -150,6 +145,16 @@ class Uses:
         if node.op_type in COMPARING:
             return self.bounds.fit(node.inputs[1 - position])
         return node.op_type in MONOTONE and self.is_ordered(node.outputs[0])
+
+
+def _holds_for_all_uses(value: ir.Value, holds: Callable[[ir.Node, int], bool]) -> bool:
+    """Return whether a value is used by nodes alone, and a property holds for each operand."""
+    uses = value.uses()
+    return (
+        len(uses) > 0
+        and not value.is_graph_output()
+        and all(holds(use.node, use.idx) for use in uses)
+    )
 
 
 def positions(node: ir.Node) -> list[int]:

@@ -151,40 +151,23 @@ def _batched_scan(
         or any(row and not inputs_of[i] for i, row in enumerate(is_row))
     ):
         return None
-    n_traced = 1 + op.info.n_seqs + op.info.n_mit_mot + op.info.n_mit_sot + op.info.n_sit_sot
     inner = op.fgraph.unfreeze()
-    given, is_row = list(given), list(is_row)
-    while True:
-        step = _step_of_rows(inner, given, is_row, inputs_of, rows.loop)
-        if not all(x in step.known or isinstance(x, Constant) for x in inner.outputs):
-            return None
-        found = [any(inner.outputs[k] in step.batched for k in ks) for ks in results_of.values()]
-        grown = [
-            i
-            for i, row in zip(results_of, found, strict=True)
-            if row and not is_row[i] and inputs_of[i]
-        ]
-        if not grown:
-            break
-        for i in grown:
-            traced = i < n_traced
-            repeated = (
-                swapped(buffer_of_rows(given[i], rows.size))
-                if traced
-                else _repeated(given[i], rows.size)
-            )
-            given[i], is_row[i] = repeated, True
+    found = _with_rows_of_states(node, inner, given, is_row, rows)
+    if found is None:
+        return None
+    step, given, is_row = found
     outputs = list(inner.outputs)
     rows_of_output: dict[int, bool] = {}
-    for i, row in zip(results_of, found, strict=True):
-        rows_of_output[places["outer_out_from_outer_inp"][i]] = row or is_row[i]
-        for k in results_of[i]:
+    for i, ks in results_of.items():
+        differs = is_row[i] or any(inner.outputs[k] in step.batched for k in ks)
+        rows_of_output[places["outer_out_from_outer_inp"][i]] = differs
+        for k in ks:
             x = inner.outputs[k]
-            outputs[k] = step.in_rows(x) if row or is_row[i] else step.known.get(x, x)
+            outputs[k] = step.in_rows(x) if differs else step.known.get(x, x)
     scan = loop_like(op, [step.known[x] for x in inner.inputs], outputs)
     results = scan(
         *(
-            swapped(x) if row and i < n_traced else x
+            swapped(x) if row and i < _n_traced(op) else x
             for i, (x, row) in enumerate(zip(given, is_row, strict=True))
         ),
         return_list=True,
@@ -197,6 +180,45 @@ def _batched_scan(
         (swapped(x) if rows_of_output[k] and k < n_stacked else x, rows_of_output[k])
         for k, x in enumerate(results)
     ]
+
+
+def _n_traced(op: Scan) -> int:
+    """Return the number of inputs before the states without a trace: arrays of steps."""
+    info = op.info
+    return 1 + info.n_seqs + info.n_mit_mot + info.n_mit_sot + info.n_sit_sot
+
+
+def _with_rows_of_states(
+    node: Apply, inner: FunctionGraph, given: list[Variable], is_row: list[bool], rows: Rows
+) -> tuple[Rows, list[Variable], list[bool]] | None:
+    """Return a step for all rows, and the inputs of its loop with the states that differ repeated.
+
+    None if the step needs a loop over the rows. A state that differs between rows may make other
+    states differ, so that the step is computed until no further state does.
+    """
+    op, given, is_row = node.op, list(given), list(is_row)
+    places = op.get_oinp_iinp_iout_oout_mappings()
+    inputs_of, results_of = places["inner_inp_from_outer_inp"], places["inner_out_from_outer_inp"]
+    while True:
+        step = _step_of_rows(inner, given, is_row, inputs_of, rows.loop)
+        if not all(x in step.known or isinstance(x, Constant) for x in inner.outputs):
+            return None
+        grown = [
+            i
+            for i, ks in results_of.items()
+            if inputs_of[i] and not is_row[i] and any(inner.outputs[k] in step.batched for k in ks)
+        ]
+        if not grown:
+            return step, given, is_row
+        for i in grown:
+            is_traced = i < _n_traced(op)
+            repeat = _repeated_steps if is_traced else _repeated
+            given[i], is_row[i] = repeat(given[i], rows.size), True
+
+
+def _repeated_steps(x: TensorVariable, size: Variable) -> TensorVariable:
+    """Return an array of steps, repeated along a new leading axis."""
+    return swapped(buffer_of_rows(x, size))
 
 
 def _step_of_rows(
