@@ -1,3 +1,5 @@
+"""Formulas of many short vectors are computed once, for the vectors joined."""
+
 import numpy as np
 import onnx
 import onnx_ir as ir

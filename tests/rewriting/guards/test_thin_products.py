@@ -1,3 +1,5 @@
+"""Products of a column and a short row stay products."""
+
 import numpy as np
 import pytensor.tensor as pt
 import pytest

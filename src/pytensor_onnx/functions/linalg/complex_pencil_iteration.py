@@ -19,6 +19,7 @@ from pytensor_onnx.functions.linalg.complex_shifts import (
     interleaved,
     wilkinson_shift,
 )
+from pytensor_onnx.functions.linalg.pencil_shifts import NEGLIGIBLE, below_pencils
 from pytensor_onnx.functions.linalg.shifts import (
     Bulges,
     Unreduced,
@@ -38,8 +39,6 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import ComplexTriangularPencil
 
 _EPS = np.finfo("float64").eps
-# Elements below the diagonal that are no larger are set to zero, as those of real pencils are.
-_NEGLIGIBLE = 4 * _EPS
 # The places of the conjugated second element of a row of T, and of the first one.
 _ELEMENTS = np.array([10, 14, 8, 12])
 _CONJUGATED = np.array([1.0, -1.0, 1.0, 1.0])
@@ -95,11 +94,8 @@ def _deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, 
     """Set negligible elements below the diagonals to zero, and find the blocks between zeros."""
     parts = complex_columns(rows, pt.constant(0), 3 * n)
     size = extent(Parts(*(behind(lower_diagonal(x[:, :, :n])) for x in parts)))
-    is_small = pt.le(size, _NEGLIGIBLE)
-    index, column = pt.arange(n), pt.arange(3 * n)
-    kept_from = index - pt.switch(is_small, 0, 1)
-    is_zero = pt.lt(column, kept_from[:, :, None]) & pt.lt(column, n)
-    is_zero = is_zero | (pt.ge(column, n) & pt.lt(column - n, index[:, None]))
+    is_small = pt.le(size, NEGLIGIBLE)
+    is_zero = below_pencils(is_small, n)
     # Rounding errors of both columns of a block differ, and would never vanish.
     kept = Parts(*(pt.switch(is_zero, 0.0, x) for x in parts))
     return interleaved(kept, n), unreduced(is_small, n, 1)

@@ -21,9 +21,11 @@ from pytensor_onnx.functions.linalg.standard_blocks import (
 
 # Divisors that are no larger count as zero; the matrices have norms of at most about one.
 _EPS = np.finfo("float64").eps
-# Elements below the diagonal that are no larger are set to zero. Sweeps leave rounding errors of
-# this size where all eigenvalues are equal.
-_NEGLIGIBLE = 4 * _EPS
+NEGLIGIBLE = 4 * _EPS
+"""Largest element below the diagonal that is set to zero.
+
+Sweeps leave rounding errors of this size where all eigenvalues are equal.
+"""
 
 
 def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, Unreduced]:
@@ -36,13 +38,24 @@ def deflated(rows: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, U
     n
         Number of rows.
     """
-    is_small = pt.le(pt.abs(behind(lower_diagonal(rows[:, :, :n]))), _NEGLIGIBLE)
+    is_small = pt.le(pt.abs(behind(lower_diagonal(rows[:, :, :n]))), NEGLIGIBLE)
+    return pt.switch(below_pencils(is_small, n), 0.0, rows), unreduced(is_small, n, 2)
+
+
+def below_pencils(is_small: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return which elements of pencils, and of matrices beside them, are set to zero.
+
+    Parameters
+    ----------
+    is_small
+        Whether the element of a row below the diagonal of H counts as zero.
+    n
+        Number of rows; H, T and the other matrices have n columns each.
+    """
     index, column = pt.arange(n), pt.arange(3 * n)
     kept_from = index - pt.switch(is_small, 0, 1)
     is_zero = pt.lt(column, kept_from[:, :, None]) & pt.lt(column, n)
-    is_zero = is_zero | (pt.ge(column, n) & pt.lt(column - n, index[:, None]))
-    rows = pt.switch(is_zero, 0.0, rows)
-    return rows, unreduced(is_small, n, 2)
+    return is_zero | (pt.ge(column, n) & pt.lt(column - n, index[:, None]))
 
 
 def bulges(
