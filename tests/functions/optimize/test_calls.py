@@ -177,6 +177,7 @@ def test_a_search_that_has_lost_its_way_is_no_success():
     [
         (lambda f, x: minimize(f, x, method="Nelder-Mead"), 'use "BFGS"'),
         (lambda f, x: minimize(f, x, optimizer_kwargs={"bounds": [(0, 1)]}), "'bounds'"),
+        (lambda f, x: minimize(pt.betaincinv(x, f, 0.5), x, jac=False), "has no gradient"),
         (lambda f, x: root(f, x, method="krylov"), 'use "hybr"'),
         (lambda f, x: root_scalar(f, x, method="bisect"), "needs a bracket"),
         (lambda f, x: minimize_scalar(f, x, method="bounded"), "needs bounds"),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import jacobian
+from pytensor.gradient import NullTypeGradError, jacobian
 from pytensor.graph.basic import Apply
 from pytensor.graph.replace import graph_replace
 from pytensor.tensor.optimize import (
@@ -55,7 +55,8 @@ def search(node: Apply) -> Found:
     Raises
     ------
     Refused
-        If the method or one of its options has no counterpart.
+        If the method or one of its options has no counterpart, or the function has no gradient
+        that the method needs.
 
     Examples
     --------
@@ -176,9 +177,20 @@ def _jacobian(op: RootOp) -> Function:
 def _graph(
     op: ScipyWrapperOp, make: Callable[[TensorVariable, TensorVariable], TensorVariable]
 ) -> Function:
-    """Return a function that computes what is made of the inner graph, in float64."""
+    """Return a function that computes what is made of the inner graph, in float64.
+
+    Raises
+    ------
+    Refused
+        If an operation of the inner graph has no gradient.
+    """
     inner = op.fgraph.unfreeze()
-    variables, result = inner.inputs, make(inner.inputs[0], inner.outputs[0])
+    variables = inner.inputs
+    try:
+        result = make(variables[0], inner.outputs[0])
+    except (NotImplementedError, NullTypeGradError) as error:
+        cause = str(error).rpartition("because ")[2].partition("\n")[0].strip()
+        raise Refused(f"its function has no gradient: {cause}", "use other operations") from None
 
     def function(x: TensorVariable, *constants: TensorVariable) -> TensorVariable:
         operands = (x.astype(variables[0].type.dtype), *constants)
