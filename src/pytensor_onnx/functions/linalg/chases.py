@@ -27,6 +27,7 @@ _TWO_COMPLEX = np.array(
     ],
     "float64",
 )
+# Turns as linear functions of the parts of the unit vector that they map to the first axis.
 _TURNS = _TWO_COMPLEX.reshape((4, 16))
 
 
@@ -236,6 +237,13 @@ def reflection(x: TensorVariable, place: int = 0) -> TensorVariable:
     """Return reflections of three elements to multiples of a unit vector, less the identity.
 
     They are zero where all other elements are negligible.
+
+    Parameters
+    ----------
+    x
+        One vector of three elements for each matrix.
+    place
+        Axis of the unit vector.
     """
     others = np.ones((3, 1))
     others[place] = 0.0

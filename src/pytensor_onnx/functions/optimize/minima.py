@@ -84,7 +84,10 @@ def _updated(
     turn: TensorVariable,
     curvature: TensorVariable,
 ) -> TensorVariable:
-    """Return an inverse of a Hessian that takes a change of the gradient to that of the point."""
+    """Return the inverse of the Hessian after an update (equation 6.17 of the book).
+
+    It maps the change of the gradient, ``turn``, to the change of the point.
+    """
     image = inverse @ turn
     mixed = pt.outer(change, image) / curvature
     factor = (1 + pt.sum(turn * image) / curvature) / curvature

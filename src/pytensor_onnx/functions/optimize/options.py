@@ -12,9 +12,9 @@ class Refused(Exception):  # noqa: N818  (no error, but the reason for a lowerin
     Parameters
     ----------
     reason
-        Why.
+        Reason of the refusal, whose subject is the Op.
     instead
-        What to do.
+        Advice on another way.
     """
 
     def __init__(self, reason: str, instead: str) -> None:
@@ -48,7 +48,7 @@ class Options:
         self._left = {key: value for key, value in given.items() if key not in _WITHOUT_EFFECT}
 
     def take(self, default: Any, *names: str) -> Any:
-        """Return an option under the first of some names that it is given by, else the default."""
+        """Return the option given by one of the names, or the default; the first name counts."""
         given = [self._left.pop(name, None) for name in names]
         return next((value for value in given if value is not None), default)
 

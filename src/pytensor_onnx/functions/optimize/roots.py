@@ -16,10 +16,13 @@ _FIRST_RADIUS = 100.0
 _POOR, _GOOD, _CLOSE = 0.1, 0.5, 0.1
 _LEAST_GAIN = 1e-4
 _FAILURES = 2
-"""After so many bad steps in a row the slopes are computed anew."""
+"""Number of bad steps in a row after which the Jacobian is computed anew."""
 _SLOW, _SLOW_FALL = 10, 1e-3
 _SLOW_WITH_FRESH, _SLOW_FRESH_FALL = 5, 0.1
-"""After so many steps, all and those with new slopes, that fall by less, a search has failed."""
+"""A search has failed after so many steps in a row that reduce the values by less than a part.
+
+The first pair is for all steps, the second for steps with a new Jacobian.
+"""
 
 
 def by_dogleg(
@@ -127,7 +130,11 @@ def _dogleg(
     unit: TensorVariable,
     radius: TensorVariable,
 ) -> TensorVariable:
-    """Return the longest step within a radius on the way by the gradient's step to Newton's."""
+    """Return the dogleg step: the last point within a radius on the path to Newton's step.
+
+    The path leads straight to the minimum along the gradient, and from there to Newton's step.
+    Lengths are those of steps multiplied by ``unit``.
+    """
     newton = -pt.linalg.solve(slopes, values, b_ndim=1)
     gradient = (slopes.T @ values) / unit
     fall = -gradient / unit

@@ -41,6 +41,15 @@ def downhill(
     Parabolas through the last three points, at most 110 times the last step, and golden sections
     (Press et al., Numerical Recipes, 2007, section 10.1).
 
+    Parameters
+    ----------
+    function
+        Takes the point and the constants.
+    first, second
+        The two points, numbers in any order.
+    constants
+        Further operands of the function.
+
     Examples
     --------
     >>> found, ok = downhill(lambda x: (x - 9) ** 2, pt.as_tensor(0.0), pt.as_tensor(1.0), [])
@@ -85,6 +94,15 @@ def given_bracket(
     function: Function, points: TensorVariable, constants: Sequence[TensorVariable]
 ) -> Bracket:
     """Return three given points as a bracket of a minimum.
+
+    Parameters
+    ----------
+    function
+        Takes the point and the constants.
+    points
+        Vector of three points in any order.
+    constants
+        Further operands of the function.
 
     Raises
     ------

@@ -25,6 +25,17 @@ def between(
     R. P. Brent, Algorithms for Minimization without Derivatives, 1973, chapter 4: inverse quadratic
     interpolation or a secant, and bisection where these are slow.
 
+    Parameters
+    ----------
+    function
+        Takes the point and the constants.
+    bracket
+        Vector of two points.
+    constants
+        Further operands of the function.
+    stop
+        Tolerances of the root, and the largest number of steps.
+
     Raises
     ------
     ValueError
@@ -77,6 +88,17 @@ def by_halving(
 ) -> Found:
     """Return a root between two points where the signs of a function differ, by bisection.
 
+    Parameters
+    ----------
+    function
+        Takes the point and the constants.
+    bracket
+        Vector of two points.
+    constants
+        Further operands of the function.
+    stop
+        Tolerances of the root, and the largest number of steps.
+
     Raises
     ------
     ValueError
@@ -126,7 +148,7 @@ def by_secants(
     constants
         Further operands of the function.
     stop
-        When the search ends.
+        Tolerances of the root, and the largest number of steps.
     second
         A second point; without one it is next to the first.
 
@@ -174,7 +196,7 @@ def by_tangents(
     constants
         Further operands of the functions.
     stop
-        When the search ends.
+        Tolerances of the root, and the largest number of steps.
 
     Examples
     --------

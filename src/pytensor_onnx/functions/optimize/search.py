@@ -1,4 +1,4 @@
-"""What all searches share: the function that is searched, tolerances, and what is found."""
+"""Types that all searches share: functions, points, tolerances and results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Stop:
-    """When a search ends.
+    """Tolerances at which a search ends.
 
     Attributes
     ----------
