@@ -81,10 +81,7 @@ def by_dogleg(
         expected = 1 - (_length(values + slopes @ move) / before) ** 2
         ratio = pt.switch(pt.gt(expected, 0), fallen / expected, 0.0)
         counts = _counted(counts, fresh, ratio, fallen)
-        larger = pt.ge(ratio, _GOOD) | pt.gt(counts[0], 1)
-        widened = pt.switch(larger, pt.maximum(radius, 2 * step_size), radius)
-        widened = pt.switch(pt.le(pt.abs(ratio - 1), _CLOSE), 2 * step_size, widened)
-        radius = pt.switch(pt.ge(ratio, _POOR), widened, radius / 2)
+        radius = _next_radius(radius, step_size, ratio, counts[0])
         accepted = pt.ge(ratio, _LEAST_GAIN)
         # Broyden's update: the slopes along the step become those seen.
         seen = (new_values - values - slopes @ move) / step_size**2
@@ -106,6 +103,19 @@ def by_dogleg(
     state = [start, values, slopes, pt.zeros_like(start), pt.zeros(()), counts, yes, done]
     found = iterate(step, state, constants, n_steps=pt.switch(done, 0, steps))
     return Found(found[0], found[-1])
+
+
+def _next_radius(
+    radius: TensorVariable, step_size: TensorVariable, ratio: TensorVariable, good: TensorVariable
+) -> TensorVariable:
+    """Return the radius after a step, by the ratio of its fall to the expected fall.
+
+    Several good steps in a row widen it too.
+    """
+    larger = pt.ge(ratio, _GOOD) | pt.gt(good, 1)
+    widened = pt.switch(larger, pt.maximum(radius, 2 * step_size), radius)
+    widened = pt.switch(pt.le(pt.abs(ratio - 1), _CLOSE), 2 * step_size, widened)
+    return pt.switch(pt.ge(ratio, _POOR), widened, radius / 2)
 
 
 def _counted(

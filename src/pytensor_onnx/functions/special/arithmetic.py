@@ -62,7 +62,7 @@ def sum_of_powers(x: TensorVariable, coefficients: Coefficients, start: int = 0)
 
 
 def is_short(x: TensorVariable) -> bool:
-    """Tell vectors of a static length, which definitions only make of scalars."""
+    """Return whether x is a vector of static length, which definitions make of scalars only."""
     return x.ndim == 1 and x.type.shape[0] is not None
 
 

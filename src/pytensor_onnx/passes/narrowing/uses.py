@@ -1,4 +1,4 @@
-"""Tell sizes and indices from other integers, by what computes them and what uses them."""
+"""Sizes and indices among the integers of a model, found by their producers and uses."""
 
 from __future__ import annotations
 
