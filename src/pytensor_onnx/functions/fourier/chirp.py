@@ -5,19 +5,15 @@ IEEE Trans. Audio Electroacoustics 18 (1970): with ``jk = (j**2 + k**2 - (k - j)
 transform is a convolution with ``exp(i pi k**2 / n)``, which transforms of a power of two compute.
 """
 
-from functools import partial
-
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.conditional import ifelse
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex_numbers.pairs import conjugate, paired, times
 from pytensor_onnx.functions.fourier.roots import multiply, roots
-from pytensor_onnx.functions.fourier.stages import LARGEST_STANDARD
 from pytensor_onnx.functions.padding import between_zeros
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.ops.fourier import FourierTransform, StagedTransform, StandardTransform
+from pytensor_onnx.ops.fourier import FourierTransform, StagedTransform
 
 
 def by_convolution(pairs: TensorVariable, n: int, sign: int) -> TensorVariable:
@@ -46,14 +42,7 @@ def of_unknown_size(pairs: TensorVariable, sign: int) -> TensorVariable:
     mirrored = conjugate(chirp)
     gap = pt.zeros((size - (2 * n - 1), 2), dtype=pairs.type.dtype)
     kernel = pt.concatenate([mirrored, gap, mirrored[1:][::-1]], axis=0)
-    forward, backward = (partial(_of_power_of_two, inverse=inverse) for inverse in (False, True))
+    forward, backward = StagedTransform(), StagedTransform(inverse=True)
     product = times(forward(between_zeros(times(pairs, chirp), 0, size - n, -2)), forward(kernel))
     found = times(backward(product)[..., :n, :], chirp)
     return found / pt.cast(size, pairs.type.dtype)
-
-
-def _of_power_of_two(pairs: TensorVariable, *, inverse: bool) -> TensorVariable:
-    standard, staged = (
-        kind(inverse=inverse)(pairs) for kind in (StandardTransform, StagedTransform)
-    )
-    return ifelse(pairs.shape[-2] <= LARGEST_STANDARD, standard, staged)

@@ -41,28 +41,6 @@ def transform_by_stages(
     return parts.dimshuffle(order)
 
 
-def by_found_matrix(pairs: TensorVariable, sign: int) -> TensorVariable:
-    """Return the transform of few numbers by one matrix.
-
-    Examples
-    --------
-    >>> pairs = pt.constant([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
-    >>> by_found_matrix(pairs, -1).eval(mode="FAST_COMPILE").round(6)[0]
-    array([6., 0.])
-    """
-    n = pairs.shape[-2]
-    whole = pt.arange(n, dtype="int64")
-    cos, sin = (
-        pt.cast(x, pairs.type.dtype) for x in _root(whole[:, None] * whole, n, inverse=sign > 0)
-    )
-    real, imag = pairs[..., 0], pairs[..., 1]
-    # The matrix is symmetric.
-    if pairs.type.ndim == 2:
-        real, imag = real[None], imag[None]
-    found = pt.stack([real @ cos - imag @ sin, real @ sin + imag @ cos], axis=-1)
-    return found[0] if pairs.type.ndim == 2 else found
-
-
 def is_product(n: TensorVariable) -> TensorVariable:
     """Return whether a number is a product of numbers up to `LARGEST`.
 

@@ -17,9 +17,6 @@ from pytensor_onnx.functions.fourier.roots import roots
 LARGEST = 64
 """Largest size of a matrix, of a stage among several."""
 
-LARGEST_STANDARD = 2**14
-"""Largest power of two for ONNX Runtime's operator, which takes longer than stages beyond."""
-
 
 def stage_sizes(n: int) -> list[int] | None:
     """Return sizes up to `LARGEST` whose product is a number, None if a prime factor is larger.

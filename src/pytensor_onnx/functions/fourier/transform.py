@@ -5,15 +5,13 @@ from pytensor.conditional import ifelse
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.fourier.chirp import by_convolution, of_unknown_size
-from pytensor_onnx.functions.fourier.found_stages import by_found_matrix, is_product
-from pytensor_onnx.functions.fourier.stages import (
-    LARGEST,
-    LARGEST_STANDARD,
-    by_stages,
-    stage_sizes,
-)
+from pytensor_onnx.functions.fourier.found_stages import is_product
+from pytensor_onnx.functions.fourier.stages import LARGEST, by_stages, stage_sizes
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.fourier import FourierTransform, StagedTransform, StandardTransform
+
+# Beyond, ONNX Runtime takes longer than products with matrices.
+_LARGEST_STANDARD = 2**14
 
 
 @define(FourierTransform, "(n,2)->(n,2)")
@@ -31,12 +29,11 @@ def transform(pairs: TensorVariable, *, size: int | None, inverse: bool) -> Tens
     sign = 1 if inverse else -1
     if size is None:
         n = pairs.shape[-2]
-        is_standard = pt.eq(pt.bitwise_and(n, n - 1), 0) & (n <= LARGEST_STANDARD)
+        is_standard = pt.eq(pt.bitwise_and(n, n - 1), 0) & (n <= _LARGEST_STANDARD)
         staged = StagedTransform(inverse=inverse)(pairs)
-        larger = ifelse(is_product(n), staged, of_unknown_size(pairs, sign))
-        others = ifelse(n <= LARGEST, by_found_matrix(pairs, sign), larger)
+        others = ifelse(is_product(n), staged, of_unknown_size(pairs, sign))
         return ifelse(is_standard, StandardTransform(inverse=inverse)(pairs), others)
-    if LARGEST < size <= LARGEST_STANDARD and size & (size - 1) == 0:
+    if LARGEST < size <= _LARGEST_STANDARD and size & (size - 1) == 0:
         return StandardTransform(size, inverse)(pairs)
     sizes = [size] if size <= 2 * LARGEST else stage_sizes(size)
     if sizes is not None:
