@@ -60,6 +60,15 @@ def test_float32():
     assert {v.dtype.name for v in program.model.graph.outputs} == {"FLOAT"}
 
 
+@pytest.mark.parametrize("n", [131, 1009, 10007])
+def test_inverses_of_sizes_that_only_the_runtime_knows(n):
+    """ONNX Runtime ends the process, or refuses the model, if a chosen part has a third choice."""
+    x = pt.matrix("x", dtype="float32", shape=(2, n))
+    function = pytensor.function([x], irfft(rfft(x), is_odd=True), mode="ONNX")
+    value = normal(2, n).astype("float32")
+    np.testing.assert_allclose(function(value), value, atol=1e-4)
+
+
 def test_gradients():
     x, z = pt.matrix("x", shape=(2, 8)), pt.tensor3("z", shape=(2, 5, 2))
     costs = [(rfft(x) ** 2).sum(), (irfft(z) ** 3).sum(), (irfft(z, is_odd=True) ** 3).sum()]

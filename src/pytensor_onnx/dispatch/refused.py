@@ -10,7 +10,7 @@ from pytensor_onnx.functions.optimize.calls import search
 from pytensor_onnx.functions.optimize.options import Refused
 from pytensor_onnx.graph.builder import Builder
 
-REFUSED = (FromFunctionOp,)
+REFUSED = (FromFunctionOp, ScipyWrapperOp)
 
 
 @onnx_funcify.register(FromFunctionOp)

@@ -18,6 +18,7 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.rewriting.basic import copy_stack_trace, graph_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import constant
+from pytensor.tensor.blockwise import Blockwise
 
 from pytensor_onnx.encodings import (
     Boundary,
@@ -108,9 +109,11 @@ def _holds_encoded(fgraph: FunctionGraph) -> bool:
 
 
 def _is_function(node: Apply) -> bool:
-    core = getattr(node.op, "core_op", node.op)
-    has_rewrite = any(encoding.rewrite_of(core) for encoding in encodings_of(node))
-    return isinstance(core, OpFromGraph) and not has_rewrite
+    # The functions that other backends make of random variables have a core Op too.
+    is_batch = isinstance(node.op, Blockwise)
+    op = node.op.core_op if is_batch else node.op
+    has_rewrite = any(encoding.rewrite_of(op) for encoding in encodings_of(node))
+    return isinstance(op, OpFromGraph) and not has_rewrite
 
 
 def _inlined(node: Apply) -> Sequence[Variable]:

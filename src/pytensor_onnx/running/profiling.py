@@ -214,7 +214,9 @@ def _owners_of_nodes(path: str, owners: Mapping[str, Apply]) -> dict[str, Apply]
     found: dict[str, Apply] = {}
     users: dict[str, Apply] = {}
     for node in reversed(onnx.load(path, load_external_data=False).graph.node):
-        owner = _first(node.output, owners) or _first(node.output, users)
+        # A product fused with a factor has its own name before that of the fusion.
+        fused = owners.get(node.name.split("/")[0])
+        owner = _first(node.output, owners) or fused or _first(node.output, users)
         owner = owner or _first(node.input, owners)
         if owner is None:
             continue

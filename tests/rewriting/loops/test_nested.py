@@ -244,3 +244,16 @@ def test_a_short_sequence_of_an_inner_loop_fails():
     assert f(values()[0], 4).shape == (4, 4)
     with pytest.raises((ValueError, PyTensorONNXError), match="sequence 0 of inner ends before"):
         f(values()[0], 7)
+
+
+def test_slices_of_each_row_stay_in_the_loop():
+    """Their lengths differ, and one array has them not all."""
+    x, ends = pt.vector("x"), pt.lvector("ends")
+
+    def total(end, x):
+        return pytensor.scan(
+            lambda e, y: e + 2 * y, [x[:end]], [pt.zeros(())], return_updates=False
+        ).sum()
+
+    y = pytensor.scan(total, [ends], non_sequences=[x], return_updates=False)
+    compare_onnx_and_py([x, ends], y, [np.arange(5.0), np.array([0, 3, 1])])

@@ -11,7 +11,12 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar, scalar_from_tensor
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
-from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    IncSubtensor,
+    Subtensor,
+    indices_from_subtensor,
+)
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
@@ -101,10 +106,22 @@ class Rows:
                 return [(inputs[0], True)]
         n_arrays = 1 + isinstance(node.op, _WRITING)
         if isinstance(node.op, INDEXING) and any(is_row[n_arrays:]):
+            if _has_own_slices(node, self.batched):
+                return None
             return _vectorized(node, inputs, is_row, self.loop)
         if isinstance(node.op, IncSubtensor):
             return [(written_rows(node, inputs, is_row, self.size), True)]
         return _vectorized(node, inputs, is_row)
+
+
+def _has_own_slices(node: Apply, batched: set[Variable]) -> bool:
+    """Return whether slices differ between rows, whose lengths may then differ too."""
+    if not isinstance(node.op, Subtensor | IncSubtensor):
+        return False
+    n_arrays = 1 + isinstance(node.op, IncSubtensor)
+    indices = indices_from_subtensor(node.inputs[n_arrays:], node.op.idx_list)
+    bounds = [x for i in indices if isinstance(i, slice) for x in (i.start, i.stop, i.step)]
+    return any(x in batched for x in bounds if isinstance(x, Variable))
 
 
 def _vectorized(
