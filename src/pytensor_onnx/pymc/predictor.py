@@ -194,7 +194,7 @@ def _read_outputs(graph: ModelGraph, outputs: Any) -> dict[str, tuple[str, ...]]
 def _conditioned(
     graph: ModelGraph, idata: Any, sample_vars: Sequence[str], computed: Sequence[Variable]
 ) -> tuple[list[Variable], list[Variable]]:
-    """Return the variables that have posterior draws, and those that are drawn anew."""
+    """Return the variables with posterior draws, and the free variables that are drawn anew."""
     names = read_strings(sample_vars, "sample_vars")
     free = {str(v.name): v for v in graph.model.free_RVs}
     for name in names:

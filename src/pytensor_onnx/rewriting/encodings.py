@@ -151,7 +151,7 @@ class _Rewrite:
         return bool(encodings_of(node)) or any(map(_holds_encoded, _inner_graphs(node.op)))
 
     def _inline_functions(self) -> None:
-        """Inline functions with encoded values, except those that have a rewrite."""
+        """Inline functions with encoded values, except functions with a rewrite."""
         while True:
             functions = [
                 node

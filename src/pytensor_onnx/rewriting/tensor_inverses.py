@@ -30,7 +30,7 @@ def invert_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
 
 @node_rewriter([TensorSolve])
 def solve_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Solve with the matrix whose columns are the last axes, or those that the Op moves there.
+    """Solve a system whose columns are the last axes, after the Op has moved its axes there.
 
     PyTensor's result is a matrix: unknowns of another rank are left.
     """

@@ -177,7 +177,9 @@ def _jacobian(op: RootOp) -> Function:
 def _graph(
     op: ScipyWrapperOp, make: Callable[[TensorVariable, TensorVariable], TensorVariable]
 ) -> Function:
-    """Return a function that computes what is made of the inner graph, in float64.
+    """Return the function of an expression of the inner graph, with values in float64.
+
+    The expression is made of the variable and the result of that graph.
 
     Raises
     ------

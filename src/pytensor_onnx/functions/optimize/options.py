@@ -23,7 +23,7 @@ class Refused(Exception):  # noqa: N818  (no error, but the reason for a lowerin
 
 
 class Options:
-    """The keyword arguments of a call of SciPy, of which each has to be taken.
+    """The keyword arguments of a call of SciPy; a search has to read each of them.
 
     Parameters
     ----------

@@ -227,7 +227,7 @@ def by_tangents(
 def _ends(
     function: Function, bracket: TensorVariable, constants: Sequence[TensorVariable]
 ) -> tuple[Point, Point]:
-    """Return two points whose values have other signs, or one of which is zero."""
+    """Return the two ends of a bracket, whose values differ in sign or contain a zero."""
     two = CheckAndRaise(ValueError, "a bracket of a root has two points")
     bracket = two(bracket.astype("float64"), pt.eq(bracket.shape[0], 2))
     first, second = (Point(x, function(x, *constants)) for x in (bracket[0], bracket[1]))

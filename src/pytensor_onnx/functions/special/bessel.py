@@ -99,7 +99,8 @@ def _parts(
 def _shifted_sine(a: TensorVariable, phase: TensorVariable, quarters: float) -> TensorVariable:
     """Sine of ``a + phase + quarters * pi/4`` for a small phase, and an odd number of quarters.
 
-    Half turns are subtracted by the parts of pi/2, the last of which joins the phase. Arguments
+    Half turns are subtracted in parts, multiples of the parts of pi/2; the last part joins the
+    phase. Arguments
     that are too large for that are seldom; beyond the second limit the operators of the runtime
     answer, with errors small beside one.
     """

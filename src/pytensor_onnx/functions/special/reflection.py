@@ -18,7 +18,7 @@ def from_nearest_even(x: TensorVariable) -> TensorVariable:
     distance = x - (turns + turns)
     bound = constant(x, 0.5)
     near = pt.maximum(pt.minimum(distance, bound), -bound)
-    # Twice what is nearer than 1/2, less the distance: it falls again beyond 1/2.
+    # Beyond a distance of 1/2 the result falls again: twice the bound, less the distance.
     return (near + near) - distance
 
 

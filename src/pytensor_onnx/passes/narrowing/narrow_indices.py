@@ -3,7 +3,7 @@
 A node is narrowed where its numbers fit into int32 by their bounds, or where they are used as
 indices only: sums and products are equal modulo 2**32, and an index beyond int32 is out of bounds
 in any array. Integers that a model is given have no bounds: they are clipped, which keeps their
-order beside sizes and keeps what is out of bounds out of bounds.
+order beside sizes, and an index out of bounds stays out of bounds.
 """
 
 from __future__ import annotations

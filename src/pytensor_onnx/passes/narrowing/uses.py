@@ -60,7 +60,7 @@ class Uses:
         uses = cls(Bounds())
         functions = {f.identifier(): f for f in model.functions.values()}
         given: dict[ir.Value, list[bool]] = defaultdict(list)
-        # Functions follow those that they call.
+        # The model lists a function after the functions that it calls.
         owners: list[ir.Graph | ir.Function] = [model.graph, *reversed(functions.values())]
         for owner in owners:
             if isinstance(owner, ir.Function):

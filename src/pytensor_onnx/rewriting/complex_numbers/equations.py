@@ -96,7 +96,7 @@ def invert_tensor(op: TensorInv, node: Apply, inputs: Sequence[Tensors]) -> Sequ
 def solve_tensor(
     op: TensorSolve, node: Apply, inputs: Sequence[Tensors]
 ) -> Sequence[Tensors] | None:
-    """Solve with the matrix whose columns are the last axes, or those that the Op moves there.
+    """Solve a system whose columns are the last axes, after the Op has moved its axes there.
 
     PyTensor's result is a matrix: unknowns of another rank are left.
     """

@@ -1,4 +1,4 @@
-"""Run the loops within a loop as one loop, each step of which computes all rows.
+"""Run the inner loops of a loop as one loop, whose steps compute all rows.
 
 A function of rows that holds a recurrence is a Scan in a Scan: as many steps as the array has
 elements. The steps of different rows are independent, and are computed together.

@@ -50,7 +50,7 @@ def buffer_of_rows(x: TensorVariable, size: Variable) -> TensorVariable:
 def written_rows(
     node: Apply, inputs: Sequence[Variable], is_row: Sequence[bool], size: Variable
 ) -> TensorVariable:
-    """Return what a node writes for each row, along a new leading axis.
+    """Return the values that a node writes for each row, along a new leading axis.
 
     Parameters
     ----------

@@ -269,7 +269,7 @@ def _repeated(x: TensorVariable, size: Variable) -> TensorVariable:
 def _of_rows(trace: TensorVariable, size: Variable) -> TensorVariable:
     """Return a trace with the number of rows on its second axis, also if it has no steps.
 
-    A loop of zero steps does not know the sizes of what a step returns.
+    A loop of zero steps does not know the sizes of the results of a step.
     """
     return trace.reshape((trace.shape[0], size, *trace.shape[2:]))
 
