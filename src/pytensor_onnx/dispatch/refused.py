@@ -6,7 +6,6 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.optimize import ScipyWrapperOp
 
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
-from pytensor_onnx.functions.optimize.calls import search
 from pytensor_onnx.functions.optimize.options import Refused
 from pytensor_onnx.graph.builder import Builder
 
@@ -28,6 +27,8 @@ def refuse_python_function(
 @onnx_funcify.register(ScipyWrapperOp)
 def refuse_optimizer(op: ScipyWrapperOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
     """Refuse an optimizer that no loop stands for; others are loops before the conversion."""
+    from pytensor_onnx.functions.optimize.calls import search
+
     try:
         search(node)
     except Refused as refused:

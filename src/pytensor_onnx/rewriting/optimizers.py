@@ -1,4 +1,4 @@
-"""Write PyTensor's calls of SciPy's optimizers as loops."""
+"""Write PyTensor's calls of SciPy's optimizers as loops; the first call imports the searches."""
 
 import pytensor.tensor as pt
 from pytensor.configdefaults import config
@@ -7,13 +7,14 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
 from pytensor.tensor.optimize import ScipyWrapperOp
 
-from pytensor_onnx.functions.optimize.calls import search
 from pytensor_onnx.functions.optimize.options import Refused
 
 
 @node_rewriter([ScipyWrapperOp])
 def search_by_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an optimizer by a bounded loop; its lowering refuses what has no counterpart."""
+    from pytensor_onnx.functions.optimize.calls import search
+
     try:
         # Under a floatX of float32 PyTensor would round the constants of the searches.
         with config.change_flags(floatX="float64"):
