@@ -1,6 +1,7 @@
 """Every operator that lowerings emit runs on the target in every dtype, with NumPy's result."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +10,9 @@ import onnx_ir as ir
 import pytest
 from scipy import special
 
+from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.targets.schema import allowed_dtypes
-from tests.passes.conftest import bare, bare_op
+from tests.passes.conftest import bare
 
 OPSET = 21
 DTYPES = (
@@ -279,49 +281,73 @@ REDUCTIONS = {
 }
 
 
-def is_allowed(op_type: str, dtype: str) -> bool:
-    return ir.DataType.from_numpy(np.dtype(dtype)) in allowed_dtypes(op_type, OPSET)
-
-
-def assert_equal(found: np.ndarray, expected: np.ndarray) -> None:
+def assert_equal(found: np.ndarray, expected: np.ndarray, case: str) -> None:
     expected = np.asarray(expected)
-    assert found.dtype == expected.dtype
-    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype, case
+    assert found.shape == expected.shape, case
     if found.dtype.kind == "f":
-        rtol = RTOL[str(found.dtype)]
-        np.testing.assert_allclose(found, expected, rtol=rtol, atol=np.finfo(found.dtype).tiny)
+        rtol, atol = RTOL[str(found.dtype)], np.finfo(found.dtype).tiny
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol, err_msg=case)
     else:
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(found, expected, err_msg=case)
+
+
+def listed(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, list | tuple) else [results]
+
+
+def dtypes_of(op_type: str, dtypes: Sequence[str]) -> list[str]:
+    return [
+        d for d in dtypes if ir.DataType.from_numpy(np.dtype(d)) in allowed_dtypes(op_type, OPSET)
+    ]
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "web"])
-@pytest.mark.parametrize(
-    ("case", "dtype"),
-    [(c, d) for c in CASES for d in c.dtypes if is_allowed(c.op_type, d)],
-    ids=str,
-)
-def test_operator_runs_with_the_result_of_numpy(case, dtype, target):
-    operands = case.operands(dtype)
-    model = bare_op(case.op_type, *operands, outputs=case.outputs, **case.attributes)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_operator_runs_with_the_result_of_numpy_in_every_dtype(case, target):
+    operands = {dtype: case.operands(dtype) for dtype in dtypes_of(case.op_type, case.dtypes)}
+
+    def emit(onnx: Builder, *values: ir.Value) -> list[ir.Value]:
+        rest, results = iter(values), []
+        for arrays in operands.values():
+            taken = itertools.islice(rest, len(arrays))
+            results += listed(
+                onnx.op(case.op_type, *taken, outputs=case.outputs, **case.attributes)
+            )
+        return results
+
+    model = bare(emit, *itertools.chain(*operands.values()), opset=OPSET)
     model.legalise(target)
-    with np.errstate(all="ignore"):
-        expected = case.reference(*operands)
-    for found, result in zip(
-        model.run(), expected if isinstance(expected, list) else [expected], strict=False
-    ):
-        assert_equal(found, result)
+    found = iter(model.run())
+    for dtype, arrays in operands.items():
+        with np.errstate(all="ignore"):
+            expected = case.reference(*arrays)
+        outputs = list(itertools.islice(found, case.outputs))
+        for a, b in zip(outputs, listed(expected), strict=False):
+            assert_equal(a, b, f"{case} of {dtype}")
 
 
-@pytest.mark.parametrize("keepdims", [0, 1])
-@pytest.mark.parametrize("axes", [(0,), (1,), (-1,), (0, 2), (1, 2), (0, 1, 2)])
-@pytest.mark.parametrize(
-    ("op_type", "dtype"), [(op, d) for op in REDUCTIONS for d in DTYPES if is_allowed(op, d)]
-)
-def test_reduction_runs_with_the_result_of_numpy(op_type, dtype, axes, keepdims):
-    exact = op_type in ("ReduceMax", "ReduceMin") or not dtype.startswith("float")
-    x = (values if exact else small)(dtype).reshape(4, 3, 4)
-    model = bare(lambda onnx, v: onnx.op(op_type, v, onnx.ints(axes), keepdims=keepdims), x)
+AXES = [(0,), (1,), (-1,), (0, 2), (1, 2), (0, 1, 2)]
+
+
+@pytest.mark.parametrize("op_type", REDUCTIONS)
+def test_reduction_runs_with_the_result_of_numpy_along_all_axes(op_type):
+    cases = list(itertools.product(dtypes_of(op_type, DTYPES), AXES, (0, 1)))
+    arrays = {}
+    for dtype in dtypes_of(op_type, DTYPES):
+        exact = op_type in ("ReduceMax", "ReduceMin") or not dtype.startswith("float")
+        arrays[dtype] = (values if exact else small)(dtype).reshape(4, 3, 4)
+
+    def emit(onnx: Builder, *inputs: ir.Value) -> list[ir.Value]:
+        of_dtype = dict(zip(arrays, inputs, strict=True))
+        return [
+            onnx.op(op_type, of_dtype[dtype], onnx.ints(axes), keepdims=keepdims)
+            for dtype, axes, keepdims in cases
+        ]
+
+    model = bare(emit, *arrays.values(), opset=OPSET)
     model.legalise()
-    with np.errstate(all="ignore"):
-        expected = REDUCTIONS[op_type](x, axis=axes, keepdims=bool(keepdims))
-    assert_equal(model.run()[0], expected)
+    for found, (dtype, axes, keepdims) in zip(model.run(), cases, strict=True):
+        with np.errstate(all="ignore"):
+            expected = REDUCTIONS[op_type](arrays[dtype], axis=axes, keepdims=bool(keepdims))
+        assert_equal(found, expected, f"{op_type} of {dtype} along {axes}, keepdims={keepdims}")
