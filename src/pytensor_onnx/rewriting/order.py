@@ -34,6 +34,10 @@ from pytensor_onnx.rewriting.arithmetic.cumulative_types import widen_cumulative
 from pytensor_onnx.rewriting.arithmetic.narrowing import narrow_arithmetic
 from pytensor_onnx.rewriting.arithmetic.partial_sums import share_partial_sums
 from pytensor_onnx.rewriting.arithmetic.products import drop_empty_product, inline_products
+from pytensor_onnx.rewriting.arithmetic.thin_products import (
+    add_to_thin_product,
+    sum_thin_product,
+)
 from pytensor_onnx.rewriting.arithmetic.whole_quotients import (
     choose_given_size,
     divide_multiple,
@@ -192,6 +196,8 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
     "specialize": [
         # After PyTensor's rewrites of Einsum, which find a better order if sizes are known.
         inline_products,
+        add_to_thin_product,
+        sum_thin_product,
         # Here, as the axes and shapes that it adds are simplified in the same stage.
         index_by_batch,
         # Again, for the batches made of loops.

@@ -42,7 +42,7 @@ def test_a_result_may_be_a_vector_of_another_formula():
     updated = [x - 0.25 * y for x, y in zip(w, velocities, strict=True)]
     program = compare_onnx_and_py([*w, *v, *g], [*velocities, *updated], values([*w, *v, *g]))
     assert op_types(program).count("Split") == 2
-    assert len(op_types(program)) <= 12
+    assert op_types(program).count("Concat") == 3
 
 
 def test_numbers_may_be_computed():
@@ -55,8 +55,8 @@ def test_numbers_may_be_computed():
 
 
 def test_other_numbers_and_other_operators_are_other_formulas():
-    w, g = vectors("w", sizes=(2,) * 8), vectors("g", sizes=(2,) * 8)
-    updated = [x - (0.5 if i < 4 else 0.25) * y for i, (x, y) in enumerate(zip(w, g, strict=True))]
+    w, g = vectors("w", sizes=(2,) * 12), vectors("g", sizes=(2,) * 12)
+    updated = [x - (0.5 if i < 6 else 0.25) * y for i, (x, y) in enumerate(zip(w, g, strict=True))]
     program = compare_onnx_and_py([*w, *g], updated, values([*w, *g]))
     assert op_types(program).count("Split") == 2
 

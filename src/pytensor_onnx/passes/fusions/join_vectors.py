@@ -19,13 +19,16 @@ from pytensor_onnx.passes.rewriting import remove_unused, store_constants
 
 OPERATORS = frozenset({"Abs", "Add", "Div", "Mul", "Neg", "Sqrt", "Sub"})
 """Elementwise operators whose results do not depend on the position of an element."""
-FEWEST_VECTORS = 4
 FEWEST_OPERATORS, MOST_OPERATORS = 2, 64
+OPERATOR, COPY, COPIED_VECTOR = 20, 20, 6
+"""Costs of an operator, of a Concat or Split, and of each vector of these, in 10 ns as measured."""
 LONGEST_VECTOR = 1024
 """Elements from which on copies into the joined vector cost more than calls."""
 
 Term = tuple[str, Any]
 """An operator and its operands, a vector and its position, or a number and its value."""
+Joined = dict[tuple[ir.Value, ...], ir.Value]
+"""Joined vectors by their parts."""
 
 
 @dataclass
@@ -90,11 +93,16 @@ def join_vectors(model: ir.Model, scope: ModelScope) -> int:
             groups[term].append(formula)
     count = 0
     parts: dict[ir.Value, ir.Value] = {}
-    for term, formulas in groups.items():
+    joined: Joined = {}
+    order = {node: i for i, node in enumerate(model.graph)}
+    # Results first that others are computed from, which then take the joined vector.
+    for term, formulas in sorted(
+        groups.items(), key=lambda group: max(order[formula.root] for formula in group[1])
+    ):
         for formula in formulas:
             formula.vectors = [parts.get(x, x) for x in formula.vectors]
-        if len(formulas) >= FEWEST_VECTORS and not _depend_on_each_other(formulas):
-            parts |= _join(model.graph, term, formulas, scope)
+        if _gains(formulas, joined) and not _depend_on_each_other(formulas):
+            parts |= _join(model.graph, term, formulas, joined, scope)
             count += 1
     if count:
         remove_unused(model.graph)
@@ -106,6 +114,18 @@ def join_vectors(model: ir.Model, scope: ModelScope) -> int:
 def _is_joined(node: ir.Node) -> bool:
     is_elementwise = node.op_type in OPERATORS and not node.domain
     return is_elementwise and node.outputs[0].dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+def _columns(formulas: Sequence[_Formula]) -> list[tuple[ir.Value, ...]]:
+    """Return the vectors of all formulas that take the same place."""
+    return list(zip(*(formula.vectors for formula in formulas), strict=True))
+
+
+def _gains(formulas: Sequence[_Formula], joined: Joined) -> bool:
+    """Return whether the operators saved take longer than the copies of vectors that are added."""
+    saved = OPERATOR * formulas[0].n_operators * (len(formulas) - 1)
+    copies = 1 + sum(column not in joined for column in _columns(formulas))
+    return saved > copies * (COPY + COPIED_VECTOR * len(formulas))
 
 
 def _depend_on_each_other(formulas: Sequence[_Formula]) -> bool:
@@ -128,7 +148,7 @@ def _depend_on_each_other(formulas: Sequence[_Formula]) -> bool:
 
 
 def _join(
-    graph: ir.Graph, term: Term, formulas: Sequence[_Formula], scope: ModelScope
+    graph: ir.Graph, term: Term, formulas: Sequence[_Formula], joined: Joined, scope: ModelScope
 ) -> dict[ir.Value, ir.Value]:
     """Replace the results of formulas by the parts of one result; return the parts."""
     builder = Builder(scope)
@@ -137,11 +157,15 @@ def _join(
         for key, text in formulas[0].root.metadata_props.items()
         if key != "pytensor.variable"
     }
-    columns = zip(*(formula.vectors for formula in formulas), strict=True)
-    joined = [builder.Concat(*column, axis=0) for column in columns]
+    columns = _columns(formulas)
+    for column in columns:
+        if column not in joined:
+            joined[column] = builder.Concat(*column, axis=0)
     old = [formula.root.outputs[0] for formula in formulas]
     sizes = builder.ints([formula.size for formula in formulas])
-    new = builder.op("Split", _emit(builder, term, joined), sizes, axis=0, outputs=len(old))
+    result = _emit(builder, term, [joined[column] for column in columns])
+    new = builder.op("Split", result, sizes, axis=0, outputs=len(old))
+    joined[tuple(new)] = result
     for before, after in zip(old, new, strict=True):
         after.name, before.name = before.name, None
         after.shape, after.type = before.shape, before.type

@@ -1,6 +1,6 @@
 """Keep products of a column and a short row, which runtimes multiply faster than they broadcast."""
 
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.rewriting.basic import NodeRewriter
 from pytensor.tensor.math import Dot
 from pytensor.tensor.rewriting.math import local_dot_to_mul
@@ -11,22 +11,25 @@ SHORT = 256
 """Elements of a row up to which a product takes half the time, the addition of a bias included."""
 
 
+def is_thin(column: Variable, row: Variable) -> bool:
+    """Return whether a product without sums is faster as one of matrices."""
+    width = row.type.shape[-1]
+    return (
+        1 in (column.type.shape[-1], row.type.shape[0])
+        and column.type.shape[0] != 1
+        and width is not None
+        and 1 < width <= SHORT
+    )
+
+
 def is_no_thin_product(node: Apply) -> bool:
     """Return whether a product without sums is faster as a multiplication.
 
     A network of one input has such a product in its first layer, and one of one output in the
     gradient of its last.
     """
-    column, row = (x.type for x in node.inputs)
-    width = row.shape[-1]
-    return not (
-        isinstance(node.op, Dot)
-        and row.dtype.startswith("float")
-        and 1 in (column.shape[-1], row.shape[0])
-        and column.shape[0] != 1
-        and width is not None
-        and 1 < width <= SHORT
-    )
+    is_product = isinstance(node.op, Dot) and node.inputs[1].type.dtype.startswith("float")
+    return not (is_product and is_thin(*node.inputs))
 
 
 CONDITIONS: dict[NodeRewriter, Condition] = {local_dot_to_mul: is_no_thin_product}
