@@ -191,6 +191,18 @@ def test_they_overflow_where_their_values_do(name, dtype):
     assert infinite == inf
 
 
+def test_values_at_the_ends_of_float64():
+    largest, smallest = np.finfo("float64").max, np.finfo("float64").smallest_subnormal
+    with np.errstate(all="ignore"):
+        poles = scipy.special.gammaln(-largest), scipy.special.psi(-smallest)
+    assert poles == (inf, inf)
+    assert_values("GammaLn", "float64", {-largest: inf, largest: inf})
+    assert_values("Psi", "float64", {-smallest: inf, smallest: -inf, -1e-309: inf, -1e-20: 1e20})
+    # SciPy's logarithm is infinite here.
+    found = compile_definition("GammaLn", "float64")(np.array([-smallest, smallest]))
+    np.testing.assert_allclose(found, np.full(2, -np.log(smallest)), rtol=1e-15)
+
+
 def test_gamma_of_integers_is_exact():
     x = np.arange(1.0, 18.0)
     exact = [float(math.factorial(int(n) - 1)) for n in x]

@@ -1,7 +1,10 @@
 import mpmath as mp
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 
+from pytensor_onnx import compile_onnx
+from pytensor_onnx.functions.special.portable import power_of_exp
 from pytensor_onnx.ops import portable
 from tests.functions.special.accuracy import DTYPES, assert_values, compile_definition
 from tests.functions.special.regions import FLOAT32, FLOAT64, Case, linear, logarithmic, tiny
@@ -68,3 +71,13 @@ def test_logarithms_of_all_powers_of_two_are_accurate(dtype):
     found = compile_definition("PortableLog", dtype)(np.ldexp(np.ones(1, dtype), exponents))
     expected = (exponents * np.log(np.longdouble(2))).astype(dtype)
     np.testing.assert_array_max_ulp(found, expected, 1)
+
+
+def test_exponentials_for_sums_have_small_errors_beside_one():
+    x = pt.vector("x")
+    points = -(np.random.default_rng(1).uniform(0, 1, 500) ** 3)
+    run = compile_onnx([x], power_of_exp(x), verify=False)
+    found = run(points)
+    exact = np.array([float(mp.exp(64 * mp.mpf(point))) for point in points])
+    assert np.max(np.abs(found - exact) - 3e-15 * exact) < 2e-16
+    np.testing.assert_array_equal(run(points[:1]), found[:1])

@@ -25,7 +25,7 @@ from pytensor_onnx.functions.special.beta_density import density
 from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
-from pytensor_onnx.functions.special.portable import portable_log
+from pytensor_onnx.functions.special.portable import portable_log, power_of_exp
 from pytensor_onnx.ops import precise
 
 # The integrand is left out where it is below exp(-36) of its largest value.
@@ -33,11 +33,12 @@ _LAST = 36.0
 # Steps of Newton's method for the point where it is so small.
 _SEARCHES = 2
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-_POSITIONS = np.concatenate([np.ones(_SEARCHES), (_NODES + 1) / 2])
-# With du = 8 dq / (1 - q**2).
-_SHARES = np.concatenate([np.zeros(_SEARCHES), 4 * _WEIGHTS])
+# On the interval from 0 to 1, with du = 8 dq / (1 - q**2).
+_POSITIONS, _SHARES = (_NODES + 1) / 2, 4 * _WEIGHTS
 # As many steps as positions, so that one loop does both.
 RAISED = float(len(_POSITIONS))
+# The part of an exponent that `power_of_exp` takes.
+_PART = 1 / 64
 # Up to this sum of both parameters nothing is lost where logarithms cancel.
 _MODEST = 150.0
 TERMS = 18
@@ -153,62 +154,100 @@ def integrate(
     ``g`` but the linear terms of two logarithms, of ``1 - y c`` and ``1 + x c``. With ``is_first``,
     the sums have derivatives by ``a`` where that is true, and by ``b`` elsewhere.
     """
-    zero, one, two, last = (constant(x, n) for n in (0.0, 1.0, 2.0, _LAST))
+    zero, one, two = (constant(x, n) for n in (0.0, 1.0, 2.0))
     mass, other = top * y, b * x
     d = mass - other
-    slope, twice = two * (mass + other), two * (y - x)
-    weights, factors = pt.stack([top, b]), pt.stack([-y, x])
     is_large = pt.any(top + b > constant(x, _MODEST))
-    linear = pt.switch(is_large, d, zero)
+    part = constant(x, -_PART)
+    curve = [
+        two * (y - x),
+        part * pt.switch(is_large, d, zero),
+        part * pt.stack([top, b]),
+        pt.stack([-y, x]),
+        is_large,
+    ]
+    end, slope = _widest(d, mass), two * (mass + other)
+    for _ in range(_SEARCHES):
+        end = _closer_end(end, d, slope, *curve)
 
     def step(*values: TensorVariable) -> list[TensorVariable]:
-        number, position, share, end, integral, exponent, total, term, *rest_of = values
+        number, position, share, integral, _, total, term, *rest_of = values
         more, constants = rest_of[:n_more], rest_of[n_more:]
-        both, after, x, d, linear, slope, twice, weights, factors, is_large, *chosen = constants
-        q = position * end
-        square = q * q
-        rest = one - square
-        t = (q + q) / (one + square)
-        whole = one + t * t
-        divisor = whole + twice * t
-        c = constant(x, 4.0) * t / divisor
-        z = factors * c
-        logarithms = ifelse(is_large, log1p_less_argument(z), precise.log(one + z))
-        first, second = split_rows(weights * logarithms, 2)
-        exponent = linear * c - (first + second)
-        weight = share / rest * pt.exp(-exponent)
-        change = (exponent - last) * divisor * rest / (d * whole + slope * t)
-        found = end - constant(x, 0.125) * change
+        both, after, x, end, *curve = constants[:9]
+        point = _integrand(position * end, *curve)
+        weight = share / point.rest * power_of_exp(point.exponent)
         if more:
             moment, logarithm, total_logarithm = more
-            logarithms = logarithms + pt.switch(is_large, z, zero)
-            moment = moment + weight * pt.switch(chosen[0], *split_rows(logarithms, 2))
+            zero, is_large, is_first = constant(x, 0.0), curve[-1], constants[-1]
+            logarithms = point.logarithms + pt.switch(is_large, point.z, zero)
+            moment = moment + weight * pt.switch(is_first, *split_rows(logarithms, 2))
             total_logarithm = total_logarithm + term * logarithm
-            less = pt.switch(chosen[0], one / (after + number), zero)
-            more = [moment, logarithm + (one / (both + number) - less), total_logarithm]
+            less = pt.switch(is_first, constant(x, 1.0) / (after + number), zero)
+            logarithm = logarithm + (constant(x, 1.0) / (both + number) - less)
+            more = [moment, logarithm, total_logarithm]
         return [
-            pt.switch(number < constant(x, _SEARCHES), found, end),
             integral + weight,
-            exponent,
+            point.exponent,
             total + term,
             term * ((both + number) * x / (after + number)),
             *more,
         ]
 
     none = pt.zeros_like(x)
-    constants = [a + b, a + one, x, d, linear, slope, twice, weights, factors, is_large]
     n_more = 0 if is_first is None else 3
-    end, integral, exponent, total, term, *more = iterate(
+    integral, exponent, total, term, *more = iterate(
         step,
-        [_widest(d, mass), none, none, none, pt.ones_like(x), *[none] * n_more],
-        [*constants, *([] if is_first is None else [is_first])],
+        [none, none, none, pt.ones_like(x), *[none] * n_more],
+        [a + b, a + one, x, end, *curve, *([] if is_first is None else [is_first])],
         n_steps=len(_POSITIONS),
         sequences=[pt.constant(v) for v in (np.arange(RAISED), _POSITIONS, _SHARES)],
     )
-    found = (exponent > constant(x, 30.0)) & (exponent < constant(x, 60.0))
+    found = (exponent < constant(x, -30 * _PART)) & (exponent > constant(x, -60 * _PART))
     scale = pt.switch(found, end, constant(x, math.nan))
     moment, logarithm, total_logarithm = more or [none] * 3
     return Sums(total, term, scale * integral, scale * moment, logarithm, total_logarithm)
+
+
+class _Integrand(NamedTuple):
+    """A part of ``-g`` at a point ``q``, with what it is computed of."""
+
+    exponent: TensorVariable
+    rest: TensorVariable
+    t: TensorVariable
+    whole: TensorVariable
+    divisor: TensorVariable
+    z: TensorVariable
+    logarithms: TensorVariable
+
+
+def _integrand(
+    q: TensorVariable,
+    twice: TensorVariable,
+    linear: TensorVariable,
+    weights: TensorVariable,
+    factors: TensorVariable,
+    is_large: TensorVariable,
+) -> _Integrand:
+    one = constant(q, 1.0)
+    square = q * q
+    t = (q + q) / (one + square)
+    whole = one + t * t
+    divisor = whole + twice * t
+    c = constant(q, 4.0) * t / divisor
+    z = factors * c
+    logarithms = ifelse(is_large, log1p_less_argument(z), precise.log(one + z))
+    first, second = split_rows(weights * logarithms, 2)
+    exponent = linear * c - (first + second)
+    return _Integrand(exponent, one - square, t, whole, divisor, z, logarithms)
+
+
+def _closer_end(
+    end: TensorVariable, d: TensorVariable, slope: TensorVariable, *curve: TensorVariable
+) -> TensorVariable:
+    """Move closer to where the integrand is left out, by Newton's method."""
+    point = _integrand(end, *curve)
+    excess = (point.exponent + constant(end, _LAST * _PART)) * point.divisor * point.rest
+    return end + constant(end, 0.125 / _PART) * excess / (d * point.whole + slope * point.t)
 
 
 def _widest(d: TensorVariable, mass: TensorVariable) -> TensorVariable:

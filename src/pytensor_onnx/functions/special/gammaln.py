@@ -71,6 +71,8 @@ def gammaln(x: TensorVariable) -> TensorVariable:
     # Below 5/4 the logarithm is in the factor.
     weight = pt.maximum(parts.weight, constant(x, 0.0))
     summand = parts.near + (weight * parts.logarithm + parts.rest)
+    # At the largest numbers, which are poles, both would be infinite.
+    summand = pt.minimum(summand, constant(x, 1e308))
     negative = -(pt.switch(at_pole, rest, summand) + logarithm)
     negative = pt.switch(pt.isinf(x), x, negative)
     return where_any(x < constant(x, 0.0), negative, _of_positive(parts))

@@ -31,6 +31,8 @@ _NEGATIVE_ROOT = (-0.5040830082644554, -8.15428206243813e-18)
 # A number near 2.5 where the function fitted to psi has a value of few bits, which can be taken
 # from larger ones exactly.
 _SEAM = (2.4979449615263176, 0.7021484375)
+# Below it nothing counts beside the reciprocal.
+_TINY = 1e-20
 
 
 @define(Psi)
@@ -59,8 +61,8 @@ def psi(x: TensorVariable) -> TensorVariable:
     distance = _distance(x, _NEGATIVE_ROOT)
     between = distance * (rest - constant(x, 2.0)) / (x + one) / x
     negative = pt.switch(pt.abs(distance) < constant(x, 0.25), between, reflected)
-    # Of a zero the sign counts, which its absolute value has lost.
-    negative = pt.switch(pt.eq(x, zero), -one / x, negative)
+    # Of a zero the sign counts, which its absolute value has lost, and reciprocals may overflow.
+    negative = pt.switch(y < constant(x, _TINY), -one / x, negative)
     return where_any(x <= zero, negative, positive)
 
 
