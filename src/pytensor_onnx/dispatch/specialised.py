@@ -125,7 +125,7 @@ class Specialised:
         Equal specialisations share one graph, also in other models: it must not be changed. Without
         ranks it is one of numbers, whose loops and branches are left as they are.
         """
-        return _graph(self)
+        return _graph(self, self.definition.float_x)
 
     def check(self, results: Sequence[TensorVariable]) -> None:
         """Raise if the results do not have the number, the dtypes or the ranks of the Op's."""
@@ -206,7 +206,8 @@ def _known_sizes(definition: Definition, node: Apply) -> dict[str, int | None]:
 
 
 @lru_cache(maxsize=_KEPT)
-def _graph(case: Specialised) -> FunctionGraph:
+def _graph(case: Specialised, float_x: str) -> FunctionGraph:
+    """Return the graph of a case, as the expression makes it under a ``floatX``."""
     operands = case.operands()
     results = case.definition(*operands, **case.keywords)
     case.check(results)

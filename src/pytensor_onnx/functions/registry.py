@@ -74,17 +74,18 @@ class Definition:
         return f"{code.co_filename}:{code.co_firstlineno}"
 
     @property
-    def _flags(self) -> dict[str, str]:
-        """Return PyTensor's settings for the expression.
+    def float_x(self) -> str:
+        """PyTensor's ``floatX`` for the expression: the user's for definitions of users.
 
         Under a ``floatX`` of float32, which users choose for their models, PyTensor would round the
         numbers of this package's formulas to float32.
         """
-        return {"floatX": "float64"} if self.expression.__module__.startswith(_PACKAGE) else {}
+        is_own = self.expression.__module__.startswith(_PACKAGE)
+        return "float64" if is_own else str(config.floatX)
 
     def __call__(self, *operands: TensorVariable, **keywords: Any) -> list[TensorVariable]:
         """Return the results of the expression as a list."""
-        with config.change_flags(**self._flags):
+        with config.change_flags(floatX=self.float_x):
             results = self.expression(*operands, **keywords)
         return list(results) if isinstance(results, list | tuple) else [results]
 

@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
@@ -34,7 +35,7 @@ def derive_betainc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     [old] = node.outputs
     dtypes = tuple(v.type.dtype for v in arguments)
     for index, op in enumerate(_DERIVATIVES):
-        *inputs, pattern = _pattern(dtypes, index)
+        *inputs, pattern = _pattern(dtypes, index, config.floatX)
         if _is_like(pattern, old, dict(zip(inputs, arguments, strict=True)), set()):
             new = op(*arguments).astype(old.type.dtype)
             new.name = old.name
@@ -84,10 +85,11 @@ def _applies(node: Apply, scalar_type: type) -> bool:
 
 
 @cache
-def _pattern(dtypes: tuple[str, ...], index: int) -> tuple[Variable, ...]:
+def _pattern(dtypes: tuple[str, ...], index: int, float_x: str) -> tuple[Variable, ...]:
     """Return scalar arguments and the derivative that PyTensor computes of them."""
     arguments = [get_scalar_type(dtype)() for dtype in dtypes]
-    return *arguments, derivative(index, arguments)
+    with config.change_flags(floatX=float_x):
+        return *arguments, derivative(index, arguments)
 
 
 def _is_like(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import mpmath as mp
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 import scipy.stats
@@ -158,3 +159,13 @@ def test_another_loop_stays():
     gradient = pt.grad(pt.gammainc(a, x).sum(), a)
     program = export_onnx([a, x], gradient, verify=False)
     assert not any("BetaInc" in f.name for f in program.model.functions.values())
+
+
+def test_derivatives_are_recognised_under_each_floatx():
+    a, b, x = arguments = pt.dscalars("abx")
+    wanted = [f"BetaIncBy{which}_float64" for which in ("First", "Second", "Third")]
+    for float_x in ("float64", "float32", "float64"):
+        with pytensor.config.change_flags(floatX=float_x):
+            gradients = pt.grad(pt.betainc(a, b, x), arguments)
+            program = export_onnx(arguments, gradients, verify=False)
+        assert sorted(node.op_type for node in program.model.graph) == wanted, float_x
