@@ -6,7 +6,7 @@ import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.basic import as_tensor_variable
-from pytensor.tensor.type import tensor
+from pytensor.tensor.type import lvector, tensor
 
 
 class PivotPosition(Op):
@@ -46,3 +46,41 @@ class PivotPosition(Op):
     def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
         """Compute in NumPy."""
         outputs[0][0] = np.asarray(np.argmax(np.abs(inputs[0]), axis=self.axis))
+
+
+class NextPivot(Op):
+    """The next pivot among candidate rows, and the candidates that are left.
+
+    The results are the position of the first candidate whose element has the largest magnitude, as
+    that of `PivotPosition`; the candidate; and the others, in the order that LAPACK leaves: the
+    first one takes the place of the pivot.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> column, candidates = pt.vector("column"), pt.lvector("candidates")
+    >>> position, pivot, left = NextPivot()(column, candidates)
+    >>> left.eval({column: [1.0, 0.0, -3.0, 2.0], candidates: [3, 0, 2]}, mode="ONNX")
+    array([0, 3])
+    """
+
+    __props__ = ()
+
+    def make_node(self, column: Any, candidates: Any) -> Apply:
+        """Return the node for a column and the indices of its candidates."""
+        column, candidates = as_tensor_variable(column), as_tensor_variable(candidates)
+        one = tensor(dtype="int64", shape=(1,))
+        return Apply(self, [column, candidates], [one, one.type(), lvector()])
+
+    def infer_shape(self, node: Apply, shapes: list[tuple]) -> list[tuple]:
+        """Return the shapes of single elements, and of one candidate less."""
+        return [(1,), (1,), (shapes[1][0] - 1,)]
+
+    def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
+        """Compute in NumPy."""
+        column, candidates = inputs
+        position = np.argmax(np.abs(column[candidates]), keepdims=True)
+        left = candidates.copy()
+        left[position] = candidates[0]
+        for output, result in zip(outputs, (position, candidates[position], left[1:]), strict=True):
+            output[0] = result

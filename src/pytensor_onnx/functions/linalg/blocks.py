@@ -117,21 +117,20 @@ def block_count(size: TensorVariable, block: int = BLOCK) -> TensorVariable:
 
 
 def padded(
-    matrix: TensorVariable, rows: TensorVariable, columns: TensorVariable, size: TensorVariable
+    matrix: TensorVariable, n: TensorVariable, size: TensorVariable, *beside: TensorVariable
 ) -> TensorVariable:
-    """Return a matrix of known sizes with rows and columns of zeros added, up to a size.
+    """Return a square matrix with rows and columns of zeros added, and with others beside it.
 
     Examples
     --------
     >>> x, size = pt.matrix("x"), pt.lscalar("size")
-    >>> padded(x, *x.shape, size).eval({x: np.ones((2, 1)), size: 3}, mode="ONNX")
-    array([[1., 0., 0.],
-           [1., 0., 0.],
+    >>> padded(x, x.shape[0], size, 2 * x).eval({x: np.ones((1, 1)), size: 2}, mode="ONNX")
+    array([[1., 0., 2.],
            [0., 0., 0.]])
     """
     dtype = matrix.type.dtype
-    wide = pt.concatenate([matrix, pt.zeros((rows, size - columns), dtype)], axis=1)
-    return pt.concatenate([wide, pt.zeros((size - rows, size), dtype)], axis=0)
+    wide = pt.concatenate([matrix, pt.zeros((n, size - n), dtype), *beside], axis=1)
+    return pt.concatenate([wide, pt.zeros((size - n, wide.shape[1]), dtype)], axis=0)
 
 
 def symmetric(matrix: TensorVariable, n: TensorVariable, *, lower: bool) -> TensorVariable:

@@ -91,7 +91,7 @@ def _padded(a: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, Tenso
     """
     count = block_count(n)
     size = count * BLOCK
-    return ifelse(pt.eq(size, n), a, padded(a, n, n, size)), count
+    return ifelse(pt.eq(size, n), a, padded(a, n, size)), count
 
 
 def _factor_of_panel(a: TensorVariable, n: TensorVariable) -> TensorVariable:

@@ -13,11 +13,12 @@ from pytensor_onnx.functions.linalg.blocks import (
     less_product,
     nothing,
     padded,
+    plus_product,
     zero,
 )
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.ops.pivots import PivotPosition
+from pytensor_onnx.ops.pivots import NextPivot, PivotPosition
 from pytensor_onnx.ops.triangles import Triangle
 
 SMALLEST = {
@@ -41,57 +42,87 @@ def eliminated(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
         Their order.
     """
     if a.type.ndim == 2:
-        return _eliminated_one(a, n)
+        size = block_count(n) * BLOCK
+        factors, pivots, order = _eliminated_one(padded(a, n, size), n, size)
+        return [factors[:n, :n], pivots, order]
     factors, pivots, order = _eliminated_batch(flat(a), n)
     return [unflat(factors, a, n, n), unflat(pivots, a, n), unflat(order, a, n)]
 
 
-def _eliminated_one(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
-    """Eliminate blocks of columns (Golub and Van Loan, Matrix Computations, section 3.4.7).
+def reduced(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
+    """Return upper triangular matrices and right-hand sides that have the solutions of others.
 
-    Rows and columns of zeros are added at the end; these rows are never exchanged with others.
-    The multipliers of a block have the order of the rows of the given matrix until all is
-    eliminated, so that no step moves those of blocks before.
+    These are U and ``inv(L) @ b[order]``, whose columns are eliminated with those of the matrix.
+    The lower triangle is not zero.
+
+    Parameters
+    ----------
+    a, b
+        Square matrices and matrices of right-hand sides, of one dtype and with equal batch axes.
+    n
+        Number of rows of both.
     """
-    dtype, count = a.type.dtype, block_count(n)
-    size = count * BLOCK
+    if a.type.ndim == 2:
+        size = block_count(n) * BLOCK
+        factors, _, _ = _eliminated_one(padded(a, n, size, b), n, size)
+        return [factors[:n, :n], factors[:n, size:]]
+    factors, _, _ = _eliminated_batch(pt.concatenate([flat(a), flat(b)], axis=2), n)
+    # The runtime's Concat forgets the columns of an empty batch.
+    right = factors[:, :, n:].reshape(b.shape, ndim=b.type.ndim)
+    return [unflat(factors[:, :, :n], a, n, n), right]
+
+
+def _eliminated_one(
+    a: TensorVariable, n: TensorVariable, size: TensorVariable
+) -> list[TensorVariable]:
+    """Eliminate blocks of columns, each after a product of the factors that are known.
+
+    In Crout's order (Golub and Van Loan, Matrix Computations, 4th ed., section 3.2.9) no step
+    copies the rest of the matrix. Rows behind the first n are never exchanged with others.
+
+    Parameters
+    ----------
+    a
+        Matrix with rows and columns of zeros behind the first n, and columns of right-hand sides.
+    n, size
+        Numbers of rows without those of zeros, and with them.
+    """
+    dtype, width = a.type.dtype, a.shape[1]
 
     def step(
         k: TensorVariable,
-        rest: TensorVariable,
+        lower: TensorVariable,
+        upper: TensorVariable,
         rows: TensorVariable,
-        size: TensorVariable,
+        a: TensorVariable,
         n: TensorVariable,
     ) -> list[TensorVariable]:
-        positions, chosen, others, multipliers, diagonal = _panel(rest[:, :BLOCK].T, n - k)
-        beside = rest[:, BLOCK:]
-        right = _solved_unit(multipliers[:, chosen].T, beside[chosen])
-        following = less_product(beside[others], multipliers[:, others].T, right)
-        upper = pt.concatenate(
-            [pt.zeros((BLOCK, k), dtype), Triangle(lower=False)(diagonal), right], axis=1
-        )
-        # Rows that are known already get any multipliers, above the diagonal.
-        places = pt.zeros((size,), "int64")[rows].set(pt.arange(size - k))
+        end = k + BLOCK
+        columns = less_product(a[:, k:end][rows], lower, upper[:, :BLOCK])
+        positions, chosen, others, multipliers, triangle = _panel(columns.T, n - k)
+        lower = pt.concatenate([lower, multipliers.T], axis=1)
+        done, upper = lower[chosen], upper[:, BLOCK:]
+        left, unit = done[:, :k], Triangle(lower=True, diagonal=-1)(done[:, k:])
+        right = _solved_unit(unit, less_product(a[rows[chosen]][:, end:], left, upper))
         return [
-            following,
+            lower[others],
+            pt.concatenate([upper, right], axis=0),
             rows[others],
             positions + k,
             rows[chosen],
-            multipliers[:, places],
-            upper,
+            pt.concatenate([left, unit + Triangle(lower=False)(triangle), right], axis=1),
         ]
 
-    _, _, pivots, order, lower, upper = iterate(
+    none = nothing(n)
+    _, _, _, pivots, order, factors = iterate(
         step,
-        [padded(a, n, n, size), pt.arange(size)],
-        [size, n],
-        n_steps=count,
-        sequences=[pt.arange(count) * BLOCK],
+        [pt.zeros((size, none), dtype), pt.zeros((none, width), dtype), pt.arange(size)],
+        [a, n],
+        n_steps=block_count(n),
+        sequences=[pt.arange(block_count(n)) * BLOCK],
     )
     pivots, order = (x.reshape((size,))[:n] for x in (pivots, order))
-    lower, upper = (x.reshape((size, size))[:n] for x in (lower, upper))
-    factors = Triangle(lower=True, diagonal=-1)(lower.T[order]) + upper[:, :n]
-    return [factors, pivots, order]
+    return [factors.reshape((size, width)), pivots, order]
 
 
 def _panel(columns: TensorVariable, count: TensorVariable) -> list[TensorVariable]:
@@ -103,71 +134,57 @@ def _panel(columns: TensorVariable, count: TensorVariable) -> list[TensorVariabl
 
     No more columns are eliminated than are no padding, or `SHORT`.
     """
-    size = columns.shape[1]
-    first = _eliminated_columns(columns, pt.arange(size), range(SHORT))
+    size, dtype = columns.shape[1], columns.type.dtype
+    first = _eliminated_columns(columns, pt.arange(size), SHORT)
     rest, others = first[:2]
     more = BLOCK - SHORT
-    none = np.zeros((BLOCK, more), columns.type.dtype)
     second = ifelse(
         pt.gt(count, SHORT),
-        _eliminated_columns(rest, others, range(SHORT, BLOCK))[1:],
+        _eliminated_columns(rest, others, more)[1:],
         [
             others[more:],
             pt.constant(np.zeros(more, "int64")),
             others[np.arange(more)],
-            pt.zeros((more, size), columns.type.dtype),
-            pt.constant(none),
+            pt.zeros((more, size), dtype),
+            pt.constant(np.zeros((more, more), dtype)),
         ],
     )
-    positions, chosen, multipliers, pivot_rows = (
-        pt.concatenate([x, y], axis=-1 if i == 3 else 0)
-        for i, (x, y) in enumerate(zip(first[2:], second[1:], strict=True))
+    positions, chosen, multipliers = (
+        pt.concatenate([x, y], axis=0) for x, y in zip(first[2:5], second[1:4], strict=True)
     )
-    return [positions + np.arange(BLOCK), chosen, second[0], multipliers, pivot_rows.T]
+    below = pt.concatenate([np.zeros((SHORT, more), dtype), second[4]], axis=0)
+    triangle = pt.concatenate([first[5], below], axis=1).T
+    return [positions + np.arange(BLOCK), chosen, second[0], multipliers, triangle]
 
 
 def _eliminated_columns(
-    columns: TensorVariable, others: TensorVariable, indices: range
+    columns: TensorVariable, others: TensorVariable, count: int
 ) -> list[TensorVariable]:
-    """Eliminate some of the columns of a block.
+    """Eliminate the first columns of a block, given as the rows of its transpose.
 
-    Returns the columns and the rows that are no pivots; the positions and rows of the pivots, the
-    multipliers and the rows of the triangle.
+    Returns the columns and the rows that are left; the positions and rows of the pivots, the
+    multipliers as rows, and the rows of the triangle as columns.
     """
-    positions, chosen, multipliers, pivot_rows = [], [], [], []
-    for j in indices:
-        here = np.array([j])
-        column = columns[here]
-        position = PivotPosition(axis=1)(column[:, others])
-        row = others[position]
-        others = pt.switch(pt.eq(others, row), others[:1], others)[1:]
+    found = []
+    for j in range(count):
+        column = columns[j]
+        position, row, others = NextPivot()(column, others)
         pivot_row = columns[:, row]
+        pivot = pivot_row[np.array([j])]
         # The smallest number changes no other one than zero, whose column is zero.
-        multiplier = column / (pivot_row[here] + np.array(SMALLEST[columns.type.dtype]))
-        positions.append(position)
-        chosen.append(row)
-        multipliers.append(multiplier)
-        pivot_rows.append(pivot_row)
-        if j < BLOCK - 1:
-            columns = less_product(columns, pivot_row, multiplier)
-    return [
-        columns,
-        others,
-        pt.concatenate(positions),
-        pt.concatenate(chosen),
-        pt.concatenate(multipliers, axis=0),
-        pt.concatenate(pivot_rows, axis=1),
-    ]
+        multiplier = column / (pivot + np.array(SMALLEST[columns.type.dtype]))
+        found.append((position, row, multiplier, pivot_row))
+        columns = less_product(columns, pivot_row, multiplier)
+    joined = (pt.concatenate(x, axis=i == 3) for i, x in enumerate(zip(*found, strict=True)))
+    return [columns[count:], others, *joined]
 
 
 def _solved_unit(unit: TensorVariable, b: TensorVariable) -> TensorVariable:
-    """Solve a block of equations whose unit lower triangle has no large numbers."""
-    dtype = b.type.dtype
-    block = pt.switch(np.tri(BLOCK, k=-1, dtype=bool), unit, zero(dtype))
-    inverse = inverted_blocks(block)
+    """Solve a block of equations, given the part of their unit triangle below its diagonal."""
+    inverse = inverted_blocks(unit)
     first = pt.dot(inverse, b)
-    residual = less_product(b - first, block, first)
-    return first + pt.dot(inverse, residual)
+    whole = unit + np.eye(BLOCK, dtype=b.type.dtype)
+    return plus_product(first, inverse, less_product(b, whole, first))
 
 
 def _eliminated_batch(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:

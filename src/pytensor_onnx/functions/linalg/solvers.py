@@ -17,7 +17,7 @@ from pytensor_onnx.functions.linalg.blocks import (
     symmetric,
 )
 from pytensor_onnx.functions.linalg.cholesky import lower_factor
-from pytensor_onnx.functions.linalg.pivoting import eliminated
+from pytensor_onnx.functions.linalg.pivoting import reduced
 from pytensor_onnx.functions.linalg.small import LARGEST, is_small, solution_of_small
 from pytensor_onnx.functions.linalg.triangular import solved_triangular
 from pytensor_onnx.functions.linalg.tridiagonal import solved_tridiagonal
@@ -126,18 +126,9 @@ def solve(
 def _solved_by_elimination(
     a: TensorVariable, b: TensorVariable, n: TensorVariable
 ) -> TensorVariable:
-    """Return the solutions of systems by LU factors with partial pivoting."""
-    factors, _, order = eliminated(a, n)
-    first = solved_triangular(factors, _reordered(b, order), n, lower=True, unit_diagonal=True)
-    return solved_triangular(factors, first, n, lower=False)
-
-
-def _reordered(b: TensorVariable, order: TensorVariable) -> TensorVariable:
-    """Return the rows of matrices in an order for each matrix."""
-    if b.type.ndim == 2:
-        return b[order]
-    # Indices of the same rank as the matrices select from each of them.
-    return pt.take_along_axis(b, order[..., None] + pt.zeros_like(b, dtype="int64"), axis=-2)
+    """Return the solutions of systems by elimination with partial pivoting."""
+    upper, right = reduced(a, b, n)
+    return solved_triangular(upper, right, n, lower=False)
 
 
 @define(MatrixInverse, "(n,n)->(n,n)")
@@ -154,9 +145,8 @@ def matrix_inverse(a: TensorVariable) -> TensorVariable:
     """
     (a,) = as_float(a)
     n = checked_size(a, "Last 2 dimensions of the array must be square")
-    factors, _, order = eliminated(a, n)
-    regular = pt.neq(diagonals(factors), 0).all()
+    unit = pt.eq(pt.arange(n)[:, None], pt.arange(n)).astype(a.type.dtype)
+    upper, right = reduced(a, unit + pt.zeros_like(a), n)
+    regular = pt.neq(diagonals(upper), 0).all()
     n = CheckAndRaise(np.linalg.LinAlgError, "Singular matrix")(n, regular)
-    moved = pt.eq(pt.arange(n), order[..., None]).astype(a.type.dtype)
-    first = solved_triangular(factors, moved, n, lower=True, unit_diagonal=True)
-    return solved_triangular(factors, first, n, lower=False)
+    return solved_triangular(upper, right, n, lower=False)
