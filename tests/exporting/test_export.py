@@ -6,7 +6,7 @@ import onnxruntime as ort
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor import sparse
+from pytensor import sparse, typed_list
 from pytensor.graph import Apply, Op
 
 from pytensor_onnx import (
@@ -216,6 +216,14 @@ def test_unsupported_types_alone_are_a_type_error():
     z = sparse.csr_matrix("z", dtype="complex128")
     with pytest.raises(UnsupportedTypeError, match="only dense tensors"):
         export_onnx([z], sparse.dense_from_sparse(z))
+
+
+def test_typed_lists_are_an_unsupported_type_as_inputs_and_as_results():
+    x = pt.vector("x")
+    lists = typed_list.TypedListType(x.type)("lists")
+    for inputs, output in (([lists], typed_list.length(lists)), ([x], typed_list.make_list([x]))):
+        with pytest.raises(UnsupportedTypeError, match="only dense tensors"):
+            export_onnx(inputs, output)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -40,6 +40,11 @@ def test_wrong_dtype_names_input_and_expectation(program):
         program(np.ones((1, 1)), 1.5)
 
 
+def test_objects_that_are_no_numbers_name_input_and_expectation(program):
+    with pytest.raises(InputError, match=r"input x: .* was given object\[1, 2\]"):
+        program(np.array([[1.0, None]]), 1)
+
+
 def test_all_wrong_inputs_are_named_at_once(program):
     with pytest.raises(InputError, match=r"input x: .*; input n: "):
         program(np.ones(3), 1.5)

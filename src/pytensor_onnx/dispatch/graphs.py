@@ -235,7 +235,8 @@ def _placeholder(variable: Variable) -> Lowered:
 
 def _placeholder_of(type_: Type) -> ir.Value:
     dtype = getattr(type_, "dtype", None)
-    if dtype is None or dtype.startswith("complex"):
+    # The dtype of a typed list is a type.
+    if not isinstance(dtype, str) or dtype.startswith("complex"):
         return ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
     shape = getattr(type_, "shape", ())
     return ir.Value(

@@ -103,7 +103,8 @@ def narrowed_for(
     if precision is not None:
         return (None if precision == "float64" else narrowed(fgraph, precision)), []
     dtypes = {getattr(v.type, "dtype", "") for v in (*fgraph.inputs, *fgraph.outputs)}
-    floats = {dtype for dtype in dtypes if dtype.startswith("float")}
+    # The dtype of a typed list is a type.
+    floats = {dtype for dtype in dtypes if isinstance(dtype, str) and dtype.startswith("float")}
     # Whoever mixes dtypes has chosen them; sums of float32 accumulate in float64.
     if default is None or not floats or not floats <= set(WIDER[default]):
         return None, []
