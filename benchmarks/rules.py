@@ -88,6 +88,41 @@ def filter_gradient() -> Rule:
     return Rule("gradient of filters", [x, d], gradient, by_hand, values, 0.5, 1e-3)
 
 
+def filter_gradient_of_short_images() -> Rule:
+    """Return the gradient of filters (64, 64, 3, 3) for 2 images of 2 by 2."""
+    shapes = {"x": (2, 64, 2, 2), "d": (2, 64, 2, 2)}
+    x, d = (pt.tensor(name, shape=shape, dtype="float32") for name, shape in shapes.items())
+    w = pt.tensor("w", shape=(64, 64, 3, 3), dtype="float32")
+    y = nn.conv2d(x, w, (1, 1), filter_flip=False)
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[2, 64, 2, 2] x, float[2, 64, 2, 2] d) => (float[64, 64, 3, 3] y)
+        <int64[8] widths = {0, 0, 1, 1, 0, 0, 1, 1}, int64[1] zero = {0}, int64[1] one = {1},
+         int64[1] two = {2}, int64[1] three = {3}, int64[1] four = {4},
+         int64[2] windows = {576, 8}, int64[2] rows = {64, 8}, int64[4] filters = {64, 64, 3, 3}> {
+           channels = Transpose <perm = [1, 0, 2, 3]> (x)
+           padded = Pad(channels, widths)
+           a = Slice(padded, zero, two, three)
+           b = Slice(padded, one, three, three)
+           c = Slice(padded, two, four, three)
+           abc = Concat <axis = 1> (a, b, c)
+           e = Slice(abc, zero, two, two)
+           f = Slice(abc, one, three, two)
+           g = Slice(abc, two, four, two)
+           efg = Concat <axis = 1> (e, f, g)
+           matrix = Reshape(efg, windows)
+           outputs = Transpose <perm = [1, 0, 2, 3]> (d)
+           gradients = Reshape(outputs, rows)
+           products = Gemm <transB = 1> (gradients, matrix)
+           y = Reshape(products, filters)
+        }
+    """
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=shape).astype("float32") for shape in shapes.values()]
+    gradient = pt.grad(None, w, known_grads={y: d})
+    return Rule("gradient of filters, 2 x 2", [x, d], gradient, by_hand, values, 0.8, 1e-3)
+
+
 def convolution_of_short_images() -> Rule:
     """Return a convolution of 8 images of 2 by 2 with 512 channels."""
     shapes = {"x": (8, 512, 2, 2), "w": (512, 512, 3, 3)}
@@ -347,6 +382,7 @@ def momentum_of_vectors() -> Rule:
 RULES: list[Callable[[], Rule]] = [
     number_beside_short_axes,
     filter_gradient,
+    filter_gradient_of_short_images,
     convolution_of_short_images,
     rms_norm,
     mean_over_images_of_any_size,

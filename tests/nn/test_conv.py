@@ -203,7 +203,24 @@ def test_gradients_are_the_adjoints(case):
         if node.op_type.startswith(("Gather", "Scatter", "Loop", "Scan"))
         and node.outputs[0].dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
     ]
-    assert moved == []
+    # Windows of images of known sizes are gathered by their positions, others sliced.
+    assert moved == ["Gather"]
+
+
+def test_gradients_of_filters_of_images_of_one_element_are_the_adjoints():
+    geometry = [(2, 1), (1, 1)], (1, 2), (1, 1)
+    values = arrays(19, (3, 2, 1, 1), (4, 2, 3, 2), (3, 4, 2, 1), dtype="float32")
+    values[0][1, 0] = np.nan
+    for batch in (3, None):
+        x, w, g = (
+            pt.tensor(dtype="float32", shape=shape)
+            for shape in ((batch, 2, 1, 1), (4, 2, 3, 2), (batch, 4, 2, 1))
+        )
+        y = conv2d(x, w, geometry[0], (1, 2), filter_flip=False)
+        program = compare_onnx_and_py([x, w, g], pt.grad(None, w, known_grads={y: g}), values)
+        (found,) = program(*values)
+        expected = numpy_conv.filter_gradient(values[0], values[2], (3, 2), *geometry)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_gradients_of_filters_of_any_size_are_the_adjoints():

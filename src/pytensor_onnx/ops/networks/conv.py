@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
@@ -13,6 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.ops.networks.conv_geometry import Convolution
 from pytensor_onnx.ops.networks.sizes import Size, Sizes, size_of, sizes_of
+from pytensor_onnx.ops.networks.tap_positions import gather_windows, is_filled, tap_positions
 from pytensor_onnx.ops.networks.taps import (
     add_windows,
     crop,
@@ -174,6 +176,13 @@ class ConvFilterGradient(Convolution):
             return [self._by_image(images, gradient, filter_sizes, counts)]
         n, c, o = size_of(images, 0), size_of(images, 1), size_of(gradient, 1)
         windows = n * product(counts)
+        positions = self._positions(images, filter_sizes, counts)
+        if positions is not None and not has_large_taps(c, windows, filter_sizes):
+            # The images come last, as in the positions, so that each transposition is of a matrix.
+            rest = windows if isinstance(n, int) or not is_filled(c, o) else -1
+            matrix = gather_windows(images, positions).T.reshape((c * product(filter_sizes), rest))
+            gradient = pt.moveaxis(gradient, 0, -1).reshape((o, rest))
+            return [(gradient @ matrix.T).reshape((o, c, *filter_sizes))]
         padded = pad_with_zeros(images.swapaxes(0, 1), self.pads)
         gradient = gradient.swapaxes(0, 1).reshape((o, windows))
         if has_large_taps(c, windows, filter_sizes):
@@ -191,17 +200,30 @@ class ConvFilterGradient(Convolution):
 
         Products over all images are twice as slow, as their rows are as few as a group's channels.
         """
-        padded = pad_with_zeros(images, self.pads)
-        windows = take_windows(padded, filter_sizes, counts, self.strides, self.dilations)
         n, c, o = size_of(images, 0), size_of(images, 1), size_of(gradient, 1)
+        positions = self._positions(images, filter_sizes, counts)
+        if positions is None:
+            padded = pad_with_zeros(images, self.pads)
+            windows = take_windows(padded, filter_sizes, counts, self.strides, self.dilations)
+            order: slice = slice(None, None, -1)
+        else:
+            windows, order = gather_windows(images, positions, with_images=True).T, slice(None)
         c_group, o_group = _split(c, self.groups), _split(o, self.groups)
         windows = windows.reshape(self.grouped(n, c_group * product(filter_sizes), product(counts)))
         gradient = gradient.reshape(self.grouped(n, o_group, product(counts)))
         products = (windows @ gradient.mT).sum(axis=0)
-        apart = products.reshape((self.groups, c_group, *reversed(filter_sizes), o_group))
+        apart = products.reshape((self.groups, c_group, *filter_sizes[order], o_group))
         last = apart.type.ndim - 1
-        result = apart.transpose((0, last, 1, *reversed(range(2, last))))
+        result = apart.transpose((0, last, 1, *range(2, last)[order]))
         return result.reshape((o, c_group, *filter_sizes))
+
+    def _positions(
+        self, images: TensorVariable, filter_sizes: Sizes, counts: Sizes
+    ) -> np.ndarray | None:
+        """Return the position of each tap of each window, None if it is better not listed."""
+        return tap_positions(
+            sizes_of(images), filter_sizes, counts, self.strides, self.dilations, self.pads
+        )
 
     def emit(self, onnx: Builder, *operands: ir.Value) -> None:
         """Emit no operator, so that the inner graph is converted.

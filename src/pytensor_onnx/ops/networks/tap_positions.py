@@ -1,0 +1,114 @@
+"""Gather windows by the positions of their elements, for images of known sizes.
+
+One Gather copies all channels and images of an element at once. Slices copy rows of a tap: they
+take up to eight times as long for short images (docs/measurements.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.ops.networks.padding import pad_constant
+from pytensor_onnx.ops.networks.sizes import Size, Sizes, size_of
+from pytensor_onnx.ops.networks.taps import Pairs, product
+
+MOST_POSITIONS = 1 << 12
+"""Length of the vector of positions, a constant of the graph, above which slices are as fast."""
+
+
+def tap_positions(
+    sizes: Sizes,
+    filter_sizes: Sizes,
+    counts: Sizes,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Pairs,
+) -> np.ndarray | None:
+    """Return the position of each tap of each window, None if it is unknown or there are too many.
+
+    Parameters
+    ----------
+    sizes, filter_sizes, counts
+        Size of the images, number of taps, and of windows, along each spatial axis.
+    strides, dilations
+        Distances between windows, and between taps.
+    pads
+        Zeros before and after each axis.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        Positions in images whose spatial axes are one axis, of shape (*K, *L). Padding has the
+        position after the last one.
+
+    Examples
+    --------
+    >>> tap_positions([3], [2], [4], [1], [1], [(1, 1)])
+    array([[3, 0, 1, 2],
+           [0, 1, 2, 3]])
+    """
+    known = [n for n in (*sizes, *filter_sizes, *counts) if isinstance(n, int)]
+    rank = len(strides)
+    if len(known) < 3 * rank or product(known[rank:]) > MOST_POSITIONS or 0 in known:
+        return None
+    positions, is_inside = np.zeros((), np.int64), np.ones((), bool)
+    for i in range(rank):
+        size, taps, count = known[i::rank]
+        axis = (np.arange(taps)[:, None] * dilations[i] + np.arange(count) * strides[i]) - pads[i][
+            0
+        ]
+        axis = axis.reshape([1] * i + [taps] + [1] * (rank - 1) + [count] + [1] * (rank - 1 - i))
+        positions = positions * size + axis
+        is_inside = is_inside & (axis >= 0) & (axis < size)
+    return np.where(is_inside, positions, product(known[:rank]))
+
+
+def gather_windows(
+    images: TensorVariable, positions: np.ndarray, *, with_images: bool = False
+) -> TensorVariable:
+    """Return the elements at positions in images (N, C, *S), as a matrix (positions * N, C).
+
+    Parameters
+    ----------
+    images
+        Images of known spatial sizes.
+    positions
+        Positions in images whose spatial axes are one axis, with one zero after the last element.
+    with_images
+        Whether to return a matrix (positions, N * C).
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> images = pt.tensor(shape=(4, 2, 3, 5))
+    >>> gather_windows(images, np.arange(6)).type.shape
+    (24, 2)
+    """
+    n, c = size_of(images, 0), size_of(images, 1)
+    rank = images.type.ndim
+    length = int(np.prod(images.type.shape[2:]))
+    rest = -1 if is_filled(c) and not isinstance(n, int) else n * c
+    rows = images.transpose((*range(2, rank), 0, 1)).reshape((length, rest))
+    flat = positions.ravel()
+    if not np.array_equal(flat, np.arange(length)):
+        if (flat == length).any():
+            rows = pad_constant(rows, ((0, 1), (0, 0)), 0)
+        rows = rows[pt.constant(flat)]
+    if with_images:
+        return rows
+    return rows.reshape((-1 if rest == -1 else flat.size * n, c))
+
+
+def is_filled(*sizes: Size) -> bool:
+    """Return whether sizes are known not to be zero, so that a reshape infers another size.
+
+    Examples
+    --------
+    >>> is_filled(3, 2), is_filled(3, 0)
+    (True, False)
+    """
+    return all(isinstance(size, int) and size > 0 for size in sizes)
