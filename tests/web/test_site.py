@@ -2,13 +2,15 @@ import json
 import re
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from typer.testing import CliRunner
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.cli.app import app
+from pytensor_onnx.cli.app import app, main
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.web.description import read_description
 from pytensor_onnx.web.server import make_server
@@ -125,45 +127,73 @@ def test_the_command_writes_a_site(model, tmp_path, without_npm):
     assert described["inputs"][0]["control"]["max"] == 10
 
 
-def test_the_command_ends_with_status_2_and_one_line(model, tmp_path, without_npm):
+def error_of(capsys, *arguments):
+    """Return the one line of error of a command that ends with status 2."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["web", *map(str, arguments)])
+    error = capsys.readouterr().err
+    assert exit_.value.code == 2
+    assert error.count("\n") == 1
+    return error
+
+
+def test_the_command_ends_with_status_2_and_one_line(model, tmp_path, without_npm, capsys):
     (tmp_path / "note.txt").touch()
-    result = run(model, "-o", tmp_path)
-    assert result.exit_code == 2
-    assert "is not an empty folder" in " ".join(result.output.split())
+    error = error_of(capsys, model, "-o", tmp_path)
+    assert "is not an empty folder" in error
     assert {p.name for p in tmp_path.iterdir()} == {"note.txt"}
 
 
-def test_files_of_other_kinds_are_named(model, tmp_path, without_npm):
+def test_files_of_other_kinds_are_named(model, tmp_path, without_npm, capsys):
     note = tmp_path / "note.txt"
     note.write_text("no model")
-    result = run(note, "-o", tmp_path / "site")
-    assert result.exit_code == 2
-    assert "cannot be read as an ONNX model" in " ".join(result.output.split())
+    error = error_of(capsys, note, "-o", tmp_path / "site")
+    assert "cannot be read as an ONNX model" in error
     x, total = pt.scalar("x"), pytensor.shared(np.array(1.5), name="total")
     step = tmp_path / "step.onnx"
     options = {"state_path": tmp_path / "state.npz", "target": "web"}
     export_onnx([x], total * x, step, updates={total: total + x}, **options)
-    result = run(step, "-o", tmp_path / "site", "--state", note)
-    assert result.exit_code == 2
-    # A long path is broken within its words.
-    assert "note.txtisnostate" in "".join(result.output.split())
+    error = error_of(capsys, step, "-o", tmp_path / "site", "--state", note)
+    assert "note.txt is no state" in error
     assert not (tmp_path / "site").exists()
 
 
-def test_a_port_in_use_is_named(model, tmp_path, without_npm):
+def test_a_port_in_use_is_named(model, tmp_path, without_npm, capsys):
     with make_server(tmp_path) as server:
         port = server.server_address[1]
-        result = run(model, "-o", tmp_path / "site", "--serve", "--port", port)
-    assert result.exit_code == 2
-    assert "name another by --port" in " ".join(result.output.split())
+        error = error_of(capsys, model, "-o", tmp_path / "site", "--serve", "--port", port)
+    assert "name another by --port" in error
 
 
 def test_without_npm_and_cache_the_command_says_what_to_do(
-    model, tmp_path, empty_cache, monkeypatch
+    model, tmp_path, empty_cache, monkeypatch, capsys
 ):
     monkeypatch.setenv("PATH", "")
-    result = run(model, "-o", tmp_path / "site")
-    assert result.exit_code == 2
-    assert "no npm to download it: install Node.js" in " ".join(result.output.split())
+    error = error_of(capsys, model, "-o", tmp_path / "site")
+    assert "no npm to download it: install Node.js" in error
     assert not (tmp_path / "site").exists()
     assert not empty_cache.exists()
+
+
+def test_weights_in_another_file_are_part_of_the_page(tmp_path, without_npm):
+    x, w = pt.fmatrix("x"), pytensor.shared(np.ones((64, 64), "float32"), name="w")
+    file = tmp_path / "model.onnx"
+    onnx.save(
+        export_onnx([x], x @ w, verify=False).proto,
+        file,
+        save_as_external_data=True,
+        location="weights",
+        size_threshold=0,
+    )
+    written = build_site(file, tmp_path / "site") / "model.onnx"
+    assert (tmp_path / "weights").stat().st_size > file.stat().st_size
+    assert onnxruntime.InferenceSession(written.read_bytes()).run(
+        None, {"x": np.ones((1, 64), "float32")}
+    )
+
+
+def test_folders_that_cannot_be_made_are_named(model, tmp_path, without_npm):
+    note = tmp_path / "note.txt"
+    note.touch()
+    with pytest.raises(PyTensorONNXError, match="cannot be written: name another folder"):
+        build_site(model, note / "site")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -37,6 +37,8 @@ app.add_typer(demo, name="demo")
 File = Annotated[
     Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="An ONNX file.")
 ]
+# The base class of typer's own errors, which typer exports only by its subclasses.
+_TyperError: type[Any] = typer.BadParameter.__mro__[2]
 RuntimeSource = Literal["npm", "cdn"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -233,19 +235,15 @@ def web(
     from pytensor_onnx.web.server import ADDRESS, make_server
     from pytensor_onnx.web.site import build_site
 
-    try:
-        read_model(model)
-        folder = build_site(
-            model,
-            output,
-            page=read_description(page) if page else None,
-            runtime=runtime,
-            webgpu=webgpu,
-            state=state,
-        )
-    except PyTensorONNXError as error:
-        Console(stderr=True).print(plain(f"error: {error}"))
-        raise typer.Exit(2) from None
+    read_model(model)
+    folder = build_site(
+        model,
+        output,
+        page=read_description(page) if page else None,
+        runtime=runtime,
+        webgpu=webgpu,
+        state=state,
+    )
     typer.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
     described = json.loads((folder / "page.json").read_text(encoding="utf-8"))
     if any(value["dtype"] == "float64" for value in described["inputs"] + described["outputs"]):
@@ -254,9 +252,8 @@ def web(
         try:
             opened = make_server(folder, port)
         except OSError as error:
-            reason = f"error: port {port} cannot be opened, name another by --port: {error}"
-            Console(stderr=True).print(plain(reason))
-            raise typer.Exit(2) from None
+            reason = f"port {port} cannot be opened, name another by --port: {error}"
+            raise PyTensorONNXError(reason) from None
         with opened as server:
             typer.echo(f"serving http://{ADDRESS}:{server.server_address[1]}/, Ctrl-C ends it")
             try:
@@ -266,12 +263,29 @@ def web(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; errors of the package end it with their message alone."""
+    """Run the command line; errors of input end it with one line and status 2.
+
+    A file that was read, but does not run or gives other results, ends it with status 1.
+    """
     try:
-        app(args=arguments)
-    except PyTensorONNXError as error:
-        Console(stderr=True).print(plain(f"error: {error}"))
+        sys.exit(app(args=arguments, standalone_mode=False) or 0)
+    except typer.Abort:
         sys.exit(1)
+    except VerificationError as error:
+        _print_error(str(error))
+        sys.exit(1)
+    except (PyTensorONNXError, OSError) as error:
+        _print_error(str(error))
+        sys.exit(2)
+    except _TyperError as error:
+        # It is empty where typer has printed the help.
+        if error.format_message():
+            _print_error(error.format_message())
+        sys.exit(2)
+
+
+def _print_error(text: str) -> None:
+    Console(stderr=True).print(plain(f"error: {text}"), soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -102,17 +102,27 @@ def read_model(file: Path) -> ir.Model:
         model = ir.load(file)
         _ = model.graph.opset_imports
     except Exception as error:
-        raise PyTensorONNXError(f"{file} cannot be read as an ONNX model: {error}") from error
+        reason = " ".join(str(error).split())
+        raise PyTensorONNXError(f"{file} cannot be read as an ONNX model: {reason}") from error
     return model
 
 
 def external_bytes(file: Path) -> int:
-    """Return the size of the external weight files of a model."""
+    """Return the size of the external weight files of a model.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the file is not a readable model, or one of its weight files is missing.
+    """
     import onnx_ir as ir
 
     constants = [value.const_value for value in read_model(file).graph.initializers.values()]
     external = {Path(c.path) for c in constants if isinstance(c, ir.ExternalTensor)}
-    return sum(path.stat().st_size for path in external if path.is_file())
+    missing = sorted(path for path in external if not path.is_file())
+    if missing:
+        raise PyTensorONNXError(f"{file} has weights in {missing[0]}, and there is no such file")
+    return sum(path.stat().st_size for path in external)
 
 
 def _state_pairs(text: str) -> dict[str, str]:

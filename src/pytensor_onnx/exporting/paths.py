@@ -24,7 +24,7 @@ def check_file(path: Any, argument: str = "path") -> None:
     MissingFolderError
         If its folder does not exist.
     ArgumentError
-        If it is not a path, or is the path of a folder.
+        If it is not a path, is the path of a folder, or one where no file can be made.
 
     Examples
     --------
@@ -45,4 +45,8 @@ def check_file(path: Any, argument: str = "path") -> None:
     if not file.parent.is_dir():
         raise MissingFolderError(
             f"{argument}={str(file)!r} cannot be written: there is no folder {str(file.parent)!r}"
+        )
+    if not os.access(file.parent, os.W_OK):
+        raise ArgumentError(
+            f"{argument}={str(file)!r} cannot be written: {str(file.parent)!r} allows no new files"
         )

@@ -21,6 +21,7 @@ from pytensor_onnx.web.packages import PLOTS, RUNTIME, WEBGPU_RUNTIME, Package, 
 
 _KEYS = {"title", "text", "inputs", "outputs", "run", "repeat"}
 _LARGEST = 2**31 - 1
+_TOO_LARGE = "{} is too large for a browser, which takes up to 2 GB"
 
 
 def build_site(
@@ -63,11 +64,17 @@ def build_site(
         raise PyTensorONNXError(f"{target} is not an empty folder: name another with -o")
     described = describe_page(Path(model), page or {}, state)
     package = WEBGPU_RUNTIME if webgpu else RUNTIME
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        writable = os.access(target.parent, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise PyTensorONNXError(f"{target} cannot be written: name another folder with -o")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:
         site = Path(temporary) / "site"
         shutil.copytree(str(files("pytensor_onnx.web") / "static"), site)
-        shutil.copyfile(model, site / "model.onnx")
+        _write_model(Path(model), site / "model.onnx")
         described["runtime"] = _runtime(package, site, runtime)
         for entry in described["inputs"]:
             _add_example(entry, site / "examples")
@@ -91,7 +98,7 @@ def describe_page(
 ) -> dict[str, Any]:
     """Return the description of a page that its scripts read."""
     if model.stat().st_size > _LARGEST:
-        raise PyTensorONNXError(f"{model} is too large for a browser, which takes up to 2 GB")
+        raise PyTensorONNXError(_TOO_LARGE.format(model))
     loaded = ir.load(model)
     graph = loaded.graph
     unknown = sorted(set(page) - _KEYS)
@@ -132,6 +139,23 @@ def describe_page(
         "shown": _shown(described_inputs, described_outputs),
         "state": {"pairs": pairs},
     }
+
+
+def _write_model(model: Path, target: Path) -> None:
+    """Copy a model; weights that are in another file are written into this one."""
+    loaded = ir.load(model)
+    constants = [value.const_value for value in loaded.graph.initializers.values()]
+    external = sorted({Path(c.path) for c in constants if isinstance(c, ir.ExternalTensor)})
+    for path in external:
+        if not path.is_file():
+            raise PyTensorONNXError(f"{model} has weights in {path}, and there is no such file")
+    if sum(path.stat().st_size for path in external) > _LARGEST:
+        raise PyTensorONNXError(_TOO_LARGE.format(model))
+    if external:
+        ir.external_data.load_to_model(loaded)
+        ir.save(loaded, target)
+    else:
+        shutil.copyfile(model, target)
 
 
 def write_runtime(folder: Path, *, webgpu: bool = False) -> Path:

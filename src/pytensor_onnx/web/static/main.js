@@ -114,7 +114,8 @@ class Page {
       feeds[name] = value;
     }
     const times = this.description.repeat;
-    const { outputs, milliseconds } = await this.model.run(feeds, times);
+    const reading = performance.now() - started;
+    const { outputs, milliseconds, sending, answered } = await this.model.run(feeds, times);
     this.runs += times;
     for (const { advance } of this.controls) advance?.();
     this.results = readResults(outputs);
@@ -122,7 +123,7 @@ class Page {
     const given = readResults(Object.fromEntries(this.description.shown.map((/** @type {string} */ name) => [name, feeds[name]])));
     for (const view of this.views) view.show({ ...given, ...this.results }, this.runs);
     byId("download").disabled = false;
-    const rest = performance.now() - started - milliseconds;
+    const rest = reading + sending + performance.now() - answered;
     const count = this.runs > 1 ? `run ${this.runs}, ` : "";
     const each = times > 1 ? ` for ${times} runs` : "";
     byId("timing").textContent = `${count}${milliseconds.toFixed(1)} ms in the model${each}, ${rest.toFixed(1)} ms in the page; ${this.loaded}`;

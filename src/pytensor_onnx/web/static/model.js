@@ -5,7 +5,12 @@ export class Model {
     /** @type {Map<number, {resolve: (value: any) => void, reject: (error: Error) => void}>} */
     this.waiting = new Map();
     this.count = 0;
-    this.worker.onmessage = ({ data: { id, result, error } }) => {
+    /** When the last answer arrived. */
+    this.answered = 0;
+    this.worker.onmessage = (event) => {
+      this.answered = performance.now();
+      // Reading the data copies them.
+      const { id, result, error } = event.data;
       const { resolve, reject } = /** @type {any} */ (this.waiting.get(id));
       this.waiting.delete(id);
       if (error === undefined) resolve(result);
@@ -46,10 +51,17 @@ export class Model {
   }
 
   /**
+   * Run the model; beside its own time, `sending` is what messages take, without waiting for the browser's next frame,
+   * and `answered` is when the outputs arrived.
+   *
    * @param {Record<string, import("./tensors.js").Tensor>} feeds
    * @param {number} times
    */
-  run(feeds, times) {
-    return this.ask("run", { feeds, times });
+  async run(feeds, times) {
+    const started = performance.now();
+    const answer = this.ask("run", { feeds, times });
+    const sending = performance.now() - started;
+    const { outputs, milliseconds, others } = await answer;
+    return { outputs, milliseconds, sending: sending + others, answered: this.answered };
   }
 }

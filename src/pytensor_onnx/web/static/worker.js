@@ -68,6 +68,7 @@ const actions = {
    * @param {{feeds: Record<string, import("./tensors.js").Tensor>, times: number}} options
    */
   async run({ feeds, times }) {
+    const received = performance.now();
     const given = Object.fromEntries(Object.entries(feeds).map(([name, x]) => [name, made(x)]));
     const started = performance.now();
     /** @type {Record<string, any>} */
@@ -81,7 +82,7 @@ const actions = {
     }
     const milliseconds = performance.now() - started;
     const outputs = Object.fromEntries(Object.entries(results).map(([name, x]) => [name, plain(x)]));
-    return { outputs, milliseconds };
+    return { outputs, milliseconds, others: performance.now() - received - milliseconds };
   },
 };
 
