@@ -148,8 +148,12 @@ def sine_pi(z: mp.mpf) -> mp.mpf:
 
 
 def cotangent_pi(z: mp.mpf) -> mp.mpf:
+    if z < TINY:
+        return 4 - mp.pi**2 / 3
+    if abs(z - mp.mpf(1) / 4) < TINY:
+        return mp.pi**2 / 2 - 4
     r = mp.sqrt(z)
-    return (1 / r - mp.pi * mp.cot(mp.pi * r)) / r if z > TINY else mp.pi**2 / 3
+    return (mp.pi * r * mp.cot(mp.pi * r) / (1 - 4 * z) - 1) / z
 
 
 def log_ratio(z: mp.mpf) -> mp.mpf:
@@ -302,8 +306,8 @@ FITS = [
     ),
     Fit(
         "PSI",
-        "psi(r+d) / d in d, for 1 <= r+d <= 2.5, r the root of psi",
-        psi,
+        "psi(r+d) / d - 1 in d, for 1 <= r+d <= 2.5, r the root of psi",
+        lambda d: psi(d) - 1,
         (1 - ROOT, 2.5 - ROOT),
         (6, 6),
         relative(psi),
@@ -351,11 +355,11 @@ FITS = [
     ),
     Fit(
         "COTANGENT_PI",
-        "(1/r - pi cot(pi r)) / r in r^2, for |r| <= 1/2",
+        "(pi r cot(pi r) / (1 - 4 r^2) - 1) / r^2 in r^2, for |r| <= 1/2",
         cotangent_pi,
         (0, 0.25),
-        (4, 4),
-        relative(cotangent_pi),
+        (4, 3),
+        lambda z: z / (1 + z * cotangent_pi(z)),
     ),
     Fit(
         "LOG_RATIO_WIDE",

@@ -81,6 +81,18 @@ def test_erfcx_of_zeros_infinities_and_nan(dtype):
     assert_values("Erfcx", dtype, {-0.0: 1.0})
 
 
+@pytest.mark.parametrize(
+    ("dtype", "first", "bound"),
+    [
+        ("float64", 26.6288, 26.65),
+        ("float32", 9.3825, 9.42),
+    ],
+)
+def test_erfcx_just_beyond_the_largest_numbers_is_infinite(dtype, first, bound):
+    x = -np.linspace(first, bound, 300, dtype=dtype)
+    assert np.all(compile_definition("Erfcx", dtype)(x) == inf)
+
+
 @pytest.mark.parametrize(("dtype", "last"), [("float64", 26.6287), ("float32", 9.38241)])
 def test_erfcx_overflows_where_its_value_does(dtype, last):
     x = np.array([-last, -last - 1e-4], dtype)

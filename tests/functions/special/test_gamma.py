@@ -73,6 +73,15 @@ def poles(first: float, last: float, scale=None) -> Region:
     return Region(f"next to poles, -{first:g} … -{last:g}", draw, scale=scale)
 
 
+def halfway(center: float, scale=None) -> Region:
+    """Draw around the point between two poles, where the cotangent vanishes."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        return [center + rng.uniform(-0.06, 0.06, size)]
+
+    return Region(f"next to {center:g}", draw, scale=scale)
+
+
 def small(power: int) -> Region:
     """Draw numbers of both signs whose reciprocals to a power do not overflow."""
 
@@ -122,6 +131,7 @@ CASES = [
             logarithmic(20),
             linear(-0.99, -0.01),
             around(-0.5040830082644554),
+            halfway(-1.5, scale_of_psi),
             poles(1, 1e5, scale_of_psi),
             small(1),
         ],

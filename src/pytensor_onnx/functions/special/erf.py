@@ -62,8 +62,8 @@ def erfcx(x: TensorVariable) -> TensorVariable:
     # At the bound twice the power is infinite, the power is not.
     square, error = square_with_error(pt.minimum(pt.abs(x), constant(x, 26.64, float32=9.41)))
     power, rest = exponential(square, error)
-    twice = power + power
-    return pt.switch(x < constant(x, 0.0), twice + (twice * rest - right), right)
+    half = power + (power * rest - constant(x, 0.5) * right)
+    return pt.switch(x < constant(x, 0.0), half + half, right)
 
 
 def erfcx_of_positive(a: TensorVariable) -> TensorVariable:

@@ -53,8 +53,11 @@ def psi(x: TensorVariable) -> TensorVariable:
     r = from_nearest_integer(y)
     square = r * r
     ratio = polynomial(square, COTANGENT_PI_TOP) / polynomial(square, COTANGENT_PI_BOTTOM)
+    # Halfway between the poles, where the cotangent vanishes, one of the factors is exact.
+    twice = r + r
+    leading = (one - twice) * (one + twice) / r
     # The parts of order 1/x next to zero cancel first, before their sum could overflow.
-    reflected = (positive + one / y) + (one / r - r * ratio)
+    reflected = (positive + one / y) + (leading + leading * (square * ratio))
     reflected = pt.switch(is_pole(x), constant(x, math.nan), reflected)
 
     rest = polynomial(x, NEGATIVE_PSI_TOP) / polynomial(x, NEGATIVE_PSI_BOTTOM)
@@ -74,7 +77,8 @@ def _psi_of_positive(x: TensorVariable) -> TensorVariable:
     seam, value = (constant(x, number) for number in _SEAM)
     d = _distance(pt.minimum(x + small, seam), _ROOT)
     reciprocal = one / x
-    near = d * (polynomial(d, PSI_TOP) / polynomial(d, PSI_BOTTOM)) - small * reciprocal
+    excess = polynomial(d, PSI_TOP) / polynomial(d, PSI_BOTTOM)
+    near = (d + d * excess) - small * reciprocal
     far = precise.log(x) - _log_less_psi(pt.minimum(reciprocal, constant(x, 1 / _SEAM[0])))
     return near + pt.maximum(far - value, constant(x, 0.0))
 
