@@ -23,9 +23,8 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant, split_rows
 from pytensor_onnx.functions.special.beta_density import density
 from pytensor_onnx.functions.special.evaluation import where_any
-from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
-from pytensor_onnx.functions.special.portable import portable_log, power_of_exp
+from pytensor_onnx.functions.special.portable import portable_expm1, portable_log, power_of_exp
 from pytensor_onnx.ops import precise
 
 # The integrand is left out where it is below exp(-36) of its largest value.
@@ -284,7 +283,7 @@ def _beyond(
         power = power * ratio
         return [total + coefficient * (one - power) / (b + number), coefficient, power]
 
-    first = -expm1(b * portable_log(ratio)) / b
+    first = -portable_expm1(b * portable_log(ratio)) / b
     total, *_ = iterate(
         step,
         [first, pt.ones_like(y), pt.pow(ratio, b)],
