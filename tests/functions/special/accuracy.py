@@ -43,6 +43,11 @@ def compile_definition(name: str, dtype: str) -> Run:
     arguments = [pt.vector(dtype=dtype) for _ in range(case.arguments)]
     [result] = DEFINITIONS[op_type](*arguments)
     assert result.type.dtype == dtype
+    return compile_as_written(arguments, result)
+
+
+def compile_as_written(arguments: list[pt.TensorVariable], result: pt.TensorVariable) -> Run:
+    """Compile an expression as that of a definition, without PyTensor's rewrites."""
     fgraph = FunctionGraph(arguments, [result], clone=False)
     prepare_definition(fgraph)
     model = convert(fgraph, opset_version=21).model

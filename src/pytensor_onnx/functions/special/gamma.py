@@ -1,6 +1,7 @@
 """The gamma function."""
 
 import math
+from collections.abc import Callable
 
 import pytensor.tensor as pt
 from pytensor.scalar.math import Gamma
@@ -17,6 +18,8 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_even, sine_pi_excess
 
+Power = Callable[[TensorVariable, TensorVariable], TensorVariable]
+
 # sqrt(2 pi / e), and 1/e as the sum of 27 bits and a rest.
 _LIMIT = 1.520346901066281
 _INVERSE_E = (0.3678794354200363, 5.751406005677555e-09)
@@ -32,10 +35,15 @@ def gamma(x: TensorVariable) -> TensorVariable:
     Stirling's formula with a fitted factor serves from one on. Below, ``gamma(x + 1) = x gamma(x)``
     and the reflection ``gamma(x) gamma(-x) = -pi / (x sin(pi x))`` (DLMF 5.5.1 and 5.5.3).
     """
+    return gamma_by_powers(x, pt.pow)
+
+
+def gamma_by_powers(x: TensorVariable, power_of: Power) -> TensorVariable:
+    """Compute `gamma` by a function for the powers of positive numbers."""
     one = constant(x, 1.0)
     a = pt.abs(x)
     base, exponent, rest = _stirling(a + (a < one).astype(x.dtype))
-    power, limit = pt.pow(base, exponent), constant(x, _LIMIT)
+    power, limit = power_of(base, exponent), constant(x, _LIMIT)
     positive = _whole_of_whole(x, power * (limit + rest) / pt.minimum(x, one))
 
     r = from_nearest_even(a)

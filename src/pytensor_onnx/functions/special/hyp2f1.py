@@ -21,6 +21,7 @@ from pytensor_onnx.functions.special.hypergeometric_equation import (
     largest_product,
 )
 from pytensor_onnx.functions.special.hypergeometric_polynomial import hypergeometric_polynomial
+from pytensor_onnx.functions.special.power import portable_power
 
 # Beyond them terms cancel so much that the result has too few digits.
 _NEGATIVE, _PRODUCT = 5.0, 2500.0
@@ -69,7 +70,8 @@ def hyp2f1(
     value = pt.switch(is_short, polynomial, value)
     exponent = pt.switch(by_euler, c - a - b, pt.switch(is_polynomial, zero, exponent))
     # The factor in two parts, of which none vanishes before the result does.
-    root = pt.pow(one - pt.minimum(z, one), constant(z, 0.5) * exponent)
+    base, half = one - pt.minimum(z, one), constant(z, 0.5) * exponent
+    root = pt.switch(pt.eq(base, zero), pt.pow(zero, half), portable_power(base, half))
     # What overflows on the way may have a finite product.
     is_lost = pt.isinf(value) & (root < one)
     value = pt.switch(is_lost, constant(z, math.nan), value * root * root)

@@ -8,6 +8,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant, split_rows
+from pytensor_onnx.functions.special.gamma import gamma_by_powers
+from pytensor_onnx.functions.special.power import portable_power
 
 _TERMS, _ROUNDS = 4, 100
 _PRECISION = 2.0**-56
@@ -31,12 +33,13 @@ def by_expansion_around_one(
     zero = constant(w, 0.0)
     is_inside = w > zero
     used = pt.switch(is_inside, d, constant(d, 0.5))
-    gammas = pt.gamma(pt.stack([c, d, -used, a, b, a_rest, b_rest]))
+    arguments = pt.stack([c, d, -used, a, b, a_rest, b_rest])
+    gammas = gamma_by_powers(arguments, portable_power)
     whole, of_d, of_minus, of_a, of_b, of_a_rest, of_b_rest = split_rows(gammas, 7)
     bottom = of_a_rest * of_b_rest
     # Gamma is NaN at its poles, where its reciprocal vanishes.
     factor = pt.switch(pt.isnan(bottom), zero, whole * of_d / bottom)
-    other = pt.switch(is_inside, whole * of_minus / (of_a * of_b) * pt.pow(w, d), zero)
+    other = pt.switch(is_inside, whole * of_minus / (of_a * of_b) * portable_power(w, d), zero)
     totals, sizes = _series(
         pt.stack([a, a_rest]), pt.stack([b, b_rest]), pt.stack([-used, used]), w[None]
     )

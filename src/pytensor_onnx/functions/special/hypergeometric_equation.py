@@ -9,7 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import of_few
-from pytensor_onnx.functions.special.expm1 import expm1
+from pytensor_onnx.functions.special.portable import portable_expm1, portable_log
 
 # Terms between tests of convergence, most tests in a series, and most series after the first one.
 _TERMS, _ROUNDS, _STEPS = 4, 600, 200
@@ -121,9 +121,9 @@ def _follow(
     )
     nan = constant(z, math.nan)
     value = pt.switch(_distance(z0, w0, z, w) > zero, nan, value)
-    logarithm = pt.log(w / w0)
+    logarithm = portable_log(w / w0)
     is_zero = pt.eq(d, zero)
-    growth = expm1(d * logarithm) / pt.switch(is_zero, one, d)
+    growth = portable_expm1(d * logarithm) / pt.switch(is_zero, one, d)
     jump = slope * w0 * pt.switch(is_zero, logarithm, growth)
     return [pt.switch(w0 > w, value - jump, value)]
 

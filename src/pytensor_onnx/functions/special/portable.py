@@ -33,13 +33,18 @@ Logarithm = Callable[[TensorVariable], TensorVariable]
 @define(PortableLog)
 def portable_log(x: TensorVariable) -> TensorVariable:
     """Natural logarithm, within 1 ulp."""
-    zero, shift = constant(x, 0.0), constant(x, 60.0, float32=30.0)
+    value = log_of_normal(*_to_normal(x))
+    # Infinities and NaN are equal in all runtimes.
+    is_positive = (x > constant(x, 0.0)) & (x < constant(x, np.inf))
+    return pt.switch(is_positive, value, pt.log(x))
+
+
+def _to_normal(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return a normal number, not one of the largest, and an exponent of two for positive ``x``."""
+    shift = constant(x, 60.0, float32=30.0)
     up, down = constant(x, 2.0**60, float32=2.0**30), constant(x, 2.0**-60, float32=2.0**-30)
     is_small = x < constant(x, 1.0)
-    near = x * pt.switch(is_small, up, down)
-    value = log_of_normal(near, pt.switch(is_small, -shift, shift))
-    # Infinities and NaN are equal in all runtimes.
-    return pt.switch((x > zero) & (x < constant(x, np.inf)), value, pt.log(x))
+    return x * pt.switch(is_small, up, down), pt.switch(is_small, -shift, shift)
 
 
 def log_of_normal(x: TensorVariable, exponent: TensorVariable | None = None) -> TensorVariable:
@@ -56,16 +61,32 @@ def log_of_normal(x: TensorVariable, exponent: TensorVariable | None = None) -> 
     exponent
         Whole numbers; 0 by default.
     """
+    k, f = _binary_parts(x, exponent)
+    s = f / (constant(x, 2.0) + f)
+    square = s * s
+    rest = s * (f - log_ratio(square))
+    upper, lower = log_2(x)
+    return k * upper - ((rest - k * lower) - f)
+
+
+def binary_parts(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return whole ``k`` and ``f``, with ``x = 2**k (1 + f)``, for positive finite numbers."""
+    return _binary_parts(*_to_normal(x))
+
+
+def _binary_parts(
+    x: TensorVariable, exponent: TensorVariable | None
+) -> tuple[TensorVariable, TensorVariable]:
     power = _power_of_two(x)
     k = pt.round(pt.log(power) * constant(x, 1 / np.log(2)))
     if exponent is not None:
         k = k + exponent
-    f = x / power - constant(x, 1.0)
-    s = f / (constant(x, 2.0) + f)
-    square = s * s
-    rest = s * (f - square * polynomial(square, REDUCED_LOG_RATIO))
-    upper, lower = _log_2(x)
-    return k * upper - ((rest - k * lower) - f)
+    return k, x / power - constant(x, 1.0)
+
+
+def log_ratio(square: TensorVariable) -> TensorVariable:
+    """``log((1 + s) / (1 - s)) / s - 2`` of the square of ``s``, as in `log_of_normal`."""
+    return square * polynomial(square, REDUCED_LOG_RATIO)
 
 
 @define(PortableLog1p)
@@ -86,13 +107,22 @@ def portable_exp(x: TensorVariable) -> TensorVariable:
     product of two, so that neither overflows before the result does, and only the last product
     rounds to a subnormal.
     """
+    return exp_of_sum(x)
+
+
+def exp_of_sum(x: TensorVariable, rest: TensorVariable | None = None) -> TensorVariable:
+    """Exponential of a number and a negligible part of it."""
     # At the bounds the result is infinite and zero, and an infinity would make NaN.
     x = pt.minimum(x, constant(x, 710.0, float32=90.0))
     x = pt.maximum(x, constant(x, -746.0, float32=-105.0))
     half, one = constant(x, 0.5), constant(x, 1.0)
     k = pt.round(x * constant(x, 1 / np.log(2)))
-    upper, lower = _log_2(x)
-    r = (x - k * upper) - k * lower
+    upper, lower = log_2(x)
+    below = k * lower
+    if rest is not None:
+        # Beyond the bounds of x it may be large.
+        below = below - pt.clip(rest, constant(x, -1e-12), constant(x, 1e-12))
+    r = (x - k * upper) - below
     square = r * r
     c = r - square * polynomial(square, REDUCED_HALF_COTH)
     near_one = one + (r + r * c / (constant(x, 2.0) - c))
@@ -182,7 +212,7 @@ def _power_of_two(x: TensorVariable) -> TensorVariable:
     return (scaled + x * constant(x, np.sqrt(2) * 0.625)) - scaled
 
 
-def _log_2(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+def log_2(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Return an upper part of ``log(2)`` that has a few bits less, and the rest."""
     return (
         constant(x, 0.6931471803691238, float32=0.693359375),

@@ -1,0 +1,52 @@
+"""Powers that are equal in every bit in all runtimes, as their logarithms in `portable`."""
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.portable import binary_parts, exp_of_sum, log_2, log_ratio
+
+
+def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """``x**y`` for positive finite float64 numbers ``x``.
+
+    It is within 1 ulp where the logarithm of the result is below 20, and within 40 anywhere.
+
+    With ``x = 2**k (1 + f)`` and ``s = f / (2 + f)`` as in `log_of_normal`, the logarithm is
+    ``k log(2) + 2 s`` and less than 0.004. The quotient, the sum and the product with ``y`` have
+    their rounding errors added, as in fdlibm's ``e_pow.c``.
+    """
+    two = constant(x, 2.0)
+    k, f = binary_parts(x)
+    bottom = two + f
+    s = f / bottom
+    first, bottom_first = _upper_half(s), _upper_half(bottom)
+    bottom_second = f - (bottom_first - two)
+    second = ((f - first * bottom_first) - first * bottom_second) / bottom
+    upper, lower = log_2(x)
+    whole = k * upper
+    twice = first + first
+    total = whole + twice
+    rest = (twice - (total - whole)) + ((second + second) + (s * log_ratio(s * s) + k * lower))
+    logarithm = total + rest
+    rest = rest - (logarithm - total)
+    # Beyond the bounds, which no product overflows, powers have their limits.
+    y = pt.clip(y, constant(y, -1e300), constant(y, 1e300))
+    return exp_of_sum(*_product(y, logarithm, rest))
+
+
+def _product(
+    y: TensorVariable, x: TensorVariable, rest: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return ``y * (x + rest)`` in two parts (T. J. Dekker, Numer. Math. 18 (1971) 224-242)."""
+    product = y * x
+    y_first, x_first = _upper_half(y), _upper_half(x)
+    y_second, x_second = y - y_first, x - x_first
+    error = (y_first * x_first - product) + y_first * x_second + y_second * x_first
+    return product, (error + y_second * x_second) + y * rest
+
+
+def _upper_half(x: TensorVariable) -> TensorVariable:
+    """Round to 26 bits, so that products of two are exact."""
+    scaled = x * constant(x, 2.0**27 + 1)
+    return scaled - (scaled - x)
