@@ -1,6 +1,6 @@
 """Shared test helpers: the comparison of mode ONNX and of the exported file with PyTensor."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,8 +89,7 @@ def compare_onnx_and_py(
     ONNXProgram
         The exported model, for assertions on its structure.
     """
-    results = [outputs] if isinstance(outputs, Variable) else list(outputs)
-    inputs = list(inputs)
+    results, inputs = _listed(outputs), list(inputs)
     # Inner graphs of Ops would be compiled by a C compiler otherwise.
     with pytensor.config.change_flags(cxx=""), np.errstate(all="ignore"):
         expected = pytensor.function(inputs, results, mode=reference, on_unused_input="ignore")(
@@ -110,6 +109,48 @@ def compare_onnx_and_py(
     coverage_recorder.record(program, list(map(dense, found)), list(map(dense, expected)), atol)
     coverage_recorder.record_rewritten(results)
     return program
+
+
+Case = tuple[Sequence[Variable], Variable | Sequence[Variable], Sequence[Any]]
+
+
+def compare_together(cases: Mapping[Any, Case], **options: Any) -> ONNXProgram:
+    """Compare the graphs of several cases, joined in one model, as `compare_onnx_and_py` does.
+
+    Parameters
+    ----------
+    cases
+        Inputs, outputs and values of each case by its name; no two share an input.
+    options
+        Options of `compare_onnx_and_py`.
+
+    Returns
+    -------
+    ONNXProgram
+        The model of all cases.
+
+    Raises
+    ------
+    Exception
+        The first error of a case that fails by itself, with its name; else that of all together.
+    """
+    inputs = [v for variables, _, _ in cases.values() for v in variables]
+    values = [v for _, _, arrays in cases.values() for v in arrays]
+    outputs = [v for _, results, _ in cases.values() for v in _listed(results)]
+    try:
+        return compare_onnx_and_py(inputs, outputs, values, **options)
+    except Exception:
+        for name, case in cases.items():
+            try:
+                compare_onnx_and_py(*case, **options)
+            except Exception as error:
+                error.add_note(f"case {name}")
+                raise
+        raise
+
+
+def _listed(results: Variable | Sequence[Variable]) -> list[Variable]:
+    return [results] if isinstance(results, Variable) else list(results)
 
 
 def dense(value: Any) -> Any:
