@@ -1,10 +1,12 @@
 """Shared test helpers: the comparison of mode ONNX and of the exported file with PyTensor."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytensor
+import pytest
 from hypothesis import HealthCheck, settings
 from onnx.reference import ReferenceEvaluator
 from pytensor.compile.builders import OpFromGraph
@@ -146,6 +148,17 @@ def compare_together(cases: Mapping[Any, Case], **options: Any) -> ONNXProgram:
             except Exception as error:
                 error.add_note(f"case {name}")
                 raise
+        raise
+
+
+@contextmanager
+def raises_for(case: Any, error: type[Exception], match: str) -> Iterator[None]:
+    """Assert that an error is raised, and name the case if it is not."""
+    try:
+        with pytest.raises(error, match=match):
+            yield
+    except BaseException as failure:
+        failure.add_note(f"case {case}")
         raise
 
 
