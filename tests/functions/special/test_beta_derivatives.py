@@ -57,6 +57,13 @@ def exact_density(a: mp.mpf, b: mp.mpf, x: mp.mpf) -> mp.mpf:
         return mp.exp(logarithm + mp.loggamma(a + b) - mp.loggamma(a) - mp.loggamma(b))
 
 
+def of_small_densities(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    """Draw ``x`` whose power ``x**a`` underflows, or nearly, where ``x**(a-1)`` does not."""
+    a, b = 10 ** rng.uniform(np.log10(2), 1.5, size), 10 ** rng.uniform(-2, 3, size)
+    power = rng.uniform(-305, -285, size)
+    return [a, b, 10 ** ((power - np.log10(a) - a) / (a - 1))]
+
+
 REGIONS = [
     region("a, b 1 … 10, x within 2σ of the mean", around_mean(0, 1, 2), most=100),
     region("a, b 0.1 … 100, x 0 … 1", anywhere, most=100),
@@ -95,6 +102,7 @@ DENSITIES = [
         of_powers((0, 3), (-8, 0), (-15, 0), at_one=True),
     ),
     region("a, b 1e-8 … 1, x 1e-8 … 1", of_powers((-8, 0), (-8, 0), (-8, 0)), bound=100),
+    region("a 2 … 30, b 0.01 … 1e3, results about 1e-300", of_small_densities, FLOAT64),
 ]
 CASES = [
     Case(BetaIncByFirst, exact_derivative(0), REGIONS, size=12),

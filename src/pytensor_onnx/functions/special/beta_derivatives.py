@@ -66,18 +66,31 @@ def by_third(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorV
     a, b = (pt.switch(inside, v, one) for v in (a, b))
     x = pt.switch(inside, x, half)
     y = one - x
-    # The power of x underflows before that of exponent a - 1.
+    # Of the power of x below, the rest of a parameter below 2 is taken here.
     start = pt.maximum(x, constant(x, 1e-100))
     is_upper = a * y < b * start
-    value = density(
+    value = _density(
         pt.switch(is_upper, b, a),
         pt.switch(is_upper, a, b),
         pt.switch(is_upper, y, start),
         pt.switch(is_upper, start, y),
-        stirling_factor(a, b),
     )
-    value = value / start / y * pt.pow(x / start, a - one)
+    value = value * pt.pow(x / start, a - one)
     return pt.switch(inside, value, at_end)
+
+
+def _density(
+    a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable
+) -> TensorVariable:
+    """``x**(a-1) y**(b-1) / B(a, b)``, by the power ``x**(a-1)`` from ``a = 2`` on.
+
+    The power ``x**a`` would underflow before the result does.
+    """
+    one = constant(x, 1.0)
+    is_lowered = a >= constant(x, 2.0)
+    c = pt.switch(is_lowered, a - one, a)
+    factor = pt.switch(is_lowered, (c + b) / c, one / x)
+    return density(c, b, x, y, stirling_factor(c, b)) * factor / y
 
 
 def _derivative(
