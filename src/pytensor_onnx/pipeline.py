@@ -68,8 +68,8 @@ def prepare(
     scale_products(model, scope)
     read_sizes_late(model, scope)
     fold_into_conv(model, scope)
-    if profile.merges_short_images:
-        merge_short_images(model, scope)
+    if profile.merges_short_images and merge_short_images(model, scope):
+        merge_equal(model, scope)
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)
     join_vectors(model, scope)

@@ -64,6 +64,50 @@ def test_gradients_of_images_are_the_sums_of_one_product(geometry, batch):
         assert program(values[0][:0], values[1], values[2][:0])[0].shape == (0, 64, 3, 4)
 
 
+@pytest.mark.parametrize("batch", [3, None])
+def test_filters_of_one_tap_are_a_product(batch):
+    values = values_of((3, 96, 3, 3), (160, 96, 1, 1), (3, 160, 3, 3))
+    values[0][1, 4, 1, 1], values[2][1, 4, 0, 0], values[2][2, 1, 0, 1] = np.inf, np.nan, -np.inf
+    x, w, _ = variables(values, batch)
+    y = conv2d(x, w, filter_flip=False)
+    g = y.type()
+    outputs = [y, *pt.grad(None, [x, w], known_grads={y: g})]
+    program = compare_onnx_and_py([x, w, g], outputs, values, rtol=1e-4, atol=1e-4)
+    # A batch that is not known may be empty, so that its Conv stays.
+    convolutions = {"Conv", "ConvTranspose", "Col2Im"} & set(op_types(program))
+    assert convolutions == (set() if batch else {"Conv"})
+    geometry = [(0, 0), (0, 0)], (1, 1), (1, 1)
+    expected = [
+        numpy_conv.correlate(*values[:2], *geometry),
+        numpy_conv.image_gradient(values[2], values[1], (3, 3), *geometry),
+        numpy_conv.filter_gradient(values[0], values[2], (1, 1), *geometry),
+    ]
+    for found, result in zip(program(*values), expected, strict=True):
+        np.testing.assert_allclose(found, result, rtol=1e-4, atol=1e-4)
+    if batch is None:
+        empty = [values[0][:0], values[1], values[2][:0]]
+        y, gx, gw = program(*empty)
+        assert (y.shape, gx.shape, gw.any()) == ((0, 160, 3, 3), (0, 96, 3, 3), False)
+
+
+def test_the_transposed_images_of_a_product_are_shared_with_the_gradient_of_its_filters():
+    x, w = variables(values_of((3, 64, 3, 3), (160, 64, 1, 1)), batch=3)
+    y = conv2d(x, w, filter_flip=False)
+    types = op_types(export_onnx([x, w], pt.grad((y**2).sum(), [x, w]), verify=False))
+    # Images, products, the gradient and the result, each once.
+    assert types.count("Transpose") == 4
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_one_tap_along_one_axis_is_a_product_unless_there_is_a_bias(bias):
+    values = values_of((2, 256, 5), (256, 256, 1), (256,))
+    x, w, b = variables(values, batch=2)
+    y = conv1d(x, w, filter_flip=False, bias=b if bias else None)
+    inputs, given = ([x, w, b], values) if bias else ([x, w], values[:2])
+    program = compare_onnx_and_py(inputs, y, given, rtol=1e-4, atol=1e-4)
+    assert ("Conv" in op_types(program)) == bias
+
+
 def test_a_convolution_along_one_axis_has_a_depth():
     values = values_of((2, 128, 6), (256, 128, 3))
     x, w = variables(values, batch=2)

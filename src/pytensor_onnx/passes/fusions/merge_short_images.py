@@ -75,10 +75,40 @@ def _known(value: ir.Value | None, start: int = 0) -> list[int]:
 def _with_depth(onnx: Builder, node: ir.Node) -> ir.Value:
     """Emit a convolution of one image, whose depth is the batch."""
     (images, filters), bias = map(given, node.inputs[:2]), node.inputs[2:]
+    if not bias and _has_one_tap(node):
+        return _by_elements(onnx, images, filters)
     order = [1, 0, *range(2, len(dims_of(images) or ()))]
     image = onnx.Unsqueeze(onnx.Transpose(images, perm=order), onnx.ints([0]))
     result = onnx.Conv(image, onnx.Unsqueeze(filters, onnx.ints([2])), *bias, **_deeper(node))
     return onnx.Transpose(onnx.Squeeze(result, onnx.ints([0])), perm=order)
+
+
+def _has_one_tap(node: ir.Node) -> bool:
+    """Return whether a window is one element, and every element is a window."""
+    filters = _known(node.inputs[1], 2)
+    sizes = [_known(value, 2) for value in (node.inputs[0], node.outputs[0])]
+    strides = node.attributes["strides"].as_ints() if "strides" in node.attributes else [1]
+    return set(filters) == {1} and sizes[0] == sizes[1] and max(strides) == 1
+
+
+def _by_elements(onnx: Builder, images: ir.Value, filters: ir.Value) -> ir.Value:
+    """Emit the product of filters of one tap and the elements of all images.
+
+    The gradient of such filters needs the same matrix of elements.
+    """
+    outputs, channels = _known(filters)[:2]
+    sizes, rank = _known(images, 2), len(dims_of(images) or ())
+    batch = _batch(images) or 0
+    moved = onnx.Transpose(images, perm=[*range(2, rank), 0, 1])
+    elements = _reshape(onnx, moved, [math.prod(sizes) * batch, channels])
+    products = onnx.Gemm(_reshape(onnx, filters, [outputs, channels]), elements, transB=1)
+    apart = _reshape(onnx, products, [outputs, *sizes, batch])
+    return onnx.Transpose(apart, perm=[rank - 1, *range(rank - 1)])
+
+
+def _reshape(onnx: Builder, x: ir.Value, shape: list[int]) -> ir.Value:
+    """Emit a reshape as the lowering of PyTensor's does, so that equal ones are merged."""
+    return onnx.Reshape(x, onnx.ints(shape), allowzero=0)
 
 
 def _deeper(node: ir.Node) -> dict[str, Any]:
@@ -97,18 +127,28 @@ def _deeper(node: ir.Node) -> dict[str, Any]:
 def _by_columns(onnx: Builder, node: ir.Node) -> ir.Value:
     """Emit one product for all elements under all taps, and their sums where windows overlap."""
     images, filters = map(given, node.inputs)
-    channels, *taps = _known(filters)
-    columns, length = math.prod(taps), math.prod(_known(images, 2))
-    rows = onnx.Reshape(onnx.Transpose(images, perm=[0, 2, 3, 1]), onnx.ints([-1, channels]))
-    products = onnx.Gemm(rows, onnx.Reshape(filters, onnx.ints([channels, columns])))
-    windows = onnx.Reshape(products, onnx.ints([-1, length, columns]))
+    outputs, *taps = _known(filters)
+    columns, sizes = math.prod(taps), _known(images, 2)
+    batch = _batch(images) or -1
+    # The gradient of the filters needs the same matrix of images.
+    channels_first = onnx.Transpose(images, perm=[1, 2, 3, 0])
+    shape = [outputs, math.prod(sizes) * batch if batch > 0 else -1]
+    products = onnx.Gemm(
+        _reshape(onnx, channels_first, shape),
+        _reshape(onnx, filters, [outputs, columns]),
+        transA=1,
+    )
+    if _has_one_tap(node):
+        apart = _reshape(onnx, products, [*sizes, batch, columns])
+        return onnx.Transpose(apart, perm=[2, 3, 0, 1])
+    windows = _reshape(onnx, products, [math.prod(sizes), batch, columns])
     attributes = {
         name: list(node.attributes[name].as_ints())
         for name in ("pads", "strides", "dilations")
         if name in node.attributes
     }
     return onnx.Col2Im(
-        onnx.Transpose(windows, perm=[0, 2, 1]),
+        onnx.Transpose(windows, perm=[1, 2, 0]),
         onnx.ints(_known(node.outputs[0], 2)),
         onnx.ints(taps[1:]),
         **attributes,
