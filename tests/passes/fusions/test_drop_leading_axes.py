@@ -1,6 +1,7 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
 
 from pytensor_onnx import export_onnx, nn
 from tests.conftest import compare_onnx_and_py
@@ -29,6 +30,13 @@ def test_number_stays_a_number():
 def test_bias_given_as_input_needs_no_node():
     x, bias = pt.matrix("x"), pt.vector("bias", shape=(3,))
     assert structure(export_onnx([x, bias], pt.exp(x) + bias)) == (["Exp", "Add"], {})
+
+
+def test_bias_within_a_function_needs_no_node():
+    x, bias = pt.matrix("x"), pt.vector("bias")
+    add = OpFromGraph([x, bias], [pt.exp(x) + bias], name="add")
+    (function,) = export_onnx([x, bias], add(x, bias)).model.functions.values()
+    assert [node.op_type for node in function] == ["Exp", "Add"]
 
 
 def test_axes_that_shape_the_result_are_kept():

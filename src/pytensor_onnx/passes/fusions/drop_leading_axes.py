@@ -19,9 +19,10 @@ from pytensor_onnx.passes.rewriting import reshape_constant
 def drop_leading_axes(model: ir.Model, scope: ModelScope) -> int:
     """Drop leading axes of size one if another operand gives the result its rank."""
     count = 0
-    for node in list(model.graph.all_nodes()):
-        if node.op_type == "Unsqueeze" and not node.domain:
-            count += _bypass(node, model.graph)
+    for nodes in (model.graph.all_nodes(), *(f.all_nodes() for f in model.functions.values())):
+        for node in list(nodes):
+            if node.op_type == "Unsqueeze" and not node.domain:
+                count += _bypass(node, model.graph)
     for value in list(model.graph.initializers.values()):
         if value.const_value is not None and not value.is_graph_input():
             count += _shrink(value, model.graph, scope)
@@ -44,8 +45,17 @@ def _bypass(node: ir.Node, graph: ir.Graph) -> int:
     if not result.uses() and not result.is_graph_output() and node.graph is not None:
         node.graph.remove(node, safe=True)
         if not axes.uses():
-            graph.initializers.pop(str(axes.name), None)
+            _remove_constant(axes, graph)
     return count
+
+
+def _remove_constant(value: ir.Value, graph: ir.Graph) -> None:
+    """Remove a constant, which in a function is the result of a node."""
+    node = value.producer()
+    if node is None:
+        graph.initializers.pop(str(value.name), None)
+    elif node.graph is not None:
+        node.graph.remove(node, safe=True)
 
 
 def _shrink(value: ir.Value, graph: ir.Graph, scope: ModelScope) -> int:
