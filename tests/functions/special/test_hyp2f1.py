@@ -50,9 +50,9 @@ def next_to_one(differences: str) -> Sampler:
     return draw
 
 
-def polynomials(low: float, high: float) -> Sampler:
+def polynomials(low: float, high: float, degrees: int = 15) -> Sampler:
     def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
-        degree, b = rng.integers(0, 15, size).astype("f8"), rng.uniform(0.1, 10, size)
+        degree, b = rng.integers(0, degrees, size).astype("f8"), rng.uniform(0.1, 10, size)
         return [-degree, b, rng.uniform(0.1, 10, size), rng.uniform(low, high, size)]
 
     return draw
@@ -101,6 +101,7 @@ REGIONS = [
     Region("c - a - b near 0 … 3, z next to 1", next_to_one("others"), FLOAT64, BOUND),
     Region("degrees 0 … 14, z -5 … 0", polynomials(-5, 0), BOTH, BOUND),
     Region("degrees 0 … 14, z 1 … 5", polynomials(1, 5), BOTH, BOUND),
+    Region("degrees 0 … 30, z 1 … 5", polynomials(1, 5, 31), FLOAT64, BOUND),
     Region(
         "degrees 0 … 12, c -15 … 0, z -5 … 5",
         polynomials_of_negative(False, -5, 5),
@@ -153,6 +154,19 @@ def test_values_at_one_are_those_of_the_formula_of_gauss():
         expected = [float(mp.hyp2f1(*row, 1)) for row in rows]
     assert expected[0] == expected[-1] == 0
     found = compile_definition("Hyp2F1", "float64")(a, b, c, np.ones(len(rows)))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_polynomials_beyond_one_are_accurate_where_a_sum_hardly_cancels():
+    rows = [
+        (-28, -2.3139420968490683, 5.464259582795741, 4.546987073308195),
+        (-23, 8.017678996016642, 7.550505083590669, 1.2219684059965479),
+        (-43, 8.524670293164164, 7.199191321366556, 1.2688787155403034),
+        (-37, 6.854489617001207, 2.5967589887319886, 1.1912144294939688),
+    ]
+    with mp.workdps(60):
+        expected = [float(mp.hyp2f1(*map(mp.mpf, row))) for row in rows]
+    found = compile_definition("Hyp2F1", "float64")(*np.array(rows, "f8").T.copy())
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 

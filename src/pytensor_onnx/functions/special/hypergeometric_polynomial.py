@@ -11,8 +11,9 @@ from pytensor_onnx.functions.special.arithmetic import add_with_error, constant,
 from pytensor_onnx.functions.special.evaluation import of_few
 
 _DEGREE = 1000
-# The most that terms of a sum may cancel: five digits are left.
-_CANCELLATION = 1e11
+# The most that terms of a sum may cancel, so that five digits are left, and where the recurrence
+# would lose less.
+_CANCELLATION, _LOSS = 1e11, 1e3
 
 
 def hypergeometric_polynomial(
@@ -20,8 +21,8 @@ def hypergeometric_polynomial(
 ) -> TensorVariable:
     """Hypergeometric function for ``a = -n``, of degrees ``n`` below 1,000, else NaN.
 
-    The recurrence is stable for positive `c`. For negative ones, next to integers above all, the
-    sums lose fewer digits.
+    The recurrence is stable for positive `c` and ``z < 1``. For negative ones, next to integers
+    above all, the sums lose fewer digits, and beyond one where their terms hardly cancel.
     """
     is_known = n < constant(n, _DEGREE)
     degree = pt.switch(is_known, n, constant(n, 0.0))
@@ -29,7 +30,8 @@ def hypergeometric_polynomial(
     steps = pt.switch(is_negative, constant(n, 0.0), degree)
     value = _by_recurrence(steps, b, c, z)
     operands = [x + pt.zeros_like(value) for x in (degree, b, c, z)]
-    [value] = of_few(is_negative & (degree > constant(n, 0.0)), _by_sums, [value], operands)
+    by_sums = (is_negative | (z > constant(z, 1.0))) & (degree > constant(n, 0.0))
+    [value] = of_few(by_sums, _by_sums, [value], operands)
     return pt.switch(is_known, value, constant(n, math.nan))
 
 
@@ -60,12 +62,17 @@ def _by_recurrence(
 
 
 def _by_sums(
-    _: TensorVariable, n: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
+    before: TensorVariable,
+    n: TensorVariable,
+    b: TensorVariable,
+    c: TensorVariable,
+    z: TensorVariable,
 ) -> list[TensorVariable]:
     """Return the sum of two whose terms cancel less.
 
     One is the series itself, the other one that of ``z / (z - 1)``, or of ``1 - z`` for
-    ``z >= 1`` (DLMF 15.8.1 and 15.8.7). NaN where terms of both cancel too much.
+    ``z >= 1`` (DLMF 15.8.1 and 15.8.7). Where terms of both cancel too much, the value is NaN for
+    negative ``c``, and else the one before.
     """
     one = constant(z, 1.0)
     is_above = z >= one
@@ -114,6 +121,8 @@ def _by_sums(
     is_better = other_loss < loss
     loss = pt.switch(is_better, other_loss, loss)
     value = pt.switch(is_better, other * factor, total)
+    is_negative = c < constant(c, 0.0)
+    most = pt.switch(is_negative, constant(loss, _CANCELLATION), constant(loss, _LOSS))
     # A sum of zero is exact.
-    is_lost = (loss > constant(loss, _CANCELLATION)) & pt.neq(value, constant(z, 0.0))
-    return [pt.switch(is_lost, constant(z, math.nan), value)]
+    is_lost = ((loss > most) & pt.neq(value, constant(z, 0.0))) | (pt.isnan(loss) & ~is_negative)
+    return [pt.switch(is_lost, pt.switch(is_negative, constant(z, math.nan), before), value)]
