@@ -31,6 +31,7 @@ from pytensor_onnx.rewriting.arithmetic.canonical_forms import (
 from pytensor_onnx.rewriting.arithmetic.choices import select_from_list
 from pytensor_onnx.rewriting.arithmetic.constants import fit_numbers
 from pytensor_onnx.rewriting.arithmetic.cumulative_types import widen_cumulative
+from pytensor_onnx.rewriting.arithmetic.increments import join_increments
 from pytensor_onnx.rewriting.arithmetic.narrowing import narrow_arithmetic
 from pytensor_onnx.rewriting.arithmetic.partial_sums import share_partial_sums
 from pytensor_onnx.rewriting.arithmetic.products import drop_empty_product, inline_products
@@ -137,6 +138,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "widen_operands": _visit(widen_operands),
         "fit_numbers": fit_numbers,
     },
+    "pre_local_IncSubtensor_serialize": {"join_increments": _visit(join_increments)},
     # Before constants are pushed out of loops. Loops before their gradients, which share checks.
     "scan_eqopt1": {
         "check_inner_loops": _visit_forwards(check_inner_loops),
@@ -180,6 +182,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         canonize_sum,
         canonize_product,
         distribute_factors,
+        join_increments,
         narrow_arithmetic,
         divide_multiple,
         divide_sum,

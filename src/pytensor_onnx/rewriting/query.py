@@ -15,6 +15,9 @@ INCOMPATIBLE = (
     "local_mul_canonizer",
     "local_greedy_distributor",
     "local_sigm_times_exp",
+    # Replaced by `join_increments`.
+    "pre_local_IncSubtensor_serialize",
+    "local_IncSubtensor_serialize",
     # Replaced by `structured_products`.
     "dot_diag_to_elemwise",
     "selection_dot_to_indexing",

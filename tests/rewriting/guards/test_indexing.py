@@ -104,3 +104,12 @@ def test_a_row_of_an_array_of_partly_specified_shape():
     x = pt.tensor3("x")
     y = pt.specify_shape(x, (None, None, 2))[0]
     compare_onnx_and_py([x], y, [np.arange(12.0).reshape(2, 3, 2)])
+
+
+@pytest.mark.parametrize(("narrow", "wide"), [("int8", "int64"), ("float32", "float64")])
+def test_narrow_values_are_written_into_a_wide_array_one_by_one(narrow, wide):
+    x, y = pt.vector("x", dtype=wide), pt.vector("y", dtype=narrow)
+    results = [x[0].inc(y[0])[0].inc(y[1]), x[0].set(y[0])[0].inc(y[1])]
+    compare_onnx_and_py(
+        [x, y], results, [np.arange(3.0).astype(wide), np.array([100, 101.1], narrow)]
+    )

@@ -15,6 +15,7 @@ from pytensor.tensor.rewriting.shape import (
 from pytensor.tensor.rewriting.subtensor import (
     local_adv_idx_to_slice,
     local_read_of_write_same_indices,
+    local_write_of_write_same_indices,
 )
 from pytensor.tensor.rewriting.subtensor_lift import (
     local_extract_diag_lift,
@@ -64,6 +65,19 @@ def reads_written_values(node: Apply) -> bool:
     return isinstance(node.op, Subtensor) or not getattr(
         None if source is None else source.op, "set_instead_of_inc", False
     )
+
+
+def joins_writes_exactly(node: Apply) -> bool:
+    """Return whether two writes at the same indices may be one write.
+
+    PyTensor adds the values that are written, which wraps around or rounds where both are narrower
+    than the array.
+    """
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, type(node.op)):
+        return False
+    dtypes = {node.inputs[1].type.dtype, inner.inputs[1].type.dtype}
+    return node.op.set_instead_of_inc or node.outputs[0].type.dtype in dtypes
 
 
 def has_no_unsigned_index(node: Apply) -> bool:
@@ -136,6 +150,7 @@ CONDITIONS: dict[NodeRewriter, Condition] = {
     local_join_dims: is_known_to_have_elements,
     local_split_dims: is_known_to_have_elements,
     local_read_of_write_same_indices: reads_written_values,
+    local_write_of_write_same_indices: joins_writes_exactly,
     local_adv_idx_to_slice: has_no_unsigned_index,
     local_subtensor_of_batch_dims: reads_existing_elements,
     local_dimshuffle_subtensor: has_constant_starts,
