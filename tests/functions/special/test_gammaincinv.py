@@ -55,6 +55,17 @@ def region(
     return Region(label, draw, dtypes, bound)
 
 
+def next_to_zero(which: int) -> Region:
+    """Draw small parameters, for results between 1e-300 and 1e-100."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        a = np.exp(rng.uniform(*np.log([1e-8, 1e-2]), min(size, 100)))
+        power = a * rng.uniform(-690, -230, len(a))
+        return [a, -np.expm1(power) if which else np.exp(power)]
+
+    return Region("a 1e-08 … 0.01, results 1e-300 … 1e-100", draw, FLOAT64, 2000)
+
+
 REGIONS = [
     region((0.5, 20), (0.001, 0.999), bound=40),
     region((0.1, 50), (1e-30, 0.5), bound=100),
@@ -66,13 +77,13 @@ CASES = [
     Case(
         psm.GammaIncInv,
         exact_inverse(0, scipy.special.gammaincinv),
-        REGIONS,
+        [*REGIONS, next_to_zero(0)],
         scipy.special.gammaincinv,
     ),
     Case(
         psm.GammaIncCInv,
         exact_inverse(1, scipy.special.gammainccinv),
-        REGIONS,
+        [*REGIONS, next_to_zero(1)],
         scipy.special.gammainccinv,
     ),
 ]

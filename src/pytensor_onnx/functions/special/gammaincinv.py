@@ -13,7 +13,8 @@ from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import Coefficients
 from pytensor_onnx.functions.special.evaluation import in_float64
 from pytensor_onnx.functions.special.gammainc import lower_or_upper, scaled_gamma_of_next
-from pytensor_onnx.functions.special.gammaln import gammaln_of_positive
+from pytensor_onnx.functions.special.gammaln import gammaln_of_positive, log_gamma_plus_one
+from pytensor_onnx.functions.special.log1p import log1p
 from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp, portable_log
 
 # Steps after which elements that have not converged are NaN.
@@ -63,11 +64,14 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
     below = p <= q
     goal = pt.minimum(p, q)
     precision, most, back = (constant(p, n) for n in (1e-9, 1.5, -0.15))
-    # So small a solution is the first term of the series, and may underflow.
     log_gamma = gammaln_of_positive(a)
-    # Bound the logarithm of the solution from below, by the first term of the series.
-    log_least = (pt.log(p) + log_gamma + pt.log(a)) / a
-    tiny = log_least < constant(p, -600.0)
+    # Bound the logarithm of the solution from below, by the first term of the series. Both of its
+    # parts are small if `a` is.
+    near = log_gamma_plus_one(pt.minimum(a, one))
+    of_next = pt.switch(a < one, near, log_gamma + pt.log(a))
+    log_least = (pt.switch(below, pt.log(p), log1p(-q)) + of_next) / a
+    # So small a solution is the first term of the series, and may underflow.
+    tiny = log_least < constant(p, -700.0)
     guess = pt.switch(tiny, one, _guess(a, q, below, goal, log_gamma, pt.exp(log_least)))
     a, goal = pt.switch(tiny, one, a), pt.switch(tiny, half, goal)
 
