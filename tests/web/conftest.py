@@ -38,6 +38,7 @@ def model(tmp_path_factory):
         "shares": pt.special.softmax(weights * height),
         "total": pt.switch(flag, data.sum() + weights.sum(), 0.0),
         "columns": data * 2,
+        "above": data[data[:, 0] > 9, 1],
         "rounded": pt.cast(pt.round(weights), "int64"),
     }
     path = tmp_path_factory.mktemp("model") / "model.onnx"

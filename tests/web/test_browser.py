@@ -74,6 +74,17 @@ def test_wrong_numbers_are_explained_and_the_page_goes_on(page):
     opened.get_by_text("Done.").wait_for()
 
 
+def test_blank_fields_and_results_without_elements_are_explained(page):
+    opened, _ = page
+    opened.get_by_text("no elements").wait_for()
+    field = opened.get_by_label("height, value")
+    field.fill("")
+    opened.get_by_role("button", name="Run", exact=True).click()
+    opened.get_by_text("height: give a number").wait_for()
+    field.fill("1.5")
+    opened.get_by_text("Done.").wait_for()
+
+
 def test_the_page_is_usable_by_keyboard_and_on_a_phone(page):
     opened, _ = page
     slider = opened.get_by_label("height", exact=True)

@@ -46,11 +46,21 @@ def test_states_of_generators_have_seeds():
         ([100], "lines"),
         (["n"], "lines"),
         (["n", 2], "bars"),
+        ([3, 3], "table"),
+        ([100, 2], "lines"),
+        ([1000, 1000], "table"),
+        ([100, "n"], "table"),
         ([2, 3, 4], "table"),
     ],
 )
 def test_outputs_have_views_by_their_sizes(dims, kind):
     assert describe_output(value(dims), {})["view"]["kind"] == kind
+
+
+@pytest.mark.parametrize(("dims", "kind"), [(["n"], "table"), ([2], "sliders"), ([], "slider")])
+def test_a_list_of_numbers_needs_a_control_for_several(dims, kind):
+    given = {"value": [1.5, 2] if dims else 1.5}
+    assert describe_input(value(dims), given, None)["control"]["kind"] == kind
 
 
 def test_options_override_what_sizes_suggest():
@@ -62,6 +72,9 @@ def test_options_override_what_sizes_suggest():
     ("given", "message"),
     [
         ({"kind": "dial"}, "kind is one of slider, sliders.*, not 'dial'"),
+        ({"min": "low"}, "input x: min is a number, not 'low'"),
+        ({"kind": "slider", "value": [1]}, r"input x: value is a number, not \[1\]"),
+        ({"min": 3, "max": 1}, "input x: min is less than max"),
         ({"maximum": 3}, "input x: 'maximum' is no option of slider, which has kind, label, max"),
     ],
 )

@@ -59,9 +59,30 @@ def test_results_are_written_in_columns_and_no_name_is_a_formula():
     ]
 
 
+def test_results_of_very_different_lengths_are_written_one_in_a_line():
+    sizes = "{a: [[3000], 3000, 5], b: [[1, 999], 999, 7]}"
+    made = "([name, [dims, n, x]]) => [name, {dims, numbers: Array(n).fill(x)}]"
+    results = f"Object.fromEntries(Object.entries({sizes}).map({made}))"
+    lines = run(f"writeCsv({results})").splitlines()
+    assert lines[:2] == ["output,position,value", "a,0,5"]
+    assert lines[-1] == "b,998,7"
+    assert len(lines) == 4000
+
+
 def test_wrong_numbers_are_named():
-    message = "(() => { try { tensor('int64', [1.5], [1]) } catch (e) { return e.message } })()"
-    assert run(message) == "1.5 is not a whole number"
+    cases = "[['int64', 1.5], ['uint8', -1], ['int8', 128], ['uint64', -1], ['int64', 2 ** 53]]"
+    message = "([t, x]) => { try { tensor(t, [x], [1]) } catch (e) { return e.message } }"
+    assert run(f"{cases}.map({message})") == [
+        "1.5 is not a whole number",
+        "-1 does not fit uint8",
+        "128 does not fit int8",
+        "-1 does not fit uint64",
+        "9007199254740992 is beyond 2^53, up to which whole numbers are exact here",
+    ]
+    assert run(r"readRows('nan, 1\n1, x').map((row) => row.map(String))") == [
+        ["NaN", "1"],
+        ["1", "null"],
+    ]
 
 
 def test_states_are_saved_as_numpy_reads_them(tmp_path):

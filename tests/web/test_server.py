@@ -46,3 +46,17 @@ def test_nothing_else_is_served(get, path):
     response, body = get(path)
     assert response.status == 404
     assert b"secret" not in body
+
+
+def test_pages_that_are_closed_while_a_file_is_sent_are_no_errors(tmp_path, capsys):
+    with make_server(tmp_path) as server:
+        try:
+            raise ConnectionResetError
+        except ConnectionError:
+            server.handle_error(None, ("127.0.0.1", 1))
+        assert not capsys.readouterr().err
+        try:
+            raise KeyError
+        except KeyError:
+            server.handle_error(None, ("127.0.0.1", 1))
+        assert "KeyError" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import onnx_ir as ir
@@ -46,6 +47,7 @@ DTYPES = frozenset(
 _LARGEST_DRAWING = 64
 _MOST_SLIDERS = 12
 _FEW = 32
+_MOST_LINES = 8
 
 
 def describe_input(value: ir.Value, given: Mapping[str, Any], encoding: str | None) -> dict:
@@ -69,7 +71,8 @@ def describe_input(value: ir.Value, given: Mapping[str, Any], encoding: str | No
     dtype = _dtype(value)
     if dtype not in DTYPES:
         raise PyTensorONNXError(f"input {name}: no control gives values of type {value.dtype}")
-    kind = given.get("kind") or _control(name, dtype, dims, encoding)
+    has_list = isinstance(given.get("value"), list)
+    kind = given.get("kind") or _control(name, dtype, dims, encoding, has_list=has_list)
     control = {"kind": kind, "label": name, **_checked(f"input {name}", kind, given, CONTROLS)}
     return {"name": name, "dtype": dtype, "dims": dims, "control": control}
 
@@ -104,14 +107,16 @@ def _dims(value: ir.Value) -> list[int | None]:
     return [dim if isinstance(dim, int) else None for dim in dims_of(value) or ()]
 
 
-def _control(name: str, dtype: str, dims: list[int | None], encoding: str | None) -> str:
+def _control(
+    name: str, dtype: str, dims: list[int | None], encoding: str | None, *, has_list: bool
+) -> str:
     if encoding == "generator":
         return "seed"
     sizes = [1 if n is None else n for n in dims]
     count = 1
     for n in sizes:
         count *= n
-    if count == 1 and None not in dims[1:]:
+    if count == 1 and None not in dims[1:] and not has_list:
         return "checkbox" if dtype == "bool" else "slider"
     if len(dims) == 4 and None not in dims[2:]:
         is_small = max(sizes[2:]) <= _LARGEST_DRAWING
@@ -133,6 +138,8 @@ def _view(dims: list[int | None]) -> str:
     sizes = [n for n in dims if n != 1]
     if not sizes:
         return "number"
+    if len(dims) == len(sizes) == 2 and dims[0] is not None:
+        return "lines" if dims[0] > _FEW and (dims[1] or inf) <= _MOST_LINES else "table"
     if len([n for n in dims[1:] if n != 1]) <= 1 and isinstance(sizes[-1], int):
         return "bars" if sizes[-1] <= _FEW and len(sizes) <= 2 else "lines"
     return "lines" if len(sizes) == 1 else "table"
@@ -150,4 +157,15 @@ def _checked(
             f"{owner}: {', '.join(map(repr, unknown))} is no option of {kind}, "
             f"which has {', '.join(sorted(known))}"
         )
+    _check_numbers(owner, kind, given)
     return dict(given)
+
+
+def _check_numbers(owner: str, kind: str, given: Mapping[str, Any]) -> None:
+    keys = ["min", "max", "step", *(["value"] if kind == "slider" else [])]
+    for key in keys:
+        x = given.get(key, 0)
+        if isinstance(x, bool) or not isinstance(x, int | float):
+            raise PyTensorONNXError(f"{owner}: {key} is a number, not {x!r}")
+    if kind != "grid" and given.get("min", -inf) >= given.get("max", inf):
+        raise PyTensorONNXError(f"{owner}: min is less than max")

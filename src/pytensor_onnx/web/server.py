@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -43,6 +44,13 @@ class _Handler(SimpleHTTPRequestHandler):
         """Log nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of pages that are closed while a file is sent."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def make_server(folder: str | os.PathLike, port: int = 0) -> ThreadingHTTPServer:
     """Return a server of a folder, reachable from this machine only.
 
@@ -60,4 +68,4 @@ def make_server(folder: str | os.PathLike, port: int = 0) -> ThreadingHTTPServer
     ...     server.server_address[0]
     '127.0.0.1'
     """
-    return ThreadingHTTPServer((ADDRESS, port), partial(_Handler, directory=os.fspath(folder)))
+    return _Server((ADDRESS, port), partial(_Handler, directory=os.fspath(folder)))

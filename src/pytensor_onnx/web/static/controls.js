@@ -34,7 +34,7 @@ const single = (dims) => dims.map((n) => n ?? 1);
  * @param {() => void} changed
  */
 function row(input, label, start, changed) {
-  const { min = -3, max = 3 } = input.control;
+  const { min = input.dtype.startsWith("uint") ? 0 : -3, max = Math.max(min + 1, 3) } = input.control;
   const isWhole = input.dtype.includes("int");
   const step = input.control.step ?? (isWhole ? 1 : (max - min) / 200);
   const range = element("input", { type: "range", min, max, step, "aria-label": label });
@@ -51,7 +51,11 @@ function row(input, label, start, changed) {
   });
   const made = element("div", { class: "row" }, element("label", {}, label), range, field);
   field.setAttribute("aria-label", `${label}, value`);
-  return { element: made, read: () => Number(field.value) };
+  const read = () => {
+    if (field.value === "") throw new Error(`${label}: give a number`);
+    return Number(field.value);
+  };
+  return { element: made, read };
 }
 
 /** @type {(input: Input, changed: () => void) => Control} */
@@ -159,10 +163,12 @@ function table(input, changed) {
     element: made,
     read: () => {
       const rows = readRows(text.value);
+      if (!rows.length && text.value.trim()) throw new Error(`${label}: there are no numbers`);
       if (!rows.length) return null;
-      const numbers = rows.flat();
-      const bad = numbers.findIndex((number) => Number.isNaN(number) && !/nan/i.test(text.value));
+      const entries = rows.flat();
+      const bad = entries.indexOf(null);
       if (bad >= 0) throw new Error(`${label}: entry ${bad + 1} is not a number`);
+      const numbers = /** @type {number[]} */ (entries);
       const given = input.dims.length === 1 ? [numbers.length] : [rows.length, rows[0].length];
       if (input.dims.some((n, axis) => n !== null && n !== given[axis])) {
         throw new Error(`${label} has sizes ${given.join(" x ")}, but ${sizes} are needed`);

@@ -3,12 +3,12 @@
  * A first line without numbers is a header and is left out.
  *
  * @param {string} text
- * @returns {number[][]}
+ * @returns {(number | null)[][]} null for what is no number
  */
 export function readRows(text) {
   const lines = text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
   const rows = lines.map((line) => line.split(/[,;\t ]+/).filter(Boolean).map(readNumber));
-  if (rows.length && rows[0].every(Number.isNaN)) rows.shift();
+  if (rows.length && rows[0].every((number) => number === null)) rows.shift();
   rows.forEach((row, i) => {
     if (row.length !== rows[0].length) {
       throw new Error(`row ${i + 1} has ${row.length} numbers, the first row ${rows[0].length}`);
@@ -17,15 +17,23 @@ export function readRows(text) {
   return rows;
 }
 
-/** @param {string} text */
+/** @param {string} text @returns {number | null} */
 function readNumber(text) {
   const special = { nan: NaN, inf: Infinity, "-inf": -Infinity, infinity: Infinity, true: 1, false: 0 };
   const word = text.toLowerCase();
-  return word in special ? special[/** @type {keyof typeof special} */ (word)] : Number(text);
+  if (word in special) return special[/** @type {keyof typeof special} */ (word)];
+  const number = Number(text);
+  return Number.isNaN(number) ? null : number;
 }
+
+/** Cells of a file from which most of them may not be empty. */
+const MANY = 1e6;
 
 /**
  * Write results, one column for each output, or one for each of its columns.
+ *
+ * If lengths differ so much that most of many cells would be empty, each number has a line instead, with its output and
+ * its position there.
  *
  * @param {Record<string, {dims: number[], numbers: number[]}>} results
  */
@@ -35,12 +43,26 @@ export function writeCsv(results) {
   for (const [name, { dims, numbers }] of Object.entries(results)) {
     const width = dims.length > 1 ? dims.slice(1).reduce((a, b) => a * b, 1) : 1;
     for (let j = 0; j < width; j++) {
-      columns.push([width > 1 ? `${name}[${j}]` : name, numbers.filter((_, i) => i % width === j)]);
+      const column = [];
+      for (let i = j; i < numbers.length; i += width) column.push(numbers[i]);
+      columns.push([width > 1 ? `${name}[${j}]` : name, column]);
     }
   }
-  const rows = Math.max(0, ...columns.map(([, values]) => values.length));
+  const rows = columns.reduce((most, [, values]) => Math.max(most, values.length), 0);
+  const count = columns.reduce((sum, [, values]) => sum + values.length, 0);
+  if (rows * columns.length > Math.max(MANY, 2 * count)) return writeLong(results);
   const lines = [columns.map(([name]) => quoted(name)).join(",")];
   for (let i = 0; i < rows; i++) lines.push(columns.map(([, values]) => values[i] ?? "").join(","));
+  return lines.join("\n") + "\n";
+}
+
+/** @param {Record<string, {numbers: number[]}>} results */
+function writeLong(results) {
+  const lines = ["output,position,value"];
+  for (const [name, { numbers }] of Object.entries(results)) {
+    const first = quoted(name);
+    numbers.forEach((value, i) => lines.push(`${first},${i},${value}`));
+  }
   return lines.join("\n") + "\n";
 }
 

@@ -46,7 +46,8 @@ class Page {
     say("Loading the model…");
     const { seconds, bytes, threads, backend } = await loaded;
     const where = backend === "webgpu" ? "WebGPU" : `WebAssembly, ${threads} thread${threads > 1 ? "s" : ""}`;
-    this.loaded = `${(bytes / 1e6).toFixed(2)} MB loaded in ${seconds.toFixed(2)} s (${where})`;
+    const size = bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+    this.loaded = `${size} loaded in ${seconds.toFixed(2)} s (${where})`;
     byId("timing").textContent = this.loaded;
     this.isReady = true;
     for (const name of ["run", "repeat", "reset", "save"]) byId(name).disabled = false;
@@ -161,7 +162,17 @@ function offer(content, name) {
   URL.revokeObjectURL(link.href);
 }
 
+/** Keep the browser from leaving the page for a file that is dropped beside the controls. */
+function ignoreDrops() {
+  for (const name of ["dragover", "drop"]) {
+    document.addEventListener(name, (event) => {
+      if (!(event.target instanceof HTMLInputElement)) event.preventDefault();
+    });
+  }
+}
+
 async function main() {
+  ignoreDrops();
   if (typeof WebAssembly === "undefined") throw new Error("This browser has no WebAssembly, which the model needs.");
   const description = await described;
   document.title = description.title;

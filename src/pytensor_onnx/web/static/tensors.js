@@ -35,7 +35,11 @@ export function tensor(type, numbers, dims) {
   }
   const data = new ARRAYS[type](count);
   const convert = converter(type);
-  for (let i = 0; i < count; i++) data[i] = convert(numbers[i]);
+  const isWhole = type.includes("int");
+  for (let i = 0; i < count; i++) {
+    data[i] = convert(numbers[i]);
+    if (isWhole && Number(data[i]) !== numbers[i]) throw new Error(`${numbers[i]} does not fit ${type}`);
+  }
   return { type, data, dims };
 }
 
@@ -76,6 +80,7 @@ function converter(type) {
 /** @param {number} value */
 function whole(value) {
   if (!Number.isInteger(value)) throw new Error(`${value} is not a whole number`);
+  if (!Number.isSafeInteger(value)) throw new Error(`${value} is beyond 2^53, up to which whole numbers are exact here`);
   return value;
 }
 

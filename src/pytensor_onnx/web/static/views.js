@@ -9,6 +9,8 @@ import { numbersOf, shown } from "./tensors.js";
  */
 
 const MOST_ROWS = 200;
+const MOST_COLUMNS = 50;
+const MOST_LINES = 20;
 
 /** @type {Record<string, (output: Output, canvas: (name?: string) => HTMLCanvasElement | null) => View | null>} */
 const KINDS = { number, bars, lines, band, trace, histogram, table, boxes, hidden: () => null };
@@ -40,7 +42,8 @@ function number(output) {
   return {
     element: panel(output.view.label, value),
     show: (results) => {
-      value.textContent = shown(results[output.name].numbers[0], output.view.digits);
+      const { numbers } = results[output.name];
+      value.textContent = numbers.length ? shown(numbers[0], output.view.digits) : "–";
     },
   };
 }
@@ -49,12 +52,15 @@ function number(output) {
 function bars(output) {
   const { label, labels = [] } = output.view;
   const list = element("div", { class: "bars", role: "list" });
+  const hint = element("p", { class: "hint" });
   return {
-    element: panel(label, list),
+    element: panel(label, list, hint),
     show: (results) => {
       const { numbers, dims } = results[output.name];
       const width = dims.at(-1) ?? 1;
       const row = numbers.slice(0, width);
+      const rows = numbers.length / (width || 1);
+      hint.textContent = rows > 1 ? `the first of ${rows} rows` : noted(row);
       const low = Math.min(0, ...row.filter(Number.isFinite));
       const high = Math.max(0, ...row.filter(Number.isFinite));
       const span = high - low || 1;
@@ -82,15 +88,18 @@ function bars(output) {
 /** @param {Output} output @returns {View} */
 function lines(output) {
   const plot = element("div", { class: "plot" });
+  const hint = element("p", { class: "hint" });
   const { label, x, series, points } = output.view;
   return {
-    element: panel(label, plot),
+    element: panel(label, plot, hint),
     show: (results) => {
       const { numbers, dims } = results[output.name];
       const sizes = dims.filter((n) => n !== 1);
       const n = sizes[0] ?? 1;
       const width = n ? numbers.length / n : 0;
-      const columns = range(width).map((j) => column(numbers, j, width));
+      hint.textContent = width > MOST_LINES ? `the first ${MOST_LINES} of ${width} columns` : noted(numbers);
+      if (!numbers.length) return clearPlot(plot);
+      const columns = range(Math.min(MOST_LINES, width)).map((j) => column(numbers, j, width));
       linePlot(plot, x ? results[x].numbers : range(n), columns, series ?? ["y"], pointsOf(points, results));
     },
   };
@@ -167,19 +176,24 @@ function table(output) {
     show: (results) => {
       const { numbers, dims } = results[output.name];
       const width = dims.length > 1 ? dims.slice(1).reduce((a, b) => a * b, 1) : 1;
+      const columnsShown = Math.min(MOST_COLUMNS, width);
       const rows = width ? Math.min(MOST_ROWS, numbers.length / width) : 0;
-      const head = element("tr", {}, element("th"), ...range(width).map((j) => element("th", {}, String(columns?.[j] ?? j))));
+      const head = element("tr", {}, element("th"), ...range(columnsShown).map((j) => element("th", {}, String(columns?.[j] ?? j))));
       const body = range(rows).map((i) =>
         element(
           "tr",
           {},
           element("th", {}, String(i)),
-          ...range(width).map((j) => element("td", {}, shown(numbers[i * width + j]))),
+          ...range(columnsShown).map((j) => element("td", {}, shown(numbers[i * width + j]))),
         ),
       );
-      const more = numbers.length / (width || 1) - rows;
-      holder.replaceChildren(element("table", {}, head, ...body));
-      if (more > 0) holder.append(element("p", { class: "hint" }, `and ${more} more rows in the CSV`));
+      const more = [
+        [numbers.length / (width || 1) - rows, "rows"],
+        [width - columnsShown, "columns"],
+      ].filter(([count]) => count);
+      holder.replaceChildren(numbers.length ? element("table", {}, head, ...body) : "");
+      const note = more.length ? `and ${more.map((x) => x.join(" more ")).join(", ")} in the CSV` : noted(numbers);
+      if (note) holder.append(element("p", { class: "hint" }, note));
     },
   };
 }
@@ -226,6 +240,12 @@ function boxes(output, canvas) {
       list.textContent = names.length ? names.join(", ") : "nothing found";
     },
   };
+}
+
+/** Say why nothing is drawn. @param {number[]} numbers */
+function noted(numbers) {
+  if (!numbers.length) return "no elements";
+  return numbers.some(Number.isFinite) ? "" : "no finite numbers";
 }
 
 /** @param {number} n */
