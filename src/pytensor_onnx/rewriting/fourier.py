@@ -8,11 +8,13 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.graph.rewriting.utils import rewrite_graph
-from pytensor.graph.traversal import ancestors, graph_inputs
+from pytensor.graph.traversal import ancestors, graph_inputs, toposort
 from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.fft import IRFFTOp, RFFTOp
 from pytensor.tensor.fourier import Fourier
 from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.subtensor import IncSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
@@ -21,6 +23,8 @@ from pytensor_onnx.ops.fourier import FourierTransform
 from pytensor_onnx.rewriting.complex_numbers.parts import ENCODING, joined, operand
 
 type Size = int | TensorVariable
+
+_KEEP_SIZES = (Elemwise, DimShuffle, IncSubtensor)
 
 
 @node_rewriter([RFFTOp])
@@ -97,7 +101,7 @@ def _number(length: TensorVariable) -> int | None:
     for shape in shapes:
         sizes = [
             pt.lscalar() if size is None else pt.constant(size, dtype="int64")
-            for size in shape.owner.inputs[0].type.shape
+            for size in _retyped(shape.owner.inputs[0]).type.shape
         ]
         is_one = isinstance(shape.owner.op, Shape_i)
         known[shape] = sizes[shape.owner.op.i] if is_one else pt.stack(sizes)
@@ -106,6 +110,20 @@ def _number(length: TensorVariable) -> int | None:
         return None
     alone = rewrite_graph(alone, include=("canonicalize",), clone=False)
     return int(alone.data) if isinstance(alone, Constant) else None
+
+
+def _retyped(variable: Variable) -> Variable:
+    """Return a variable with the sizes that follow from those that its operands have by now.
+
+    The spectrum that replaces a transform has sizes, which the product of the old one has not.
+    """
+    found = ancestors([variable])
+    ends = {v for v in found if v.owner and not isinstance(v.owner.op, _KEEP_SIZES)}
+    types: dict[Variable, Variable] = {}
+    for node in toposort([variable], blockers=ends):
+        inputs = [types.get(v, v) for v in node.inputs]
+        types.update(zip(node.outputs, node.op.make_node(*inputs).outputs, strict=True))
+    return types.get(variable, variable)
 
 
 def _fitted(x: TensorVariable, axis: int, size: Size) -> TensorVariable:
