@@ -28,7 +28,13 @@ from pytensor_onnx.functions.special.bessel_coefficients import (
     J1_SMALL,
     LONG_SINE,
 )
-from pytensor_onnx.functions.special.evaluation import in_float64, where_any, with_an_axis
+from pytensor_onnx.functions.special.evaluation import (
+    in_float64,
+    of_few,
+    where_any,
+    with_an_axis,
+)
+from pytensor_onnx.functions.special.large_angles import quarter_turns
 from pytensor_onnx.functions.special.trigonometric import HALF_PI, subtract_many_turns
 
 # The first roots, as rounded, and the rest of each.
@@ -100,9 +106,8 @@ def _shifted_sine(a: TensorVariable, phase: TensorVariable, quarters: float) -> 
     """Sine of ``a + phase + quarters * pi/4`` for a small phase, and an odd number of quarters.
 
     Half turns are subtracted in parts, multiples of the parts of pi/2; the last part joins the
-    phase. Arguments
-    that are too large for that are seldom; beyond the second limit the operators of the runtime
-    answer, with errors small beside one.
+    phase. Arguments that are too large for that are seldom; beyond the second limit
+    `quarter_turns` answers, with errors small beside one.
     """
     half = constant(a, 0.5 * quarters)
     count = pt.round((a + phase) * constant(a, 1 / math.pi) + half * constant(a, 0.5))
@@ -112,12 +117,22 @@ def _shifted_sine(a: TensorVariable, phase: TensorVariable, quarters: float) -> 
     near = _sine_of_rest((a - turns * first) - turns * second, phase - turns * third, count)
     r, rest = subtract_many_turns(a, turns)
     far = _sine_of_rest(r, phase + rest, count)
-    sine, cosine = pt.sin(a), pt.cos(a)
-    total, difference = sine + cosine, sine - cosine
-    turned = total - phase * difference if quarters > 0 else difference + phase * total
-    shifted = constant(a, math.sqrt(0.5)) * turned
-    far = pt.switch(a > constant(a, _FAR_LIMIT), shifted, far)
+    [far] = of_few(
+        a > constant(a, _FAR_LIMIT),
+        lambda _, a, phase: [_sine_of_large(a, phase, quarters)],
+        [far],
+        [a, phase],
+    )
     return where_any(a > constant(a, _LIMIT), far, near)
+
+
+def _sine_of_large(a: TensorVariable, phase: TensorVariable, quarters: float) -> TensorVariable:
+    coarse, fine = quarter_turns(a)
+    half = constant(a, 0.5)
+    turns = coarse + constant(a, 0.5 * quarters)
+    count = pt.round(turns * half)
+    r = ((turns - (count + count)) + fine) * constant(a, math.pi / 2)
+    return _sine_of_rest(r, phase, count)
 
 
 def _sine_of_rest(r: TensorVariable, rest: TensorVariable, count: TensorVariable) -> TensorVariable:
