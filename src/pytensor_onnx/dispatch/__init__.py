@@ -19,6 +19,7 @@ from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
     linear_recurrence,
     loop_checks,
     math,
+    matrix_parts,
     multi_index,
     networks,
     nonzero,

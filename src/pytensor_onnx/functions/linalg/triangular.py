@@ -3,6 +3,7 @@
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, diagonals, flat, unflat
@@ -17,6 +18,7 @@ from pytensor_onnx.functions.linalg.blocks import (
     zero,
 )
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.ops.matrix_parts import Elements, Window
 from pytensor_onnx.ops.triangles import Triangle
 
 ROWS = 16
@@ -56,56 +58,80 @@ def _solution_of_one(
     The unknowns of a block are the product of the block's inverse and the right-hand side less
     the terms of known unknowns. One step of refinement makes the residual as small as that of
     substitution (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 12.1).
+    """
+    return ifelse(pt.gt(n, 0), _solution_by_blocks(a, b, n, lower, unit_diagonal), b)
 
-    Where rows are missing in the block that is solved last, it repeats the last equation, on whose
+
+def _solution_by_blocks(
+    a: TensorVariable, b: TensorVariable, n: TensorVariable, lower: bool, unit_diagonal: bool
+) -> TensorVariable:
+    """Return the solution of one system of at least one equation.
+
+    The block that is solved first has the rows that the other ones leave. It is filled up with
+    rows that are solved again, or, where the matrix has too few, with the equation on whose
     unknown no other one depends.
     """
-    dtype, columns = a.type.dtype, b.shape[1]
-    count = block_count(n, ROWS)
-    size = count * ROWS
-    order = pt.arange(size) if lower else pt.arange(size) + (n - size)
-    rows = pt.minimum(order, n - 1) if lower else pt.maximum(order, 0)
-    places = rows.reshape((count, ROWS))
-    elements = a.reshape((-1,))
-    diagonal = elements[places * (n + 1)]
-    blocks = elements[(places * n)[:, :, None] + places[:, None, :]]
+    dtype, count = a.type.dtype, block_count(n, ROWS)
+    index, within = pt.arange(count), np.arange(ROWS)
+    if lower:
+        start = n - (count - index) * ROWS
+        order = pt.maximum(start, 0)[:, None] + within
+        rows = pt.minimum(order, n - 1)
+    else:
+        start = (count - 1 - index) * ROWS
+        order = pt.minimum(start, n - ROWS)[:, None] + within
+        rows = pt.maximum(order, 0)
+    places = (rows * n)[:, :, None] + rows[:, None, :]
+    blocks = Elements()(a.reshape((-1,)), places.reshape((-1,))).reshape((-1, ROWS, ROWS))
+    diagonal = blocks.reshape((-1, ROWS * ROWS))[:, within * (ROWS + 1)]
     if unit_diagonal:
         beside = Triangle(lower=lower, diagonal=-1 if lower else 1)(blocks)
         # The repeated row has an element on the diagonal, which is not read.
-        beside = pt.switch(pt.eq(rows, order).reshape((count, ROWS, 1)), beside, zero(dtype))
+        beside = pt.switch(pt.eq(rows, order)[:, :, None], beside, zero(dtype))
         blocks = beside + np.eye(ROWS, dtype=dtype)[None]
         inverses = inverted_blocks(beside, ROWS)
     else:
         blocks = Triangle(lower=lower)(blocks)
         inverses = inverted_blocks(blocks / diagonal[:, :, None], ROWS) / diagonal[:, None, :]
+    first, row_only = start[:, None], np.array([1, 0])
+    if lower:
+        starts, ends = first * row_only, first + np.array([ROWS, 0])
+    else:
+        starts = first + np.array([0, ROWS])
+        ends = first * row_only + np.array([ROWS, np.iinfo(np.int32).max])
 
     def step(
-        bound: TensorVariable,
-        rows: TensorVariable,
-        b: TensorVariable,
-        block: TensorVariable,
-        inverse: TensorVariable,
+        i: TensorVariable,
         known: TensorVariable,
         a: TensorVariable,
+        starts: TensorVariable,
+        ends: TensorVariable,
+        b: TensorVariable,
+        blocks: TensorVariable,
+        inverses: TensorVariable,
     ) -> list[TensorVariable]:
-        terms = a[rows][:, :bound] if lower else a[rows][:, bound:]
-        rest = less_product(b, terms, known)
-        first = pt.dot(inverse, rest)
-        found = plus_product(first, inverse, less_product(rest, block, first))
+        rest = less_product(b[i], Window()(a, starts[i], ends[i]), known)
+        found = _refined(rest, blocks[i], inverses[i])
         return [pt.concatenate([known, found] if lower else [found, known], axis=0)]
 
-    sequences = [places, b[places], blocks, inverses]
-    solved = pt.arange(count) * ROWS
+    rights, others = b[rows], index[1:]
+    known = _refined(rights[0], blocks[0], inverses[0])
     (solution,) = iterate(
         step,
-        [pt.zeros((nothing(n), columns), dtype)],
-        [a],
-        n_steps=count,
-        sequences=[solved, *sequences] if lower else [n - solved, *(x[::-1] for x in sequences)],
+        [known[: start[0] + ROWS] if lower else known[start[0] - n :]],
+        [a, starts, ends, rights, blocks, inverses],
+        n_steps=others.shape[0],
+        sequences=[others],
     )
-    if not unit_diagonal:
-        solution += poison(pt.neq(diagonal, 0).all(), dtype)
-    return solution[:n] if lower else solution[size - n :]
+    if unit_diagonal:
+        return solution
+    return solution + poison(pt.neq(diagonal, 0).all(), dtype)
+
+
+def _refined(b: TensorVariable, block: TensorVariable, inverse: TensorVariable) -> TensorVariable:
+    """Return the solution of a block of equations by its inverse, refined once."""
+    first = pt.dot(inverse, b)
+    return plus_product(first, inverse, less_product(b, block, first))
 
 
 def inverted_blocks(blocks: TensorVariable, size: int = BLOCK) -> TensorVariable:
