@@ -24,6 +24,11 @@ def region(orders, numbers, dtypes=BOTH, *, sign=1.0, bound=4.0) -> Region:
     return Region(label, draw, dtypes, bound)
 
 
+def halfway(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    """Draw numbers halfway between poles, next to which even orders have roots."""
+    return [rng.integers(1, 12, size), -rng.integers(0, 30, size) - 0.5]
+
+
 CASES = [
     Case(
         psm.PolyGamma,
@@ -36,6 +41,7 @@ CASES = [
             region((5, 80), (0.5, 100), FLOAT64, bound=20),
             # Next to the roots of even orders terms cancel.
             region((1, 20), (0.3, 30), FLOAT64, sign=-1.0, bound=450),
+            Region("n 1 … 11, x -0.5, -1.5 … -29.5", halfway, BOTH, 8),
         ],
         scipy.special.polygamma,
     )

@@ -48,7 +48,8 @@ def polygamma(n: TensorVariable, x: TensorVariable) -> TensorVariable:
     three = pt.stack([pt.switch(below_zero, x - floor, pt.abs(x)), pt.ceil(x) - x, one - x])
     any_below_zero = pt.any(below_zero)
     sums = _zeta(s[None], ifelse(any_below_zero, three, pt.abs(x)[None]))
-    beyond = sums[0] + sign * (sums[-2] - sums[-1])
+    # The first two cancel halfway between the poles, where they are equal.
+    beyond = (sums[0] + sign * sums[-2]) - sign * sums[-1]
     beyond = pt.switch(pt.eq(x, floor), constant(x, math.inf), beyond)
     # The sign of a zero counts as little as it does in SciPy.
     zeta = ifelse(any_below_zero, pt.switch(below_zero, beyond, sums[0]), sums[0])
