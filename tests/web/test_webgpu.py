@@ -54,6 +54,7 @@ def indexing(x):
     masked = pt.switch(rows[:, None] * 2 >= pt.arange(x.shape[1]), x, 0)
     return {
         "picked": x[rows, pt.minimum(rows * 3 + 1, x.shape[1] - 1)],
+        "repeated": x[:, (pt.arange(x.shape[1]) + 3) % 7].sum(axis=0),
         "masked": masked.sum(axis=1),
         "positive": (x > 0.5).sum(axis=0),
         "lower": pt.tril(x).sum(axis=0),

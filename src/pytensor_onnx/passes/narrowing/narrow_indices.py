@@ -30,7 +30,7 @@ from pytensor_onnx.passes.narrowing.uses import (
     positions,
     takes_int32,
 )
-from pytensor_onnx.passes.rewriting import GraphLike, given, store_constants
+from pytensor_onnx.passes.rewriting import GraphLike, given, replace_node, store_constants
 from pytensor_onnx.targets import Profile
 
 _INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64
@@ -66,8 +66,20 @@ def narrow_indices(model: ir.Model, profile: Profile, scope: ModelScope) -> list
 def _narrow_in(owner: GraphLike, choice: _Choice, scope: ModelScope, names: Names) -> int:
     nodes = [node for group in _groups(owner, choice) if choice.gains(group) for node in group]
     if nodes:
+        remainders = [node for node in nodes if choice.is_remainder(node)]
         _Writer(scope, owner, names, choice.bounds).narrow(nodes)
+        for node in remainders:
+            _write_out(node, scope, owner, names)
     return len(nodes)
+
+
+def _write_out(node: ir.Node, scope: ModelScope, owner: GraphLike, names: Names) -> None:
+    """Replace a remainder of numbers from zero on by a division, a product and a difference."""
+    builder = Builder(scope, in_function=isinstance(owner, ir.Function))
+    builder.provenance = dict(node.metadata_props)
+    x, divisor = map(given, node.inputs)
+    result = builder.Sub(x, builder.Mul(builder.Div(x, divisor), divisor))
+    replace_node(node.graph or owner, node, builder, [result], names)
 
 
 def _groups(owner: GraphLike, choice: _Choice) -> Iterator[list[ir.Node]]:
@@ -137,7 +149,20 @@ class _Choice:
         edges = {x for x in edges if not self.uses.is_size(x)}
         return after + sum(1 if self.bounds.fit(x) else 2 for x in edges) < before
 
+    def is_remainder(self, node: ir.Node) -> bool:
+        """Return whether a Mod is a remainder, and the accelerator has none but can divide."""
+        if node.op_type != "Mod" or node.outputs[0].dtype != _INT64:
+            return False
+        (low, _), (divisor, _) = map(self.bounds.of, node.inputs)
+        has_it, *divides = (
+            self.profile.accelerates(name, _INT32, self.opset_version)
+            for name in ("Mod", "Div", "Mul", "Sub")
+        )
+        return low >= 0 and divisor >= 1 and not has_it and all(divides)
+
     def _runs(self, node: ir.Node, dtype: ir.DataType) -> bool:
+        if dtype == _INT32 and self.is_remainder(node):
+            return True
         main = main_dtype(node, self.opset_version)
         dtype = dtype if main in (None, _INT64) else main
         return self.profile.accelerates(node.op_type, dtype, self.opset_version, node.attributes)
