@@ -33,9 +33,8 @@ def network(layer, n_layers):
     return x, h
 
 
-def calls_per_node(layer, n_layers):
-    """Return how many Python functions the rewrites of a network call for each of its nodes."""
-    x, h = network(layer, n_layers)
+def calls_per_node(x, h):
+    """Return how many Python functions the rewrites of a graph call for each of its nodes."""
     graph, calls = FunctionGraph([x], [h], clone=False), 0
 
     def count(frame, event, argument):
@@ -52,8 +51,19 @@ def calls_per_node(layer, n_layers):
 
 @pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
 def test_work_for_each_node_does_not_grow_with_the_network(layer):
-    calls_per_node(layer, 2)
-    assert calls_per_node(layer, 160) < 1.2 * calls_per_node(layer, 40)
+    calls_per_node(*network(layer, 2))
+    assert calls_per_node(*network(layer, 160)) < 1.2 * calls_per_node(*network(layer, 40))
+
+
+def test_work_for_each_divisor_does_not_grow_with_their_number():
+    def chain(n_divisors):
+        x = h = pt.vector("x")
+        for k in range(n_divisors):
+            h = h / (x + k + 1)
+        return x, h
+
+    calls_per_node(*chain(2))
+    assert calls_per_node(*chain(160)) < 1.2 * calls_per_node(*chain(2 * MOST_TERMS))
 
 
 @pytest.mark.parametrize("n_layers", [3, MOST_TERMS + 4])

@@ -55,8 +55,13 @@ def canonize_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
 
 @node_rewriter([mul, true_div, reciprocal])
 def distribute_factors(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Expand sums if that saves operations, unless they are long and share results."""
+    """Expand sums if that saves operations, unless they are long and share results.
+
+    PyTensor multiplies each sum by each other factor, so products of many factors are left alone.
+    """
     factors = terms_of(fgraph, node.outputs[0], PRODUCTS) or []
+    if len(factors) > MOST_TERMS:
+        return None
     sums = [terms_of(fgraph, factor, SUMS) for factor in factors]
     met: list[Variable] = []
     for term in (term for terms in sums for term in terms or [None]):
