@@ -73,15 +73,18 @@ def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
 
 
 def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of one matrix, with no more loops than its size needs."""
+    """Return the lower factor of one matrix, with no more loops than its size needs.
+
+    The factors of full blocks are cut to size in the branch that returns them.
+    """
     factor = ifelse(
         pt.gt(n, 0) & pt.le(n, PANEL),
         ifelse(pt.le(n, BLOCK), _factor_of_block(a, n), _factor_of_panel(a, n)),
         _factor_of_panels(a, n),
     )
-    positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (n + 1)], 0).all()
+    positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (factor.shape[1] + 1)], 0).all()
     # A branch takes no time, a sum with NaN that of a copy of the factor.
-    return ifelse(positive, factor, pt.full((n, n), np.full((), np.nan, a.type.dtype)))
+    return ifelse(positive, factor[:n, :n], pt.full((n, n), np.full((), np.nan, a.type.dtype)))
 
 
 def _padded(a: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
@@ -97,8 +100,7 @@ def _padded(a: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, Tenso
 def _factor_of_panel(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     """Return the lower factor of a matrix of at most `PANEL` rows, and of one at least."""
     a, count = _padded(a, n)
-    factor, _ = CholeskyPanel()(a, n, count * BLOCK, count)
-    return factor[:n, :n]
+    return CholeskyPanel()(a, n, count * BLOCK, count)[0]
 
 
 def _factor_of_block(a: TensorVariable, n: TensorVariable) -> TensorVariable:
@@ -108,7 +110,7 @@ def _factor_of_block(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     """
     places = pt.minimum(np.arange(BLOCK), n - 1)
     rows = EliminateRows()(a.T[places][:, places], n)
-    return (rows / pt.sqrt(_diagonal(rows))).T[:n, :n]
+    return (rows / pt.sqrt(_diagonal(rows))).T
 
 
 def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
@@ -148,7 +150,7 @@ def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
         n_steps=panels,
         sequences=[pt.arange(panels) * (PANEL // BLOCK)],
     )
-    return factor[:n, :n]
+    return factor
 
 
 @define(CholeskyPanel, CholeskyPanel.gufunc_signature)
