@@ -68,8 +68,8 @@ NOTE = """\
 Per call, of float64 matrices of dynamic sizes, with one thread; mode NUMBA calls LAPACK. An
 operator takes ONNX Runtime 0.2 µs however little it computes, and 0.3 with the small matrices here.
 A column of a Cholesky factor takes four that wait for each other, one of an LU factorisation
-fourteen, as its pivot is searched, one of a QR factorisation 36, and a block of 16 rows of a
-triangular system fourteen. A Cholesky factor of 50 rows is 332 operators, more than the bound of
+thirteen, as its pivot is searched, one of a QR factorisation 36, and a block of 16 rows of a
+triangular system thirteen. A Cholesky factor of 50 rows is 332 operators, more than the bound of
 five times LAPACK's time allows, before anything is computed. Larger matrices spend their time in
 products and copies."""
 
