@@ -85,6 +85,14 @@ def test_blank_fields_and_results_without_elements_are_explained(page):
     opened.get_by_text("Done.").wait_for()
 
 
+def test_whole_numbers_that_the_page_rounds_are_named(page):
+    opened, _ = page
+    opened.get_by_label("weights[0], value").fill("1e17")
+    opened.get_by_text("Whole numbers beyond 2^53 are rounded in rounded.").wait_for()
+    opened.get_by_label("weights[0], value").fill("0")
+    opened.get_by_text("Done.", exact=True).wait_for()
+
+
 def test_the_page_is_usable_by_keyboard_and_on_a_phone(page):
     opened, _ = page
     slider = opened.get_by_label("height", exact=True)

@@ -128,7 +128,8 @@ class Page {
     const count = this.runs > 1 ? `run ${this.runs}, ` : "";
     const each = times > 1 ? ` for ${times} runs` : "";
     byId("timing").textContent = `${count}${milliseconds.toFixed(1)} ms in the model${each}, ${rest.toFixed(1)} ms in the page; ${this.loaded}`;
-    say("Done.");
+    const rounded = Object.keys(outputs).filter((name) => outputs[name].type.endsWith("int64") && this.results[name].numbers.some(isRounded));
+    say(rounded.length ? `Done. Whole numbers beyond 2^53 are rounded in ${rounded.join(", ")}.` : "Done.");
   }
 
   /** @param {{name: string}} output */
@@ -152,6 +153,9 @@ class Page {
 
 /** @param {{view: any}} output */
 const isKept = ({ view }) => view.kind === "trace" || Boolean(view.keep);
+
+/** @param {number} x */
+const isRounded = (x) => !Number.isSafeInteger(x);
 
 /** @param {Blob} content @param {string} name */
 function offer(content, name) {
