@@ -1,6 +1,7 @@
 """PyTensor's calls of SciPy's optimizers as loops around the graph of the function."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -73,8 +74,8 @@ def search(node: Apply) -> Found:
 
 
 def _root_of_number(node: Apply, options: Options) -> Found:
-    op, (x, *constants), given = node.op, *_operands(node)
-    bracket = given.get("bracket", options.take(None, "bracket"))
+    op, (x, *constants) = node.op, _operands(node)
+    bracket = _bounds(node, options, "bracket")
     brackets = op.method in _BRACKETING
     stop = Stop(
         options.take(2e-12 if brackets else _XTOL, "xtol"),
@@ -96,17 +97,17 @@ def _root_of_number(node: Apply, options: Options) -> Found:
 
 
 def _minimum_of_number(node: Apply, options: Options) -> Found:
-    op, (_, *constants), given = node.op, *_operands(node)
+    op, (_, *constants) = node.op, _operands(node)
     function = _function(op)
     if op.method == "bounded":
-        bounds = given.get("bounds", options.take(None, "bounds"))
+        bounds = _bounds(node, options, "bounds")
         if bounds is None:
             raise Refused("method 'bounded' needs bounds", "give bounds=(a, b)")
         tolerance, steps = options.take(1e-5, "xatol", "tol"), options.take(500, "maxiter")
         return in_bounds(function, pt.as_tensor(bounds), constants, tolerance, steps)
     if op.method not in ("brent", "golden"):
         raise Refused(f"method {op.method!r} has no counterpart", 'use "brent"')
-    points = given.get("bracket", options.take(None, "bracket"))
+    points = _bounds(node, options, "bracket")
     points = pt.as_tensor([0.0, 1.0] if points is None else points).astype("float64")
     tolerance, steps = options.take(_XTOL, "xtol", "tol"), options.take(500, "maxiter")
     size = points.type.shape[0]
@@ -121,7 +122,7 @@ def _minimum_of_number(node: Apply, options: Options) -> Found:
 
 
 def _root_of_vector(node: Apply, options: Options) -> Found:
-    op, (x, *constants), _ = node.op, *_operands(node)
+    op, (x, *constants) = node.op, _operands(node)
     if op.method not in ("hybr", "lm"):
         raise Refused(f"method {op.method!r} has no counterpart", 'use "hybr"')
     tolerance = options.take(1.49012e-8, "xtol", "tol")
@@ -131,7 +132,7 @@ def _root_of_vector(node: Apply, options: Options) -> Found:
 
 
 def _minimum_of_vector(node: Apply, options: Options) -> Found:
-    op, (x, *constants), _ = node.op, *_operands(node)
+    op, (x, *constants) = node.op, _operands(node)
     if op.method.lower() not in _SMOOTH:
         raise Refused(f"method {op.method!r} has no counterpart", 'use "BFGS"')
     tolerance = options.take(1e-5, "gtol", "tol")
@@ -148,10 +149,17 @@ _SEARCHES: dict[type[ScipyWrapperOp], Callable[[Apply, Options], Found]] = {
 }
 
 
-def _operands(node: Apply) -> tuple[list[TensorVariable], dict[str, TensorVariable]]:
-    """Return the start in float64 with the constants of the function, and the bounds by name."""
-    (x, *constants), bounds = node.op.split_inputs(node.inputs)
-    return [x.astype("float64"), *constants], dict(zip(node.op.bound_kwargs, bounds, strict=True))
+def _operands(node: Apply) -> list[TensorVariable]:
+    """Return the start in float64, and the constants of the function."""
+    (x, *constants), _ = node.op.split_inputs(node.inputs)
+    return [x.astype("float64"), *constants]
+
+
+def _bounds(node: Apply, options: Options, name: str) -> Any:
+    """Return the bounds of a name: inputs of the node, or an option; None if there are none."""
+    _, bounds = node.op.split_inputs(node.inputs)
+    given = dict(zip(node.op.bound_kwargs, bounds, strict=True))
+    return given.get(name, options.take(None, name))
 
 
 def _function(op: ScipyWrapperOp) -> Function:
