@@ -12,6 +12,8 @@ from pytensor.tensor.linalg.inverse import TensorInv
 from pytensor.tensor.linalg.solvers.lstsq import TensorSolve
 from pytensor.tensor.variable import TensorVariable
 
+Sizes = list[TensorVariable]
+
 
 @node_rewriter([TensorInv])
 def invert_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
@@ -20,12 +22,10 @@ def invert_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     Integers, which PyTensor gives an integer inverse, and no rows are left.
     """
     (x,) = node.inputs
-    ind = node.op.ind
-    if ind <= 0 or not x.type.dtype.startswith("float"):
+    if node.op.ind <= 0 or not x.type.dtype.startswith("float"):
         return None
-    first, last = sizes_of(x)[:ind], sizes_of(x)[ind:]
-    matrix = x.reshape((product_of(last), product_of(first)))
-    return _as_result(node, pt.linalg.inv(matrix).reshape((*last, *first)))
+    matrix, sizes = matrix_to_invert(x, node.op.ind)
+    return _as_result(node, pt.linalg.inv(matrix).reshape(sizes))
 
 
 @node_rewriter([TensorSolve])
@@ -37,19 +37,48 @@ def solve_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
     x, y = node.inputs
     if x.type.ndim - y.type.ndim != node.outputs[0].type.ndim:
         return None
-    for axis in node.op.axes or ():
+    matrix, sizes = matrix_to_solve(x, y, node.op.axes)
+    return _as_result(node, pt.linalg.solve(matrix, y.ravel(), b_ndim=1).reshape(sizes))
+
+
+def matrix_to_invert(x: TensorVariable, ind: int) -> tuple[TensorVariable, Sizes]:
+    """Return the matrix whose inverse is that of a tensor, and the sizes of the inverse.
+
+    Parameters
+    ----------
+    x
+        Tensor.
+    ind
+        How many axes come last in the inverse.
+    """
+    first, last = _sizes_of(x)[:ind], _sizes_of(x)[ind:]
+    return x.reshape((_product_of(last), _product_of(first))), [*last, *first]
+
+
+def matrix_to_solve(
+    x: TensorVariable, y: TensorVariable, axes: Sequence[int] | None
+) -> tuple[TensorVariable, Sizes]:
+    """Return the matrix of a system of tensors, and the sizes of its unknowns.
+
+    Parameters
+    ----------
+    x, y
+        Coefficients and right-hand side.
+    axes
+        Axes of the coefficients that are moved to the end first.
+    """
+    for axis in axes or ():
         x = pt.moveaxis(x, axis, -1)
-    unknowns = sizes_of(x)[y.type.ndim :]
-    matrix = x.reshape((product_of(sizes_of(y)), product_of(unknowns)))
-    return _as_result(node, pt.linalg.solve(matrix, y.ravel(), b_ndim=1).reshape(unknowns))
+    unknowns = _sizes_of(x)[y.type.ndim :]
+    return x.reshape((_product_of(_sizes_of(y)), _product_of(unknowns))), unknowns
 
 
-def sizes_of(x: TensorVariable) -> list[TensorVariable]:
+def _sizes_of(x: TensorVariable) -> Sizes:
     """Return the sizes of all axes."""
     return [x.shape[axis] for axis in range(x.type.ndim)]
 
 
-def product_of(sizes: Sequence[TensorVariable]) -> TensorVariable:
+def _product_of(sizes: Sequence[TensorVariable]) -> TensorVariable:
     """Return the product of sizes."""
     total: TensorVariable = pt.constant(1, dtype="int64")
     for size in sizes:

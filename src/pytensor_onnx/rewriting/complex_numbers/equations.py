@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.blockwise import Blockwise
@@ -32,7 +31,7 @@ from pytensor_onnx.rewriting.complex_numbers.parts import (
     parts_of,
     real_dtype,
 )
-from pytensor_onnx.rewriting.tensor_inverses import product_of, sizes_of
+from pytensor_onnx.rewriting.tensor_inverses import matrix_to_invert, matrix_to_solve
 
 
 @ENCODING.rewrites(TRSYL)
@@ -84,12 +83,9 @@ def solve_riccati(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Te
 @ENCODING.rewrites(TensorInv)
 def invert_tensor(op: TensorInv, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]:
     """Invert the matrix whose rows are the axes that come first in the result."""
-    x = parts_of(inputs[0][0])
-    sizes = sizes_of(x.real)
-    first, last = sizes[: op.ind], sizes[op.ind :]
-    matrix = Parts(*(part.reshape((product_of(last), product_of(first))) for part in x))
-    result = inverted(MatrixInverse(), matrix)
-    return [[joined(Parts(*(part.reshape((*last, *first)) for part in result)))]]
+    (real, sizes), (imag, _) = (matrix_to_invert(x, op.ind) for x in parts_of(inputs[0][0]))
+    result = inverted(MatrixInverse(), Parts(real, imag))
+    return [[joined(Parts(*(part.reshape(sizes) for part in result)))]]
 
 
 @ENCODING.rewrites(TensorSolve)
@@ -104,10 +100,6 @@ def solve_tensor(
     x, y = (whole(operand(v, g, dtype)) for v, g in zip(node.inputs, inputs, strict=True))
     if x.real.type.ndim - y.real.type.ndim != node.outputs[0].type.ndim:
         return None
-    for axis in op.axes or ():
-        x = Parts(*(pt.moveaxis(part, axis, -1) for part in x))
-    unknowns = sizes_of(x.real)[y.real.type.ndim :]
-    rows = product_of(sizes_of(y.real))
-    matrix = Parts(*(part.reshape((rows, product_of(unknowns))) for part in x))
-    result = solved(Solve(b_ndim=1), matrix, Parts(*(part.ravel() for part in y)))
-    return [[joined(Parts(*(part.reshape(unknowns) for part in result)))]]
+    (real, sizes), (imag, _) = (matrix_to_solve(part, y.real, op.axes) for part in x)
+    result = solved(Solve(b_ndim=1), Parts(real, imag), Parts(*(part.ravel() for part in y)))
+    return [[joined(Parts(*(part.reshape(sizes) for part in result)))]]
