@@ -79,6 +79,7 @@ from pytensor_onnx.rewriting.pymc import (
 )
 from pytensor_onnx.rewriting.query import SPECIALIZE
 from pytensor_onnx.rewriting.riccati import solve_riccati
+from pytensor_onnx.rewriting.shared_windows import share_windows
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
 from pytensor_onnx.rewriting.sizes.broadcasting import add_leading_axes_last
 from pytensor_onnx.rewriting.sizes.computed import (
@@ -166,7 +167,10 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     },
     # Before nested sums are flattened, which would part shared ones.
     "add_mul_fusion": {"share_partial_sums": share_partial_sums},
-    "local_useless_unbatched_blockwise": {"drop_batches": _visit_once(guards.drop_batches)},
+    "local_useless_unbatched_blockwise": {
+        "drop_batches": _visit_once(guards.drop_batches),
+        "share_windows": _visit_once(share_windows),
+    },
     "ifelse_simplify": {
         "specialize": SPECIALIZE,
         # Folds numbers that were cast or expanded to fit their operands.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
@@ -12,18 +11,15 @@ from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.ops.networks.conv_geometry import Convolution
+from pytensor_onnx.ops.networks.conv_geometry import Convolution, split_by_groups
+from pytensor_onnx.ops.networks.filter_gradient import multiply_windows
 from pytensor_onnx.ops.networks.sizes import Size, Sizes, size_of, sizes_of
-from pytensor_onnx.ops.networks.tap_positions import gather_windows, is_filled, tap_positions
 from pytensor_onnx.ops.networks.taps import (
     add_windows,
     crop,
-    has_large_taps,
     product,
     span,
-    stack_windows,
     take_windows,
-    taps_of,
 )
 from pytensor_onnx.ops.networks.zero_padding import pad_with_zeros
 
@@ -44,14 +40,16 @@ class Conv(Convolution):
         n, o = size_of(images, 0), size_of(filters, 0)
         taps = size_of(filters, 1) * product(filter_sizes)
         windows = windows.reshape(self.grouped(n, taps, product(counts)))
-        matrix = _taps_reversed(filters).reshape(self.grouped(_split(o, self.groups), taps))
+        matrix = _taps_reversed(filters).reshape(
+            self.grouped(split_by_groups(o, self.groups), taps)
+        )
         result = matrix @ windows
         result = result.reshape((n, o, *counts))
         for vector in bias:
             result = result + pt.shape_padright(vector, len(counts))
         return [result]
 
-    def emit(self, onnx: Builder, *operands: ir.Value) -> ir.Value:
+    def emit(self, onnx: Builder, *operands: ir.Value) -> ir.Value | None:
         """Emit the operator of the same name."""
         return onnx.Conv(*operands, **self.attributes())
 
@@ -96,7 +94,7 @@ class ConvTranspose(Convolution):
         filter_sizes, counts = self.filter_sizes_of(filters), sizes_of(images)
         n, o, c = size_of(images, 0), size_of(images, 1), size_of(filters, 1)
         taps = c * product(filter_sizes)
-        per_group = _split(o, self.groups)
+        per_group = split_by_groups(o, self.groups)
         matrix = filters.reshape(self.grouped(per_group, taps)).mT
         windows = matrix @ images.reshape(self.grouped(n, per_group, product(counts)))
         windows = windows.reshape((n, c * self.groups, product(filter_sizes), *counts))
@@ -170,60 +168,8 @@ class ConvFilterGradient(Convolution):
 
     def build_inner_graph(self, images: TensorVariable, gradient: TensorVariable) -> list[Variable]:
         """Multiply the elements at each tap by the gradient, and sum over images."""
-        counts = sizes_of(gradient)
-        filter_sizes = self._taps(sizes_of(images), counts)
-        if self.groups > 1:
-            return [self._by_image(images, gradient, filter_sizes, counts)]
-        n, c, o = size_of(images, 0), size_of(images, 1), size_of(gradient, 1)
-        windows = n * product(counts)
-        positions = self._positions(images, filter_sizes, counts)
-        if positions is not None and not has_large_taps(c, windows, filter_sizes):
-            # The images come last, as in the positions, so that each transposition is of a matrix.
-            rest = windows if isinstance(n, int) or not is_filled(c, o) else -1
-            matrix = gather_windows(images, positions).T.reshape((c * product(filter_sizes), rest))
-            gradient = pt.moveaxis(gradient, 0, -1).reshape((o, rest))
-            return [(gradient @ matrix.T).reshape((o, c, *filter_sizes))]
-        padded = pad_with_zeros(images.swapaxes(0, 1), self.pads)
-        gradient = gradient.swapaxes(0, 1).reshape((o, windows))
-        if has_large_taps(c, windows, filter_sizes):
-            seen = taps_of(padded, filter_sizes, counts, self.strides, self.dilations)
-            products = [gradient @ tap.reshape((c, windows)).T for tap in seen]
-            return [pt.stack(products, axis=2).reshape((o, c, *filter_sizes))]
-        stacked = stack_windows(padded, filter_sizes, counts, self.strides, self.dilations)
-        matrix = stacked.reshape((c * product(filter_sizes), windows))
-        return [(gradient @ matrix.T).reshape((o, c, *filter_sizes))]
-
-    def _by_image(
-        self, images: TensorVariable, gradient: TensorVariable, filter_sizes: Sizes, counts: Sizes
-    ) -> TensorVariable:
-        """Return the gradient of grouped filters: one product for each image and group.
-
-        Products over all images are twice as slow, as their rows are as few as a group's channels.
-        """
-        n, c, o = size_of(images, 0), size_of(images, 1), size_of(gradient, 1)
-        positions = self._positions(images, filter_sizes, counts)
-        if positions is None:
-            padded = pad_with_zeros(images, self.pads)
-            windows = take_windows(padded, filter_sizes, counts, self.strides, self.dilations)
-            order: slice = slice(None, None, -1)
-        else:
-            windows, order = gather_windows(images, positions, with_images=True).T, slice(None)
-        c_group, o_group = _split(c, self.groups), _split(o, self.groups)
-        windows = windows.reshape(self.grouped(n, c_group * product(filter_sizes), product(counts)))
-        gradient = gradient.reshape(self.grouped(n, o_group, product(counts)))
-        products = (windows @ gradient.mT).sum(axis=0)
-        apart = products.reshape((self.groups, c_group, *filter_sizes[order], o_group))
-        last = apart.type.ndim - 1
-        result = apart.transpose((0, last, 1, *range(2, last)[order]))
-        return result.reshape((o, c_group, *filter_sizes))
-
-    def _positions(
-        self, images: TensorVariable, filter_sizes: Sizes, counts: Sizes
-    ) -> np.ndarray | None:
-        """Return the position of each tap of each window, None if it is better not listed."""
-        return tap_positions(
-            sizes_of(images), filter_sizes, counts, self.strides, self.dilations, self.pads
-        )
+        filter_sizes = self._taps(sizes_of(images), sizes_of(gradient))
+        return [multiply_windows(self, images, gradient, filter_sizes)]
 
     def emit(self, onnx: Builder, *operands: ir.Value) -> None:
         """Emit no operator, so that the inner graph is converted.
@@ -248,7 +194,7 @@ class ConvFilterGradient(Convolution):
         """Compute the sizes without computing the gradient."""
         (_, c, *sizes), (_, o, *counts) = input_shapes
         taps = self._taps(sizes, counts)
-        return [[o, _split(c, self.groups), *map(pt.as_tensor, taps)]]
+        return [[o, split_by_groups(c, self.groups), *map(pt.as_tensor, taps)]]
 
     def pullback(
         self,
@@ -308,7 +254,3 @@ def _checked(count: Size) -> Size:
 def _taps_reversed(filters: TensorVariable) -> TensorVariable:
     """Return filters (O, C, *K) with the axes K in reverse order, as in `take_windows`."""
     return filters.transpose((0, 1, *reversed(range(2, filters.type.ndim))))
-
-
-def _split(size: Size, groups: int) -> Size:
-    return size if groups == 1 else size // groups

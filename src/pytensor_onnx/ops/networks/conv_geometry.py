@@ -80,3 +80,14 @@ class Convolution(NetworkOp):
         options += [f"dilations={self.dilations}"] if max(self.dilations) > 1 else []
         options += [f"groups={self.groups}"] if self.groups > 1 else []
         return f"{type(self).__name__}{{{', '.join(options)}}}"
+
+
+def split_by_groups(size: Size, groups: int) -> Size:
+    """Return the number of channels of one group.
+
+    Examples
+    --------
+    >>> split_by_groups(6, 3)
+    2
+    """
+    return size if groups == 1 else size // groups

@@ -1,0 +1,28 @@
+"""Compute convolutions in training from the windows that the gradients of their filters gather."""
+
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import node_rewriter
+
+from pytensor_onnx.ops.networks.conv import Conv, ConvFilterGradient
+from pytensor_onnx.ops.networks.shared_windows import ConvOfSharedWindows, may_share_windows
+
+
+@node_rewriter([Conv])
+def share_windows(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Multiply the filters by the windows of the images where their gradient gathers them.
+
+    Gathering takes longer than the product for few windows; here, it is done once for both.
+    """
+    images, filters, *_ = node.inputs
+    if type(node.op) is not Conv or not may_share_windows(node.op, images, filters):
+        return None
+    geometry = node.op.geometry()
+    is_gathered = any(
+        isinstance(client.op, ConvFilterGradient)
+        and client.op.geometry() == geometry
+        and client.inputs[0] is images
+        and client.inputs[1].type.shape[2:] == node.outputs[0].type.shape[2:]
+        for client, _ in fgraph.clients[images]
+    )
+    return [ConvOfSharedWindows(**geometry)(*node.inputs)] if is_gathered else None

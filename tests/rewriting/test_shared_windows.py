@@ -1,0 +1,100 @@
+"""Convolutions in training that share their windows with the gradients of their filters."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.nn import conv1d, conv2d
+from tests.conftest import compare_onnx_and_py, op_types
+from tests.nn import convolution as numpy_conv
+
+GEOMETRIES = {
+    "plain": ([(1, 1), (0, 2)], (1, 1), (1, 1)),
+    "strided": ([(1, 0), (1, 1)], (2, 3), (1, 1)),
+    "dilated": ([(2, 2), (0, 1)], (1, 2), (2, 3)),
+}
+
+
+def drawn(*shapes):
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=shape).astype("float32") for shape in shapes]
+
+
+def step(images, filters, *, batch, dtype="float32", bias=False, **options):
+    """Return inputs, and a convolution with the gradient of its filters."""
+    x = pt.tensor(dtype=dtype, shape=(batch, *images[1:]))
+    w = pt.tensor(dtype=dtype, shape=filters)
+    b = pt.tensor(dtype=dtype, shape=filters[:1])
+    y = conv2d(x, w, filter_flip=False, bias=b if bias else None, **options)
+    g = y.type()
+    inputs = [x, w, g, b] if bias else [x, w, g]
+    return inputs, [y, pt.grad(None, w, known_grads={y: g})]
+
+
+@pytest.mark.parametrize("batch", [3, None])
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_results_are_their_definition(name, batch):
+    pads, strides, dilations = GEOMETRIES[name]
+    options = {"border_mode": pads, "subsample": strides, "filter_dilation": dilations}
+    shapes = (3, 4, 5, 6), (7, 4, 3, 2)
+    inputs, outputs = step(*shapes, batch=batch, bias=True, **options)
+    x, w, b = drawn(*shapes, (7,))
+    x[1, 2, 0, 0], x[2, 1, 2, 3] = np.nan, np.inf
+    y = numpy_conv.correlate(x, w, *GEOMETRIES[name])
+    (g,) = drawn(y.shape)
+    program = compare_onnx_and_py(inputs, outputs, [x, w, g, b], rtol=1e-4, atol=1e-4)
+    assert op_types(program).count("Gather") == 1
+    assert "Conv" not in op_types(program)
+    expected = [
+        y + b[:, None, None],
+        numpy_conv.filter_gradient(x, g, w.shape[2:], *GEOMETRIES[name]),
+    ]
+    for found, result in zip(program(x, w, g, b), expected, strict=True):
+        np.testing.assert_allclose(found, result, rtol=1e-4, atol=1e-4)
+    if batch is None:
+        empty = program(x[:0], w, g[:0], b)
+        assert empty[0].shape == (0, *y.shape[1:])
+        assert not empty[1].any()
+
+
+def test_a_window_is_an_image_of_one_element():
+    inputs, outputs = step((2, 3, 1, 1), (4, 3, 3, 3), batch=2, border_mode=1)
+    values = drawn((2, 3, 1, 1), (4, 3, 3, 3), (2, 4, 1, 1))
+    program = compare_onnx_and_py(inputs, outputs, values, atol=1e-5)
+    expected = numpy_conv.correlate(*values[:2], [(1, 1)] * 2, (1, 1), (1, 1))
+    np.testing.assert_allclose(program(*values)[0], expected, atol=1e-5)
+
+
+def test_float64_and_one_axis_share_windows_too():
+    inputs, outputs = step((2, 3, 4, 4), (5, 3, 2, 2), batch=2, dtype="float64")
+    values = [v.astype("float64") for v in drawn((2, 3, 4, 4), (5, 3, 2, 2), (2, 5, 3, 3))]
+    program = compare_onnx_and_py(inputs, outputs, values, rtol=1e-12)
+    assert op_types(program).count("Gather") == 1
+    x, w = pt.tensor(dtype="float32", shape=(2, 3, 9)), pt.tensor(dtype="float32", shape=(4, 3, 3))
+    y = conv1d(x, w, 1, filter_flip=False)
+    results = [y, pt.grad((y**2).sum(), w)]
+    program = compare_onnx_and_py([x, w], results, drawn((2, 3, 9), (4, 3, 3)), rtol=1e-4)
+    assert "Conv" not in op_types(program)
+
+
+@pytest.mark.parametrize(
+    ("images", "filters", "options"),
+    [
+        ((2, 4, 5, 5), (8, 4, 1, 1), {}),
+        ((2, 4, 5, 5), (8, 2, 3, 3), {"num_groups": 2}),
+        ((2, 4, 12, 12), (8, 4, 3, 3), {}),
+        ((None, 64, 5, 5), (8, 64, 3, 3), {}),
+        ((512, 128, 6, 6), (8, 128, 3, 3), {}),
+    ],
+)
+def test_other_convolutions_stay(images, filters, options):
+    inputs, outputs = step(images, filters, batch=images[0], **options)
+    assert op_types(export_onnx(inputs, outputs, verify=False)).count("Conv") == 1
+
+
+def test_convolutions_without_a_gradient_of_their_filters_stay():
+    x, w = (pt.tensor(dtype="float32", shape=shape) for shape in ((2, 4, 5, 5), (8, 4, 3, 3)))
+    y = conv2d(x, w, filter_flip=False)
+    program = export_onnx([x, w], [y, pt.grad((y**2).sum(), x)], verify=False)
+    assert "Conv" in op_types(program)
