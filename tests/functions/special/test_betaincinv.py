@@ -66,6 +66,12 @@ def region(
     return Region(f"a {ends[0]}, b {ends[1]}, share {last}", draw, dtypes, bound)
 
 
+def next_to_one(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    """Draw a small parameter, and shares nearly 1 for results between 0.1 and 0.9."""
+    a, b = powers(rng, -10, -3, min(size, 25)), powers(rng, -1, 1, min(size, 25))
+    return [a, b, scipy.special.betainc(a, b, rng.uniform(0.1, 0.9, len(a)))]
+
+
 REGIONS = [
     region((-0.3, 1.7), (-0.3, 1.7), (0.001, 0.999), bound=40),
     region((-1, 2), (-1, 2), (0.001, 0.999), bound=100),
@@ -73,6 +79,7 @@ REGIONS = [
     region((0, 2), (0, 2), (-250, -5), FLOAT64),
     region((2, 4), (2, 4), (0.001, 0.999), FLOAT64, most=15, bound=40),
     region((6, 8), (6, 8), (0.001, 0.999), FLOAT64, most=2, bound=40),
+    Region("a 1e-10 … 1e-3, b 0.1 … 10, shares next to 1", next_to_one, FLOAT64, 100),
 ]
 CASES = [Case(psm.BetaIncInv, exact_inverse, REGIONS, scipy.special.betaincinv)]
 

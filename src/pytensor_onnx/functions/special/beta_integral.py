@@ -58,12 +58,14 @@ def both(
     y: TensorVariable,
     factor: TensorVariable,
 ) -> Both:
-    """Integrate the side of ``x`` that has less weight, or has ``b <= 1``.
+    """Integrate the side of ``x`` that has less weight.
 
-    ``y`` is ``1 - x``, and ``factor`` the `stirling_factor` of the parameters.
+    ``y`` is ``1 - x``, and ``factor`` the `stirling_factor` of the parameters. Of a small parameter
+    the weight is at its own end, also beyond the mean.
     """
     one = constant(x, 1.0)
-    is_upper = (a * y < b * x) & (b > one)
+    is_upper = (a * y < b * x) & ((b > one) | (a < b))
+    is_upper |= (a < b) & (a <= one) & (a * pt.log(x) > constant(x, -0.5))
     part, slope = _lower(
         pt.switch(is_upper, b, a),
         pt.switch(is_upper, a, b),
