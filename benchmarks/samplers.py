@@ -137,9 +137,9 @@ def measure() -> Table:
     table = Table(
         "Samplers of PyMC models",
         ["model", "sampler", "first draw, s", "sampling, s", "effective draws a second", "steps"],
-        note=f"NUTS with {CHAINS} chains of {WARMUP} warm-up steps and {DRAWS} draws, one after "
-        "another on one core, in processor time. The first draw counts from the model in a fresh "
-        "process with empty caches of compiled code, and includes loading the libraries. The "
+        note=f"NUTS with {CHAINS} chains of {WARMUP} warm-up steps and {DRAWS} draws on one core, "
+        "those of the file in lockstep, in processor time. The first draw counts from the model in "
+        "a fresh process with empty caches of compiled code, and includes loading libraries. The "
         "effective draws are those of the worst variable, for the time of sampling with its "
         "warm-up; steps are leapfrog steps of a draw.",
     )

@@ -68,6 +68,12 @@ def test_while_loop_of_no_steps(x0):
         np.testing.assert_array_equal(result, np.zeros(0))
 
 
+def test_a_condition_that_is_negated_is_not_negated_again(x0):
+    y = scan(lambda y: (y * 2, until(~(y < 100))), outputs_info=[x0], n_steps=20)
+    program = compare_onnx_and_py([x0], y, [1.5])
+    assert "Not" not in [node.op_type for node in program.model.graph.all_nodes()]
+
+
 def test_newton_iteration(x0):
     def step(y):
         new = 0.5 * (y + x0 / y)

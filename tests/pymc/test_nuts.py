@@ -21,9 +21,13 @@ SCALE = np.array([0.5, 2.0, 1.0])
 
 
 def density(x: TensorVariable) -> list[TensorVariable]:
-    """A skewed and correlated density, whose energy errors are large at times."""
-    value = 2 * x[0] - pt.exp(x[0]) - 0.5 * (x[1] - x[0]) ** 2 / 9 - x[2] ** 4 / 4 - x[2] * x[1] / 5
-    return [value, grad(value, x)]
+    """A skewed and correlated density, whose energy errors are large at times.
+
+    Of a point, or of a row for each chain.
+    """
+    a, b, c = (x[..., i] for i in range(3))
+    value = 2 * a - pt.exp(a) - 0.5 * (b - a) ** 2 / 9 - c**4 / 4 - c * b / 5
+    return [value, grad(value.sum(), x)]
 
 
 def numpy_density(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -79,44 +83,51 @@ def trajectory(
     return MAX_DEPTH, n_steps, False
 
 
-@pytest.fixture(scope="module")
-def drawn() -> Callable:
-    x, momentum = pt.dvector("x"), pt.dvector("momentum")
-    epsilon, uniforms = pt.dscalar("epsilon"), pt.dmatrix("uniforms")
-    x, momentum = (pt.specify_shape(v, (3,)) for v in (x, momentum))
+def drawn(n_chains: int | None) -> Callable:
+    """Return a function that draws, for one chain alone or for some in lockstep."""
+    chains = () if n_chains is None else (n_chains,)
+    x, momentum = (pt.tensor(name, shape=(*chains, 3), dtype="float64") for name in "xm")
+    epsilon = pt.tensor("epsilon", shape=chains, dtype="float64")
+    uniforms = pt.tensor("uniforms", shape=(MAX_DEPTH, 3, *chains), dtype="float64")
     state, statistics = draw(
         density,
         [],
         State(x, *density(x)),
-        scale=pt.constant(SCALE),
+        scale=pt.constant(np.broadcast_to(SCALE, (*chains, 3))),
         step_size=epsilon,
         momentum=momentum,
-        uniforms=pt.specify_shape(uniforms, (MAX_DEPTH, 3)),
+        uniforms=uniforms,
         max_depth=MAX_DEPTH,
     )
-    inputs = [x.owner.inputs[0], epsilon, momentum.owner.inputs[0], uniforms]
+    inputs = [x, epsilon, momentum, uniforms]
     return pytensor.function(inputs, [*state, *statistics], mode="ONNX")
 
 
-def test_trajectories_end_where_the_tree_says(drawn):
+def test_trajectories_end_where_the_tree_says():
+    """Of all chains in lockstep, and of some alone, which draw the same."""
     rng = np.random.default_rng(3)
-    seen, diverged = set(), 0
-    for epsilon in [0.05, 0.2, 0.5, 0.9, 2.5]:
-        for _ in range(20):
-            x, momentum = rng.normal(size=3), rng.normal(size=3)
-            uniforms = rng.uniform(size=(MAX_DEPTH, 3))
-            *state, _, depth, n_steps, acceptance, diverging = drawn(x, epsilon, momentum, uniforms)
-            expected = trajectory(x, epsilon, momentum, uniforms[:, 0] < 0.5)
-            assert (depth, n_steps, diverging) == expected
-            assert 0 <= acceptance <= 1
-            value, gradient = numpy_density(state[0])
-            np.testing.assert_allclose(state[1], value, rtol=1e-12)
-            np.testing.assert_allclose(state[2], gradient, rtol=1e-10, atol=1e-12)
-            seen.add((int(depth), int(n_steps)))
-            diverged += bool(diverging)
-    assert {depth for depth, _ in seen} == set(range(1, MAX_DEPTH + 1))
-    assert len(seen) >= 10
-    assert diverged >= 5
+    epsilon = np.repeat([0.05, 0.2, 0.5, 0.9, 2.5], 20)
+    x, momentum = rng.normal(size=(2, len(epsilon), 3))
+    uniforms = rng.uniform(size=(len(epsilon), MAX_DEPTH, 3))
+    results = drawn(len(epsilon))(x, epsilon, momentum, np.moveaxis(uniforms, 0, -1))
+    point, values, gradients, _, *statistics = results
+    depths, n_steps, acceptance, diverging = statistics
+    for i, expected in enumerate(zip(depths, n_steps, diverging, strict=True)):
+        forwards = uniforms[i, :, 0] < 0.5
+        assert trajectory(x[i], epsilon[i], momentum[i], forwards) == expected
+        value, gradient = numpy_density(point[i])
+        np.testing.assert_allclose(values[i], value, rtol=1e-12)
+        np.testing.assert_allclose(gradients[i], gradient, rtol=1e-10, atol=1e-12)
+    assert ((acceptance >= 0) & (acceptance <= 1)).all()
+    assert set(depths) == set(range(1, MAX_DEPTH + 1))
+    assert len({*zip(depths, n_steps, strict=True)}) >= 10
+    assert diverging.sum() >= 5
+    alone = drawn(None)
+    for i in range(0, len(epsilon), 3):
+        for one, row in zip(
+            alone(x[i], epsilon[i], momentum[i], uniforms[i]), results, strict=True
+        ):
+            np.testing.assert_allclose(one, row[i], rtol=1e-10, atol=1e-12)
 
 
 def test_points_are_drawn_by_their_weights():
@@ -125,26 +136,38 @@ def test_points_are_drawn_by_their_weights():
     momentum, energy = np.array([1.0, 0.5, -1.2]), 2.0
     epsilon = 0.4
     _, gradient = numpy_density(start)
-    constants = [np.float64(epsilon), 0.5 * epsilon * SCALE, np.float64(energy)]
-    dynamics = Dynamics(*map(pt.constant, [start, SCALE, *constants]))
     kick = 0.5 * epsilon * SCALE * gradient
-    end = End(*map(pt.constant, [np.zeros(3), momentum, kick]))
-    u = pt.dscalar("u")
+    names = [*Dynamics._fields, *End._fields]
+    arrays = [start, SCALE, [epsilon], 0.5 * epsilon * SCALE, energy, np.zeros(3), momentum, kick]
+    # Inputs, as constants would be folded.
+    of_chains = [np.repeat([array], n, axis=0) for array in arrays]
+    given = [
+        pt.tensor(name, dtype="float64", shape=x.shape)
+        for name, x in zip(names, of_chains, strict=True)
+    ]
+    n_dynamics = len(Dynamics._fields)
+    u = pt.tensor("u", shape=(n,), dtype="float64")
     growth = grow(
-        density, [], dynamics, end, n_steps=pt.constant(n_steps), uniform=u, max_depth=MAX_DEPTH
+        density,
+        [],
+        Dynamics(*given[:n_dynamics]),
+        End(*given[n_dynamics:]),
+        depth=pt.constant(3),
+        n_steps=pt.constant(n_steps),
+        uniform=u,
+        grows=pt.ones_like(u),
+        max_depth=MAX_DEPTH,
     )
-    select = pytensor.function(
-        [u], [growth.sample.energy, growth.weight, growth.steps], mode="ONNX"
-    )
-    results = [select(number) for number in (np.arange(n) + 0.5) / n]
+    outputs = [growth.sample.energy, growth.weight, growth.steps]
+    select = pytensor.function([u, *given], outputs, mode="ONNX")
+    found, weight, steps = select((np.arange(n) + 0.5) / n, *of_chains)
     leaf, energies = Leaf(start, momentum / SCALE, 0.0), []
     for _ in range(n_steps):
         leaf = step(leaf, epsilon)
         energies.append(leaf.energy)
     weights = np.exp(energy - np.array(energies))
-    assert all(steps == n_steps for *_, steps in results)
-    np.testing.assert_allclose(results[0][1], weights.sum(), rtol=1e-12)
-    found = np.array([result[0] for result in results])
+    assert (steps == n_steps).all()
+    np.testing.assert_allclose(weight, weights.sum(), rtol=1e-12)
     nearest = np.abs(found[:, None] - energies).argmin(axis=1)
     np.testing.assert_allclose(found, np.array(energies)[nearest], rtol=1e-12)
     frequencies = np.bincount(nearest, minlength=n_steps) / n
@@ -153,10 +176,10 @@ def test_points_are_drawn_by_their_weights():
 
 @pytest.mark.parametrize("max_depth", [1, 2, 5, 8])
 def test_every_sub_tree_is_compared_with_its_first_leaf(max_depth):
-    rows, bounds = leaf_tables(max_depth)
+    is_kept, bounds = leaf_tables(max_depth)
     held: dict[int, int] = {}
-    for leaf, (row, bound) in enumerate(zip(rows, bounds, strict=True)):
-        held[row] = leaf
+    for leaf, (kept, bound) in enumerate(zip(is_kept, bounds, strict=True)):
+        held.update(dict.fromkeys(np.flatnonzero(kept), leaf))
         found = {held[row] for row in np.flatnonzero(bound == 0)}
         levels = range(1, max_depth)
         assert found == {leaf + 1 - 2**k for k in levels if (leaf + 1) % 2**k == 0}

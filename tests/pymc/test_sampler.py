@@ -106,13 +106,39 @@ def test_statistics_describe_the_draws(path):
     np.testing.assert_allclose(drawn["sigma"][0], np.exp(drawn["point"][0, :, 2]), rtol=1e-15)
 
 
-def test_a_chain_depends_on_its_seed_and_not_on_its_length(path):
-    together = run(path, seed=[5, 6, 5], warmup=30, draws=25, y=Y)
-    alone = run(path, seed=[6], warmup=30, draws=40, y=Y)
+@pytest.fixture(scope="module")
+def in_turn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file whose chains run one after another."""
+    path = tmp_path_factory.mktemp("in_turn") / "sampler.onnx"
+    export_sampler(model_with_data(), path, unconstrained=True, lockstep=False, verify=False)
+    return path
+
+
+def test_a_chain_in_turn_depends_on_its_seed_and_not_on_its_length(in_turn):
+    together = run(in_turn, seed=[5, 6, 5], warmup=30, draws=25, y=Y)
+    alone = run(in_turn, seed=[6], warmup=30, draws=40, y=Y)
     for name in [*STATISTICS[:-1], "mu", "effect"]:
         np.testing.assert_array_equal(together[name][0], together[name][2])
         np.testing.assert_array_equal(together[name][1], alone[name][0, :25])
         assert not np.array_equal(together["mu"][0], together["mu"][1])
+
+
+def test_a_longer_run_in_lockstep_begins_with_a_shorter_one(path):
+    short = run(path, seed=[5, 6, 7], warmup=30, draws=25, y=Y)
+    long = run(path, seed=[5, 6, 7], warmup=30, draws=40, y=Y)
+    for name in [*STATISTICS[:-1], "mu", "effect"]:
+        np.testing.assert_array_equal(short[name], long[name][:, :25])
+
+
+def test_chains_in_lockstep_draw_what_they_draw_in_turn(path, in_turn):
+    """Up to rounding, which a warm-up would amplify."""
+    expected = run(in_turn, seed=[5, 6, 7, 8], warmup=0, draws=25, y=Y)
+    found = run(path, seed=[5, 6, 7, 8], warmup=0, draws=25, y=Y)
+    alone = run(path, seed=[6], warmup=0, draws=25, y=Y)
+    assert len(np.unique(expected["n_steps"])) > 3
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(alone[name][0], values[1], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("chains", "warmup", "draws"), [(2, 0, 0), (1, 0, 3), (1, 3, 0)])

@@ -101,7 +101,7 @@ class _Lowering:
             elements = [_element(body, i, *read) for read in self.reads]
             values, results = self._step(body, state, elements)
             # An inner `until` that holds ends the loop.
-            going = [body.Not(body.cast(results[-1], "bool"))] if self.info.as_while else []
+            going = [_negated(body, body.cast(results[-1], "bool"))] if self.info.as_while else []
             return [*going, *values]
 
         condition = onnx.constant(np.True_) if self.info.as_while else None
@@ -239,6 +239,13 @@ def _element(
     element = body.Gather(sequence, body.Add(i, start) if start else i, axis=0)
     name_failure(body, element, failure)
     return element
+
+
+def _negated(body: Builder, condition: ir.Value) -> ir.Value:
+    """Return the opposite of a condition, which may be the operand of a Not."""
+    node = condition.producer()
+    operand = node.inputs[0] if node is not None and node.op_type == "Not" else None
+    return body.Not(condition) if operand is None else operand
 
 
 def _empty_trace(builder: Builder, row: ir.Value, whole: Variable) -> ir.Value:

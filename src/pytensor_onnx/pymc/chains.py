@@ -1,6 +1,8 @@
 """Markov chains of the No-U-Turn sampler, warm-up included."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytensor
@@ -37,6 +39,24 @@ OUTPUTS = (
 """Results of `sample_chains`, named as in ArviZ."""
 
 
+class Numbers(NamedTuple):
+    """The random numbers of one chain, or of several in an axis before the last one.
+
+    Attributes
+    ----------
+    normals
+        Standard normal numbers of shape (step, coordinate).
+    uniforms
+        Numbers in [0, 1) of shape (step, doubling, 3); several chains have the last axis.
+    jitters
+        Numbers in (-1, 1) of shape (attempt, coordinate).
+    """
+
+    normals: TensorVariable
+    uniforms: TensorVariable
+    jitters: TensorVariable
+
+
 def sample_chains(
     density: Density,
     center: TensorVariable,
@@ -46,6 +66,7 @@ def sample_chains(
     n_draws: TensorVariable,
     data: Sequence[TensorVariable] = (),
     starts: TensorVariable | None = None,
+    lockstep: bool = True,
     max_depth: int = 10,
     target_acceptance: float = 0.8,
 ) -> dict[str, TensorVariable]:
@@ -54,76 +75,96 @@ def sample_chains(
     Parameters
     ----------
     density
-        Function of a vector, and of the variables in ``data``, that returns the log-density and
-        its gradient.
+        Function of a point, or of a matrix of a point for each chain if they run in lockstep, and
+        of the variables in ``data``. It returns the log-density and its gradient.
     center
         Vector around which chains start, each coordinate moved by a uniform number in (-1, 1).
     seed
-        int64 vector, one number for each chain. A chain depends on its own seed only, and a longer
-        one begins with the draws of a shorter one of equal warm-up.
+        int64 vector, one number for each chain. The random numbers of a chain depend on its own
+        seed only, and a longer chain begins with the draws of a shorter one of equal warm-up.
     n_warmup, n_draws
         Numbers of steps, 0-d integers.
     data
         Variables that the density uses.
     starts
         Matrix of a start for each chain, used as it is.
+    lockstep
+        Whether the chains take each leapfrog step together, or run one after another.
     max_depth
         Largest number of doublings of a trajectory.
     target_acceptance
         Acceptance that the step size is adapted to.
     """
-    n_steps = n_warmup + n_draws
-    sequences = [seed] if starts is None else [seed, starts]
-    plan = schedule(n_warmup, n_steps)
+    plan = schedule(n_warmup, n_warmup + n_draws)
+    sample = partial(_sample, density, max_depth=max_depth, target_acceptance=target_acceptance)
+    if not lockstep:
+        sequences = [seed] if starts is None else [seed, starts]
 
-    def chain(seed: TensorVariable, *variables: TensorVariable) -> list[TensorVariable]:
-        rest = list(variables)
-        given = None if starts is None else rest.pop(0)
-        center, n_warmup, *fixed = rest
-        rows = Schedule(*fixed[: len(plan)])
-        return _chain(
-            density,
-            fixed[len(plan) :],
-            center,
-            given,
-            seed=seed,
-            plan=rows,
-            n_warmup=n_warmup,
-            max_depth=max_depth,
-            target_acceptance=target_acceptance,
+        def chain(seed: TensorVariable, *variables: TensorVariable) -> list[TensorVariable]:
+            rest = list(variables)
+            start = None if starts is None else rest.pop(0)
+            center, n_warmup, *fixed = rest
+            rows, data = Schedule(*fixed[: len(plan)]), fixed[len(plan) :]
+            drawn = _numbers(seed, rows.is_warmup.shape[0], center.shape[0], max_depth)
+            traces, is_finite = sample(data, center, start, drawn, rows)
+            return [*(trace[n_warmup:] for trace in traces), is_finite]
+
+        fixed = [center, n_warmup, *plan, *data]
+        results = pytensor.scan(
+            chain, sequences, non_sequences=fixed, return_updates=False, name="chains"
         )
+        return dict(zip(OUTPUTS, results, strict=True))
 
-    outputs = pytensor.scan(
-        chain,
-        sequences,
-        non_sequences=[center, n_warmup, *plan, *data],
+    def numbers(
+        seed: TensorVariable, n_steps: TensorVariable, size: TensorVariable
+    ) -> list[TensorVariable]:
+        return list(_numbers(seed, n_steps, size, max_depth))
+
+    size = center.shape[0]
+    normals, uniforms, jitters = pytensor.scan(
+        numbers,
+        [seed],
+        non_sequences=[plan.is_warmup.shape[0], size],
         return_updates=False,
-        name="chains",
+        name="numbers",
     )
-    return dict(zip(OUTPUTS, outputs, strict=True))
+    drawn = Numbers(normals.swapaxes(0, 1), pt.moveaxis(uniforms, 0, -1), jitters.swapaxes(0, 1))
+    traces, is_finite = sample(data, center, starts, drawn, plan)
+    results = [*(_by_chain(trace[n_warmup:], seed, size) for trace in traces), is_finite]
+    return dict(zip(OUTPUTS, results, strict=True))
 
 
-def _chain(
+def _numbers(
+    seed: TensorVariable, n_steps: TensorVariable, size: TensorVariable, max_depth: int
+) -> Numbers:
+    """Return the random numbers of a chain."""
+    _, normals = NormalPairs("float64")(state_of_seed(seed, 0), n_steps * size)
+    uniform = StandardUniform("float64")
+    _, uniforms = uniform(state_of_seed(seed, _UNIFORMS), n_steps * (3 * max_depth))
+    _, starts = uniform(state_of_seed(seed, _STARTS), ATTEMPTS * size)
+    return Numbers(
+        normals.reshape((n_steps, size)),
+        uniforms.reshape((n_steps, max_depth, 3)),
+        (2.0 * starts - 1.0).reshape((ATTEMPTS, size)),
+    )
+
+
+def _sample(
     density: Density,
     data: Sequence[TensorVariable],
     center: TensorVariable,
     given: TensorVariable | None,
-    *,
-    seed: TensorVariable,
+    numbers: Numbers,
     plan: Schedule,
-    n_warmup: TensorVariable,
+    *,
     max_depth: int,
     target_acceptance: float,
-) -> list[TensorVariable]:
-    """Return the draws of one chain after the warm-up, and their statistics."""
-    n_steps, size = plan.is_warmup.shape[0], center.shape[0]
-    _, normals = NormalPairs("float64")(state_of_seed(seed, 0), n_steps * size)
-    _, uniforms = StandardUniform("float64")(
-        state_of_seed(seed, _UNIFORMS), n_steps * (3 * max_depth)
-    )
-    first, is_finite = _start(density, data, center, given, seed)
-    step_size = first_step_size(np.log(0.25) - 0.25 * pt.log(size.astype("float64")))
-    scale = first_scale(center)
+) -> tuple[list[TensorVariable], TensorVariable]:
+    """Return the traces of all steps, and whether the starts are finite."""
+    first, is_finite = _start(density, data, center, given, numbers.jitters)
+    log_step = np.log(0.25) - 0.25 * pt.log(center.shape[0].astype("float64"))
+    zeros = pt.zeros(tuple(numbers.jitters.shape)[1:-1])
+    states = [*first, *first_step_size(log_step + zeros), *first_scale(first.x)]
 
     def step(
         momentum: TensorVariable, uniform: TensorVariable, *variables: TensorVariable
@@ -150,19 +191,14 @@ def _chain(
         drawn = [state.x, state.log_density, *statistics, epsilon]
         return [*state, *step_size, *scale, *drawn]
 
-    states = [*first, *step_size, *scale]
     results = iterate(
         step,
         states,
         data,
-        n_steps=n_steps,
-        sequences=[
-            normals.reshape((n_steps, size)),
-            uniforms.reshape((n_steps, max_depth, 3)),
-            *plan,
-        ],
+        n_steps=plan.is_warmup.shape[0],
+        sequences=[numbers.normals, numbers.uniforms, *plan],
     )
-    return [*(trace[n_warmup:] for trace in results[len(states) :]), is_finite]
+    return results[len(states) :], is_finite
 
 
 def _start(
@@ -170,7 +206,7 @@ def _start(
     data: Sequence[TensorVariable],
     center: TensorVariable,
     given: TensorVariable | None,
-    seed: TensorVariable,
+    jitters: TensorVariable,
 ) -> tuple[State, TensorVariable]:
     """Return the start of a chain, and whether density and gradient are finite there."""
     if given is not None:
@@ -180,22 +216,28 @@ def _start(
     def attempt(
         jitter: TensorVariable, *variables: TensorVariable
     ) -> tuple[list[TensorVariable], until]:
-        center, *data = variables[4:]
-        x = center + jitter
+        x, _, _, is_finite, center, *data = variables
+        x = pt.switch(is_finite[..., None], x, center + jitter)
         value, gradient = density(x, *data)
         is_finite = _is_finite(value, gradient)
-        return [x, value, gradient, is_finite], until(is_finite)
+        return [x, value, gradient, is_finite], until(is_finite.all())
 
-    size = center.shape[0]
-    _, uniforms = StandardUniform("float64")(state_of_seed(seed, _STARTS), ATTEMPTS * size)
-    jitters = (2.0 * uniforms - 1.0).reshape((ATTEMPTS, size))
-    zero, off = pt.constant(np.float64(0.0)), pt.constant(np.False_)
-    states = [center, zero, pt.zeros_like(center), off]
+    zeros, value = pt.zeros_like(jitters[0]), pt.zeros(tuple(jitters.shape)[1:-1])
     *state, is_finite = iterate(
-        attempt, states, [center, *data], n_steps=ATTEMPTS, sequences=[jitters]
+        attempt,
+        [zeros, value, zeros, value.astype("bool")],
+        [center, *data],
+        n_steps=ATTEMPTS,
+        sequences=[jitters],
     )
     return State(*state), is_finite
 
 
+def _by_chain(trace: TensorVariable, seed: TensorVariable, size: TensorVariable) -> TensorVariable:
+    """Return a trace with the chains first; one of no steps has lost their number."""
+    shape = [seed.shape[0], trace.shape[0], *[size] * (trace.type.ndim - 2)]
+    return trace.swapaxes(0, 1).reshape(shape)
+
+
 def _is_finite(value: TensorVariable, gradient: TensorVariable) -> TensorVariable:
-    return pt.isfinite(value + gradient.sum())
+    return pt.isfinite(value + gradient.sum(axis=-1))

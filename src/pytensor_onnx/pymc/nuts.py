@@ -1,4 +1,7 @@
-"""One draw of the No-U-Turn sampler, with a multinomial sample of the trajectory."""
+"""One draw of each chain of the No-U-Turn sampler, with a multinomial sample of the trajectory.
+
+Arrays have one row for each chain, and numbers one element.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,7 +26,7 @@ from pytensor_onnx.pymc.trees import (
 
 
 class State(NamedTuple):
-    """A draw, with what the next one starts from."""
+    """The draws, with what the next ones start from."""
 
     x: TensorVariable
     log_density: TensorVariable
@@ -31,7 +34,7 @@ class State(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What is known of the trajectory of a draw.
+    """What is known of the trajectories of the draws.
 
     Attributes
     ----------
@@ -65,84 +68,112 @@ def draw(
     uniforms: TensorVariable,
     max_depth: int,
 ) -> tuple[State, Statistics]:
-    """Return the next draw.
+    """Return the next draw of each chain.
 
     The trajectory doubles until it makes a U-turn, in a random direction each time, and a point of
     the new half replaces the sample with the probability of the ratio of their weights, at most
-    one (M. Betancourt, arXiv:1701.02434, appendix A.3).
+    one (M. Betancourt, arXiv:1701.02434, appendix A.3). All trajectories double together until
+    none grows; what happens to one that has ended does not count.
 
     Parameters
     ----------
     density, data
         The log-density with its gradient, and the further variables that it takes.
     state
-        The last draw.
+        The last draws.
     scale
         Standard deviations of the coordinates, as they are known: the roots of the diagonal of the
         inverse mass matrix.
     step_size
-        Step size of the leapfrog integrator, in units of the scale.
+        Step sizes of the leapfrog integrator, in units of the scale.
     momentum
         Standard normal numbers, as many as coordinates.
     uniforms
-        Numbers in [0, 1), of shape ``(max_depth, 3)``.
+        Numbers in [0, 1), of shape ``(max_depth, 3, chain)``.
     max_depth
         Largest number of doublings.
     """
     energy = kinetic_energy(momentum) - state.log_density
-    half_step = 0.5 * step_size * scale
-    dynamics = Dynamics(state.x, scale, step_size, half_step, energy)
-    origin = pt.zeros_like(momentum)
-    end = End(origin, momentum, half_step * state.gradient)
+    half_step = 0.5 * step_size[..., None] * scale
+    dynamics = Dynamics(state.x, scale, step_size[..., None], half_step, energy)
+    end = End(pt.zeros_like(momentum), momentum, half_step * state.gradient)
     first = Sample(state.x, state.gradient, state.log_density, energy)
-    n_ends, n_sample = len(end), len(first)
+    n_end, n_sample, depths = len(end), len(first), np.arange(max_depth)
 
     def double(
-        n_steps: TensorVariable, uniform: TensorVariable, *variables: TensorVariable
+        depth: TensorVariable,
+        n_steps: TensorVariable,
+        uniform: TensorVariable,
+        *variables: TensorVariable,
     ) -> tuple[list[TensorVariable], until]:
-        # Each has a row for the start and one for the end in time.
-        ends, variables = End(*variables[:n_ends]), variables[n_ends:]
-        sample, variables = Sample(*variables[:n_sample]), variables[n_sample:]
-        weight, acceptance, steps, depth, _, *constants = variables
-        fixed, rest = Dynamics(*constants[: len(dynamics)]), constants[len(dynamics) :]
-        side = (uniform[0] < 0.5).astype("int64")
-        # Backwards in time is forwards with the opposite momentum.
-        sign = 2.0 * side - 1.0
+        rest = iter(variables)
+        near, far = (End(*(next(rest) for _ in range(n_end))) for _ in range(2))
+        sample = Sample(*(next(rest) for _ in range(n_sample)))
+        was_forwards, weight, acceptance, steps, depths, divergences, grows = (
+            next(rest) for _ in range(7)
+        )
+        fixed = Dynamics(*(next(rest) for _ in range(len(dynamics))))
+        # The ends are those of time in the last direction: backwards with opposite momenta.
+        is_forwards = uniform[0] < 0.5
+        is_same = pt.eq(is_forwards, was_forwards)
+        sign = pt.switch(is_same, np.float64(1.0), np.float64(-1.0))[..., None]
+        ends = _chosen(is_same, [*near, *far], [*far, *near])
+        start, far = End(*ends[:n_end]), End(*ends[n_end:])
+        start, far = (end._replace(momentum=sign * end.momentum) for end in (start, far))
         half: Growth = grow(
             density,
-            rest,
+            list(rest),
             fixed,
-            End(ends.position[side], sign * ends.momentum[side], ends.kick[side]),
+            start,
+            depth=depth,
             n_steps=n_steps,
             uniform=uniform[1],
+            grows=grows,
             max_depth=max_depth,
         )
-        new = half.end._replace(momentum=sign * half.end.momentum)
-        ends = End(*(rows[side].set(row) for rows, row in zip(ends, new, strict=True)))
-        is_cut = half.has_turned | half.has_diverged
-        is_taken = (uniform[2] * weight < half.weight) & ~is_cut
-        distance = ends.position[1] - ends.position[0]
-        has_turned = shrinking_rates(distance, ends.momentum[0], ends.momentum[1]) <= 0.0
+        near = half.end
+        is_taken = (uniform[2] * weight < half.weight) & (half.grows > 0.0)
+        distance = near.position - far.position
+        rates = shrinking_rates(distance, near.momentum, far.momentum)
+        grows_on = pt.switch(rates <= 0.0, 0.0, half.grows)
         states = [
-            *ends,
-            *ifelse(is_taken, list(half.sample), list(sample)),
+            *near,
+            *far,
+            *_chosen(is_taken, half.sample, sample),
+            is_forwards,
             weight + half.weight,
             acceptance + half.acceptance,
             steps + half.steps,
-            depth + 1,
-            half.has_diverged,
+            depths + grows,
+            divergences + half.divergences,
+            grows_on,
         ]
-        return states, until(is_cut | has_turned)
+        return states, until(~(grows_on.sum() > 0.0))
 
-    zero, one = (pt.constant(np.float64(number)) for number in (0, 1))
-    none, off = pt.constant(np.int64(0)), pt.constant(np.False_)
-    pairs = [pt.stack([row, row]) for row in end]
-    start = [*pairs, *first, one, zero, none, none, off]
-    sizes = pt.constant(2 ** np.arange(max_depth))
+    zeros, ones = pt.zeros_like(state.log_density), pt.ones_like(state.log_density)
+    counts = [zeros] * 4
     states = iterate(
-        double, start, [*dynamics, *data], n_steps=max_depth, sequences=[sizes, uniforms]
+        double,
+        [*end, *end, *first, ones.astype("bool"), ones, *counts, ones],
+        [*dynamics, *data],
+        n_steps=max_depth,
+        sequences=[pt.constant(depths), pt.constant(2**depths), uniforms],
     )
-    sample = Sample(*states[n_ends : n_ends + n_sample])
-    _, acceptance, steps, depth, diverging = states[n_ends + n_sample :]
+    sample = Sample(*states[2 * n_end : 2 * n_end + n_sample])
+    _, _, acceptance, steps, depth, divergences, _ = states[2 * n_end + n_sample :]
     after = State(sample.x, sample.log_density, sample.gradient)
-    return after, Statistics(sample.energy, depth, steps, acceptance / steps, diverging)
+    numbers = depth.astype("int64"), steps.astype("int64")
+    return after, Statistics(sample.energy, *numbers, acceptance / steps, divergences > 0.0)
+
+
+def _chosen(
+    condition: TensorVariable, first: Sequence[TensorVariable], second: Sequence[TensorVariable]
+) -> list[TensorVariable]:
+    """Return for each chain the first values where a condition holds, else the second."""
+    if not condition.type.ndim:
+        # A branch copies nothing; several chains may differ.
+        return ifelse(condition, list(first), list(second))
+    return [
+        pt.switch(condition[:, None] if a.type.ndim > 1 else condition, a, b)
+        for a, b in zip(first, second, strict=True)
+    ]

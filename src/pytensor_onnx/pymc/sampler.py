@@ -12,8 +12,10 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
+from pytensor.xtensor.vectorization import vectorize_graph
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program import ONNXProgram
@@ -37,6 +39,7 @@ def export_sampler(
     data: str | Iterable[str] = "inputs",
     max_tree_depth: int = 10,
     target_accept: float = 0.8,
+    lockstep: bool = True,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -70,6 +73,9 @@ def export_sampler(
         Largest number of doublings of a trajectory.
     target_accept
         Mean probability of acceptance that the warm-up adapts the step size to.
+    lockstep
+        Whether the chains of a call take their leapfrog steps together, which takes less time for
+        two chains or more. Otherwise they run one after another, which takes less time for one.
     verify, options
         As in `export_logp`. The file is verified on three steps of one chain.
 
@@ -108,7 +114,7 @@ def export_sampler(
     for name in names:
         if name not in known:
             raise unknown(name, "free variable or deterministic", known)
-    density, further = _density(graph)
+    density, further = _density(graph, lockstep=lockstep)
     n_warmup, n_draws = pt.lscalar("warmup"), pt.lscalar("draws")
     seed = pt.lvector("seed")
     starts = pt.tensor("start", dtype="float64", shape=(None, *graph.point.type.shape))
@@ -120,6 +126,7 @@ def export_sampler(
         n_draws=n_draws,
         data=further,
         starts=starts if start else None,
+        lockstep=lockstep,
         max_depth=max_tree_depth,
         target_acceptance=target_accept,
     )
@@ -167,11 +174,19 @@ def _check_variables(graph: ModelGraph) -> None:
         raise ArgumentError("the model has no free variables to draw")
 
 
-def _density(graph: ModelGraph) -> tuple[Density, list[Variable]]:
-    """Return the log-density with its gradient, and the further variables that it takes."""
-    logp = graph.logp
+def _density(graph: ModelGraph, *, lockstep: bool) -> tuple[Density, list[Variable]]:
+    """Return the log-density with its gradient, and the further variables that it takes.
+
+    Chains in lockstep have a matrix of points.
+    """
+    logp, point = graph.logp, graph.point
     results = graph.of_point([logp, graph.join(graph.gradient(logp))])
-    at_point, further = _as_function(graph, results)
+    if lockstep:
+        # First, so that no size depends on the points.
+        results = rewrite_graph(results, include=("ShapeOpt", "canonicalize"), clone=False)
+        point = pt.tensor("points", dtype=point.type.dtype, shape=(None, *point.type.shape))
+        results = _of_points(results, graph.point, point)
+    at_point, further = _as_function(point, results)
 
     def density(x: TensorVariable, *given: TensorVariable) -> list[TensorVariable]:
         return [result.astype("float64") for result in at_point(x, *given)]
@@ -179,16 +194,29 @@ def _density(graph: ModelGraph) -> tuple[Density, list[Variable]]:
     return density, further
 
 
+def _of_points(
+    results: Sequence[Variable], point: Variable, points: TensorVariable
+) -> list[TensorVariable]:
+    """Return results for each row of a matrix of points."""
+    batched = vectorize_graph(list(results), {point: points}, new_tensor_dims=(CHAIN,))
+    return [
+        new
+        if new.type.ndim > old.type.ndim
+        else pt.broadcast_to(new, (points.shape[0], *new.shape))
+        for old, new in zip(results, batched, strict=True)
+    ]
+
+
 def _as_function(
-    graph: ModelGraph, results: Sequence[Variable]
+    point: Variable, results: Sequence[Variable]
 ) -> tuple[Callable[..., list[Variable]], list[Variable]]:
     """Return a function of a point and further variables, and these variables."""
     inputs = dict.fromkeys(v for v in graph_inputs(results) if not isinstance(v, Constant))
-    further = [v for v in inputs if v is not graph.point]
+    further = [v for v in inputs if v is not point]
 
     def at_point(x: TensorVariable, *given: Variable) -> list[Variable]:
-        point = graph.point.type.filter_variable(x.astype(graph.point.type.dtype))
-        replacements = {graph.point: point, **dict(zip(further, given, strict=True))}
+        converted = point.type.filter_variable(x.astype(point.type.dtype))
+        replacements = {point: converted, **dict(zip(further, given, strict=True))}
         return list(clone_replace(list(results), replacements, rebuild_strict=False))
 
     return at_point, further
@@ -219,7 +247,7 @@ def _values(
 ) -> dict[str, TensorVariable]:
     """Return variables of the model for each draw."""
     results = [tensor_of(v) for v in graph.of_point(list(wanted.values()))]
-    values, further = _as_function(graph, results)
+    values, further = _as_function(graph.point, results)
     chains, draws, size = (positions.shape[axis] for axis in range(3))
     rows = pytensor.scan(
         values,

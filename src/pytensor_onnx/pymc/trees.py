@@ -1,4 +1,8 @@
-"""Half of a trajectory of NUTS: leapfrog steps away from one end, and the sub-trees among them."""
+"""Halves of trajectories of NUTS: leapfrog steps away from one end, and the sub-trees among them.
+
+Several chains take their steps together: their arrays have one row for each chain, their numbers
+one element. One chain alone has vectors and numbers.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,7 +15,10 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 
 Density = Callable[..., Sequence[TensorVariable]]
-"""Function of a vector, and of variables such as data: the log-density and its gradient."""
+"""Function of a point, and of variables such as data: the log-density and its gradient.
+
+Several chains have a matrix of points, a vector of log-densities and a matrix of gradients.
+"""
 
 DIVERGENCE = 1000.0
 """Largest error of the energy, as in Stan."""
@@ -38,7 +45,7 @@ class Dynamics(NamedTuple):
     """The numbers that stay the same within a trajectory.
 
     The trajectory has the coordinates ``z`` of ``x = origin + scale * z``, in which the mass matrix
-    is the identity.
+    is the identity. The step size is a matrix of one column.
     """
 
     origin: TensorVariable
@@ -62,9 +69,12 @@ class Growth(NamedTuple):
     acceptance
         Sum of their probabilities of acceptance by Metropolis' rule.
     steps
-        Number of steps.
-    has_turned, has_diverged
-        Whether a sub-tree makes a U-turn, or the error of the energy is too large.
+        Number of steps, zero for a chain that was not to grow.
+    grows
+        One if all steps were taken, zero if a sub-tree makes a U-turn or an error of the energy is
+        too large; end and sample then mean nothing.
+    divergences
+        One if an error of the energy is too large, else zero.
     """
 
     end: End
@@ -72,8 +82,8 @@ class Growth(NamedTuple):
     weight: TensorVariable
     acceptance: TensorVariable
     steps: TensorVariable
-    has_turned: TensorVariable
-    has_diverged: TensorVariable
+    grows: TensorVariable
+    divergences: TensorVariable
 
 
 def grow(
@@ -82,11 +92,13 @@ def grow(
     dynamics: Dynamics,
     end: End,
     *,
+    depth: TensorVariable,
     n_steps: TensorVariable,
     uniform: TensorVariable,
+    grows: TensorVariable,
     max_depth: int,
 ) -> Growth:
-    """Take leapfrog steps from an end of a trajectory, forwards in time.
+    """Take leapfrog steps from an end of each trajectory, forwards in time.
 
     The steps are the leaves of a binary tree. It is built without recursion (D. Phan, N. Pradhan,
     M. Jankowiak, arXiv:1912.11554, appendix A): a step that completes sub-trees is compared with
@@ -94,71 +106,96 @@ def grow(
     if the distance of its ends would shrink in time at either end (M. D. Hoffman, A. Gelman, JMLR
     15 (2014) 1593, equation 9).
 
+    All chains take steps until none grows; the steps of a chain that has ended do not count.
+
     Parameters
     ----------
     density, data
         The log-density with its gradient, and the further variables that it takes.
     dynamics
-        Constants of the trajectory.
+        Constants of the trajectories.
     end
-        The end of the trajectory.
-    n_steps
-        A power of two.
+        The ends of the trajectories.
+    depth, n_steps
+        Depth of the tree, and two to its power.
     uniform
-        A number in [0, 1), which selects the sample.
+        Numbers in [0, 1), which select the samples.
+    grows
+        One for each chain that is to grow, else zero, float64.
     max_depth
-        Largest depth of the tree, the logarithm to base 2 of the largest number of steps.
+        Number of depths.
     """
-    tables = [pt.constant(table) for table in leaf_tables(max_depth)]
-    levels, size = max_depth, end.position.type.shape[0]
-    kept = pt.zeros((levels, end.position.shape[0] if size is None else size))
+    rows = leaf_tables(max_depth)
+    ranks = dynamics.origin.type.ndim, dynamics.energy.type.ndim
+    tables = [
+        pt.constant(np.expand_dims(row, tuple(range(2, 2 + rank))))[:n_steps, :depth]
+        for row, rank in zip(rows, ranks, strict=True)
+    ]
+    kept = pt.zeros((depth, *dynamics.origin.shape))
+    bound = -DIVERGENCE - dynamics.energy
 
     def step(
-        row: TensorVariable, bounds: TensorVariable, *variables: TensorVariable
+        is_kept: TensorVariable, bounds: TensorVariable, *variables: TensorVariable
     ) -> tuple[list[TensorVariable], until]:
-        position, momentum, kick, positions, momenta, _, _, *constants = variables
-        origin, scale, step_size, half_step, energy = constants[: len(dynamics)]
+        position, momentum, kick, positions, momenta, grows, *constants = variables
+        origin, scale, step_size, half_step, bound, *data = constants
 
         half = momentum + kick
         position = position + step_size * half
         x = origin + scale * position
-        value, gradient = density(x, *constants[len(dynamics) :])
+        value, gradient = density(x, *data)
         kick = half_step * gradient
         momentum = half + kick
-        # In this order the sum begins with the terms of the value, which are added once.
-        gain = value + energy - kinetic_energy(momentum)
-        has_diverged = ~(gain > -DIVERGENCE)
+        surplus = value - kinetic_energy(momentum)
 
-        positions = positions[row].set(position)
-        momenta = momenta[row].set(momentum)
+        positions = pt.switch(is_kept, position, positions)
+        momenta = pt.switch(is_kept, momentum, momenta)
         rates = shrinking_rates(position - positions, momentum, momenta)
-        has_turned = (rates <= bounds).astype("float64").sum() > 0.0
-        end = [position, momentum, kick, positions, momenta, has_turned, has_diverged]
-        return [*end, x, gradient, value, gain], until(has_turned | has_diverged)
+        turns = (rates <= bounds).astype("float64").sum(axis=0)
+        goes_on = (surplus > bound) & (turns < 0.5)
+        after = pt.switch(goes_on, grows, 0.0)
+        states = [position, momentum, kick, positions, momenta, after]
+        return [*states, x, gradient, value, surplus, grows], until(~(after.sum() > 0.0))
 
-    off = pt.constant(np.False_)
-    start, constants = [*end, kept, kept, off, off], [*dynamics, *data]
+    start, constants = [*end, kept, kept, grows], [*dynamics[:-1], bound, *data]
     results = iterate(step, start, constants, n_steps=n_steps, sequences=tables)
-    ends, (points, gradients, values, gains) = results[:7], results[7:]
+    *ends, _, _, grows = results[:6]
+    points, gradients, values, surpluses, counts = results[6:]
+    is_finite = surpluses > bound
     # The bound keeps sums of weights finite, the switch keeps them from NaN.
-    weights = pt.switch(gains > -DIVERGENCE, pt.exp(pt.minimum(gains, 600.0)), 0.0)
-    sums = pt.cumsum(weights)
+    gains = pt.minimum(surpluses + dynamics.energy, 600.0)
+    weights = pt.switch(is_finite & (counts > 0.0), pt.exp(gains), 0.0)
+    sums = pt.cumsum(weights, axis=0)
     weight = sums[-1]
-    i = pt.argmax(sums > uniform * weight)
+    i = pt.argmax(sums > uniform * weight, axis=0)
     return Growth(
-        End(*ends[:3]),
-        Sample(points[i], gradients[i], values[i], dynamics.energy - gains[i]),
+        End(*ends),
+        Sample(
+            selected(points, i),
+            selected(gradients, i),
+            selected(values, i),
+            -selected(surpluses, i),
+        ),
         weight,
-        pt.minimum(weights, 1.0).sum(),
-        gains.shape[0],
-        ends[5],
-        ends[6],
+        pt.minimum(weights, 1.0).sum(axis=0),
+        counts.sum(axis=0),
+        grows,
+        pt.switch(is_finite, 0.0, counts).sum(axis=0),
     )
 
 
+def selected(rows: TensorVariable, i: TensorVariable) -> TensorVariable:
+    """Return for each chain one of its rows, by the number of the row."""
+    if not i.type.ndim:
+        return rows[i]
+    n_chains = rows.shape[1]
+    flat = rows.reshape((-1, *(rows.shape[axis] for axis in range(2, rows.type.ndim))))
+    return flat[i * n_chains + pt.arange(n_chains)]
+
+
 def kinetic_energy(momentum: TensorVariable) -> TensorVariable:
-    """Return the kinetic energy; a sum is fewer operators than a product of vectors."""
-    return 0.5 * (momentum * momentum).sum()
+    """Return the kinetic energies."""
+    return 0.5 * (momentum * momentum).sum(axis=-1)
 
 
 def shrinking_rates(
@@ -172,12 +209,12 @@ def shrinking_rates(
 
 
 def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each leaf of a tree the row that keeps it, and bounds of rates beside each row.
+    """Return for each leaf of a tree which row keeps it, and bounds of rates beside each row.
 
     An even leaf begins sub-trees; it is kept in the row of the number of ones in the binary form of
     half its number. An odd leaf that ends in k ones completes sub-trees of 2, 4, …, 2**k leaves,
-    whose first leaves are in the last k of the rows up to its own. It is kept in a row of its own,
-    which is never read.
+    whose first leaves are in the last k of the rows up to that of the leaf before; it is not kept.
+    A tree of depth d uses the first 2**d leaves and d rows.
 
     Parameters
     ----------
@@ -186,26 +223,26 @@ def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    rows
-        int64 vector, one for each leaf.
+    is_kept
+        bool of shape (leaves, rows).
     bounds
-        float64 of shape (leaves, rows), zero for rows to compare with, else minus infinity.
+        float64 of that shape, zero for rows to compare with, else minus infinity.
 
     Examples
     --------
-    >>> rows, bounds = leaf_tables(3)
-    >>> rows.tolist()
-    [0, 2, 1, 2]
+    >>> is_kept, bounds = leaf_tables(3)
+    >>> is_kept.astype(int).tolist()
+    [[1, 0], [0, 0], [0, 1], [0, 0]]
     >>> np.isfinite(bounds).astype(int).tolist()
-    [[0, 0, 0], [1, 0, 0], [0, 0, 0], [1, 1, 0]]
+    [[0, 0], [1, 0], [0, 0], [1, 1]]
     """
-    n = 2 ** (max_depth - 1)
-    rows, bounds = np.full(n, max_depth - 1), np.full((n, max_depth), -np.inf)
+    n, n_rows = 2 ** (max_depth - 1), max_depth - 1
+    is_kept, bounds = np.zeros((n, n_rows), "bool"), np.full((n, n_rows), -np.inf)
     for leaf in range(n):
         last = (leaf >> 1).bit_count()
         if leaf % 2 == 0:
-            rows[leaf] = min(last, max_depth - 1)
+            is_kept[leaf, last : last + 1] = True
             continue
         completed = (~leaf & (leaf + 1)).bit_length() - 1
         bounds[leaf, last - completed + 1 : last + 1] = 0.0
-    return rows, bounds
+    return is_kept, bounds

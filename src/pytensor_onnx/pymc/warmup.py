@@ -83,8 +83,8 @@ class Schedule(NamedTuple):
 
 def first_step_size(log_step: TensorVariable) -> StepSize:
     """Return the state of dual averaging that starts from the logarithm of a step size."""
-    zero = pt.constant(np.float64(0.0))
-    return StepSize(log_step, zero, log_step + np.log(10.0), zero, zero)
+    zeros, count = pt.zeros_like(log_step), pt.constant(np.float64(0.0))
+    return StepSize(log_step, zeros, log_step + np.log(10.0), zeros, count)
 
 
 def first_scale(x: TensorVariable) -> Scale:
