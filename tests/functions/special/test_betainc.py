@@ -194,3 +194,8 @@ def test_it_runs_in_functions_and_loops():
         pt.betainc, sequences=[a], non_sequences=[b, x], outputs_info=[None], return_updates=False
     )
     compare_onnx_and_py([a, b, x], [inner, steps], values)
+
+
+def test_tiny_parameters_beside_large_ones_overflow_nowhere():
+    a, b, x = np.array([[1e-300, 1e10, 5e-324], [1e-300, 1e10, 0.5], [5e-324, 1.0, 0.5]]).T
+    np.testing.assert_array_equal(compile_definition("BetaInc", "float64")(a, b, x), np.ones(3))

@@ -26,7 +26,9 @@ def density(
     """
     one = constant(x, 1.0)
     d = a * y - b * x
-    ratio = x * ((a + b) / a)
+    # In the order in which no quotient overflows.
+    first, second = pt.switch(a < one, x, a + b), pt.switch(a < one, a + b, x)
+    ratio = second * (first / a)
     above = d / b
     part = b / a
     logarithms = log1p_less_argument(
