@@ -66,6 +66,18 @@ def test_verify_lists_the_successful_steps(special):
     assert "y: float64[3, 3]" in result.output
 
 
+def test_bench_shows_times_on_sampled_or_given_inputs(special, tmp_path):
+    result = run("bench", special, "--seconds", 0)
+    assert result.exit_code == 0, result.output
+    assert "sampled inputs (x [3, 3])" in result.output
+    assert re.search(r"median run +│ [\d.,]+ [mµ]?s, of 1 ", result.output)
+    np.savez(tmp_path / "given.npz", x=np.ones((7, 3)))
+    given = ["--inputs", tmp_path / "given.npz", "--threads", 1, "--seconds", 0.001, "--json"]
+    found = json.loads(run("bench", special, *given).output)
+    assert (found["file"], found["inputs"]) == (str(special), "given inputs (x [7, 3])")
+    assert 0 < found["least_seconds"] <= found["median_seconds"]
+
+
 def test_verify_ends_a_file_that_does_not(tmp_path, monkeypatch):
     file = tmp_path / "model.onnx"
     file.write_bytes(b"\x08\x0a")
@@ -225,7 +237,7 @@ def error_of(capsys, *arguments):
     return printed.err
 
 
-@pytest.mark.parametrize("command", ["inspect", "verify", "web"])
+@pytest.mark.parametrize("command", ["inspect", "verify", "bench", "web"])
 def test_files_that_are_no_models_give_an_error_of_one_line(tmp_path, capsys, command):
     text, empty = tmp_path / "text.onnx", tmp_path / "empty.onnx"
     text.write_text("this is no model")
@@ -241,7 +253,7 @@ def test_files_that_are_no_models_give_an_error_of_one_line(tmp_path, capsys, co
     assert not (tmp_path / "site").exists()
 
 
-@pytest.mark.parametrize("command", ["verify", "web"])
+@pytest.mark.parametrize("command", ["verify", "bench", "web"])
 def test_missing_weights_give_an_error_of_one_line(tmp_path, capsys, command):
     file = tmp_path / "model.onnx"
     x, w = pt.fmatrix("x"), pytensor.shared(np.ones((64, 64), "float32"), name="w")
@@ -258,6 +270,7 @@ def test_missing_weights_give_an_error_of_one_line(tmp_path, capsys, command):
         pytest.param(["inspect", "--depth", "3"], id="no option"),
         pytest.param(["web", "pyproject.toml", "--runtime", "local"], id="no choice"),
         pytest.param(["verify", "pyproject.toml", "--timeout", "soon"], id="no number"),
+        pytest.param(["bench", "pyproject.toml", "--threads", "0"], id="no threads"),
         pytest.param(["ops", "nothing"], id="no operation"),
         pytest.param(["demo", "digits", "-o", "missing/digits.onnx"], id="no folder"),
     ],
@@ -284,6 +297,23 @@ def test_a_file_that_does_not_run_ends_with_status_1(capsys, monkeypatch, specia
         main(["verify", str(special)])
     assert exit_.value.code == 1
     assert capsys.readouterr().err == "error: it did not end\n"
+
+
+def test_a_file_that_fails_or_does_not_load_is_not_measured(tmp_path, capsys):
+    file, rows = tmp_path / "model.onnx", pt.lvector("rows")
+    export_onnx([rows], pt.arange(3)[rows], file)
+    np.savez(tmp_path / "given.npz", rows=np.array([9]))
+    with pytest.raises(SystemExit) as exit_:
+        main(["bench", str(file), "--inputs", str(tmp_path / "given.npz")])
+    assert exit_.value.code == 1
+    assert "index 9" in capsys.readouterr().err
+    model = ir.load(file)
+    model.graph[0].op_type = "Nothing"
+    ir.save(model, file)
+    with pytest.raises(SystemExit) as exit_:
+        main(["bench", str(file)])
+    assert exit_.value.code == 1
+    assert "ONNX Runtime refuses the model" in capsys.readouterr().err
 
 
 def test_help_is_shown_without_loading_a_runtime():

@@ -1,4 +1,4 @@
-"""Commands of the command line: ``demo``, ``inspect``, ``verify``, ``ops`` and ``web``."""
+"""Commands of the command line."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ import json
 import sys
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 
 from pytensor_onnx._version import __version__
-from pytensor_onnx.cli.terminal import make_table, one_line, plain
-from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+from pytensor_onnx.cli.tables import digits_table, inspection_tables, latency_table
+from pytensor_onnx.cli.terminal import plain
+from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError
 from pytensor_onnx.exporting.paths import check_file
-
-if TYPE_CHECKING:
-    from pytensor_onnx.cli.demo import DigitsResult
 
 app = typer.Typer(
     help="Export PyTensor graphs to ONNX, and inspect ONNX files.",
@@ -97,24 +94,32 @@ def inspect(file: File, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2))
         return
-    sets = ", ".join(f"{one_line(k)} {v}" for k, v in found.operator_sets.items())
-    metadata = [f"{one_line(k)}: {one_line(v)[:200]}" for k, v in found.metadata.items()]
-    rows = [
-        ("inputs", "\n".join([*_lines(found.inputs), *_lines(found.defaults, ", with a default")])),
-        ("outputs", "\n".join(_lines(found.outputs))),
-        ("state", "\n".join(f"{one_line(k)} -> {one_line(v)}" for k, v in found.state.items())),
-        ("operator sets", f"{sets}; IR version {found.ir_version}"),
-        ("made by", one_line(found.producer)),
-        ("metadata", "\n".join(metadata)),
-        ("nodes", f"{found.nodes:,}"),
-        ("constants", f"{found.constants:,}, {found.constant_bytes:,} bytes"),
-        ("file size", f"{found.file_bytes:,} bytes"),
-    ]
     console = Console()
-    console.print(make_table(str(file), "", "", rows=[row for row in rows if row[1]]))
-    console.print(make_table("operators", "operator", "count", rows=_rows(found.operators)))
-    if found.functions:
-        console.print(make_table("functions", "function", "nodes", rows=_rows(found.functions)))
+    for table in inspection_tables(found):
+        console.print(table)
+
+
+@app.command()
+def bench(
+    file: File,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="NumPy file (.npz) with all inputs."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads within one operator.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Time of the runs measured.")] = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the latency of an ONNX file in ONNX Runtime, on given or sampled inputs."""
+    from pytensor_onnx.cli.inspection import external_bytes
+    from pytensor_onnx.exporting.file_latency import measure_latency
+
+    external_bytes(file)
+    latency = measure_latency(file, inputs, threads=threads, seconds=seconds)
+    if as_json:
+        typer.echo(json.dumps({"file": str(file), **asdict(latency)}, indent=2))
+        return
+    Console().print(latency_table(str(file), latency))
 
 
 @app.command()
@@ -174,40 +179,6 @@ def ops(
         # Output to a pipe has one line for each operation, of any length.
         wrapped = textwrap.wrap(line, console.width, subsequent_indent="    ")
         typer.echo("\n".join(wrapped) if console.is_terminal else line)
-
-
-def digits_table(result: DigitsResult) -> Table:
-    """Return the table of the results of the demo."""
-    equal = int((result.predictions == result.runtime_predictions).sum())
-    largest = float(abs(result.probabilities - result.runtime_probabilities).max())
-    table = make_table("handwritten digits", "", "PyTensor", "ONNX Runtime")
-    table.add_row(
-        "accuracy on the test images",
-        f"{(result.predictions == result.labels).mean():.2%}",
-        f"{(result.runtime_predictions == result.labels).mean():.2%}",
-    )
-    n_images = len(result.labels)
-    for name, value in (
-        ("equal predictions", f"{equal} of {n_images}"),
-        ("largest difference of a probability", f"{largest:.1e}"),
-        ("operators", ", ".join(result.operators)),
-        ("nodes", str(len(result.operators))),
-        ("file size", f"{result.path.stat().st_size:,} bytes"),
-        ("training", f"{result.train_seconds:.2f} s"),
-        ("export and verification", f"{result.export_seconds:.2f} s"),
-        ("latency, one image", f"{1e6 * result.single_seconds:.0f} µs"),
-        (f"latency, {n_images} images", f"{1e6 * result.batch_seconds:.0f} µs"),
-    ):
-        table.add_row(name, "", value)
-    return table
-
-
-def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    return [(one_line(name), str(count)) for name, count in counts.items()]
-
-
-def _lines(values: Sequence[str], note: str = "") -> list[str]:
-    return [f"{one_line(value)}{note}" for value in values]
 
 
 @app.command()
@@ -271,7 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(app(args=arguments, standalone_mode=False) or 0)
     except typer.Abort:
         sys.exit(1)
-    except VerificationError as error:
+    except (RunError, VerificationError) as error:
         _print_error(str(error))
         sys.exit(1)
     except (PyTensorONNXError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Print text safely: escape control characters in names from files."""
+"""Texts and tables for a terminal, with the control characters of names from files escaped."""
 
 from __future__ import annotations
 
@@ -36,6 +36,19 @@ def plain(text: Any) -> Text:
 def one_line(text: Any) -> str:
     """Return a printable text with escaped line ends."""
     return printable(text).replace("\n", "\\n")
+
+
+def duration(seconds: float) -> str:
+    """Return a time with three digits, in seconds or in a smaller unit.
+
+    Examples
+    --------
+    >>> duration(4.2e-6), duration(0.0234), duration(61.0)
+    ('4.2 µs', '23.4 ms', '61 s')
+    """
+    factor, unit = (1.0, "s") if seconds >= 1 else (1e3, "ms") if seconds >= 1e-3 else (1e6, "µs")
+    value = seconds * factor
+    return f"{value:.3g} {unit}" if value < 100 else f"{value:,.0f} {unit}"
 
 
 def make_table(title: str, *columns: str, rows: Iterable[Sequence[Any]] = ()) -> Table:

@@ -10,9 +10,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pytensor_onnx.exporting.sampling import Sample
+    from pytensor_onnx.running.session import Session
 
 MEMORY = 2**30
 """Bytes that a file may take beyond its own size, which the runtime holds several times."""
@@ -59,36 +65,60 @@ def verify_file(path: str | os.PathLike) -> Iterator[str]:
     import onnx_ir as ir
 
     from pytensor_onnx.exporting.descriptions import describe
-    from pytensor_onnx.exporting.sampling import SIZE_ATTEMPTS, sample
-    from pytensor_onnx.running.session import Session, SessionOptions
 
     file = os.fspath(path)
     try:
         onnx.checker.check_model(file, full_check=True)
         yield "the ONNX checker accepts it"
         # The stacks of further threads would count as memory of the file.
-        session = Session(file, options=SessionOptions(threads=1))
+        session = load(file, threads=1)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise VerificationError(f"the ONNX checker refuses {file}: {error}") from error
+    yield "ONNX Runtime loads it"
+    drawn, results = run_on_sample(session, file)
+    found = ", ".join(
+        describe(ir.val(name, dtype=ir.DataType.from_numpy(a.dtype), shape=a.shape))
+        for name, a in zip(session.output_names, results, strict=True)
+    )
+    yield f"it runs on {drawn} and returns {found}"
+
+
+def load(file: str, *, threads: int | None = None) -> Session:
+    """Load a file into ONNX Runtime.
+
+    Raises
+    ------
+    VerificationError
+        If ONNX Runtime refuses the file.
+    """
+    from pytensor_onnx.running.session import Session, SessionOptions
+
+    try:
+        return Session(file, options=SessionOptions(threads=threads))
     except PyTensorONNXError as error:
         raise VerificationError(str(error)) from error
-    yield "ONNX Runtime loads it"
+
+
+def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]]:
+    """Return the first sampled inputs that a file runs on, and its results.
+
+    Raises
+    ------
+    VerificationError
+        If no sampled inputs fit.
+    """
+    import onnx_ir as ir
+
+    from pytensor_onnx.exporting.sampling import SIZE_ATTEMPTS, sample
+
     inputs = [v for v in ir.load(file).graph.inputs if not v.is_initializer()]
     reason = ""
     for attempt in range(SIZE_ATTEMPTS):
         drawn = sample(inputs, attempt)
-        feed = dict(zip(drawn.names, drawn.arrays, strict=True))
         try:
-            results = session.run(feed)
+            return drawn, session.run(dict(zip(drawn.names, drawn.arrays, strict=True)))
         except Exception as error:
             reason = reason or str(error)
-            continue
-        found = ", ".join(
-            describe(ir.val(name, dtype=ir.DataType.from_numpy(a.dtype), shape=a.shape))
-            for name, a in zip(session.output_names, results, strict=True)
-        )
-        yield f"it runs on {drawn} and returns {found}"
-        return
     raise VerificationError(f"{file} runs on no sampled inputs: {reason}")
 
 

@@ -1,0 +1,85 @@
+"""Tables of the results of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from pytensor_onnx.cli.terminal import duration, make_table, one_line
+
+if TYPE_CHECKING:
+    from pytensor_onnx.cli.demo import DigitsResult
+    from pytensor_onnx.cli.inspection import Inspection
+    from pytensor_onnx.exporting.file_latency import Latency
+
+
+def inspection_tables(found: Inspection) -> list[Table]:
+    """Return the tables of the contents of a file: an overview, operators, and functions if any."""
+    sets = ", ".join(f"{one_line(k)} {v}" for k, v in found.operator_sets.items())
+    metadata = [f"{one_line(k)}: {one_line(v)[:200]}" for k, v in found.metadata.items()]
+    rows = [
+        ("inputs", "\n".join([*_lines(found.inputs), *_lines(found.defaults, ", with a default")])),
+        ("outputs", "\n".join(_lines(found.outputs))),
+        ("state", "\n".join(f"{one_line(k)} -> {one_line(v)}" for k, v in found.state.items())),
+        ("operator sets", f"{sets}; IR version {found.ir_version}"),
+        ("made by", one_line(found.producer)),
+        ("metadata", "\n".join(metadata)),
+        ("nodes", f"{found.nodes:,}"),
+        ("constants", f"{found.constants:,}, {found.constant_bytes:,} bytes"),
+        ("file size", f"{found.file_bytes:,} bytes"),
+    ]
+    tables = [
+        make_table(found.file, "", "", rows=[row for row in rows if row[1]]),
+        make_table("operators", "operator", "count", rows=_rows(found.operators)),
+    ]
+    if found.functions:
+        tables.append(make_table("functions", "function", "nodes", rows=_rows(found.functions)))
+    return tables
+
+
+def latency_table(file: str, latency: Latency) -> Table:
+    """Return the table of the latency of a file."""
+    rows = [
+        ("inputs", one_line(latency.inputs)),
+        ("load", duration(latency.load_seconds)),
+        ("first run", duration(latency.first_seconds)),
+        ("median run", f"{duration(latency.median_seconds)}, of {latency.runs:,}"),
+        ("fastest run", duration(latency.least_seconds)),
+    ]
+    return make_table(file, "", "", rows=rows)
+
+
+def digits_table(result: DigitsResult) -> Table:
+    """Return the table of the results of the demo."""
+    equal = int((result.predictions == result.runtime_predictions).sum())
+    largest = float(abs(result.probabilities - result.runtime_probabilities).max())
+    table = make_table("handwritten digits", "", "PyTensor", "ONNX Runtime")
+    table.add_row(
+        "accuracy on the test images",
+        f"{(result.predictions == result.labels).mean():.2%}",
+        f"{(result.runtime_predictions == result.labels).mean():.2%}",
+    )
+    n_images = len(result.labels)
+    for name, value in (
+        ("equal predictions", f"{equal} of {n_images}"),
+        ("largest difference of a probability", f"{largest:.1e}"),
+        ("operators", ", ".join(result.operators)),
+        ("nodes", str(len(result.operators))),
+        ("file size", f"{result.path.stat().st_size:,} bytes"),
+        ("training", f"{result.train_seconds:.2f} s"),
+        ("export and verification", f"{result.export_seconds:.2f} s"),
+        ("latency, one image", duration(result.single_seconds)),
+        (f"latency, {n_images} images", duration(result.batch_seconds)),
+    ):
+        table.add_row(name, "", value)
+    return table
+
+
+def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [(one_line(name), str(count)) for name, count in counts.items()]
+
+
+def _lines(values: Sequence[str], note: str = "") -> list[str]:
+    return [f"{one_line(value)}{note}" for value in values]
