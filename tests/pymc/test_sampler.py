@@ -141,8 +141,10 @@ def test_chains_in_lockstep_draw_what_they_draw_in_turn(path, in_turn):
         np.testing.assert_allclose(alone[name][0], values[1], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("chains", "warmup", "draws"), [(2, 0, 0), (1, 0, 3), (1, 3, 0)])
-def test_numbers_of_steps_may_be_zero(path, chains, warmup, draws):
+@pytest.mark.parametrize(
+    ("chains", "warmup", "draws"), [(2, 0, 0), (1, 0, 3), (1, 3, 0), (0, 3, 2)]
+)
+def test_numbers_of_steps_and_chains_may_be_zero(path, chains, warmup, draws):
     seed = np.arange(chains)
     drawn = run(path, seed=seed, warmup=warmup, draws=draws, y=Y)
     assert drawn["mu"].shape == (chains, draws, 2)

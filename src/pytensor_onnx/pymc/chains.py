@@ -120,15 +120,16 @@ def sample_chains(
     ) -> list[TensorVariable]:
         return list(_numbers(seed, n_steps, size, max_depth))
 
-    size = center.shape[0]
+    size, n_steps, n_chains = center.shape[0], plan.is_warmup.shape[0], seed.shape[0]
     normals, uniforms, jitters = pytensor.scan(
-        numbers,
-        [seed],
-        non_sequences=[plan.is_warmup.shape[0], size],
-        return_updates=False,
-        name="numbers",
+        numbers, [seed], non_sequences=[n_steps, size], return_updates=False, name="numbers"
     )
-    drawn = Numbers(normals.swapaxes(0, 1), pt.moveaxis(uniforms, 0, -1), jitters.swapaxes(0, 1))
+    # A loop over no chains has lost the sizes of a row.
+    drawn = Numbers(
+        normals.reshape((n_chains, n_steps, size)).swapaxes(0, 1),
+        pt.moveaxis(uniforms.reshape((n_chains, n_steps, max_depth, 3)), 0, -1),
+        jitters.reshape((n_chains, ATTEMPTS, size)).swapaxes(0, 1),
+    )
     traces, is_finite = sample(data, center, starts, drawn, plan)
     results = [*(_by_chain(trace[n_warmup:], seed, size) for trace in traces), is_finite]
     return dict(zip(OUTPUTS, results, strict=True))
