@@ -37,6 +37,13 @@ def test_a_sum_of_rows_times_a_column_is_one_product(dtype):
         compare_onnx_and_py([x, d], y, [value[:0] for value in values])
 
 
+def test_a_sum_of_float32_products_in_float64_stays_one():
+    x, d = (pt.tensor(name, dtype="float32", shape=(6, k)) for name, k in (("x", 1), ("d", 8)))
+    values = [draw((6, 1), "float32"), draw((6, 8), "float32")]
+    program = compare_onnx_and_py([x, d], (x * d).sum(axis=0, dtype="float64"), values)
+    assert "Gemm" not in op_types(program)
+
+
 def test_factors_of_a_sum_that_are_used_elsewhere_are_computed_once():
     x, d, e = (pt.matrix(n, shape=(None, k)) for n, k in (("x", 1), ("d", 8), ("e", 8)))
     values = [draw(shape, "float64") for shape in ((5, 1), (5, 8), (5, 8))]

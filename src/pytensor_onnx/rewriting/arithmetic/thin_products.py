@@ -71,6 +71,8 @@ def sum_thin_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     height, width = (column.type.shape[0] or matrix.type.shape[0]), matrix.type.shape[-1]
     if matrix.type.broadcastable != MATRIX or width is None or width > SHORT:
         return None
+    if matrix.type.dtype != node.outputs[0].type.dtype:
+        return None
     if matrix.type.dtype == "float32" and (height is None or height > MOST_TERMS):
         return None
     result = dot(column.T, matrix).dimshuffle(1)
