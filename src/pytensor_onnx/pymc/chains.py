@@ -1,6 +1,6 @@
 """Markov chains of the No-U-Turn sampler, warm-up included."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -97,23 +97,48 @@ def sample_chains(
     """
     plan = schedule(n_warmup, n_warmup + n_draws)
     sample = partial(_sample, density, max_depth=max_depth, target_acceptance=target_acceptance)
-    if not lockstep:
-        sequences = [seed] if starts is None else [seed, starts]
+    run = _in_lockstep if lockstep else _in_turn
+    results = run(sample, max_depth, center, seed, n_warmup, plan, data, starts)
+    return dict(zip(OUTPUTS, results, strict=True))
 
-        def chain(seed: TensorVariable, *variables: TensorVariable) -> list[TensorVariable]:
-            rest = list(variables)
-            start = None if starts is None else rest.pop(0)
-            center, n_warmup, *fixed = rest
-            rows, data = Schedule(*fixed[: len(plan)]), fixed[len(plan) :]
-            drawn = _numbers(seed, rows.is_warmup.shape[0], center.shape[0], max_depth)
-            traces, is_finite = sample(data, center, start, drawn, rows)
-            return [*(trace[n_warmup:] for trace in traces), is_finite]
 
-        fixed = [center, n_warmup, *plan, *data]
-        results = pytensor.scan(
-            chain, sequences, non_sequences=fixed, return_updates=False, name="chains"
-        )
-        return dict(zip(OUTPUTS, results, strict=True))
+def _in_turn(
+    sample: Callable[..., tuple[list[TensorVariable], TensorVariable]],
+    max_depth: int,
+    center: TensorVariable,
+    seed: TensorVariable,
+    n_warmup: TensorVariable,
+    plan: Schedule,
+    data: Sequence[TensorVariable],
+    starts: TensorVariable | None,
+) -> list[TensorVariable]:
+    """Return the results of chains that run one after another."""
+
+    def chain(seed: TensorVariable, *variables: TensorVariable) -> list[TensorVariable]:
+        rest = list(variables)
+        start = None if starts is None else rest.pop(0)
+        center, n_warmup, *fixed = rest
+        rows, data = Schedule(*fixed[: len(plan)]), fixed[len(plan) :]
+        drawn = _numbers(seed, rows.is_warmup.shape[0], center.shape[0], max_depth)
+        traces, is_finite = sample(data, center, start, drawn, rows)
+        return [*(trace[n_warmup:] for trace in traces), is_finite]
+
+    sequences = [seed] if starts is None else [seed, starts]
+    fixed = [center, n_warmup, *plan, *data]
+    return pytensor.scan(chain, sequences, non_sequences=fixed, return_updates=False, name="chains")
+
+
+def _in_lockstep(
+    sample: Callable[..., tuple[list[TensorVariable], TensorVariable]],
+    max_depth: int,
+    center: TensorVariable,
+    seed: TensorVariable,
+    n_warmup: TensorVariable,
+    plan: Schedule,
+    data: Sequence[TensorVariable],
+    starts: TensorVariable | None,
+) -> list[TensorVariable]:
+    """Return the results of chains that take each leapfrog step together."""
 
     def numbers(
         seed: TensorVariable, n_steps: TensorVariable, size: TensorVariable
@@ -131,8 +156,7 @@ def sample_chains(
         jitters.reshape((n_chains, ATTEMPTS, size)).swapaxes(0, 1),
     )
     traces, is_finite = sample(data, center, starts, drawn, plan)
-    results = [*(_by_chain(trace[n_warmup:], seed, size) for trace in traces), is_finite]
-    return dict(zip(OUTPUTS, results, strict=True))
+    return [*(_by_chain(trace[n_warmup:], seed, size) for trace in traces), is_finite]
 
 
 def _numbers(
@@ -235,7 +259,7 @@ def _start(
 
 
 def _by_chain(trace: TensorVariable, seed: TensorVariable, size: TensorVariable) -> TensorVariable:
-    """Return a trace with the chains first; one of no steps has lost their number."""
+    """Return a trace with the chains first, also one of no steps, whose loop loses their number."""
     shape = [seed.shape[0], trace.shape[0], *[size] * (trace.type.ndim - 2)]
     return trace.swapaxes(0, 1).reshape(shape)
 
