@@ -34,7 +34,7 @@ ARROWS = {
     },
     "pymc": {"exporting", "functions", "graph", "ops", "named_dims"},
     "web": {"graph"},
-    "cli": {"dispatch", "exporting", "functions", "web", ""},
+    "cli": {"dispatch", "exporting", "functions", "graph", "web", ""},
     "__main__": {"cli"},
     "": {"dispatch", "exporting", "functions", "rewriting", "running"},
 }

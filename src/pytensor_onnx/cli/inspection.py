@@ -115,14 +115,9 @@ def external_bytes(file: Path) -> int:
     PyTensorONNXError
         If the file is not a readable model, or one of its weight files is missing.
     """
-    import onnx_ir as ir
+    from pytensor_onnx.graph.weight_files import weight_files
 
-    constants = [value.const_value for value in read_model(file).graph.initializers.values()]
-    external = {Path(c.path) for c in constants if isinstance(c, ir.ExternalTensor)}
-    missing = sorted(path for path in external if not path.is_file())
-    if missing:
-        raise PyTensorONNXError(f"{file} has weights in {missing[0]}, and there is no such file")
-    return sum(path.stat().st_size for path in external)
+    return sum(path.stat().st_size for path in weight_files(read_model(file), file))
 
 
 def _state_pairs(text: str) -> dict[str, str]:

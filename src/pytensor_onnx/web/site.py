@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.graph.weight_files import weight_files
 from pytensor_onnx.web.controls import describe_input, describe_output, names_in
 from pytensor_onnx.web.packages import PLOTS, RUNTIME, WEBGPU_RUNTIME, Package, package_files
 
@@ -144,11 +145,7 @@ def describe_page(
 def _write_model(model: Path, target: Path) -> None:
     """Copy a model; weights that are in another file are written into this one."""
     loaded = ir.load(model)
-    constants = [value.const_value for value in loaded.graph.initializers.values()]
-    external = sorted({Path(c.path) for c in constants if isinstance(c, ir.ExternalTensor)})
-    for path in external:
-        if not path.is_file():
-            raise PyTensorONNXError(f"{model} has weights in {path}, and there is no such file")
+    external = weight_files(loaded, model)
     if sum(path.stat().st_size for path in external) > _LARGEST:
         raise PyTensorONNXError(_TOO_LARGE.format(model))
     if external:

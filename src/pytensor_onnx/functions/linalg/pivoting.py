@@ -13,10 +13,9 @@ from pytensor_onnx.functions.linalg.blocks import (
     less_product,
     nothing,
     padded,
-    plus_product,
     zero,
 )
-from pytensor_onnx.functions.linalg.triangular import inverted_blocks
+from pytensor_onnx.functions.linalg.triangular import inverted_blocks, refined
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.ops.pivots import NextPivot, PivotPosition
 from pytensor_onnx.ops.triangles import Triangle
@@ -181,10 +180,8 @@ def _eliminated_columns(
 
 def _solved_unit(unit: TensorVariable, b: TensorVariable) -> TensorVariable:
     """Solve a block of equations, given the part of their unit triangle below its diagonal."""
-    inverse = inverted_blocks(unit)
-    first = pt.dot(inverse, b)
     whole = unit + np.eye(BLOCK, dtype=b.type.dtype)
-    return plus_product(first, inverse, less_product(b, whole, first))
+    return refined(b, whole, inverted_blocks(unit))
 
 
 def _eliminated_batch(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:

@@ -111,11 +111,11 @@ def _solution_by_blocks(
         inverses: TensorVariable,
     ) -> list[TensorVariable]:
         rest = less_product(b[i], Window()(a, starts[i], ends[i]), known)
-        found = _refined(rest, blocks[i], inverses[i])
+        found = refined(rest, blocks[i], inverses[i])
         return [pt.concatenate([known, found] if lower else [found, known], axis=0)]
 
     rights, others = b[rows], index[1:]
-    known = _refined(rights[0], blocks[0], inverses[0])
+    known = refined(rights[0], blocks[0], inverses[0])
     (solution,) = iterate(
         step,
         [known[: start[0] + ROWS] if lower else known[start[0] - n :]],
@@ -128,7 +128,7 @@ def _solution_by_blocks(
     return solution + poison(pt.neq(diagonal, 0).all(), dtype)
 
 
-def _refined(b: TensorVariable, block: TensorVariable, inverse: TensorVariable) -> TensorVariable:
+def refined(b: TensorVariable, block: TensorVariable, inverse: TensorVariable) -> TensorVariable:
     """Return the solution of a block of equations by its inverse, refined once."""
     first = pt.dot(inverse, b)
     return plus_product(first, inverse, less_product(b, block, first))

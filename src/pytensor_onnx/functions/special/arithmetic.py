@@ -109,6 +109,15 @@ def add_with_error(x: TensorVariable, y: TensorVariable) -> tuple[TensorVariable
     return total, (x - (total - added)) + (y - added)
 
 
+def upper_half(x: TensorVariable) -> TensorVariable:
+    """Round float64 numbers to 26 bits, so that products of two are exact.
+
+    T. J. Dekker, Numer. Math. 18 (1971) 224-242.
+    """
+    scaled = x * constant(x, 2.0**27 + 1)
+    return scaled - (scaled - x)
+
+
 def square_with_error(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Square ``x``, and give the rounding error of that.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.arithmetic import constant, upper_half
 
 # The digits of 2/pi to the base 16 after the point, of which 6 make a digit to the base 2**24.
 _DIGITS = (
@@ -39,8 +39,7 @@ def quarter_turns(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     place = pt.clip(place, constant(x, 0.0), constant(x, _LAST)).astype("int64")
     row = pt.constant(_table())[:, place]
     scaled = x * row[-1]
-    enlarged = scaled * constant(x, 2.0**27 + 1)
-    upper = enlarged - (enlarged - scaled)
+    upper = upper_half(scaled)
     products = pt.concatenate([row[:-1] * upper, row[:-1] * (scaled - upper)])
     four, unit = constant(x, 4.0), constant(x, 2.0**_BITS)
     products = products - pt.round(products / four) * four

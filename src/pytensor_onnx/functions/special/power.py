@@ -3,7 +3,7 @@
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.arithmetic import constant, upper_half
 from pytensor_onnx.functions.special.portable import binary_parts, exp_of_sum, log_2, log_ratio
 
 
@@ -20,7 +20,7 @@ def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     k, f = binary_parts(x)
     bottom = two + f
     s = f / bottom
-    first, bottom_first = _upper_half(s), _upper_half(bottom)
+    first, bottom_first = upper_half(s), upper_half(bottom)
     bottom_second = f - (bottom_first - two)
     second = ((f - first * bottom_first) - first * bottom_second) / bottom
     upper, lower = log_2(x)
@@ -40,13 +40,7 @@ def _product(
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return ``y * (x + rest)`` in two parts (T. J. Dekker, Numer. Math. 18 (1971) 224-242)."""
     product = y * x
-    y_first, x_first = _upper_half(y), _upper_half(x)
+    y_first, x_first = upper_half(y), upper_half(x)
     y_second, x_second = y - y_first, x - x_first
     error = (y_first * x_first - product) + y_first * x_second + y_second * x_first
     return product, (error + y_second * x_second) + y * rest
-
-
-def _upper_half(x: TensorVariable) -> TensorVariable:
-    """Round to 26 bits, so that products of two are exact."""
-    scaled = x * constant(x, 2.0**27 + 1)
-    return scaled - (scaled - x)
