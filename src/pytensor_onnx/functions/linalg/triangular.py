@@ -71,34 +71,22 @@ def _solution_by_blocks(
     rows that are solved again, or, where the matrix has too few, with the equation on whose
     unknown no other one depends.
     """
-    dtype, count = a.type.dtype, block_count(n, ROWS)
-    index, within = pt.arange(count), np.arange(ROWS)
-    if lower:
-        start = n - (count - index) * ROWS
-        order = pt.maximum(start, 0)[:, None] + within
-        rows = pt.minimum(order, n - 1)
-    else:
-        start = (count - 1 - index) * ROWS
-        order = pt.minimum(start, n - ROWS)[:, None] + within
-        rows = pt.maximum(order, 0)
+    index = pt.arange(block_count(n, ROWS))
+    start, order = _order(n, index, lower)
+    rows = pt.minimum(order, n - 1) if lower else pt.maximum(order, 0)
     places = (rows * n)[:, :, None] + rows[:, None, :]
     blocks = Elements()(a.reshape((-1,)), places.reshape((-1,))).reshape((-1, ROWS, ROWS))
-    diagonal = blocks.reshape((-1, ROWS * ROWS))[:, within * (ROWS + 1)]
+    diagonal = blocks.reshape((-1, ROWS * ROWS))[:, np.arange(ROWS) * (ROWS + 1)]
     if unit_diagonal:
         beside = Triangle(lower=lower, diagonal=-1 if lower else 1)(blocks)
         # The repeated row has an element on the diagonal, which is not read.
-        beside = pt.switch(pt.eq(rows, order)[:, :, None], beside, zero(dtype))
-        blocks = beside + np.eye(ROWS, dtype=dtype)[None]
+        beside = pt.switch(pt.eq(rows, order)[:, :, None], beside, zero(a.type.dtype))
+        blocks = beside + np.eye(ROWS, dtype=a.type.dtype)[None]
         inverses = inverted_blocks(beside, ROWS)
     else:
         blocks = Triangle(lower=lower)(blocks)
         inverses = inverted_blocks(blocks / diagonal[:, :, None], ROWS) / diagonal[:, None, :]
-    first, row_only = start[:, None], np.array([1, 0])
-    if lower:
-        starts, ends = first * row_only, first + np.array([ROWS, 0])
-    else:
-        starts = first + np.array([0, ROWS])
-        ends = first * row_only + np.array([ROWS, np.iinfo(np.int32).max])
+    starts, ends = _windows(start, lower)
 
     def step(
         i: TensorVariable,
@@ -125,7 +113,31 @@ def _solution_by_blocks(
     )
     if unit_diagonal:
         return solution
-    return solution + poison(pt.neq(diagonal, 0).all(), dtype)
+    return solution + poison(pt.neq(diagonal, 0).all(), a.type.dtype)
+
+
+def _order(
+    n: TensorVariable, index: TensorVariable, lower: bool
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the first row of each block in the order of solution, and the rows of the blocks.
+
+    The first row is negative where the first block starts before the matrix, and rows of a matrix
+    shorter than a block are outside of it.
+    """
+    count, within = index.shape[0], np.arange(ROWS)
+    if lower:
+        start = n - (count - index) * ROWS
+        return start, pt.maximum(start, 0)[:, None] + within
+    start = (count - 1 - index) * ROWS
+    return start, pt.minimum(start, n - ROWS)[:, None] + within
+
+
+def _windows(start: TensorVariable, lower: bool) -> tuple[TensorVariable, TensorVariable]:
+    """Return the starts and ends of the terms of each block with unknowns solved before it."""
+    first, row_only = start[:, None], np.array([1, 0])
+    if lower:
+        return first * row_only, first + np.array([ROWS, 0])
+    return first + np.array([0, ROWS]), first * row_only + np.array([ROWS, np.iinfo(np.int32).max])
 
 
 def refined(b: TensorVariable, block: TensorVariable, inverse: TensorVariable) -> TensorVariable:
