@@ -71,8 +71,9 @@ def _solution_by_blocks(
     rows that are solved again, or, where the matrix has too few, with the equation on whose
     unknown no other one depends.
     """
-    index = pt.arange(block_count(n, ROWS))
-    start, order = _order(n, index, lower)
+    count = block_count(n, ROWS)
+    index = pt.arange(count)
+    start, order = _order(n, count, index, lower)
     rows = pt.minimum(order, n - 1) if lower else pt.maximum(order, 0)
     places = (rows * n)[:, :, None] + rows[:, None, :]
     blocks = Elements()(a.reshape((-1,)), places.reshape((-1,))).reshape((-1, ROWS, ROWS))
@@ -117,14 +118,14 @@ def _solution_by_blocks(
 
 
 def _order(
-    n: TensorVariable, index: TensorVariable, lower: bool
+    n: TensorVariable, count: TensorVariable, index: TensorVariable, lower: bool
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return the first row of each block in the order of solution, and the rows of the blocks.
 
     The first row is negative where the first block starts before the matrix, and rows of a matrix
     shorter than a block are outside of it.
     """
-    count, within = index.shape[0], np.arange(ROWS)
+    within = np.arange(ROWS)
     if lower:
         start = n - (count - index) * ROWS
         return start, pt.maximum(start, 0)[:, None] + within
