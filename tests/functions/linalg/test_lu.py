@@ -4,6 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 import scipy.linalg
+from numpy.testing import assert_allclose
 from pytensor.tensor.linalg.decomposition.lu import pivot_to_permutation
 from pytensor.tensor.linalg.summary import SLogDet
 
@@ -144,6 +145,20 @@ def test_determinants_are_pytensors():
     ):
         np.testing.assert_array_equal(program(value, values[1])[:3], found)
     assert np.isnan(program(np.full((3, 3), np.nan), values[1])[:3]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_determinants_within_range_have_partial_products_beyond_it(dtype):
+    x = pt.tensor3("x", dtype=dtype)
+    big = 1e30 if dtype == "float32" else 1e250
+    pivots = [[*[big] * 6, *[1 / big] * 5, 3 / big], [7 / big, *[1 / big] * 5, *[-big] * 6]]
+    value = np.array([np.diag(pivot) for pivot in [*pivots, [big] * 11 + [0]]], dtype)
+    det = compile_onnx([x], pt.linalg.det(x), verify=False)
+    assert_allclose(det(value), [3, 7, 0], rtol=32 * np.finfo(dtype).eps)
+    assert_allclose(det(value[:2, :2, :2]), [np.inf, 0])
+    largest = np.finfo(dtype).max
+    ends = [np.diag([x, y, y, y]) for x, y in ((0, largest), (largest, 0.5), (np.inf, 0))]
+    assert_allclose(det(np.array(ends, dtype)), [0, largest / 8, np.nan], rtol=1e-6)
 
 
 def test_integers_have_determinants_in_float64():

@@ -1,5 +1,6 @@
 """LU factorisations, determinants and permutations."""
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
 from pytensor.tensor.linalg.summary import Det, SLogDet
@@ -112,7 +113,35 @@ def det(a: TensorVariable) -> TensorVariable:
     """
     (a,) = as_float(a)
     factors, pivots, _ = eliminated(a, checked_size(a, _NOT_SQUARE))
-    return diagonals(factors).prod(axis=-1) * sign_of_exchanges(pivots, a.type.dtype)
+    product = product_within_range(diagonals(factors))
+    return product * sign_of_exchanges(pivots, a.type.dtype)
+
+
+def product_within_range(x: TensorVariable) -> TensorVariable:
+    """Return the products of vectors, of which only the whole may be beyond the range of floats.
+
+    The factors are multiplied without their powers of two, which are multiplied in halves.
+
+    Examples
+    --------
+    >>> x = pt.vector("x")
+    >>> product_within_range(x).eval({x: [-1e-200, 1e-200, 1e300, 2e100]}, mode="ONNX").item()
+    -2.0
+    """
+    two = np.array(2, x.type.dtype)
+    exponents = _within_range(pt.round(pt.log2(pt.abs(x))))
+    exponent = exponents.sum(axis=-1)
+    first = pt.floor(exponent / two)
+    second = exponent - first
+    near_one = (x / two**exponents).prod(axis=-1)
+    return near_one * two ** _within_range(first) * two ** _within_range(second)
+
+
+def _within_range(exponents: TensorVariable) -> TensorVariable:
+    """Return exponents of powers of two that are neither zero nor infinite."""
+    info = np.finfo(exponents.type.dtype)
+    bounds = np.log2(info.smallest_subnormal), info.maxexp - 1
+    return pt.clip(exponents, *(np.array(bound, exponents.type.dtype) for bound in bounds))
 
 
 @define(SLogDet, "(n,n)->(),()")
