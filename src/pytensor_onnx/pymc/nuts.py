@@ -113,13 +113,8 @@ def draw(
             next(rest) for _ in range(7)
         )
         fixed = Dynamics(*(next(rest) for _ in range(len(dynamics))))
-        # The ends are those of time in the last direction: backwards with opposite momenta.
         is_forwards = uniform[0] < 0.5
-        is_same = pt.eq(is_forwards, was_forwards)
-        sign = pt.switch(is_same, np.float64(1.0), np.float64(-1.0))[..., None]
-        ends = _chosen(is_same, [*near, *far], [*far, *near])
-        start, far = End(*ends[:n_end]), End(*ends[n_end:])
-        start, far = (end._replace(momentum=sign * end.momentum) for end in (start, far))
+        start, far = _turned(pt.eq(is_forwards, was_forwards), near, far)
         half: Growth = grow(
             density,
             list(rest),
@@ -164,6 +159,20 @@ def draw(
     after = State(sample.x, sample.log_density, sample.gradient)
     numbers = depth.astype("int64"), steps.astype("int64")
     return after, Statistics(sample.energy, *numbers, acceptance / steps, divergences > 0.0)
+
+
+def _turned(is_same: TensorVariable, near: End, far: End) -> tuple[End, End]:
+    """Return the end to grow from and the other end, for the same or the opposite direction.
+
+    In the opposite direction of time, momenta have the opposite signs.
+    """
+    sign = pt.switch(is_same, np.float64(1.0), np.float64(-1.0))[..., None]
+    ends = _chosen(is_same, [*near, *far], [*far, *near])
+    first, second = End(*ends[: len(near)]), End(*ends[len(near) :])
+    return (
+        first._replace(momentum=sign * first.momentum),
+        second._replace(momentum=sign * second.momentum),
+    )
 
 
 def _chosen(

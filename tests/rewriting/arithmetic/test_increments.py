@@ -25,6 +25,12 @@ def test_increments_of_arrays_other_than_zeros_are_kept():
     assert_writes([x, y], [total], [X, X[::-1]], 2)
 
 
+def test_increments_behind_a_factor_of_one_are_joined():
+    x, y = pt.vectors("x", "y")
+    total = pt.ones_like(x)[0] * x[0].inc(y[1]) + y[0].inc(2.0)
+    assert_writes([x, y], [total], [X, X[::-1]], 1)
+
+
 def test_values_of_repeated_index_arrays_accumulate():
     x, index = pt.vector("x"), pt.lvector("index")
     total = x[index].inc(1.5) + x[index].inc(x[0]) + x[index].inc(x[index])
