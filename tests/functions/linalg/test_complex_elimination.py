@@ -97,6 +97,13 @@ def test_determinants_and_options_are_pytensors():
     compare_onnx_and_py([x], results, [a], rtol=1e-11, atol=1e-12)
 
 
+def test_determinants_within_range_have_partial_products_beyond_it():
+    x = pt.zmatrix("x")
+    pivots = 1j * np.array([*[1e120] * 4, *[1e-120] * 3, 3e-120])
+    result = pytensor.function([x], L.det(x), mode="ONNX")(np.diag(pivots))
+    np.testing.assert_allclose(result, 3, rtol=1e-14)
+
+
 def test_single_precision_is_kept():
     x = pt.tensor3("x", dtype="complex64")
     a = np.stack([turned(POSITIVE["random"](3))] * 2).astype("complex64")

@@ -8,7 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
 from pytensor_onnx.functions.linalg.blocks import checked_size
-from pytensor_onnx.functions.linalg.lu import sign_of_exchanges
+from pytensor_onnx.functions.linalg.lu import product_within_range, sign_of_exchanges
 from pytensor_onnx.functions.linalg.qr import taken
 from pytensor_onnx.functions.linalg.scaling import power_of_two
 from pytensor_onnx.functions.loops import iterate
@@ -208,7 +208,7 @@ def _phases(
 def det(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     """Parts of the determinants of complex matrices."""
     x, y, size, found = _phases(real, imag)
-    size = (size / found.scale[:, :, 0]).prod(axis=1)
+    size = product_within_range(size / found.scale[:, :, 0])
     return [unflat((part * size).astype(real.type.dtype), real) for part in (x, y)]
 
 
