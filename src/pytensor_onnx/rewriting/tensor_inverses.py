@@ -49,7 +49,13 @@ def matrix_to_invert(x: TensorVariable, ind: int) -> tuple[TensorVariable, Sizes
     x
         Tensor.
     ind
-        How many axes come last in the inverse.
+        Number of leading axes, which come last in the inverse.
+
+    Examples
+    --------
+    >>> matrix, sizes = matrix_to_invert(pt.zeros((2, 6, 3, 4)), 2)
+    >>> matrix.type.shape, [int(size.eval(mode="ONNX")) for size in sizes]
+    ((12, 12), [3, 4, 2, 6])
     """
     first, last = _sizes_of(x)[:ind], _sizes_of(x)[ind:]
     return x.reshape((_product_of(last), _product_of(first))), [*last, *first]
@@ -66,6 +72,12 @@ def matrix_to_solve(
         Coefficients and right-hand side.
     axes
         Axes of the coefficients that are moved to the end first.
+
+    Examples
+    --------
+    >>> matrix, sizes = matrix_to_solve(pt.zeros((2, 3, 6)), pt.zeros((2, 3)), None)
+    >>> matrix.type.shape, [int(size.eval(mode="ONNX")) for size in sizes]
+    ((6, 6), [6])
     """
     for axis in axes or ():
         x = pt.moveaxis(x, axis, -1)

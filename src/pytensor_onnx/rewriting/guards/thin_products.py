@@ -12,7 +12,14 @@ SHORT = 256
 
 
 def is_thin(column: Variable, row: Variable) -> bool:
-    """Return whether a product without sums is faster as one of matrices."""
+    """Return whether a product without sums is faster as one of matrices.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> is_thin(pt.col(), pt.tensor(shape=(1, 8))), is_thin(pt.col(), pt.row())
+    (True, False)
+    """
     width = row.type.shape[-1]
     return (
         1 in (column.type.shape[-1], row.type.shape[0])
