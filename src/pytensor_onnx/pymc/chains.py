@@ -57,6 +57,21 @@ class Numbers(NamedTuple):
     jitters: TensorVariable
 
 
+class Chains(NamedTuple):
+    """Variables that chains are computed from, as in `sample_chains`, and their schedule."""
+
+    center: TensorVariable
+    seed: TensorVariable
+    n_warmup: TensorVariable
+    plan: Schedule
+    data: Sequence[TensorVariable]
+    starts: TensorVariable | None
+
+
+Sampler = Callable[..., tuple[list[TensorVariable], TensorVariable]]
+"""Function that returns the traces of all steps, and whether the starts are finite."""
+
+
 def sample_chains(
     density: Density,
     center: TensorVariable,
@@ -98,21 +113,13 @@ def sample_chains(
     plan = schedule(n_warmup, n_warmup + n_draws)
     sample = partial(_sample, density, max_depth=max_depth, target_acceptance=target_acceptance)
     run = _in_lockstep if lockstep else _in_turn
-    results = run(sample, max_depth, center, seed, n_warmup, plan, data, starts)
+    results = run(sample, Chains(center, seed, n_warmup, plan, data, starts), max_depth)
     return dict(zip(OUTPUTS, results, strict=True))
 
 
-def _in_turn(
-    sample: Callable[..., tuple[list[TensorVariable], TensorVariable]],
-    max_depth: int,
-    center: TensorVariable,
-    seed: TensorVariable,
-    n_warmup: TensorVariable,
-    plan: Schedule,
-    data: Sequence[TensorVariable],
-    starts: TensorVariable | None,
-) -> list[TensorVariable]:
+def _in_turn(sample: Sampler, chains: Chains, max_depth: int) -> list[TensorVariable]:
     """Return the results of chains that run one after another."""
+    center, seed, n_warmup, plan, data, starts = chains
 
     def chain(seed: TensorVariable, *variables: TensorVariable) -> list[TensorVariable]:
         rest = list(variables)
@@ -128,17 +135,9 @@ def _in_turn(
     return pytensor.scan(chain, sequences, non_sequences=fixed, return_updates=False, name="chains")
 
 
-def _in_lockstep(
-    sample: Callable[..., tuple[list[TensorVariable], TensorVariable]],
-    max_depth: int,
-    center: TensorVariable,
-    seed: TensorVariable,
-    n_warmup: TensorVariable,
-    plan: Schedule,
-    data: Sequence[TensorVariable],
-    starts: TensorVariable | None,
-) -> list[TensorVariable]:
+def _in_lockstep(sample: Sampler, chains: Chains, max_depth: int) -> list[TensorVariable]:
     """Return the results of chains that take each leapfrog step together."""
+    center, seed, n_warmup, plan, data, starts = chains
 
     def numbers(
         seed: TensorVariable, n_steps: TensorVariable, size: TensorVariable

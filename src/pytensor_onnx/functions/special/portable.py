@@ -111,7 +111,7 @@ def portable_exp(x: TensorVariable) -> TensorVariable:
 
 
 def exp_of_sum(x: TensorVariable, rest: TensorVariable | None = None) -> TensorVariable:
-    """Exponential of a number and a negligible part of it."""
+    """Exponential of the sum of a number and a negligible rest."""
     # At the bounds the result is infinite and zero, and an infinity would make NaN.
     x = pt.minimum(x, constant(x, 710.0, float32=90.0))
     x = pt.maximum(x, constant(x, -746.0, float32=-105.0))
