@@ -4,18 +4,23 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
 
-from pytensor_onnx.ops.networks.conv import Conv, ConvFilterGradient
-from pytensor_onnx.ops.networks.shared_windows import ConvOfSharedWindows, may_share_windows
+from pytensor_onnx.ops.networks.base import NetworkOp
 
 
-@node_rewriter([Conv])
+@node_rewriter([NetworkOp])
 def share_windows(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Multiply the filters by the windows of the images where their gradient gathers them.
 
     Gathering takes longer than the product for few windows; here, it is done once for both.
     """
+    # Convolutions import onnx_ir, which the import of this package does not wait for.
+    from pytensor_onnx.ops.networks.conv import Conv, ConvFilterGradient
+    from pytensor_onnx.ops.networks.shared_windows import ConvOfSharedWindows, may_share_windows
+
+    if type(node.op) is not Conv:
+        return None
     images, filters, *_ = node.inputs
-    if type(node.op) is not Conv or not may_share_windows(node.op, images, filters):
+    if not may_share_windows(node.op, images, filters):
         return None
     geometry = node.op.geometry()
     is_gathered = any(
