@@ -54,8 +54,12 @@ def downloaded(opened, button):
 
 def results(opened):
     """Return the results that the page would save, by name."""
-    header, *rows = downloaded(opened, "Download results").read_text().splitlines()
-    columns = list(zip(*(row.split(",") for row in rows), strict=True))
+    header, *lines = downloaded(opened, "Download results").read_text().splitlines()
+    rows = [line.split(",") for line in lines]
+    if header == "output,position,value":
+        names = dict.fromkeys(name for name, *_ in rows)
+        return {name: np.array([float(x) for y, _, x in rows if y == name]) for name in names}
+    columns = list(zip(*rows, strict=True))
     return {
         name: np.array([float(x) for x in column if x])
         for name, column in zip(header.split(","), columns, strict=True)
