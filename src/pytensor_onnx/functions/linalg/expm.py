@@ -43,7 +43,12 @@ def expm(a: TensorVariable) -> TensorVariable:
     norm = sums.max(axis=1)
     squarings = pt.ceil(pt.log2(pt.maximum(norm / _RADIUS, 1.0)))
     squarings = pt.clip(squarings, 0.0, float(_SQUARINGS))[:, None, None]
-    approximant = _pade(x * 0.5**squarings, n)
+    numerator, denominator = _pade(x * 0.5**squarings, n)
+    if a.type.ndim == 2:
+        # One matrix is eliminated by blocks, a batch column by column.
+        approximant = pt.linalg.solve(denominator[0], numerator[0], b_ndim=2)[None]
+    else:
+        approximant = pt.linalg.solve(denominator, numerator, b_ndim=2)
 
     def step(k: TensorVariable, x: TensorVariable, count: TensorVariable) -> list[TensorVariable]:
         return [pt.switch(pt.lt(k, count), pt.matmul(x, x), x)]
@@ -57,8 +62,8 @@ def expm(a: TensorVariable) -> TensorVariable:
     return unflat(result, a, n, n)
 
 
-def _pade(x: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the diagonal Padé approximant of degree 13 of the exponential."""
+def _pade(x: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return both parts of the diagonal Padé approximant of degree 13 of the exponential."""
     b = _PADE
     identity = pt.eq(pt.arange(n)[:, None], pt.arange(n)[None, :]).astype("float64")
     x2 = pt.matmul(x, x)
@@ -70,4 +75,4 @@ def _pade(x: TensorVariable, n: TensorVariable) -> TensorVariable:
         return high + b[k + 6] * x6 + b[k + 4] * x4 + b[k + 2] * x2 + b[k] * identity
 
     even, odd = half(0), pt.matmul(x, half(1))
-    return pt.linalg.solve(even - odd, even + odd, b_ndim=2)
+    return even + odd, even - odd
