@@ -26,7 +26,7 @@ from pytensor_onnx.pymc.trees import (
 
 
 class State(NamedTuple):
-    """The draws, with what the next ones start from."""
+    """The last draw of each chain, with its log-density and gradient."""
 
     x: TensorVariable
     log_density: TensorVariable
@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What is known of the trajectories of the draws.
+    """Statistics of the trajectories that lead to the draws.
 
     Attributes
     ----------

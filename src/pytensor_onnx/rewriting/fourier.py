@@ -113,9 +113,9 @@ def _number(length: TensorVariable) -> int | None:
 
 
 def _retyped(variable: Variable) -> Variable:
-    """Return a variable with the sizes that follow from those that its operands have by now.
+    """Infer the static sizes of a variable again from the present sizes of its operands.
 
-    The spectrum that replaces a transform has sizes, which the product of the old one has not.
+    The new spectrum of a transform has static sizes; products of the old spectrum have none.
     """
     found = ancestors([variable])
     ends = {v for v in found if v.owner and not isinstance(v.owner.op, _KEEP_SIZES)}

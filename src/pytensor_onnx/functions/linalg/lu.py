@@ -118,7 +118,7 @@ def det(a: TensorVariable) -> TensorVariable:
 
 
 def product_within_range(x: TensorVariable) -> TensorVariable:
-    """Return the products of vectors, of which only the whole may be beyond the range of floats.
+    """Return the products of the elements of vectors, without overflow in partial products.
 
     The factors are multiplied without their powers of two, which are multiplied in halves.
 

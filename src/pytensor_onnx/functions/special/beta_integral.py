@@ -210,7 +210,7 @@ def integrate(
 
 
 class _Integrand(NamedTuple):
-    """A part of ``-g`` at a point ``q``, with what it is computed of."""
+    """A part of ``-g`` at a point ``q``, and the intermediate values of its formula."""
 
     exponent: TensorVariable
     rest: TensorVariable

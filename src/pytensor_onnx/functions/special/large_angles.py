@@ -6,7 +6,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import constant, upper_half
 
-# The digits of 2/pi to the base 16 after the point, of which 6 make a digit to the base 2**24.
+# The hexadecimal digits of 2/pi after the point; six of them are one digit to the base 2**24.
 _DIGITS = (
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a"
     "424dd2e006492eea09d1921cfe1deb1cb129a73ee88235f52ebb4484e99c7026b45f7e41"
