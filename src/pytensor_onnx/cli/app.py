@@ -111,10 +111,12 @@ def bench(
     as_json: AsJson = False,
 ) -> None:
     """Measure the latency of an ONNX file in ONNX Runtime, on given or sampled inputs."""
-    from pytensor_onnx.cli.inspection import external_bytes
+    from pytensor_onnx.cli.inspection import read_model
     from pytensor_onnx.exporting.file_latency import measure_latency
+    from pytensor_onnx.graph.weight_files import weight_files
 
-    external_bytes(file)
+    # Unreadable models and missing weights are errors of input, before the runtime refuses them.
+    weight_files(read_model(file), file)
     latency = measure_latency(file, inputs, threads=threads, seconds=seconds)
     if as_json:
         typer.echo(json.dumps({"file": str(file), **asdict(latency)}, indent=2))

@@ -57,10 +57,8 @@ def tap_positions(
         return None
     positions, is_inside = np.zeros((), np.int64), np.ones((), bool)
     for i in range(rank):
-        size, taps, count = known[i::rank]
-        axis = (np.arange(taps)[:, None] * dilations[i] + np.arange(count) * strides[i]) - pads[i][
-            0
-        ]
+        (size, taps, count), (before, _) = known[i::rank], pads[i]
+        axis = np.arange(taps)[:, None] * dilations[i] + np.arange(count) * strides[i] - before
         axis = axis.reshape([1] * i + [taps] + [1] * (rank - 1) + [count] + [1] * (rank - 1 - i))
         positions = positions * size + axis
         is_inside = is_inside & (axis >= 0) & (axis < size)
