@@ -1,10 +1,12 @@
-"""How long the first value of a PyMC model takes, compilation included, with nothing cached."""
+"""How long the first value of a PyMC model takes, compilation included, with no model cached."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from benchmarks.timing import Table
 
@@ -44,14 +46,15 @@ def child(mode: str, parametrisation: str) -> None:
     print(time.perf_counter() - wall, time.process_time() - processor, logp, *gradient)
 
 
-def run_child(mode: str, parametrisation: str, bytecode: str) -> list[float]:
-    """Run `child` in a process of its own, with empty caches of compiled code."""
+def run_child(mode: str, parametrisation: str, installed: Path) -> list[float]:
+    """Run `child` in a process of its own, which finds only what was there after a first import."""
     with tempfile.TemporaryDirectory() as folder:
+        compiled = shutil.copytree(installed / "compiled", Path(folder) / "compiled")
         environment = {
             **os.environ,
-            "PYTENSOR_FLAGS": f"base_compiledir={folder}",
+            "PYTENSOR_FLAGS": f"base_compiledir={compiled}",
             "NUMBA_CACHE_DIR": folder,
-            "PYTHONPYCACHEPREFIX": bytecode,
+            "PYTHONPYCACHEPREFIX": str(installed / "bytecode"),
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         output = subprocess.run(
@@ -64,23 +67,35 @@ def run_child(mode: str, parametrisation: str, bytecode: str) -> list[float]:
     return [float(number) for number in output.splitlines()[-1].split()]
 
 
+def keep_c_module(installed: Path) -> None:
+    """Compile the C module of PyTensor's virtual machine, which no model changes."""
+    environment = {**os.environ, "PYTENSOR_FLAGS": f"base_compiledir={installed / 'compiled'}"}
+    code = "import pytensor.link.c.lazylinker_c"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
 def measure() -> Table:
     """Time first results in both modes by turns; the least of several rounds counts."""
     table = Table(
         "First result of a PyMC model",
         ["eight schools", "ONNX, s", "NUMBA, s", "ratio", "ratio of processor time"],
         note="Log density and gradient by `model.logp_dlogp_function`: compilation and the first "
-        "call, each in a fresh process with empty caches of compiled code. Python's own bytecode "
-        "is in place, as after any first import; loading Numba or ONNX Runtime counts.",
+        "call, each in a fresh process with empty caches of compiled models. What a machine has "
+        "after any first import is in place: Python's bytecode, and the C module of PyTensor's own "
+        "virtual machine, with which PyMC finds the initial point in both modes. Loading Numba or "
+        "ONNX Runtime counts.",
     )
-    with tempfile.TemporaryDirectory() as bytecode:
+    with tempfile.TemporaryDirectory() as folder:
+        installed = Path(folder)
+        (installed / "compiled").mkdir()
+        keep_c_module(installed)
         for parametrisation in ("centred", "non-centred"):
             runs = {mode: [] for mode in ("ONNX", "NUMBA")}
             for mode in runs:
-                run_child(mode, parametrisation, bytecode)
+                run_child(mode, parametrisation, installed)
             for _ in range(ROUNDS):
                 for mode, results in runs.items():
-                    results.append(run_child(mode, parametrisation, bytecode))
+                    results.append(run_child(mode, parametrisation, installed))
             for found, expected in zip(runs["ONNX"][0][2:], runs["NUMBA"][0][2:], strict=True):
                 assert abs(found - expected) <= 1e-12 * max(1.0, abs(expected)), parametrisation
             wall = {mode: min(r[0] for r in results) for mode, results in runs.items()}
@@ -95,7 +110,7 @@ def measure() -> Table:
                     f"{processor['ONNX'] / processor['NUMBA']:.2f}",
                 ]
             )
-            table.claim(f"{parametrisation}, mode ONNX against mode NUMBA", ratio, 0.5)
+            table.claim(f"{parametrisation}, mode ONNX against mode NUMBA", ratio, 0.2)
     return table
 
 
