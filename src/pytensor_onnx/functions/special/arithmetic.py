@@ -89,8 +89,12 @@ def split_rows(x: TensorVariable, count: int) -> list[TensorVariable]:
 
     It is one operator, which the runtime makes of several indices when a session is created.
     """
-    parts = pt.split(x, [1] * count, n_splits=count, axis=0)
-    return [pt.squeeze(part, axis=0) for part in parts]
+    return [pt.squeeze(part, axis=0) for part in rows_of(x, count)]
+
+
+def rows_of(x: TensorVariable, count: int) -> list[TensorVariable]:
+    """Return the parts of `split_rows` with their first axis, of one element each."""
+    return pt.split(x, [1] * count, n_splits=count, axis=0)
 
 
 def stacked(x: TensorVariable, values: Sequence[float]) -> TensorVariable:

@@ -68,10 +68,20 @@ def of_few(
     function: Callable[..., Sequence[TensorVariable]],
     values: Sequence[TensorVariable],
     operands: Sequence[TensorVariable],
+    *,
+    as_rows: bool = False,
 ) -> list[TensorVariable]:
-    """Replace values where a condition holds by those of a function of them and operands."""
+    """Replace values where a condition holds by those of a function of them and operands.
+
+    The function receives vectors, or with ``as_rows`` matrices of one row, which it can join
+    along the first axis and split again without adding or dropping axes.
+    """
     places = pt.nonzero(condition.flatten())[0]
+    chosen = places[None] if as_rows else places
     flat = [x.flatten() for x in values]
-    found = function(*(x[places] for x in flat), *(x.flatten()[places] for x in operands))
+    found = function(*(x[chosen] for x in flat), *(x.flatten()[chosen] for x in operands))
+    if as_rows:
+        found = [pt.squeeze(x, axis=0) for x in found]
+    replaced = [x[places].set(y) for x, y in zip(flat, found, strict=True)]
     shape, ndim = condition.shape, condition.ndim
-    return [x[places].set(y).reshape(shape, ndim=ndim) for x, y in zip(flat, found, strict=True)]
+    return replaced if ndim == 1 else [x.reshape(shape, ndim=ndim) for x in replaced]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.scalar.math import Gamma
@@ -18,7 +19,7 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_even, sine_pi_excess
 
-Power = Callable[[TensorVariable, TensorVariable], TensorVariable]
+Selection = Callable[[TensorVariable, TensorVariable, TensorVariable], TensorVariable]
 
 # sqrt(2 pi / e), and 1/e as the sum of 27 bits and a rest.
 _LIMIT = 1.520346901066281
@@ -35,17 +36,34 @@ def gamma(x: TensorVariable) -> TensorVariable:
     Stirling's formula with a fitted factor serves from one on. Below, ``gamma(x + 1) = x gamma(x)``
     and the reflection ``gamma(x) gamma(-x) = -pi / (x sin(pi x))`` (DLMF 5.5.1 and 5.5.3).
     """
-    return gamma_by_powers(x, pt.pow)
+    parts = parts_of_gamma(x)
+    return gamma_of_parts(x, parts, pt.pow(parts.base, parts.exponent), where_any)
 
 
-def gamma_by_powers(x: TensorVariable, power_of: Power) -> TensorVariable:
-    """Compute `gamma` by a function for the powers of positive numbers."""
+class Parts(NamedTuple):
+    """``base**exponent (sqrt(2 pi / e) + rest)`` is gamma of ``|x|``, or of ``|x| + 1``."""
+
+    base: TensorVariable
+    exponent: TensorVariable
+    rest: TensorVariable
+
+
+def parts_of_gamma(x: TensorVariable) -> Parts:
+    """Return the parts of Stirling's formula, whose power `gamma_of_parts` takes."""
     one = constant(x, 1.0)
     a = pt.abs(x)
-    base, exponent, rest = _stirling(a + (a < one).astype(x.dtype))
-    power, limit = power_of(base, exponent), constant(x, _LIMIT)
+    return _stirling(a + (a < one).astype(x.dtype))
+
+
+def gamma_of_parts(
+    x: TensorVariable, parts: Parts, power: TensorVariable, select: Selection = pt.switch
+) -> TensorVariable:
+    """Compute `gamma` from the power of its parts."""
+    one, limit = constant(x, 1.0), constant(x, _LIMIT)
+    base, exponent, rest = parts
     positive = _whole_of_whole(x, power * (limit + rest) / pt.minimum(x, one))
 
+    a = pt.abs(x)
     r = from_nearest_even(a)
     # The factor of the sine joins that of the power before both are rounded.
     factor = limit + (rest + (limit + rest) * sine_pi_excess(r))
@@ -55,7 +73,7 @@ def gamma_by_powers(x: TensorVariable, power_of: Power) -> TensorVariable:
     # The power overflows before its reciprocal underflows.
     is_far = a > constant(x, 170.0)
     negative = where_any(is_far, quotient / half / half, quotient / power)
-    return where_any(x < constant(x, 0.0), negative, positive)
+    return select(x < constant(x, 0.0), negative, positive)
 
 
 def gamma_from_one(x: TensorVariable) -> TensorVariable:
@@ -87,11 +105,11 @@ def _gamma_from_one(y: TensorVariable) -> TensorVariable:
     return pt.pow(base, exponent) * (constant(y, _LIMIT) + rest)
 
 
-def _stirling(y: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Return ``b``, ``y - 1/2`` and ``c``, where ``b**(y - 1/2) (sqrt(2 pi / e) + c)`` is gamma.
+def _stirling(y: TensorVariable) -> Parts:
+    """Return the parts for ``y >= 1``.
 
-    ``b`` is ``y / e``, rounded. Its error is computed exactly, with ``y`` as the sum of 26 bits
-    and a rest, and enters ``c`` to first order.
+    The base is ``y / e``, rounded. Its error is computed exactly, with ``y`` as the sum of 26 bits
+    and a rest, and enters the rest to first order.
     """
     # At the bound the power overflows, and infinity would make NaN.
     y = pt.minimum(y, constant(y, 200.0))
@@ -101,7 +119,7 @@ def _stirling(y: TensorVariable) -> tuple[TensorVariable, TensorVariable, Tensor
     base = y * constant(y, 1 / math.e)
     error = (upper * first - base) + (y * second + (y - upper) * first)
     slope = constant(y, math.e * _LIMIT)
-    return base, y - half, _excess(s) + error * (slope - slope * half * s)
+    return Parts(base, y - half, _excess(s) + error * (slope - slope * half * s))
 
 
 def _excess(s: TensorVariable) -> TensorVariable:

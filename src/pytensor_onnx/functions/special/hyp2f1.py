@@ -47,26 +47,33 @@ def hyp2f1(
     negative, and where terms have both signs and parameters are beyond about 50, unless the
     function is a polynomial; and for polynomials of degrees of 1,000 and more.
     """
-    zero, one = constant(z, 0.0), constant(z, 1.0)
-    is_first = _is_pole(a) & (~_is_pole(b) | (a > b))
-    a, b = pt.switch(is_first | ~_is_pole(b), a, b), pt.switch(is_first | ~_is_pole(b), b, a)
-    is_polynomial = _is_pole(a)
-    is_infinite = _is_pole(c) & ~(is_polynomial & (a >= c))
-    is_infinite = is_infinite | (~is_polynomial & (z > one))
+    zero, one, nan = (constant(z, n) for n in (0.0, 1.0, math.nan))
+    is_first, is_second = _is_pole(a), _is_pole(b)
+    is_polynomial = is_first | is_second
+    swaps = is_second & ~(is_first & (a > b))
+    a, b = pt.switch(swaps, b, a), pt.switch(swaps, a, b)
+    is_pole, is_above = _is_pole(c), z > one
+    is_infinite = is_pole & ~(is_polynomial & (a >= c))
+    is_infinite = is_infinite | (~is_polynomial & is_above)
 
     # A polynomial after Euler's transformation, of a lower degree, or else the parameters here.
-    swaps = ~_is_pole(c - a)
-    by_euler = (_is_pole(c - a) | _is_pole(c - b)) & ~_is_pole(c) & (z < one)
-    degree, other = pt.switch(swaps, b - c, a - c), pt.switch(swaps, c - a, c - b)
+    a_rest, error = add_with_error(c, -a)
+    b_rest = c - b
+    is_first = _is_pole(a_rest)
+    by_euler = (is_first | _is_pole(b_rest)) & ~is_pole & (z < one)
+    degree, other = pt.switch(is_first, a - c, b - c), pt.switch(is_first, b_rest, a_rest)
     by_euler = by_euler & ~(is_polynomial & (-a <= degree))
     degree, other = pt.switch(by_euler, degree, -a), pt.switch(by_euler, other, b)
     is_finite = pt.abs(a) + pt.abs(b) + pt.abs(c) + pt.abs(z) < constant(z, math.inf)
-    is_short = (is_polynomial | by_euler) & ~is_infinite & is_finite
+    is_regular = is_finite & ~is_infinite
+    is_polynomial_here = is_polynomial | by_euler
+    is_short = is_polynomial_here & is_regular
+    is_long = is_regular & ~is_polynomial_here
     polynomial = hypergeometric_polynomial(pt.switch(is_short, degree, zero), other, c, z)
 
-    is_long = ~is_short & ~is_infinite & is_finite
-    value, exponent, is_expanded = _by_expansion(a, b, c, z, is_long)
-    value, exponent = of_few(is_long & ~is_expanded, _by_equation, [value, exponent], [a, b, c, z])
+    value, exponent = _by_expansion(a, b, c, a_rest, error, z, is_long)
+    is_left = is_long & pt.isnan(value)
+    value, exponent = of_few(is_left, _by_equation, [value, exponent], [a, b, c, z])
     value = pt.switch(is_short, polynomial, value)
     exponent = pt.switch(by_euler, c - a - b, pt.switch(is_polynomial, zero, exponent))
     # The factor in two parts, of which none vanishes before the result does.
@@ -74,56 +81,81 @@ def hyp2f1(
     root = pt.switch(pt.eq(base, zero), pt.pow(zero, half), portable_power(base, half))
     # What overflows on the way may have a finite product.
     is_lost = pt.isinf(value) & (root < one)
-    value = pt.switch(is_lost, constant(z, math.nan), value * root * root)
-    value = pt.switch(is_short | is_long, value, constant(z, math.nan))
+    value = pt.switch(is_lost, nan, value * root * root)
     value = pt.switch(is_infinite & ~pt.isnan(z), constant(z, math.inf), value)
     return pt.switch(is_finite & pt.eq(z, zero), one, value)
 
 
 def _is_pole(x: TensorVariable) -> TensorVariable:
     """Tell integers that are not positive."""
-    return (x <= constant(x, 0.0)) & pt.eq(x, pt.round(x))
+    return pt.eq(x, pt.minimum(pt.round(x), constant(x, 0.0)))
 
 
 def _by_expansion(
     a: TensorVariable,
     b: TensorVariable,
     c: TensorVariable,
+    a_rest: TensorVariable,
+    error: TensorVariable,
     z: TensorVariable,
     is_wanted: TensorVariable,
-) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Return a function, the exponent of ``1 - z`` in the factor before it, and where they hold.
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return a function and the exponent of ``1 - z`` in the factor before it.
 
-    They do next to one and far below zero, where a difference of parameters is no integer nor
-    nearly so.
+    They serve next to one and far below zero, where a difference of parameters is no integer nor
+    nearly so. Elsewhere, and where terms cancel, the function is NaN.
+
+    Parameters
+    ----------
+    a, b, c, z
+        Parameters and argument.
+    a_rest, error
+        ``c - a`` as rounded, and the rounding error.
+    is_wanted
+        Where neither a polynomial nor an infinity is the result.
     """
     zero, one = constant(z, 0.0), constant(z, 1.0)
-    is_far = z <= constant(z, _FAR)
-    rest = one - z
-    w = pt.switch(is_far, one / rest, rest)
-    a_rest, b_rest = c - a, c - b
-    _, error = add_with_error(c, -a)
+    is_far, rest = z <= constant(z, _FAR), one - z
     d = pt.switch(is_far, b - a, (a_rest - b) + error)
-    second, second_rest = pt.switch(is_far, b_rest, b), pt.switch(is_far, b, b_rest)
-    swaps = d < zero
-    exponent = pt.switch(swaps, pt.switch(is_far, -b, d), pt.switch(is_far, -a, zero))
+    exponent = pt.switch(is_far, -pt.switch(d < zero, b, a), pt.minimum(d, zero))
     # At one itself only the part remains that does not depend on the difference.
     is_end = pt.eq(rest, zero) & (d > zero)
     is_near = (rest > zero) & (rest < constant(z, _NEAR))
     is_modest = pt.abs(a) + pt.abs(b) + pt.abs(c) < constant(z, _MODEST)
     is_between = pt.abs(d - pt.round(d)) > constant(d, _BETWEEN)
     is_wanted = is_wanted & (is_end | (is_far | is_near) & is_between) & is_modest
+    nan = pt.full_like(z, math.nan)
+    operands = [a, b, c, a_rest, d, z]
+    [value] = of_few(is_wanted, _expanded, [nan], operands, as_rows=True)
+    return value, exponent
 
-    parameters = [(a, a_rest), (second, second_rest), (a_rest, a), (second_rest, second)]
-    parameters = [pt.switch(swaps, other, own) for own, other in parameters]
-    value, loss = of_few(
-        is_wanted,
-        lambda value, loss, *operands: by_expansion_around_one(*operands),
-        [pt.ones_like(w), pt.zeros_like(w)],
-        [*parameters, c + pt.zeros_like(w), pt.abs(d), w],
+
+def _expanded(
+    _: TensorVariable,
+    a: TensorVariable,
+    b: TensorVariable,
+    c: TensorVariable,
+    a_rest: TensorVariable,
+    d: TensorVariable,
+    z: TensorVariable,
+) -> list[TensorVariable]:
+    """Return the function by the expansion around one, NaN where terms cancel."""
+    zero, one = constant(z, 0.0), constant(z, 1.0)
+    rest, b_rest = one - z, c - b
+    is_far, swaps = z <= constant(z, _FAR), d < zero
+    turns = is_far ^ swaps
+    w = pt.switch(is_far, one / rest, rest)
+    value, loss = by_expansion_around_one(
+        pt.switch(swaps, a_rest, a),
+        pt.switch(turns, b_rest, b),
+        pt.switch(swaps, a, a_rest),
+        pt.switch(turns, b, b_rest),
+        c,
+        pt.abs(d),
+        w,
     )
     most = pt.switch(c < zero, constant(loss, _NEGATIVE_LOSS), constant(loss, _LOSS))
-    return value, exponent, is_wanted & (loss < most)
+    return [pt.switch(loss < most, value, constant(z, math.nan))]
 
 
 def _by_equation(

@@ -7,8 +7,8 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.special.arithmetic import constant, split_rows
-from pytensor_onnx.functions.special.gamma import gamma_by_powers
+from pytensor_onnx.functions.special.arithmetic import constant, rows_of
+from pytensor_onnx.functions.special.gamma import gamma_of_parts, parts_of_gamma
 from pytensor_onnx.functions.special.power import portable_power
 
 _TERMS, _ROUNDS = 4, 100
@@ -23,30 +23,35 @@ def by_expansion_around_one(
     c: TensorVariable,
     d: TensorVariable,
     w: TensorVariable,
-) -> list[TensorVariable]:
+) -> tuple[TensorVariable, TensorVariable]:
     """Return ``F(a, b; c; 1 - w)`` for ``w <= 1/2`` and the factor by which its terms cancel.
 
-    ``a_rest`` is ``c - a``, ``b_rest`` is ``c - b``, and ``d = c - a - b`` is positive and no
-    integer unless ``w`` is zero. The parts are ``F(a, b; 1 - d; w)`` and ``w**d F(c - a, c - b;
-    1 + d; w)`` with factors of gamma functions (DLMF 15.8.4, and 15.4.20 for ``w = 0``).
+    All operands are matrices of one row. ``a_rest`` is ``c - a``, ``b_rest`` is ``c - b``, and
+    ``d = c - a - b`` is positive and no integer unless ``w`` is zero. The parts are
+    ``F(a, b; 1 - d; w)`` and ``w**d F(c - a, c - b; 1 + d; w)`` with factors of gamma functions
+    (DLMF 15.8.4, and 15.4.20 for ``w = 0``).
     """
     zero = constant(w, 0.0)
     is_inside = w > zero
     used = pt.switch(is_inside, d, constant(d, 0.5))
-    arguments = pt.stack([c, d, -used, a, b, a_rest, b_rest])
-    gammas = gamma_by_powers(arguments, portable_power)
-    whole, of_d, of_minus, of_a, of_b, of_a_rest, of_b_rest = split_rows(gammas, 7)
+    arguments = pt.concatenate([c, d, -used, a, b, a_rest, b_rest])
+    parts = parts_of_gamma(arguments)
+    # The powers of all of them and that of w at once.
+    powers = portable_power(pt.concatenate([parts.base, w]), pt.concatenate([parts.exponent, d]))
+    of_gamma, of_w = pt.split(powers, [7, 1], n_splits=2, axis=0)
+    gammas = gamma_of_parts(arguments, parts, of_gamma)
+    whole, of_d, of_minus, of_a, of_b, of_a_rest, of_b_rest = rows_of(gammas, 7)
     bottom = of_a_rest * of_b_rest
     # Gamma is NaN at its poles, where its reciprocal vanishes.
     factor = pt.switch(pt.isnan(bottom), zero, whole * of_d / bottom)
-    other = pt.switch(is_inside, whole * of_minus / (of_a * of_b) * portable_power(w, d), zero)
+    other = pt.switch(is_inside, whole * of_minus / (of_a * of_b) * of_w, zero)
     totals, sizes = _series(
-        pt.stack([a, a_rest]), pt.stack([b, b_rest]), pt.stack([-used, used]), w[None]
+        pt.concatenate([a, a_rest]), pt.concatenate([b, b_rest]), pt.concatenate([-used, used]), w
     )
-    first, second = split_rows(totals * pt.stack([factor, other]), 2)
-    sizes = pt.sum(sizes * pt.abs(pt.stack([factor, other])), axis=0)
-    value = first + second
-    return [value, sizes / pt.maximum(pt.abs(value), constant(value, 1e-300))]
+    factors = pt.concatenate([factor, other])
+    value = pt.add(*rows_of(totals * factors, 2))
+    size = pt.add(*rows_of(sizes * pt.abs(factors), 2))
+    return value, size / pt.maximum(pt.abs(value), constant(value, 1e-300))
 
 
 def _series(

@@ -7,7 +7,7 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, rows_of
 from pytensor_onnx.functions.special.evaluation import of_few
 
 _DEGREE = 1000
@@ -29,9 +29,8 @@ def hypergeometric_polynomial(
     is_negative = c < constant(c, 0.0)
     steps = pt.switch(is_negative, constant(n, 0.0), degree)
     value = _by_recurrence(steps, b, c, z)
-    operands = [x + pt.zeros_like(value) for x in (degree, b, c, z)]
     by_sums = (is_negative | (z > constant(z, 1.0))) & (degree > constant(n, 0.0))
-    [value] = of_few(by_sums, _by_sums, [value], operands)
+    [value] = of_few(by_sums, _by_sums, [value], [degree, b, c, z], as_rows=True)
     return pt.switch(is_known, value, constant(n, math.nan))
 
 
@@ -68,7 +67,7 @@ def _by_sums(
     c: TensorVariable,
     z: TensorVariable,
 ) -> list[TensorVariable]:
-    """Return the sum of two whose terms cancel less.
+    """Return the sum of two whose terms cancel less, for matrices of one row.
 
     One is the series itself, the other one that of ``z / (z - 1)``, or of ``1 - z`` for
     ``z >= 1`` (DLMF 15.8.1 and 15.8.7). Where terms of both cancel too much, the value is NaN for
@@ -79,7 +78,7 @@ def _by_sums(
     rest = one - z
     # The difference of parameters with its rounding error, which counts next to integers.
     d, error = add_with_error(c, -b)
-    points = pt.stack([z, pt.switch(is_above, rest, -z / rest)])
+    points = pt.concatenate([z, pt.switch(is_above, rest, -z / rest)])
 
     def step(
         k: TensorVariable,
@@ -99,8 +98,8 @@ def _by_sums(
         is_above = rest <= zero
         own, bottom, difference = b + k, c + k, (d + k) + error
         turned = -((d + (n - one - k)) + error)
-        tops = pt.stack([own, pt.switch(is_above, own, difference)])
-        bottoms = pt.stack([bottom, pt.switch(is_above, turned, bottom)])
+        tops = pt.concatenate([own, pt.switch(is_above, own, difference)])
+        bottoms = pt.concatenate([bottom, pt.switch(is_above, turned, bottom)])
         # After the last term parameters below may vanish.
         ratios = pt.switch(k < n, (k - n) * tops / ((k + one) * bottoms), zero)
         terms = terms * (ratios * points)
@@ -116,8 +115,8 @@ def _by_sums(
         [n, b, c, points, d, error, rest],
         n_steps=_DEGREE,
     )
-    total, other = split_rows(totals, 2)
-    loss, other_loss = split_rows(sizes / pt.abs(totals), 2)
+    total, other = rows_of(totals, 2)
+    loss, other_loss = rows_of(sizes / pt.abs(totals), 2)
     is_better = other_loss < loss
     loss = pt.switch(is_better, other_loss, loss)
     value = pt.switch(is_better, other * factor, total)
