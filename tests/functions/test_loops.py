@@ -1,5 +1,7 @@
 """Loops of which only the last values are used."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytensor.tensor as pt
 import pytest
@@ -45,6 +47,46 @@ def test_sequences_give_one_row_to_each_step():
     program = compare_onnx_and_py([x, rows], [total], values)
     expected = sum(row * values[0] ** k for k, row in enumerate(values[1]))
     np.testing.assert_array_equal(program(*values)[0], expected)
+
+
+class Motion(NamedTuple):
+    place: Any
+    speed: Any
+
+
+class Pair(NamedTuple):
+    motion: Motion
+    count: Any
+
+
+def test_a_step_receives_and_returns_named_tuples_as_they_are_given():
+    x, y, rows = pt.vector("x"), pt.vector("y"), pt.matrix("rows")
+
+    def step(row, pair, shift):
+        place, speed = pair.motion
+        speed = speed + row.speed - row.place - shift.speed
+        moved = Motion(place + speed + shift.place, speed)
+        return [Pair(moved, pair.count + 1), Motion(speed * 2, place)]
+
+    start = Pair(Motion(x, y), pt.zeros(()))
+    pair, *traces = iterate(
+        step, [start], [Motion(y, x)], sequences=[Motion(rows, 2 * rows)], n_steps=rows.shape[0]
+    )
+    assert isinstance(pair, Pair)
+    assert isinstance(pair.motion, Motion)
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=shape) for shape in [(3,), (3,), (2, 3)]]
+    place, speed, places, speeds = values[0], values[1], [], []
+    for row in values[2]:
+        speed = speed + row - values[0]
+        places.append(place)
+        speeds.append(2 * speed)
+        place = place + speed + values[1]
+    outputs = [*pair.motion, pair.count, *traces]
+    program = compare_onnx_and_py([x, y, rows], outputs, values)
+    expected = [place, speed, 2.0, np.array(speeds), np.array(places)]
+    for found, value in zip(program(*values), expected, strict=True):
+        np.testing.assert_allclose(found, value, rtol=1e-14)
 
 
 def test_no_trace_is_allocated():

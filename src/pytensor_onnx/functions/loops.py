@@ -1,6 +1,7 @@
 """Loops that return the last values of their states, and no trace of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.scan.op import Scan, ScanInfo
@@ -10,13 +11,16 @@ from pytensor.tensor.variable import TensorVariable
 
 def iterate(
     step: Callable[..., Sequence],
-    start: Sequence[TensorVariable],
-    constants: Sequence[TensorVariable] = (),
+    start: Sequence[Any],
+    constants: Sequence[Any] = (),
     *,
     n_steps: int | TensorVariable,
-    sequences: Sequence[TensorVariable] = (),
-) -> list[TensorVariable]:
+    sequences: Sequence[Any] = (),
+) -> list[Any]:
     """Repeat a step and return the last values of its states.
+
+    Sequences, states and constants are variables, or named tuples of these, nested at will: the
+    step receives and returns them in the same form.
 
     `pytensor.scan` infers the shape of each state to allocate the trace, from all that the state is
     computed of, and the trace is then removed from the graph. This loop never has one: a definition
@@ -47,9 +51,11 @@ def iterate(
     >>> all_.eval({x: [2.0]}, mode="FAST_COMPILE")
     array([2., 4., 8.])
     """
-    rows = [row.type() for row in (sequence[0] for sequence in sequences)]
-    states, fixed = [x.type() for x in start], [x.type() for x in constants]
-    returned = step(*rows, *states, *fixed)
+    rows = [sequence[0].type() for sequence in leaves(sequences)]
+    first, outside = leaves(start), leaves(constants)
+    states, fixed = [x.type() for x in first], [x.type() for x in outside]
+    variables = iter([*rows, *states, *fixed])
+    returned = step(*(_like(part, variables) for part in (*sequences, *start, *constants)))
     results, conditions = _parted(returned)
     info = ScanInfo(
         n_seqs=len(rows),
@@ -66,13 +72,26 @@ def iterate(
     loop = Scan([*rows, *states, *fixed], [*stacked, *after, *conditions], info, strict=True)
     count = pt.as_tensor(n_steps, dtype="int64")
     counts = [count] * len(stacked)
-    found = loop(count, *sequences, *start, *counts, *constants, return_list=True)
-    return [*found[len(stacked) :], *found[: len(stacked)]]
+    found = loop(count, *leaves(sequences), *first, *counts, *outside, return_list=True)
+    last = iter(found[len(stacked) :])
+    return [*(_like(part, last) for part in start), *found[: len(stacked)]]
+
+
+def leaves(parts: Iterable[Any]) -> list[TensorVariable]:
+    """Return the variables in named tuples and beside them, in their order."""
+    return [v for part in parts for v in (leaves(part) if isinstance(part, tuple) else [part])]
+
+
+def _like(part: Any, variables: Iterator[TensorVariable]) -> Any:
+    """Return the next variables in the form of a part."""
+    if not isinstance(part, tuple):
+        return next(variables)
+    return type(part)(*(_like(inner, variables) for inner in part))
 
 
 def _parted(returned: Sequence) -> tuple[list[TensorVariable], list[TensorVariable]]:
     """Return the states and the condition of what a step returns."""
     if isinstance(returned[-1], until):
         states, condition = returned
-        return list(states), [pt.as_tensor(condition.condition)]
-    return list(returned), []
+        return leaves(states), [pt.as_tensor(condition.condition)]
+    return leaves(returned), []

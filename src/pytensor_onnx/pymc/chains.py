@@ -188,20 +188,20 @@ def _sample(
     first, is_finite = _start(density, data, center, given, numbers.jitters)
     log_step = np.log(0.25) - 0.25 * pt.log(center.shape[0].astype("float64"))
     zeros = pt.zeros(tuple(numbers.jitters.shape)[1:-1])
-    states = [*first, *first_step_size(log_step + zeros), *first_scale(first.x)]
 
     def step(
-        momentum: TensorVariable, uniform: TensorVariable, *variables: TensorVariable
-    ) -> list[TensorVariable]:
-        rows = iter(variables)
-        plan = Schedule(*(next(rows) for _ in Schedule._fields))
-        state = State(*(next(rows) for _ in State._fields))
-        step_size = StepSize(*(next(rows) for _ in StepSize._fields))
-        scale = Scale(*(next(rows) for _ in Scale._fields))
+        momentum: TensorVariable,
+        uniform: TensorVariable,
+        plan: Schedule,
+        state: State,
+        step_size: StepSize,
+        scale: Scale,
+        *data: TensorVariable,
+    ) -> list:
         epsilon = pt.exp(step_size.log_step)
         state, statistics = draw(
             density,
-            list(rows),
+            data,
             state,
             scale=scale.scale,
             step_size=epsilon,
@@ -212,17 +212,16 @@ def _sample(
         step_size, scale = after_draw(
             step_size, scale, state.x, statistics.acceptance, plan, target_acceptance
         )
-        drawn = [state.x, state.log_density, *statistics, epsilon]
-        return [*state, *step_size, *scale, *drawn]
+        return [state, step_size, scale, state.x, state.log_density, *statistics, epsilon]
 
-    results = iterate(
+    _, _, _, *traces = iterate(
         step,
-        states,
+        [first, first_step_size(log_step + zeros), first_scale(first.x)],
         data,
         n_steps=plan.is_warmup.shape[0],
-        sequences=[numbers.normals, numbers.uniforms, *plan],
+        sequences=[numbers.normals, numbers.uniforms, plan],
     )
-    return results[len(states) :], is_finite
+    return traces, is_finite
 
 
 def _start(

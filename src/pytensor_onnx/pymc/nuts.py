@@ -4,6 +4,7 @@ Arrays have one row for each chain, and numbers one element.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ from pytensor_onnx.pymc.trees import (
     Density,
     Dynamics,
     End,
-    Growth,
     Sample,
     grow,
     kinetic_energy,
@@ -55,6 +55,37 @@ class Statistics(NamedTuple):
     n_steps: TensorVariable
     acceptance: TensorVariable
     diverging: TensorVariable
+
+
+class Trajectory(NamedTuple):
+    """A trajectory while it doubles.
+
+    Attributes
+    ----------
+    near, far
+        The end at which it grew last, and the other one. Their momenta point outwards.
+    sample
+        A point, drawn with the probabilities of all of them.
+    was_forwards
+        Whether it grew forwards in time last.
+    weight, acceptance, steps, divergences
+        Sums over its halves, as in `Growth`.
+    depth
+        Number of doublings.
+    grows
+        One if it is to grow, else zero.
+    """
+
+    near: End
+    far: End
+    sample: Sample
+    was_forwards: TensorVariable
+    weight: TensorVariable
+    acceptance: TensorVariable
+    steps: TensorVariable
+    depth: TensorVariable
+    divergences: TensorVariable
+    grows: TensorVariable
 
 
 def draw(
@@ -98,67 +129,74 @@ def draw(
     dynamics = Dynamics(state.x, scale, step_size[..., None], half_step, energy)
     end = End(pt.zeros_like(momentum), momentum, half_step * state.gradient)
     first = Sample(state.x, state.gradient, state.log_density, energy)
-    n_end, n_sample, depths = len(end), len(first), np.arange(max_depth)
-
-    def double(
-        depth: TensorVariable,
-        n_steps: TensorVariable,
-        uniform: TensorVariable,
-        *variables: TensorVariable,
-    ) -> tuple[list[TensorVariable], until]:
-        rest = iter(variables)
-        near, far = (End(*(next(rest) for _ in range(n_end))) for _ in range(2))
-        sample = Sample(*(next(rest) for _ in range(n_sample)))
-        was_forwards, weight, acceptance, steps, depths, divergences, grows = (
-            next(rest) for _ in range(7)
-        )
-        fixed = Dynamics(*(next(rest) for _ in range(len(dynamics))))
-        is_forwards = uniform[0] < 0.5
-        start, far = _turned(pt.eq(is_forwards, was_forwards), near, far)
-        half: Growth = grow(
-            density,
-            list(rest),
-            fixed,
-            start,
-            depth=depth,
-            n_steps=n_steps,
-            uniform=uniform[1],
-            grows=grows,
-            max_depth=max_depth,
-        )
-        near = half.end
-        is_taken = (uniform[2] * weight < half.weight) & (half.grows > 0.0)
-        distance = near.position - far.position
-        rates = shrinking_rates(distance, near.momentum, far.momentum)
-        grows_on = pt.switch(rates <= 0.0, 0.0, half.grows)
-        states = [
-            *near,
-            *far,
-            *_chosen(is_taken, half.sample, sample),
-            is_forwards,
-            weight + half.weight,
-            acceptance + half.acceptance,
-            steps + half.steps,
-            depths + grows,
-            divergences + half.divergences,
-            grows_on,
-        ]
-        return states, until(~(grows_on.sum() > 0.0))
-
     zeros, ones = pt.zeros_like(state.log_density), pt.ones_like(state.log_density)
-    counts = [zeros] * 4
-    states = iterate(
-        double,
-        [*end, *end, *first, ones.astype("bool"), ones, *counts, ones],
-        [*dynamics, *data],
+    start = Trajectory(
+        *(end, end, first),
+        was_forwards=ones.astype("bool"),
+        weight=ones,
+        acceptance=zeros,
+        steps=zeros,
+        depth=zeros,
+        divergences=zeros,
+        grows=ones,
+    )
+    depths = np.arange(max_depth)
+    last, *_ = iterate(
+        partial(_double, density, max_depth),
+        [start],
+        [dynamics, *data],
         n_steps=max_depth,
         sequences=[pt.constant(depths), pt.constant(2**depths), uniforms],
     )
-    sample = Sample(*states[2 * n_end : 2 * n_end + n_sample])
-    _, _, acceptance, steps, depth, divergences, _ = states[2 * n_end + n_sample :]
+    sample, steps = last.sample, last.steps
     after = State(sample.x, sample.log_density, sample.gradient)
-    numbers = depth.astype("int64"), steps.astype("int64")
-    return after, Statistics(sample.energy, *numbers, acceptance / steps, divergences > 0.0)
+    numbers = last.depth.astype("int64"), steps.astype("int64")
+    acceptance = last.acceptance / steps
+    return after, Statistics(sample.energy, *numbers, acceptance, last.divergences > 0.0)
+
+
+def _double(
+    density: Density,
+    max_depth: int,
+    depth: TensorVariable,
+    n_steps: TensorVariable,
+    uniform: TensorVariable,
+    now: Trajectory,
+    dynamics: Dynamics,
+    *data: TensorVariable,
+) -> tuple[list[Trajectory], until]:
+    """Return the trajectories with a second half, and until none grows."""
+    is_forwards = uniform[0] < 0.5
+    start, far = _turned(pt.eq(is_forwards, now.was_forwards), now.near, now.far)
+    half = grow(
+        density,
+        data,
+        dynamics,
+        start,
+        depth=depth,
+        n_steps=n_steps,
+        uniform=uniform[1],
+        grows=now.grows,
+        max_depth=max_depth,
+    )
+    near = half.end
+    is_taken = (uniform[2] * now.weight < half.weight) & (half.grows > 0.0)
+    distance = near.position - far.position
+    rates = shrinking_rates(distance, near.momentum, far.momentum)
+    grows = pt.switch(rates <= 0.0, 0.0, half.grows)
+    after = Trajectory(
+        near,
+        far,
+        Sample(*_chosen(is_taken, half.sample, now.sample)),
+        is_forwards,
+        now.weight + half.weight,
+        now.acceptance + half.acceptance,
+        now.steps + half.steps,
+        now.depth + now.grows,
+        now.divergences + half.divergences,
+        grows,
+    )
+    return [after], until(~(grows.sum() > 0.0))
 
 
 def _turned(is_same: TensorVariable, near: End, far: End) -> tuple[End, End]:

@@ -5,6 +5,7 @@ one element. One chain alone has vectors and numbers.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,26 @@ class Growth(NamedTuple):
     divergences: TensorVariable
 
 
+class Leaves(NamedTuple):
+    """The points of all leapfrog steps of a tree, with a row for each.
+
+    Attributes
+    ----------
+    x, gradient, log_density
+        The points, and the density there.
+    surplus
+        The negative of the total energy.
+    counts
+        One for a chain that grew until there, else zero.
+    """
+
+    x: TensorVariable
+    gradient: TensorVariable
+    log_density: TensorVariable
+    surplus: TensorVariable
+    counts: TensorVariable
+
+
 def grow(
     density: Density,
     data: Sequence[TensorVariable],
@@ -132,55 +153,77 @@ def grow(
         for row, rank in zip(rows, ranks, strict=True)
     ]
     kept = pt.zeros((depth, *dynamics.origin.shape))
-    bound = -DIVERGENCE - dynamics.energy
+    end, _, _, grows, *traces = iterate(
+        partial(_leap, density),
+        [end, kept, kept, grows],
+        [dynamics, -DIVERGENCE - dynamics.energy, *data],
+        n_steps=n_steps,
+        sequences=tables,
+    )
+    return _growth(Leaves(*traces), end, grows, dynamics.energy, uniform)
 
-    def step(
-        is_kept: TensorVariable, bounds: TensorVariable, *variables: TensorVariable
-    ) -> tuple[list[TensorVariable], until]:
-        position, momentum, kick, positions, momenta, grows, *constants = variables
-        origin, scale, step_size, half_step, bound, *data = constants
 
-        half = momentum + kick
-        position = position + step_size * half
-        x = origin + scale * position
-        value, gradient = density(x, *data)
-        kick = half_step * gradient
-        momentum = half + kick
-        surplus = value - kinetic_energy(momentum)
+def _leap(
+    density: Density,
+    is_kept: TensorVariable,
+    bounds: TensorVariable,
+    end: End,
+    positions: TensorVariable,
+    momenta: TensorVariable,
+    grows: TensorVariable,
+    dynamics: Dynamics,
+    least: TensorVariable,
+    *data: TensorVariable,
+) -> tuple[list, until]:
+    """Return the states after a leapfrog step, the leaf that it reaches, and until none grows."""
+    half = end.momentum + end.kick
+    position = end.position + dynamics.step_size * half
+    x = dynamics.origin + dynamics.scale * position
+    value, gradient = density(x, *data)
+    kick = dynamics.half_step * gradient
+    momentum = half + kick
+    surplus = value - kinetic_energy(momentum)
 
-        positions = pt.switch(is_kept, position, positions)
-        momenta = pt.switch(is_kept, momentum, momenta)
-        rates = shrinking_rates(position - positions, momentum, momenta)
-        turns = (rates <= bounds).astype("float64").sum(axis=0)
-        goes_on = (surplus > bound) & (turns < 0.5)
-        after = pt.switch(goes_on, grows, 0.0)
-        states = [position, momentum, kick, positions, momenta, after]
-        return [*states, x, gradient, value, surplus, grows], until(~(after.sum() > 0.0))
+    positions = pt.switch(is_kept, position, positions)
+    momenta = pt.switch(is_kept, momentum, momenta)
+    rates = shrinking_rates(position - positions, momentum, momenta)
+    turns = (rates <= bounds).astype("float64").sum(axis=0)
+    goes_on = (surplus > least) & (turns < 0.5)
+    after = pt.switch(goes_on, grows, 0.0)
+    states = [End(position, momentum, kick), positions, momenta, after]
+    leaf = Leaves(x, gradient, value, surplus, grows)
+    return [*states, leaf], until(~(after.sum() > 0.0))
 
-    start, constants = [*end, kept, kept, grows], [*dynamics[:-1], bound, *data]
-    results = iterate(step, start, constants, n_steps=n_steps, sequences=tables)
-    *ends, _, _, grows = results[:6]
-    points, gradients, values, surpluses, counts = results[6:]
-    is_finite = surpluses > bound
+
+def _growth(
+    leaves: Leaves,
+    end: End,
+    grows: TensorVariable,
+    energy: TensorVariable,
+    uniform: TensorVariable,
+) -> Growth:
+    """Return what the leaves of a tree add to a trajectory, and one of them as its sample."""
+    is_finite = leaves.surplus > -DIVERGENCE - energy
     # The bound keeps sums of weights finite, the switch keeps them from NaN.
-    gains = pt.minimum(surpluses + dynamics.energy, 600.0)
-    weights = pt.switch(is_finite & (counts > 0.0), pt.exp(gains), 0.0)
+    gains = pt.minimum(leaves.surplus + energy, 600.0)
+    weights = pt.switch(is_finite & (leaves.counts > 0.0), pt.exp(gains), 0.0)
     sums = pt.cumsum(weights, axis=0)
     weight = sums[-1]
     i = pt.argmax(sums > uniform * weight, axis=0)
+    sample = Sample(
+        selected(leaves.x, i),
+        selected(leaves.gradient, i),
+        selected(leaves.log_density, i),
+        -selected(leaves.surplus, i),
+    )
     return Growth(
-        End(*ends),
-        Sample(
-            selected(points, i),
-            selected(gradients, i),
-            selected(values, i),
-            -selected(surpluses, i),
-        ),
+        end,
+        sample,
         weight,
-        pt.minimum(weights, 1.0).sum(axis=0),
-        counts.sum(axis=0),
-        grows,
-        pt.switch(is_finite, 0.0, counts).sum(axis=0),
+        acceptance=pt.minimum(weights, 1.0).sum(axis=0),
+        steps=leaves.counts.sum(axis=0),
+        grows=grows,
+        divergences=pt.switch(is_finite, 0.0, leaves.counts).sum(axis=0),
     )
 
 
