@@ -1,13 +1,19 @@
 """Convert computed sizes to names, as a file stores them."""
 
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from pytensor_onnx.graph.computed_sizes import ComputedSize, is_plain
 from pytensor_onnx.graph.dims import Dim, Dims, dims_of
 
+_SPELLED = "pytensor_onnx.computed_sizes"
+
 
 def spell_sizes(model: ir.Model) -> None:
     """Replace each computed size by its text, in brackets if a user's name reads alike.
+
+    The model keeps the sizes by their texts for as long as it is in memory (`computed_sizes_of`).
 
     Examples
     --------
@@ -21,10 +27,21 @@ def spell_sizes(model: ir.Model) -> None:
     outer = [dims_of(value) or () for value in (*graph.inputs, *graph.outputs)]
     names = {d for dims in outer for d in dims if _is_name(d) and not is_plain(str(d))}
     values = (*graph.inputs, *(v for node in graph.all_nodes() for v in node.outputs))
+    spelled: dict[str, ComputedSize] = {}
     for value in values:
         dims: Dims = dims_of(value) or ()
         if any(isinstance(d, ComputedSize) for d in dims):
-            value.shape = ir.Shape([_spelled(d, names) for d in dims])
+            texts = [_spelled(d, names) for d in dims]
+            spelled |= {
+                str(t): d for t, d in zip(texts, dims, strict=True) if isinstance(d, ComputedSize)
+            }
+            value.shape = ir.Shape(texts)
+    model.meta[_SPELLED] = spelled
+
+
+def computed_sizes_of(model: ir.Model) -> Mapping[str, ComputedSize]:
+    """Return the computed sizes of a model that was prepared, by their texts."""
+    return model.meta.get(_SPELLED, {})
 
 
 def _is_name(dim: Dim) -> bool:

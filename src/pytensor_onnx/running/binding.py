@@ -34,10 +34,15 @@ def bound_run(session: Session, stored: Stored) -> Callable[[dict[str, Any]], li
         Inputs that are stored between calls.
     """
     bindings = threading.local()
+    names = {name for name, _ in stored}
 
     def run(given: dict[str, Any]) -> list[np.ndarray]:
+        if session.work is not None:
+            read = any(name in names for _, name, _ in session.work.axes)
+            arrays = {name: storage[0] for name, storage in stored} if read else {}
+            session.fit_threads({**arrays, **given})
         binding = getattr(bindings, "binding", None)
-        if binding is None:
+        if binding is None or binding.runtime is not session.runtime:
             binding = bindings.binding = _Binding(session, stored)
         results = binding.run(given)
         if results is None:
@@ -54,6 +59,7 @@ class _Binding:
         from onnxruntime.capi import _pybind_state as runtime
 
         self._session = session
+        self.runtime = session.runtime
         self._inner = session.runtime._sess
         self._binding = runtime.SessionIOBinding(self._inner)
         self._device = runtime.OrtDevice(

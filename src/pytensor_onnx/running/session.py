@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,28 +12,24 @@ import numpy as np
 from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.running.equal_sizes import EqualSizes
 from pytensor_onnx.running.optimizers import needless_optimizers
+from pytensor_onnx.running.providers import PROVIDERS, provider_names
 
 if TYPE_CHECKING:
     import onnx_ir as ir
     import onnxruntime
 
     from pytensor_onnx.graph.origins import Lines
+    from pytensor_onnx.running.work import Work
 
-PROVIDERS = {
-    "cpu": "CPUExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "tensorrt": "TensorrtExecutionProvider",
-    "coreml": "CoreMLExecutionProvider",
-    "webgpu": "WebGpuExecutionProvider",
-    "directml": "DmlExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
-}
 OPTIMIZATION_LEVELS = {
     "none": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
+
+_MOST_SIZES = 1000
+"""Number of different sizes of inputs whose work is remembered."""
 
 # The runtime returns the C type `long long`, which NumPy distinguishes from its own int64.
 _LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("uint64")}
@@ -53,7 +49,8 @@ class SessionOptions:
     Parameters
     ----------
     threads
-        Threads within one operator; the runtime's default if None.
+        Threads within one operator. If None, one, or the runtime's default once an operator is
+        large: a product of ten million multiplications and additions, or a million elements.
     optimization
         Level of graph optimization: ``"none"``, ``"basic"``, ``"extended"`` or ``"all"``.
     optimized_model_path
@@ -104,36 +101,6 @@ class SessionOptions:
         return options
 
 
-def provider_names(providers: str | Sequence[str]) -> list[str]:
-    """Return the runtime's names of execution providers, with the CPU last by default.
-
-    Raises
-    ------
-    PyTensorONNXError
-        If a provider is not part of the installed runtime.
-
-    Examples
-    --------
-    >>> provider_names("cpu")
-    ['CPUExecutionProvider']
-    """
-    import onnxruntime as ort
-
-    wanted = [providers] if isinstance(providers, str) else list(providers)
-    names = [PROVIDERS.get(name.lower(), name) for name in wanted]
-    available = ort.get_available_providers()
-    missing = [name for name in names if name not in available]
-    if missing:
-        raise PyTensorONNXError(
-            f"the installed ONNX Runtime has no {', '.join(missing)}; it has "
-            f"{', '.join(available)}. Install the build of ONNX Runtime for it "
-            "(onnxruntime-gpu for CUDA and TensorRT) or choose another provider"
-        )
-    if PROVIDERS["cpu"] not in names:
-        names.append(PROVIDERS["cpu"])
-    return names
-
-
 class Session:
     """A model loaded into ONNX Runtime.
 
@@ -161,32 +128,18 @@ class Session:
         failures: Mapping[str, Exception] | None = None,
         lines: Lines | None = None,
     ) -> None:
-        import onnxruntime as ort
-
         self.failures = dict(failures or {})
         self.lines = dict(lines or {})
-        from pytensor_onnx.passes.defects import switched_off_optimizers
-
-        disabled = switched_off_optimizers("onnxruntime")
-        if not isinstance(model, str | Path):
-            disabled += needless_optimizers(model)
-        names = provider_names(providers)
-        runtime_options = (options or SessionOptions()).to_runtime()
-        # The runtime keeps the bytes as well, so this takes no further memory.
+        self._options = options or SessionOptions()
+        self._providers = provider_names(providers)
+        # The runtime keeps the bytes as well, so these take no further memory.
         self._source = str(model) if isinstance(model, str | Path) else _serialize(model)
-        try:
-            self.runtime = ort.InferenceSession(
-                self._source,
-                runtime_options,
-                providers=names,
-                disabled_optimizers=disabled,
-            )
-        except Exception as error:
-            lacks = self._lacks() if "NOT_IMPLEMENTED" in str(error) else ""
-            raise PyTensorONNXError(f"ONNX Runtime refuses the model: {lacks}{error}") from error
-        # The public `run` searches a list for each input: three times as long with 200 of them.
-        inner = None if names != [PROVIDERS["cpu"]] else getattr(self.runtime, "_sess", None)
-        self._run = getattr(inner, "run", self.runtime.run)
+        self._disabled = [] if isinstance(model, str | Path) else needless_optimizers(model)
+        self.work = None if isinstance(model, str | Path) else self._work_of(model)
+        self._open(threads=1 if self.work and not self.work.is_large else None)
+        if self.work and (self.work.is_large or self.work.is_fixed):
+            self.work = None
+        self._small: set[tuple[int, ...]] = set()
         self.input_names = [x.name for x in self.runtime.get_inputs()]
         self.output_names = [x.name for x in self.runtime.get_outputs()]
         self._long_outputs = [
@@ -198,6 +151,54 @@ class Session:
             x.name: _DTYPES[x.type] for x in self.runtime.get_inputs() if x.type in _DTYPES
         }
         self.equal_sizes = EqualSizes(self.runtime.get_inputs())
+
+    def _work_of(self, model: ir.Model) -> Work | None:
+        """Return the work of a model, None where it does not decide the number of threads."""
+        from pytensor_onnx.running.work import Work
+
+        is_free = self._options.threads is None and self._options.profile_prefix is None
+        return Work(model) if is_free and self._providers == [PROVIDERS["cpu"]] else None
+
+    def _open(self, threads: int | None) -> None:
+        """Load the model; the number of threads is that of the options, if these have one."""
+        import onnxruntime as ort
+
+        from pytensor_onnx.passes.defects import switched_off_optimizers
+
+        options = self._options
+        if options.threads is None:
+            options = replace(options, threads=threads)
+        try:
+            self.runtime = ort.InferenceSession(
+                self._source,
+                options.to_runtime(),
+                providers=self._providers,
+                disabled_optimizers=switched_off_optimizers("onnxruntime") + self._disabled,
+            )
+        except Exception as error:
+            lacks = self._lacks() if "NOT_IMPLEMENTED" in str(error) else ""
+            raise PyTensorONNXError(f"ONNX Runtime refuses the model: {lacks}{error}") from error
+        # The public `run` searches a list for each input: three times as long with 200 of them.
+        is_on_cpu = self._providers == [PROVIDERS["cpu"]]
+        inner = getattr(self.runtime, "_sess", None) if is_on_cpu else None
+        self._run = getattr(inner, "run", self.runtime.run)
+
+    def fit_threads(self, feed: Mapping[str, Any]) -> None:
+        """Load the model again, with all threads, where an operator is large for these inputs.
+
+        The sizes of ``self.work.axes`` decide; a session without ``work`` keeps its threads.
+        """
+        work = self.work
+        if work is None:
+            return
+        sizes = tuple([feed[name].shape[axis] for _, name, axis in work.axes])
+        if sizes in self._small:
+            return
+        if work.exceeds(feed):
+            self.work = None
+            self._open(threads=None)
+        elif len(self._small) < _MOST_SIZES:
+            self._small.add(sizes)
 
     def run(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model once and return all outputs.
@@ -216,6 +217,8 @@ class Session:
         """
         try:
             self.equal_sizes.check(feed)
+            if self.work is not None:
+                self.fit_threads(feed)
             results = self._run(self.output_names, feed, None)
         except InputError:
             raise

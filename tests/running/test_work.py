@@ -1,0 +1,87 @@
+"""One thread runs a model until an operator is large, and all threads from then on."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
+from pytensor_onnx.running.binding import FEWEST_STORED
+from pytensor_onnx.running.work import Work
+from tests.dispatch.loops import scan
+
+
+def work(inputs, outputs):
+    return Work(export_onnx(inputs, outputs, verify=False).model)
+
+
+def threads(session):
+    return session.runtime.get_session_options().intra_op_num_threads
+
+
+def test_known_sizes_decide_once():
+    small, large = (pt.matrix(shape=(n, n), dtype="float64") for n in (64, 256))
+    assert work([small], small @ small).is_fixed
+    assert not work([small], small @ small).is_large
+    assert work([large], large @ large).is_large
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_large"), [((100, 10), False), ((0, 10**9), False), ((1100, 1000), True)]
+)
+def test_sizes_of_a_call_decide_where_others_are_unknown(shape, is_large):
+    x = pt.matrix("x", dtype="float64")
+    joined = work([x], pt.join(0, x, x[:-1]) + 1)
+    assert joined.exceeds({"x": np.broadcast_to(0.0, shape)}) == is_large
+
+
+def test_selected_elements_are_no_more_than_those_of_the_largest_input():
+    x = pt.vector("x", dtype="float64")
+    selected = work([x], pt.exp(x[x > 0]))
+    assert not selected.is_large
+    assert [selected.exceeds({"x": np.ones(n)}) for n in (1000, 60_000)] == [False, True]
+
+
+def test_sizes_that_values_decide_may_be_large():
+    n = pt.lscalar("n")
+    assert work([n], pt.exp(pt.arange(n))).is_large
+    assert work([n], pt.exp(pt.alloc(pt.exp(n), n))).is_large
+
+
+def test_steps_of_loops_are_small_however_many_they_are():
+    x, w = pt.matrix("x", dtype="float64"), pt.matrix("w", dtype="float64")
+    h = scan(lambda e, h, w: pt.tanh(e + h @ w), [x], [x[0]], [w])
+    recurrence = work([x, w], h)
+    assert not recurrence.is_large
+    assert not recurrence.exceeds({"x": np.ones((300, 64)), "w": np.ones((64, 64))})
+    assert recurrence.exceeds({"x": np.ones((2, 2500)), "w": np.ones((2500, 2500))})
+
+
+def test_a_session_takes_all_threads_with_its_first_large_operator():
+    x = pt.matrix("x", dtype="float64")
+    f = pytensor.function([x], x @ x, mode="ONNX")
+    session, rng = f.vm.jit_fn, np.random.default_rng(0)
+    small, large = rng.normal(size=(8, 8)), rng.normal(size=(180, 180))
+    for value, n_threads in ((small, 1), (large, 0), (small, 0)):
+        np.testing.assert_allclose(f(value), value @ value, rtol=1e-12, atol=1e-12)
+        assert threads(session) == n_threads
+    assert session.work is None
+
+
+def test_a_binding_follows_its_session():
+    weights = [pytensor.shared(np.full(3, float(i)), f"w{i}") for i in range(FEWEST_STORED)]
+    x, total = pt.matrix("x", dtype="float64"), sum(range(FEWEST_STORED))
+    f = pytensor.function([x], x @ x.T + sum(weights)[0], mode="ONNX")
+    assert f._direct_call.run_given is not None
+    for n, n_threads in ((2, 1), (1500, 0), (2, 0)):
+        value = np.ones((n, 3))
+        np.testing.assert_array_equal(f(value), np.full((n, n), 3.0 + total))
+        assert threads(f.vm.jit_fn) == n_threads
+
+
+def test_given_threads_stay():
+    x = pt.matrix("x", dtype="float64")
+    program = compile_onnx([x], x @ x, session_options=SessionOptions(threads=1))
+    program(np.ones((180, 180)))
+    assert threads(program.session) == 1
+    assert program.session.work is None
