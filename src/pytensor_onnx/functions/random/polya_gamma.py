@@ -1,13 +1,15 @@
-"""Pólya-Gamma numbers of whole shapes."""
+"""Pólya-Gamma numbers."""
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.random.streams import (
     ATTEMPTS,
     keys,
     normals,
+    positions,
     samples,
     uniforms,
     until_drawn,
@@ -15,58 +17,103 @@ from pytensor_onnx.functions.random.streams import (
 from pytensor_onnx.ops import portable
 from pytensor_onnx.ops.samplers import StandardPolyaGamma
 
-_BORDER = 0.64
-"""Where one series of the density takes over from the other."""
-
-_LEFT = 4 * np.exp(-0.5 / _BORDER) * np.sqrt(_BORDER / (2 * np.pi))
-"""Mass of the proposals below the border, of a normal tail that is drawn by an exponential one."""
+_TERMS = 26
+"""Terms of the series, of which those beyond are below rounding for times below `_longest`."""
 
 
 @samples(StandardPolyaGamma, 2)
 def standard_polya_gamma(state: V, h: V, z: V) -> tuple[V, V]:
-    """Add as many numbers of shape one as the shape, each drawn by rejection.
-
-    From N. G. Polson, J. G. Scott and J. Windle, "Bayesian inference for logistic models using
-    Pólya-Gamma latent variables", JASA 108 (2013) 1339-1349, section 4, with the tilt among the
-    conditions of an attempt where it is small. Of 100 attempts 53 succeed at least. The
-    alternating series of the density is summed: beyond its fourth term it does not change.
-    """
+    """Add as many equal parts as make each accepted with a probability of 1/2 or more."""
     after, first, second = keys(state, h.shape[0])
     c = pt.abs(z) / 2
-    rate = np.pi**2 / 8 + c * c / 2
-    is_small = c < 1 / _BORDER
-    exponent = pt.switch(is_small, 0.0, c) - rate * _BORDER
-    right = np.pi / (2 * rate) * portable.exp(exponent)
-    share = right / (right + pt.switch(is_small, _LEFT, 2.0))
+    # The logarithm to base 2 of the attempts that the whole takes, without a part for rounding.
+    parts = pt.ceil(h * portable.log1p(portable.exp(-2 * c)) / np.log(2) - 1e-9)
+    parts = pt.switch(parts < 1, 1.0, parts)
+    most = ATTEMPTS + 4 * pt.max(pt.concatenate([parts, [0.0]])).astype("int64")
+    where = pt.arange(h.shape[0])
+    x = _sum(pt.zeros_like(h), where, [first, second, h / parts, c, parts], most)
+    return after, x / 4
+
+
+def _sum(result: V, where: V, elements: list[V], most: V) -> V:
+    """Add Jacobi numbers, each a hitting time that is accepted.
+
+    A Jacobi number J of shape h and tilt c, four times a Pólya-Gamma number of tilt ``z = 2 c``,
+    has the transform ``E exp(-s J) = cosh(c)**h cosh(sqrt(c**2 + 2 s))**-h``. The time T at which a
+    Brownian motion of drift c first hits the level h, an inverse Gaussian number, has
+    ``exp(c h - h sqrt(c**2 + 2 s))``, and so
+
+    ``E exp(-s T) = E exp(-s J) ((1 + exp(-2 sqrt(c**2 + 2 s))) / (1 + exp(-2 c)))**h``
+
+    (P. Biane, J. Pitman and M. Yor, "Probability laws related to the Jacobi theta and Riemann zeta
+    functions, and Brownian excursions", Bull. Amer. Math. Soc. 38 (2001) 435-465, section 3). Both
+    are sums of jumps: the jumps of J are those of T kept with the probability
+    ``1 - 2 exp(-2 / x) + 2 exp(-8 / x) - ...`` of a jump x. The last factor is the transform of the
+    sum of all other jumps, which is zero with the probability ``(1 + exp(-2 c))**-h``. So this
+    times the density of J is at most the density of T, for every shape. The series of
+    both (N. G. Polson, J. G. Scott and J. Windle, JASA 108 (2013) 1339-1349, section 2) gives the
+    probability `_is_kept` that T is J.
+    """
 
     def attempt(k: V, first: V, second: V, *elements: V) -> tuple[V, V, list[V]]:
-        c, rate, share, left, total = elements
-        side, a, b, u, v = uniforms(k, first, second, 5)
-        x, is_proposed = _proposal(c, rate, side < share, a, b, u)
-        ratio = portable.exp(pt.switch(x <= _BORDER, -4 / x, -(np.pi**2) * x))
-        cube = ratio * ratio * ratio
-        # NaN is accepted, so that a tilt that is NaN needs no more attempts.
-        is_new = is_proposed & ~(v >= 1 - 3 * ratio + 5 * cube - 7 * cube * cube)
+        h, c, left, total = elements
+        a, b, u, v = uniforms(k, first, second, 4)
+        x = _hitting_time(h, c, normals(a, b), u)
+        is_new = _is_kept(x, h, v)
         left, total = left - is_new, pt.switch(is_new, total + x, total)
-        return total / 4, pt.eq(left, 0), [first, second, c, rate, share, left, total]
+        return total, ~(left > 0), [first, second, h, c, left, total]
 
-    zeros = pt.zeros_like(c)
-    start = [first, second, c, rate, share, h, zeros]
-    most = ATTEMPTS + 4 * pt.max(pt.concatenate([h, [0.0]])).astype("int64")
-    return after, until_drawn(attempt, zeros, pt.arange(h.shape[0]), start, most)
+    first, second, h, c, parts = elements
+    start = [first, second, h, c, parts, pt.zeros_like(h)]
+    return until_drawn(attempt, result, where, start, most)
 
 
-def _proposal(c: V, rate: V, is_right: V, a: V, b: V, u: V) -> tuple[V, V]:
-    """Return numbers from the envelope of the density, and whether they are from it."""
-    exponential = -portable.log(a)
-    tail = _BORDER / pt.sqr(1 + _BORDER * exponential)
-    bound = portable.exp(-(_BORDER * exponential * exponential + c * c * tail) / 2)
-    # The roots of a Wald number of mean 1 / c are this one and its inverse, over c.
-    normal = normals(a, b)
-    w = normal * normal / (2 * c)
-    s = 1 / (1 + w + pt.sqrt(w * (w + 2)))
-    root = pt.switch(u * (1 + s) <= 1, s, 1 / s) / c
-    is_small = c < 1 / _BORDER
-    left = pt.switch(is_small, tail, root)
-    is_left = pt.switch(is_small, ~(b > bound), ~(root > _BORDER))
-    return pt.switch(is_right, _BORDER + exponential / rate, left), is_right | is_left
+def _hitting_time(level: V, drift: V, normal: V, u: V) -> V:
+    """Return the time at which a Brownian motion hits a level.
+
+    By J. R. Michael, W. R. Schucany and R. W. Haas, "Generating random variates using
+    transformations with multiple roots", Amer. Statistician 30 (1976) 88-90.
+    """
+    half = normal * normal / (2 * level)
+    root = level / (drift + half + pt.sqrt(half * (half + 2 * drift)))
+    mean = level / drift
+    is_upper = u * (1 + drift * root / level) > 1
+    return pt.switch(is_upper, mean * (mean / root), root)
+
+
+def _is_kept(x: V, h: V, v: V) -> V:
+    """Return whether uniform numbers are below the ratio of the densities of J and T.
+
+    The ratio is the sum over n of ``(-1)**n a_n`` with ``a_0 = 1`` and ``a_n / a_(n-1) =
+    (n - 1 + h) / n * (2 n + h) / (2 n - 2 + h) * exp(-2 (2 n - 1 + h) / x)``. The quotients
+    decrease from the second on: once one is below 1, the sum is between each two partial sums
+    that follow.
+    """
+    power, step = portable.exp(-2 * (1 + h) / x), portable.exp(-4 / x)
+
+    def quotient(n: int | V, h: V, power: V) -> V:
+        return (n - 1 + h) / n * ((2 * n + h) / (2 * n - 2 + h)) * power
+
+    one = (2 + h) * power
+    two = one * quotient(2, h, power * step)
+    is_alternating = quotient(3, h, power * step * step) <= 1
+    is_below, is_above = v < 1 - one, v >= 1 - one + two
+    is_known = (is_alternating & (is_below | is_above)) | (x > _longest(h))
+    where, (v, *open_) = positions(~is_known, v, h, power, step)
+
+    def add(n: V, term: V, total: V, power: V, h: V, step: V) -> list[V]:
+        term = -term * quotient(n, h, power)
+        return [n + 1, term, total + term, power * step, h, step]
+
+    ones = pt.ones_like(v)
+    h, power, step = open_
+    start = [pt.constant(1.0), ones, ones, power, h, step]
+    count = pt.switch(where.shape[0] > 0, _TERMS, 0)
+    ratio = iterate(add, start, n_steps=count)[2]
+    # NaN is kept, so that a tilt that is NaN needs no more attempts.
+    return (is_alternating & is_below)[where].set(~(v >= ratio))
+
+
+def _longest(h: V) -> V:
+    """Return times beyond which the probability of J is below 1e-17."""
+    return 32 + 2 * h

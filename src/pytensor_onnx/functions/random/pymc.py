@@ -60,8 +60,8 @@ def truncated_normal(state: Variable, shape: Sizes, mu: V, sigma: V, lower: V, u
 
 @define_by_name(f"{_CONTINUOUS}.PolyaGammaRV")
 def polya_gamma(state: Variable, shape: Sizes, h: V, z: V) -> Drawn:
-    """Draw for whole shapes; no exact method is known for those below one."""
-    h = require(h, (h > 0) & pt.eq(h, pt.floor(h)), "h of PolyaGamma is not a positive integer")
+    """Draw for any positive shape and any tilt."""
+    h = require(h, h > 0, "h <= 0")
     return sampled(StandardPolyaGamma(), state, shape, h, z)
 
 
