@@ -90,6 +90,7 @@ from pytensor_onnx.rewriting.sizes.computed import (
 from pytensor_onnx.rewriting.sizes.element_counts import count_elements
 from pytensor_onnx.rewriting.sizes.empty_reshapes import forget_sizes_beside_zero
 from pytensor_onnx.rewriting.sizes.of_networks import InferSizes, infer_unread
+from pytensor_onnx.rewriting.small_matrices import solve_small_by_elements, write_out_small
 from pytensor_onnx.rewriting.tensor_inverses import invert_as_matrix, solve_as_matrix
 
 
@@ -210,6 +211,8 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         # Again, for the batches made of loops.
         batch_by_axes,
         *guards.take_diagonals,
+        # Before the factors are written out.
+        solve_small_by_elements,
         # After loops, which leave some of their operations to the graph around them.
         replace_scalar_of_pymc,
         write_out_spline_of_pymc,
@@ -228,6 +231,8 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         divide_multiple,
         divide_sum,
         choose_given_size,
+        # Last, as other rewrites know what solves and factorisations are.
+        write_out_small,
     ],
 }
 """Node rewrites by stage."""
