@@ -1,7 +1,7 @@
 """The derivatives of the regularized incomplete beta function.
 
 By a parameter, PyTensor differentiates a continued fraction in 200 steps, which are too few for
-parameters of 1e6, and loses digits. Here the quadrature of `beta_integral` has the derivative of
+parameters of 1e6, and loses digits. Here the quadrature of `beta_quadrature` has the derivative of
 the logarithm of its integrand as a further factor. Up to the mean, that and the derivative of the
 factor before the integral have the same sign. By the third argument, PyTensor takes differences of
 logarithms of the gamma function.
@@ -17,13 +17,8 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, split_rows
 from pytensor_onnx.functions.special.beta_density import density, stirling_factor
-from pytensor_onnx.functions.special.beta_integral import (
-    RAISED,
-    TERMS,
-    Split,
-    integrate,
-    split,
-)
+from pytensor_onnx.functions.special.beta_integral import TERMS, Split, split
+from pytensor_onnx.functions.special.beta_quadrature import PRECISE, integrate
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gammainc import log1p_less_argument
 from pytensor_onnx.functions.special.portable import portable_expm1, portable_log
@@ -153,7 +148,7 @@ def _of_logarithm(
 
     That is ``log(x) - psi(c) + psi(c + b)``, or ``log(y) - psi(b) + psi(c + b)``.
     """
-    zero, one, raise_by = (constant(x, n) for n in (0.0, 1.0, RAISED))
+    zero, one, raise_by = (constant(x, n) for n in (0.0, 1.0, PRECISE.raised))
     is_small = b < raise_by
     other = pt.switch(is_small, b + raise_by, b)
     u, point = pt.switch(is_first, top, other), pt.switch(is_first, x, y)
@@ -167,8 +162,8 @@ def _of_logarithm(
         lambda number, total, b: [total + one / (b + number)],
         [pt.zeros_like(b)],
         [b],
-        n_steps=int(RAISED),
-        sequences=[pt.constant(np.arange(RAISED))],
+        n_steps=PRECISE.nodes,
+        sequences=[pt.constant(np.arange(PRECISE.raised))],
     )
     return logarithm + (of_one - of_both) + pt.switch(~is_first & is_small, growth, zero)
 

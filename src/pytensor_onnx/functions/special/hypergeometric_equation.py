@@ -9,7 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import of_few
-from pytensor_onnx.functions.special.portable import portable_expm1, portable_log
+from pytensor_onnx.functions.special.portable import log_of_normal, portable_expm1
 
 # Terms between tests of convergence, most tests in a series, and most series after the first one.
 _TERMS, _ROUNDS, _STEPS = 4, 600, 200
@@ -121,7 +121,9 @@ def _follow(
     )
     nan = constant(z, math.nan)
     value = pt.switch(_distance(z0, w0, z, w) > zero, nan, value)
-    logarithm = portable_log(w / w0)
+    ratio, scale = w / w0, constant(z, 60.0)
+    logarithm = log_of_normal(ratio * constant(z, 2.0**60), -scale)
+    logarithm = pt.switch(ratio > zero, logarithm, constant(z, -math.inf))
     is_zero = pt.eq(d, zero)
     growth = portable_expm1(d * logarithm) / pt.switch(is_zero, one, d)
     jump = slope * w0 * pt.switch(is_zero, logarithm, growth)
