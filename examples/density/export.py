@@ -1,5 +1,6 @@
-"""Write the density of a model to a file that JavaScript reads."""
+"""Write the density of a model to a file for other languages."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +24,11 @@ def eight_schools() -> pm.Model:
     return model
 
 
-def export(path: str | Path) -> ONNXProgram:
-    """Write log-density, gradient and the variables of the model."""
-    return export_logp(eight_schools(), path, outputs=["logp", "dlogp", "mu", "tau"], target="node")
+def export(path: str | Path, target: str) -> ONNXProgram:
+    """Write log-density, gradient and the variables of the model for a target."""
+    outputs = ["logp", "dlogp", "mu", "tau"]
+    return export_logp(eight_schools(), path, outputs=outputs, target=target)
 
 
 if __name__ == "__main__":
-    print(export("eight_schools.onnx").report())
+    print(export("eight_schools.onnx", target=sys.argv[1]).report())
