@@ -22,7 +22,7 @@ SEED = 1
 
 def uniform(state, n):
     """Return the next state and uniform numbers, as the reference draws them."""
-    return reference.uniform(np.asarray(state, "uint32"), n, "float64")
+    return reference.uniform(np.asarray(state, "uint64"), n, "float64")
 
 
 @pytest.fixture
@@ -40,14 +40,15 @@ def draw(rng):
 def test_a_generator_seeds_a_state_and_stays_as_it_is(bit_generator):
     generator = np.random.Generator(getattr(np.random, bit_generator)(SEED))
     state = state_of(generator)
-    assert state.dtype == "uint32"
+    assert state.dtype == "uint64"
     np.testing.assert_array_equal(state, state_of(generator.bit_generator.state))
-    np.testing.assert_array_equal(state, [*generator.integers(2**32, size=2, dtype="uint32"), 0, 0])
+    np.testing.assert_array_equal(state[:2], generator.integers(2**64, size=2, dtype="uint64"))
+    assert state[2] == 0
     assert not np.array_equal(state, state_of(generator))
 
 
 def test_a_generator_holds_a_state():
-    state = np.array([2**32 - 1, 5, 2**32 - 1, 7], "uint32")
+    state = np.array([2**64 - 1, 5, 2**64 - 1], "uint64")
     generator = generator_of(state)
     for same in (generator, copy.deepcopy(generator), pickle.loads(pickle.dumps(generator))):
         np.testing.assert_array_equal(state_of(same), state)
@@ -162,11 +163,11 @@ def test_a_plain_runtime_seeds_by_a_key_and_a_counter(rng, tmp_path):
     export_onnx([], x, tmp_path / "m.onnx", updates={rng: following})
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     [state] = session.get_inputs() or session.get_overridable_initializers()
-    assert (state.name, state.type, state.shape) == ("rng", "tensor(uint32)", [4])
+    assert (state.name, state.type, state.shape) == ("rng", "tensor(uint64)", [3])
     first, _ = session.run(None, {})
     np.testing.assert_array_equal(first, uniform(state_of(SEED), 3)[1])
-    key = np.random.default_rng(7).integers(2**32, size=2, dtype="uint32")
-    first, following = session.run(None, {"rng": np.array([*key, 0, 0], "uint32")})
+    key = np.random.default_rng(7).integers(2**64, size=2, dtype="uint64")
+    first, following = session.run(None, {"rng": np.array([*key, 0], "uint64")})
     second, _ = session.run(None, {"rng": following})
     np.testing.assert_array_equal([*first, *second], uniform(state_of(7), 6)[1])
 
@@ -243,11 +244,11 @@ BOTH = pytensor.function([GENERATOR, SIZES], [FOLLOWING, DRAWN, SECOND], mode="O
 
 
 @given(
-    state=st.lists(st.integers(0, 2**32 - 1), min_size=4, max_size=4),
+    state=st.lists(st.integers(0, 2**64 - 1), min_size=3, max_size=3),
     sizes=st.tuples(st.integers(0, 5), st.integers(0, 5)),
 )
 def test_any_state_draws_any_size_as_the_reference(state, sizes):
-    generator = generator_of(np.array(state, "uint32"))
+    generator = generator_of(np.array(state, "uint64"))
     following, x, y = BOTH(generator, np.array(sizes))
     expected_state, numbers = uniform(state, 2 * sizes[0] * sizes[1])
     np.testing.assert_array_equal(x, numbers.reshape((sizes[0], 2, sizes[1])))

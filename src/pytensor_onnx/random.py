@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["generator_of", "state_of"]
 
-# The second half of the key of a Philox generator that stands for a state: "pytensor" in ASCII.
+# The last word of the counter of a Philox generator that stands for a state: "pytensor" in ASCII.
 _MARK = np.uint64(0x7079_7465_6E73_6F72)
 
 
@@ -26,16 +26,16 @@ def state_of(generator: np.random.Generator | dict[str, Any] | int) -> np.ndarra
     Returns
     -------
     ndarray
-        uint32 of shape (4,): the key in two words, and a counter of 64 bits, its low word first.
-        The key is the next two words that the generator would draw, the counter is zero. What
-        `generator_of` made gives the state that it was made of.
+        uint64 of shape (3,): the key in two words, and a counter. The key is the next two words
+        that the generator would draw, the counter is zero. What `generator_of` made gives the state
+        that it was made of.
 
     Examples
     --------
     >>> import numpy as np
     >>> state = state_of(np.random.default_rng(1))
-    >>> key = np.random.default_rng(1).integers(2**32, size=2, dtype="uint32")
-    >>> np.array_equal(state, [*key, 0, 0]), np.array_equal(state, state_of(1))
+    >>> key = np.random.default_rng(1).integers(2**64, size=2, dtype="uint64")
+    >>> np.array_equal(state, np.append(key, np.uint64(0))), np.array_equal(state, state_of(1))
     (True, True)
     """
     if isinstance(generator, dict):
@@ -44,13 +44,11 @@ def state_of(generator: np.random.Generator | dict[str, Any] | int) -> np.ndarra
         generator = np.random.default_rng(generator)
     bit_generator = generator.bit_generator
     if isinstance(bit_generator, np.random.Philox):
-        philox: Any = bit_generator.state
-        key, mark = philox["state"]["key"]
-        if mark == _MARK:
-            words = [key, philox["state"]["counter"][0]]
-            return np.array(words, dtype="<u8").view("<u4").astype("uint32")
-    key_words = copy.deepcopy(generator).integers(2**32, size=2, dtype="uint32")
-    return np.append(key_words, np.zeros(2, "uint32"))
+        philox: Any = bit_generator.state["state"]
+        if philox["counter"][3] == _MARK:
+            return np.append(philox["key"], philox["counter"][0])
+    key = copy.deepcopy(generator).integers(2**64, size=2, dtype="uint64")
+    return np.append(key, np.uint64(0))
 
 
 def generator_of(state: np.ndarray) -> np.random.Generator:
@@ -59,19 +57,19 @@ def generator_of(state: np.ndarray) -> np.random.Generator:
     Parameters
     ----------
     state
-        uint32 of shape (4,).
+        uint64 of shape (3,).
 
     Examples
     --------
-    >>> state = np.array([1, 2, 3, 4], dtype="uint32")
+    >>> state = np.array([1, 2, 3], dtype="uint64")
     >>> state_of(generator_of(state))
-    array([1, 2, 3, 4], dtype=uint32)
+    array([1, 2, 3], dtype=uint64)
     """
-    key, counter = np.asarray(state, dtype="<u4").view("<u8")
+    *key, counter = np.asarray(state, dtype="uint64")
     return np.random.Generator(
         np.random.Philox(
-            key=np.array([key, _MARK], dtype="uint64"),
-            counter=np.array([counter, 0, 0, 0], dtype="uint64"),
+            key=np.array(key, dtype="uint64"),
+            counter=np.array([counter, 0, 0, _MARK], dtype="uint64"),
         )
     )
 

@@ -3,38 +3,44 @@ import pytest
 
 from pytensor_onnx.ops import draw_reference as reference
 
-# `threefry2x32 20` of the known answers that come with Random123: counter, key, result.
+# `threefry2x64 20` of the known answers that come with Random123: counter, key, result.
 KNOWN_ANSWERS = [
-    ((0x00000000, 0x00000000), (0x00000000, 0x00000000), (0x6B200159, 0x99BA4EFE)),
-    ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
-    ((0x243F6A88, 0x85A308D3), (0x13198A2E, 0x03707344), (0xC4923A9C, 0x483DF7A0)),
+    ((0, 0), (0, 0), (0xC2B6E3A8C2C69865, 0x6F81ED42F350084D)),
+    (
+        (0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF),
+        (0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF),
+        (0xE02CB7C4D95D277A, 0xD06633D0893B8B68),
+    ),
+    (
+        (0x243F6A8885A308D3, 0x13198A2E03707344),
+        (0xA4093822299F31D0, 0x082EFA98EC4E6C89),
+        (0x263C7D30BB0F0AF1, 0x56BE8361D3311526),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("counter", "key", "result"), KNOWN_ANSWERS)
 def test_threefry_gives_the_published_answers(counter, key, result):
-    words = [np.array([word], "uint32") for word in (*key, *counter)]
+    words = [np.array([word], "uint64") for word in (*key, *counter)]
     assert tuple(int(word[0]) for word in reference.threefry(*words)) == result
 
 
-def test_a_state_counts_blocks_in_both_words():
-    state = np.array([1, 2, 2**32 - 2, 7], "uint32")
-    after, x, y = reference.blocks(state, 5)
-    assert after.tolist() == [1, 2, 3, 8]
-    low, high = np.array([2**32 - 2, 2**32 - 1, 0, 1, 2], "uint32"), [7, 7, 8, 8, 8]
-    expected = reference.threefry(state[:1], state[1:2], low, np.array(high, "uint32"))
-    np.testing.assert_array_equal([x, y], expected)
+@pytest.mark.parametrize("counter", [6, 7, 2**64 - 3])
+def test_a_state_counts_words_of_blocks(counter):
+    after, words = reference.bits(np.array([1, 2, counter], "uint64"), 5)
+    assert after.tolist() == [1, 2, (counter + 5) % 2**64]
+    key = [np.array([word], "uint64") for word in (1, 2)]
+    for i, word in enumerate(words):
+        place = (counter + i) % 2**64
+        block = reference.threefry(*key, np.array([place // 2], "uint64"), np.zeros(1, "uint64"))
+        assert word == block[place % 2][0]
 
 
-def test_the_counter_wraps_around():
-    after, x, _ = reference.blocks(np.array([1, 2, 2**32 - 1, 2**32 - 1], "uint32"), 2)
-    assert after.tolist() == [1, 2, 1, 0]
-    np.testing.assert_array_equal(x[1:], reference.blocks(np.array([1, 2, 0, 0], "uint32"), 1)[1])
-
-
-def test_several_draws_are_one_long_draw():
-    state = np.array([3, 4, 0, 0], "uint32")
-    _, whole = reference.uniform(state, 5, "float64")
-    after, first = reference.uniform(state, 2, "float64")
-    _, second = reference.uniform(after, 3, "float64")
-    np.testing.assert_array_equal(whole, [*first, *second])
+@pytest.mark.parametrize("draw", [reference.uniform, reference.open_uniform])
+def test_several_draws_are_one_long_draw(draw):
+    state = np.array([3, 4, 0], "uint64")
+    _, whole = draw(state, 5, "float64")
+    after, first = draw(state, 1, "float64")
+    after, second = draw(after, 1, "float64")
+    _, third = draw(after, 3, "float64")
+    np.testing.assert_array_equal(whole, [*first, *second, *third])

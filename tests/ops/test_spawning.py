@@ -6,22 +6,23 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.ops.draw_reference import bits, uniform
+from pytensor_onnx.ops.draw_reference import bits, threefry, uniform
 from pytensor_onnx.ops.spawning import spawn
 from pytensor_onnx.random import state_of
 from tests.conftest import PY
 
 
-def test_new_generators_have_the_blocks_of_one_as_keys():
+def test_new_generators_have_blocks_of_streams_of_one_as_keys():
     rng = pt.random.rng("rng")
     following, children = spawn(rng, 3)
     draws = [generator.uniform(size=4)[1] for generator in (following, *children)]
     program = export_onnx([rng], draws, verify=False)
     state = state_of(1)
-    after, keys = bits(state, 3)
-    states = [after, *([key >> 32, key & 0xFFFFFFFF, 0, 0] for key in keys.tolist())]
+    counters = state[2] + np.arange(3, dtype="uint64")
+    keys = zip(*threefry(*state[:2], counters, np.ones(1, "uint64")), strict=True)
+    states = [bits(state, 3)[0], *([*key, 0] for key in keys)]
     for found, own in zip(program(state), states, strict=True):
-        np.testing.assert_array_equal(found, uniform(np.array(own, "uint32"), 4, "float64")[1])
+        np.testing.assert_array_equal(found, uniform(np.array(own, "uint64"), 4, "float64")[1])
 
 
 def test_children_are_drawn_from_in_loops_and_by_numpy():

@@ -31,9 +31,9 @@ def test_inputs_have_controls_by_their_sizes(dims, dtype, kind):
 
 
 def test_states_of_generators_have_seeds():
-    state = describe_input(value([4], "UINT32"), {}, "generator")
+    state = describe_input(value([3], "UINT64"), {}, "generator")
     assert state["control"] == {"kind": "seed", "label": "x"}
-    assert state["dtype"] == "uint32"
+    assert state["dtype"] == "uint64"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ class Boundary:
     >>> import numpy as np, pytensor.tensor as pt
     >>> inputs = Boundary.of([pt.random.rng("rng"), pt.scalar("x")])
     >>> inputs.encode([np.random.default_rng(1), 2.0])
-    [array([2032329983, 2198257139,          0,          0], dtype=uint32), 2.0]
+    [array([ 9441442522235856127, 17532960557476522086,                    0],
+          dtype=uint64), 2.0]
     """
 
     types: tuple[Type, ...]

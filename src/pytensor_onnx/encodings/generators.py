@@ -18,7 +18,7 @@ from pytensor_onnx.random import generator_of, state_of
 
 @register_encoding
 class Generators(Encoding):
-    """Encoding with one part, ``state``: a key and a counter, four words of 32 bits."""
+    """Encoding with one part, ``state``: a key and a counter, three words of 64 bits."""
 
     name = "generator"
     # NumPy draws other numbers from the generator of a state.
@@ -34,7 +34,7 @@ class Generators(Encoding):
 
     def parts(self, type_: RandomType) -> Mapping[str, TensorType]:
         """Return the type of the state."""
-        return {"state": TensorType("uint32", shape=(4,))}
+        return {"state": TensorType("uint64", shape=(3,))}
 
     def encode(self, type_: RandomType, value: Any) -> Sequence[np.ndarray]:
         """Return the state of a generator or a seed."""

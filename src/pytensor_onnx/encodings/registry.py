@@ -169,7 +169,7 @@ def tensor_types(type_: Type) -> list[Type]:
     --------
     >>> import pytensor.tensor as pt
     >>> tensor_types(pt.random.rng().type)
-    [TensorType(uint32, shape=(4,))]
+    [TensorType(uint64, shape=(3,))]
     """
     encoding = encoding_of(type_)
     return [type_] if encoding is None else list(encoding.parts(type_).values())

@@ -1,8 +1,9 @@
 """Draw random numbers from a state in NumPy: the reference for exported models.
 
-A state is four 32-bit words: the key in two, and a counter of 64 bits, its low word first. Block
-``i`` of a state is Threefry-2x32-20 of the counter plus ``i``: two words. A draw uses as many
-blocks as it needs, and the next state has the counter after the last of them.
+A state is three 64-bit words: the key in two, and a counter of words. Word ``i`` of a key is a word
+of block ``i // 2``, Threefry-2x64-20 of the counter ``(i // 2, 0)``: its first word for even ``i``,
+its second for odd. A draw uses the words from the counter on, as many as it needs, and the next
+state has the counter after the last of them.
 
 Threefry is from J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as
 easy as 1, 2, 3", SC '11, 2011: section 3.3 and table 2.
@@ -13,23 +14,23 @@ import numpy as np
 Words = np.ndarray
 
 ROUNDS = 20
-ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-PARITY = np.uint32(0x1BD11BDA)
+ROTATIONS = (16, 42, 12, 31, 16, 32, 24, 21)
+PARITY = np.uint64(0x1BD11BDAA9FC1A22)
 
 
 def threefry(first_key: Words, second_key: Words, low: Words, high: Words) -> tuple[Words, Words]:
-    """Return the two words of a Threefry-2x32-20 block.
+    """Return the two words of a Threefry-2x64-20 block.
 
     Parameters
     ----------
     first_key, second_key, low, high
-        Arrays of uint32, which broadcast.
+        Arrays of uint64, which broadcast.
 
     Examples
     --------
-    >>> zero = np.zeros(1, "uint32")
+    >>> zero = np.zeros(1, "uint64")
     >>> [hex(word[0]) for word in threefry(zero, zero, zero, zero)]
-    ['0x6b200159', '0x99ba4efe']
+    ['0xc2b6e3a8c2c69865', '0x6f81ed42f350084d']
     """
     keys = [np.atleast_1d(first_key), np.atleast_1d(second_key)]
     keys.append(PARITY ^ keys[0] ^ keys[1])
@@ -37,87 +38,89 @@ def threefry(first_key: Words, second_key: Words, low: Words, high: Words) -> tu
     for i in range(ROUNDS):
         x = x + y
         n = ROTATIONS[i % 8]
-        y = ((y << np.uint32(n)) | (y >> np.uint32(32 - n))) ^ x
+        y = ((y << np.uint64(n)) | (y >> np.uint64(64 - n))) ^ x
         if i % 4 == 3:
             k = i // 4 + 1
             x = x + keys[k % 3]
-            y = y + keys[(k + 1) % 3] + np.uint32(k)
+            y = y + keys[(k + 1) % 3] + np.uint64(k)
     return x, y
 
 
-def blocks(state: Words, count: int) -> tuple[Words, Words, Words]:
-    """Return the state after a number of blocks, and the two words of each."""
-    start = int(state[2]) | int(state[3]) << 32
-    counter = (np.arange(count, dtype="uint64") + np.uint64(start)).astype("uint64")
-    low = (counter & np.uint64(0xFFFFFFFF)).astype("uint32")
-    high = (counter >> np.uint64(32)).astype("uint32")
-    end = (start + int(count)) % 2**64
-    after = np.array([state[0], state[1], end & 0xFFFFFFFF, end >> 32], dtype="uint32")
-    x, y = threefry(state[0], state[1], low, high)
-    return after, x, y
-
-
 def bits(state: Words, n: int) -> tuple[Words, Words]:
-    """Return the next state and uint64 numbers, with the first word of a block as upper half."""
-    after, x, y = blocks(state, n)
-    return after, (x.astype("uint64") << np.uint64(32)) | y
+    """Return the next state, and n words."""
+    places = state[2] + np.arange(n, dtype="uint64")
+    x, y = threefry(state[0], state[1], places >> np.uint64(1), np.zeros(1, "uint64"))
+    after = np.array([*state[:2], (int(state[2]) + int(n)) % 2**64], dtype="uint64")
+    return after, np.where(places % np.uint64(2) == 0, x, y)
 
 
 def uniform(state: Words, n: int, dtype: str) -> tuple[Words, np.ndarray]:
-    """Return the next state and multiples of 2**-53 in [0, 1), or of 2**-24 for float32.
+    """Return the next state and multiples of 2**-53 in [0, 1), or of 2**-24 for float32."""
+    after, words = bits(state, n if dtype == "float64" else (n + 1) // 2)
+    return after, uniform_of(words, n, dtype)
 
-    A float64 uses one block, two float32 share one: first the first words of all blocks, then the
-    second words.
+
+def uniform_of(words: Words, n: int, dtype: str) -> np.ndarray:
+    """Return n uniform numbers in [0, 1) of words.
+
+    A float64 uses one word, two float32 share one: first the upper halves of all words, then the
+    lower halves.
     """
     if dtype == "float64":
-        after, words = bits(state, n)
-        return after, (words >> np.uint64(11)).astype(dtype) * 2.0**-53
-    after, words32 = _words(state, n)
-    return after, (words32 >> np.uint32(8)).astype(dtype) * np.float32(2.0**-24)
+        return (words >> np.uint64(11)).astype(dtype) * 2.0**-53
+    return (_halves(words)[:n] >> np.uint32(8)).astype(dtype) * np.float32(2.0**-24)
 
 
 def open_uniform(state: Words, n: int, dtype: str) -> tuple[Words, np.ndarray]:
     """Return the next state and odd multiples of 2**-53 in (0, 1), or of 2**-24 for float32."""
+    after, words = bits(state, n if dtype == "float64" else (n + 1) // 2)
+    return after, open_uniform_of(words, n, dtype)
+
+
+def open_uniform_of(words: Words, n: int, dtype: str) -> np.ndarray:
+    """Return n uniform numbers in (0, 1) of words."""
     if dtype == "float64":
-        after, words = bits(state, n)
-        return after, ((words >> np.uint64(12)).astype(dtype) + 0.5) * 2.0**-52
-    after, words32 = _words(state, n)
-    return after, ((words32 >> np.uint32(9)).astype(dtype) + np.float32(0.5)) * np.float32(2.0**-23)
+        return ((words >> np.uint64(12)).astype(dtype) + 0.5) * 2.0**-52
+    steps = (_halves(words)[:n] >> np.uint32(9)).astype(dtype)
+    return (steps + np.float32(0.5)) * np.float32(2.0**-23)
 
 
 def normal(state: Words, n: int, dtype: str) -> tuple[Words, np.ndarray]:
-    """Return the next state and standard normal numbers by the Box-Muller transform.
+    """Return the next state and standard normal numbers by the Box-Muller transform."""
+    pairs = (n + 1) // 2
+    after, words = bits(state, 2 * pairs if dtype == "float64" else pairs)
+    return after, normal_of(words, n, dtype)
+
+
+def normal_of(words: Words, n: int, dtype: str) -> np.ndarray:
+    """Return n normal numbers of words.
 
     Two uniform numbers give two normal numbers: all cosines come before all sines.
     """
-    after, cosines, sines = _normals(state, n, dtype, paired=False)
-    return after, np.concatenate([cosines, sines])[:n]
+    return np.concatenate(_normals(words, dtype, paired=False))[:n]
 
 
-def normal_pairs(state: Words, n: int, dtype: str) -> tuple[Words, np.ndarray]:
-    """Return the next state and normal numbers, each cosine before the sine of its pair."""
-    after, cosines, sines = _normals(state, n, dtype, paired=True)
-    return after, np.stack([cosines, sines], axis=1).ravel()[:n]
+def normal_pairs_of(words: Words, n: int, dtype: str) -> np.ndarray:
+    """Return n normal numbers of words, each cosine before the sine of its pair."""
+    return np.stack(_normals(words, dtype, paired=True), axis=1).ravel()[:n]
 
 
-def _normals(
-    state: Words, n: int, dtype: str, *, paired: bool
-) -> tuple[Words, np.ndarray, np.ndarray]:
-    """Return the next state and the cosines and sines for n numbers."""
-    pairs = (n + 1) // 2
+def _normals(words: Words, dtype: str, *, paired: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cosines and sines of pairs of normal numbers."""
     distance: np.ndarray
     turn: np.ndarray
     if dtype == "float64":
-        after, numbers = uniform(state, 2 * pairs, dtype)
+        numbers = uniform_of(words, len(words), dtype)
+        pairs = len(words) // 2
         first, turn = numbers.reshape(pairs, 2).T if paired else numbers.reshape(2, pairs)
         distance = 1.0 - first
     else:
-        after, x, y = blocks(state, pairs)
-        distance = (x.astype(dtype) + np.float32(0.5)) * np.float32(2.0**-32)
-        turn = (y >> np.uint32(8)).astype(dtype) * np.float32(2.0**-24)
+        upper, lower = _halves(words).reshape(2, len(words))
+        distance = (upper.astype(dtype) + np.float32(0.5)) * np.float32(2.0**-32)
+        turn = (lower >> np.uint32(8)).astype(dtype) * np.float32(2.0**-24)
     radius = np.sqrt(distance.dtype.type(-2) * np.log(distance))
     sine, cosine = _sine_and_cosine(turn)
-    return after, radius * cosine, radius * sine
+    return radius * cosine, radius * sine
 
 
 def _sine_and_cosine(turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +135,7 @@ def _sine_and_cosine(turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _words(state: Words, n: int) -> tuple[Words, Words]:
-    """Return the next state and words: the first words of all blocks, then the second words."""
-    after, x, y = blocks(state, (n + 1) // 2)
-    return after, np.concatenate([x, y])[:n]
+def _halves(words: Words) -> Words:
+    """Return twice as many uint32: the upper halves of all words, then the lower halves."""
+    halves = [words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)]
+    return np.concatenate(halves).astype("uint32")

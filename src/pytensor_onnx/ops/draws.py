@@ -13,15 +13,15 @@ from pytensor_onnx.ops import draw_reference as reference
 
 
 class Threefry(Op):
-    """Threefry-2x32-20, which encrypts two counter words with two key words."""
+    """Threefry-2x64-20, which encrypts two counter words with two key words."""
 
     __props__ = ()
 
     def make_node(self, *words: Variable) -> Apply:
-        """Return the node for the key and the counter, uint32 tensors that broadcast."""
+        """Return the node for the key and the counter, uint64 tensors that broadcast."""
         variables = [pt.as_tensor(word) for word in words]
         shape = _broadcast(*(v.type.shape for v in variables))
-        return Apply(self, variables, [tensor(dtype="uint32", shape=shape) for _ in range(2)])
+        return Apply(self, variables, [tensor(dtype="uint64", shape=shape) for _ in range(2)])
 
     def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
         """Compute the words."""
@@ -45,7 +45,7 @@ class Draw(Op):
         self.dtype = dtype
 
     def make_node(self, state: Variable, n: Variable) -> Apply:
-        """Return the node for a state, uint32 of shape (4,), and a 0-d int64 length."""
+        """Return the node for a state, uint64 of shape (3,), and a 0-d int64 length."""
         state, n = pt.as_tensor(state), pt.as_tensor(n, dtype="int64")
         length = int(n.data) if isinstance(n, pt.TensorConstant) else None
         return Apply(
@@ -54,7 +54,7 @@ class Draw(Op):
 
     def infer_shape(self, node: Apply, shapes: Any) -> list[tuple[Any, ...]]:
         """Return the shapes of the state and of the vector."""
-        return [(4,), (node.inputs[1],)]
+        return [(3,), (node.inputs[1],)]
 
     def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
         """Draw as the reference does."""
@@ -63,11 +63,16 @@ class Draw(Op):
 
     def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the next state and the vector."""
-        raise NotImplementedError
+        after, words = reference.bits(state, self.words(n))
+        return after, self.numbers(words, n)
 
-    def blocks(self, n: int) -> int:
-        """Return the number of blocks that a vector of n numbers uses."""
-        return int(self.reference(np.zeros(4, "uint32"), n)[0][2])
+    def words(self, n: Any) -> Any:
+        """Return the number of 64-bit words that a vector of n numbers uses, a variable or not."""
+        return (n + 1) // 2 if self.dtype == "float32" else n
+
+    def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
+        """Return the vector of n numbers that words give."""
+        raise NotImplementedError
 
 
 class RandomBits(Draw):
@@ -76,45 +81,50 @@ class RandomBits(Draw):
     def __init__(self, dtype: str = "uint64") -> None:
         super().__init__(dtype)
 
-    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the next state and the vector."""
-        return reference.bits(state, n)
+    def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
+        """Return the words."""
+        return words
 
 
 class StandardUniform(Draw):
     """Draw of numbers in [0, 1)."""
 
-    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the next state and the vector."""
-        return reference.uniform(state, n, self.dtype)
+    def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
+        """Return the vector of n numbers that words give."""
+        return reference.uniform_of(words, n, self.dtype)
 
 
 class OpenUniform(Draw):
     """Draw of numbers in (0, 1), whose logarithms are finite."""
 
-    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the next state and the vector."""
-        return reference.open_uniform(state, n, self.dtype)
+    def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
+        """Return the vector of n numbers that words give."""
+        return reference.open_uniform_of(words, n, self.dtype)
 
 
 class StandardNormal(Draw):
     """Draw of standard normal numbers."""
 
-    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the next state and the vector."""
-        return reference.normal(state, n, self.dtype)
+    def words(self, n: Any) -> Any:
+        """Return the number of words of whole pairs: one for a number, or for two float32."""
+        pairs = (n + 1) // 2
+        return pairs if self.dtype == "float32" else 2 * pairs
+
+    def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
+        """Return the vector of n numbers that words give."""
+        return reference.normal_of(words, n, self.dtype)
 
 
-class NormalPairs(Draw):
+class NormalPairs(StandardNormal):
     """Draw of standard normal numbers of which the first do not depend on how many follow."""
 
-    def reference(self, state: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the next state and the vector."""
-        return reference.normal_pairs(state, n, self.dtype)
+    def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
+        """Return the vector of n numbers that words give."""
+        return reference.normal_pairs_of(words, n, self.dtype)
 
 
 class DrawsOfSteps(Op):
-    """Draws of all steps of a loop, which together use the same number of blocks in each.
+    """Numbers that a loop draws in its steps, which use the same number of words each.
 
     Parameters
     ----------
@@ -123,7 +133,7 @@ class DrawsOfSteps(Op):
     n
         Length of the vector of a step.
     stride, offset
-        Number of blocks that a step uses, and those of the step that come before this draw.
+        Number of words that a step uses, and those of the step that come before this draw.
     """
 
     __props__ = ("draw", "n", "stride", "offset")
@@ -131,26 +141,24 @@ class DrawsOfSteps(Op):
     def __init__(self, draw: Draw, n: int, stride: int, offset: int) -> None:
         self.draw, self.n, self.stride, self.offset = draw, n, stride, offset
 
-    def make_node(self, state: Variable, steps: Variable) -> Apply:
-        """Return the node for a state and a 0-d int64 number of steps."""
+    def make_node(self, words: Variable, steps: Variable) -> Apply:
+        """Return the node for the words of all steps and a 0-d int64 number of steps."""
         steps = pt.as_tensor(steps, dtype="int64")
         count = int(steps.data) if isinstance(steps, pt.TensorConstant) else None
         numbers = tensor(dtype=self.draw.dtype, shape=(count, self.n))
-        return Apply(self, [pt.as_tensor(state), steps], [state_variable(), numbers])
+        return Apply(self, [pt.as_tensor(words), steps], [numbers])
 
     def infer_shape(self, node: Apply, shapes: Any) -> list[tuple[Any, ...]]:
-        """Return the shapes of the state after all steps and of the numbers."""
-        return [(4,), (node.inputs[1], pt.constant(self.n, dtype="int64"))]
+        """Return the shape of the numbers."""
+        return [(node.inputs[1], pt.constant(self.n, dtype="int64"))]
 
     def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
-        """Draw step by step, as the reference does."""
-        state, steps = inputs
-        rows = np.empty((int(steps), self.n), self.draw.dtype)
-        for row in rows:
-            start = reference.blocks(state, self.offset)[0]
-            row[:] = self.draw.reference(start, self.n)[1]
-            state = reference.blocks(state, self.stride)[0]
-        outputs[0][0], outputs[1][0] = state, rows
+        """Compute the numbers of each step as the reference does."""
+        words, steps = inputs
+        end = self.offset + self.draw.words(self.n)
+        outputs[0][0] = np.empty((int(steps), self.n), self.draw.dtype)
+        for row, given in zip(outputs[0][0], words.reshape(int(steps), self.stride), strict=True):
+            row[:] = self.draw.numbers(given[self.offset : end], self.n)
 
 
 def _broadcast(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -166,6 +174,6 @@ def state_variable(name: str | None = None) -> Variable:
     Examples
     --------
     >>> state_variable().type
-    TensorType(uint32, shape=(4,))
+    TensorType(uint64, shape=(3,))
     """
-    return tensor(name, dtype="uint32", shape=(4,))
+    return tensor(name, dtype="uint64", shape=(3,))

@@ -1,6 +1,6 @@
 """Define the Ops that draw by inversion or rejection: one number for each element of parameters.
 
-A number draws from a stream of its own, whose key is one block of the state. So the next state
+A number draws from a stream of its own, which the counter of the state numbers. So the next state
 does not depend on the parameters or on the attempts of the numbers, and a number not on its place
 in an array. All samplers compute in float64.
 """
@@ -34,14 +34,14 @@ class Sampler(Op):
     expression: ClassVar[Expression]
 
     def make_node(self, state: Variable, *parameters: Variable) -> Apply:
-        """Return the node for a state, uint32 of shape (4,), and float64 vectors of one length."""
+        """Return the node for a state, uint64 of shape (3,), and float64 vectors of one length."""
         inputs = [pt.as_tensor(state), *(pt.as_tensor(x, dtype="float64") for x in parameters)]
         length = next((x.type.shape[0] for x in inputs[1:] if x.type.shape[0] is not None), None)
         return Apply(self, inputs, [state_variable(), tensor(dtype="float64", shape=(length,))])
 
     def infer_shape(self, node: Apply, shapes: Any) -> list[tuple[Any, ...]]:
         """Return the shapes of the state and of the vector."""
-        return [(4,), shapes[1]]
+        return [(3,), shapes[1]]
 
     def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
         """Draw by the definition, computed by PyTensor."""

@@ -6,21 +6,19 @@ from pytensor.tensor.variable import TensorVariable
 
 
 def state_of_seed(seed: TensorVariable, stream: TensorVariable | int) -> TensorVariable:
-    """Return the state of a generator whose key is the seed, at the start of a stream.
+    """Return the state of a generator whose key is the seed and the number of a stream.
 
     Parameters
     ----------
     seed
         int64, 0-d.
     stream
-        Number of the stream, below 2**32: the high word of the counter. A stream has 2**32 blocks.
+        Number of the stream.
 
     Examples
     --------
     >>> state_of_seed(pt.constant(2**32 + 5), 3).eval(mode="FAST_COMPILE")
-    array([5, 1, 0, 3], dtype=uint32)
+    array([4294967301,          3,          0], dtype=uint64)
     """
-    words = seed.astype("uint64")
-    low, high = words.astype("uint32"), (words // np.uint64(2**32)).astype("uint32")
-    zero = pt.constant(np.uint32(0))
-    return pt.stack([low, high, zero, pt.as_tensor(stream).astype("uint32")])
+    stream = pt.as_tensor(stream).astype("uint64")
+    return pt.stack([seed.astype("uint64"), stream, pt.constant(np.uint64(0))])

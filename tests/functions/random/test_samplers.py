@@ -16,19 +16,19 @@ from pytensor_onnx.ops.draws import (
 from tests.conftest import compare_onnx_and_py, op_types
 from tests.ops.test_draw_reference import KNOWN_ANSWERS
 
-# Neither word of the counter stays: both the carry and the wrap are passed.
-STATE = np.array([5, 7, 2**32 - 3, 2**32 - 1], "uint32")
+# The counter begins at the second word of a block, and wraps around.
+STATE = np.array([5, 7, 2**64 - 3], "uint64")
 BITS = [RandomBits(), StandardUniform("float64"), StandardUniform("float32")]
 BITS += [OpenUniform("float64"), OpenUniform("float32")]
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_threefry_gives_the_published_answers(rank):
-    words = [pt.tensor(f"w{i}", dtype="uint32", shape=(None,) * rank) for i in range(4)]
-    columns = np.array([(*key, *counter) for counter, key, _ in KNOWN_ANSWERS], "uint32").T
+    words = [pt.tensor(f"w{i}", dtype="uint64", shape=(None,) * rank) for i in range(4)]
+    columns = np.array([(*key, *counter) for counter, key, _ in KNOWN_ANSWERS], "uint64").T
     values = list(columns if rank else columns[:, 0])
     program = compare_onnx_and_py(words, Threefry()(*words), values)
-    expected = np.array([result for *_, result in KNOWN_ANSWERS], "uint32").T
+    expected = np.array([result for *_, result in KNOWN_ANSWERS], "uint64").T
     if rank:
         np.testing.assert_array_equal(program(*columns), expected)
     else:
@@ -83,8 +83,8 @@ def test_the_cipher_is_one_function_of_the_model():
     assert op_types(program) == ["StandardUniform_float32", "StandardNormal_float64"]
     functions = {function.name: function for function in program.model.functions.values()}
     for name in op_types(program):
-        assert [node.op_type for node in functions[name]].count("Threefry_uint32") == 1
-    cipher = functions["Threefry_uint32"]
+        assert [node.op_type for node in functions[name]].count("Threefry_uint64") == 1
+    cipher = functions["Threefry_uint64"]
     operators = {node.op_type for node in cipher}
     assert operators == {"Add", "BitShift", "BitwiseXor", "Constant", "Mul"}
 

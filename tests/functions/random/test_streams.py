@@ -5,6 +5,8 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
+from pytensor_onnx.functions.random.streams import counter_uniforms, keys, uniforms
+from pytensor_onnx.ops import draw_reference as reference
 from pytensor_onnx.ops.draws import state_variable
 from pytensor_onnx.ops.samplers import (
     LogGamma,
@@ -17,7 +19,7 @@ from pytensor_onnx.ops.samplers import (
 )
 from tests.conftest import compare_onnx_and_py, op_types
 
-STATE = np.array([5, 7, 2**32 - 3, 2**32 - 1], "uint32")
+STATE = np.array([5, 7, 2**64 - 3], "uint64")
 CASES = {
     StandardGamma: ([0.01, 0.7, 1.0, 3.0, 1e5, 0.0, np.inf, np.nan],),
     LogGamma: ([0.01, 0.7, 1.0, 3.0, 1e5],),
@@ -48,7 +50,7 @@ def test_numbers_do_not_depend_on_their_place_or_on_others(op_type):
     )
     assert op_types(program) == [f"{op_type.__name__}_float64"]
     after, drawn = program(STATE, *columns)
-    assert int(after[2]) == (int(STATE[2]) + count) % 2**32
+    assert int(after[2]) == (int(STATE[2]) + count) % 2**64
     np.testing.assert_array_equal(np.isnan(drawn), np.isnan(columns).any(axis=0))
     middle, first = program(STATE, *(x[:50] for x in columns))
     end, second = program(middle, *(x[50:] for x in columns))
@@ -59,6 +61,32 @@ def test_numbers_do_not_depend_on_their_place_or_on_others(op_type):
     after, drawn = program(STATE, *(x[:0] for x in columns))
     assert drawn.shape == (0,)
     np.testing.assert_array_equal(after, STATE)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_attempts_take_the_numbers_of_blocks_of_their_own(count):
+    state, k = state_variable("state"), pt.lscalar("k")
+    after, key, counters = keys(state, pt.constant(np.int64(3)))
+    outputs = [after, *uniforms(k, key, counters, count)]
+    if count > 1 and count % 2:
+        at_first = counter_uniforms(state, pt.constant(np.int64(3)))
+        outputs += uniforms(k, key, counters, count, at_first)
+    program = export_onnx([state, k], outputs, verify=False)
+    expected_after, _ = reference.bits(STATE, 3)
+    counted = STATE[2] + np.arange(3, dtype="uint64")
+    for attempt in (0, 1, 7):
+        expected = []
+        for i in range((count + 1) // 2):
+            number = np.array([1 + attempt * ((count + 1) // 2) + i], "uint64")
+            words = reference.threefry(STATE[0], STATE[1], counted, number)
+            expected += [reference.open_uniform_of(x, 3, "float64") for x in words]
+        after, *found = program(STATE, attempt)
+        np.testing.assert_array_equal(after, expected_after)
+        np.testing.assert_array_equal(found[:count], expected[:count])
+        if len(found) > count:
+            if attempt == 0:
+                expected[count - 1] = reference.open_uniform(STATE, 3, "float64")[1]
+            np.testing.assert_array_equal(found[count:], expected[:count])
 
 
 def test_logarithms_are_those_of_the_same_numbers():

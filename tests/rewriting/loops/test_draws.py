@@ -9,6 +9,7 @@ from pytensor.scan.op import Scan
 from pytensor.scan.utils import until
 
 from pytensor_onnx import export_onnx
+from pytensor_onnx.ops import draw_reference as reference
 from pytensor_onnx.ops.draws import (
     DrawsOfSteps,
     NormalPairs,
@@ -16,7 +17,6 @@ from pytensor_onnx.ops.draws import (
     RandomBits,
     StandardNormal,
     StandardUniform,
-    state_variable,
 )
 from pytensor_onnx.random import state_of
 from pytensor_onnx.rewriting.loops import draws
@@ -51,12 +51,12 @@ def loops():
 
 def test_a_loop_draws_the_same_before_and_in_it(monkeypatch):
     before = export_onnx(*loops(), verify=False)
-    monkeypatch.setattr(draws, "MOST_BLOCKS", 0)
+    monkeypatch.setattr(draws, "MOST_WORDS", 0)
     within = export_onnx(*loops(), verify=False)
     assert sum(name.startswith("DrawsOfSteps") for name in op_types(before)) == 5
     assert not any(name.startswith("DrawsOfSteps") for name in op_types(within))
-    # Steps of nine blocks pass from the low to the high word of the counter.
-    near_the_end = np.array([1, 2, 2**32 - 40, 2**32 - 1], "uint32")
+    # Steps of seven words begin at either word of a block, and the counter wraps around.
+    near_the_end = np.array([1, 2, 2**64 - 24], "uint64")
     for n_steps in (7, 1, 0):
         results = [f(near_the_end, state_of(2), n_steps) for f in (before, within)]
         for found, expected in zip(*results, strict=True):
@@ -64,14 +64,14 @@ def test_a_loop_draws_the_same_before_and_in_it(monkeypatch):
 
 
 def test_draws_of_steps_are_those_of_the_reference():
-    state, steps = state_variable("state"), pt.lscalar("steps")
+    words, steps = pt.vector("words", dtype="uint64"), pt.lscalar("steps")
+    given = [reference.bits(np.array([5, 7, 9], "uint64"), 28)[1], 4]
     ops = [op(dtype) for op in (OpenUniform, StandardUniform) for dtype in FLOATS]
-    sampled = [DrawsOfSteps(op, 3, 7, 2)(state, steps) for op in (RandomBits(), *ops)]
-    outputs = [x for pair in sampled for x in pair]
-    given = [np.array([5, 7, 2**32 - 3, 2**32 - 1], "uint32"), 4]
-    compare_onnx_and_py([state, steps], outputs, given, rtol=0)
-    normals = [DrawsOfSteps(op(d), 3, 7, 2)(state, steps)[1] for op in NORMALS for d in FLOATS]
-    compare_onnx_and_py([state, steps], normals, given, rtol=1e-6)
+    numbers = [DrawsOfSteps(op, 3, 7, 2)(words, steps) for op in (RandomBits(), *ops)]
+    compare_onnx_and_py([words, steps], numbers, given, rtol=0)
+    ops = [op(dtype) for op in NORMALS for dtype in FLOATS]
+    normals = [DrawsOfSteps(op, 3, 7, 2)(words, steps) for op in ops]
+    compare_onnx_and_py([words, steps], normals, given, rtol=1e-6)
 
 
 def test_what_follows_draws_is_computed_before_the_loop(monkeypatch):
@@ -92,7 +92,7 @@ def test_what_follows_draws_is_computed_before_the_loop(monkeypatch):
     before = export_onnx(inputs, results, verify=False)
     recurrence = export_onnx(inputs, results[1:], verify=False)
     assert not {"Scan", "Loop"} & set(op_types(recurrence))
-    monkeypatch.setattr(draws, "MOST_BLOCKS", 0)
+    monkeypatch.setattr(draws, "MOST_WORDS", 0)
     within = export_onnx(inputs, results, verify=False)
     for n in (5, 1, 0):
         for value in (0.7, 0, np.nan, np.inf):

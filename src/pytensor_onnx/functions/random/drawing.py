@@ -35,7 +35,7 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
     node
         Node of a `RandomVariable`.
     state
-        What stands for its generator: a vector of four uint32.
+        What stands for its generator: a vector of three uint64.
     """
     op = node.op
     definition = sampler_of(op)

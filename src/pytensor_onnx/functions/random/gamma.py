@@ -4,6 +4,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.random.streams import (
+    counter_uniforms,
     keys,
     normals,
     positions,
@@ -19,27 +20,32 @@ from pytensor_onnx.ops.samplers import LogGamma, StandardGamma
 @samples(StandardGamma, 1)
 def standard_gamma(state: V, shape: V) -> tuple[V, V]:
     """Draw gamma numbers; those of small shapes by their logarithms, which do not underflow."""
-    after, first, second = keys(state, shape.shape[0])
-    x = _of_large_shape(first, second, shape)
-    where, small = positions(shape < 1, first, second, shape, x)
-    return after, x[where].set(portable.exp(portable.log(small[3]) + _boost(*small[:3])))
+    after, x, where, small = _gammas(state, shape)
+    return after, x[where].set(portable.exp(portable.log(x[where]) + small))
 
 
 @samples(LogGamma, 1)
 def log_gamma(state: V, shape: V) -> tuple[V, V]:
     """Draw logarithms of the same gamma numbers."""
-    after, first, second = keys(state, shape.shape[0])
-    x = portable.log(_of_large_shape(first, second, shape))
-    where, small = positions(shape < 1, first, second, shape, x)
-    return after, x[where].set(small[3] + _boost(*small[:3]))
+    after, x, where, small = _gammas(state, shape)
+    x = portable.log(x)
+    return after, x[where].set(x[where] + small)
 
 
-def _boost(first: V, second: V, shape: V) -> V:
-    """Return the logarithm of the factor that lowers a shape by one: ``u**(1 / shape)``."""
-    return portable.log(spare_uniform(first, second)) / shape
+def _gammas(state: V, shape: V) -> tuple[V, V, V, V]:
+    """Return the next state, gamma numbers, and what lowers the shapes of some by one.
+
+    This is the positions of shapes below one, whose numbers are drawn for the shape plus one, and
+    the logarithms of factors ``u**(1 / shape)``.
+    """
+    after, key, counters = keys(state, shape.shape[0])
+    u = counter_uniforms(state, shape.shape[0])
+    x = _of_large_shape(key, counters, u, shape)
+    where, (few, small) = positions(shape < 1, counters, shape)
+    return after, x, where, portable.log(spare_uniform(key, few)) / small
 
 
-def _of_large_shape(first: V, second: V, shape: V) -> V:
+def _of_large_shape(key: V, counters: V, first: V, shape: V) -> V:
     """Draw gamma numbers of shapes from one on; of smaller shapes, for the shape plus one.
 
     From G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", ACM Trans.
@@ -48,8 +54,8 @@ def _of_large_shape(first: V, second: V, shape: V) -> V:
     d = pt.switch(shape < 1, shape + 1, shape) - 1 / 3
     c = 1 / pt.sqrt(9 * d)
 
-    def attempt(k: V, first: V, second: V, d: V, c: V) -> tuple[V, V, list[V]]:
-        *pair, u = uniforms(k, first, second, 3)
+    def attempt(k: V, key: V, counters: V, first: V, d: V, c: V) -> tuple[V, V, list[V]]:
+        *pair, u = uniforms(k, key, counters, 3, first)
         x = normals(*pair)
         y = c * x
         root = 1 + y
@@ -59,7 +65,7 @@ def _of_large_shape(first: V, second: V, shape: V) -> V:
         exponent = square / 2 + 3 * d_ * (portable.log1p(y) - y - y * y - y * y * y / 3)
         # NaN is accepted, so that a shape that is NaN needs no more attempts.
         is_drawn = is_drawn[where].set(~(portable.log(u) >= exponent))
-        return d * root * root * root, is_drawn & ~(root <= 0), [first, second, d, c]
+        return d * root * root * root, is_drawn & ~(root <= 0), [counters, first, d, c]
 
     where = pt.arange(shape.shape[0])
-    return until_drawn(attempt, pt.zeros_like(shape), where, [first, second, d, c])
+    return until_drawn(attempt, pt.zeros_like(shape), where, [counters, first, d, c], [key])

@@ -5,7 +5,6 @@ from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.random.counts import log_probability
 from pytensor_onnx.functions.random.streams import (
-    chained,
     keys,
     positions,
     samples,
@@ -22,50 +21,50 @@ FEW = 10.0
 @samples(StandardHypergeometric, 3)
 def standard_hypergeometric(state: V, good: V, bad: V, sample: V) -> tuple[V, V]:
     """Draw the rarer kind in the sample or in the rest, whichever is smaller."""
-    after, *words = keys(state, good.shape[0])
+    after, key, counters = keys(state, good.shape[0])
     total = good + bad
     is_flipped, is_rest = good > bad, 2 * sample > total
     rarer, commoner = pt.minimum(good, bad), pt.maximum(good, bad)
     drawn = pt.switch(is_rest, total - sample, sample)
     are_many = drawn > FEW
-    x = _count(pt.zeros_like(good), *positions(~are_many, *words, rarer, total, drawn))
-    x = _reject(x, *positions(are_many, *words, rarer, commoner, drawn))
+    x = _count(pt.zeros_like(good), key, *positions(~are_many, counters, rarer, total, drawn))
+    x = _reject(x, key, *positions(are_many, counters, rarer, commoner, drawn))
     x = pt.switch(is_rest, rarer - x, x)
     return after, pt.switch(is_flipped, sample - x, x)
 
 
-def _count(result: V, where: V, elements: list[V]) -> V:
-    """Draw one element after the other."""
-    first, second, rarer, total, drawn = elements
+def _count(result: V, key: V, where: V, elements: list[V]) -> V:
+    """Draw one element after the other, two in a step."""
+    counters, rarer, total, drawn = elements
 
-    def step(k: V, *elements: V) -> tuple[V, V, list[V]]:
-        first, second, found, rarer, total, drawn = elements
-        u, first, second = chained(first, second)
-        number = k.astype("float64")
-        is_one = (u * (total - number) < rarer - found) & (number < drawn)
-        found = found + is_one.astype("float64")
-        return found, number + 1 >= drawn, [first, second, found, rarer, total, drawn]
+    def step(k: V, key: V, counters: V, found: V, *sizes: V) -> tuple[V, V, list[V]]:
+        rarer, total, drawn = sizes
+        number = 2 * k.astype("float64")
+        for u in uniforms(k, key, counters, 2):
+            is_one = (u * (total - number) < rarer - found) & (number < drawn)
+            found, number = found + is_one.astype("float64"), number + 1
+        return found, number >= drawn, [counters, found, *sizes]
 
-    start = [first, second, pt.zeros_like(rarer), rarer, total, drawn]
-    return until_drawn(step, result, where, start)
+    start = [counters, pt.zeros_like(rarer), rarer, total, drawn]
+    return until_drawn(step, result, where, start, [key])
 
 
-def _reject(result: V, where: V, elements: list[V]) -> V:
+def _reject(result: V, key: V, where: V, elements: list[V]) -> V:
     """Draw by the ratio of uniform numbers until a number is accepted.
 
     Algorithm HRUA* of E. Stadlober, "The ratio of uniforms approach for generating discrete random
     variates", J. Comput. Appl. Math. 31 (1990) 181-189, as NumPy has it.
     """
-    first, second, rarer, commoner, drawn = elements
+    counters, rarer, commoner, drawn = elements
     total = rarer + commoner
     share = rarer / total
     variance = (total - drawn) / (total - 1) * drawn * share * (commoner / total)
     width = 1.7155277699214135 * pt.sqrt(variance + 0.5) + 0.8989161620588988
     shape = [rarer, commoner, drawn, width]
 
-    def attempt(k: V, first: V, second: V, *shape: V) -> tuple[V, V, list[V]]:
+    def attempt(k: V, key: V, counters: V, *shape: V) -> tuple[V, V, list[V]]:
         rarer, commoner, drawn, width = shape
-        u, v = uniforms(k, first, second, 2)
+        u, v = uniforms(k, key, counters, 2)
         mean = drawn * (rarer / (rarer + commoner))
         x = pt.floor(mean + 0.5 + width * (v - 0.5) / u)
         is_inside = (x >= 0) & (x <= pt.minimum(drawn, rarer))
@@ -74,9 +73,9 @@ def _reject(result: V, where: V, elements: list[V]) -> V:
         mode = pt.floor((drawn + 1) * ((rarer + 1) / (rarer + commoner + 2)))
         exponent = _log_probability(x_, *sizes) - _log_probability(mode, *sizes)
         is_drawn = is_inside[where].set(2 * portable.log(u) <= exponent)
-        return x, is_drawn, [first, second, *shape]
+        return x, is_drawn, [counters, *shape]
 
-    return until_drawn(attempt, result, where, [first, second, *shape])
+    return until_drawn(attempt, result, where, [counters, *shape], [key])
 
 
 def _log_probability(x: V, rarer: V, commoner: V, drawn: V) -> V:

@@ -4,8 +4,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.random.counts import log_probability
-from pytensor_onnx.functions.random.samplers import open_double
 from pytensor_onnx.functions.random.streams import (
+    counter_uniforms,
     keys,
     positions,
     samples,
@@ -22,15 +22,17 @@ LARGE = 10.0
 @samples(StandardPoisson, 1)
 def standard_poisson(state: V, mean: V) -> tuple[V, V]:
     """Draw Poisson numbers, those of small means by inversion."""
-    after, *words = keys(state, mean.shape[0])
+    after, key, counters = keys(state, mean.shape[0])
     is_large = mean >= LARGE
-    x = _invert(pt.zeros_like(mean), *positions(~is_large, *words, mean))
-    return after, _reject(x, *positions(is_large, *words, mean))
+    # No words are needed where no number is inverted.
+    count = pt.switch(pt.all(is_large), 0, mean.shape[0])
+    x = _invert(pt.zeros_like(mean), counter_uniforms(state, count), *positions(~is_large, mean))
+    return after, _reject(x, key, *positions(is_large, counters, mean))
 
 
-def _invert(result: V, where: V, elements: list[V]) -> V:
+def _invert(result: V, first: V, where: V, elements: list[V]) -> V:
     """Subtract the probabilities of 0, 1, 2, … from a uniform number until it is negative."""
-    first, second, mean = elements
+    (mean,) = elements
 
     def step(k: V, u: V, probability: V, mean: V) -> tuple[V, V, list[V]]:
         rest = u - probability
@@ -39,21 +41,20 @@ def _invert(result: V, where: V, elements: list[V]) -> V:
         number = pt.switch(pt.isnan(mean), mean, k.astype("float64"))
         return number, ~(rest > 0), [rest, following, mean]
 
-    start = [open_double(first, second), portable.exp(-mean), mean]
-    return until_drawn(step, result, where, start)
+    return until_drawn(step, result, where, [first[where], portable.exp(-mean), mean])
 
 
-def _reject(result: V, where: V, elements: list[V]) -> V:
+def _reject(result: V, key: V, where: V, elements: list[V]) -> V:
     """Draw from a transformed uniform distribution until a number is accepted.
 
     Algorithm PTRS of W. Hörmann, "The transformed rejection method for generating Poisson random
     variables", Insurance: Mathematics and Economics 12 (1993) 39-45.
     """
-    first, second, mean = elements
+    counters, mean = elements
     b = 0.931 + 2.53 * pt.sqrt(mean)
 
-    def attempt(k: V, first: V, second: V, mean: V, b: V) -> tuple[V, V, list[V]]:
-        u, v = uniforms(k, first, second, 2)
+    def attempt(k: V, key: V, counters: V, mean: V, b: V) -> tuple[V, V, list[V]]:
+        u, v = uniforms(k, key, counters, 2)
         u = u - 0.5
         a = 0.02483 * b - 0.059
         distance = 0.5 - pt.abs(u)
@@ -67,6 +68,6 @@ def _reject(result: V, where: V, elements: list[V]) -> V:
         difference = x_ - mean_
         exponent = difference + log_probability([(x_, mean_, difference)])
         is_drawn = is_drawn[where].set(portable.log(v * hat) <= exponent)
-        return x, is_drawn, [first, second, mean, b]
+        return x, is_drawn, [counters, mean, b]
 
-    return until_drawn(attempt, result, where, [first, second, mean, b])
+    return until_drawn(attempt, result, where, [counters, mean, b], [key])

@@ -24,18 +24,18 @@ _TERMS = 26
 @samples(StandardPolyaGamma, 2)
 def standard_polya_gamma(state: V, h: V, z: V) -> tuple[V, V]:
     """Add as many equal parts as make each accepted with a probability of 1/2 or more."""
-    after, first, second = keys(state, h.shape[0])
+    after, key, counters = keys(state, h.shape[0])
     c = pt.abs(z) / 2
     # The logarithm to base 2 of the attempts that the whole takes, without a part for rounding.
     parts = pt.ceil(h * portable.log1p(portable.exp(-2 * c)) / np.log(2) - 1e-9)
     parts = pt.switch(parts < 1, 1.0, parts)
     most = ATTEMPTS + 4 * pt.max(pt.concatenate([parts, [0.0]])).astype("int64")
     where = pt.arange(h.shape[0])
-    x = _sum(pt.zeros_like(h), where, [first, second, h / parts, c, parts], most)
+    x = _sum(pt.zeros_like(h), key, where, [counters, h / parts, c, parts], most)
     return after, x / 4
 
 
-def _sum(result: V, where: V, elements: list[V], most: V) -> V:
+def _sum(result: V, key: V, where: V, elements: list[V], most: V) -> V:
     """Add Jacobi numbers, each a hitting time that is accepted.
 
     A Jacobi number J of shape h and tilt c, four times a Pólya-Gamma number of tilt ``z = 2 c``,
@@ -55,17 +55,16 @@ def _sum(result: V, where: V, elements: list[V], most: V) -> V:
     probability `_is_kept` that T is J.
     """
 
-    def attempt(k: V, first: V, second: V, *elements: V) -> tuple[V, V, list[V]]:
+    def attempt(k: V, key: V, counters: V, *elements: V) -> tuple[V, V, list[V]]:
         h, c, left, total = elements
-        a, b, u, v = uniforms(k, first, second, 4)
+        a, b, u, v = uniforms(k, key, counters, 4)
         x = _hitting_time(h, c, normals(a, b), u)
         is_new = _is_kept(x, h, v)
         left, total = left - is_new, pt.switch(is_new, total + x, total)
-        return total, ~(left > 0), [first, second, h, c, left, total]
+        return total, ~(left > 0), [counters, h, c, left, total]
 
-    first, second, h, c, parts = elements
-    start = [first, second, h, c, parts, pt.zeros_like(h)]
-    return until_drawn(attempt, result, where, start, most)
+    start = [*elements, pt.zeros_like(result)]
+    return until_drawn(attempt, result, where, start, [key], n_steps=most)
 
 
 def _hitting_time(level: V, drift: V, normal: V, u: V) -> V:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.variable import TensorVariable
+from pytensor.tensor.variable import TensorVariable as V
 
-from pytensor_onnx.functions.registry import DEFINITIONS, define
+from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.portable import log_of_normal, sine_and_cosine
 from pytensor_onnx.ops.draws import (
@@ -20,101 +20,109 @@ from pytensor_onnx.ops.draws import (
     Threefry,
 )
 
-Drawn = tuple[TensorVariable, TensorVariable]
+Numbers = Callable[..., V]
 
-
-SIGNATURE = "(4),()->(4),(n)"
+SIGNATURE = "(3),()->(3),(n)"
 """A state and a number of draws become the next state and a vector."""
 
-
-@define(RandomBits, SIGNATURE, batches=False)
-def sample_bits(state: TensorVariable, n: TensorVariable) -> Drawn:
-    """Put the first word of a block above the second."""
-    after, x, y = blocks(state, n)
-    return after, x.astype("uint64") * np.uint64(2**32) + y.astype("uint64")
+_NUMBERS: dict[type[Draw], Numbers] = {}
 
 
-@define(StandardUniform, SIGNATURE, batches=False)
-def sample_uniform(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
+def numbers_of_words(op_type: type[Draw]) -> Callable[[Numbers], Numbers]:
+    """Register a function of words, the last axis, and a length as the definition of a draw."""
+
+    def register(numbers: Numbers) -> Numbers:
+        def sample(state: V, n: V, *, dtype: str) -> tuple[V, V]:
+            after, drawn = words(state, op_type(dtype).words(n))
+            return after, numbers(drawn, n, dtype)
+
+        define(op_type, SIGNATURE, batches=False)(sample)
+        _NUMBERS[op_type] = numbers
+        return numbers
+
+    return register
+
+
+@define(DrawsOfSteps, "(k),()->(t,n)", batches=False)
+def sample_steps(words: V, steps: V, *, draw: Draw, n: int, stride: int, offset: int) -> V:
+    """Compute the numbers of the words of each step, the rows of a matrix."""
+    rows = pt.reshape(words, (steps, stride))[:, offset : offset + draw.words(n)]
+    return _NUMBERS[type(draw)](rows, pt.constant(np.int64(n)), draw.dtype)
+
+
+def words(state: V, n: V) -> tuple[V, V]:
+    """Return the next state and the n words from the counter on, two of which are a block."""
+    first, second, counter = (state[i] for i in range(3))
+    # One more block than pairs, as the counter may be at the second word of the first.
+    places = counter + pt.arange(0, n + 1, 2).astype("uint64")
+    x, y = Threefry()(first, second, places // _word(2), _word(0))
+    start = (counter & _word(1)).astype("int64")
+    after = pt.concatenate([state[:2], pt.stack([counter + n.astype("uint64")])])
+    return after, _interleaved(x, y)[start : start + n]
+
+
+@numbers_of_words(RandomBits)
+def bits(words: V, n: V, dtype: str) -> V:
+    """Return the words as they are."""
+    return words
+
+
+@numbers_of_words(StandardUniform)
+def uniform(words: V, n: V, dtype: str) -> V:
     """Scale integers of as many bits as the floats have."""
     if dtype == "float64":
-        return _doubles(state, n)
-    after, words = _words(state, n)
-    return after, _turns(words)
+        return _doubles(words)
+    return _turns(pt.concatenate(_halves(words), axis=-1)[..., :n])
 
 
-@define(OpenUniform, SIGNATURE, batches=False)
-def sample_open_uniform(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
+@numbers_of_words(OpenUniform)
+def open_uniform(words: V, n: V, dtype: str) -> V:
     """Scale integers plus a half, of one bit less, so that neither end is reached."""
     if dtype == "float64":
-        after, x, y = blocks(state, n)
-        return after, open_double(x, y)
-    after, words = _words(state, n)
-    numbers = (words // _word(2**9)).astype("float32")
-    return after, (numbers + np.float32(0.5)) * np.float32(2.0**-23)
+        return open_double(words)
+    steps = pt.concatenate(_halves(words), axis=-1)[..., :n] // _word(2**9)
+    return (steps.astype("float32") + np.float32(0.5)) * np.float32(2.0**-23)
 
 
-@define(StandardNormal, SIGNATURE, batches=False)
-def sample_normal(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
+@numbers_of_words(StandardNormal)
+def normal(words: V, n: V, dtype: str) -> V:
     """Take points of the plane by their distance and angle (Box and Muller, 1958).
 
     The angle is known in turns, whose quarters are exact: its sine and cosine need no more than
     polynomials. They and the logarithm are the same in every runtime.
     """
-    after, cosines, sines = _normals(state, n, dtype, paired=False)
-    return after, pt.concatenate([cosines, sines], axis=-1)[..., :n]
+    return pt.concatenate(_normals(words, dtype, paired=False), axis=-1)[..., :n]
 
 
-@define(NormalPairs, SIGNATURE, batches=False)
-def sample_normal_pairs(state: TensorVariable, n: TensorVariable, *, dtype: str) -> Drawn:
+@numbers_of_words(NormalPairs)
+def normal_pairs(words: V, n: V, dtype: str) -> V:
     """Put each cosine before the sine of its pair."""
-    after, cosines, sines = _normals(state, n, dtype, paired=True)
-    return after, _interleaved(cosines, sines)[..., :n]
+    return _interleaved(*_normals(words, dtype, paired=True))[..., :n]
 
 
-def _interleaved(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    both = pt.stack([x, y], axis=-1)
-    return both.ravel() if x.type.ndim == 1 else pt.reshape(both, (x.shape[0], -1))
+def open_double(words: V) -> V:
+    """Return an odd multiple of 2**-53 in (0, 1) for each word."""
+    return ((words // _word(2**12)).astype("float64") + 0.5) * 2.0**-52
 
 
-def _normals(
-    state: TensorVariable, n: TensorVariable, dtype: str, *, paired: bool
-) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Return the next state and the cosines and sines for n numbers."""
-    pairs = (n + 1) // 2
+def _normals(words: V, dtype: str, *, paired: bool) -> tuple[V, V]:
+    """Return the cosines and sines of pairs of normal numbers."""
     number: Callable[[float], np.floating] = np.dtype(dtype).type
     if dtype == "float64":
-        after, numbers = _doubles(state, 2 * pairs)
+        numbers, pairs = _doubles(words), words.shape[-1] // 2
         first = numbers[..., ::2] if paired else numbers[..., :pairs]
         turn = numbers[..., 1::2] if paired else numbers[..., pairs:]
         distance = 1.0 - first
     else:
-        after, x, y = blocks(state, pairs)
-        distance = (x.astype("float32") + np.float32(0.5)) * np.float32(2.0**-32)
-        turn = _turns(y)
+        upper, lower = _halves(words)
+        distance = (upper.astype("float32") + np.float32(0.5)) * np.float32(2.0**-32)
+        turn = _turns(lower)
     radius = pt.sqrt(number(-2) * log_of_normal(distance))
     sine, cosine = _sine_and_cosine(turn)
-    return after, radius * cosine, radius * sine
+    return radius * cosine, radius * sine
 
 
-@define(DrawsOfSteps, "(4),()->(4),(t,n)", batches=False)
-def sample_steps(
-    state: TensorVariable, steps: TensorVariable, *, draw: Draw, n: int, stride: int, offset: int
-) -> Drawn:
-    """Draw from the states that a loop would have, the rows of a matrix."""
-    first, second, low, high = (state[i] for i in range(4))
-    skipped = pt.arange(steps) * np.int64(stride)
-    ones = pt.ones_like(skipped).astype("uint32")
-    counters = _plus(low, high, skipped + np.int64(offset))
-    states = pt.stack([first * ones, second * ones, *counters], axis=1)
-    definition = DEFINITIONS[type(draw)]
-    given = {"dtype": draw.dtype} if "dtype" in definition.keywords else {}
-    _, numbers = definition(states, pt.constant(np.int64(n)), **given)
-    after = _plus(low, high, steps * np.int64(stride))
-    return pt.stack([first, second, *after]), numbers
-
-
-def _sine_and_cosine(turn: TensorVariable) -> Drawn:
+def _sine_and_cosine(turn: V) -> tuple[V, V]:
     """Return the sine and the cosine of an angle from 0 to 1, in turns."""
     half = constant(turn, 0.5)
     quarters = turn * constant(turn, 4.0)
@@ -129,46 +137,23 @@ def _sine_and_cosine(turn: TensorVariable) -> Drawn:
     )
 
 
-def open_double(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """Return an odd multiple of 2**-53 in (0, 1) for the two words of a block."""
-    high, low = x.astype("float64"), (y // _word(2**12)).astype("float64")
-    return (high * 2.0**20 + low + 0.5) * 2.0**-52
+def _interleaved(x: V, y: V) -> V:
+    both = pt.stack([x, y], axis=-1)
+    return both.ravel() if x.type.ndim == 1 else pt.reshape(both, (x.shape[0], -1))
 
 
-def blocks(
-    state: TensorVariable, n: TensorVariable
-) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Return the state after n blocks, and the two words of each; of a matrix, for each row."""
-    first, second, low, high = (
-        state[i] if state.type.ndim == 1 else state[:, i : i + 1] for i in range(4)
-    )
-    x, y = Threefry()(first, second, *_plus(low, high, pt.arange(n)))
-    words = _plus(low, high, n)
-    if state.type.ndim == 1:
-        return pt.concatenate([state[:2], pt.stack(words)]), x, y
-    return pt.concatenate([state[:, :2], *words], axis=1), x, y
+def _halves(words: V) -> tuple[V, V]:
+    """Return the upper and the lower 32 bits."""
+    return words // _word(2**32), words & _word(2**32 - 1)
 
 
-def _plus(low: TensorVariable, high: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
-    """Return the two words of a counter plus numbers below 2**32."""
-    total = low + n.astype("uint32")
-    return [total, high + (total < low).astype("uint32")]
+def _doubles(words: V) -> V:
+    return (words // _word(2**11)).astype("float64") * 2.0**-53
 
 
-def _words(state: TensorVariable, n: TensorVariable) -> Drawn:
-    after, x, y = blocks(state, (n + 1) // 2)
-    return after, pt.concatenate([x, y], axis=-1)[..., :n]
+def _turns(halves: V) -> V:
+    return (halves // _word(2**8)).astype("float32") * np.float32(2.0**-24)
 
 
-def _doubles(state: TensorVariable, n: TensorVariable) -> Drawn:
-    after, x, y = blocks(state, n)
-    high, low = x.astype("float64"), (y // _word(2**11)).astype("float64")
-    return after, (high * 2.0**21 + low) * 2.0**-53
-
-
-def _turns(words: TensorVariable) -> TensorVariable:
-    return (words // _word(2**8)).astype("float32") * np.float32(2.0**-24)
-
-
-def _word(number: int) -> TensorVariable:
-    return pt.constant(np.uint32(number))
+def _word(number: int) -> V:
+    return pt.constant(np.uint64(number))

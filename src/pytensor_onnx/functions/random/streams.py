@@ -1,6 +1,7 @@
 """Loops over the numbers that are not drawn yet, each of which has a stream of its own.
 
-Block ``i`` of the stream of a number is Threefry of the key of the stream and the counter ``i``.
+A number that is drawn at counter ``c`` of a state has the blocks of the counters ``(c, 1)``, ``(c,
+2)``, ... of its key. Draws from the state itself use the blocks ``(i, 0)``.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.random.samplers import blocks, open_double
+from pytensor_onnx.functions.random.samplers import open_double, words
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.portable import log_of_normal, sine_and_cosine
 from pytensor_onnx.ops.draws import Threefry
@@ -36,28 +37,50 @@ def samples(op_type: type[Sampler], parameters: int) -> Callable[[Expression], E
 
     def register(expression: Expression) -> Expression:
         op_type.expression = staticmethod(expression)
-        signature = f"(4){',(n)' * parameters}->(4),(n)"
+        signature = f"(3){',(n)' * parameters}->(3),(n)"
         return define(op_type, signature, batches=False)(expression)
 
     return register
 
 
 def keys(state: V, n: V) -> tuple[V, V, V]:
-    """Return the next state, and the two words of the keys of n streams."""
-    return blocks(state, n)
+    """Return the next state, the two words of its key, and the counters of n streams."""
+    counters = state[2] + pt.arange(n).astype("uint64")
+    after = pt.concatenate([state[:2], pt.stack([state[2] + n.astype("uint64")])])
+    return after, state[:2], counters
 
 
-def uniforms(k: V, first_key: V, second_key: V, count: int) -> list[V]:
-    """Return numbers in (0, 1) of each stream for an attempt, two or more, as vectors.
+def counter_uniforms(state: V, n: V) -> V:
+    """Return a number in (0, 1) of each of n streams: of the word at its counter, half a block."""
+    return open_double(words(state, n)[1])
 
-    The last number of the first attempt is the key itself, which saves a block: the blocks of a
-    cipher are independent of its key.
+
+def uniforms(k: V, key: V, counters: V, count: int, first: V | None = None) -> list[V]:
+    """Return numbers in (0, 1) of each stream for an attempt, as vectors.
+
+    Parameters
+    ----------
+    k
+        Number of the attempt.
+    key, counters
+        Key and counters of the streams.
+    count
+        Number of vectors: two are made of one block.
+    first
+        The last vector of the first attempt (`counter_uniforms`), for which no block is computed
+        then. Only if ``count`` is odd.
     """
-    start, more = np.int64(count) * k, (k > 0).astype("int64")
-    counters = (start + pt.arange(count - 1 + more)).astype("uint32")[:, None]
-    drawn = _block(first_key[None, :], second_key[None, :], counters)
-    last = pt.switch(k > 0, drawn[-1], open_double(first_key, second_key))
-    return [*(drawn[i] for i in range(count - 1)), last]
+    most, least = -(-count // 2), count // 2
+    start = 1 + np.int64(most) * k
+    if most == 1:
+        return [open_double(word) for word in block(key, counters, start)][:count]
+    n = np.int64(most) if first is None else least + (k > 0).astype("int64")
+    x, y = block(key, counters[None, :], (start + pt.arange(n))[:, None])
+    drawn = [open_double(word[i]) for i in range(least) for word in (x, y)]
+    if count % 2 == 0:
+        return drawn
+    last = open_double(x[-1])
+    return [*drawn, last if first is None else pt.switch(k > 0, last, first)]
 
 
 def normals(u: V, v: V) -> V:
@@ -70,24 +93,26 @@ def normals(u: V, v: V) -> V:
     return pt.sqrt(-8 * log_of_normal(u)) * (sine * cosine)
 
 
-def spare_uniform(first_key: V, second_key: V) -> V:
+def spare_uniform(key: V, counters: V) -> V:
     """Return a number in (0, 1) of each stream that no attempt has."""
-    return _block(first_key, second_key, pt.constant(np.uint32(2**32 - 1)))
+    return open_double(block(key, counters, 2**64 - 1)[0])
 
 
-def chained(first_key: V, second_key: V) -> tuple[V, V, V]:
-    """Return a number in (0, 1) of each stream, and the keys of the streams that follow them."""
-    zero = pt.constant(np.uint32(0))
-    following = Threefry()(first_key, second_key, zero, zero)
-    return open_double(first_key, second_key), *following
-
-
-def _block(first_key: V, second_key: V, counter: V) -> V:
-    return open_double(*Threefry()(first_key, second_key, counter, pt.zeros_like(counter)))
+def block(key: V, counters: V, number: int | V) -> list[V]:
+    """Return the two words of a block of each stream, whose number is above zero."""
+    place = pt.constant(np.uint64(number)) if isinstance(number, int) else number.astype("uint64")
+    words: list[V] = Threefry()(key[0], key[1], counters, place)
+    return words
 
 
 def until_drawn(
-    step: Step, result: V, where: V, elements: Sequence[V], n_steps: int | V = ATTEMPTS
+    step: Step,
+    result: V,
+    where: V,
+    elements: Sequence[V],
+    constants: Sequence[V] = (),
+    *,
+    n_steps: int | V = ATTEMPTS,
 ) -> V:
     """Repeat a step for the numbers that are not drawn yet; return the result with all numbers.
 
@@ -96,26 +121,29 @@ def until_drawn(
     Parameters
     ----------
     step
-        Receives the number of the step, 0-d int64, and elements of those not drawn. Returns
-        numbers, whether these are drawn, and the elements for the next step.
+        Receives the number of the step, 0-d int64, the constants, and elements of those not drawn.
+        Returns numbers, whether these are drawn, and the elements for the next step.
     result
         Vector to put the numbers into.
     where
         Positions of the numbers.
     elements
         Vectors with an element for each position.
+    constants
+        Values that are the same in every step.
     n_steps
         Number of steps at most.
     """
 
-    def one(k: V, result: V, where: V, *elements: V) -> tuple[list[V], until]:
-        numbers, is_drawn, following = step(k, *elements)
+    def one(k: V, result: V, where: V, *others: V) -> tuple[list[V], until]:
+        vectors, fixed = others[: len(elements)], others[len(elements) :]
+        numbers, is_drawn, following = step(k, *fixed, *vectors)
         rest = pt.nonzero(~is_drawn)[0]
         states = [k + 1, result[where].set(numbers), where[rest], *(x[rest] for x in following)]
         return states, until(pt.eq(rest.shape[0], 0))
 
     start = [pt.constant(np.int64(0)), result, where, *elements]
-    _, result, rest, *_ = iterate(one, start, n_steps=n_steps)
+    _, result, rest, *_ = iterate(one, start, constants, n_steps=n_steps)
     return result[rest].set(np.float64(np.nan))
 
 

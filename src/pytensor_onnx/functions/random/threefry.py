@@ -1,4 +1,4 @@
-"""Threefry-2x32-20 as a PyTensor expression, of operators that runtimes have for uint32."""
+"""Threefry-2x64-20 as a PyTensor expression, of operators that runtimes have for uint64."""
 
 import numpy as np
 import pytensor.tensor as pt
@@ -22,7 +22,7 @@ def threefry(
     for i in range(ROUNDS):
         x = x + y
         n = ROTATIONS[i % 8]
-        y = (y * _word(2**n) + y // _word(2 ** (32 - n))) ^ x
+        y = (y * _word(2**n) + y // _word(2 ** (64 - n))) ^ x
         if i % 4 == 3:
             k = i // 4 + 1
             x = x + keys[k % 3]
@@ -30,5 +30,5 @@ def threefry(
     return [x, y]
 
 
-def _word(number: int | np.uint32) -> TensorVariable:
-    return pt.constant(np.uint32(number))
+def _word(number: int | np.uint64) -> TensorVariable:
+    return pt.constant(np.uint64(number))

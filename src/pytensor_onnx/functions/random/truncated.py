@@ -4,7 +4,14 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
-from pytensor_onnx.functions.random.streams import keys, normals, samples, uniforms, until_drawn
+from pytensor_onnx.functions.random.streams import (
+    counter_uniforms,
+    keys,
+    normals,
+    samples,
+    uniforms,
+    until_drawn,
+)
 from pytensor_onnx.ops import portable
 from pytensor_onnx.ops.samplers import StandardTruncatedNormal
 
@@ -19,12 +26,13 @@ def standard_truncated_normal(state: V, lower: V, upper: V) -> tuple[V, V]:
     121-125: exponential numbers in a tail, and between bounds around zero uniform ones if these are
     near. Half of the attempts succeed at least.
     """
-    after, first, second = keys(state, lower.shape[0])
+    after, key, counters = keys(state, lower.shape[0])
+    first = counter_uniforms(state, lower.shape[0])
     is_flipped = upper < 0
     low, high = pt.switch(is_flipped, -upper, lower), pt.switch(is_flipped, -lower, upper)
 
-    def attempt(k: V, first: V, second: V, low: V, high: V) -> tuple[V, V, list[V]]:
-        u, angle, v = uniforms(k, first, second, 3)
+    def attempt(k: V, key: V, counters: V, first: V, low: V, high: V) -> tuple[V, V, list[V]]:
+        u, angle, v = uniforms(k, key, counters, 3, first)
         width = high - low
         normal = normals(u, angle)
         uniform = low + width * u
@@ -37,8 +45,9 @@ def standard_truncated_normal(state: V, lower: V, upper: V) -> tuple[V, V]:
         by_density = ~(portable.log(v) > -distance * distance / 2)
         is_inside = ~((normal < low) | (normal > high))
         is_drawn = pt.switch(is_tail | ~is_wide, by_density, is_inside)
-        return pt.clip(x, low, high), is_drawn, [first, second, low, high]
+        return pt.clip(x, low, high), is_drawn, [counters, first, low, high]
 
     where = pt.arange(lower.shape[0])
-    x = until_drawn(attempt, pt.zeros_like(lower), where, [first, second, low, high])
+    start = [counters, first, low, high]
+    x = until_drawn(attempt, pt.zeros_like(lower), where, start, [key])
     return after, pt.switch(is_flipped, -x, x)

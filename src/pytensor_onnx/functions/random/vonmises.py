@@ -17,20 +17,20 @@ def standard_vonmises(state: V, kappa: V) -> tuple[V, V]:
     so that nothing cancels however large or small the concentration is: their ``s - 1`` is
     ``distance / kappa``.
     """
-    after, first, second = keys(state, kappa.shape[0])
+    after, key, counters = keys(state, kappa.shape[0])
     distance = (1 + 1 / (pt.sqrt(1 + 4 * kappa * kappa) + 2 * kappa)) / 2
     width = 1 / pt.sqrt(1 + 2 * kappa / distance)
 
-    def attempt(k: V, first: V, second: V, kappa: V, *shape: V) -> tuple[V, V, list[V]]:
+    def attempt(k: V, key: V, counters: V, kappa: V, *shape: V) -> tuple[V, V, list[V]]:
         distance, width = shape
-        u, v = uniforms(k, first, second, 2)
+        u, v = uniforms(k, key, counters, 2)
         tangent = width * portable.cot_pi(u)
         square = tangent * tangent
         y = distance + 2 * kappa * square / (1 + square)
         # NaN is accepted, so that a concentration that is NaN needs no more attempts.
         is_drawn = ~(portable.log(y / v) + 1 - y < 0)
-        return 2 * pt.arctan(tangent), is_drawn, [first, second, kappa, distance, width]
+        return 2 * pt.arctan(tangent), is_drawn, [counters, kappa, distance, width]
 
     where = pt.arange(kappa.shape[0])
-    start = [first, second, kappa, distance, width]
-    return after, until_drawn(attempt, pt.zeros_like(kappa), where, start)
+    start = [counters, kappa, distance, width]
+    return after, until_drawn(attempt, pt.zeros_like(kappa), where, start, [key])

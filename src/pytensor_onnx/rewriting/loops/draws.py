@@ -13,14 +13,14 @@ from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import TensorConstant
 
-from pytensor_onnx.ops.draws import Draw, DrawsOfSteps
+from pytensor_onnx.ops.draws import Draw, DrawsOfSteps, RandomBits
 from pytensor_onnx.ops.loop_checks import INDEXING
 from pytensor_onnx.rewriting.loops.buffers import has_length, unwrapped
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
 from pytensor_onnx.rewriting.loops.products import in_all_steps, with_sequences
 
-MOST_BLOCKS = 16
-"""Blocks of a step up to which its numbers are drawn ahead, as all steps are kept in memory."""
+MOST_WORDS = 16
+"""Words of a step up to which its numbers are drawn ahead, as all steps are kept in memory."""
 
 
 @node_rewriter([Scan])
@@ -99,12 +99,12 @@ def _draws_between(
         if draw is None or not isinstance(draw.op, Draw):
             return None
         n = draw.inputs[1]
-        if not isinstance(n, TensorConstant) or n.data > 2 * MOST_BLOCKS:
+        if not isinstance(n, TensorConstant) or n.data > 2 * MOST_WORDS:
             return None
         draws.append((draw, int(n.data)))
         state = draw.outputs[0]
     is_last = len(inner.clients[state]) == 1
-    few = sum(draw.op.blocks(n) for draw, n in draws) <= MOST_BLOCKS
+    few = sum(draw.op.words(n) for draw, n in draws) <= MOST_WORDS
     return draws if is_last and few else None
 
 
@@ -143,11 +143,11 @@ def _of_all_steps(
     state: Variable, n_steps: Variable, draws: list[tuple[Apply, int]]
 ) -> tuple[list[Variable], Variable]:
     """Return the draws of all steps, and the state after the last."""
-    lengths = [draw.op.blocks(n) for draw, n in draws]
+    lengths = [draw.op.words(n) for draw, n in draws]
+    after, words = RandomBits()(state, n_steps * sum(lengths))
     rows = []
     for i, (draw, n) in enumerate(draws):
-        op = DrawsOfSteps(draw.op, n, sum(lengths), sum(lengths[:i]))
-        after, x = op.make_node(state, n_steps).outputs
+        x = DrawsOfSteps(draw.op, n, sum(lengths), sum(lengths[:i]))(words, n_steps)
         copy_stack_trace(draw.outputs[1], x)
         rows.append(x)
     return rows, after

@@ -127,7 +127,7 @@ function seed(input, changed) {
   const dims = input.dims.map((n) => n ?? size);
   const count = dims.reduce((product, n) => product * n, 1);
   // A generator's state has the key in its first words, and counts draws in the others.
-  const isState = input.dtype === "uint32";
+  const isState = input.dtype === "uint64";
   const next = (/** @type {number} */ i) => (isState ? 0 : Number(field.value) + i);
   return {
     element: panel(label, element("div", { class: "actions" }, field, button)),
