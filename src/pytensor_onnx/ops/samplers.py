@@ -74,7 +74,7 @@ class StandardVonMises(Sampler):
 
 
 class StandardPolyaGamma(Sampler):
-    """Pólya-Gamma number for a whole shape and a tilt."""
+    """Pólya-Gamma number for a shape and a tilt."""
 
 
 class StandardTruncatedNormal(Sampler):

@@ -10,12 +10,13 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.functions.random.polya_gamma import _is_kept
+from pytensor_onnx.functions.random.polya_gamma_of_large_shape import concentration_of, propose
 from pytensor_onnx.random import state_of
 from tests.functions.random.goodness import pvalue
 
 pm = pytest.importorskip("pymc")
 
-SHAPES = (0.01, 0.3, 0.9, 1, 1.5, 2.7, 13.2, 170.5)
+SHAPES = (0.01, 0.3, 0.9, 1, 1.5, 2.7, 13.2, 170.5, 1e4, 1e9)
 TILTS = (0, 0.1, 2, -5, 40)
 H, Z = np.array([(h, z) for h in SHAPES for z in TILTS], dtype="float64").T
 
@@ -101,8 +102,9 @@ def test_moments_are_those_of_the_distribution(program):
     for column, h, z in zip(drawn.T, H, Z, strict=True):
         mean, sd = moments(h, z)
         # The transform, at which small numbers have much weight.
-        for s in (0.2 / sd, 4 / mean):
-            weights, expected = np.exp(-s * column), np.exp(log_transform(s, h, z))
+        for s in (0.2 / sd, min(4 / mean, 1 / sd)):
+            weights = np.exp(-s * (column - mean))
+            expected = np.exp(log_transform(s, h, z) + s * mean)
             assert abs(weights.mean() - expected) < 4 * weights.std() / np.sqrt(n), (h, z, s)
 
 
@@ -141,6 +143,68 @@ def test_numbers_are_accepted_by_the_ratio_of_densities():
     assert ((expected > 0) & (expected <= 1)).all()
     assert is_kept(*grid, expected - 4e-15).all()
     assert not is_kept(*grid, expected + 4e-15).any()
+
+
+def density(x: float, h: float, c: float) -> mpmath.mpf:
+    """Return the density of four times a number of shape h and tilt 2 c, by its transform."""
+
+    def log_cosh(root):
+        return root + mpmath.log1p(mpmath.exp(-2 * root)) - mpmath.log(2)
+
+    def mean_of(q):
+        return h * (mpmath.tanh(mpmath.sqrt(q)) / mpmath.sqrt(q)).real
+
+    with mpmath.workdps(30):
+        h, c = mpmath.mpf(h), mpmath.mpf(c)
+        q = mpmath.findroot(lambda q: mean_of(q) - x, (-2.4, 4 * c * c + 60), solver="anderson")
+        step = 0.3 / mpmath.sqrt(-2 * mpmath.diff(mean_of, q))
+        points = (mpmath.mpc(q, 2 * step * i) for i in range(-45, 46))
+        terms = [
+            mpmath.exp((p - c * c) * x / 2 - h * (log_cosh(mpmath.sqrt(p)) - log_cosh(c))).real
+            for p in points
+        ]
+        return step * mpmath.fsum(terms) / (2 * mpmath.pi)
+
+
+@pytest.fixture(scope="module")
+def proposals():
+    inputs = [pt.vector(name) for name in ("normal", "h", "c")]
+    return pytensor.function(inputs, propose(*inputs, concentration_of(inputs[2])), mode="ONNX")
+
+
+@pytest.mark.parametrize(("h", "c"), [(64.3, 0.0), (100.0, 0.3), (500.0, 1.0), (1e4, 0.05)])
+def test_large_numbers_are_accepted_by_their_density(proposals, h, c):
+    """The density is the product of those of accepted proposals and of their derivative."""
+    normal = np.linspace(-6.1, 6.1, 10)  # without 0, where the third derivative jumps
+    step = 1e-2
+    at = [normal + i * step for i in range(-3, 4)]
+    given = np.concatenate(at)
+    x, ratio = (y.reshape(7, -1) for y in proposals(given, np.full(70, h), np.full(70, c)))
+    slope = np.array([-1, 9, -45, 0, 45, -9, 1]) @ x / (60 * step)
+    accepted = ratio[3] * np.exp(-normal * normal / 2) / np.abs(slope)
+    constant = accepted / np.array([float(density(y, h, c)) for y in x[3]])
+    np.testing.assert_allclose(constant, constant[0], rtol=1e-11)
+
+
+def test_the_density_of_large_numbers_is_below_the_bound(proposals):
+    normal = np.linspace(-8.6, 8.6, 345)
+    for c in (0, 0.2, 0.8, 2, 4, 9):
+        for scale in (1, 1.5, 10, 1e4):
+            h = scale * 64 / np.log2(1 + np.exp(-2 * c))
+            _, ratio = proposals(normal, np.full(345, h), np.full(345, c))
+            assert (ratio <= 1).all()
+            weights = np.exp(-normal * normal / 2)
+            assert ratio @ weights / weights.sum() > 0.86
+
+
+def test_shapes_beyond_rounding_are_drawn(program):
+    h = np.array([1e16, 1e20, 1e25, 1e300])
+    drawn = program(state_of(1), 1_000, h, np.full(4, 2.0))
+    for column, shape in zip(drawn.T, h, strict=True):
+        mean, sd = moments(shape, 2.0)
+        rounding = np.spacing(mean)
+        assert np.abs(column - mean).max() < 6 * sd + 4 * rounding
+        assert np.abs(column.mean() - mean) < sd / 8 + 4 * rounding
 
 
 def test_tilts_that_are_not_finite_end(program):

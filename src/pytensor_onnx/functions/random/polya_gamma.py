@@ -5,6 +5,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.random.polya_gamma_of_large_shape import draw_large
 from pytensor_onnx.functions.random.streams import (
     ATTEMPTS,
     keys,
@@ -17,25 +18,28 @@ from pytensor_onnx.functions.random.streams import (
 from pytensor_onnx.ops import portable
 from pytensor_onnx.ops.samplers import StandardPolyaGamma
 
+PARTS = 64
+"""Largest number of parts that are added; five terms of the expansion for more are enough."""
+
 _TERMS = 26
 """Terms of the series, of which those beyond are below rounding for times below `_longest`."""
 
 
 @samples(StandardPolyaGamma, 2)
 def standard_polya_gamma(state: V, h: V, z: V) -> tuple[V, V]:
-    """Add as many equal parts as make each accepted with a probability of 1/2 or more."""
+    """Add parts of which half of the attempts succeed; draw many at once by their density."""
     after, key, counters = keys(state, h.shape[0])
     c = pt.abs(z) / 2
     # The logarithm to base 2 of the attempts that the whole takes, without a part for rounding.
     parts = pt.ceil(h * portable.log1p(portable.exp(-2 * c)) / np.log(2) - 1e-9)
     parts = pt.switch(parts < 1, 1.0, parts)
-    most = ATTEMPTS + 4 * pt.max(pt.concatenate([parts, [0.0]])).astype("int64")
-    where = pt.arange(h.shape[0])
-    x = _sum(pt.zeros_like(h), key, where, [counters, h / parts, c, parts], most)
+    are_many = parts > PARTS
+    x = _sum(pt.zeros_like(h), key, *positions(~are_many, counters, h / parts, c, parts))
+    x = draw_large(x, key, *positions(are_many, counters, h, c))
     return after, x / 4
 
 
-def _sum(result: V, key: V, where: V, elements: list[V], most: V) -> V:
+def _sum(result: V, key: V, where: V, elements: list[V]) -> V:
     """Add Jacobi numbers, each a hitting time that is accepted.
 
     A Jacobi number J of shape h and tilt c, four times a Pólya-Gamma number of tilt ``z = 2 c``,
@@ -63,8 +67,8 @@ def _sum(result: V, key: V, where: V, elements: list[V], most: V) -> V:
         left, total = left - is_new, pt.switch(is_new, total + x, total)
         return total, ~(left > 0), [counters, h, c, left, total]
 
-    start = [*elements, pt.zeros_like(result)]
-    return until_drawn(attempt, result, where, start, [key], n_steps=most)
+    start = [*elements, pt.zeros_like(elements[-1])]
+    return until_drawn(attempt, result, where, start, [key], n_steps=ATTEMPTS + 4 * PARTS)
 
 
 def _hitting_time(level: V, drift: V, normal: V, u: V) -> V:
