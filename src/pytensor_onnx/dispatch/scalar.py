@@ -21,6 +21,7 @@ from pytensor_onnx.dispatch.integer import floor_divide, floor_modulo, integer_p
 from pytensor_onnx.dispatch.scalar_operators import LOGICAL_AND_BITWISE, OPERATORS
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.ops.portable import HalfPowerOfTwo
 from pytensor_onnx.ops.precise import PreciseLog
 
 
@@ -57,6 +58,23 @@ def lower_precise_log(op: PreciseLog, node: Apply, onnx: Builder, x: ir.Value) -
     """Take the logarithm of sums of one element, which is computed element by element."""
     x = onnx.cast(x, node.outputs[0].type.dtype)
     return onnx.ReduceLogSum(onnx.Unsqueeze(x, [-1]), [-1], keepdims=0)
+
+
+@onnx_funcify.register(HalfPowerOfTwo)
+def lower_half_power_of_two(
+    op: HalfPowerOfTwo, node: Apply, onnx: Builder, exponents: ir.Value
+) -> ir.Value:
+    """Look it up; the table is made when a session is created, and indices of NaN are bounded."""
+    info = np.finfo(node.outputs[0].type.dtype)
+    one, first = info.dtype.type(1), info.minexp - info.nmant - 1
+    # Negative indices count from the end, so that the one of exponent 0 comes first.
+    ranges = (-1, info.maxexp + 1), (first, -1)
+    rows = [onnx.Range(*map(info.dtype.type, ends), one) for ends in ranges]
+    table = onnx.Pow(onnx.constant(one + one), onnx.Concat(*rows, axis=0))
+    ends = np.int32(first + 1), np.int32(info.maxexp + 1)
+    places = onnx.Clip(onnx.cast(exponents, "int32"), *ends)
+    found = onnx.GatherElements(table, onnx.Reshape(places, onnx.ints([-1])), axis=0)
+    return onnx.Reshape(found, onnx.Shape(exponents), allowzero=1)
 
 
 @onnx_funcify.register(ps.IsNan)

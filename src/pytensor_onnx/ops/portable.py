@@ -2,7 +2,8 @@
 
 Runtimes compute logarithms and exponentials by libraries of their own, which differ in the last
 bits. These Ops are defined by sums, products, quotients and comparisons, which IEEE 754 rounds
-alike everywhere; `pytensor_onnx.functions.special.portable` has the definitions.
+alike everywhere; `pytensor_onnx.functions.special.portable` has the definitions. Powers of two are
+looked up in a table of them.
 """
 
 from typing import Any
@@ -54,8 +55,21 @@ class PortableCotPi(UnaryScalarOp):
         return np.copysign(np.cos(angle) / np.sin(angle), 0.5 - x)[()]
 
 
+class HalfPowerOfTwo(UnaryScalarOp):
+    """``2**(k - 1)`` of whole numbers ``k``, which is finite for ``k = 1024`` too.
+
+    Parts of exponentials: half of the power of two next to the largest numbers is finite. It is
+    zero below the range of the dtype, and any number of NaN.
+    """
+
+    def impl(self, k: Any) -> Any:
+        """Compute it by NumPy."""
+        return np.exp2(k - k.dtype.type(1))
+
+
 log = Elemwise(PortableLog(upgrade_to_float, name="portable_log"))
 log1p = Elemwise(PortableLog1p(upgrade_to_float, name="portable_log1p"))
 exp = Elemwise(PortableExp(upgrade_to_float, name="portable_exp"))
 expm1 = Elemwise(PortableExpm1(upgrade_to_float, name="portable_expm1"))
 cot_pi = Elemwise(PortableCotPi(upgrade_to_float, name="portable_cot_pi"))
+half_power_of_two = Elemwise(HalfPowerOfTwo(upgrade_to_float, name="half_power_of_two"))

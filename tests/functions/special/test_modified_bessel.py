@@ -65,4 +65,6 @@ def test_scaled_functions_are_finite_far_away(dtype):
         x = np.array([0.0, -0.0, 1e30, -1e30, inf, -inf, nan], dtype)
         found = compile_definition(name, dtype)(x)
         np.testing.assert_allclose(found, reference(x), rtol=4 * np.finfo(dtype).eps)
-        np.testing.assert_array_equal(np.signbit(found[:4]), np.signbit(reference(x[:4])))
+        # Odd, also where SciPy's is not: at -0.0.
+        expected = np.signbit(x[:4]) & (name == "I1e")
+        np.testing.assert_array_equal(np.signbit(found[:4]), expected)

@@ -4,7 +4,6 @@ The Where of ONNX Runtime turns a -0.0 of its first branch into +0.0 and keeps t
 The definitions therefore select the branch that holds around zero by the condition being false.
 """
 
-import math
 from collections.abc import Sequence
 from itertools import zip_longest
 
@@ -13,9 +12,6 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.coefficients import Coefficients
-
-# The natural logarithm of the rounded base of natural logarithms, less one.
-LOG_E_REST = {"float64": -5.318237706605891e-17, "float32": -3.0367859981727844e-08}
 
 
 def constant(x: TensorVariable, value: float, float32: float | None = None) -> TensorVariable:
@@ -138,35 +134,6 @@ def square_with_error(x: TensorVariable) -> tuple[TensorVariable, TensorVariable
     upper = pt.round(x * place) * unit
     square = x * x
     return square, (upper * upper - square) + (x - upper) * (x + upper)
-
-
-def exponential(
-    x: TensorVariable, rest: TensorVariable | None = None
-) -> tuple[TensorVariable, TensorVariable]:
-    """Split the exponential of ``x + rest`` into a power and a correction to first order.
-
-    ONNX Runtime rounds powers more accurately than exponentials, but the rounded base is not
-    exactly that of the natural logarithm.
-
-    Returns
-    -------
-    power, correction
-        ``exp(x + rest) = power * (1 + correction)``, the power within 0.5 ulp.
-    """
-    correction = -(x * constant(x, LOG_E_REST[x.dtype]))
-    return pt.pow(constant(x, math.e), x), correction if rest is None else correction + rest
-
-
-def decay(x: TensorVariable) -> TensorVariable:
-    """Exponential of numbers that are not positive, within 0.8 ulp and alike in all runtimes.
-
-    In float32 it is rounded from float64, which takes half the time of a power.
-    """
-    if x.dtype == "float32":
-        return pt.exp(x.astype("float64")).astype("float32")
-    # At the bound the power is zero, and infinity would make NaN.
-    power, correction = exponential(pt.maximum(x, constant(x, -746.0)))
-    return power + power * correction
 
 
 def is_positive(x: TensorVariable) -> TensorVariable:

@@ -7,7 +7,6 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import (
     constant,
-    exponential,
     is_short,
     polynomial,
     square_with_error,
@@ -15,6 +14,7 @@ from pytensor_onnx.functions.special.arithmetic import (
 )
 from pytensor_onnx.functions.special.coefficients import ERF, SCALED_ERFC
 from pytensor_onnx.functions.special.erf_coefficients import ERFCX
+from pytensor_onnx.functions.special.exponential import exponential, times_exponential
 
 
 @define(Erf)
@@ -35,17 +35,13 @@ def erfc(x: TensorVariable) -> TensorVariable:
     Notes
     -----
     The tail is ``exp(-x**2)`` times a slowly varying function. The rounding error of ``x**2``,
-    which the exponential would amplify, is taken out to first order; so is that of ``e`` as the
-    base of a power, because ONNX Runtime rounds powers more accurately than exponentials.
+    which the exponential would amplify, is taken out.
     """
     # At the bound the tail is zero, and infinity would make NaN.
-    a = pt.minimum(pt.abs(x), constant(x, 28.0, float32=10.5))
+    a = pt.minimum(pt.abs(x), constant(x, 27.3, float32=10.2))
     square, error = square_with_error(a)
-    power, rest = exponential(-square, -error)
     center, variation = _scaled_erfc(a)
-    # The correction joins the smaller addend, so that it costs no rounding of its own.
-    corrected = center + (variation + (center + variation) * rest)
-    tail = power * (corrected / a)
+    tail = times_exponential((center + variation) / a, -square, -error)
     far = pt.switch(x < constant(x, 0.0), constant(x, 2.0) - tail, tail)
     # The first difference is exact between 1/2 and 1, where the second one cancels most.
     near = (constant(x, 1.0) - x) - _erf_excess(x)
@@ -59,11 +55,11 @@ def erfcx(x: TensorVariable) -> TensorVariable:
     The rounding error of ``x**2`` is taken out as in `erfc`.
     """
     right = erfcx_of_positive(pt.abs(x))
-    # At the bound twice the power is infinite, the power is not.
+    # At the bound twice the exponential is infinite, half of it is not.
     square, error = square_with_error(pt.minimum(pt.abs(x), constant(x, 26.64, float32=9.41)))
-    power, rest = exponential(square, error)
-    half = power + (power * rest - constant(x, 0.5) * right)
-    return pt.switch(x < constant(x, 0.0), half + half, right)
+    excess, half = exponential(square, error)
+    quarter = half + (half * excess - constant(x, 0.25) * right)
+    return pt.switch(x < constant(x, 0.0), constant(x, 4.0) * quarter, right)
 
 
 def erfcx_of_positive(a: TensorVariable) -> TensorVariable:

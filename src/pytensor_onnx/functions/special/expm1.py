@@ -7,6 +7,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import HALF_COTH
+from pytensor_onnx.functions.special.exponential import exponential
 
 
 @define(Expm1)
@@ -15,13 +16,13 @@ def expm1(x: TensorVariable) -> TensorVariable:
 
     Notes
     -----
-    From ``coth(x/2) = (exp(x) + 1) / (exp(x) - 1)``, ``exp(x) - 1 = 2x / (2 - c)`` with
-    ``c = x + 2 - x coth(x/2)``, which is ``x`` less a small even function: a polynomial in ``x**2``
-    for ``|x| <= 0.8``. Beyond, the subtraction in ``exp(x) - 1`` at most doubles the error of
-    ``exp(x)``.
+    With the two parts of `exponential`, ``2 (half excess + (half - 1/2))``, whose second addend is
+    exact, zero for ``|x| < 0.34``, and beyond that the larger one. The smallest numbers, half of
+    which would be rounded, are their own results.
     """
-    beyond = pt.exp(x) - constant(x, 1.0)
-    return pt.switch(pt.abs(x) > constant(x, 0.8), beyond, expm1_near_zero(x))
+    excess, half = exponential(pt.clip(x, constant(x, -50.0), constant(x, 710.0, float32=89.5)))
+    value = half * excess + (half - constant(x, 0.5))
+    return pt.switch(pt.abs(x) > constant(x, 1e-300, float32=1e-30), value + value, x)
 
 
 def expm1_near_zero(x: TensorVariable) -> TensorVariable:

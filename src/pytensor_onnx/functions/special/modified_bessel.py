@@ -7,7 +7,7 @@ from pytensor.scalar.math import I0, I1
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, exponential, polynomial
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.bessel_coefficients import (
     I0_LARGE,
     I0_MIDDLE,
@@ -17,6 +17,7 @@ from pytensor_onnx.functions.special.bessel_coefficients import (
     I1_SMALL,
 )
 from pytensor_onnx.functions.special.coefficients import Coefficients
+from pytensor_onnx.functions.special.exponential import times_exponential
 from pytensor_onnx.ops.bessel import I0e, I1e
 
 _FIRST, _LAST = 5.0, 16.0
@@ -59,10 +60,8 @@ def i1e(x: TensorVariable) -> TensorVariable:
 
 
 def _damped(value: TensorVariable, a: TensorVariable) -> TensorVariable:
-    """``exp(-a) value``."""
-    power, rest = exponential(-a)
-    product = power * value
-    return product + product * rest
+    """``exp(-a) value`` for ``a`` up to the first bound."""
+    return times_exponential(value, -pt.minimum(a, constant(a, _FIRST)))
 
 
 def _excess(x: TensorVariable, coefficients: Coefficients) -> TensorVariable:
@@ -77,11 +76,11 @@ def _growing(a: TensorVariable, middle: Coefficients, large: Coefficients) -> Te
 
     The difference is exact, since it is smaller than ``a`` and a multiple of the same unit.
     """
-    center, variation = _center_and_variation(a, middle, large)
-    power, rest = exponential(a - constant(a, _SHIFT))
-    # The correction joins the smaller addend, so that it costs no rounding of its own.
-    corrected = center + (variation + (center + variation) * rest)
-    return power * (corrected / pt.sqrt(a))
+    # At the bound the result is infinite. The last difference is NaN at infinity.
+    bounded = pt.minimum(a, constant(a, 717.0, float32=96.0))
+    center, variation = _center_and_variation(bounded, middle, large)
+    factor = (center + variation) / pt.sqrt(bounded)
+    return times_exponential(factor, bounded - constant(a, _SHIFT)) + (a - a)
 
 
 def _scaled(a: TensorVariable, middle: Coefficients, large: Coefficients) -> TensorVariable:

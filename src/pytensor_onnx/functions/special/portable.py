@@ -1,7 +1,7 @@
 """Logarithm, exponential and cotangent that are equal in every bit in all runtimes.
 
 They consist of operations that IEEE 754 rounds correctly, so that they round alike everywhere. The
-runtime's logarithm and exponential serve to find powers of two only, which are rounded afterwards.
+runtime's logarithm serves to find exponents of two only, which are rounded afterwards.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,14 @@ from pytensor_onnx.functions.special.coefficients import (
     SINE,
 )
 from pytensor_onnx.functions.special.expm1 import expm1_near_zero
+from pytensor_onnx.functions.special.exponential import exp, log_2
 from pytensor_onnx.ops.portable import (
     PortableCotPi,
     PortableExp,
     PortableExpm1,
     PortableLog,
     PortableLog1p,
+    half_power_of_two,
 )
 
 Logarithm = Callable[[TensorVariable], TensorVariable]
@@ -101,35 +103,8 @@ def portable_log1p(x: TensorVariable) -> TensorVariable:
 
 @define(PortableExp)
 def portable_exp(x: TensorVariable) -> TensorVariable:
-    """Exponential, within 1 ulp.
-
-    ``x = k log(2) + r``, and ``exp(r) = 1 + 2 r / (2 - c)`` as in `Expm1`. The power of two is the
-    product of two, so that neither overflows before the result does, and only the last product
-    rounds to a subnormal.
-    """
-    return exp_of_sum(x)
-
-
-def exp_of_sum(x: TensorVariable, rest: TensorVariable | None = None) -> TensorVariable:
-    """Exponential of the sum of a number and a negligible rest."""
-    # At the bounds the result is infinite and zero, and an infinity would make NaN.
-    x = pt.minimum(x, constant(x, 710.0, float32=90.0))
-    x = pt.maximum(x, constant(x, -746.0, float32=-105.0))
-    half, one = constant(x, 0.5), constant(x, 1.0)
-    k = pt.round(x * constant(x, 1 / np.log(2)))
-    upper, lower = log_2(x)
-    below = k * lower
-    if rest is not None:
-        # Beyond the bounds of x it may be large.
-        below = below - pt.clip(rest, constant(x, -1e-12), constant(x, 1e-12))
-    r = (x - k * upper) - below
-    square = r * r
-    c = r - square * polynomial(square, REDUCED_HALF_COTH)
-    near_one = one + (r + r * c / (constant(x, 2.0) - c))
-    half_k = pt.floor(k * half)
-    near = pt.exp(half_k * constant(x, np.log(2)))
-    power = _power_of_two(near)
-    return (near_one * power) * (power + power * (k - half_k - half_k))
+    """Exponential, within 1 ulp."""
+    return exp(x)
 
 
 def power_of_exp(x: TensorVariable) -> TensorVariable:
@@ -160,8 +135,8 @@ def reduced_expm1(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     r = (x - k * constant(x, np.log(2))) - k * rest
     square = r * r
     c = r - square * polynomial(square, REDUCED_HALF_COTH)
-    power = _power_of_two(pt.exp(k * constant(x, np.log(2))))
-    return r + r * c / (constant(x, 2.0) - c), power
+    half = half_power_of_two(k)
+    return r + r * c / (constant(x, 2.0) - c), half + half
 
 
 @define(PortableExpm1)
@@ -210,11 +185,3 @@ def _power_of_two(x: TensorVariable) -> TensorVariable:
     digits = np.finfo(x.dtype).nmant
     scaled = x * constant(x, np.sqrt(2) * 2.0**digits)
     return (scaled + x * constant(x, np.sqrt(2) * 0.625)) - scaled
-
-
-def log_2(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Return an upper part of ``log(2)`` that has a few bits less, and the rest."""
-    return (
-        constant(x, 0.6931471803691238, float32=0.693359375),
-        constant(x, 1.9082149292705877e-10, float32=-2.12194440e-4),
-    )

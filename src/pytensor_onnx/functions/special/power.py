@@ -4,7 +4,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import constant, upper_half
-from pytensor_onnx.functions.special.portable import binary_parts, exp_of_sum, log_2, log_ratio
+from pytensor_onnx.functions.special.exponential import exp, log_2
+from pytensor_onnx.functions.special.portable import binary_parts, log_ratio
 
 
 def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
@@ -32,7 +33,9 @@ def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     rest = rest - (logarithm - total)
     # Beyond the bounds, which no product overflows, powers have their limits.
     y = pt.clip(y, constant(y, -1e300), constant(y, 1e300))
-    return exp_of_sum(*_product(y, logarithm, rest))
+    product, rest = _product(y, logarithm, rest)
+    # Where the power has a limit, the rest may be large.
+    return exp(product, pt.clip(rest, constant(x, -1e-12), constant(x, 1e-12)))
 
 
 def _product(
