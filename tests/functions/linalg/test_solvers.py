@@ -215,6 +215,24 @@ def test_unknowns_of_singular_systems_are_nan(n, solve, solve_batch):
     assert np.isnan(indefinite).all()
 
 
+@pytest.mark.parametrize("zero", [0, 12, 24, 30, 59])
+def test_a_zero_column_in_any_place_makes_unknowns_nan(zero, solve):
+    rng = np.random.default_rng(zero)
+    a = rng.integers(-3, 4, size=(60, 60)).astype("float64")
+    a[:, zero] = 0
+    assert np.isnan(solve(a, np.ones((60, 2)))).all()
+
+
+@pytest.mark.parametrize("n", [10, 11, 25, 26, 60])
+def test_equal_magnitudes_and_exchanged_rows_are_solved(n, solve):
+    rng = np.random.default_rng(n)
+    rows = rng.permutation(n)
+    np.testing.assert_array_equal(solve(np.eye(n)[rows], rows[:, None] + 0.0)[rows, 0], rows)
+    signs = rng.choice([-1.0, 1.0], size=(n, n))
+    x = rng.normal(size=(n, 2))
+    np.testing.assert_allclose(solve(signs, signs @ x), x, rtol=1e-9, atol=1e-10)
+
+
 @pytest.mark.parametrize("n", [3, 20])
 def test_unknowns_of_systems_with_nan_are_nan(n, solve, solve_batch):
     a = structured("gen", n, n)

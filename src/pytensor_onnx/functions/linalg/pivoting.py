@@ -1,5 +1,7 @@
 """LU factorisation with partial pivoting, by blocks of columns or of a batch at once."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
@@ -42,8 +44,9 @@ def eliminated(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
     """
     if a.type.ndim == 2:
         size = block_count(n) * BLOCK
-        factors, pivots, order = _eliminated_one(padded(a, n, size), n, size)
-        return [factors[:n, :n], pivots, order]
+        whole = ifelse(pt.eq(size, n), a, padded(a, n, size))
+        factors, order, positions = _eliminated_one(whole, n, size, _panel)
+        return [factors[:n, :n], positions + pt.arange(n), order]
     factors, pivots, order = _eliminated_batch(flat(a), n)
     return [unflat(factors, a, n, n), unflat(pivots, a, n), unflat(order, a, n)]
 
@@ -63,7 +66,8 @@ def reduced(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> list[Ten
     """
     if a.type.ndim == 2:
         size = block_count(n) * BLOCK
-        factors, _, _ = _eliminated_one(padded(a, n, size, b), n, size)
+        whole = _padded_by_ones(a, n, size, b)
+        factors, _ = _eliminated_one(whole, n, size, _free_panel)
         return [factors[:n, :n], factors[:n, size:]]
     factors, _, _ = _eliminated_batch(pt.concatenate([flat(a), flat(b)], axis=2), n)
     # The runtime's Concat forgets the columns of an empty batch.
@@ -71,8 +75,21 @@ def reduced(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> list[Ten
     return [unflat(factors[:, :, :n], a, n, n), right]
 
 
+def _padded_by_ones(
+    a: TensorVariable, n: TensorVariable, size: TensorVariable, b: TensorVariable
+) -> TensorVariable:
+    """Return a matrix with others beside it, and with equations ``x = 0`` added to it."""
+    dtype = a.type.dtype
+    wide = pt.concatenate([a, pt.zeros((n, size - n), dtype), b], axis=1)
+    diagonal = pt.eq(pt.arange(n, size)[:, None], pt.arange(wide.shape[1])).astype(dtype)
+    return pt.concatenate([wide, diagonal], axis=0)
+
+
 def _eliminated_one(
-    a: TensorVariable, n: TensorVariable, size: TensorVariable
+    a: TensorVariable,
+    n: TensorVariable,
+    size: TensorVariable,
+    panel: Callable[[TensorVariable, TensorVariable], list[TensorVariable]],
 ) -> list[TensorVariable]:
     """Eliminate blocks of columns, each after a product of the factors that are known.
 
@@ -85,6 +102,13 @@ def _eliminated_one(
         Matrix with rows and columns of zeros behind the first n, and columns of right-hand sides.
     n, size
         Numbers of rows without those of zeros, and with them.
+    panel
+        Elimination of a block of columns.
+
+    Returns
+    -------
+    list[TensorVariable]
+        The factors, the order of the rows, and the positions of the pivots if the panel has them.
     """
     dtype, width = a.type.dtype, a.shape[1]
 
@@ -98,7 +122,7 @@ def _eliminated_one(
     ) -> list[TensorVariable]:
         end = k + BLOCK
         columns = less_product(a[:, k:end][rows], lower, upper[:, :BLOCK])
-        positions, chosen, others, multipliers, triangle = _panel(columns.T, n - k)
+        chosen, others, multipliers, triangle, *positions = panel(columns.T, n - k)
         lower = pt.concatenate([lower, multipliers.T], axis=1)
         done, upper = lower[chosen], upper[:, BLOCK:]
         left, unit = done[:, :k], Triangle(lower=True, diagonal=-1)(done[:, k:])
@@ -107,28 +131,27 @@ def _eliminated_one(
             lower[others],
             pt.concatenate([upper, right], axis=0),
             rows[others],
-            positions + k,
-            rows[chosen],
             pt.concatenate([left, unit + Triangle(lower=False)(triangle), right], axis=1),
+            rows[chosen],
+            *positions,
         ]
 
     none = nothing(n)
-    _, _, _, pivots, order, factors = iterate(
+    _, _, _, factors, *found = iterate(
         step,
         [pt.zeros((size, none), dtype), pt.zeros((none, width), dtype), pt.arange(size)],
         [a, n],
         n_steps=block_count(n),
         sequences=[pt.arange(block_count(n)) * BLOCK],
     )
-    pivots, order = (x.reshape((size,))[:n] for x in (pivots, order))
-    return [factors.reshape((size, width)), pivots, order]
+    return [factors.reshape((size, width)), *(x.reshape((size,))[:n] for x in found)]
 
 
 def _panel(columns: TensorVariable, count: TensorVariable) -> list[TensorVariable]:
     """Eliminate a block of columns, given as the rows of its transpose.
 
-    Returns the positions of the pivots among the rows as they were exchanged, the pivots' rows and
-    the other rows in that order; the multipliers, as rows, and the upper triangle. Rows are not
+    Returns the pivots' rows and the other rows in the order of LAPACK's exchanges; the multipliers,
+    as rows; the upper triangle; and the positions of the pivots among the candidates. Rows are not
     moved: what becomes of them after they were pivots is not read.
 
     No more columns are eliminated than are no padding, or `SHORT`.
@@ -151,9 +174,9 @@ def _panel(columns: TensorVariable, count: TensorVariable) -> list[TensorVariabl
     positions, chosen, multipliers = (
         pt.concatenate([x, y], axis=0) for x, y in zip(first[2:5], second[1:4], strict=True)
     )
-    below = pt.concatenate([np.zeros((SHORT, more), dtype), second[4]], axis=0)
-    triangle = pt.concatenate([first[5], below], axis=1).T
-    return [positions + np.arange(BLOCK), chosen, second[0], multipliers, triangle]
+    below = pt.concatenate([np.zeros((more, SHORT), dtype), second[4]], axis=1)
+    triangle = pt.concatenate([first[5], below], axis=0)
+    return [chosen, second[0], multipliers, triangle, positions]
 
 
 def _eliminated_columns(
@@ -162,7 +185,7 @@ def _eliminated_columns(
     """Eliminate the first columns of a block, given as the rows of its transpose.
 
     Returns the columns and the rows that are left; the positions and rows of the pivots, the
-    multipliers as rows, and the rows of the triangle as columns.
+    multipliers as rows, and the rows of the triangle.
     """
     found = []
     for j in range(count):
@@ -174,8 +197,57 @@ def _eliminated_columns(
         multiplier = column / (pivot + np.array(SMALLEST[columns.type.dtype]))
         found.append((position, row, multiplier, pivot_row))
         columns = less_product(columns, pivot_row, multiplier)
-    joined = (pt.concatenate(x, axis=i == 3) for i, x in enumerate(zip(*found, strict=True)))
+    joined = [pt.concatenate(x, axis=0) for x in zip(*found, strict=True)]
+    # To join columns beside each other would copy them number by number.
+    joined[3] = joined[3].reshape((count, -1))
     return [columns[count:], others, *joined]
+
+
+def _free_panel(columns: TensorVariable, count: TensorVariable) -> list[TensorVariable]:
+    """Eliminate a block of columns with any pivots of the largest magnitude.
+
+    Returns what `_panel` returns without the positions. A column takes seven operators in place of
+    thirteen. Rows that were pivots are zero, so that none of them is chosen again; if a pivot is
+    zero, it is the first one, and all behind it is NaN.
+    """
+    size, dtype = columns.shape[1], columns.type.dtype
+    more = BLOCK - SHORT
+    rest, *first = _freely_eliminated(columns, SHORT)
+    second = ifelse(
+        pt.gt(count, SHORT),
+        _freely_eliminated(rest, more)[1:],
+        [
+            pt.constant(np.zeros(more, "int64")),
+            pt.zeros((more, size), dtype),
+            pt.constant(np.zeros((more, more), dtype)),
+        ],
+    )
+    chosen, multipliers = (pt.concatenate([first[i], second[i]], axis=0) for i in (0, 1))
+    below = pt.concatenate([np.zeros((more, SHORT), dtype), second[2]], axis=1)
+    triangle = pt.concatenate([first[2], below], axis=0)
+    left = pt.set_subtensor(pt.ones((size,), "int64")[chosen], 0)
+    # More rows are left where a pivot is zero.
+    others = left.nonzero()[0][: size - BLOCK]
+    return [chosen, others, multipliers, triangle]
+
+
+def _freely_eliminated(columns: TensorVariable, count: int) -> list[TensorVariable]:
+    """Eliminate the first columns of a block, given as the rows of its transpose.
+
+    Returns the columns that are left, the rows of the pivots, the multipliers as rows, and the rows
+    of the triangle.
+    """
+    found = []
+    for j in range(count):
+        here = np.array([j])
+        column = columns[here]
+        row = PivotPosition(axis=1)(column)
+        pivot_row = columns[:, row]
+        multiplier = column / pivot_row[here]
+        found.append((row, multiplier, pivot_row))
+        columns = less_product(columns, pivot_row, multiplier)
+    rows, multipliers, triangle = (pt.concatenate(x, axis=0) for x in zip(*found, strict=True))
+    return [columns[count:], rows, multipliers, triangle.reshape((count, -1))]
 
 
 def _solved_unit(unit: TensorVariable, b: TensorVariable) -> TensorVariable:
