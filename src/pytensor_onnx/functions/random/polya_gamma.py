@@ -68,7 +68,8 @@ def _sum(result: V, key: V, where: V, elements: list[V]) -> V:
         return total, ~(left > 0), [counters, h, c, left, total]
 
     start = [*elements, pt.zeros_like(elements[-1])]
-    return until_drawn(attempt, result, where, start, [key], n_steps=ATTEMPTS + 4 * PARTS)
+    most = pt.switch(where.shape[0] > 0, ATTEMPTS + 4 * PARTS, 0)
+    return until_drawn(attempt, result, where, start, [key], n_steps=most)
 
 
 def _hitting_time(level: V, drift: V, normal: V, u: V) -> V:

@@ -24,7 +24,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.random.polya_gamma_coefficients import EXPANSION
-from pytensor_onnx.functions.random.streams import normals, uniforms, until_drawn
+from pytensor_onnx.functions.random.streams import ATTEMPTS, normals, uniforms, until_drawn
 from pytensor_onnx.functions.special.arithmetic import horner
 from pytensor_onnx.functions.special.portable import sine_and_cosine
 from pytensor_onnx.ops import portable
@@ -75,7 +75,8 @@ def draw_large(result: V, key: V, where: V, elements: list[V]) -> V:
         return x, ~(u > ratio), [counters, *elements]
 
     start = [*elements, concentration_of(elements[-1])]
-    return until_drawn(attempt, result, where, start, [key])
+    most = pt.switch(where.shape[0] > 0, ATTEMPTS, 0)
+    return until_drawn(attempt, result, where, start, [key], n_steps=most)
 
 
 def propose(normal: V, h: V, c: V, concentration: V) -> tuple[V, V]:
@@ -132,13 +133,14 @@ def _around(c: V, q: V, rise: V) -> tuple[V, V, V]:
     is_real = q > 0
     root = pt.sqrt(pt.maximum(pt.abs(q), 1e-200))
     sine = sine_and_cosine(pt.switch(is_real, 0.0, root / 2))[0]
-    half = pt.switch(is_real, _sinh(root / 2), sine)
+    total = c + root
+    # One call for all is converted once.
+    sines = _sinh(pt.stack([root, c, total, -rise / total]) / 2)
+    half = pt.switch(is_real, sines[0], sine)
     square = pt.switch(is_real, half * half, -half * half)
     cosine = 1 + 2 * square
     slope = 2 * half * pt.sqrt(1 + square) / (root * cosine)
-    of_tilt = _sinh(c / 2)
-    by_sines = _sinh((c + root) / 2) * _sinh(-rise / (2 * (c + root)))
-    difference = pt.switch(is_real, by_sines, of_tilt * of_tilt - square)
+    difference = pt.switch(is_real, sines[2] * sines[3], sines[1] * sines[1] - square)
     return cosine, slope, 2 * difference / cosine
 
 
