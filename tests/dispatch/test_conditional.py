@@ -8,7 +8,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.conditional.op import ifelse
 from pytensor.raise_op import Assert
 
-from pytensor_onnx import compile_onnx
+from pytensor_onnx import UnsupportedOpError, compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 
@@ -150,3 +150,16 @@ def test_a_constant_condition_leaves_one_branch(x, size, lazy):
     outputs = ifelse(pt.eq(known, size), [taken, x[:1]], [x[1:], x[:2]])
     program = compare_onnx_and_py([x, y, n], outputs, [np.arange(3.0), 2.0, 1])
     assert "If" not in op_types(program)
+
+
+def test_branches_that_are_nested_too_deep_for_a_file_are_refused(x, c):
+    def nested(levels):
+        y = x
+        for i in range(levels):
+            y = ifelse(c > i, y * 2, x + i)
+        return y
+
+    run = compile_onnx([x, c], nested(30))
+    np.testing.assert_array_equal(run(np.arange(3.0), 30.0), 2.0**30 * np.arange(3.0))
+    with pytest.raises(UnsupportedOpError, match="nested deeper than 30 levels"):
+        compile_onnx([x, c], nested(31))

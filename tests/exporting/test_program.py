@@ -40,6 +40,11 @@ def test_wrong_dtype_names_input_and_expectation(program):
         program(np.ones((1, 1)), 1.5)
 
 
+def test_an_integer_beyond_the_dtype_names_input_and_expectation(program):
+    with pytest.raises(InputError, match=r"n: int32\[\] was given int64\[\]"):
+        program(np.ones((1, 1)), 2**40)
+
+
 def test_objects_that_are_no_numbers_name_input_and_expectation(program):
     with pytest.raises(InputError, match=r"input x: .* was given object\[1, 2\]"):
         program(np.array([[1.0, None]]), 1)

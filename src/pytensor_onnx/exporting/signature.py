@@ -186,7 +186,8 @@ class _Checked:
     def add(self, value: ir.Value, variable: Variable, tensor: Any) -> None:
         try:
             array = np.asarray(variable.type.filter(tensor, allow_downcast=None))
-        except (AttributeError, TypeError, ValueError):  # the first for objects that are no numbers
+        # The first for objects that are no numbers, the second for integers beyond the dtype.
+        except (AttributeError, OverflowError, TypeError, ValueError):
             given = f"{describe_given(tensor)}{_narrowing_hint(variable.type.dtype, tensor)}"
             self.problems.append(f"input {describe(value)} was given {given}")
             return

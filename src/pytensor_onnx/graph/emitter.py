@@ -38,6 +38,7 @@ class Emitter:
         self.scope = scope
         self.in_function: bool = in_function or (parent is not None and parent.in_function)
         self.shaped: bool = shaped and (parent is None or parent.shaped)
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.in_branch = parent is not None
         self.provenance: dict[str, str] = {}
         self.peek: Callable[[Any], Any] = {}.get

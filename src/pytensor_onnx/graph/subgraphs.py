@@ -10,11 +10,15 @@ from typing import Self
 import numpy as np
 import onnx_ir as ir
 
+from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import live_nodes
 from pytensor_onnx.graph.shape_reader import ShapeReader
+
+MAX_DEPTH = 30
+"""Levels of bodies: a level takes three messages of Protobuf, whose readers take 100 in all."""
 
 Body = Callable[..., ir.Value | Sequence[ir.Value]]
 """Receives a builder, and values; returns one value or several."""
@@ -172,8 +176,20 @@ class SubgraphBuilder(ShapeReader):
         return results
 
     def subgraph(self) -> Self:
-        """Return a builder for the body of an If or a loop: it sees the values of this graph."""
+        """Return a builder for the body of an If or a loop: it sees the values of this graph.
+
+        Raises
+        ------
+        UnsupportedCase
+            If bodies are nested deeper than readers of files accept.
+        """
         inner = type(self)(self.scope, parent=self)
+        if inner.depth > MAX_DEPTH:
+            raise UnsupportedCase(
+                f"branches and loops are nested deeper than {MAX_DEPTH} levels, and no file can be",
+                "put inner ones into an OpFromGraph, a function of the file, or compute all "
+                "branches and select one by pt.switch",
+            )
         inner.provenance = self.provenance
         return inner
 
