@@ -7,7 +7,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import constant, split_rows
 from pytensor_onnx.functions.special.gamma import scaled_gamma
-from pytensor_onnx.functions.special.gammainc import log1p_less_argument
+from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
 from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 
 

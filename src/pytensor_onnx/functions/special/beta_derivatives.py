@@ -20,7 +20,7 @@ from pytensor_onnx.functions.special.beta_density import density, stirling_facto
 from pytensor_onnx.functions.special.beta_integral import TERMS, Split, split
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, integrate
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
-from pytensor_onnx.functions.special.gammainc import log1p_less_argument
+from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
 from pytensor_onnx.functions.special.portable import portable_expm1, portable_log
 from pytensor_onnx.functions.special.psi import log_less_psi
 from pytensor_onnx.ops.beta import BetaIncByFirst, BetaIncBySecond, BetaIncByThird

@@ -6,6 +6,7 @@ fraction, which needs many steps for small ``x``, starts later than in SciPy.
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,16 +20,14 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.erf import erfcx_of_positive
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
-from pytensor_onnx.functions.special.gamma import gamma_plus_one, scaled_gamma
-from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE, TEMME
-from pytensor_onnx.functions.special.gammaln import log_gamma_plus_one
-from pytensor_onnx.functions.special.portable import (
-    Logarithm,
-    portable_exp,
-    portable_expm1,
-    portable_log,
+from pytensor_onnx.functions.special.gamma_coefficients import TEMME
+from pytensor_onnx.functions.special.gamma_density import (
+    gamma_density,
+    log1p_less_argument_near_zero,
+    scaled_gamma_of_next,
 )
-from pytensor_onnx.ops import precise
+from pytensor_onnx.functions.special.gammaln import log_gamma_plus_one
+from pytensor_onnx.functions.special.portable import portable_expm1
 
 # Rounds after which elements that have not converged are NaN, and steps between two tests.
 _ROUNDS = 100
@@ -39,7 +38,7 @@ _PRECISION = 2.0**-53
 class Parts(NamedTuple):
     """The series, the fraction and the expansion, and where the last two of them serve.
 
-    ``factor`` is ``x**a exp(-x) / gamma(a + 1)``; see `_decay` for the other two factors.
+    ``factor`` is ``x**a exp(-x) / gamma(a + 1)``; see `gamma_density` for the other two factors.
     """
 
     logarithm: TensorVariable
@@ -54,25 +53,31 @@ class Parts(NamedTuple):
 
 
 @define(GammaInc)
-@in_float64
 def gammainc(a: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Regularized lower incomplete gamma function.
 
     NaN for negative arguments, and where ``a`` and ``x`` are both zero or both infinite.
     """
+    return in_float64(partial(_lower, is_exact=x.dtype == "float64"))(a, x)
+
+
+def _lower(a: TensorVariable, x: TensorVariable, is_exact: bool) -> TensorVariable:
     zero, one = constant(x, 0.0), constant(x, 1.0)
-    parts = _parts(a, x, 8.0, scaled_gamma_of_next(a))
+    parts = _parts(a, x, 8.0, scaled_gamma_of_next(a), is_exact)
     value = pt.switch(parts.by_fraction, one - parts.fraction, parts.series)
     value = where_any(parts.by_expansion, _by_expansion(a, parts)[0], value)
     return _at_ends(a, x, value, zero, one)
 
 
 @define(GammaIncC)
-@in_float64
 def gammaincc(a: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Regularized upper incomplete gamma function, with the remarks of `gammainc`."""
+    return in_float64(partial(_complement, is_exact=x.dtype == "float64"))(a, x)
+
+
+def _complement(a: TensorVariable, x: TensorVariable, is_exact: bool) -> TensorVariable:
     zero, one = constant(x, 0.0), constant(x, 1.0)
-    parts = _parts(a, x, 2.0, scaled_gamma_of_next(a))
+    parts = _parts(a, x, 2.0, scaled_gamma_of_next(a), is_exact)
     value = where_any(parts.by_expansion, _by_expansion(a, parts)[1], _upper(a, x, parts))
     return _at_ends(a, x, value, one, zero)
 
@@ -84,7 +89,7 @@ def lower_or_upper(
 
     ``of_next`` is `scaled_gamma_of_next` of ``a``, which does not change as ``x`` does.
     """
-    parts = _parts(a, x, 2.0, of_next)
+    parts = _parts(a, x, 2.0, of_next, is_exact=False)
     one = constant(x, 1.0)
     value = pt.switch(parts.by_fraction, one - parts.fraction, parts.series)
     value = pt.switch(lower, value, _upper(a, x, parts, ~lower))
@@ -122,15 +127,22 @@ def _at_ends(
     return pt.switch(outside, constant(x, math.nan), value)
 
 
-def _parts(a: TensorVariable, x: TensorVariable, start: float, of_next: TensorVariable) -> Parts:
+def _parts(
+    a: TensorVariable,
+    x: TensorVariable,
+    start: float,
+    of_next: TensorVariable,
+    is_exact: bool,
+) -> Parts:
     """Compute what both functions consist of, by the continued fraction from ``start`` on.
 
-    Outside of the domain the results mean nothing, but no loop waits for them.
+    Outside of the domain the results mean nothing, but no loop waits for them. ``is_exact`` is that
+    of `gamma_density`.
     """
     zero, one, ten = (constant(x, n) for n in (0.0, 1.0, 10.0))
     mu = (x - a) / a
-    exponent = _log1p_less_argument_near_zero(mu)
-    logarithm, decay = _decay(a, x, mu, exponent)
+    exponent = log1p_less_argument_near_zero(mu)
+    logarithm, decay = gamma_density(a, x, mu, exponent, is_exact)
     factor = decay / of_next
     by_expansion = (a > constant(x, 20.0)) & (pt.abs(mu) < constant(x, 0.3))
     by_fraction = ~by_expansion & (x > constant(x, start)) & (x > a)
@@ -142,58 +154,6 @@ def _parts(a: TensorVariable, x: TensorVariable, start: float, of_next: TensorVa
     series, fraction = factor * sums, factor * a * quotients
     powers = logarithm, decay, factor
     return Parts(*powers, exponent, mu, series, fraction, by_fraction, by_expansion)
-
-
-def log1p_less_argument(
-    mu: TensorVariable, one_more: TensorVariable | None = None, log: Logarithm = precise.log
-) -> TensorVariable:
-    """``log(1 + mu) - mu``, accurately next to zero, as in `log_of_normal`.
-
-    ``one_more`` is ``1 + mu`` where the sum would cancel.
-    """
-    near = _log1p_less_argument_near_zero(mu)
-    far = log(constant(mu, 1.0) + mu if one_more is None else one_more) - mu
-    return pt.switch(pt.abs(mu) < constant(mu, 0.5), near, far)
-
-
-def _log1p_less_argument_near_zero(mu: TensorVariable) -> TensorVariable:
-    """``log(1 + mu) - mu`` for ``|mu| < 1/2``."""
-    s = mu / (constant(mu, 2.0) + mu)
-    square = s * s
-    return -s * (mu - square * polynomial(square, LOG_RATIO_WIDE))
-
-
-def scaled_gamma_of_next(a: TensorVariable) -> TensorVariable:
-    """``gamma(a + 1)`` for ``a`` below one, and else ``gamma(a + 1) exp(a) / a**a``."""
-    one = constant(a, 1.0)
-    small = a < one
-    y = pt.switch(small, one, a)
-    return pt.switch(small, gamma_plus_one(a), pt.sqrt(y) * scaled_gamma(y))
-
-
-def _decay(
-    a: TensorVariable, x: TensorVariable, mu: TensorVariable, exponent: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """``log(x/y)`` and ``(x/y)**a exp(-(x - y))``.
-
-    ``y`` is ``a``, or one for ``a`` below it. Powers are more accurate than exponentials of
-    products while the rounding of ``x / a`` is not raised to a high one, and they do not underflow.
-    The others err by some roundings of the exponent, as SciPy's do, which are the same ones in all
-    runtimes.
-    """
-    one = constant(x, 1.0)
-    small = a < one
-    y = pt.switch(small, one, a)
-    base, difference = x / y, pt.switch(small, x, x - a)
-    logarithm = portable_log(base)
-    log_power = a * logarithm
-    near = ~small & (pt.abs(mu) < constant(x, 0.5))
-    modest = ~near & (a < constant(x, 150.0)) & (difference < constant(x, 700.0))
-    modest &= log_power > constant(x, -600.0)
-    exponent = pt.switch(near, a * exponent, log_power - difference)
-    exponential = portable_exp(pt.switch(modest, -difference, exponent))
-    decay = pt.switch(modest, pt.pow(base, a), one) * exponential
-    return logarithm, decay
 
 
 def _sum(a: TensorVariable, x: TensorVariable) -> TensorVariable:

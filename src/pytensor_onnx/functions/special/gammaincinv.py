@@ -12,7 +12,8 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import Coefficients
 from pytensor_onnx.functions.special.evaluation import in_float64
-from pytensor_onnx.functions.special.gammainc import lower_or_upper, scaled_gamma_of_next
+from pytensor_onnx.functions.special.gamma_density import scaled_gamma_of_next
+from pytensor_onnx.functions.special.gammainc import lower_or_upper
 from pytensor_onnx.functions.special.gammaln import gammaln_of_positive, log_gamma_plus_one
 from pytensor_onnx.functions.special.log1p import log1p
 from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp, portable_log

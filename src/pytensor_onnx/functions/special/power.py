@@ -12,10 +12,21 @@ def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     """``x**y`` for positive finite float64 numbers ``x``.
 
     It is within 1 ulp where the logarithm of the result is below 20, and within 40 anywhere.
+    """
+    logarithm, rest = log_with_rest(x)
+    # Beyond the bounds, which no product overflows, powers have their limits.
+    y = pt.clip(y, constant(y, -1e300), constant(y, 1e300))
+    product, rest = product_with_rest(y, logarithm, rest)
+    # Where the power has a limit, the rest may be large.
+    return exp(product, pt.clip(rest, constant(x, -1e-12), constant(x, 1e-12)))
+
+
+def log_with_rest(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Natural logarithm of positive finite float64 numbers in two parts, to about 1e-18.
 
     With ``x = 2**k (1 + f)`` and ``s = f / (2 + f)`` as in `log_of_normal`, the logarithm is
-    ``k log(2) + 2 s`` and less than 0.004. The quotient, the sum and the product with ``y`` have
-    their rounding errors added, as in fdlibm's ``e_pow.c``.
+    ``k log(2) + 2 s`` and less than 0.004. The quotient and the sum have their rounding errors
+    added, as in fdlibm's ``e_pow.c``.
     """
     two = constant(x, 2.0)
     k, f = binary_parts(x)
@@ -30,15 +41,10 @@ def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     total = whole + twice
     rest = (twice - (total - whole)) + ((second + second) + (s * log_ratio(s * s) + k * lower))
     logarithm = total + rest
-    rest = rest - (logarithm - total)
-    # Beyond the bounds, which no product overflows, powers have their limits.
-    y = pt.clip(y, constant(y, -1e300), constant(y, 1e300))
-    product, rest = _product(y, logarithm, rest)
-    # Where the power has a limit, the rest may be large.
-    return exp(product, pt.clip(rest, constant(x, -1e-12), constant(x, 1e-12)))
+    return logarithm, rest - (logarithm - total)
 
 
-def _product(
+def product_with_rest(
     y: TensorVariable, x: TensorVariable, rest: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return ``y * (x + rest)`` in two parts (T. J. Dekker, Numer. Math. 18 (1971) 224-242)."""
