@@ -22,6 +22,7 @@ from pytensor_onnx.passes import (
     move_transposes,
     narrow_indices,
     read_sizes_late,
+    row_states,
     scale_products,
     share_transposed,
     spell_sizes,
@@ -72,6 +73,7 @@ def prepare(
     fold_into_conv(model, scope)
     if profile.merges_short_images and merge_short_images(model, scope):
         merge_equal(model, scope)
+    row_states(model, scope)
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)
     join_vectors(model, scope)

@@ -60,6 +60,7 @@ from pytensor_onnx.rewriting.keep_origins import keep_origins
 from pytensor_onnx.rewriting.loops.batched import batch_scan
 from pytensor_onnx.rewriting.loops.batches import batch_by_axes
 from pytensor_onnx.rewriting.loops.draws import draw_before_loop, transform_before_loop
+from pytensor_onnx.rewriting.loops.gate_quotients import divide_by_gates
 from pytensor_onnx.rewriting.loops.gates import add_before_loop, open_gates_together
 from pytensor_onnx.rewriting.loops.inner_loops import check_inner_loops
 from pytensor_onnx.rewriting.loops.last_steps import (
@@ -163,6 +164,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "batch_scans": _visit_once(batch_scan),
         "multiply_before_loops": _visit_once(multiply_before_loop),
         "add_before_loops": _visit_once(add_before_loop),
+        "divide_by_gates": _visit_once(divide_by_gates),
         "open_gates_together": _visit_once(open_gates_together),
         "remove_unused_of_scan": _visit_once(scan_remove_unused),
     },

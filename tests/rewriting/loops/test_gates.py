@@ -3,6 +3,7 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+from pytensor.graph.replace import clone_replace
 
 from tests.conftest import compare_onnx_and_py
 from tests.dispatch.loops import scan
@@ -41,16 +42,73 @@ def test_lstm_in_double_precision(batch, length):
     arrays = values("float64", length, *batch)
     program = compare_onnx_and_py(inputs, states, arrays, rtol=1e-11)
     operators = operators_in_loop(program)
-    assert operators.count("Sigmoid_float64") == 1
-    assert operators.count("Add") == 2
+    assert operators.count("Sigmoid_float64") == 0
+    assert operators.count("Div") == 3
 
 
 def test_a_step_in_single_precision_has_few_nodes():
     inputs, states = lstm("float32")
     program = compare_onnx_and_py(inputs, states, values("float32", 6), rtol=1e-5)
-    operators = operators_in_loop(program)
-    assert operators[:3] == ["MatMul", "Add", "Split"]
-    assert len(operators) <= 14
+    gates = ["Gemm", "Exp", "Add", "Split"]
+    memory = ["Gemm", "Tanh", "Div", "Div", "Add"]
+    traces = ["Identity", "Identity"]
+    assert operators_in_loop(program) == [*gates, *memory, "Tanh", "Div", *traces]
+
+
+def test_weights_that_are_constant_are_parted_at_export():
+    inputs, (h, _) = lstm("float32", 1)
+    arrays = values("float32", 6, 2)
+    weights = dict(zip(inputs[3:], map(pt.constant, arrays[3:]), strict=True))
+    program = compare_onnx_and_py(
+        inputs[:3], clone_replace(h, weights), arrays[:3], rtol=1e-5, atol=1e-6
+    )
+    operators = [node.op_type for node in program.model.graph]
+    assert {"Split", "Neg", "Transpose"}.isdisjoint(operators)
+    assert operators_in_loop(program).count("Gemm") == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gates_that_are_zero_or_one_and_states_that_are_not_finite(dtype):
+    """A sigmoid is zero where its divisor overflows, at -89 and -710."""
+    inputs, states = lstm(dtype)
+    arrays = values(dtype, 5)
+    arrays[0][1:] *= np.array([[50], [300], [2000], [1e30]], dtype)
+    arrays[2][:] = [np.inf, -0.0, 1e30]
+    compare_onnx_and_py(inputs, states, arrays, rtol=1e-4 if dtype == "float32" else 1e-11)
+
+
+def test_gates_with_other_uses():
+    """A gate is a reciprocal where something else than products needs it."""
+    x, w, h = pt.matrix("x"), pt.matrix("w"), pt.vector("h")
+
+    def step(e, h, w):
+        z, r = pt.split(e + h @ w, [2, 2], n_splits=2)
+        z, r = pt.sigmoid(z), pt.sigmoid(r)
+        return (1 - z) * h + z * pt.tanh(r * r * h) + r
+
+    arrays = [np.linspace(-3, 3, 12).reshape(3, 4), np.full((2, 4), 0.5), np.array([1.0, -2.0])]
+    program = compare_onnx_and_py([x, w, h], scan(step, [x], [h], [w]), arrays, rtol=1e-11)
+    assert operators_in_loop(program).count("Sigmoid_float64") == 0
+
+
+def test_gates_of_a_vector_that_is_no_product_have_one_sigmoid():
+    x, h = pt.matrix("x"), pt.vector("h")
+
+    def step(e, h):
+        keep, add, new = pt.split(e * h.sum(), [2, 2, 2], n_splits=3)
+        return pt.sigmoid(keep) * h + pt.sigmoid(add) * new
+
+    arrays = [np.linspace(-3, 3, 18).reshape(3, 6), np.array([1.0, -2.0])]
+    program = compare_onnx_and_py([x, h], scan(step, [x], [h]), arrays, rtol=1e-11)
+    assert operators_in_loop(program).count("Sigmoid_float64") == 1
+
+
+def test_sequences_and_weights_that_are_used_elsewhere_are_parted_too():
+    inputs, (h, _) = lstm("float32")
+    x, _, _, w, u, _ = inputs
+    arrays = values("float32", 4)
+    outputs = [h, x @ w, u.sum(), pt.tanh(x @ w)[0]]
+    compare_onnx_and_py(inputs, outputs, arrays, rtol=1e-5)
 
 
 def test_gradients():

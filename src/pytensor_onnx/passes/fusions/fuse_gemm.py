@@ -13,29 +13,31 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 def fuse_gemm(model: ir.Model, scope: ModelScope) -> int:
     """Replace matrix products by Gemm if that removes a node.
 
-    A bias is fused if the product has no other use and the bias is broadcast one way; a factor's
-    Transpose, if the transposed matrix has no other use.
+    A bias that is added or subtracted is fused if the product has no other use and the bias is
+    broadcast one way; a factor's Transpose, if the transposed matrix has no other use. Steps of
+    loops get no transposed factors, which would be turned in each step.
     """
     count = 0
-    for node in list(model.graph):
-        if (fused := _product_and_bias(node)) is not None:
-            _replace(model.graph, node, *fused, scope)
+    for node in list(model.graph.all_nodes()):
+        if (fused := _product_and_bias(node)) is not None and isinstance(node.graph, ir.Graph):
+            _replace(node.graph, node, *fused, scope)
             count += 1
     for node in list(model.graph):
         if _is_product_of_matrices(node) and any(map(_sole_transpose, node.inputs)):
             _replace(model.graph, node, node, None, scope)
             count += 1
     if count:
-        remove_unused(model.graph)
+        for graph in (*model.graph.subgraphs(), model.graph):
+            remove_unused(graph)
     return count
 
 
 def _replace(
     graph: ir.Graph, node: ir.Node, product: ir.Node, bias: ir.Value | None, scope: ModelScope
 ) -> None:
-    """Replace a product, or the node that adds a bias to it, by a Gemm."""
+    """Replace a product, or the node that adds or subtracts a bias, by a Gemm."""
     operands: list[ir.Value | None] = []
-    attributes = {}
+    attributes: dict[str, float] = {"beta": -1.0} if node.op_type == "Sub" else {}
     for factor, attribute in zip(product.inputs, ("transA", "transB"), strict=True):
         transpose = _sole_transpose(factor)
         operands.append(factor if transpose is None else transpose.inputs[0])
@@ -49,9 +51,9 @@ def _replace(
 
 
 def _product_and_bias(node: ir.Node) -> tuple[ir.Node, ir.Value] | None:
-    if node.op_type != "Add" or node.domain:
+    if node.op_type not in ("Add", "Sub") or node.domain:
         return None
-    for value, bias in (node.inputs, node.inputs[::-1]):
+    for value, bias in (node.inputs, node.inputs[::-1])[: 2 if node.op_type == "Add" else 1]:
         product = sole_producer(value, "MatMul")
         if (
             bias is not None
@@ -74,10 +76,15 @@ def _is_product_of_matrices(node: ir.Node) -> bool:
 
 
 def _broadcasts_one_way(bias: Dims | None, product: Dims | None) -> bool:
+    """Return whether a bias need not make the product larger.
+
+    Elements of the sequences of a loop have sizes of no name. They equal those of the product, as
+    PyTensor broadcasts axes only that are known to have the size one.
+    """
     if bias is None or product is None or len(bias) > len(product):
         return False
     tail = product[len(product) - len(bias) :]
-    return all(b in (1, p) and b is not None for b, p in zip(bias, tail, strict=True))
+    return all(b in (1, p) or (b is None and p != 1) for b, p in zip(bias, tail, strict=True))
 
 
 def _sole_transpose(factor: ir.Value | None) -> ir.Node | None:

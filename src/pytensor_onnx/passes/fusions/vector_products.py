@@ -31,6 +31,7 @@ LARGE = 16_384
 def vector_products(model: ir.Model, scope: ModelScope) -> int:
     """Replace the product of a reshaped vector by the product of the vector on the left."""
     count = 0
+    _negate_before_transposing(model, scope)
     for squeeze in list(model.graph.all_nodes()):
         operands, graph = _operands(squeeze), squeeze.graph
         if operands is None or graph is None:
@@ -52,6 +53,18 @@ def vector_products(model: ir.Model, scope: ModelScope) -> int:
         for graph in (*model.graph.subgraphs(), model.graph):
             remove_unused(graph)
     return count
+
+
+def _negate_before_transposing(model: ir.Model, scope: ModelScope) -> None:
+    """Negate a matrix before it is transposed, which its product with a vector need not be."""
+    for node in list(model.graph.all_nodes()):
+        transpose = sole_producer(node.inputs[0], "Transpose") if node.op_type == "Neg" else None
+        if transpose is not None and node.graph is not None:
+            builder = Builder(scope)
+            builder.provenance = dict(node.metadata_props)
+            perm = transpose.attributes.get_ints("perm", None)
+            turned = builder.Transpose(builder.Neg(transpose.inputs[0]), perm=perm)
+            replace_node(node.graph, node, builder, [turned], scope.names)
 
 
 def _is_fast_in_loop(matrices: list[ir.Value]) -> bool:

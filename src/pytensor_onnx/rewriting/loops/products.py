@@ -101,15 +101,32 @@ def in_all_steps(
 
 
 def with_sequences(
-    node: Apply, inner: FunctionGraph, sequences: Mapping[Variable, Variable]
+    node: Apply,
+    inner: FunctionGraph,
+    sequences: Mapping[Variable, Variable],
+    constants: Mapping[Variable, Variable] | None = None,
 ) -> dict[Variable, Variable]:
-    """Return the outputs of a Scan whose given inner variables are new sequences."""
-    op = node.op
-    elements = {old: old.type(name=old.name) for old in sequences}
-    inputs = [*elements.values(), *inner.inputs]
+    """Return the outputs of a Scan whose given inner variables are new inputs.
+
+    Parameters
+    ----------
+    node
+        The Scan.
+    inner
+        Inner graph that has the variables.
+    sequences, constants
+        A sequence, or a value that is equal in all steps, for inner variables.
+    """
+    op, constants = node.op, constants or {}
+    elements = {old: old.type(name=old.name) for old in (*sequences, *constants)}
+    first, last = ([elements[old] for old in group] for group in (sequences, constants))
     outputs = clone_replace(inner.outputs, replace=elements)
-    info = replace(op.info, n_seqs=op.info.n_seqs + len(sequences))
-    scan = loop_like(op, inputs, outputs, info)
+    info = replace(
+        op.info,
+        n_seqs=op.info.n_seqs + len(first),
+        n_non_seqs=op.info.n_non_seqs + len(last),
+    )
+    scan = loop_like(op, [*first, *inner.inputs, *last], outputs, info)
     n_steps, *others = node.inputs
-    results = scan(n_steps, *sequences.values(), *others, return_list=True)
+    results = scan(n_steps, *sequences.values(), *others, *constants.values(), return_list=True)
     return dict(zip(node.outputs, results, strict=True))

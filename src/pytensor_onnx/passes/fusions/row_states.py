@@ -1,0 +1,111 @@
+"""Run the steps of a loop on rows, where vectors are multiplied by matrices and added to.
+
+A row times a matrix and a sum are one Gemm; for vectors they are two operators, which cost a step
+as much as its elementwise operations do.
+"""
+
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.rewriting import int_attribute, sole_producer
+
+_ELEMENTWISE = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "Where", "Identity", "Cast"}
+_ELEMENTWISE |= {"Exp", "Log", "Sqrt", "Neg", "Abs", "Sign", "Reciprocal", "Erf", "IsNaN", "Not"}
+_ELEMENTWISE |= {"Tanh", "Sigmoid", "Relu", "Softplus", "And", "Or", "Equal", "Less", "Greater"}
+_ELEMENTWISE |= {"LessOrEqual", "GreaterOrEqual"}
+
+
+def row_states(model: ir.Model, scope: ModelScope) -> int:
+    """Give the vectors of loops a leading axis of one, where a product and a sum become one."""
+    elementwise = {f.function.name for f in scope.functions.values() if f.is_definition}
+    count = 0
+    for node in list(model.graph.all_nodes()):
+        if node.op_type != "Scan" or "scan_input_axes" in node.attributes:
+            continue
+        body = node.attributes["body"].as_graph()
+        rows = _rows(body, elementwise)
+        if rows and any(_is_added_product(inner) for inner in body):
+            _add_axis(node, body, rows, scope)
+            count += 1
+    return count
+
+
+def _rows(body: ir.Graph, elementwise: set[str]) -> set[ir.Value]:
+    """Return the vectors that become rows; none if something needs them as they are."""
+    rows = {x for x in body.inputs if len(dims_of(x) or ()) == 1}
+    if any(dims_of(x) is None for x in body.inputs):
+        return set()
+    for node in body:
+        given = [x for x in node.inputs if x is not None]
+        if any(attribute.type == ir.AttributeType.GRAPH for attribute in node.attributes.values()):
+            return set()
+        if rows.isdisjoint(given):
+            continue
+        if not _keeps_rows(node, rows, elementwise):
+            return set()
+        rows.update(node.outputs)
+    return rows
+
+
+def _keeps_rows(node: ir.Node, rows: set[ir.Value], elementwise: set[str]) -> bool:
+    """Return whether a node computes rows from rows as it computes vectors from vectors."""
+    others = [x for x in node.inputs if x is not None and x not in rows]
+    if node.domain:
+        return node.op_type in elementwise and all(_has_rank(x, 0, 1) for x in others)
+    if node.op_type == "MatMul":
+        return node.inputs[0] in rows and len(others) == 1 and _has_rank(others[0], 2)
+    if node.op_type == "Split":
+        return node.inputs[0] in rows
+    return node.op_type in _ELEMENTWISE and all(_has_rank(x, 0, 1) for x in others)
+
+
+def _has_rank(x: ir.Value, *ranks: int) -> bool:
+    dims = dims_of(x)
+    return dims is not None and len(dims) in ranks
+
+
+def _is_added_product(node: ir.Node) -> bool:
+    return node.op_type == "Add" and any(sole_producer(x, "MatMul") for x in node.inputs)
+
+
+def _add_axis(loop: ir.Node, body: ir.Graph, rows: set[ir.Value], scope: ModelScope) -> None:
+    """Change the rank of the vectors of a loop, inside and around it."""
+    graph = loop.graph
+    assert graph is not None
+    n_states = len(body.inputs) - int_attribute(loop, "num_scan_inputs", 0)
+    for i, (x, inner) in enumerate(zip(loop.inputs, body.inputs, strict=True)):
+        if inner in rows:
+            builder = Builder(scope)
+            row = builder.Unsqueeze(x, builder.ints([0 if i < n_states else 1]))
+            row.name = scope.names.unique("row")
+            graph.insert_before(loop, builder.nodes)
+            loop.replace_input_with(i, row)
+    for node in body:
+        if node.op_type == "Split" and node.inputs[0] in rows:
+            node.attributes["axis"] = ir.AttrInt64("axis", 1)
+    for i, (result, inner) in enumerate(zip(loop.outputs, body.outputs, strict=True)):
+        if inner in rows:
+            _drop_axis(graph, result, 0 if i < n_states else 1, scope)
+    for x in rows:
+        dims = dims_of(x)
+        x.shape = None if dims is None else ir.Shape((1, *dims))
+
+
+def _drop_axis(graph: ir.Graph, result: ir.Value, axis: int, scope: ModelScope) -> None:
+    """Squeeze a result of a loop for all that use it."""
+    if not result.uses() and not result.is_graph_output():
+        return
+    builder, loop = Builder(scope), result.producer()
+    assert loop is not None
+    dims = dims_of(result)
+    row = ir.Value(type=result.type)
+    squeezed = builder.Squeeze(row, builder.ints([axis]))
+    squeezed.shape, squeezed.type = result.shape, result.type
+    squeezed.name, result.name = result.name, scope.names.unique("row")
+    ir.convenience.replace_all_uses_with(result, squeezed, replace_graph_outputs=True)
+    builder.nodes[-1].replace_input_with(0, result)
+    if dims is not None:
+        result.shape = ir.Shape((*dims[:axis], 1, *dims[axis:]))
+    graph.insert_after(loop, builder.nodes)
