@@ -437,6 +437,22 @@ def test_sequences_as_long_as_the_steps_are_not_cut(x, x0):
     assert "Slice" not in [node.op_type for node in program.model.graph.all_nodes()]
 
 
+def test_known_steps_without_sequences_are_an_onnx_scan():
+    start = pt.vector("start", shape=(2,))
+    y, total = scan(lambda y, total: (pt.tanh(y), total * y), [], [start, start], n_steps=5)
+    program = compare_onnx_and_py([start], [y, total[-1]], [[1.0, np.nan]])
+    assert loops(program) == ["Scan"]
+    program = compare_onnx_and_py(
+        [start], scan(lambda y: y * 0.5, [], [start], n_steps=0), [[1, 2]]
+    )
+    assert loops(program) == []
+    unknown_row, n = pt.vector("row"), pt.iscalar("n")
+    for inputs, steps, first in (([unknown_row], 5, unknown_row), ([start, n], n, start)):
+        y = scan(pt.tanh, [], [first], n_steps=steps)
+        values = [[1.0, 2.0], 3][: len(inputs)]
+        assert loops(compare_onnx_and_py(inputs, y, values)) == ["Loop"]
+
+
 def test_loop_that_may_stop_early_is_an_onnx_loop(x):
     y = scan(lambda e: (e * 2, until(e > 1)), sequences=[x])
     assert loops(compare_onnx_and_py([x], y, [np.arange(5.0)])) == ["Loop"]

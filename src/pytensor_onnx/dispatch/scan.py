@@ -5,7 +5,8 @@ values by their offset (tap) from the step. Here past values are carried from st
 each tap, so that no buffer is copied; the buffer is put together after the loop.
 
 The loop is an ONNX Scan, whose steps cost less than those of a Loop, unless a condition may end it
-early or a state may change its shape. A Scan cannot run zero steps, so it may stand in an If.
+early or a state may change its shape. Without sequences, the number of steps and the shapes of the
+states have to be known. A Scan cannot run zero steps, so it may stand in an If.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ class _Lowering:
             def step(body: Builder, *values: ir.Value) -> list[ir.Value]:
                 return self._step(body, values[: len(initial)], values[len(initial) :])[0]
 
-            return onnx.scan(initial, [self._cut(onnx, *read) for read in self.reads], step)
+            cut = [self._cut(onnx, *read) for read in self.reads]
+            return onnx.scan(initial, cut or [self._steps_without_value(onnx)], step)
 
         def step_if_going(body: Builder, i: ir.Value, *state: ir.Value) -> list[ir.Value]:
             elements = [_element(body, i, *read) for read in self.reads]
@@ -211,12 +213,21 @@ class _Lowering:
 
     def _has_fixed_form(self) -> bool:
         """Return whether an ONNX Scan suffices, which runs to the end of its sequences."""
-        untraced = self.op.outer_untraced_sit_sot(self.node.inputs)
-        return (
-            not self.info.as_while
-            and bool(self.reads)
-            and all(None not in getattr(variable.type, "shape", ()) for variable in untraced)
+        op, outputs = self.op, self.op.fgraph.outputs
+        states = list(op.outer_untraced_sit_sot(self.node.inputs))
+        if not self.reads:
+            # A file of a Loop is shorter if the number is unknown, and a traced state may grow.
+            if self.n_steps.const_value is None:
+                return False
+            states += [*op.inner_mitsot_outs(outputs), *op.inner_sitsot_outs(outputs)]
+            states += op.inner_untraced_sit_sot_outs(outputs)
+        return not self.info.as_while and all(
+            None not in getattr(variable.type, "shape", ()) for variable in states
         )
+
+    def _steps_without_value(self, onnx: Builder) -> ir.Value:
+        """Return a sequence that only counts the steps, with one byte for each."""
+        return onnx.ConstantOfShape(onnx.Unsqueeze(self.n_steps, [0]), value=np.zeros(1, "bool"))
 
     def _cut(self, onnx: Builder, sequence: ir.Value, start: int, failure: Exception) -> ir.Value:
         """Cut a sequence to the number of steps, by a node that fails if it is too short."""
