@@ -26,6 +26,7 @@ from pytensor_onnx.passes import (
     scale_products,
     share_transposed,
     spell_sizes,
+    split_vectors,
     vector_products,
 )
 from pytensor_onnx.targets import get_profile
@@ -77,6 +78,7 @@ def prepare(
     fuse_gemm(model, scope)
     fuse_relu_clip(model, scope)
     join_vectors(model, scope)
+    split_vectors(model, scope)
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )

@@ -16,6 +16,7 @@ from pytensor_onnx.passes.fusions.read_sizes_late import read_sizes_late
 from pytensor_onnx.passes.fusions.row_states import row_states
 from pytensor_onnx.passes.fusions.scale_products import scale_products
 from pytensor_onnx.passes.fusions.share_transposed import share_transposed
+from pytensor_onnx.passes.fusions.split_vectors import split_vectors
 from pytensor_onnx.passes.fusions.vector_products import vector_products
 from pytensor_onnx.passes.inline_functions import inline_functions
 from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
@@ -47,5 +48,6 @@ __all__ = [
     "scale_products",
     "share_transposed",
     "spell_sizes",
+    "split_vectors",
     "vector_products",
 ]

@@ -19,7 +19,9 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
@@ -205,19 +207,42 @@ def _elements(a: TensorVariable, ndim: int) -> Elements:
     n = a.type.shape[0]
     if n == 1:
         return [[a if ndim == 2 else a[0]]]
+    rows = _joined(a)
+    if rows is not None:
+        return [_rows(_vector(row)) for row in rows]
     elements = pt.split(a.reshape((n * n,)), [1] * (n * n), n_splits=n * n, axis=0)
     return [elements[i * n : (i + 1) * n] for i in range(n)]
-
-
-def _beside(x: TensorVariable, row: TensorVariable) -> TensorVariable:
-    """Return one element with the rank of a row."""
-    return x[None] if x.type.ndim < row.type.ndim else x
 
 
 def _rows(b: TensorVariable) -> list[TensorVariable]:
     """Return the rows of right-hand sides, each with a first axis of size one."""
     n = b.type.shape[0]
-    return [b] if n == 1 else pt.split(b, [1] * n, n_splits=n, axis=0)
+    return [b] if n == 1 else _joined(b) or pt.split(b, [1] * n, n_splits=n, axis=0)
+
+
+def _joined(x: TensorVariable) -> list[TensorVariable] | None:
+    """Return the rows that an array was joined of, None if it was not."""
+    node = x.owner
+    if node is None:
+        return None
+    if isinstance(node.op, MakeVector):
+        return [number[None] for number in node.inputs]
+    if isinstance(node.op, Join) and node.op.axis == 0:
+        return node.inputs if all(row.type.shape[0] == 1 for row in node.inputs) else None
+    return None
+
+
+def _vector(row: TensorVariable) -> TensorVariable:
+    """Return the only row of a matrix, which may have been a vector."""
+    node = row.owner
+    if node is not None and isinstance(node.op, DimShuffle) and node.op.new_order == ("x", 0):
+        return node.inputs[0]
+    return row[0]
+
+
+def _beside(x: TensorVariable, row: TensorVariable) -> TensorVariable:
+    """Return one element with the rank of a row."""
+    return x[None] if x.type.ndim < row.type.ndim else x
 
 
 def _transposed(a: Elements) -> Elements:
