@@ -88,3 +88,18 @@ def test_an_index_from_the_end_of_joined_vectors_is_not_looked_up_in_the_first()
     joined = pt.concatenate([np.zeros(1, "int64"), v.cumsum()])
     ends = [joined[-1] + x, joined[-2] * x, pt.arange(joined[-1]).sum()]
     compare_onnx_and_py([v, x], ends, [np.array([3, 4]), np.int64(10)])
+
+
+def test_writes_at_one_place_are_written_once():
+    x, a = pt.vector("x"), pt.scalar("a")
+    rows = pt.lvector("rows")
+    y, z = x, x
+    for i in range(4):
+        y = y[1].set(y[0] * a + i)
+        z = z[rows].set(z[rows] * a)
+    both = x[0].inc(a)[1].set(a)[0].set(2 * a)
+    later = x[:2].inc(a)[:2].set(1.0)[:2].inc(a)
+    values = [np.array([1.0, np.nan, -0.0]), 0.5, np.array([2, 0, 2])]
+    compare_onnx_and_py([x, a, rows], [y, z, both, later], values)
+    program = compare_onnx_and_py([x, a], x[0].inc(a)[0].set(1.0)[0].set(a), values[:2])
+    assert op_types(program).count("ScatterND") == 1

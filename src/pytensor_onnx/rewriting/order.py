@@ -55,6 +55,7 @@ from pytensor_onnx.rewriting.indexing import (
     index_joined_from_start,
     repeat_by_an_axis,
     slice_before_masking,
+    write_over_all,
 )
 from pytensor_onnx.rewriting.keep_origins import keep_origins
 from pytensor_onnx.rewriting.loops.batched import batch_scan
@@ -195,6 +196,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         divide_sum,
         choose_given_size,
         repeat_by_an_axis,
+        write_over_all,
         batch_by_axes,
         slice_within_steps,
         drop_known_checks,
@@ -202,8 +204,9 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         invert_as_matrix,
         solve_as_matrix,
     ],
-    "stabilize": [drop_two_signs, distribute_factors, multiply_sigmoids],
+    "stabilize": [write_over_all, drop_two_signs, distribute_factors, multiply_sigmoids],
     "specialize": [
+        write_over_all,
         # After PyTensor's rewrites of Einsum, which find a better order if sizes are known.
         inline_products,
         add_to_thin_product,

@@ -66,6 +66,17 @@ def test_work_for_each_divisor_does_not_grow_with_their_number():
     assert calls_per_node(*chain(160)) < 1.2 * calls_per_node(*chain(2 * MOST_TERMS))
 
 
+def test_work_for_each_write_at_one_place_does_not_grow_with_their_number():
+    def written(n_writes):
+        x = h = pt.vector("x")
+        for k in range(n_writes):
+            h = h[0].set(pt.tanh(h[1] + h[0] + k))
+        return x, h
+
+    calls_per_node(*written(2))
+    assert calls_per_node(*written(80)) < 1.3 * calls_per_node(*written(20))
+
+
 @pytest.mark.parametrize("n_layers", [3, MOST_TERMS + 4])
 def test_short_and_long_networks_and_their_gradients(n_layers):
     networks = [network(layer, n_layers) for layer in LAYERS.values()]

@@ -68,16 +68,16 @@ def reads_written_values(node: Apply) -> bool:
 
 
 def joins_writes_exactly(node: Apply) -> bool:
-    """Return whether two writes at the same indices may be one write.
+    """Return whether an increment may join a write at the same indices.
 
-    PyTensor adds the values that are written, which wraps around or rounds where both are narrower
-    than the array.
+    `write_over_all` drops writes that a later one replaces. PyTensor adds the values that are
+    written, which wraps around or rounds where both are narrower than the array.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, type(node.op)):
         return False
     dtypes = {node.inputs[1].type.dtype, inner.inputs[1].type.dtype}
-    return node.op.set_instead_of_inc or node.outputs[0].type.dtype in dtypes
+    return not node.op.set_instead_of_inc and node.outputs[0].type.dtype in dtypes
 
 
 def has_no_unsigned_index(node: Apply) -> bool:
