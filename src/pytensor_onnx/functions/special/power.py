@@ -15,10 +15,11 @@ def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     """
     logarithm, rest = log_with_rest(x)
     # Beyond the bounds, which no product overflows, powers have their limits.
-    y = pt.clip(y, constant(y, -1e300), constant(y, 1e300))
+    y = pt.maximum(pt.minimum(y, constant(y, 1e300)), constant(y, -1e300))
     product, rest = product_with_rest(y, logarithm, rest)
     # Where the power has a limit, the rest may be large.
-    return exp(product, pt.clip(rest, constant(x, -1e-12), constant(x, 1e-12)))
+    rest = pt.maximum(pt.minimum(rest, constant(x, 1e-12)), constant(x, -1e-12))
+    return exp(product, rest)
 
 
 def log_with_rest(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
