@@ -4,10 +4,11 @@ import pytensor.tensor as pt
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.optimize import ScipyWrapperOp
 
 from pytensor_onnx.functions.optimize.options import Refused
+from pytensor_onnx.rewriting.visits import Visit
 
 
 @node_rewriter([ScipyWrapperOp])
@@ -29,5 +30,5 @@ def search_by_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
     ]
 
 
-search_in_graph = dfs_rewriter(search_by_loops)
+search_in_graph = Visit(search_by_loops)
 """The rewrite of a whole graph, for references too: SciPy takes another way to the same point."""

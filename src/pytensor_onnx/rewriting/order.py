@@ -8,7 +8,7 @@ rewrites of single nodes, which are repeated with PyTensor's own of the same sta
 from collections.abc import Sequence
 
 from pytensor.compile.mode import optdb
-from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter, dfs_rewriter, in2out
+from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter
 from pytensor.graph.rewriting.db import RewriteDatabase
 from pytensor.scan.rewriting import scan_remove_unused
 from pytensor.tensor.rewriting.basic import constant_folding
@@ -94,22 +94,7 @@ from pytensor_onnx.rewriting.sizes.empty_reshapes import forget_sizes_beside_zer
 from pytensor_onnx.rewriting.sizes.of_networks import InferSizes, infer_unread
 from pytensor_onnx.rewriting.small_matrices import solve_small_by_elements, write_out_small
 from pytensor_onnx.rewriting.tensor_inverses import invert_as_matrix, solve_as_matrix
-
-
-def _visit(*rewrites: NodeRewriter) -> GraphRewriter:
-    """Apply node rewrites to each node, also to the nodes that they create."""
-    return dfs_rewriter(*rewrites)
-
-
-def _visit_once(rewrite: NodeRewriter) -> GraphRewriter:
-    """Apply a node rewrite once to each original node of the graph."""
-    return dfs_rewriter(rewrite, ignore_newtrees=True)
-
-
-def _visit_forwards(rewrite: NodeRewriter) -> GraphRewriter:
-    """Apply a node rewrite once to each original node of the graph, operands first."""
-    return in2out(rewrite, ignore_newtrees=True)
-
+from pytensor_onnx.rewriting.visits import Visit
 
 WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     # Before layers are inlined: features of the graph, encoded values, then layers by their names.
@@ -121,64 +106,64 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "keep_origins": keep_origins,
         "optimizers": search_in_graph,
         "encode_values": encode_values,
-        "fourier_transforms": _visit(transform_real, transform_to_real),
-        "convolutions": _visit(convolve_fully),
+        "fourier_transforms": Visit(transform_real, transform_to_real),
+        "convolutions": Visit(convolve_fully),
         "resize_upsampled": resize_upsampled,
         "channels_first": channels_first,
         "norm_layers": normalise_as_one,
         # After `channels_first`, which moves padding into convolutions.
         "slice_gradients": slice_gradients,
         "inline_gradients": inline_gradients,
-        "attention_layers": _visit(attend_as_one),
-        "inline_layers": _visit(inline_layers),
-        "activations": _visit(name_activation),
-        "beta_gradients": _visit(derive_betainc),
-        "riccati_equations": _visit(solve_riccati),
+        "attention_layers": Visit(attend_as_one),
+        "inline_layers": Visit(inline_layers),
+        "activations": Visit(name_activation),
+        "beta_gradients": Visit(derive_betainc),
+        "riccati_equations": Visit(solve_riccati),
     },
     # Before all rewrites that look at slices and dtypes.
     "merge1": {
-        "slice_before_masking": _visit(slice_before_masking),
-        "index_joined_from_start": _visit(index_joined_from_start),
-        "widen_operands": _visit(widen_operands),
+        "slice_before_masking": Visit(slice_before_masking),
+        "index_joined_from_start": Visit(index_joined_from_start),
+        "widen_operands": Visit(widen_operands),
         "fit_numbers": fit_numbers,
     },
-    "pre_local_IncSubtensor_serialize": {"join_increments": _visit(join_increments)},
+    "pre_local_IncSubtensor_serialize": {"join_increments": Visit(join_increments)},
     # Before constants are pushed out of loops. Loops before their gradients, which share checks.
     "scan_eqopt1": {
-        "check_inner_loops": _visit_forwards(check_inner_loops),
-        "check_read_steps": _visit_forwards(check_read_step),
-        "check_lengths": _visit_forwards(check_lengths),
-        "batch_inner_loops": _visit_forwards(batch_inner_loops),
+        "check_inner_loops": Visit(check_inner_loops, order="in_to_out", once=True),
+        "check_read_steps": Visit(check_read_step, order="in_to_out", once=True),
+        "check_lengths": Visit(check_lengths, order="in_to_out", once=True),
+        "batch_inner_loops": Visit(batch_inner_loops, order="in_to_out", once=True),
     },
     # Once before and once after the canonical form.
     "ShapeOpt": {"structured_products": guards.MultiplyByStructure()},
     "stabilize": {"structured_products_again": guards.MultiplyByStructure()},
     # In place of PyTensor's own reductions of steps and traces; then the removal of loops.
     "scan_sit_sot_to_untraced": {
-        "reduce_steps": _visit_once(reduce_steps),
-        "reduce_trace": _visit_once(reduce_trace),
+        "reduce_steps": Visit(reduce_steps, once=True),
+        "reduce_trace": Visit(reduce_trace, once=True),
     },
     "reassociate_matmul_chain": {
         # First, as the loops that are left may be maps or recurrences.
-        "draw_before_loops": _visit(draw_before_loop),
-        "transform_before_loops": _visit_once(transform_before_loop),
-        "batch_scans": _visit_once(batch_scan),
-        "multiply_before_loops": _visit_once(multiply_before_loop),
-        "add_before_loops": _visit_once(add_before_loop),
-        "divide_by_gates": _visit_once(divide_by_gates),
-        "open_gates_together": _visit_once(open_gates_together),
-        "remove_unused_of_scan": _visit_once(scan_remove_unused),
+        "draw_before_loops": Visit(draw_before_loop),
+        "transform_before_loops": Visit(transform_before_loop, once=True),
+        "batch_scans": Visit(batch_scan, once=True),
+        "multiply_before_loops": Visit(multiply_before_loop, once=True),
+        "add_before_loops": Visit(add_before_loop, once=True),
+        "divide_by_gates": Visit(divide_by_gates, once=True),
+        "open_gates_together": Visit(open_gates_together, once=True),
+        "remove_unused_of_scan": Visit(scan_remove_unused, once=True),
     },
     # Before nested sums are flattened, which would part shared ones.
     "add_mul_fusion": {"share_partial_sums": share_partial_sums},
     "local_useless_unbatched_blockwise": {
-        "drop_batches": _visit_once(guards.drop_batches),
-        "share_windows": _visit_once(share_windows),
+        "drop_batches": Visit(guards.drop_batches, once=True),
+        "share_windows": Visit(share_windows, once=True),
     },
     "ifelse_simplify": {
         "specialize": SPECIALIZE,
         # Folds numbers that were cast or expanded to fit their operands.
-        "constant_folding": in2out(constant_folding),
+        "constant_folding": Visit(constant_folding, order="in_to_out"),
     },
 }
 """Graph rewrites, grouped by the pass of PyTensor before which they run."""

@@ -18,7 +18,7 @@ from pytensor.assumptions.core import (
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import GraphRewriter, dfs_rewriter
+from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -40,6 +40,7 @@ from pytensor.tensor.subtensor import (
 
 from pytensor_onnx.rewriting.guards.arithmetic import may_fit
 from pytensor_onnx.rewriting.guards.guarded import guarded
+from pytensor_onnx.rewriting.visits import Visit
 
 KEYS = (DIAGONAL, SELECTION, PERMUTATION, ORTHOGONAL)
 """The structures that the rewrites ask for, and those from which PyTensor derives these."""
@@ -69,7 +70,7 @@ def fits_and_has_elements(node: Apply) -> bool:
     return may_fit(node) and not any(0 in x.type.shape for x in node.inputs)
 
 
-_multiply_by_structure = dfs_rewriter(
+_multiply_by_structure = Visit(
     *(
         guarded(rewrite, fits_and_has_elements)
         for rewrite in (dot_diag_to_elemwise, selection_dot_to_indexing)
