@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermutations
 from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import diagonals
 from pytensor_onnx.functions.linalg.blocks import as_float, checked_size, poison, zero
-from pytensor_onnx.functions.linalg.pivoting import eliminated
+from pytensor_onnx.functions.linalg.pivoting import eliminated, triangular
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
 
@@ -112,7 +113,7 @@ def det(a: TensorVariable) -> TensorVariable:
     array(-4.)
     """
     (a,) = as_float(a)
-    factors, pivots, _ = eliminated(a, checked_size(a, _NOT_SQUARE))
+    factors, pivots = triangular(a, checked_size(a, _NOT_SQUARE))
     product = product_within_range(diagonals(factors))
     return product * sign_of_exchanges(pivots, a.type.dtype)
 
@@ -120,7 +121,8 @@ def det(a: TensorVariable) -> TensorVariable:
 def product_within_range(x: TensorVariable) -> TensorVariable:
     """Return the products of the elements of vectors, without overflow in partial products.
 
-    The factors are multiplied without their powers of two, which are multiplied in halves.
+    Where partial products may leave the range of numbers, the factors are multiplied without their
+    powers of two, which are multiplied in halves.
 
     Examples
     --------
@@ -128,6 +130,14 @@ def product_within_range(x: TensorVariable) -> TensorVariable:
     >>> product_within_range(x).eval({x: [-1e-200, 1e-200, 1e300, 2e100]}, mode="ONNX").item()
     -2.0
     """
+    # All partial products are between this number to minus and to plus the number of factors.
+    largest = (pt.abs(x) + 1 / pt.abs(x)).sum()
+    room = np.array(np.finfo(x.type.dtype).maxexp - 2, x.type.dtype)
+    is_safe = pt.lt(pt.log2(largest) * x.shape[-1].astype(x.type.dtype), room)
+    return ifelse(is_safe, x.prod(axis=-1), _product_of_any(x))
+
+
+def _product_of_any(x: TensorVariable) -> TensorVariable:
     two = np.array(2, x.type.dtype)
     exponents = _within_range(pt.round(pt.log2(pt.abs(x))))
     exponent = exponents.sum(axis=-1)
@@ -157,7 +167,7 @@ def slogdet(a: TensorVariable) -> list[TensorVariable]:
     [array(-1.), array(1.38629436)]
     """
     (a,) = as_float(a)
-    factors, pivots, _ = eliminated(a, checked_size(a, _NOT_SQUARE))
+    factors, pivots = triangular(a, checked_size(a, _NOT_SQUARE))
     diagonal = diagonals(factors)
     sign = pt.sign(diagonal).prod(axis=-1) * sign_of_exchanges(pivots, a.type.dtype)
     return [sign, pt.log(pt.abs(diagonal)).sum(axis=-1)]

@@ -1,4 +1,4 @@
-"""LU factorisation with partial pivoting, by blocks of columns or of a batch at once."""
+"""LU factorisation with partial pivoting, by blocks of columns."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,12 @@ import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, flat, unflat
+from pytensor_onnx.functions.linalg.batch_pivoting import (
+    SMALLEST,
+    eliminated_batch,
+    reduced_batch,
+)
+from pytensor_onnx.functions.linalg.batches import flat, unflat
 from pytensor_onnx.functions.linalg.blocks import (
     BLOCK,
     SHORT,
@@ -15,17 +20,11 @@ from pytensor_onnx.functions.linalg.blocks import (
     less_product,
     nothing,
     padded,
-    zero,
 )
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks, refined
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.ops.pivots import NextPivot, PivotPosition
 from pytensor_onnx.ops.triangles import Triangle
-
-SMALLEST = {
-    dtype: np.finfo(dtype).smallest_subnormal.astype(dtype) for dtype in ("float32", "float64")
-}
-"""The smallest numbers, which change no other one than zero when they are added."""
 
 
 def eliminated(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
@@ -47,7 +46,7 @@ def eliminated(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
         whole = ifelse(pt.eq(size, n), a, padded(a, n, size))
         factors, order, positions = _eliminated_one(whole, n, size, _panel)
         return [factors[:n, :n], positions + pt.arange(n), order]
-    factors, pivots, order = _eliminated_batch(flat(a), n)
+    factors, pivots, order = eliminated_batch(flat(a), n)
     return [unflat(factors, a, n, n), unflat(pivots, a, n), unflat(order, a, n)]
 
 
@@ -69,10 +68,21 @@ def reduced(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> list[Ten
         whole = _padded_by_ones(a, n, size, b)
         factors, _ = _eliminated_one(whole, n, size, _free_panel)
         return [factors[:n, :n], factors[:n, size:]]
-    factors, _, _ = _eliminated_batch(pt.concatenate([flat(a), flat(b)], axis=2), n)
+    rows, _ = reduced_batch(pt.concatenate([flat(a), flat(b)], axis=2), n)
     # The runtime's Concat forgets the columns of an empty batch.
-    right = factors[:, :, n:].reshape(b.shape, ndim=b.type.ndim)
-    return [unflat(factors[:, :, :n], a, n, n), right]
+    right = rows[:, :, n:].reshape(b.shape, ndim=b.type.ndim)
+    return [unflat(rows[:, :, :n], a, n, n), right]
+
+
+def triangular(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
+    """Return matrices with the upper triangles of LU factors, and the pivots.
+
+    The parameters and the pivots are those of `eliminated`.
+    """
+    if a.type.ndim == 2:
+        return eliminated(a, n)[:2]
+    rows, pivots = reduced_batch(flat(a), n)
+    return [unflat(rows, a, n, n), unflat(pivots, a, n)]
 
 
 def _padded_by_ones(
@@ -254,43 +264,3 @@ def _solved_unit(unit: TensorVariable, b: TensorVariable) -> TensorVariable:
     """Solve a block of equations, given the part of their unit triangle below its diagonal."""
     whole = unit + np.eye(BLOCK, dtype=b.type.dtype)
     return refined(b, whole, inverted_blocks(unit))
-
-
-def _eliminated_batch(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
-    """Eliminate the columns of a batch, one after another in all matrices."""
-    dtype = a.type.dtype
-
-    def step(
-        j: TensorVariable,
-        done: TensorVariable,
-        pivots: TensorVariable,
-        order: TensorVariable,
-        rest: TensorVariable,
-        rows: TensorVariable,
-    ) -> list[TensorVariable]:
-        position = PivotPosition(axis=0)(rest[:, j])
-        chosen = pt.eq(pt.arange(rest.shape[0])[:, None], position)
-        pivot_row = pt.switch(chosen[:, None], rest, zero(dtype)).sum(axis=0)
-        moved = pt.switch(chosen[:, None], rest[:1], rest)[1:]
-        pivot = pivot_row[j] + np.array(SMALLEST[dtype])
-        multipliers = moved[:, j] / pivot
-        following = moved[:, j + 1 :] - multipliers[:, None] * pivot_row[j + 1 :]
-        row = pt.switch(chosen, rows, np.int64(0)).sum(axis=0)
-        return [
-            pt.concatenate([done, pivot_row[None]], axis=0),
-            pt.concatenate([pivots, position[None] + j], axis=0),
-            pt.concatenate([order, row[None]], axis=0),
-            pt.concatenate([moved[:, :j], multipliers[:, None], following], axis=1),
-            pt.switch(chosen, rows[:1], rows)[1:],
-        ]
-
-    count = a.shape[0]
-    start = [
-        pt.zeros((nothing(n), n, count), dtype),
-        pt.zeros((nothing(n), count), "int64"),
-        pt.zeros((nothing(n), count), "int64"),
-        batch_last(a),
-        pt.arange(n)[:, None] + pt.zeros((1, count), "int64"),
-    ]
-    done, pivots, order, _, _ = iterate(step, start, n_steps=n, sequences=[pt.arange(n)])
-    return [batch_first(done), pivots.T, order.T]
