@@ -88,6 +88,10 @@ def _add_axis(loop: ir.Node, body: ir.Graph, rows: set[ir.Value], scope: ModelSc
     for i, (result, inner) in enumerate(zip(loop.outputs, body.outputs, strict=True)):
         if inner in rows:
             _drop_axis(graph, result, 0 if i < n_states else 1, scope)
+    for x, new in zip(body.inputs[:n_states], body.outputs, strict=False):
+        if x in rows and dims_of(x) == (None,):
+            # The runtime plans the memory of steps whose sizes it knows; a state keeps its size.
+            x.shape = new.shape
     for x in rows:
         dims = dims_of(x)
         x.shape = None if dims is None else ir.Shape((1, *dims))
