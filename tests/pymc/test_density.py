@@ -298,6 +298,14 @@ def test_nothing_is_written_for_a_model_that_does_not_convert(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
+def test_random_rows_of_the_data_are_refused() -> None:
+    with pm.Model() as model:
+        rows = pm.Minibatch(np.arange(9.0), batch_size=3)
+        pm.Normal("y", pm.Normal("mu"), observed=rows, total_size=9)
+    with pytest.raises(ArgumentError, match="the same in every run"):
+        export_logp(model)
+
+
 def test_names_of_a_model_do_not_collide_with_those_of_the_file() -> None:
     with pm.Model() as model:
         pm.Deterministic("logp", pm.Normal("x"))

@@ -14,7 +14,7 @@ from pytensor.gradient import grad
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.pymc.nuts import State, draw
-from pytensor_onnx.pymc.trees import Dynamics, End, grow, leaf_tables
+from pytensor_onnx.pymc.trees import Dynamics, End, Leaves, _growth, grow, leaf_tables
 
 MAX_DEPTH = 6
 SCALE = np.array([0.5, 2.0, 1.0])
@@ -172,6 +172,17 @@ def test_points_are_drawn_by_their_weights():
     np.testing.assert_allclose(found, np.array(energies)[nearest], rtol=1e-12)
     frequencies = np.bincount(nearest, minlength=n_steps) / n
     np.testing.assert_allclose(frequencies, weights / weights.sum(), atol=2 * n_steps / n)
+
+
+def test_acceptance_below_rounding_counts_as_none():
+    rows = pt.zeros((3, 1, 2))
+    surplus = pt.as_tensor([[-1.0], [-40.0], [-300.0]])
+    leaves = Leaves(rows, rows, surplus, surplus, pt.ones_like(surplus))
+    end = End(rows[0], rows[0], rows[0])
+    growth = _growth(leaves, end, pt.ones(1), pt.zeros(1), pt.full((1,), 0.5))
+    weight, acceptance = pytensor.function([], [growth.weight, growth.acceptance])()
+    assert acceptance == np.exp(-1)
+    assert weight >= acceptance
 
 
 @pytest.mark.parametrize("max_depth", [1, 2, 5, 8])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.data import MinibatchOp
 from pymc.logprob.basic import transformed_conditional_logp
 from pymc.logprob.utils import replace_rvs_by_values
 from pymc.pytensorf import replace_vars_in_graphs, resolve_shapes, rewrite_pregrad
@@ -18,6 +19,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
+from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.named_dims import tensor_of, without_named
 from pytensor_onnx.pymc.arguments import check_model, read_data
 from pytensor_onnx.pymc.parameter_checks import replace_checks
@@ -158,6 +160,7 @@ class ModelGraph:
                 jacobian=jacobian,
             )
             terms.update(zip(rvs, logps, strict=True))
+        _check_data(list(terms.values()))
         return [without_named(terms[v]) for v in wanted]
 
     def density(self, *, jacobian: bool = True) -> Variable:
@@ -277,6 +280,16 @@ class ModelGraph:
         transform = None if self.is_constrained else self.model.rvs_to_transforms[rv]
         value = rv if transform is None else transform.forward(rv, *rv.owner.inputs)
         return tensor_of(value)
+
+
+def _check_data(terms: Sequence[Variable]) -> None:
+    """Raise if terms of the density are of random rows of the data."""
+    ops = [v.owner.op for v in ancestors(terms) if v.owner is not None]
+    if any(isinstance(op, MinibatchOp) for op in ops):
+        raise ArgumentError(
+            "the density is that of a pm.Minibatch, which would be the same in every run of a "
+            "file: export a model of the whole data"
+        )
 
 
 def _replaced(

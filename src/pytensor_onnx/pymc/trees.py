@@ -24,6 +24,9 @@ Several chains have a matrix of points, a vector of log-densities and a matrix o
 DIVERGENCE = 1000.0
 """Largest error of the energy, as in Stan."""
 
+NEGLIGIBLE = 1e-15
+"""Probability of acceptance that counts as none."""
+
 
 class End(NamedTuple):
     """An end of a trajectory: position and momentum in units of the scale, and half a kick."""
@@ -207,6 +210,8 @@ def _growth(
     # The bound keeps sums of weights finite, the switch keeps them from NaN.
     gains = pt.minimum(leaves.surplus + energy, 600.0)
     weights = pt.switch(is_finite & (leaves.counts > 0.0), pt.exp(gains), 0.0)
+    # Small ones are of large energies, by which they have few correct digits.
+    accepted = pt.switch(weights < NEGLIGIBLE, 0.0, pt.minimum(weights, 1.0))
     sums = pt.cumsum(weights, axis=0)
     weight = sums[-1]
     i = pt.argmax(sums > uniform * weight, axis=0)
@@ -220,7 +225,7 @@ def _growth(
         end,
         sample,
         weight,
-        acceptance=pt.minimum(weights, 1.0).sum(axis=0),
+        acceptance=accepted.sum(axis=0),
         steps=leaves.counts.sum(axis=0),
         grows=grows,
         divergences=pt.switch(is_finite, 0.0, leaves.counts).sum(axis=0),
