@@ -307,6 +307,10 @@ def test_a_file_that_fails_or_does_not_load_is_not_measured(tmp_path, capsys):
         main(["bench", str(file), "--inputs", str(tmp_path / "given.npz")])
     assert exit_.value.code == 1
     assert "index 9" in capsys.readouterr().err
+    np.save(tmp_path / "given.npy", np.array([1]))
+    with pytest.raises(SystemExit):
+        main(["bench", str(file), "--inputs", str(tmp_path / "given.npy")])
+    assert "is one array: numpy.savez(" in capsys.readouterr().err
     model = ir.load(file)
     model.graph[0].op_type = "Nothing"
     ir.save(model, file)

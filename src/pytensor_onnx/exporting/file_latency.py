@@ -100,7 +100,10 @@ def _timed[T](call: Callable[[], T]) -> tuple[float, T]:
 def _given(file: Path, model: Path) -> Sample:
     """Return the arrays of a file, which must fit the inputs of a model."""
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise InputError(f"{file} is one array: numpy.savez('inputs.npz', x=array) names each")
+        with loaded as archive:
             arrays = dict(archive)
     except (AttributeError, TypeError, ValueError, OSError, EOFError, BadZipFile) as error:
         raise InputError(f"{file} is no .npz file of arrays: {error}") from error
