@@ -99,6 +99,14 @@ def anywhere(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray
     return [powers(rng, -1, 2, size), powers(rng, -1, 2, size), rng.uniform(0, 1, size)]
 
 
+def tiny(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    """Draw points where results are tiny, which takes exponents beyond their last digit."""
+    a, b, x = powers(rng, 0, 4, 400 * size), powers(rng, -1, 4, 400 * size), rng.random(400 * size)
+    found = scipy.special.betainc(a, b, x)
+    chosen = (found > 1e-300) & (found < 1e-90)
+    return [v[chosen][:size] for v in (a, b, x)]
+
+
 # 1e-13 is 450 ulp at least; for large parameters the rounding of 1 - x costs more, in SciPy too.
 REGIONS = [
     region("a, b 0.1 … 100, x 0 … 1", anywhere),
@@ -131,6 +139,7 @@ REGIONS = [
     ),
     region("a 1 … 100, b 1 … 1e3, x 1e-40 … 0.1", of_powers((0, 2), (0, 3), (-40, -1)), FLOAT64),
     region("Student's t, ν 0.1 … 1e4, t 0.1 … 100", of_student, FLOAT64),
+    region("a 1 … 1e4, b 0.1 … 1e4, results 1e-300 … 1e-90", tiny, FLOAT64, bound=300),
 ]
 CASES = [Case(psm.BetaInc, exact_betainc, REGIONS, scipy.special.betainc, size=60)]
 

@@ -3,12 +3,19 @@
 import math
 
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.special.arithmetic import constant, split_rows
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
+from pytensor_onnx.functions.special.evaluation import of_few
+from pytensor_onnx.functions.special.exponential import times_exponential
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
 from pytensor_onnx.functions.special.portable import portable_exp, portable_log
+from pytensor_onnx.functions.special.power import log_with_rest, product_with_rest
+
+# Up to this size of an exponent roundings make errors of less than 1e-13.
+_LARGE = 150.0
 
 
 def density(
@@ -17,10 +24,12 @@ def density(
     x: TensorVariable,
     y: TensorVariable,
     factor: TensorVariable,
+    is_exact: bool = False,
 ) -> TensorVariable:
     """``x**a y**b / B(a, b)``.
 
-    With ``d = a y - b x``, ``x = p (1 - d/a)`` and ``y = q (1 + d/b)`` for ``p = a / (a + b)`` and
+    With ``is_exact``, no exponent is rounded where it is large, and results are tiny. Elsewhere,
+    with ``d = a y - b x``, ``x = p (1 - d/a)`` and ``y = q (1 + d/b)`` for ``p = a / (a + b)`` and
     ``q = 1 - p``. Linear terms of both logarithms cancel. The errors of the logarithms, which are
     amplified, are the same ones in all runtimes.
     """
@@ -51,7 +60,50 @@ def density(
     exponential = portable_exp(exponent / pt.switch(is_one_power, a, one))
     base = pt.switch(is_slim, x, pt.switch(by_power, ratio, one))
     power = pt.pow(base * pt.switch(is_one_power, exponential, one), a)
-    return power * pt.switch(is_one_power, one, exponential) * factor
+    value = power * pt.switch(is_one_power, one, exponential) * factor
+    if not is_exact:
+        return value
+    whole = rest + a * of_ratio
+    is_large = (whole < constant(x, -_LARGE)) & (whole > constant(x, -740.0))
+    [exact] = of_few(is_large, _exact_density, [value], [a, b, x, y, factor])
+    return ifelse(pt.any(is_large), exact, value)
+
+
+def _exact_density(
+    _: TensorVariable,
+    a: TensorVariable,
+    b: TensorVariable,
+    x: TensorVariable,
+    y: TensorVariable,
+    factor: TensorVariable,
+) -> list[TensorVariable]:
+    """Density by ``a log(x/p) + b log(y/q)``, with the rounding errors of all its parts."""
+    zero, one = constant(x, 0.0), constant(x, 1.0)
+    # The larger one of x and y is rounded, if any.
+    total, error = add_with_error(x, y)
+    rounding = (one - total) - error
+    is_first = x > y
+    both = add_with_error(a, b)
+    first, first_rest = _of_part(a, x, pt.switch(is_first, rounding, zero), both)
+    second, second_rest = _of_part(b, y, pt.switch(is_first, zero, rounding), both)
+    exponent, error = add_with_error(first, second)
+    exponent, rest = add_with_error(exponent, error + (first_rest + second_rest))
+    return [times_exponential(factor, exponent, rest)]
+
+
+def _of_part(
+    a: TensorVariable,
+    x: TensorVariable,
+    rounding: TensorVariable,
+    both: tuple[TensorVariable, TensorVariable],
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return ``a log((x + rounding) (a + b) / a)`` in two parts, of two parts of ``a + b``."""
+    product, error = product_with_rest(x, *both)
+    base = product / a
+    back, back_error = product_with_rest(base, a, constant(x, 0.0))
+    left = ((product - back) - back_error) + (error + rounding * both[0])
+    logarithm, rest = log_with_rest(base)
+    return product_with_rest(a, logarithm, rest + left / product)
 
 
 def stirling_factor(a: TensorVariable, b: TensorVariable) -> TensorVariable:

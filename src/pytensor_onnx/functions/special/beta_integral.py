@@ -111,7 +111,7 @@ def _lower(
     """Compute ``I_x(a, b)``, where ``b <= 1`` or ``x <= a / (a + b)``, and the density."""
     parts = split(a, b, x, y, rule)
     top, is_beyond, ratio = parts.top, parts.is_beyond, parts.ratio
-    at_split = density(a, b, parts.x, parts.y, factor)
+    at_split = density(a, b, parts.x, parts.y, factor, rule.is_exact)
     sums = integrate(a, b, parts.x, parts.y, top, rule=rule)
     raised = sums.total + sums.term * top * sums.integral
     value = pt.switch(parts.is_raised, raised, a * sums.integral) * (at_split / a)

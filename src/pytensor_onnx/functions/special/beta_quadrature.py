@@ -5,7 +5,7 @@ The formula is exact to rounding errors on the interval where ``g <= 36``, for a
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,11 +37,14 @@ class Rule:
         The integrand is left out where it is below ``exp(-last)`` of its largest value.
     searches
         Steps of Newton's method for the point where it is so small.
+    is_exact
+        Whether tiny results have all digits.
     """
 
     nodes: int
     last: float
     searches: int
+    is_exact: bool = False
 
     @property
     def raised(self) -> float:
@@ -54,7 +57,9 @@ class Rule:
         return (nodes + 1) / 2, 4 * weights
 
 
-PRECISE = Rule(nodes=24, last=36.0, searches=2)
+PRECISE = Rule(nodes=24, last=36.0, searches=2, is_exact=True)
+# For steps of iterations.
+LONG = replace(PRECISE, is_exact=False)
 # For results of float32: within 1e-9.
 SHORT = Rule(nodes=14, last=22.0, searches=1)
 

@@ -12,6 +12,7 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.beta_density import stirling_factor
 from pytensor_onnx.functions.special.beta_integral import both
+from pytensor_onnx.functions.special.beta_quadrature import LONG
 from pytensor_onnx.functions.special.evaluation import in_float64
 from pytensor_onnx.functions.special.gammaincinv import normal_quantile
 from pytensor_onnx.functions.special.log1p import log1p
@@ -81,7 +82,7 @@ def _solve(
         odds, a, b, goal, below, factor = (x[places] for x in (all_odds, *constants))
         y = one / (one + odds)
         x = odds * y
-        lower, upper, density = both(a, b, x, y, factor)
+        lower, upper, density = both(a, b, x, y, factor, LONG)
         found = pt.switch(below, lower, upper)
         slope = pt.switch(below, density, -density) / found
         newton = portable_log(goal / found) / slope
