@@ -20,7 +20,13 @@ from pytensor_onnx.functions.special.debye import debye_sums
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma import gamma_from_one_to_twenty
 from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE
-from pytensor_onnx.functions.special.portable import portable_exp, portable_log1p
+from pytensor_onnx.functions.special.portable import (
+    portable_exp,
+    portable_log,
+    portable_log1p,
+    power_of_exp,
+)
+from pytensor_onnx.functions.special.power import portable_power
 from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
 from pytensor_onnx.functions.special.temme import temme_series, temme_start
 
@@ -92,7 +98,8 @@ def _scaled_k(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 def _near_k(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """``exp(x) K(v, x)`` where Debye's expansions do not serve."""
     near = pt.minimum(v, constant(v, _DEBYE))
-    value = _k_by_trapezoids(near, pt.minimum(x, constant(x, _DEBYE)))
+    a = pt.minimum(x, constant(x, _DEBYE))
+    value = _k_by_trapezoids(near, a, _hypotenuse(near, a))
     return where_any(x < constant(x, 1.0), _k_by_series(near, x), value)
 
 
@@ -121,30 +128,43 @@ def _debye(
     return first, (even - odd) / (growth * pt.sqrt(constant(x, 2 / math.pi) * w))
 
 
-def _k_by_trapezoids(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+def _k_by_trapezoids(v: TensorVariable, x: TensorVariable, w: TensorVariable) -> TensorVariable:
     """Integral of ``exp(-x (cosh(t) - 1)) cosh(v t)`` over positive ``t`` (DLMF 10.32.9).
 
     The integrand falls double-exponentially, so that the trapezoidal rule converges exponentially
-    (L. N. Trefethen and J. A. C. Weideman, SIAM Review 56 (2014) 385-458).
+    (L. N. Trefethen and J. A. C. Weideman, SIAM Review 56 (2014) 385-458). It is divided by its
+    largest value at ``sinh(t) = v / x``, about, so that the exponentials are at most one.
     """
     weights = np.full(len(_NODES), _STEP / 2)
     weights[0] /= 2
+    scale = constant(x, 1 / 64)
+    largest = v * portable_log((v + w) / x) - (w - x)
 
     def add(
         t: TensorVariable,
         decay: TensorVariable,
         weight: TensorVariable,
         total: TensorVariable,
+        ratio: TensorVariable,
         v: TensorVariable,
         x: TensorVariable,
+        largest: TensorVariable,
+        step: TensorVariable,
     ) -> list[TensorVariable]:
-        low, high = x * decay, v * t
-        return [total + weight * (pt.exp(high - low) + pt.exp(-high - low))]
+        # The ratio of both exponentials in the hyperbolic cosine.
+        exponent = pt.maximum((v * t - x * decay) - largest, constant(x, -1.0))
+        term = weight * power_of_exp(exponent)
+        return [total + (term + term * ratio), ratio * step]
 
     sequences = [pt.constant(values) for values in (_NODES, 2 * np.sinh(_NODES / 2) ** 2, weights)]
-    count = len(_NODES)
-    [total] = iterate(add, [pt.zeros_like(x)], [v, x], sequences=sequences, n_steps=count)
-    return total
+    total, _ = iterate(
+        add,
+        [pt.zeros_like(x), pt.ones_like(x)],
+        [v * scale, x * scale, largest * scale, portable_exp(v * constant(v, -2 * _STEP))],
+        sequences=sequences,
+        n_steps=len(_NODES),
+    )
+    return total * portable_exp(largest)
 
 
 def _k_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
@@ -183,7 +203,10 @@ def _i_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     half = x * constant(x, 0.5)
     z = half * half
     total = bessel_series(v, z, 42)
-    return total * (pt.pow(half, v) * portable_exp(-x)) / _gamma_of_next(v)
+    zero = constant(x, 0.0)
+    power = portable_power(pt.switch(half > zero, half, constant(x, 1.0)), v)
+    power = pt.switch(half > zero, power, pt.eq(v, zero).astype(x.dtype))
+    return total * (power * portable_exp(-x)) / _gamma_of_next(v)
 
 
 def _gamma_of_next(v: TensorVariable) -> TensorVariable:
@@ -193,5 +216,5 @@ def _gamma_of_next(v: TensorVariable) -> TensorVariable:
     product = v
     for k in range(1, 6):
         product = product * (v - constant(v, k))
-    value = gamma_from_one_to_twenty(pt.switch(is_large, v - constant(v, 5.0), v + one))
-    return value * pt.switch(is_large, product, one)
+    y = pt.switch(is_large, v - constant(v, 5.0), v + one)
+    return gamma_from_one_to_twenty(y) * pt.switch(is_large, product, one)
