@@ -208,7 +208,7 @@ def _phases(
 def det(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     """Parts of the determinants of complex matrices."""
     x, y, size, found = _phases(real, imag)
-    size = product_within_range(size / found.scale[:, :, 0])
+    size = product_within_range(size / found.scale[:, :, 0], real.shape[-1])
     return [unflat((part * size).astype(real.type.dtype), real) for part in (x, y)]
 
 

@@ -113,13 +113,14 @@ def det(a: TensorVariable) -> TensorVariable:
     array(-4.)
     """
     (a,) = as_float(a)
-    factors, pivots = triangular(a, checked_size(a, _NOT_SQUARE))
-    product = product_within_range(diagonals(factors))
+    n = checked_size(a, _NOT_SQUARE)
+    factors, pivots = triangular(a, n)
+    product = product_within_range(diagonals(factors), n)
     return product * sign_of_exchanges(pivots, a.type.dtype)
 
 
-def product_within_range(x: TensorVariable) -> TensorVariable:
-    """Return the products of the elements of vectors, without overflow in partial products.
+def product_within_range(x: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the products of the n elements of vectors, without overflow in partial products.
 
     Where partial products may leave the range of numbers, the factors are multiplied without their
     powers of two, which are multiplied in halves.
@@ -127,13 +128,14 @@ def product_within_range(x: TensorVariable) -> TensorVariable:
     Examples
     --------
     >>> x = pt.vector("x")
-    >>> product_within_range(x).eval({x: [-1e-200, 1e-200, 1e300, 2e100]}, mode="ONNX").item()
+    >>> product = product_within_range(x, x.shape[0])
+    >>> product.eval({x: [-1e-200, 1e-200, 1e300, 2e100]}, mode="ONNX").item()
     -2.0
     """
     # All partial products are between this number to minus and to plus the number of factors.
     largest = (pt.abs(x) + 1 / pt.abs(x)).sum()
     room = np.array(np.finfo(x.type.dtype).maxexp - 2, x.type.dtype)
-    is_safe = pt.lt(pt.log2(largest) * x.shape[-1].astype(x.type.dtype), room)
+    is_safe = pt.lt(pt.log2(largest) * n.astype(x.type.dtype), room)
     return ifelse(is_safe, x.prod(axis=-1), _product_of_any(x))
 
 
