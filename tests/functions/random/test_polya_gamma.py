@@ -1,5 +1,7 @@
 """Pólya-Gamma numbers of any shape have their distribution."""
 
+import os
+import shutil
 from types import SimpleNamespace
 
 import mpmath
@@ -12,10 +14,12 @@ from pytensor_onnx import export_onnx
 from pytensor_onnx.functions.random.polya_gamma import _is_kept
 from pytensor_onnx.functions.random.polya_gamma_of_large_shape import concentration_of, propose
 from pytensor_onnx.random import state_of
+from scripts.web_runtime import run_in_web
 from tests.functions.random.goodness import pvalue
 
 pm = pytest.importorskip("pymc")
 
+NODE_MODULES = os.environ.get("ONNXRUNTIME_WEB_NODE_MODULES")
 SHAPES = (0.01, 0.3, 0.9, 1, 1.5, 2.7, 13.2, 170.5, 1e4, 1e9)
 TILTS = (0, 0.1, 2, -5, 40)
 H, Z = np.array([(h, z) for h in SHAPES for z in TILTS], dtype="float64").T
@@ -205,6 +209,15 @@ def test_shapes_beyond_rounding_are_drawn(program):
         rounding = np.spacing(mean)
         assert np.abs(column - mean).max() < 6 * sd + 4 * rounding
         assert np.abs(column.mean() - mean) < sd / 8 + 4 * rounding
+
+
+@pytest.mark.skipif(not NODE_MODULES, reason="ONNXRUNTIME_WEB_NODE_MODULES names no directory")
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_draws_in_webassembly_are_equal_in_every_bit(program):
+    inputs = {"rng": state_of(1), "size": np.array(5), "h": H, "z": Z}
+    _, [outputs] = run_in_web(str(NODE_MODULES), [(program.proto.SerializeToString(), inputs)])
+    (drawn,) = outputs.values()
+    np.testing.assert_array_equal(drawn, program(*inputs.values()))
 
 
 def test_tilts_that_are_not_finite_end(program):

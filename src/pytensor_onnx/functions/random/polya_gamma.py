@@ -68,7 +68,7 @@ def _sum(result: V, key: V, where: V, elements: list[V]) -> V:
         return total, ~(left > 0), [counters, h, c, left, total]
 
     start = [*elements, pt.zeros_like(elements[-1])]
-    most = pt.switch(where.shape[0] > 0, ATTEMPTS + 4 * PARTS, 0)
+    most = np.int64(ATTEMPTS + 4 * PARTS) * (where.shape[0] > 0)
     return until_drawn(attempt, result, where, start, [key], n_steps=most)
 
 
@@ -112,8 +112,7 @@ def _is_kept(x: V, h: V, v: V) -> V:
     ones = pt.ones_like(v)
     h, power, step = open_
     start = [pt.constant(1.0), ones, ones, power, h, step]
-    count = pt.switch(where.shape[0] > 0, _TERMS, 0)
-    ratio = iterate(add, start, n_steps=count)[2]
+    ratio = iterate(add, start, n_steps=np.int64(_TERMS) * (where.shape[0] > 0))[2]
     # NaN is kept, so that a tilt that is NaN needs no more attempts.
     return (is_alternating & is_below)[where].set(~(v >= ratio))
 

@@ -75,7 +75,7 @@ def draw_large(result: V, key: V, where: V, elements: list[V]) -> V:
         return x, ~(u > ratio), [counters, *elements]
 
     start = [*elements, concentration_of(elements[-1])]
-    most = pt.switch(where.shape[0] > 0, ATTEMPTS, 0)
+    most = np.int64(ATTEMPTS) * (where.shape[0] > 0)
     return until_drawn(attempt, result, where, start, [key], n_steps=most)
 
 
