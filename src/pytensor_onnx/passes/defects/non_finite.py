@@ -35,7 +35,7 @@ NON_FINITE_DEFECTS = (
         treatment=Decomposition(
             form=exact.nan_reduction,
             change=_NAN_PROPAGATES,
-            condition=is_bare,
+            condition=exact.may_skip_nan,
             of_non_finite=True,
         ),
     ),
@@ -57,7 +57,10 @@ NON_FINITE_DEFECTS = (
         reason="The numbers around a NaN are not sorted.",
         tests=(f"{_TESTS}::test_topk_does_not_sort_around_nan",),
         treatment=Decomposition(
-            form=ordering.top_k, change=_NAN_LAST, condition=is_bare, of_non_finite=True
+            form=ordering.top_k,
+            change=_NAN_LAST,
+            condition=exact.may_skip_nan,
+            of_non_finite=True,
         ),
     ),
     Defect(

@@ -15,6 +15,7 @@ from pytensor_onnx.graph.folding import fold_last_axis, merge_axes
 from pytensor_onnx.graph.inference import dtype_of, signature
 from pytensor_onnx.graph.marks import is_bare, mark_guarded
 from pytensor_onnx.graph.sizes import constant_ints
+from pytensor_onnx.passes.legaliser.known_numbers import has_one_sign, is_never_nan
 from pytensor_onnx.passes.rewriting import given, int_attribute
 
 LIFTED = ("ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LogSoftmax", "Softmax")
@@ -133,21 +134,34 @@ def nan_reduction(onnx: Builder, node: ir.Node) -> ir.Value:
     return NAN_REDUCTIONS[node.op_type](onnx, node)
 
 
+def may_skip_nan(node: ir.Node) -> bool:
+    """Return whether an operator is not guarded yet, and an element may be NaN."""
+    return is_bare(node) and not is_never_nan(node.inputs[0])
+
+
 def nan_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
-    """Reduce to NaN if an element is NaN."""
+    """Reduce to NaN if an element is NaN.
+
+    A sum of numbers of one sign is NaN only then: infinities do not cancel.
+    """
     keepdims = int(int_attribute(node, "keepdims", 1))
+    by_sum = has_one_sign(node.inputs[0])
 
     def body(inner: Builder, x: ir.Value, *axes: ir.Value) -> ir.Value:
-        is_nan = inner.Cast(inner.IsNaN(x), to=int(ir.DataType.UINT8))
-        any_nan = inner.Cast(
-            inner.ReduceMax(is_nan, *axes, keepdims=keepdims), to=int(ir.DataType.BOOL)
-        )
+        if by_sum:
+            any_nan = inner.IsNaN(inner.ReduceSum(x, *axes, keepdims=keepdims))
+        else:
+            is_nan = inner.Cast(inner.IsNaN(x), to=int(ir.DataType.UINT8))
+            any_nan = inner.Cast(
+                inner.ReduceMax(is_nan, *axes, keepdims=keepdims), to=int(ir.DataType.BOOL)
+            )
         extremum = inner.op(node.op_type, x, *axes, keepdims=keepdims)
         mark_guarded(extremum)
         return inner.Where(any_nan, float("nan"), extremum)
 
     operands = [x for x in node.inputs if x is not None]
     name = f"{node.op_type}KeepDims" if keepdims else node.op_type
+    name += "OfOneSign" if by_sum else ""
     variant = f"{dtype_of(operands[0]).numpy()}{'' if len(operands) > 1 else '_all'}"
     return onnx.call(name, body, *operands, variant=variant)
 

@@ -1,0 +1,133 @@
+"""Facts on the elements of a value that hold for all inputs: never NaN, never negative.
+
+Differences, quotients and products are NaN for some infinities, so that most computed values may
+be. A question visits at most `MOST_VALUES` values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+MOST_VALUES = 64
+"""Values that one question visits; a value with more behind it counts as unknown."""
+LARGEST = 65_536
+"""Elements of a constant that are looked at."""
+
+_MOVES_ELEMENTS = frozenset(
+    {"Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice"}
+    | {"Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
+)
+"""Operators whose results have the elements of the first operand."""
+_JOINS_ELEMENTS = frozenset({"Concat", "Max", "Min"})
+_KEEPS_NUMBERS = frozenset(
+    {"Abs", "Ceil", "Erf", "Exp", "Floor", "Neg", "ReduceMax", "ReduceMin", "Relu", "Round"}
+    | {"Sigmoid", "Sign", "Softplus", "Tanh"}
+)
+"""Operators that are NaN for NaN only."""
+_NOT_NEGATIVE = frozenset(
+    {"Abs", "Exp", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Relu", "Sigmoid", "Softmax"}
+    | {"Softplus", "Sqrt"}
+)
+"""Operators whose results are NaN or not negative; the root of minus zero is minus zero."""
+_KEEPS_SIGN = frozenset({"Add", "Mul", "Sum"})
+"""Operators that are NaN or not negative for such operands. A quotient by -0 may be -inf."""
+
+Sources = Sequence[ir.Value | None] | None
+"""Values whose elements decide; none if the answer is yes, None if it is not known."""
+
+
+def is_never_nan(value: ir.Value | None) -> bool:
+    """Return whether no element of a value is NaN, whatever the inputs are.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.graph.builder import Builder, ModelScope
+    >>> onnx = Builder(ModelScope(21))
+    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n",))
+    >>> count = onnx.cast(onnx.Greater(x, 0), "float32")
+    >>> [is_never_nan(y) for y in (x, onnx.Exp(count), onnx.Sub(count, count))]
+    [False, True, False]
+    """
+    return _holds(value, _sources_of_nan)
+
+
+def is_never_negative(value: ir.Value | None) -> bool:
+    """Return whether all elements of a value are NaN, zero or positive.
+
+    Examples
+    --------
+    >>> from pytensor_onnx.graph.builder import Builder, ModelScope
+    >>> onnx = Builder(ModelScope(21))
+    >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n",))
+    >>> [is_never_negative(y) for y in (x, onnx.Abs(x), onnx.Mul(x, x), onnx.Mul(x, onnx.Abs(x)))]
+    [False, True, True, False]
+    """
+    return _holds(value, _sources_of_sign)
+
+
+def has_one_sign(value: ir.Value | None) -> bool:
+    """Return whether no two elements of a value have opposite signs: infinities do not cancel."""
+    node = None if value is None else value.producer()
+    is_negated = node is not None and node.op_type == "Neg" and not node.domain
+    return is_never_negative(node.inputs[0] if node is not None and is_negated else value)
+
+
+def _holds(value: ir.Value | None, sources_of: Callable[[ir.Value], Sources]) -> bool:
+    waiting, seen = [value], {value}
+    while waiting:
+        current = waiting.pop()
+        sources = None if current is None or len(seen) > MOST_VALUES else sources_of(current)
+        if sources is None:
+            return False
+        waiting += [x for x in sources if x not in seen]
+        seen |= set(sources)
+    return True
+
+
+def _sources_of_nan(value: ir.Value) -> Sources:
+    if value.dtype is not None and (value.dtype.is_integer() or value.dtype == ir.DataType.BOOL):
+        return ()
+    node = value.producer()
+    if node is None:
+        return _if_constant(value, lambda array: not np.isnan(array).any())
+    if node.domain:
+        return None
+    if node.op_type in _MOVES_ELEMENTS | _KEEPS_NUMBERS or node.op_type == "Cast":
+        return node.inputs[:1]
+    if node.op_type in _JOINS_ELEMENTS:
+        return node.inputs
+    if node.op_type == "Where":
+        condition, x, y = node.inputs
+        test = None if condition is None else condition.producer()
+        is_guard = test is not None and test.op_type == "IsNaN" and test.inputs[0] is y
+        return (x,) if is_guard else (x, y)
+    return None
+
+
+def _sources_of_sign(value: ir.Value) -> Sources:
+    node = value.producer()
+    if node is None:
+        return _if_constant(value, lambda array: not (array < 0).any())
+    if node.domain:
+        return None
+    if node.op_type in _NOT_NEGATIVE:
+        return ()
+    if node.op_type == "Mul" and node.inputs[0] is node.inputs[1]:
+        return ()
+    # The maximum of no elements is minus infinity.
+    if node.op_type in _MOVES_ELEMENTS or node.op_type in ("ReduceMin", "ReduceSum"):
+        return node.inputs[:1]
+    if node.op_type in _JOINS_ELEMENTS | _KEEPS_SIGN:
+        return node.inputs
+    return node.inputs[1:] if node.op_type == "Where" else None
+
+
+def _if_constant(value: ir.Value, condition: Callable[[np.ndarray], bool]) -> Sources:
+    """Return that the answer is yes, if a constant meets a condition."""
+    constant = value.const_value
+    if constant is None or value.is_graph_input() or constant.size > LARGEST:
+        return None
+    return () if condition(constant.numpy()) else None
