@@ -1,5 +1,7 @@
 """The logarithm of the absolute value of the gamma function."""
 
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, horner, polynomial
+from pytensor_onnx.functions.special.coefficients import Coefficients
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma_coefficients import (
     FACTORIALS,
@@ -27,8 +30,24 @@ _OFFSET = 0.4189385332046727
 _LOG_FOUR_LESS_ONE = 0.38629436111989062
 # A number near 2.5 where the function fitted near zero has a value of few bits, which can be taken
 # from larger ones exactly.
-_SEAM = (2.4978940208199787, 0.283203125)
+_SEAM = (2.4985892869249673, 0.28369140625)
 _FIRST_FACTORIAL, _LAST_FACTORIAL = 4, 22
+
+
+# The ratio of polynomials that is fitted near zero is the ratio of their first coefficients and the
+# variable times a smaller one, whose rounding errors count less.
+_FIRST = LOG_GAMMA_TOP["float64"][0]
+
+
+def _less_first(top: Sequence[float], bottom: Sequence[float]) -> tuple[float, ...]:
+    """Return the coefficients of ``(p(v) - _FIRST q(v)) / v``, rounded once."""
+    pairs = zip(top[1:], bottom[1:], strict=True)
+    return tuple(float(Fraction(p) - Fraction(_FIRST) * Fraction(q)) for p, q in pairs)
+
+
+_LESS_FIRST_TOP: Coefficients = {
+    "float64": _less_first(LOG_GAMMA_TOP["float64"], LOG_GAMMA_BOTTOM["float64"])
+}
 
 
 class Parts(NamedTuple):
@@ -114,7 +133,8 @@ def _parts(x: TensorVariable) -> Parts:
     bounded = pt.minimum(x, bound)
     d = bounded - (two - (small + medium))
     v = d + half
-    near = d * (d + one) * (polynomial(v, LOG_GAMMA_TOP) / polynomial(v, LOG_GAMMA_BOTTOM))
+    ratio = polynomial(v, _LESS_FIRST_TOP) / polynomial(v, LOG_GAMMA_BOTTOM)
+    near = d * (d + one) * (constant(x, _FIRST) + v * ratio)
 
     factor = one + small * bounded - large * constant(x, 0.75)
     logarithm = precise.log(x * factor) + large * constant(x, _LOG_FOUR_LESS_ONE)
