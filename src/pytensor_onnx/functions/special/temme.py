@@ -20,6 +20,7 @@ from pytensor_onnx.functions.special.bessel_coefficients import (
 )
 from pytensor_onnx.functions.special.coefficients import SINH
 from pytensor_onnx.functions.special.portable import portable_log
+from pytensor_onnx.functions.special.power import portable_power
 
 
 class Start(NamedTuple):
@@ -41,10 +42,11 @@ def temme_start(m: TensorVariable, x: TensorVariable) -> Start:
 
     Those of the Bessel functions are ``2 / pi`` times as large.
     """
-    one, two, half = (constant(x, value) for value in (1.0, 2.0, 0.5))
+    one, half = constant(x, 1.0), constant(x, 0.5)
     difference, mean = temme_coefficients(m)
     log = constant(x, math.log(2)) - portable_log(x)
-    growth = pt.pow(two, m) * pt.pow(x, -m)
+    # Differences of runtimes would be amplified where parts cancel.
+    growth = portable_power(half * x, -m)
     angle = m * log
     angle_square = angle * angle
     sinc = pt.switch(
