@@ -45,13 +45,13 @@ class EliminateRows(Part):
 
 
 class CholeskyPanel(Part):
-    """The first rows of a Cholesky factor's columns, and the rows below them.
+    """The lower triangle of the first rows of a Cholesky factor's columns, and the rows below it.
 
-    The operands are the columns on and below the diagonal, the number of blocks of columns, and the
-    length of the first rows, which end in zeros.
+    The operands are the columns on and below the diagonal, and the numbers of rows that are no
+    padding, of all rows, and of blocks of columns.
     """
 
-    gufunc_signature = "(m,w),(),()->(k,l),(r,k)"
+    gufunc_signature = "(m,w),(),(),()->(w,w),(k,w)"
 
 
 class Eliminate(Part):

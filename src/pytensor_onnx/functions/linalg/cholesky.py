@@ -17,6 +17,7 @@ from pytensor_onnx.functions.linalg.blocks import (
     checked_size,
     less_product,
     nothing,
+    padded,
     plus_product,
     poison,
 )
@@ -25,7 +26,6 @@ from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import CholeskyPanel, EliminateRows
-from pytensor_onnx.ops.matrix_parts import Window
 from pytensor_onnx.ops.triangles import Triangle
 
 PANEL = 250
@@ -73,24 +73,34 @@ def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
 
 
 def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of one matrix, with no more loops than its size needs."""
-    count = block_count(n)
+    """Return the lower factor of one matrix, with no more loops than its size needs.
+
+    The factors of full blocks are cut to size in the branch that returns them.
+    """
     factor = ifelse(
-        pt.eq(count, 1),
-        _factor_of_block(a, n),
-        ifelse(pt.gt(n, 0), _factor_of_blocks(a, n, count - 1), a),
+        pt.gt(n, 0) & pt.le(n, PANEL),
+        ifelse(pt.le(n, BLOCK), _factor_of_block(a, n), _factor_of_panel(a, n)),
+        _factor_of_panels(a, n),
     )
-    positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (n + 1)], 0).all()
+    positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (factor.shape[1] + 1)], 0).all()
     # A branch takes no time, a sum with NaN that of a copy of the factor.
-    return ifelse(positive, factor, pt.full((n, n), np.full((), np.nan, a.type.dtype)))
+    return ifelse(positive, factor[:n, :n], pt.full((n, n), np.full((), np.nan, a.type.dtype)))
 
 
-def _factor_of_blocks(a: TensorVariable, n: TensorVariable, full: TensorVariable) -> TensorVariable:
-    """Return the lower factor of a matrix of full blocks and one that has the other rows."""
-    known = full * BLOCK
-    rows, left = ifelse(pt.le(n, PANEL), CholeskyPanel()(a, full, n), _panels(a, n, full))
-    last = _factor_of_block(less_product(a[known:, known:], left, left.T), n - known)
-    return pt.concatenate([rows, pt.concatenate([left, last], axis=1)], axis=0)
+def _padded(a: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return a matrix with rows and columns of zeros up to full blocks, and their number.
+
+    Their elimination divides by zero, and no other row reads the results.
+    """
+    count = block_count(n)
+    size = count * BLOCK
+    return ifelse(pt.eq(size, n), a, padded(a, n, size)), count
+
+
+def _factor_of_panel(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the lower factor of a matrix of at most `PANEL` rows, and of one at least."""
+    a, count = _padded(a, n)
+    return CholeskyPanel()(a, n, count * BLOCK, count)[0]
 
 
 def _factor_of_block(a: TensorVariable, n: TensorVariable) -> TensorVariable:
@@ -100,16 +110,18 @@ def _factor_of_block(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     """
     places = pt.minimum(np.arange(BLOCK), n - 1)
     rows = EliminateRows()(a.T[places][:, places], n)
-    return (rows / pt.sqrt(_diagonal(rows))).T[:n, :n]
+    return (rows / pt.sqrt(_diagonal(rows))).T
 
 
-def _panels(a: TensorVariable, n: TensorVariable, full: TensorVariable) -> list[TensorVariable]:
-    """Return the rows of the factor in full blocks, and their columns in the other rows.
+def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the lower factor of a matrix of any size, or an empty one, by panels of columns.
 
     The state is the part of the known columns in the rows that are not known yet, so that each
     step writes rows of the factor at their full length.
     """
     dtype = a.type.dtype
+    a, count = _padded(a, n)
+    size = count * BLOCK
 
     def step(
         first: TensorVariable,
@@ -117,77 +129,77 @@ def _panels(a: TensorVariable, n: TensorVariable, full: TensorVariable) -> list[
         left: TensorVariable,
         a: TensorVariable,
         zeros: TensorVariable,
-        full: TensorVariable,
+        count: TensorVariable,
+        n: TensorVariable,
     ) -> list[TensorVariable]:
-        here = pt.minimum(full - first, PANEL // BLOCK)
-        k, width = first * BLOCK, here * BLOCK
-        top = left[:width]
-        panel = less_product(a[k:, k : k + width], left, top.T)
-        triangle, below = CholeskyPanel()(panel, here, width)
-        rows = pt.concatenate([top, triangle, zeros[:width, k + width :]], axis=1)
-        left = pt.concatenate([left[width:], below], axis=1)
+        k, more = first * BLOCK, count - first
+        top = left[:PANEL]
+        panel = less_product(a[k:, k : k + PANEL], left, top.T)
+        here = pt.minimum(more, PANEL // BLOCK)
+        triangle, below = CholeskyPanel()(panel, n - k, more * BLOCK, here)
+        rows = pt.concatenate([top, triangle, zeros[: here * BLOCK, k + PANEL :]], axis=1)
+        left = pt.concatenate([left[PANEL:], below], axis=1)
         return [pt.concatenate([factor, rows], axis=0), left]
 
-    panels = block_count(full, PANEL // BLOCK)
+    panels = block_count(n, PANEL)
     none = nothing(n)
-    return iterate(
+    (factor, _) = iterate(
         step,
-        [
-            a[:none],
-            a[:, :none],
-        ],
-        [a, pt.zeros((PANEL, n), dtype), full],
+        [pt.zeros((none, size), dtype), pt.zeros((size, none), dtype)],
+        [a, pt.zeros((PANEL, size), dtype), count, n],
         n_steps=panels,
         sequences=[pt.arange(panels) * (PANEL // BLOCK)],
     )
+    return factor
 
 
 @define(CholeskyPanel, CholeskyPanel.gufunc_signature)
 def cholesky_panel(
-    panel: TensorVariable, count: TensorVariable, width: TensorVariable
+    panel: TensorVariable, n: TensorVariable, size: TensorVariable, count: TensorVariable
 ) -> list[TensorVariable]:
-    """Return a panel's first rows with zeros up to a width, and the rows below them.
+    """Return the lower triangle of a panel's first rows, and the rows below it.
 
     Parameters
     ----------
     panel
-        Columns on and below the diagonal, with at least one row below the blocks.
-    count, width
-        Number of blocks of columns, and length of the rows.
+        Columns on and below the diagonal.
+    n, size, count
+        Numbers of rows that are no padding, of all rows, and of blocks of columns.
     """
     dtype = panel.type.dtype
-    first = pt.arange(count) * BLOCK
-    corners = first[:, None] + np.array([0, 0])
-    ends = corners + np.array([np.iinfo(np.int32).max, BLOCK])
+    width = count * BLOCK
 
     def step(
         k: TensorVariable,
-        corner: TensorVariable,
-        end: TensorVariable,
         left: TensorVariable,
         panel: TensorVariable,
         zeros: TensorVariable,
+        n: TensorVariable,
     ) -> list[TensorVariable]:
         top = left[:BLOCK]
-        columns = less_product(Window()(panel, corner, end), left, top.T)
-        _, rows = _without_rows(columns[:BLOCK].T, range(BLOCK))
-        found = Triangle(lower=False)(rows)
+        columns = less_product(panel[k:, k : k + BLOCK], left, top.T)
+        found = EliminateRows()(columns[:BLOCK].T, n - k)
         squares = _diagonal(found)
         roots = pt.sqrt(squares)
         upper = found / roots
-        inverse = inverted_blocks(found / squares) / roots.T
-        below = _solved(columns[BLOCK:], upper, inverse)
+        others = columns[BLOCK:]
+        # The last block has no rows below.
+        below = ifelse(
+            pt.gt(n - k, BLOCK),
+            _solved(others, upper, inverted_blocks(found / squares) / roots.T),
+            others,
+        )
         rows = pt.concatenate([top, upper.T, zeros[:, k:]], axis=1)
         return [pt.concatenate([left[BLOCK:], below], axis=1), rows]
 
     below, rows = iterate(
         step,
-        [panel[:, : nothing(width)]],
-        [panel, pt.zeros((BLOCK, width - BLOCK), dtype)],
+        [pt.zeros((size, nothing(size)), dtype)],
+        [panel, pt.zeros((BLOCK, width - BLOCK), dtype), n],
         n_steps=count,
-        sequences=[first, corners, ends],
+        sequences=[pt.arange(count) * BLOCK],
     )
-    return [rows.reshape((-1, width)), below]
+    return [rows.reshape((width, width)), below]
 
 
 def _solved(b: TensorVariable, upper: TensorVariable, inverse: TensorVariable) -> TensorVariable:
