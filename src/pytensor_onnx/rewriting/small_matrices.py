@@ -9,8 +9,6 @@ matrices. Cramer's rule has larger errors (Higham, Accuracy and Stability of Num
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
-from itertools import combinations
 
 import numpy as np
 import pytensor.tensor as pt
@@ -19,9 +17,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
@@ -30,11 +26,23 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.rewriting.small_elements import (
+    elements_of,
+    eliminated,
+    factor_elements,
+    is_definite,
+    is_singular,
+    nan_like,
+    rows_of,
+    solved_by_factor,
+    solved_if_definite,
+    substituted,
+    symmetric,
+    transposed,
+)
+
 LARGEST = 3
 """Number of rows up to which elements are values of their own."""
-
-Elements = list[list[TensorVariable]]
-"""The elements of a matrix by rows, each an array of one element."""
 
 
 @node_rewriter(
@@ -77,11 +85,11 @@ def solve_small_by_elements(fgraph: FunctionGraph, node: Apply) -> list[Variable
     ):
         return None
     b = node.inputs[1]
-    factor = _factor(_elements(factorised.inputs[0], op.b_ndim), lower=True)
+    factor = factor_elements(elements_of(factorised.inputs[0], op.b_ndim), lower=True)
     if isinstance(op, CholeskySolve):
-        return _as_results(node, _solved_if_definite(factor, b))
-    x = _substituted(factor, _rows(b), lower=True)
-    return _as_results(node, [pt.switch(_is_definite(factor, b), x, _nan(x))])
+        return _as_results(node, solved_if_definite(factor, b))
+    x = substituted(factor, rows_of(b), lower=True)
+    return _as_results(node, [pt.switch(is_definite(factor, b), x, nan_like(x))])
 
 
 def _core_op(node: Apply) -> Op:
@@ -116,7 +124,7 @@ def _is_small(node: Apply) -> bool:
 
 def _cholesky(op: Cholesky, a: TensorVariable) -> list[TensorVariable]:
     n = a.type.shape[0]
-    factor = _factor(_elements(a, 1), lower=op.lower)
+    factor = factor_elements(elements_of(a, 1), lower=op.lower)
     zero = pt.constant(np.zeros(1, a.type.dtype))
     rows = [
         factor[max(i, j)][min(i, j)] if (i >= j if op.lower else i <= j) else zero
@@ -124,47 +132,47 @@ def _cholesky(op: Cholesky, a: TensorVariable) -> list[TensorVariable]:
         for j in range(n)
     ]
     whole = pt.concatenate(rows).reshape((n, n))
-    return [pt.switch(_is_definite(factor, whole), whole, _nan(whole))]
+    return [pt.switch(is_definite(factor, whole), whole, nan_like(whole))]
 
 
 def _solve_triangular(
     op: SolveTriangular, a: TensorVariable, b: TensorVariable
 ) -> list[TensorVariable]:
-    elements = _elements(a, op.b_ndim)
-    x = _substituted(elements, _rows(b), lower=op.lower, unit=op.unit_diagonal)
-    return [x if op.unit_diagonal else pt.switch(_is_singular(elements, b), _nan(x), x)]
+    elements = elements_of(a, op.b_ndim)
+    x = substituted(elements, rows_of(b), lower=op.lower, unit=op.unit_diagonal)
+    return [x if op.unit_diagonal else pt.switch(is_singular(elements, b), nan_like(x), x)]
 
 
 def _cholesky_solve(
     op: CholeskySolve, c: TensorVariable, b: TensorVariable
 ) -> list[TensorVariable]:
-    elements = _elements(c, op.b_ndim)
-    factor = elements if op.lower else _transposed(elements)
-    x = _solved_by_factor(factor, _rows(b))
-    return [pt.switch(_is_singular(factor, b), _nan(x), x)]
+    elements = elements_of(c, op.b_ndim)
+    factor = elements if op.lower else transposed(elements)
+    x = solved_by_factor(factor, rows_of(b))
+    return [pt.switch(is_singular(factor, b), nan_like(x), x)]
 
 
 def _solve(op: Solve, a: TensorVariable, b: TensorVariable) -> list[TensorVariable] | None:
-    elements = _elements(a, op.b_ndim)
+    elements = elements_of(a, op.b_ndim)
     if op.assume_a == "pos":
-        return _solved_if_definite(_factor(elements, lower=op.lower), b)
+        return solved_if_definite(factor_elements(elements, lower=op.lower), b)
     if op.assume_a in ("sym", "her"):
-        elements = _symmetric(elements, lower=op.lower)
+        elements = symmetric(elements, lower=op.lower)
     elif op.assume_a != "gen":
         return None
     # The quotient of two zeros makes all unknowns NaN, as the matrix is singular.
-    upper, rows, _ = _eliminated(elements, _rows(b), guard_zeros=False)
+    upper, rows, _ = eliminated(elements, rows_of(b), guard_zeros=False)
     pivot = upper[-1][-1]
-    upper[-1][-1] = pt.switch(pt.eq(pivot, np.array(0, a.type.dtype)), _nan(a), pivot)
-    return [_substituted(upper, rows, lower=False)]
+    upper[-1][-1] = pt.switch(pt.eq(pivot, np.array(0, a.type.dtype)), nan_like(a), pivot)
+    return [substituted(upper, rows, lower=False)]
 
 
 def _inverse(op: MatrixInverse, a: TensorVariable) -> list[TensorVariable]:
     n = a.type.shape[0]
     unit = [pt.constant(row[None]) for row in np.eye(n, dtype=a.type.dtype)]
-    upper, rows, _ = _eliminated(_elements(a, 2), unit)
-    inverse = _substituted(upper, rows, lower=False)
-    regular = pt.invert(_is_singular(upper, upper[0][0]).squeeze())
+    upper, rows, _ = eliminated(elements_of(a, 2), unit)
+    inverse = substituted(upper, rows, lower=False)
+    regular = pt.invert(is_singular(upper, upper[0][0]).squeeze())
     return [CheckAndRaise(np.linalg.LinAlgError, "Singular matrix")(inverse, regular)]
 
 
@@ -174,13 +182,13 @@ def _det(op: Det, a: TensorVariable) -> list[TensorVariable] | None:
         return None
     if a.type.shape[0] == 1:
         return [a[0, 0]]
-    upper, _, swapped = _eliminated(_elements(a, 1), [])
+    upper, _, swapped = eliminated(elements_of(a, 1), [])
     product = upper[0][0] * upper[1][1]
     return [pt.switch(swapped[0], -product, product)[0]]
 
 
 def _slogdet(op: SLogDet, a: TensorVariable) -> list[TensorVariable]:
-    upper, _, swapped = _eliminated(_elements(a, 1), [])
+    upper, _, swapped = eliminated(elements_of(a, 1), [])
     pivots = pt.concatenate([upper[i][i] for i in range(len(upper))])
     sign = pt.sign(pivots).prod()
     for exchanged in swapped:
@@ -197,169 +205,3 @@ _FORMS: dict[type[Op], Callable[..., list[TensorVariable] | None]] = {
     Det: _det,
     SLogDet: _slogdet,
 }
-
-
-def _elements(a: TensorVariable, ndim: int) -> Elements:
-    """Return the elements of a matrix, which meet values of a given rank.
-
-    They are vectors, but for a matrix that is one element already.
-    """
-    n = a.type.shape[0]
-    if n == 1:
-        return [[a if ndim == 2 else a[0]]]
-    rows = _joined(a)
-    if rows is not None:
-        return [_rows(_vector(row)) for row in rows]
-    elements = pt.split(a.reshape((n * n,)), [1] * (n * n), n_splits=n * n, axis=0)
-    return [elements[i * n : (i + 1) * n] for i in range(n)]
-
-
-def _rows(b: TensorVariable) -> list[TensorVariable]:
-    """Return the rows of right-hand sides, each with a first axis of size one."""
-    n = b.type.shape[0]
-    return [b] if n == 1 else _joined(b) or pt.split(b, [1] * n, n_splits=n, axis=0)
-
-
-def _joined(x: TensorVariable) -> list[TensorVariable] | None:
-    """Return the rows that an array was joined of, None if it was not."""
-    node = x.owner
-    if node is None:
-        return None
-    if isinstance(node.op, MakeVector):
-        return [number[None] for number in node.inputs]
-    if isinstance(node.op, Join) and node.op.axis == 0:
-        return node.inputs if all(row.type.shape[0] == 1 for row in node.inputs) else None
-    return None
-
-
-def _vector(row: TensorVariable) -> TensorVariable:
-    """Return the only row of a matrix, which may have been a vector."""
-    node = row.owner
-    if node is not None and isinstance(node.op, DimShuffle) and node.op.new_order == ("x", 0):
-        return node.inputs[0]
-    return row[0]
-
-
-def _beside(x: TensorVariable, row: TensorVariable) -> TensorVariable:
-    """Return one element with the rank of a row."""
-    return x[None] if x.type.ndim < row.type.ndim else x
-
-
-def _transposed(a: Elements) -> Elements:
-    return [list(column) for column in zip(*a, strict=True)]
-
-
-def _symmetric(a: Elements, *, lower: bool) -> Elements:
-    """Return the elements of a symmetric matrix, of which one triangle is read."""
-    places = range(len(a))
-    return [
-        [a[max(i, j)][min(i, j)] if lower else a[min(i, j)][max(i, j)] for j in places]
-        for i in places
-    ]
-
-
-def _factor(a: Elements, *, lower: bool) -> Elements:
-    """Return the lower triangle of a Cholesky factor, read from one triangle of a matrix."""
-    factor: Elements = []
-    for i, row in enumerate(_symmetric(a, lower=lower)):
-        found: list[TensorVariable] = []
-        for j in range(i + 1):
-            rest = row[j]
-            for k in range(j):
-                rest = rest - found[k] * (found[k] if i == j else factor[j][k])
-            found.append(pt.sqrt(rest) if i == j else rest / factor[j][j])
-        factor.append(found)
-    return factor
-
-
-def _is_definite(factor: Elements, like: TensorVariable) -> TensorVariable:
-    """Return whether a Cholesky factor is that of a positive definite matrix.
-
-    A root that is zero or NaN makes the ones after it NaN.
-    """
-    last = factor[-1][-1]
-    return _beside(pt.gt(last, np.array(0, last.type.dtype)), like)
-
-
-def _is_singular(a: Elements, like: TensorVariable) -> TensorVariable:
-    """Return whether an element on the diagonal is zero."""
-    zeros = [pt.eq(row[i], np.array(0, row[i].type.dtype)) for i, row in enumerate(a)]
-    return _beside(reduce(pt.or_, zeros), like)
-
-
-def _solved_if_definite(factor: Elements, b: TensorVariable) -> list[TensorVariable]:
-    """Return the solution of a system with a Cholesky factor, NaN where there is no factor."""
-    x = _solved_by_factor(factor, _rows(b))
-    return [pt.switch(_is_definite(factor, b), x, _nan(x))]
-
-
-def _solved_by_factor(factor: Elements, b: list[TensorVariable]) -> TensorVariable:
-    """Return the solution of a system with a Cholesky factor."""
-    first = _substitute(factor, b, lower=True)
-    padded = [row + row[:1] * (len(factor) - len(row)) for row in factor]
-    return _substituted(_transposed(padded), first, lower=False)
-
-
-def _substituted(
-    a: Elements, b: list[TensorVariable], *, lower: bool, unit: bool = False
-) -> TensorVariable:
-    """Return the solution of a triangular system as one array."""
-    x = _substitute(a, b, lower=lower, unit=unit)
-    return x[0] if len(x) == 1 else pt.concatenate(x, axis=0)
-
-
-def _substitute(
-    a: Elements, b: list[TensorVariable], *, lower: bool, unit: bool = False
-) -> list[TensorVariable]:
-    """Return the rows of the solution of a triangular system."""
-    n = len(b)
-    found: dict[int, TensorVariable] = {}
-    for i in range(n) if lower else reversed(range(n)):
-        rest = b[i]
-        for j, x in found.items():
-            rest = rest - _beside(a[i][j], x) * x
-        found[i] = rest if unit else rest / _beside(a[i][i], rest)
-    return [found[i] for i in range(n)]
-
-
-def _eliminated(
-    a: Elements, b: list[TensorVariable], *, guard_zeros: bool = True
-) -> tuple[Elements, list[TensorVariable], list[TensorVariable]]:
-    """Return the upper triangle, the right-hand sides, and which exchanges of rows took place.
-
-    The exchanges of two rows each bring the largest magnitude of a column to the diagonal. With
-    ``guard_zeros``, a column of zeros has multipliers of zero.
-    """
-    a, b, n = [list(row) for row in a], list(b), len(a)
-    swapped = []
-    for i, k in combinations(range(n), 2):
-        if k == i + 1:
-            for below in range(k, n):
-                exchange = pt.abs(a[below][i]) > pt.abs(a[i][i])
-                swapped.append(exchange)
-                for j in range(i, n):
-                    a[i][j], a[below][j] = _exchanged(exchange, a[i][j], a[below][j])
-                if b:
-                    b[i], b[below] = _exchanged(exchange, b[i], b[below])
-        multiplier = a[k][i] / (_not_zero(a[i][i]) if guard_zeros else a[i][i])
-        for j in range(i + 1, n):
-            a[k][j] = a[k][j] - multiplier * a[i][j]
-        if b:
-            b[k] = b[k] - _beside(multiplier, b[i]) * b[i]
-    return a, b, swapped
-
-
-def _exchanged(
-    exchange: TensorVariable, x: TensorVariable, y: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    exchange = _beside(exchange, x)
-    return pt.switch(exchange, y, x), pt.switch(exchange, x, y)
-
-
-def _not_zero(pivot: TensorVariable) -> TensorVariable:
-    """Return a pivot, or for zero the smallest number, which changes no other one."""
-    return pivot + np.finfo(pivot.type.dtype).smallest_subnormal
-
-
-def _nan(x: TensorVariable) -> np.ndarray:
-    return np.array(np.nan, x.type.dtype)
