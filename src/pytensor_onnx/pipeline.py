@@ -27,6 +27,7 @@ from pytensor_onnx.passes import (
     share_transposed,
     spell_sizes,
     split_vectors,
+    take_means,
     vector_products,
 )
 from pytensor_onnx.targets import get_profile
@@ -79,6 +80,7 @@ def prepare(
     fuse_relu_clip(model, scope)
     join_vectors(model, scope)
     split_vectors(model, scope)
+    take_means(model, scope)
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )

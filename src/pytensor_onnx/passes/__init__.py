@@ -17,6 +17,7 @@ from pytensor_onnx.passes.fusions.row_states import row_states
 from pytensor_onnx.passes.fusions.scale_products import scale_products
 from pytensor_onnx.passes.fusions.share_transposed import share_transposed
 from pytensor_onnx.passes.fusions.split_vectors import split_vectors
+from pytensor_onnx.passes.fusions.take_means import take_means
 from pytensor_onnx.passes.fusions.vector_products import vector_products
 from pytensor_onnx.passes.inline_functions import inline_functions
 from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
@@ -49,5 +50,6 @@ __all__ = [
     "share_transposed",
     "spell_sizes",
     "split_vectors",
+    "take_means",
     "vector_products",
 ]

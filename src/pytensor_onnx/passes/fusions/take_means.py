@@ -1,0 +1,115 @@
+"""Compute the mean of a known number of elements by one operator.
+
+A ReduceMean divides the sum by the number, where the product with its reciprocal rounds twice.
+Gradients of normalisations need the sums too, for the steps of their parameters, whose vectors are
+joined: there the means are joined, and multiplied by the numbers of their elements at once.
+
+Means over the last axes stay as they are: with what follows, the runtime may take these for the
+mean of a layer norm.
+"""
+
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.sizes import constant_ints
+from pytensor_onnx.passes.rewriting import given, int_attribute, remove_unused, replace_node
+
+
+def take_means(model: ir.Model, scope: ModelScope) -> int:
+    """Replace sums that are multiplied by the reciprocal of the number of their elements."""
+    graph, numbers = model.graph, dict[ir.Value, int]()
+    for total in list(graph):
+        n = _number_of_elements(total)
+        means = (
+            [] if n is None else [u for u, _ in total.outputs[0].uses() if _is_mean(u, total, n)]
+        )
+        others = [u for u, _ in total.outputs[0].uses() if u not in means]
+        if n is None or not means or not all(_joins_vectors(u, graph) for u in others):
+            continue
+        builder = Builder(scope)
+        builder.provenance = dict(means[0].metadata_props)
+        keepdims = int_attribute(total, "keepdims", 1)
+        mean = builder.ReduceMean(*total.inputs, keepdims=keepdims)
+        replace_node(graph, total, builder, [mean], scope.names)
+        for product in means:
+            mean.name = (
+                product.outputs[0].name if product.outputs[0].is_graph_output() else mean.name
+            )
+            ir.convenience.replace_all_uses_with(
+                product.outputs, [mean], replace_graph_outputs=True
+            )
+            graph.remove(product, safe=True)
+        numbers[mean] = n
+    joins = {u for mean in numbers for u, _ in mean.uses() if _joins_vectors(u, graph)}
+    for join in [node for node in graph if node in joins]:
+        _multiply(graph, join, numbers, scope)
+    if numbers:
+        remove_unused(graph)
+    return len(numbers)
+
+
+def _number_of_elements(total: ir.Node) -> int | None:
+    """Return the number of elements of each sum, None where it is not known or zero."""
+    if total.op_type != "ReduceSum" or total.domain or total.outputs[0].is_graph_output():
+        return None
+    dims = dims_of(total.inputs[0])
+    axes = constant_ints(total.inputs[1]) if len(total.inputs) > 1 else None
+    if (
+        not dims
+        or not axes
+        or total.outputs[0].dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+    ):
+        return None
+    reduced = sorted(axis % len(dims) for axis in axes)
+    if reduced == list(range(len(dims) - len(reduced), len(dims))):
+        return None
+    sizes = [size for size in (dims[axis] for axis in reduced) if isinstance(size, int)]
+    return prod(sizes) or None if len(sizes) == len(reduced) else None
+
+
+def _is_mean(node: ir.Node, total: ir.Node, n: int) -> bool:
+    """Return whether a node divides a sum by a number, or multiplies by its rounded reciprocal."""
+    if node.op_type not in ("Mul", "Div") or node.domain or node.graph is not total.graph:
+        return False
+    others = [x for x in node.inputs if x is not total.outputs[0]]
+    number = others[0] if len(others) == 1 else None
+    if number is None or number.const_value is None or number.is_graph_input():
+        return False
+    if node.op_type == "Div" and number is node.inputs[0]:
+        return False
+    array = number.const_value.numpy()
+    wanted = array.dtype.type(n) if node.op_type == "Div" else 1 / array.dtype.type(n)
+    rank = len(dims_of(total.outputs[0]) or ())
+    return array.size == 1 and array.ndim <= rank and array.item() == wanted.item()
+
+
+def _joins_vectors(node: ir.Node, graph: ir.Graph) -> bool:
+    """Return whether a node joins vectors of known lengths."""
+    shapes = [dims_of(x) or () for x in node.inputs]
+    return (
+        node.op_type == "Concat"
+        and not node.domain
+        and node.graph is graph
+        and all(len(dims) == 1 and isinstance(dims[0], int) for dims in shapes)
+    )
+
+
+def _multiply(
+    graph: ir.Graph, join: ir.Node, numbers: dict[ir.Value, int], scope: ModelScope
+) -> None:
+    """Multiply joined vectors, those that are means by the numbers of their elements."""
+    operands = [given(x) for x in join.inputs]
+    lengths = [n for x in operands for n in dims_of(x) or () if isinstance(n, int)]
+    factors = [np.full(n, numbers.get(x, 1)) for x, n in zip(operands, lengths, strict=True)]
+    builder = Builder(scope)
+    builder.provenance = dict(join.metadata_props)
+    dtype = given(operands[0]).dtype
+    assert dtype is not None
+    joined = builder.Concat(*operands, axis=0)
+    product = builder.Mul(joined, builder.constant(np.concatenate(factors).astype(dtype.numpy())))
+    replace_node(graph, join, builder, [product], scope.names)
