@@ -11,7 +11,7 @@ from pytensor_onnx.functions.special.arithmetic import constant, rows_of
 from pytensor_onnx.functions.special.gamma import gamma_of_parts, parts_of_gamma
 from pytensor_onnx.functions.special.power import portable_power
 
-_TERMS, _ROUNDS = 4, 100
+_TERMS, _ROUNDS = 2, 200
 _PRECISION = 2.0**-56
 
 
