@@ -230,6 +230,41 @@ def test_normalisation_of_empty_channels_ends_the_process():
     assert status_without_traceback(KILLER_OF_EMPTY_CHANNELS) < 0
 
 
+KILLER_OF_NESTED_CHOICES = """
+import onnx.parser, onnxruntime
+text = '''<ir_version: 10, opset_import: ["" : 21]> graph (double[40] x) => (double[n] y) {
+    size = Shape(x)
+    least = Constant<value = int64[1] {5}>()
+    small = Less(size, least)
+    is_small = Squeeze(small)
+    y = If (is_small) <
+        then_branch = a () => (double[n] p) { p = Neg(x) },
+        else_branch = b () => (double[n] q) {
+            q = If (is_small) <
+                then_branch = c () => (double[n] r) { r = Neg(x) },
+                else_branch = d () => (double[n] s) {
+                    steps = Constant<value = int64 {3}>()
+                    go = Constant<value = bool {1}>()
+                    s = Loop (steps, go, x) <
+                        body = e (int64 i, bool f, double[n] t) => (bool g, double[n] u) {
+                            g = Identity(f)
+                            u = Add(t, x)
+                        }
+                    >
+                }
+            >
+        }
+    >
+}'''
+onnxruntime.InferenceSession(onnx.parser.parse_model(text).SerializeToString())
+"""
+
+
+@pytest.mark.slow
+def test_a_loop_in_nested_choices_that_are_known_ends_the_process():
+    assert status_without_traceback(KILLER_OF_NESTED_CHOICES) < 0
+
+
 KILLER_OF_PRODUCTS_WITHOUT_ROWS = """
 import numpy, onnx.helper as h, onnxruntime
 x, y = numpy.zeros((0, 2, 3), "float32"), numpy.zeros((2, 3, 4), "float32")

@@ -6,6 +6,8 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import compile_onnx, export_onnx
+from pytensor_onnx.functions.linalg.blocks import BLOCK
+from pytensor_onnx.functions.linalg.cholesky import PANEL
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg import matrices
 from tests.functions.linalg.matrices import LARGE, NOT_POSITIVE, POSITIVE, SIZES
@@ -86,6 +88,15 @@ def test_backward_errors_are_lapacks(name, factorise, factorise_batch):
 def test_backward_errors_of_large_matrices_are_lapacks(n, factorise):
     a = POSITIVE["ill-conditioned"](n)
     assert_factor(factorise(a), a, np.linalg.cholesky(a))
+
+
+@pytest.mark.parametrize("n", [1, 4, BLOCK, BLOCK + 1, 64, PANEL + 1])
+def test_models_of_a_known_size_load_and_run(n):
+    """ONNX Runtime knows all choices by size when it loads such a model."""
+    matrix = pt.matrix("matrix", shape=(n, n), dtype="float64")
+    value = positive(n, n)
+    found = compile_onnx([matrix], pt.linalg.cholesky(matrix), verify=False)(value)
+    assert_factor(found, value, np.linalg.cholesky(value))
 
 
 def test_backward_errors_in_float32_are_lapacks():

@@ -15,6 +15,7 @@ from pytensor_onnx.functions.linalg.blocks import (
     as_float,
     block_count,
     checked_size,
+    known_late,
     less_product,
     nothing,
     padded,
@@ -79,7 +80,7 @@ def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     """
     factor = ifelse(
         pt.gt(n, 0) & pt.le(n, PANEL),
-        ifelse(pt.le(n, BLOCK), _factor_of_block(a, n), _factor_of_panel(a, n)),
+        ifelse(known_late(pt.le(n, BLOCK), a), _factor_of_block(a, n), _factor_of_panel(a, n)),
         _factor_of_panels(a, n),
     )
     positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (factor.shape[1] + 1)], 0).all()

@@ -158,6 +158,14 @@ AVOIDED_DEFECTS = (
         treatment="A mean is lowered to a sum and a quotient; `nn.rms_norm` returns no elements.",
     ),
     Defect(
+        name="loop in a choice within a choice",
+        operators=("If", "Loop"),
+        reason="The process ends at load where the optimizer knows both conditions.",
+        tests=(f"{_SIZE_TESTS}::test_a_loop_in_nested_choices_that_are_known_ends_the_process",),
+        treatment="The Cholesky factor, the one definition with such a loop, hides the inner "
+        "condition from the optimizer (`functions/linalg/blocks.py`).",
+    ),
+    Defect(
         name="loops of no steps, Scan",
         operators=("Scan",),
         reason="The run fails for sequences of length 0.",
