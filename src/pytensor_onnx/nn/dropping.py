@@ -42,7 +42,7 @@ def dropout(x: Any, rate: float, kept: Any = None) -> TensorVariable:
     >>> rng = pt.random.shared_rng(seed=0)
     >>> next_rng, kept = rng.bernoulli(0.5, size=x.shape)
     >>> dropout(x, 0.5, kept.astype(bool)).eval({x: [1.0, 2.0, 3.0]}, mode="ONNX")
-    array([2., 4., 6.])
+    array([0., 4., 6.])
     """
     x = as_floats(x, "dropout")
     if not 0 <= rate < 1:
