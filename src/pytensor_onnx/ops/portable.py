@@ -64,7 +64,7 @@ class HalfPowerOfTwo(UnaryScalarOp):
 
     def impl(self, k: Any) -> Any:
         """Compute it by NumPy."""
-        return np.exp2(k - k.dtype.type(1))
+        return np.exp2(k - 1)
 
 
 log = Elemwise(PortableLog(upgrade_to_float, name="portable_log"))

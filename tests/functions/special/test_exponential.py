@@ -71,7 +71,8 @@ def test_powers_of_two_are_exact_and_nan_reads_no_power(dtype):
     with np.errstate(over="ignore"):
         expected = np.ldexp(np.ones(1, dtype), np.arange(first - 3, info.maxexp + 3) - 1)
     with np.errstate(over="ignore"):
-        run = compare_onnx_and_py([k], half_power_of_two(k), [exponents[:, :-1]])
+        compare_onnx_and_py([k], half_power_of_two(k), [exponents[:, :-1]])
+    run = compile_onnx([k], half_power_of_two(k), verify=False)
     np.testing.assert_array_equal(run(exponents)[0, :-1], expected)
     assert run(exponents[:, :0]).shape == (1, 0)
     assert run(exponents[:0]).shape[0] == 0
