@@ -110,6 +110,12 @@ def test_values_at_zeros_and_infinities_are_those_of_scipy(dtype):
     np.testing.assert_allclose(found, scipy.special.jv(v, x).astype(dtype), rtol=tolerance)
 
 
+def test_orders_whose_squares_overflow_give_zero():
+    orders, arguments = [1e150, 1e154, 1e155, 1e300, 1.7e308], [0.0, 1.0, -1.0, 5e-324, 1e5, 5e11]
+    v, x = (grid.ravel() for grid in np.meshgrid([*orders, *np.negative(orders)], arguments))
+    np.testing.assert_array_equal(compile_definition("Jv", "float64")(v, x), np.zeros(len(v)))
+
+
 def test_what_needs_too_many_steps_is_nan():
     jv = compile_definition("Jv", "float64")
     v, x = np.array([3e4, 3e4, 2.5, 3e4, 2.5]), np.array([3e4, 3.01e4, 1e15, 9e4, 3.0])

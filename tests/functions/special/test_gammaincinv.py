@@ -109,6 +109,20 @@ def test_values_that_underflow_are_zero():
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_huge_parameters_give_the_normal_quantile(name):
+    a, p = (
+        v.ravel()
+        for v in np.meshgrid([1e13, 1e17, 1e30, 1e155, 1e300, 1.7e308], [1e-300, 0.1, 0.5, 0.999])
+    )
+    s = scipy.special.ndtri(p)
+    s = s if name == "GammaIncInv" else -s
+    # The next term of the expansion is s (s**2 - 7) / (36 sqrt(a)), below 1e-15 of a.
+    expected = a + s * np.sqrt(a) + (s * s - 1) / 3
+    found = compile_definition(name, "float64")(a, p)
+    np.testing.assert_allclose(found, expected, rtol=2e-15)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_inverses_round_trip(name):
     rng = np.random.default_rng(0)
     a, p = np.exp(rng.uniform(-2, 9, 500)), rng.uniform(0.0, 1.0, 500)

@@ -42,7 +42,9 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     m = order - count
     is_integer = pt.eq(m, zero)
     by_series = a * a <= constant(x, 8.0) * (order + one)
-    is_far = is_debye(order, a)
+    # Beyond this the square of the order would overflow, and results are zero anyway.
+    far_order = pt.minimum(order, constant(x, 1e154))
+    is_far = is_debye(far_order, a)
     is_near = ~(by_series | is_far) & ~pt.isnan(order)
 
     # Elements of the recurrence for their value, or for the function of the second kind.
@@ -50,7 +52,7 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     near_x = pt.switch(is_near | (by_second & ~is_far), a, zero)
     of_order, first, first_of_next = first_kind(m, pt.switch(is_near, count, zero), near_x)
     value = pt.switch(by_series, _by_series(order, a), of_order)
-    far, far_second = ifelse(pt.any(is_far), list(debye(order, a)), [value, value])
+    far, far_second = ifelse(pt.any(is_far), list(debye(far_order, a)), [value, value])
     value = pt.switch(is_far, far, value)
 
     # The sine of pi m / 2, and the sine and the cosine of pi m.

@@ -65,7 +65,8 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
     below = p <= q
     goal = pt.minimum(p, q)
     precision, most, back = (constant(p, n) for n in (1e-9, 1.5, -0.15))
-    log_gamma = gammaln_of_positive(a)
+    # Beyond this it would overflow, and serves no guess.
+    log_gamma = gammaln_of_positive(pt.minimum(a, constant(p, 1e300)))
     # Bound the logarithm of the solution from below, by the first term of the series. Both of its
     # parts are small if `a` is.
     near = log_gamma_plus_one(pt.minimum(a, one))
@@ -100,8 +101,10 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
         x = pt.switch(done, x, x * portable_exp(new))
         return (x, new), until(pt.all(pt.abs(new) <= precision))
 
-    # Runtimes that differ in the last bits of a guess start from the same number.
-    start = [keep_upper_bits(guess), pt.ones_like(p) * two]
+    # Runtimes that differ in the last bits of a guess start from the same number, unless the
+    # other bits place it many standard deviations away.
+    guess = pt.switch(a > constant(p, 1e9), guess, keep_upper_bits(guess))
+    start = [guess, pt.ones_like(p) * two]
     constants = [a, goal, below, scaled_gamma_of_next(a)]
     x, change = iterate(step, start, constants, n_steps=_STEPS)
     value = pt.switch(pt.abs(change) <= precision, x, constant(p, math.nan))
