@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import onnx
 import onnxruntime
+import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
@@ -415,6 +416,107 @@ def momentum_of_vectors() -> Rule:
     return Rule(label, inputs, [*velocities, *updated], by_hand, values, 0.85)
 
 
+def states_as_rows() -> Rule:
+    """Return 100 steps of a recurrent network of 64 units."""
+    (x, w), values = _drawn({"x": (100, 64), "w": (64, 64)})
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[100, 64] x, float[64, 64] w) => (float[100, 64] y)
+        <int64[1] units = {64}> {
+           start = ConstantOfShape(units)
+           last, y = Scan <num_scan_inputs = 1, body = step (float[64] state, float[64] element)
+                => (float[64] tanh, float[64] kept) {
+               product = MatMul(state, w)
+               sum = Add(product, element)
+               tanh = Tanh(sum)
+               kept = Identity(tanh)
+           }> (start, x)
+        }
+    """
+    start = pt.zeros(64, "float32")
+    y = pytensor.scan(lambda e, h, w: pt.tanh(e + h @ w), [x], [start], [w], return_updates=False)
+    # The steps amplify differences of rounding, which small weights do not.
+    return Rule("recurrent steps", [x, w], y, by_hand, [values[0], values[1] / 32], 0.95, 1e-5)
+
+
+def gate_quotients() -> Rule:
+    """Return 100 steps of a long short-term memory of 64 units."""
+    (x, w), values = _drawn({"x": (100, 256), "w": (64, 256)})
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[100, 256] x, float[64, 256] w) => (float[100, 64] y)
+        <int64[2] row = {1, 64}, int64[1] one = {1}, int64[2] sizes = {192, 64},
+         float forty = {40}, float number = {1}> {
+           start = ConstantOfShape(row)
+           elements = Unsqueeze(x, one)
+           last_h, last_c, rows = Scan <num_scan_inputs = 1,
+                body = step (float[1, 64] h, float[1, 64] c, float[1, 256] element)
+                => (float[1, 64] h_next, float[1, 64] c_next, float[1, 64] kept) {
+               total = Gemm(h, w, element)
+               inner, new = Split <axis = 1> (total, sizes)
+               bounded = Min(inner, forty)
+               power = Exp(bounded)
+               divisor = Add(power, number)
+               gates = Div(power, divisor)
+               enter, keep, leave = Split <axis = 1, num_outputs = 3> (gates)
+               candidate = Tanh(new)
+               kept_c = Mul(keep, c)
+               new_c = Mul(enter, candidate)
+               c_next = Add(kept_c, new_c)
+               limited = Tanh(c_next)
+               h_next = Mul(leave, limited)
+               kept = Identity(h_next)
+           }> (start, start, elements)
+           y = Squeeze(rows, one)
+        }
+    """
+
+    def step(
+        element: TensorVariable, h: TensorVariable, c: TensorVariable, w: TensorVariable
+    ) -> tuple[TensorVariable, TensorVariable]:
+        enter, keep, leave, new = pt.split(element + h @ w, [64] * 4, n_splits=4)
+        c = pt.sigmoid(keep) * c + pt.sigmoid(enter) * pt.tanh(new)
+        return pt.sigmoid(leave) * pt.tanh(c), c
+
+    start = pt.zeros(64, "float32")
+    y, _ = pytensor.scan(step, [x], [start, start], [w], return_updates=False)
+    # The steps amplify differences of rounding, which small weights do not.
+    return Rule("steps of an LSTM", [x, w], y, by_hand, [values[0], values[1] / 32], 0.95, 1e-5)
+
+
+def mean_over_some_axes() -> Rule:
+    """Return the means of 8 images of 64 channels over the first and the third axis."""
+    [x], values = _drawn({"x": (8, 64, 16, 16)})
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[8, 64, 16, 16] x) => (float[64, 16] y)
+        <int64[2] axes = {0, 2}, float reciprocal = {0.0078125}> {
+           sum = ReduceSum <keepdims = 0> (x, axes)
+           y = Mul(sum, reciprocal)
+        }
+    """
+    return Rule("mean over some axes", [x], x.mean(axis=(0, 2)), by_hand, values, 1.1, 1e-6)
+
+
+def maximum_of_magnitudes() -> Rule:
+    """Return the largest magnitude of each of 256 rows."""
+    [x], values = _drawn({"x": (256, 1024)})
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[256, 1024] x) => (float[256] y)
+        <int64[1] last = {1}, float nan = {nan}> {
+           magnitudes = Abs(x)
+           is_nan = IsNaN(magnitudes)
+           counts = Cast <to = 2> (is_nan)
+           any_count = ReduceMax <keepdims = 0> (counts, last)
+           any_nan = Cast <to = 9> (any_count)
+           largest = ReduceMax <keepdims = 0> (magnitudes, last)
+           y = Where(any_nan, nan, largest)
+        }
+    """
+    return Rule("largest magnitudes", [x], pt.max(abs(x), axis=1), by_hand, values, 0.8)
+
+
 RULES: list[Callable[[], Rule]] = [
     number_beside_short_axes,
     filter_gradient,
@@ -428,6 +530,10 @@ RULES: list[Callable[[], Rule]] = [
     layer_scale,
     upsampling_gradient,
     momentum_of_vectors,
+    states_as_rows,
+    gate_quotients,
+    mean_over_some_axes,
+    maximum_of_magnitudes,
 ]
 
 
