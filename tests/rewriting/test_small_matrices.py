@@ -135,6 +135,13 @@ def test_solutions_of_singular_and_indefinite_matrices_are_nan(n):
         assert all(np.isnan(x).all() for x in run(NOT_POSITIVE[name](n), side))
 
 
+def test_rows_of_another_dtype_are_not_computed_with_in_it():
+    x, y = pt.tensor("x", dtype="float32", shape=(2,)), pt.tensor("y", dtype="float64", shape=(2,))
+    results = [pt.linalg.cholesky(pt.stack([x, y]), lower=lower) for lower in TRIANGLES]
+    arrays = [np.array([100.3, 50.2], "float32"), np.array([7.0, 90.3])]
+    compare_onnx_and_py([x, y], results, arrays, rtol=1e-14)
+
+
 def test_one_number_is_divided_by_as_in_pytensor():
     a, b = pt.matrix("a", shape=(1, 1)), pt.vector("b", shape=(1,))
     results = [pt.linalg.solve(a, b), pt.linalg.solve(a, b, assume_a="pos")]

@@ -37,15 +37,16 @@ def rows_of(b: TensorVariable) -> list[TensorVariable]:
 
 
 def _joined(x: TensorVariable) -> list[TensorVariable] | None:
-    """Return the rows that an array was joined of, None if it was not."""
+    """Return the rows that an array was joined of, None if it was not, or of several dtypes."""
     node = x.owner
-    if node is None:
+    if node is None or not isinstance(node.op, MakeVector | Join):
+        return None
+    if any(row.type.dtype != x.type.dtype for row in node.inputs):
         return None
     if isinstance(node.op, MakeVector):
         return [number[None] for number in node.inputs]
-    if isinstance(node.op, Join) and node.op.axis == 0:
-        return node.inputs if all(row.type.shape[0] == 1 for row in node.inputs) else None
-    return None
+    is_by_rows = node.op.axis == 0 and all(row.type.shape[0] == 1 for row in node.inputs)
+    return node.inputs if is_by_rows else None
 
 
 def _vector(row: TensorVariable) -> TensorVariable:

@@ -50,6 +50,13 @@ def test_sums_that_are_joined_are_means_times_numbers():
     assert operators(program).count("Mul") == 1
 
 
+def test_means_that_are_joined_stay_means():
+    x, value = images("float64")
+    mean, total = x.mean(axis=AXES), x.sum(axis=AXES)
+    outputs = [pt.join(0, mean, 2 * mean), pt.join(0, total, mean, total)]
+    compare_onnx_and_py([x], outputs, [value], rtol=1e-12)
+
+
 @pytest.mark.parametrize("shape", [(0, 3, 2, 2), (2, 3, 0, 2)])
 def test_means_of_nothing_are_nan(shape):
     x, value = images("float64", shape)

@@ -22,7 +22,8 @@ from pytensor_onnx.passes.rewriting import given, int_attribute, remove_unused, 
 
 def take_means(model: ir.Model, scope: ModelScope) -> int:
     """Replace sums that are multiplied by the reciprocal of the number of their elements."""
-    graph, numbers = model.graph, dict[ir.Value, int]()
+    graph, n_means = model.graph, 0
+    joins: dict[ir.Node, dict[int, int]] = {}
     for total in list(graph):
         n = _number_of_elements(total)
         means = (
@@ -31,6 +32,10 @@ def take_means(model: ir.Model, scope: ModelScope) -> int:
         others = [u for u, _ in total.outputs[0].uses() if u not in means]
         if n is None or not means or not all(_joins_vectors(u, graph) for u in others):
             continue
+        # The means may be joined to the same vectors, so that operands are known by position.
+        for join, position in total.outputs[0].uses():
+            if join not in means:
+                joins.setdefault(join, {})[position] = n
         builder = Builder(scope)
         builder.provenance = dict(means[0].metadata_props)
         keepdims = int_attribute(total, "keepdims", 1)
@@ -44,13 +49,12 @@ def take_means(model: ir.Model, scope: ModelScope) -> int:
                 product.outputs, [mean], replace_graph_outputs=True
             )
             graph.remove(product, safe=True)
-        numbers[mean] = n
-    joins = {u for mean in numbers for u, _ in mean.uses() if _joins_vectors(u, graph)}
-    for join in [node for node in graph if node in joins]:
+        n_means += 1
+    for join, numbers in joins.items():
         _multiply(graph, join, numbers, scope)
-    if numbers:
+    if n_means:
         remove_unused(graph)
-    return len(numbers)
+    return n_means
 
 
 def _number_of_elements(total: ir.Node) -> int | None:
@@ -99,13 +103,11 @@ def _joins_vectors(node: ir.Node, graph: ir.Graph) -> bool:
     )
 
 
-def _multiply(
-    graph: ir.Graph, join: ir.Node, numbers: dict[ir.Value, int], scope: ModelScope
-) -> None:
-    """Multiply joined vectors, those that are means by the numbers of their elements."""
+def _multiply(graph: ir.Graph, join: ir.Node, numbers: dict[int, int], scope: ModelScope) -> None:
+    """Multiply joined vectors, those that were sums by the numbers of their elements."""
     operands = [given(x) for x in join.inputs]
     lengths = [n for x in operands for n in dims_of(x) or () if isinstance(n, int)]
-    factors = [np.full(n, numbers.get(x, 1)) for x, n in zip(operands, lengths, strict=True)]
+    factors = [np.full(length, numbers.get(i, 1)) for i, length in enumerate(lengths)]
     builder = Builder(scope)
     builder.provenance = dict(join.metadata_props)
     dtype = given(operands[0]).dtype
