@@ -135,7 +135,7 @@ def autoregression() -> Case:
 
 
 def lstm(dtype: str) -> Case:
-    """Return a long short-term memory for one sequence, every step of which is kept."""
+    """Return a long short-term memory for one sequence, with the states of all steps."""
     x, w, u = (pt.matrix(name, dtype=dtype) for name in ("x", "w", "u"))
     h0, c0, b = (pt.vector(name, dtype=dtype) for name in ("h0", "c0", "b"))
 

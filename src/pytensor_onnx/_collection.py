@@ -1,7 +1,7 @@
 """Pause Python's search for reference cycles while a graph is converted.
 
-A conversion imports modules and makes nodes, and nearly all of them stay. The search would find
-nothing among them, but it goes through all objects of the process: 80 ms where PyMC is loaded.
+A conversion imports modules and makes nodes, and nearly all of these objects stay. The search finds
+no garbage among them but visits all objects of the process, which takes 80 ms if PyMC is loaded.
 """
 
 import gc

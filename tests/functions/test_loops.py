@@ -1,4 +1,4 @@
-"""Loops of which only the last values are used."""
+"""Loops whose last values alone are used."""
 
 from typing import Any, NamedTuple
 

@@ -20,7 +20,7 @@ TRIANGLES = (True, False)
 
 
 def operations(a, b, positive):
-    """Return what is computed of a matrix, right-hand sides and a positive definite matrix."""
+    """Return operations on a matrix, right-hand sides and a positive definite matrix."""
     ndim, results = b.type.ndim, []
     for lower in TRIANGLES:
         factor = pt.linalg.cholesky(positive, lower=lower)

@@ -116,7 +116,7 @@ class StandardNormal(Draw):
 
 
 class NormalPairs(StandardNormal):
-    """Draw of standard normal numbers of which the first do not depend on how many follow."""
+    """Draw of standard normal numbers; the first ones do not depend on the size of the draw."""
 
     def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
         """Return the vector of n numbers that words give."""

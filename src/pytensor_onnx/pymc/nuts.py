@@ -63,11 +63,11 @@ class Trajectory(NamedTuple):
     Attributes
     ----------
     near, far
-        The end at which it grew last, and the other one. Their momenta point outwards.
+        The end of the last growth, and the other end. Their momenta point outwards.
     sample
-        A point, drawn with the probabilities of all of them.
+        A point, drawn with the probabilities of all its points.
     was_forwards
-        Whether it grew forwards in time last.
+        Whether the last growth went forwards in time.
     weight, acceptance, steps, divergences
         Sums over its halves, as in `Growth`.
     depth
@@ -165,7 +165,7 @@ def _double(
     dynamics: Dynamics,
     *data: TensorVariable,
 ) -> tuple[list[Trajectory], until]:
-    """Return the trajectories with a second half, and until none grows."""
+    """Return the trajectories with a second half, and the condition for the end."""
     is_forwards = uniform[0] < 0.5
     start, far = _turned(pt.eq(is_forwards, now.was_forwards), now.near, now.far)
     half = grow(

@@ -178,7 +178,7 @@ def _leap(
     least: TensorVariable,
     *data: TensorVariable,
 ) -> tuple[list, until]:
-    """Return the states after a leapfrog step, the leaf that it reaches, and until none grows."""
+    """Return the states and the leaf after a leapfrog step, and the condition for the end."""
     half = end.momentum + end.kick
     position = end.position + dynamics.step_size * half
     x = dynamics.origin + dynamics.scale * position
@@ -210,7 +210,7 @@ def _growth(
     # The bound keeps sums of weights finite, the switch keeps them from NaN.
     gains = pt.minimum(leaves.surplus + energy, 600.0)
     weights = pt.switch(is_finite & (leaves.counts > 0.0), pt.exp(gains), 0.0)
-    # Small ones are of large energies, by which they have few correct digits.
+    # Negligible weights come from large energies, and have few correct digits.
     accepted = pt.switch(weights < NEGLIGIBLE, 0.0, pt.minimum(weights, 1.0))
     sums = pt.cumsum(weights, axis=0)
     weight = sums[-1]

@@ -16,9 +16,9 @@ Elements = list[list[TensorVariable]]
 
 
 def elements_of(a: TensorVariable, ndim: int) -> Elements:
-    """Return the elements of a matrix, which meet values of a given rank.
+    """Return the elements of a matrix as arrays for operations on values of a given rank.
 
-    They are vectors, but for a matrix that is one element already.
+    The elements are vectors, unless the matrix has one element and the rank is two.
     """
     n = a.type.shape[0]
     if n == 1:
@@ -37,7 +37,7 @@ def rows_of(b: TensorVariable) -> list[TensorVariable]:
 
 
 def _joined(x: TensorVariable) -> list[TensorVariable] | None:
-    """Return the rows that an array was joined of, None if it was not, or of several dtypes."""
+    """Return the rows from which an array was joined, None if not joined or of several dtypes."""
     node = x.owner
     if node is None or not isinstance(node.op, MakeVector | Join):
         return None
@@ -50,7 +50,7 @@ def _joined(x: TensorVariable) -> list[TensorVariable] | None:
 
 
 def _vector(row: TensorVariable) -> TensorVariable:
-    """Return the only row of a matrix, which may have been a vector."""
+    """Return the only row of a matrix, or the vector that was expanded to the matrix."""
     node = row.owner
     if node is not None and isinstance(node.op, DimShuffle) and node.op.new_order == ("x", 0):
         return node.inputs[0]
@@ -68,7 +68,7 @@ def transposed(a: Elements) -> Elements:
 
 
 def symmetric(a: Elements, *, lower: bool) -> Elements:
-    """Return the elements of a symmetric matrix, of which one triangle is read."""
+    """Return the elements of a symmetric matrix, read from one triangle."""
     places = range(len(a))
     return [
         [a[max(i, j)][min(i, j)] if lower else a[min(i, j)][max(i, j)] for j in places]
@@ -91,7 +91,7 @@ def factor_elements(a: Elements, *, lower: bool) -> Elements:
 
 
 def is_definite(factor: Elements, like: TensorVariable) -> TensorVariable:
-    """Return whether a Cholesky factor is that of a positive definite matrix.
+    """Return whether a matrix is positive definite, by its Cholesky factor.
 
     A root that is zero or NaN makes the ones after it NaN.
     """
@@ -143,9 +143,10 @@ def _substitute(
 def eliminated(
     a: Elements, b: list[TensorVariable], *, guard_zeros: bool = True
 ) -> tuple[Elements, list[TensorVariable], list[TensorVariable]]:
-    """Return the upper triangle, the right-hand sides, and which exchanges of rows took place.
+    """Eliminate by partial pivoting; return the upper triangle, right-hand sides and exchanges.
 
-    The exchanges of two rows each bring the largest magnitude of a column to the diagonal. With
+    Exchanges of two rows bring the largest magnitude of a column to the diagonal; each is a boolean
+    that tells whether it took place. With
     ``guard_zeros``, a column of zeros has multipliers of zero.
     """
     a, b, n = [list(row) for row in a], list(b), len(a)
@@ -175,7 +176,7 @@ def _exchanged(
 
 
 def _not_zero(pivot: TensorVariable) -> TensorVariable:
-    """Return a pivot, or for zero the smallest number, which changes no other one."""
+    """Return a pivot plus the smallest positive number, which replaces zero."""
     return pivot + np.finfo(pivot.type.dtype).smallest_subnormal
 
 

@@ -1,4 +1,4 @@
-"""Walks of node rewrites over a graph, which pass by the nodes that no rewrite tracks."""
+"""Apply node rewrites to a graph without asking them about nodes that no rewrite tracks."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -15,10 +15,10 @@ from pytensor.graph.rewriting.unify import OpPattern
 
 
 class Visit(WalkingGraphRewriter):
-    """Applies node rewrites to the nodes of a graph.
+    """Apply node rewrites to the nodes of a graph.
 
-    PyTensor's own walk asks each rewrite about each node, which takes 3 µs. This one looks at the
-    classes of the Ops first, and does not begin where none is tracked.
+    PyTensor's own walk asks each rewrite about each node, which takes 3 µs. This one checks the
+    classes of the Ops first, and does nothing if no rewrite tracks any of them.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Visit(WalkingGraphRewriter):
 
 
 def _op_types(rewrite: NodeRewriter) -> Iterator[type]:
-    """Yield the classes of the Ops that a rewrite tracks; all of them if it does not say."""
+    """Yield the classes of the Ops that a rewrite tracks, `Op` if it declares none."""
     for tracked in rewrite.tracks() or [Op]:
         if isinstance(tracked, OpPattern):
             yield tracked.op_type

@@ -1,8 +1,8 @@
-"""Estimate the work of operators, which decides how many threads run a model.
+"""Estimate the work of operators, which decides the number of threads of a session.
 
 Waking a thread that does not spin takes some ten microseconds, and more where the system moves it.
-So two threads are faster than one from about ten million additions and multiplications in one
-operator on, and slow down smaller ones.
+So two threads are faster than one if an operator has about ten million additions and
+multiplications or more, and they slow down smaller operators.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     Product = tuple[int, Dims]
 
 LARGE = 10_000_000
-"""Arithmetic operations of one operator from which on several threads run a model."""
+"""Number of arithmetic operations in one operator above which a session uses all threads."""
 _OF_ELEMENT, _OF_FUNCTION = 10, 200
-"""Arithmetic operations that take as long as an element of an array, and a transcendental."""
+"""Arithmetic operations as long as one element of an array, and one transcendental function."""
 _FUNCTIONS = {"Exp", "Log", "Tanh", "Sigmoid", "Erf", "Softplus", "Gelu", "Softmax", "LogSoftmax"}
 _FUNCTIONS |= {"Sin", "Cos", "Tan", "Pow", "Acos", "Asin", "Atan", "ReduceLogSumExp"}
 _VIEWS = {"Shape", "Size", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity"}
@@ -44,8 +44,9 @@ _SIZED_BY_VALUES = {
 class Work:
     """The work of the operators of a model, by the sizes of its inputs.
 
-    A size that follows from no size of an input is taken for that of the largest input: parts and
-    selections of arrays are smaller. Where it may depend on values, the work may be large.
+    For a size that does not follow from the sizes of inputs, the estimate is the number of elements
+    of the largest input, since parts and selections of arrays are smaller. Where a size may depend
+    on values, the work may be large.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class Work:
     Attributes
     ----------
     is_large
-        Whether an operator is large for all inputs, or may be.
+        Whether an operator is large for all inputs, or has a size that depends on values.
     axes
         Name, input and axis of the dimensions on which the work depends.
 
@@ -99,14 +100,14 @@ class Work:
         return not self._products
 
     def exceeds(self, feed: Mapping[str, np.ndarray]) -> bool:
-        """Return whether an operator is large for some inputs."""
+        """Return whether an operator is large for given inputs."""
         sizes = {dim: feed[name].shape[axis] for dim, name, axis in self.axes}
         largest = max((x.size for x in feed.values()), default=1)
         return any(_value(product, sizes, largest) > LARGE for product in self._products)
 
 
 def _read(dims: Dims, computed: Mapping[str, ComputedSize]) -> Dims:
-    """Return dimensions with computed sizes in the place of their texts."""
+    """Return dimensions with computed sizes in place of their texts."""
     return tuple(computed.get(d, d) if isinstance(d, str) else d for d in dims)
 
 
@@ -119,7 +120,7 @@ def _is_sized_by_values(node: ir.Node) -> bool:
 
 
 def _products(node: ir.Node) -> Iterator[Product]:
-    """Yield products of sizes, each of which is the work of a node or less."""
+    """Yield products of sizes that are lower bounds of the work of a node."""
     if not node.domain and node.op_type in _VIEWS:
         return
     shapes = [dims_of(x) for x in (*node.inputs, *node.outputs)]
@@ -153,7 +154,7 @@ def _names(dims: Dims) -> set[str]:
 
 
 def _value(product: Product, sizes: Mapping[str, int], largest: int) -> int:
-    """Return a product of sizes, with another size for those that are not known."""
+    """Return a product of sizes, with the size of the largest input for unknown sizes."""
 
     def size(dim: Dim) -> Any:
         if isinstance(dim, ComputedSize):

@@ -12,11 +12,14 @@ from pytensor_onnx.ops.pivots import PivotPosition
 SMALLEST = {
     dtype: np.finfo(dtype).smallest_subnormal.astype(dtype) for dtype in ("float32", "float64")
 }
-"""The smallest numbers, which change no other one than zero when they are added."""
+"""The smallest positive numbers: added to pivots, they replace zero; rounding removes them elsewhere."""
 
 
 def eliminated_batch(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
-    """Eliminate the columns of a batch, one after another in all matrices."""
+    """Eliminate the columns of a batch of matrices; return factors, pivots and orders of rows.
+
+    Each step eliminates one column of all matrices.
+    """
     dtype = a.type.dtype
 
     def step(

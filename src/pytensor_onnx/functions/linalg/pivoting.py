@@ -88,7 +88,7 @@ def triangular(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
 def _padded_by_ones(
     a: TensorVariable, n: TensorVariable, size: TensorVariable, b: TensorVariable
 ) -> TensorVariable:
-    """Return a matrix with others beside it, and with equations ``x = 0`` added to it."""
+    """Return a system of equations with its right-hand sides, padded by equations ``x = 0``."""
     dtype = a.type.dtype
     wide = pt.concatenate([a, pt.zeros((n, size - n), dtype), b], axis=1)
     diagonal = pt.eq(pt.arange(n, size)[:, None], pt.arange(wide.shape[1])).astype(dtype)
@@ -216,7 +216,7 @@ def _eliminated_columns(
 def _free_panel(columns: TensorVariable, count: TensorVariable) -> list[TensorVariable]:
     """Eliminate a block of columns with any pivots of the largest magnitude.
 
-    Returns what `_panel` returns without the positions. A column takes seven operators in place of
+    Returns the results of `_panel` without positions. A column takes seven operators in place of
     thirteen. Rows that were pivots are zero, so that none of them is chosen again; if a pivot is
     zero, it is the first one, and all behind it is NaN.
     """

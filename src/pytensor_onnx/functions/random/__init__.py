@@ -1,4 +1,4 @@
-"""Random numbers from a counter: what is drawn follows from a state of three words alone.
+"""Random numbers from a counter: a state of three words determines all draws.
 
 `ops.draws` has the Ops that draw, with their reference in NumPy. `threefry` and `samplers` define
 them in operators that every ONNX runtime has, and `distributions` expresses all else by them.

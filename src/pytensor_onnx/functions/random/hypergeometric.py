@@ -79,7 +79,7 @@ def _reject(result: V, key: V, where: V, elements: list[V]) -> V:
 
 
 def _log_probability(x: V, rarer: V, commoner: V, drawn: V) -> V:
-    """Sum over the four cells of the table of kinds and of what is drawn."""
+    """Sum over the four cells of the table of kinds and draws."""
     share = drawn / (rarer + commoner)
     expected = rarer * share
     d = x - expected

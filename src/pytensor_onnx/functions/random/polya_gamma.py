@@ -19,18 +19,18 @@ from pytensor_onnx.ops import portable
 from pytensor_onnx.ops.samplers import StandardPolyaGamma
 
 PARTS = 64
-"""Largest number of parts that are added; five terms of the expansion for more are enough."""
+"""Largest number of parts that are added; for more, five terms of the expansion are enough."""
 
 _TERMS = 26
-"""Terms of the series, of which those beyond are below rounding for times below `_longest`."""
+"""Number of terms of the series; further terms are below rounding for times up to `_longest`."""
 
 
 @samples(StandardPolyaGamma, 2)
 def standard_polya_gamma(state: V, h: V, z: V) -> tuple[V, V]:
-    """Add parts of which half of the attempts succeed; draw many at once by their density."""
+    """Add parts for each of which half of the attempts succeed, or draw many parts at once."""
     after, key, counters = keys(state, h.shape[0])
     c = pt.abs(z) / 2
-    # The logarithm to base 2 of the attempts that the whole takes, without a part for rounding.
+    # The logarithm to base 2 of the mean number of attempts; rounding must not add a part.
     parts = pt.ceil(h * portable.log1p(portable.exp(-2 * c)) / np.log(2) - 1e-9)
     parts = pt.switch(parts < 1, 1.0, parts)
     are_many = parts > PARTS

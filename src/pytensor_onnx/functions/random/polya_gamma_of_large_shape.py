@@ -1,9 +1,9 @@
 """Pólya-Gamma numbers of large shapes, in a time that does not depend on the shape.
 
-Written in ``q = c**2 + 2 s``, where c is half the tilt and s the saddle point of a number x: the
-point at which the derivative of ``log E exp(-s x)`` is x. With ``g(q) = log cosh sqrt(q)``, which
-is a sum of ``log(1 + q / b)`` over ``b = (pi / 2)**2, (3 pi / 2)**2, ...``, a number of shape h is
-``x = h g'(q) / 2``. The saddle-point approximation of its density is that of q,
+The variable is ``q = c**2 + 2 s``, where c is half the tilt and s the saddle point of a number x:
+the point at which the derivative of ``log E exp(-s x)`` is x. With ``g(q) = log cosh sqrt(q)``,
+which is a sum of ``log(1 + q / b)`` over ``b = (pi / 2)**2, (3 pi / 2)**2, ...``, a number of shape
+h is ``x = h g'(q) / 2``. The saddle-point approximation of its density is that of q,
 
 ``sqrt(h / (2 pi)) sqrt(|g''(q)|) exp(-h B(q))`` for ``B(q) = g(q) - g(c**2) + (c**2 - q) g'(q)``
 
@@ -11,7 +11,7 @@ is a sum of ``log(1 + q / b)`` over ``b = (pi / 2)**2, (3 pi / 2)**2, ...``, a n
 
 The density divided by it is at most ``sqrt(h / 2) Gamma((h - 1) / 2) / Gamma(h / 2)``, which is
 below ``1 + 1 / h``: it is the integral of a characteristic function of variance 1 that is a product
-of ``(1 + i v t_k)**-h``, of which the square is ``prod(1 + v**2 t_k**2)**-h``, at most
+of ``(1 + i v t_k)**-h``. The square of its magnitude is ``prod(1 + v**2 t_k**2)**-h``, at most
 ``(1 + v**2 / h)**-h``. From shapes of 64 on, five terms of its expansion in 1 / h are within 1e-14
 up to six standard deviations from the mean, and within 6e-14 up to eight. The error of B in the
 exponent is that of a few roundings of x.
@@ -33,7 +33,7 @@ _FIRST = np.pi**2 / 4
 """Distance of zero from the largest q at which the hyperbolic cosine of its root is zero."""
 
 _BOUND = 1.1
-"""Largest ratio of the saddle-point approximation to the proposals, for shapes from 64 on."""
+"""Bound of the ratio of the approximation to the proposals, for shapes of 64 and more."""
 
 _NORMAL = 1e19
 """Shape beyond which numbers differ from normal ones by less than they are rounded."""
@@ -119,7 +119,7 @@ def _around(c: V, q: V, rise: V) -> tuple[V, V, V]:
     q
         Numbers above ``-pi**2 / 4``.
     rise
-        What q has more than the square of c.
+        Difference of q and the square of c.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def _around(c: V, q: V, rise: V) -> tuple[V, V, V]:
     root = pt.sqrt(pt.maximum(pt.abs(q), 1e-200))
     sine = sine_and_cosine(pt.switch(is_real, 0.0, root / 2))[0]
     total = c + root
-    # One call for all is converted once.
+    # One call for all arguments, since each call is converted.
     sines = _sinh(pt.stack([root, c, total, -rise / total]) / 2)
     half = pt.switch(is_real, sines[0], sine)
     square = pt.switch(is_real, half * half, -half * half)
@@ -145,6 +145,7 @@ def _around(c: V, q: V, rise: V) -> tuple[V, V, V]:
 
 
 def _sinh(x: V) -> V:
+    """Return the hyperbolic sine."""
     power = portable.expm1(x)
     return (power + power / (1 + power)) / 2
 

@@ -1,4 +1,4 @@
-"""Loops over the numbers that are not drawn yet, each of which has a stream of its own.
+"""Draw numbers by rejection, each from a stream of its own.
 
 A number that is drawn at counter ``c`` of a state has the blocks of the counters ``(c, 1)``, ``(c,
 2)``, ... of its key. Draws from the state itself use the blocks ``(i, 0)``.
@@ -19,13 +19,13 @@ from pytensor_onnx.ops.draws import Threefry
 from pytensor_onnx.ops.samplers import Expression, Sampler
 
 ATTEMPTS = 500
-"""Attempts after which a number is NaN. All methods accept with a probability of 0.3 or more."""
+"""Largest number of attempts. All methods accept with a probability of 0.3 or more."""
 
 Step = Callable[..., tuple[V, V, Sequence[V]]]
 
 
 def samples(op_type: type[Sampler], parameters: int) -> Callable[[Expression], Expression]:
-    """Register an expression as the definition of a sampler, by which PyTensor computes it too.
+    """Register an expression as the definition of a sampler, in ONNX and in PyTensor.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def keys(state: V, n: V) -> tuple[V, V, V]:
 
 
 def counter_uniforms(state: V, n: V) -> V:
-    """Return a number in (0, 1) of each of n streams: of the word at its counter, half a block."""
+    """Return a number in (0, 1) of each of n streams, from the word at its counter."""
     return open_double(words(state, n)[1])
 
 
@@ -65,7 +65,7 @@ def uniforms(k: V, key: V, counters: V, count: int, first: V | None = None) -> l
     key, counters
         Key and counters of the streams.
     count
-        Number of vectors: two are made of one block.
+        Number of vectors; one block gives two of them.
     first
         The last vector of the first attempt (`counter_uniforms`), for which no block is computed
         then. Only if ``count`` is odd.
@@ -94,12 +94,12 @@ def normals(u: V, v: V) -> V:
 
 
 def spare_uniform(key: V, counters: V) -> V:
-    """Return a number in (0, 1) of each stream that no attempt has."""
+    """Return a number in (0, 1) of each stream, from a block that no attempt uses."""
     return open_double(block(key, counters, 2**64 - 1)[0])
 
 
 def block(key: V, counters: V, number: int | V) -> list[V]:
-    """Return the two words of a block of each stream, whose number is above zero."""
+    """Return the two words of a block of each stream; blocks are numbered from one."""
     place = pt.constant(np.uint64(number)) if isinstance(number, int) else number.astype("uint64")
     words: list[V] = Threefry()(key[0], key[1], counters, place)
     return words

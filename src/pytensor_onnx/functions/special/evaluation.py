@@ -71,7 +71,7 @@ def of_few(
     *,
     as_rows: bool = False,
 ) -> list[TensorVariable]:
-    """Replace values where a condition holds by those of a function of them and operands.
+    """Replace values where a condition holds by a function of the values and operands.
 
     The function receives vectors, or with ``as_rows`` matrices of one row, which it can join
     along the first axis and split again without adding or dropping axes.

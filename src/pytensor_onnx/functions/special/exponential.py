@@ -1,14 +1,14 @@
-"""Exponentials of definitions, which are equal in every bit in all runtimes.
+"""Exponentials for definitions, which are equal in every bit in all runtimes.
 
-The runtime's operator `Exp` is not: its vector instructions differ. These consist of operations
-that IEEE 754 rounds correctly and of powers of two from a table, 17 kB of a file with float64. They
-take 7 ns an element in float64 and 12 of arrays that leave the cache, where a power takes 8, and
-`Exp` 3; a single number takes 5 µs longer than by `Exp`.
+The operator `Exp` differs between runtimes by its vector instructions. These functions consist of
+operations that IEEE 754 rounds correctly and a table of powers of two (17 kB of a file in float64).
+They take 7 ns an element in float64 and 12 of arrays that leave the cache, where a power takes 8,
+and `Exp` 3; a single number takes 5 µs longer than by `Exp`.
 
-Use `exp(x)` for the exponential alone. Products ``factor * exp(x)``, of which no part overflows or
-underflows before the product does, are `times_exponential(factor, x)`, for ``x`` within bounds.
-Sums like ``exp(x) - 1`` are made of the two parts of `exponential`. All take a small ``rest`` to
-add to ``x``.
+Use `exp(x)` for the exponential alone. Use `times_exponential(factor, x)` for products
+``factor * exp(x)`` with ``x`` within bounds: no part overflows or underflows before the product
+does. Compute sums like ``exp(x) - 1`` from the two parts of `exponential`. All three accept a small
+``rest`` that is added to ``x``.
 """
 
 import math
@@ -39,7 +39,7 @@ def exponential(
         less than that, by 2 at most, is right where it is rounded to one bit; that of greater ones,
         up to 1000, is infinite.
     rest
-        What is to be added to ``x``, of less than a few units in its last place.
+        Correction to ``x`` of less than a few units in its last place.
 
     Returns
     -------

@@ -92,7 +92,7 @@ def _scaled(a: TensorVariable, middle: Coefficients, large: Coefficients) -> Ten
 def _center_and_variation(
     a: TensorVariable, middle: Coefficients, large: Coefficients
 ) -> tuple[TensorVariable, TensorVariable]:
-    """``f(1/a)`` as the sum of a constant, and what is smaller."""
+    """``f(1/a)`` as a constant and a smaller rest."""
     one = constant(a, 1.0)
     is_large = a > constant(a, _LAST)
     center, variation = _split(one / a, large)

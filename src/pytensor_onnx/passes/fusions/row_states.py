@@ -1,7 +1,7 @@
-"""Run the steps of a loop on rows, where vectors are multiplied by matrices and added to.
+"""Change vectors in the steps of a loop to rows where a step adds to a product with a matrix.
 
-A row times a matrix and a sum are one Gemm; for vectors they are two operators, which cost a step
-as much as its elementwise operations do.
+A product of a row and a matrix and a sum are one Gemm. For a vector they are two operators, and
+each operator costs a small step as much as an elementwise operation.
 """
 
 import onnx_ir as ir
@@ -18,7 +18,7 @@ _ELEMENTWISE |= {"LessOrEqual", "GreaterOrEqual"}
 
 
 def row_states(model: ir.Model, scope: ModelScope) -> int:
-    """Give the vectors of loops a leading axis of one, where a product and a sum become one."""
+    """Add a leading axis of size one to the vectors of loops where this makes a Gemm possible."""
     elementwise = {f.function.name for f in scope.functions.values() if f.is_definition}
     count = 0
     for node in list(model.graph.all_nodes()):
@@ -33,7 +33,7 @@ def row_states(model: ir.Model, scope: ModelScope) -> int:
 
 
 def _rows(body: ir.Graph, elementwise: set[str]) -> set[ir.Value]:
-    """Return the vectors that become rows; none if something needs them as they are."""
+    """Return the vectors that become rows; none if some node accepts vectors only."""
     rows = {x for x in body.inputs if len(dims_of(x) or ()) == 1}
     if any(dims_of(x) is None for x in body.inputs):
         return set()
@@ -50,7 +50,7 @@ def _rows(body: ir.Graph, elementwise: set[str]) -> set[ir.Value]:
 
 
 def _keeps_rows(node: ir.Node, rows: set[ir.Value], elementwise: set[str]) -> bool:
-    """Return whether a node computes rows from rows as it computes vectors from vectors."""
+    """Return whether a node gives the same numbers for rows as for vectors."""
     others = [x for x in node.inputs if x is not None and x not in rows]
     if node.domain:
         return node.op_type in elementwise and all(_has_rank(x, 0, 1) for x in others)
@@ -71,7 +71,7 @@ def _is_added_product(node: ir.Node) -> bool:
 
 
 def _add_axis(loop: ir.Node, body: ir.Graph, rows: set[ir.Value], scope: ModelScope) -> None:
-    """Change the rank of the vectors of a loop, inside and around it."""
+    """Add the axis to the vectors of a loop, and remove it from the results of the loop."""
     graph = loop.graph
     assert graph is not None
     n_states = len(body.inputs) - int_attribute(loop, "num_scan_inputs", 0)
@@ -98,7 +98,7 @@ def _add_axis(loop: ir.Node, body: ir.Graph, rows: set[ir.Value], scope: ModelSc
 
 
 def _drop_axis(graph: ir.Graph, result: ir.Value, axis: int, scope: ModelScope) -> None:
-    """Squeeze a result of a loop for all that use it."""
+    """Squeeze a result of a loop before all its uses."""
     if not result.uses() and not result.is_graph_output():
         return
     builder, loop = Builder(scope), result.producer()

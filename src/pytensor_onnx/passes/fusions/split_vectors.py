@@ -1,4 +1,4 @@
-"""Split short vectors in loops into vectors of one element, where their elements are read.
+"""Split short vectors in loops into vectors of one element where single elements are read.
 
 A state such as that of a differential equation is stacked from numbers and read by its positions.
 Each read is a Gather, and each number an Unsqueeze before the Concat. One Split reads all elements,
@@ -21,23 +21,23 @@ from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.rewriting import given, int_attribute, remove_unused, store_constants
 
 LONGEST = 16
-"""Elements up to which a vector is split."""
+"""Largest number of elements of a vector that is split."""
 VECTORS_FOR_A_CALL = 5
-"""Operators on vectors of one element, in place of numbers, that cost as much as one call."""
+"""Number of operators whose additional cost on vectors of one element equals one call."""
 
 _OF_EACH_ELEMENT = frozenset({"Cast", "IsInf", "IsNaN"})
 
 
 @dataclass
 class _Group:
-    """Numbers that are computed of each other, and the vectors that they are read from.
+    """Numbers that are computed from each other, and the vectors that contain them.
 
     Attributes
     ----------
     reads
-        The nodes that read elements of each vector, and the positions.
+        For each vector, the nodes that read an element, and the positions of the elements.
     numbers
-        The elements and results of operators on them, which become vectors of one element.
+        The elements, and results of operators on them; they become vectors of one element.
     """
 
     reads: dict[ir.Value, list[tuple[ir.Node, int]]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class _Group:
         self.numbers |= other.numbers
 
     def gains(self) -> bool:
-        """Return whether fewer calls outweigh operators on vectors."""
+        """Return whether the calls that are saved outweigh the cost of operators on vectors."""
         saved = sum(len(nodes) - 1 for nodes in self.reads.values())
         saved += sum(len(_vectors_of(x)) for x in self.numbers)
         saved -= sum(bool(self.uses_as_number(x)) or x.is_graph_output() for x in self.numbers)
@@ -143,14 +143,17 @@ def _read(node: ir.Node, body: ir.Graph) -> tuple[ir.Value, int] | None:
 
 
 def _is_of_elements(node: ir.Node) -> bool:
-    """Return whether a node works element by element; the bounds of a Clip have to be numbers."""
+    """Return whether a node is elementwise and accepts vectors of one element for all operands.
+
+    The bounds of a Clip must be numbers.
+    """
     if node.domain or node.op_type == "Clip":
         return False
     return is_elementwise(node.op_type) or node.op_type in _OF_EACH_ELEMENT
 
 
 def _vectors_of(number: ir.Value) -> list[ir.Node]:
-    """Return the nodes beside it that make a vector of one element of a number."""
+    """Return the nodes that unsqueeze a number to a vector of one element in the same graph."""
     return [
         node
         for node, _ in number.uses()
@@ -163,7 +166,7 @@ def _vectors_of(number: ir.Value) -> list[ir.Node]:
 
 
 def _split(body: ir.Graph, group: _Group, scope: ModelScope) -> None:
-    """Make vectors of one element of the numbers of a group."""
+    """Replace the numbers of a group by vectors of one element."""
     vectors = {number: number for number in group.numbers}
     for vector, reads in group.reads.items():
         parts = _parts(body, vector, reads, scope)
@@ -185,7 +188,7 @@ def _split(body: ir.Graph, group: _Group, scope: ModelScope) -> None:
 def _parts(
     body: ir.Graph, vector: ir.Value, reads: list[tuple[ir.Node, int]], scope: ModelScope
 ) -> Mapping[int, ir.Value]:
-    """Return the elements of a vector that are read, by position."""
+    """Return vectors of one element for the positions that are read."""
     builder, (first, position) = Builder(scope), reads[0]
     builder.provenance = dict(first.metadata_props)
     if all(other == position for _, other in reads):
@@ -209,7 +212,7 @@ def _squeeze(
     uses: list[tuple[ir.Node, int]],
     scope: ModelScope,
 ) -> None:
-    """Give the uses of a number, and the outputs of the body, a number again."""
+    """Squeeze a vector for some uses of a number, and for the outputs of the body."""
     builder = Builder(scope)
     again = ir.Value(type=number.type, shape=ir.Shape(()))
     squeeze = ir.Node("", "Squeeze", [vector, builder.ints([0])], outputs=[again])

@@ -1,11 +1,11 @@
 """Compute the mean of a known number of elements by one operator.
 
-A ReduceMean divides the sum by the number, where the product with its reciprocal rounds twice.
-Gradients of normalisations need the sums too, for the steps of their parameters, whose vectors are
-joined: there the means are joined, and multiplied by the numbers of their elements at once.
+A ReduceMean divides the sum by the number of elements; a product with the reciprocal rounds twice.
+Gradients of normalisations use the sums too, in joined vectors with the steps of the parameters.
+These vectors join the means instead, and one product multiplies them by the numbers of elements.
 
-Means over the last axes stay as they are: with what follows, the runtime may take these for the
-mean of a layer norm.
+Means over the last axes stay as they are: the runtime may take them and the operators after them
+for a layer norm.
 """
 
 from math import prod
@@ -58,7 +58,7 @@ def take_means(model: ir.Model, scope: ModelScope) -> int:
 
 
 def _number_of_elements(total: ir.Node) -> int | None:
-    """Return the number of elements of each sum, None where it is not known or zero."""
+    """Return the number of terms in each element of a sum, None if it is unknown or zero."""
     if total.op_type != "ReduceSum" or total.domain or total.outputs[0].is_graph_output():
         return None
     dims = dims_of(total.inputs[0])
@@ -104,7 +104,7 @@ def _joins_vectors(node: ir.Node, graph: ir.Graph) -> bool:
 
 
 def _multiply(graph: ir.Graph, join: ir.Node, numbers: dict[int, int], scope: ModelScope) -> None:
-    """Multiply joined vectors, those that were sums by the numbers of their elements."""
+    """Multiply the means that take the place of sums in joined vectors by the numbers of terms."""
     operands = [given(x) for x in join.inputs]
     lengths = [n for x in operands for n in dims_of(x) or () if isinstance(n, int)]
     factors = [np.full(length, numbers.get(i, 1)) for i, length in enumerate(lengths)]

@@ -1,7 +1,7 @@
-"""Facts on the elements of a value that hold for all inputs: never NaN, never negative.
+"""Find values whose elements are never NaN or never negative, whatever the inputs are.
 
-Differences, quotients and products are NaN for some infinities, so that most computed values may
-be. A question visits at most `MOST_VALUES` values.
+Differences, quotients and products are NaN for some infinities, so most computed values may be NaN.
+A search visits at most `MOST_VALUES` values.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 import onnx_ir as ir
 
 MOST_VALUES = 64
-"""Values that one question visits; a value with more behind it counts as unknown."""
+"""Largest number of values that a search visits; beyond it the answer is unknown."""
 LARGEST = 65_536
-"""Elements of a constant that are looked at."""
+"""Largest number of elements of a constant that is searched."""
 
 _MOVES_ELEMENTS = frozenset(
     {"Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice"}
@@ -36,7 +36,7 @@ _KEEPS_SIGN = frozenset({"Add", "Mul", "Sum"})
 """Operators that are NaN or not negative for such operands. A quotient by -0 may be -inf."""
 
 Sources = Sequence[ir.Value | None] | None
-"""Values whose elements decide; none if the answer is yes, None if it is not known."""
+"""Values on whose elements the answer depends: empty if it is yes, None if it is unknown."""
 
 
 def is_never_nan(value: ir.Value | None) -> bool:
@@ -69,13 +69,17 @@ def is_never_negative(value: ir.Value | None) -> bool:
 
 
 def has_one_sign(value: ir.Value | None) -> bool:
-    """Return whether no two elements of a value have opposite signs: infinities do not cancel."""
+    """Return whether no two elements of a value have opposite signs.
+
+    Infinities then do not cancel in a sum.
+    """
     node = None if value is None else value.producer()
     is_negated = node is not None and node.op_type == "Neg" and not node.domain
     return is_never_negative(node.inputs[0] if node is not None and is_negated else value)
 
 
 def _holds(value: ir.Value | None, sources_of: Callable[[ir.Value], Sources]) -> bool:
+    """Return whether a property holds for a value and all values that it depends on."""
     waiting, seen = [value], {value}
     while waiting:
         current = waiting.pop()
@@ -88,6 +92,7 @@ def _holds(value: ir.Value | None, sources_of: Callable[[ir.Value], Sources]) ->
 
 
 def _sources_of_nan(value: ir.Value) -> Sources:
+    """Return the operands that a value takes NaN from."""
     if value.dtype is not None and (value.dtype.is_integer() or value.dtype == ir.DataType.BOOL):
         return ()
     node = value.producer()
@@ -108,6 +113,7 @@ def _sources_of_nan(value: ir.Value) -> Sources:
 
 
 def _sources_of_sign(value: ir.Value) -> Sources:
+    """Return the operands that a value takes negative numbers from."""
     node = value.producer()
     if node is None:
         return _if_constant(value, lambda array: not (array < 0).any())
@@ -126,7 +132,7 @@ def _sources_of_sign(value: ir.Value) -> Sources:
 
 
 def _if_constant(value: ir.Value, condition: Callable[[np.ndarray], bool]) -> Sources:
-    """Return that the answer is yes, if a constant meets a condition."""
+    """Return no sources if the value is a constant that meets a condition, else None."""
     constant = value.const_value
     if constant is None or value.is_graph_input() or constant.size > LARGEST:
         return None

@@ -1,9 +1,9 @@
 """Divide by ``1 + exp(-x)`` where a step of a loop multiplies by the gate ``sigmoid(x)``.
 
-The gates of a step are parts of one vector, a product with weights. Weights that stand outside of
-the loop are parted there, into those of the gates, with the other sign, and those of the rest. An
-LSTM's step takes 12 operators so, in place of 15, and no state is computed another way:
-``1 + exp(-x)`` overflows where `sigmoid` underflows.
+The gates of a step are parts of one vector, a product with weights. If the weights are inputs of
+the loop, they are split before it, and the weights of the gates change sign. A step of an LSTM then
+takes 12 operators in place of 15. Results stay the same in the tail: ``1 + exp(-x)`` overflows
+where `sigmoid` underflows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,23 +24,23 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.rewriting.loops.products import with_sequences
 
 Leaf = Callable[[Variable, int], Variable]
-"""Returns the parts of a variable along an axis."""
+"""Function that returns the parts of a variable along an axis."""
 
 
 class _NotPartedError(Exception):
-    """A vector depends on something in a way that its parts do not."""
+    """Raised where the parts of a vector cannot be computed from parts of the loop's inputs."""
 
 
 @dataclass
 class _Parts:
-    """Parts of the vectors of a step, by their positions along an axis.
+    """A selection of the parts of vectors, which are joined and may be negated.
 
     Parameters
     ----------
     sizes
         Sizes of all parts.
     wanted
-        Positions of the parts to join.
+        Positions of the selected parts.
     is_negated
         Whether to change the sign.
     """
@@ -50,14 +50,14 @@ class _Parts:
     is_negated: bool
 
     def of(self, x: Variable, axis: int) -> TensorVariable:
-        """Return the parts of a variable."""
+        """Return the selected parts of a variable along an axis, joined."""
         parts = pt.split(x, self.sizes, n_splits=self.sizes.type.shape[0], axis=axis)
         chosen = [parts[i] for i in self.wanted]
         joined = chosen[0] if len(chosen) == 1 else pt.join(axis, *chosen)
         return -joined if self.is_negated else joined
 
     def of_operands(self, x: Variable, axis: int, leaf: Leaf) -> Variable:
-        """Return the parts of a sum or product, computed from parts of its operands."""
+        """Return the selected parts of a sum or product, computed from parts of its operands."""
         node = x.owner
         if node is None:
             return leaf(x, axis)
@@ -78,7 +78,7 @@ class _Parts:
 
 @dataclass
 class _Loop:
-    """The inner graph of a loop, and what its new inputs are outside of it."""
+    """The inner graph of a loop, and the outer variables for its new inputs."""
 
     fgraph: FunctionGraph
     node: Apply
@@ -87,7 +87,7 @@ class _Loop:
     constants: dict[Variable, Variable] = field(default_factory=dict)
 
     def parts(self, parts: _Parts, x: Variable, axis: int) -> Variable:
-        """Return parts of an inner variable, from parts that are made outside of the loop."""
+        """Return parts of an inner variable, from inputs that are split outside of the loop."""
         op, inputs = self.node.op, self.inner.inputs
         outer_sequences: Mapping = dict(
             zip(op.inner_seqs(inputs), op.outer_seqs(self.node.inputs), strict=True)
@@ -154,7 +154,7 @@ def divide_by_gates(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variab
 
 
 def _divide(loop: _Loop, split: Apply) -> None:
-    """Replace the gates that a Split makes of a vector, if these are several."""
+    """Replace the gates among the parts of a Split if there are two or more."""
     whole, sizes = split.inputs
     clients = loop.inner.clients
     gates = [i for i, part in enumerate(split.outputs) if _is_gate(part, clients)]
@@ -189,7 +189,7 @@ def _is_gate(part: Variable, clients: Mapping) -> bool:
 def _parted(
     x: Variable, sizes: Constant, positions: Sequence[int], axis: int
 ) -> list[TensorVariable]:
-    """Return the parts of joined parts."""
+    """Split an array of joined parts."""
     if len(positions) == 1:
         return [x]
     return pt.split(x, sizes.data[list(positions)], n_splits=len(positions), axis=axis)
@@ -210,7 +210,7 @@ def _divide_by(inner: FunctionGraph, gate: Variable, divisor: Variable) -> None:
 
 
 def _is_product_with(client: Apply, gate: Variable) -> bool:
-    """Return whether a node multiplies a gate, once, by others."""
+    """Return whether a node multiplies a gate, which occurs once, by other factors."""
     return (
         isinstance(client.op, Elemwise)
         and isinstance(client.op.scalar_op, Mul)
