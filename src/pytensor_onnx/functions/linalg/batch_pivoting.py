@@ -12,7 +12,7 @@ from pytensor_onnx.ops.pivots import PivotPosition
 SMALLEST = {
     dtype: np.finfo(dtype).smallest_subnormal.astype(dtype) for dtype in ("float32", "float64")
 }
-"""The smallest positive numbers: added to pivots, they replace zero; rounding removes them elsewhere."""
+"""The smallest positive numbers, which replace pivots of zero; other pivots round them away."""
 
 
 def eliminated_batch(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:
