@@ -133,7 +133,7 @@ class DrawsOfSteps(Op):
     n
         Length of the vector of a step.
     stride, offset
-        Number of words that a step uses, and those of the step that come before this draw.
+        Number of words that a step uses, and number of its words before this draw.
     """
 
     __props__ = ("draw", "n", "stride", "offset")

@@ -205,7 +205,7 @@ def _growth(
     energy: TensorVariable,
     uniform: TensorVariable,
 ) -> Growth:
-    """Return what the leaves of a tree add to a trajectory, and one of them as its sample."""
+    """Return the sums over the leaves of a tree, and one leaf as its sample."""
     is_finite = leaves.surplus > -DIVERGENCE - energy
     # The bound keeps sums of weights finite, the switch keeps them from NaN.
     gains = pt.minimum(leaves.surplus + energy, 600.0)

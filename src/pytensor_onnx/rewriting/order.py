@@ -221,7 +221,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         divide_multiple,
         divide_sum,
         choose_given_size,
-        # Last, as other rewrites know what solves and factorisations are.
+        # Last, since other rewrites recognise solves and factorisations.
         write_out_small,
     ],
 }

@@ -160,7 +160,7 @@ class Session:
         return Work(model) if is_free and self._providers == [PROVIDERS["cpu"]] else None
 
     def _open(self, threads: int | None) -> None:
-        """Load the model; the number of threads is that of the options, if these have one."""
+        """Load the model with a number of threads, unless the options have one."""
         import onnxruntime as ort
 
         from pytensor_onnx.passes.defects import switched_off_optimizers

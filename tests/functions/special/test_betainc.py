@@ -195,7 +195,7 @@ def test_arguments_broadcast_and_are_cast_as_by_pytensor():
     compare_onnx_and_py([a, b, x, half, k, empty], outputs, values)
 
 
-def test_it_runs_in_functions_and_loops():
+def test_betainc_runs_in_functions_and_loops():
     a, b, x = pt.vectors("a", "b", "x")
     values = [np.array([0.5, 2.0, 300.0]), np.array([0.3, 5.0, 29.0]), np.array([0.1, 0.5, 0.9])]
     inner = called(pt.betainc, a, b, x)

@@ -33,10 +33,10 @@ def log_gamma(state: V, shape: V) -> tuple[V, V]:
 
 
 def _gammas(state: V, shape: V) -> tuple[V, V, V, V]:
-    """Return the next state, gamma numbers, and what lowers the shapes of some by one.
+    """Return the next state, gamma numbers, and corrections for shapes below one.
 
-    This is the positions of shapes below one, whose numbers are drawn for the shape plus one, and
-    the logarithms of factors ``u**(1 / shape)``.
+    For a shape below one, a number is drawn for the shape plus one. The corrections are the
+    positions of these numbers and the logarithms of their factors ``u**(1 / shape)``.
     """
     after, key, counters = keys(state, shape.shape[0])
     u = counter_uniforms(state, shape.shape[0])

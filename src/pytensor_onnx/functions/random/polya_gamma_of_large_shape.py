@@ -80,7 +80,7 @@ def draw_large(result: V, key: V, where: V, elements: list[V]) -> V:
 
 
 def propose(normal: V, h: V, c: V, concentration: V) -> tuple[V, V]:
-    """Return numbers, and the ratios of their density to a bound of that of the proposals."""
+    """Return proposals, and the probabilities with which they are accepted."""
     degrees = h * concentration - 2
     w, rise = _proposal(normal / pt.sqrt(degrees))
     rise = rise * (c * c + _FIRST)

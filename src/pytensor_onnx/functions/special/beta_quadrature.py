@@ -34,9 +34,9 @@ class Rule:
     nodes
         Number of points, and of the terms by which a small parameter is raised: one loop does both.
     last
-        The integrand is left out where it is below ``exp(-last)`` of its largest value.
+        The range ends where the integrand is below ``exp(-last)`` of its largest value.
     searches
-        Steps of Newton's method for the point where it is so small.
+        Steps of Newton's method for that end.
     is_exact
         Whether tiny results have all digits.
     """
@@ -48,7 +48,7 @@ class Rule:
 
     @property
     def raised(self) -> float:
-        """Least first parameter that is not raised, and what others are raised by."""
+        """Smallest first parameter that is not raised; smaller ones are raised by this number."""
         return float(self.nodes)
 
     def positions_and_shares(self) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,7 @@ def by_expansion_around_one(
     used = pt.switch(is_inside, d, constant(d, 0.5))
     arguments = pt.concatenate([c, d, -used, a, b, a_rest, b_rest])
     parts = parts_of_gamma(arguments)
-    # The powers of all of them and that of w at once.
+    # One call computes the powers of the gamma functions and of w.
     powers = portable_power(pt.concatenate([parts.base, w]), pt.concatenate([parts.exponent, d]))
     of_gamma, of_w = pt.split(powers, [7, 1], n_splits=2, axis=0)
     gammas = gamma_of_parts(arguments, parts, of_gamma)

@@ -1,6 +1,6 @@
 """Split short vectors in loops into vectors of one element where single elements are read.
 
-A state such as that of a differential equation is stacked from numbers and read by its positions.
+Some states, as of differential equations, are stacked from numbers and read by position.
 Each read is a Gather, and each number an Unsqueeze before the Concat. One Split reads all elements,
 and vectors of one element need no Unsqueeze. A call of an operator takes as long as hundreds of
 arithmetic operations.

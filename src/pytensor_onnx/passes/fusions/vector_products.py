@@ -56,7 +56,7 @@ def vector_products(model: ir.Model, scope: ModelScope) -> int:
 
 
 def _negate_before_transposing(model: ir.Model, scope: ModelScope) -> None:
-    """Negate a matrix before it is transposed, which its product with a vector need not be."""
+    """Negate a matrix before it is transposed, so that a product can use it untransposed."""
     for node in list(model.graph.all_nodes()):
         transpose = sole_producer(node.inputs[0], "Transpose") if node.op_type == "Neg" else None
         if transpose is not None and node.graph is not None:

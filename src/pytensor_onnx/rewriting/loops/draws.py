@@ -20,7 +20,7 @@ from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
 from pytensor_onnx.rewriting.loops.products import in_all_steps, with_sequences
 
 MOST_WORDS = 16
-"""Words of a step up to which its numbers are drawn ahead, as all steps are kept in memory."""
+"""Largest number of words of a step that are drawn before the loop and kept in memory."""
 
 
 @node_rewriter([Scan])
