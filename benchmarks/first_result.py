@@ -47,7 +47,7 @@ def child(mode: str, parametrisation: str) -> None:
 
 
 def run_child(mode: str, parametrisation: str, installed: Path) -> list[float]:
-    """Run `child` in a process of its own, which finds only what was there after a first import."""
+    """Run `child` in a new process, which finds the caches of a first import and no others."""
     with tempfile.TemporaryDirectory() as folder:
         compiled = shutil.copytree(installed / "compiled", Path(folder) / "compiled")
         environment = {

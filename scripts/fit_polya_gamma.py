@@ -54,6 +54,7 @@ def _cosine(q: mp.mpf, count: int) -> list[mp.mpf]:
 
 
 def _logarithm(a: list[mp.mpf]) -> list[mp.mpf]:
+    """Return the coefficients of the logarithm of a series."""
     logs = [mp.log(a[0])]
     for n in range(1, len(a)):
         rest = mp.fsum(k * logs[k] * a[n - k] for k in range(1, n)) / n
@@ -71,7 +72,7 @@ def _power(a: list[mp.mpc], exponent: mp.mpf) -> list[mp.mpc]:
 
 
 def smallest_shape(q: float) -> float:
-    """Return the smallest shape of which a number is made that has this q.
+    """Return the smallest shape whose proposals reach this q.
 
     A proposal has ``q + pi**2 / 4`` at most 3.87 times that of the tilt.
     """
@@ -103,12 +104,11 @@ def main() -> None:
     rows = np.zeros((max(map(len, columns)), TERMS))
     for j, column in enumerate(columns):
         rows[: len(column), j] = column
-    says = HEADER.format(
-        middle=middle, radius=radius, low=LOW, high=HIGH, error=total.max()
-    )  # fmt: skip
+    error = total.max()
+    header = HEADER.format(middle=middle, radius=radius, low=LOW, high=HIGH, error=error)
     lines = [f"    ({', '.join(f'{x:.17g}' for x in row)})," for row in rows]
     path = Path(__file__).parents[1] / TARGET
-    path.write_text(says + "\n".join(lines) + "\n)\n")
+    path.write_text(header + "\n".join(lines) + "\n)\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The density in other languages is that in Python."""
+"""Programs in other languages compute the same density as Python."""
 
 import json
 import os
@@ -26,13 +26,13 @@ def check(folder: Path, target: str, *command: str) -> None:
     example = Example(FOLDER).export
     program = example.export(folder / "eight_schools.onnx", target)
     first, last = map(json.loads, run(*command, folder=folder).strip().splitlines()[-2:])
-    point, rates = np.full(10, 0.5), 0.1
+    point, rate = np.full(10, 0.5), 0.1
     logp, gradient, *_ = program(point, example.EFFECTS, example.ERRORS)
     np.testing.assert_allclose(first["logp"], logp, rtol=1e-13)
     np.testing.assert_allclose(first["gradient"], gradient, rtol=1e-12)
     for _ in range(2000):
         _, gradient, *_ = program(point, example.EFFECTS, example.ERRORS)
-        point = point + rates * gradient
+        point = point + rate * gradient
     logp, _, mu, tau = program(point, example.EFFECTS, example.ERRORS)
     np.testing.assert_allclose([last["logp"], last["mu"], last["tau"]], [logp, mu, tau], rtol=1e-9)
 

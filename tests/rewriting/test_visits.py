@@ -1,4 +1,4 @@
-"""Walks over graphs that pass by the nodes which no rewrite tracks."""
+"""Rewrites are not asked about nodes that they do not track."""
 
 import pytensor.tensor as pt
 import pytest

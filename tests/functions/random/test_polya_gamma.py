@@ -178,7 +178,7 @@ def proposals():
 
 @pytest.mark.parametrize(("h", "c"), [(64.3, 0.0), (100.0, 0.3), (500.0, 1.0), (1e4, 0.05)])
 def test_large_numbers_are_accepted_by_their_density(proposals, h, c):
-    """The density is the product of those of accepted proposals and of their derivative."""
+    """The density is the product of the density of accepted proposals and their derivative."""
     normal = np.linspace(-6.1, 6.1, 10)  # without 0, where the third derivative jumps
     step = 1e-2
     at = [normal + i * step for i in range(-3, 4)]

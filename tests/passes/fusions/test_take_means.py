@@ -64,7 +64,7 @@ def test_means_of_nothing_are_nan(shape):
 
 
 def test_other_means_stay():
-    """Of unknown sizes, over the last axes, or with sums that are read elsewhere."""
+    """Means of unknown sizes, over the last axes, or with sums that are used elsewhere."""
     x, value = images("float64", (2, 3, 4, 4))
     z = pt.tensor4("z", dtype="float64")
     total = x.sum(axis=AXES)

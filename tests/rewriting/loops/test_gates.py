@@ -78,7 +78,7 @@ def test_gates_that_are_zero_or_one_and_states_that_are_not_finite(dtype):
 
 
 def test_gates_with_other_uses():
-    """A gate is a reciprocal where something else than products needs it."""
+    """A gate is a reciprocal where other operations than products use it."""
     x, w, h = pt.matrix("x"), pt.matrix("w"), pt.vector("h")
 
     def step(e, h, w):
