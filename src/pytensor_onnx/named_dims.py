@@ -1,6 +1,7 @@
 """Support named dimensions (`pytensor.xtensor`): types, lowering, and names in ONNX."""
 
 import sys
+from collections.abc import Sequence
 
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
@@ -52,21 +53,26 @@ def tensor_of(variable: Variable) -> Variable:
     return variable.values if is_named(variable.type) else variable
 
 
-def without_named(variable: Variable) -> Variable:
-    """Recompute a variable without operations on named dimensions, which have no gradients.
+def without_named(variables: Sequence[Variable]) -> list[Variable]:
+    """Return tensors for variables, computed without operations on named dimensions.
+
+    Those operations have no gradients, and a loop does not lower them. The tensors share what the
+    variables share.
 
     Examples
     --------
     >>> import pytensor, pytensor.xtensor as px
     >>> x = px.xtensor("x", dims=["city"])
-    >>> pytensor.grad(without_named((x**2).sum()), x).type.dims
+    >>> (cost,) = without_named([(x**2).sum()])
+    >>> pytensor.grad(cost, x).type.dims
     ('city',)
     """
-    if not any(is_named(ancestor.type) for ancestor in ancestors([variable])):
-        return variable
-    fgraph = FunctionGraph(outputs=[tensor_of(variable)], clone=True, copy_inputs=False)
+    if not any(is_named(ancestor.type) for ancestor in ancestors(variables)):
+        return list(variables)
+    tensors = [tensor_of(v) for v in variables]
+    fgraph = FunctionGraph(outputs=tensors, clone=True, copy_inputs=False)
     lower_named(fgraph)
-    return fgraph.outputs[0]
+    return list(fgraph.outputs)
 
 
 def lower_named(fgraph: FunctionGraph) -> None:

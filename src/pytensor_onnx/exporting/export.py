@@ -255,7 +255,7 @@ def export_value_and_grad(
     if wrt is None:
         wrt = [v for v in inputs if is_tensor(v.type) and v.type.dtype.startswith("float")]
     variables = as_variables(wrt, "wrt")
-    name, cost = cost.name, without_named(cost)
+    name, (cost,) = cost.name, without_named([cost])
     gradients = [view_op(g) for g in grad(cost, variables)]
     for i, (gradient, variable) in enumerate(zip(gradients, variables, strict=True)):
         gradient.name = f"grad_{variable.name or i}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import pymc as pm
+from pymc.data import MinibatchOp
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 
 from pytensor_onnx.errors import ArgumentError
 
@@ -51,6 +54,22 @@ def read_data(model: pm.Model, data: Any) -> list[SharedVariable]:
             hint = advice if name in model.named_vars else ""
             raise unknown(name, "data container", containers, hint)
     return [containers[name] for name in dict.fromkeys(names)]
+
+
+def check_data(terms: Sequence[Variable]) -> None:
+    """Raise unless terms of a density are of all rows of the data.
+
+    Raises
+    ------
+    ArgumentError
+        If they are of random rows.
+    """
+    ops = [v.owner.op for v in ancestors(terms) if v.owner is not None]
+    if any(isinstance(op, MinibatchOp) for op in ops):
+        raise ArgumentError(
+            "the density is that of a pm.Minibatch, which would be the same in every run of a "
+            "file: export a model of the whole data"
+        )
 
 
 def read_strings(given: Any, argument: str) -> list[str]:

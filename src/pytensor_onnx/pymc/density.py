@@ -12,8 +12,11 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import graph_inputs
 
 from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.pymc.arguments import read_choice, read_strings, shared_name, unknown
 from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.making import Inputs, check_options, continuous_inputs, make_program
@@ -201,11 +204,18 @@ class _Outputs:
         """Return the Hessian, whose rows are products with unit vectors."""
         graph = self.graph
         n = sum(value.size for value in graph.continuous)
-        return pytensor.scan(
-            lambda row: graph.join(self._products(graph.split(row))),
+        direction = graph.point.type()
+        product = graph.join(self._products(graph.split(direction)))
+        # A loop refuses named dimensions whose sizes become known after it is made.
+        named = {v: tensor_of(v).type() for v in graph_inputs([product]) if is_named(v.type)}
+        inputs = {v: v.type.filter_variable(tensor) for v, tensor in named.items()}
+        (product,) = without_named(clone_replace([product], inputs))
+        rows = pytensor.scan(
+            lambda row: clone_replace(product, {direction: row}),
             sequences=[pt.eye(n, dtype=graph.point.type.dtype)],
             return_updates=False,
         )
+        return clone_replace(rows, {tensor: tensor_of(v) for v, tensor in named.items()})
 
     def _directions(self) -> list[Variable]:
         names = [DIRECTION]

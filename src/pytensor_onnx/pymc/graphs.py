@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
-from pymc.data import MinibatchOp
 from pymc.logprob.basic import transformed_conditional_logp
 from pymc.logprob.utils import replace_rvs_by_values
 from pymc.pytensorf import replace_vars_in_graphs, resolve_shapes, rewrite_pregrad
@@ -19,9 +19,8 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.named_dims import tensor_of, without_named
-from pytensor_onnx.pymc.arguments import check_model, read_data
+from pytensor_onnx.named_dims import is_named, tensor_of, without_named
+from pytensor_onnx.pymc.arguments import check_data, check_model, read_data
 from pytensor_onnx.pymc.parameter_checks import replace_checks
 from pytensor_onnx.pymc.values import FreeValue, Size, initial_point
 
@@ -50,7 +49,7 @@ class ModelGraph:
     values : list of FreeValue
         Arguments of the density.
     containers : dict of SharedVariable to Variable
-        Inputs that replace the data containers.
+        Inputs that replace the data containers; they are tensors.
 
     Examples
     --------
@@ -78,7 +77,12 @@ class ModelGraph:
         self.model = model
         self.is_constrained = constrained
         containers = read_data(model, data)
-        self.containers = {v: v.type(name=v.name) for v in containers}
+        self.containers = {v: tensor_of(v).type(name=v.name) for v in containers}
+        self._stored = {
+            v: pytensor.shared(v.get_value(), v.name, shape=v.type.shape)
+            for v in model.data_vars
+            if isinstance(v, SharedVariable) and is_named(v.type) and v not in self.containers
+        }
         self._arguments = {
             rv: rv.type(name=rv.name) if constrained else model.rvs_to_values[rv]
             for rv in model.free_RVs
@@ -160,8 +164,8 @@ class ModelGraph:
                 jacobian=jacobian,
             )
             terms.update(zip(rvs, logps, strict=True))
-        _check_data(list(terms.values()))
-        return [without_named(terms[v]) for v in wanted]
+        check_data(list(terms.values()))
+        return without_named([terms[v] for v in wanted])
 
     def density(self, *, jacobian: bool = True) -> Variable:
         """Return the log-density, after the rewrites that PyMC runs before a gradient."""
@@ -218,8 +222,11 @@ class ModelGraph:
         return dict(zip([str(v.name) for v in wanted], self.of_variables(wanted), strict=True))
 
     def of_values(self, graphs: Sequence[Variable]) -> list[Variable]:
-        """Return graphs of the inputs in `containers`, without errors for invalid parameters."""
-        replaced = _replaced(graphs, self._data_replacements())
+        """Return graphs of the inputs in `containers`, without errors for invalid parameters.
+
+        They are tensors, also those of variables with named dimensions.
+        """
+        replaced = without_named(_replaced(graphs, self._data_replacements()))
         return replace_checks(replaced, check_bounds=self.model.check_bounds)
 
     def of_point(self, graphs: Sequence[Variable]) -> list[Variable]:
@@ -246,12 +253,17 @@ class ModelGraph:
         vectors = [tensor_of(p).ravel() for p in parts]
         return pt.concatenate(vectors).astype(dtype) if vectors else pt.zeros((0,), dtype=dtype)
 
+    @property
+    def data_tensors(self) -> dict[Variable, Variable]:
+        """What replaces the containers: inputs, and tensors for stored named dimensions."""
+        tensors = {**self.containers, **self._stored}
+        return {v: v.type.filter_variable(tensor) for v, tensor in tensors.items()}
+
     def _data_replacements(self) -> dict[Variable, Variable]:
         """Return the inputs for the containers, and their sizes for the lengths of dimensions."""
-        replacements: dict[Variable, Variable] = dict(self.containers)
-        for container, new in self.containers.items():
+        replacements = self.data_tensors
+        for container, tensor in self.containers.items():
             dims = self.model.named_vars_to_dims.get(str(container.name), ())
-            tensor = tensor_of(new)
             for axis, dim in enumerate(dims):
                 length = self.model.dim_lengths.get(dim)
                 if isinstance(length, SharedVariable):
@@ -261,9 +273,9 @@ class ModelGraph:
     def _sizes(self, starts: Mapping[Variable, np.ndarray]) -> dict[Variable, tuple[Size, ...]]:
         """Return the sizes of the values; those that depend on inputs are symbolic."""
         known = {rv: tuple(start.shape) for rv, start in starts.items()}
-        replacements = self._data_replacements()
-        if not replacements:
+        if not self.containers:
             return known
+        replacements = self._data_replacements().keys() - self._stored.keys()
         shapes = {rv: self._symbolic_value(rv).shape for rv in known if known[rv]}
         resolved = dict(zip(shapes, resolve_shapes(list(shapes.values())), strict=True))
         sizes: dict[Variable, tuple[Size, ...]] = {}
@@ -271,7 +283,7 @@ class ModelGraph:
             symbolic = [resolved[rv][axis] for axis in range(len(shape))]
             symbolic = list(resolve_shapes(symbolic)) if symbolic else []
             sizes[rv] = tuple(
-                graph if not replacements.keys().isdisjoint(ancestors([graph])) else size
+                graph if not replacements.isdisjoint(ancestors([graph])) else size
                 for size, graph in zip(shape, symbolic, strict=True)
             )
         return sizes
@@ -280,16 +292,6 @@ class ModelGraph:
         transform = None if self.is_constrained else self.model.rvs_to_transforms[rv]
         value = rv if transform is None else transform.forward(rv, *rv.owner.inputs)
         return tensor_of(value)
-
-
-def _check_data(terms: Sequence[Variable]) -> None:
-    """Raise if terms of the density are of random rows of the data."""
-    ops = [v.owner.op for v in ancestors(terms) if v.owner is not None]
-    if any(isinstance(op, MinibatchOp) for op in ops):
-        raise ArgumentError(
-            "the density is that of a pm.Minibatch, which would be the same in every run of a "
-            "file: export a model of the whole data"
-        )
 
 
 def _replaced(

@@ -12,11 +12,13 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.pymc import summaries
 from pytensor_onnx.pymc.arguments import check_model, read_choice, read_strings, unknown
 from pytensor_onnx.pymc.forward import forward
@@ -127,7 +129,8 @@ def export_predictor(
     stored = {v: pytensor.shared(arrays[v.name], v.name, shape=arrays[v.name].shape) for v in given}
     seed = pt.lscalar(SEED)
     n_draws = len(next(iter(arrays.values())))
-    batches = forward(computed, stored, resampled, n_draws, seed)
+    computed, draws_of, resampled = _as_tensors(graph, computed, stored, resampled)
+    batches = forward(computed, draws_of, resampled, n_draws, seed)
     summary = _Summaries(quantiles, hdi_prob)
     results = {}
     for part, values in zip(parts, batches, strict=True):
@@ -142,6 +145,24 @@ def export_predictor(
     return make_program(
         graph, inputs, results, path, verify=verify, description=description, **options
     )
+
+
+def _as_tensors(
+    graph: ModelGraph,
+    computed: Sequence[Variable],
+    stored: Mapping[Variable, TensorVariable],
+    resampled: Sequence[Variable],
+) -> tuple[list[Variable], dict[Variable, TensorVariable], list[Variable]]:
+    """Return what `forward` takes as graphs of tensors, also for named dimensions."""
+    if not any(is_named(v.type) for v in ancestors(computed)):
+        return list(computed), dict(stored), list(resampled)
+    tensors = {v: x.type.clone(shape=x.type.shape[1:])() for v, x in stored.items()}
+    given = {v: v.type.filter_variable(tensor) for v, tensor in tensors.items()}
+    graphs = [*computed, *resampled]
+    graphs = clone_replace(graphs, {**graph.data_tensors, **given}, rebuild_strict=False)
+    graphs = without_named(graphs)
+    draws = {tensors[v]: x for v, x in stored.items()}
+    return graphs[: len(computed)], draws, graphs[len(computed) :]
 
 
 @dataclass(frozen=True)

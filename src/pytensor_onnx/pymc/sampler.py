@@ -19,7 +19,6 @@ from pytensor.xtensor.vectorization import vectorize_graph
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program import ONNXProgram
-from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.pymc.arguments import read_strings, shared_name, unknown
 from pytensor_onnx.pymc.chains import POSITION, sample_chains
 from pytensor_onnx.pymc.graphs import POINT, FreeValue, ModelGraph
@@ -246,7 +245,7 @@ def _values(
     graph: ModelGraph, positions: TensorVariable, wanted: Mapping[str, Variable]
 ) -> dict[str, TensorVariable]:
     """Return variables of the model for each draw."""
-    results = [tensor_of(v) for v in graph.of_point(list(wanted.values()))]
+    results = graph.of_point(list(wanted.values()))
     values, further = _as_function(graph.point, results)
     chains, draws, size = (positions.shape[axis] for axis in range(3))
     rows = pytensor.scan(
