@@ -9,7 +9,7 @@ import pytest
 pm = pytest.importorskip("pymc")
 pmd = pytest.importorskip("pymc.dims")
 
-from pytensor_onnx import ONNXProgram  # noqa: E402
+from pytensor_onnx import ArgumentError, ONNXProgram  # noqa: E402
 from pytensor_onnx.pymc import (  # noqa: E402
     export_logp,
     export_predictor,
@@ -106,6 +106,25 @@ def test_a_predictor_draws_variables_anew(named):
     expected = effect[:, ROWS] + effect.mean(axis=-1, keepdims=True) * X
     np.testing.assert_allclose(mu, expected, rtol=1e-13, atol=1e-14)
     assert np.unique(y).size == 14 * 5
+
+
+def test_a_predictor_computes_one_draw_after_another_where_there_is_no_batch():
+    with pm.Model(coords=COORDS) as model:
+        x = pmd.Data("x", X, dims="row")
+        effect = pmd.Normal("effect", dims="group")
+        mu = pmd.Deterministic("mu", effect.mean() + effect.isel(group=0) * x)
+        clipped = pmd.Censored("clipped", pmd.Normal.dist(mu, 1.0), lower=-1.0, upper=1.0)
+        pmd.Bernoulli("y", p=pmd.math.sigmoid(mu), observed=pmd.as_xtensor(Y > 0, dims=("row",)))
+    assert clipped.type.dims == ("row",)
+    program = export_predictor(model, POSTERIOR, outputs=["mu", "clipped"], sample_vars=["clipped"])
+    mu, drawn = program(x=np.array([0.5, 2.0, -1.0]), seed=1)
+    effect = POSTERIOR["effect"].reshape(14, 3)
+    expected = effect.mean(axis=1, keepdims=True) + effect[:, :1] * np.array([0.5, 2.0, -1.0])
+    np.testing.assert_allclose(mu, expected, rtol=1e-13, atol=1e-14)
+    assert drawn.shape == (14, 3)
+    assert np.abs(drawn).max() == 1.0
+    with pytest.raises(ArgumentError, match="'y' is of pymc"):
+        export_predictor(model, POSTERIOR, outputs={"y": "probabilities"}, categories={"y": [0, 1]})
 
 
 def test_a_density_has_the_derivatives_of_the_model_of_tensors(named, plain):

@@ -268,6 +268,12 @@ def _parts(
             )
         if variable.type.dtype.startswith("float") or variable not in graph.model.basic_RVs:
             raise ArgumentError(f"{name!r} is no discrete random variable: it has no probabilities")
+        if is_named(variable.type):
+            # PyMC takes its density of a clone, which does not depend on the draws.
+            raise ArgumentError(
+                f"{name!r} is of pymc.dims, whose probabilities are not supported: return its "
+                "mean, or write it with pymc itself"
+            )
         values = [np.asarray(k, variable.type.dtype) for k in (categories or {})[name]]
         terms = [pt.exp(pm.logp(variable, value)) for value in values]
         parts.append(_Part(name, pt.stack(terms, axis=-1), (PROBABILITIES,)))
