@@ -208,3 +208,11 @@ def test_betainc_runs_in_functions_and_loops():
 def test_tiny_parameters_beside_large_ones_overflow_nowhere():
     a, b, x = np.array([[1e-300, 1e10, 5e-324], [1e-300, 1e10, 0.5], [5e-324, 1.0, 0.5]]).T
     np.testing.assert_array_equal(compile_definition("BetaInc", "float64")(a, b, x), np.ones(3))
+
+
+def test_the_tiniest_numbers_have_results():
+    """Rounding errors of their logarithms have no floats."""
+    a, b, x = pt.dvectors("a", "b", "x")
+    f = pytensor.function([a, b, x], pt.betainc(a, b, x), mode="ONNX")
+    results = f([0.5, 170.0, 0.5], [1e-20, 5e-324, 2.3e-308], [5e-324, 0.3, 5e-324])
+    np.testing.assert_allclose(results, [4.445517498970155e-182, 0, 0], rtol=1e-13)

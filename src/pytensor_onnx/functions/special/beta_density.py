@@ -70,7 +70,7 @@ def density(
 
 
 def _exact_density(
-    _: TensorVariable,
+    value: TensorVariable,
     a: TensorVariable,
     b: TensorVariable,
     x: TensorVariable,
@@ -88,7 +88,9 @@ def _exact_density(
     second, second_rest = _of_part(b, y, pt.switch(is_first, zero, rounding), both)
     exponent, error = add_with_error(first, second)
     exponent, rest = add_with_error(exponent, error + (first_rest + second_rest))
-    return [times_exponential(factor, exponent, rest)]
+    exact = times_exponential(factor, exponent, rest)
+    # Rounding errors of the tiniest and of the largest numbers have no floats.
+    return [pt.switch(pt.isnan(exact), value, exact)]
 
 
 def _of_part(
