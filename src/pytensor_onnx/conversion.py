@@ -10,7 +10,6 @@ import pytensor
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx._collection import collection_paused
 from pytensor_onnx._version import __version__
 from pytensor_onnx.dispatch.graphs import GraphConverter
 from pytensor_onnx.dispatch.types import check_type
@@ -56,7 +55,6 @@ class Converted:
     values: dict[Variable, ir.Value] = field(default_factory=dict)
 
 
-@collection_paused()
 def convert(
     fgraph: FunctionGraph,
     *,

@@ -2,7 +2,6 @@
 
 import onnx_ir as ir
 
-from pytensor_onnx._collection import collection_paused
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.passes import (
@@ -33,7 +32,6 @@ from pytensor_onnx.passes import (
 from pytensor_onnx.targets import get_profile
 
 
-@collection_paused()
 def prepare(
     converted: Converted, target: str, *, assume_finite: bool = False, inline: bool = False
 ) -> list[str]:

@@ -20,7 +20,6 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
-from pytensor_onnx._collection import collection_paused
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors
 from pytensor_onnx.rewriting.encodings import tensor_graph
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
@@ -105,7 +104,6 @@ class ONNXLinker(JITLinker):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(providers={self.providers!r}, freeze={self.freeze})"
 
-    @collection_paused()
     def fgraph_convert(
         self,
         fgraph: FunctionGraph,
