@@ -80,10 +80,10 @@ def measure() -> Table:
         "First result of a PyMC model",
         ["eight schools", "ONNX, s", "NUMBA, s", "ratio", "ratio of processor time"],
         note="Log density and gradient by `model.logp_dlogp_function`: compilation and the first "
-        "call, each in a fresh process with empty caches of compiled models. What a machine has "
-        "after any first import is in place: Python's bytecode, and the C module of PyTensor's own "
-        "virtual machine, with which PyMC finds the initial point in both modes. Loading Numba or "
-        "ONNX Runtime counts.",
+        "call, each in a fresh process with empty caches of compiled models. Two caches of any "
+        "first import are in place: Python's bytecode, and the C module of PyTensor's own virtual "
+        "machine, with which PyMC finds the initial point in both modes. Loading Numba or ONNX "
+        "Runtime counts.",
     )
     with tempfile.TemporaryDirectory() as folder:
         installed = Path(folder)

@@ -56,8 +56,8 @@ def tensor_of(variable: Variable) -> Variable:
 def without_named(variables: Sequence[Variable]) -> list[Variable]:
     """Return tensors for variables, computed without operations on named dimensions.
 
-    Those operations have no gradients, and a loop does not lower them. The tensors share what the
-    variables share.
+    Operations on named dimensions have no gradients, and PyTensor does not lower them within loops.
+    Operations that two variables depend on are computed once for both tensors.
 
     Examples
     --------

@@ -27,7 +27,7 @@ _TERMS = 26
 
 @samples(StandardPolyaGamma, 2)
 def standard_polya_gamma(state: V, h: V, z: V) -> tuple[V, V]:
-    """Add parts for each of which half of the attempts succeed, or draw many parts at once."""
+    """Add parts, each drawn in two attempts at most on average, or draw many parts at once."""
     after, key, counters = keys(state, h.shape[0])
     c = pt.abs(z) / 2
     # The logarithm to base 2 of the mean number of attempts; rounding must not add a part.

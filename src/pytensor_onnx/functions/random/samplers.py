@@ -51,7 +51,7 @@ def sample_steps(words: V, steps: V, *, draw: Draw, n: int, stride: int, offset:
 
 
 def words(state: V, n: V) -> tuple[V, V]:
-    """Return the next state and the n words from the counter on, two of which are a block."""
+    """Return the next state and n words, the first at the counter; a block has two words."""
     first, second, counter = (state[i] for i in range(3))
     # One more block than pairs, as the counter may be at the second word of the first.
     places = counter + pt.arange(0, n + 1, 2).astype("uint64")

@@ -26,11 +26,12 @@ def take_means(model: ir.Model, scope: ModelScope) -> int:
     joins: dict[ir.Node, dict[int, int]] = {}
     for total in list(graph):
         n = _number_of_elements(total)
-        means = (
-            [] if n is None else [u for u, _ in total.outputs[0].uses() if _is_mean(u, total, n)]
-        )
-        others = [u for u, _ in total.outputs[0].uses() if u not in means]
-        if n is None or not means or not all(_joins_vectors(u, graph) for u in others):
+        if n is None:
+            continue
+        users = [user for user, _ in total.outputs[0].uses()]
+        means = [user for user in users if _is_mean(user, total, n)]
+        others = [user for user in users if user not in means]
+        if not means or not all(_joins_vectors(user, graph) for user in others):
             continue
         # The means may be joined to the same vectors, so that operands are known by position.
         for join, position in total.outputs[0].uses():
@@ -42,9 +43,8 @@ def take_means(model: ir.Model, scope: ModelScope) -> int:
         mean = builder.ReduceMean(*total.inputs, keepdims=keepdims)
         replace_node(graph, total, builder, [mean], scope.names)
         for product in means:
-            mean.name = (
-                product.outputs[0].name if product.outputs[0].is_graph_output() else mean.name
-            )
+            if product.outputs[0].is_graph_output():
+                mean.name = product.outputs[0].name
             ir.convenience.replace_all_uses_with(
                 product.outputs, [mean], replace_graph_outputs=True
             )
