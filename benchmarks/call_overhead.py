@@ -1,4 +1,4 @@
-"""What a call costs beyond the work: ``x + y`` in mode ONNX, mode NUMBA and in a bare session."""
+"""Overhead of a call: ``x + y`` in mode ONNX, mode NUMBA and in a bare session."""
 
 import numpy as np
 import onnxruntime

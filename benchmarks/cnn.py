@@ -17,7 +17,7 @@ STEPS = 400
 
 @dataclass
 class _Network:
-    """A network of its own for a mode, with what is compiled of it, and the seconds that took."""
+    """A network for one mode, with its compiled functions, and the seconds of their compilation."""
 
     step: Any
     predict: Any

@@ -25,7 +25,7 @@ Graph = tuple[list[Variable], list[Variable]]
 
 
 def chain(n: int) -> Graph:
-    """Return one elementwise operation after the other, none of which a rewrite changes."""
+    """Return a chain of elementwise operations that no rewrite changes."""
     x = pt.vector("x")
     y = x
     steps = [pt.exp, lambda v: v + x, pt.sqrt, lambda v: v * x, pt.floor]
@@ -46,7 +46,7 @@ def layers(n: int) -> Graph:
 
 
 def residual(n: int) -> Graph:
-    """Return a network of layers that each add to what they are given."""
+    """Return a network of residual layers."""
     x = pt.matrix("x")
     weights = [pt.matrix(f"w{i}") for i in range(8)]
     h = x
@@ -56,7 +56,7 @@ def residual(n: int) -> Graph:
 
 
 def gated(n: int) -> Graph:
-    """Return one product after the other of what is given and its sigmoid."""
+    """Return a chain of SiLU activations."""
     x = pt.vector("x")
     h = x
     for _ in range(n // 2):

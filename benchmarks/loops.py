@@ -1,4 +1,4 @@
-"""What a step of a loop costs: mode ONNX against mode NUMBA and against ONNX written by hand."""
+"""Time of a step of a loop: mode ONNX against mode NUMBA and against ONNX written by hand."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""PyTensor's modes side by side: what one call takes, and what it takes to get the first result."""
+"""PyTensor's modes side by side: time of one call, and time to the first result."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +62,7 @@ def compare(
     cases
         For each column what to measure.
     rounds
-        Number of turns, of which the fastest counts.
+        Number of turns; the fastest one counts.
     modes
         Those to measure; by default all whose packages are installed.
     others

@@ -46,7 +46,7 @@ class ResNet18:
         return features @ weight + self.parameter((CLASSES,))
 
     def block(self, x: TensorVariable, channels: int, stride: int) -> TensorVariable:
-        """Return the sum of two convolutions of 3x3 and of what they started from."""
+        """Return the sum of a residual block's input and two convolutions of 3x3."""
         y = nn.relu(self.conv(x, channels, 3, stride))
         y = self.conv(y, channels, 3, 1)
         if x.type.shape[1] != channels or stride > 1:
@@ -76,7 +76,7 @@ class ResNet18:
 def measure(
     *, size: int = SIZE, batch: int = BATCH, rounds: int = 10, torch: Path | None = None
 ) -> Table:
-    """Time predictions and training steps, and what it takes to get the first of them."""
+    """Time predictions and training steps, and the way to the first of them."""
     rng = np.random.default_rng(1)
     values = rng.random((batch, 3, size, size), dtype="float32")
     classes = rng.integers(0, CLASSES, batch)

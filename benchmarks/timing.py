@@ -1,4 +1,4 @@
-"""What the benchmarks share: interleaved timing, and results with the bound that they must keep."""
+"""Interleaved timing for all benchmarks, and results with the bound that they must keep."""
 
 import gc
 import os

@@ -51,14 +51,14 @@ class TorchProcess:
 def in_torch(
     network: str, whats: Sequence[str], python: Path | None, **given: Any
 ) -> dict[str, dict[str, Callable[[], None]]]:
-    """Return for `benchmarks.modes.compare` what a network computes in PyTorch, if there is one.
+    """Return a network's functions in PyTorch for `benchmarks.modes.compare`, if PyTorch is there.
 
     Parameters
     ----------
     network
         A module of `benchmarks.torch_networks`.
     whats
-        What it computes.
+        Functions to measure.
     python
         A Python that has PyTorch; by default this one.
     given

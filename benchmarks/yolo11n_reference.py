@@ -1,4 +1,4 @@
-"""YOLO11n as other exporters write it, node by node: what the example's file is measured against.
+"""YOLO11n as other exporters write it, node by node: the reference for the example's file.
 
 Every convolution keeps its batch norm, every SiLU is a Sigmoid and a Mul, and the decoding is
 spelled out. Shares nothing with `examples/yolo11n`.

@@ -34,7 +34,7 @@ class Case:
     feeds
         Inputs of the file.
     numbers
-        What the network of `export_by_torch.py` is made of.
+        Layers of the network of `export_by_torch.py`.
     given
         Inputs of the file of torch, in order.
     is_equal

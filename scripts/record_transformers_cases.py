@@ -1,4 +1,4 @@
-"""Record what the models of `transformers` compute, for tests that need neither it nor torch.
+"""Record the outputs of models of `transformers`, for tests that need neither it nor torch.
 
 Run in an environment of its own, with torch and transformers:
 

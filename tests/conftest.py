@@ -54,7 +54,7 @@ def pytest_sessionfinish() -> None:
 
 
 def called(function: Callable, *arguments: Variable) -> Variable | list[Variable]:
-    """Return what a function gives, by a function of the model that is called with arguments."""
+    """Return a function's results, computed by a function of the model that takes arguments."""
     inputs = [a.type() for a in arguments]
     results = function(*inputs)
     results = list(results) if isinstance(results, list | tuple) else [results]

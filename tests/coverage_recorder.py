@@ -1,4 +1,4 @@
-"""Records what the tests compare, for the coverage table: see ``scripts/make_coverage.py``.
+"""Records the tests' comparisons, for the coverage table: see ``scripts/make_coverage.py``.
 
 Recording is on where the environment variable `FOLDER` names a folder. Every test session leaves
 one JSON file there.
@@ -45,9 +45,9 @@ _records: dict[str, dict[str, Any]] = defaultdict(
 def record(
     program: ONNXProgram, found: Sequence[Any], expected: Sequence[Any], atol: float = 0.0
 ) -> None:
-    """Note what a comparison that has passed shows, if recording is on.
+    """Record the evidence of a comparison that has passed, if recording is on.
 
-    Errors within the absolute tolerance do not count: what is left of numbers that cancel may be
+    Errors within the absolute tolerance do not count: the rest of numbers that cancel may be
     off by half of itself.
     """
     if FOLDER not in os.environ:
@@ -87,7 +87,7 @@ def record_rewritten(outputs: Sequence[Variable]) -> None:
 
 
 def write() -> None:
-    """Write what was recorded to the folder."""
+    """Write the records to the folder."""
     if FOLDER in os.environ and _records:
         content = {
             name: {key: sorted(v) if isinstance(v, set) else v for key, v in entry.items()}
@@ -109,7 +109,7 @@ def _nodes(nodes: Sequence[Apply]) -> Iterator[Apply]:
 
 
 def _recorded_ops(op: Op) -> list[Op]:
-    """Return the Op and that which it applies to every element or in every batch."""
+    """Return the Op and the Op that it applies to every element or in every batch."""
     if isinstance(op, Elemwise):
         return [op, op.scalar_op]
     return [op, op.core_op] if isinstance(op, Blockwise) else [op]

@@ -30,7 +30,7 @@ def run_at(
     feeds
         Value for each input.
     tell_sizes
-        Whether to tell the session the size of each dimension, so that it folds what is made of it.
+        Whether to tell the session the size of each dimension, so that it folds sizes.
     """
     options = ort.SessionOptions()
     options.graph_optimization_level = LEVELS[level]
@@ -54,7 +54,7 @@ def assert_same_at_every_level(
     expected: Sequence[np.ndarray],
     rtol: float = 0.0,
 ) -> None:
-    """Assert that a model gives what is expected at every level, with and without known sizes."""
+    """Assert the expected results of a model at every level, with and without known sizes."""
     for level in LEVELS:
         for tell_sizes in (False, True):
             found = run_at(level, model, feeds, tell_sizes=tell_sizes)

@@ -91,7 +91,7 @@ def test_every_room_has_arrows():
 
 
 def test_rooms_know_no_runtime_before_they_run():
-    """Conversion needs no ONNX Runtime: only `running` and what stands on it import it."""
+    """Conversion needs no ONNX Runtime: only `running` and modules built on it import it."""
     importers = {
         room_of(module)
         for module, path in modules().items()

@@ -109,7 +109,7 @@ def test_copies_draw_on_by_themselves(rng, draw):
     _, expected = uniform(state, 6)
     np.testing.assert_array_equal([*pickled(), *pickled()], expected)
     np.testing.assert_array_equal([*draw(), *draw()], expected)
-    # `copy` shares what is shared.
+    # `copy` shares shared variables.
     _, expected = uniform(state_of(rng.get_value()), 6)
     np.testing.assert_array_equal([*draw.copy()(), *draw()], expected)
 

@@ -158,7 +158,7 @@ def test_gradients_are_those_of_pytensor(cost: Graph, static: bool) -> None:
         named("y", ["day"], static),
         named("z", ["city", "kind"], static),
     ]
-    # PyTensor differentiates what named dimensions are lowered to, by what is in the graph.
+    # PyTensor differentiates the lowered form of named dimensions.
     whole = cost(*variables) + variables[1].sum() * variables[2].sum()
     total = rewrite_graph(whole.values, include=("lower_xtensor",))
     gradients = pytensor.grad(total, variables)

@@ -1,4 +1,4 @@
-"""Build the network of the first line, and run what the others name."""
+"""Build the network that the first line names, and run the functions that the others name."""
 
 import json
 import sys

@@ -20,7 +20,7 @@ def step_of(optimizer: Any, loss: Callable[[], Any]) -> Callable[[], float]:
 
 
 def predict(network: Any, *inputs: Any) -> Callable[[], Any]:
-    """Return a function that computes what a network makes of some inputs."""
+    """Return a function that computes a network's outputs for some inputs."""
 
     def call() -> Any:
         with torch.inference_mode():

@@ -70,7 +70,7 @@ class GPT2(nn.Module):
 def calls(
     *, config: dict[str, Any], length: int, batch: int, rate: float
 ) -> dict[str, Callable[[], Any]]:
-    """Return what is measured."""
+    """Return the measured functions."""
     gpt2 = GPT2(config)
     texts = torch.randint(config["vocab_size"], (batch, length))
     heads, width = config["n_head"], config["n_embd"] // config["n_head"]

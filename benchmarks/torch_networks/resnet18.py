@@ -10,7 +10,7 @@ from benchmarks.torch_networks.descent import predict, step_of
 
 
 class Block(nn.Module):
-    """Two convolutions of 3x3 beside what they started from."""
+    """A residual block of two convolutions of 3x3."""
 
     def __init__(self, before: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ def network(blocks: list[tuple[int, int]], classes: int) -> Any:
 def calls(
     *, blocks: list[tuple[int, int]], classes: int, rate: float, size: int, batch: int
 ) -> dict[str, Callable[[], Any]]:
-    """Return what is measured."""
+    """Return the measured functions."""
     resnet = network(blocks, classes)
     images = torch.rand(batch, 3, size, size)
     labels = torch.randint(classes, (batch,))

@@ -36,7 +36,7 @@ class Shortcut(nn.Sequential):
     """Layers in a row beside a shortcut."""
 
     def forward(self, x: Any) -> Any:
-        """Add what the layers make of the input to it."""
+        """Add the layers' output to the input."""
         return x + super().forward(x)
 
 
@@ -70,7 +70,7 @@ class C3k2(nn.Module):
         self.inner = C3k(hidden) if deep else bottleneck(hidden, hidden // 2)
 
     def forward(self, x: Any) -> Any:
-        """Join the halves and what the block makes of the second."""
+        """Join the halves and the block's output for the second half."""
         u, v = self.first(x).chunk(2, 1)
         return self.last(torch.cat([u, v, self.inner(v)], 1))
 
@@ -200,7 +200,7 @@ class Decoded(nn.Module):
         self.yolo, self.size = yolo, size
 
     def forward(self, images: Any) -> Any:
-        """Return what is found in images."""
+        """Return the detections in images."""
         boxes, classes = self.yolo(images)
         cells, strides = anchors(self.size)
         sides = distances(boxes)
@@ -246,7 +246,7 @@ def detection_loss(yolo: Yolo11n, images: Any, size: int, *, assigned: Any, corn
 def calls(
     *, size: int, trained_size: int, batch: int, rate: float, momentum: float
 ) -> dict[str, Callable[[], Any]]:
-    """Return what is measured."""
+    """Return the measured functions."""
     yolo, trained = Yolo11n().eval(), Yolo11n().train()
     images = torch.rand(batch, 3, trained_size, trained_size)
     n_cells = sum((trained_size // stride) ** 2 for stride in STRIDES)

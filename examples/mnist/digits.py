@@ -1,4 +1,4 @@
-"""Images of handwritten digits: those that come with scikit-learn, or the files of MNIST."""
+"""Images of handwritten digits, from scikit-learn or from the files of MNIST."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def numba_funcify_function(
 
 @function_of.register(Conv)
 def conv(op: Conv, node: Apply) -> _Function:
-    """Multiply the filters by what the taps see of each image."""
+    """Multiply the filters by the window of each image under the taps."""
     (volumes, areas), groups = loops.RANKS[len(op.filter_sizes)], op.groups
     filter_sizes, geometry = _taps(op), _geometry(op.strides, op.dilations, op.pads)
 
@@ -79,7 +79,7 @@ def conv_transpose(op: ConvTranspose, node: Apply) -> _Function:
 
 @function_of.register(ConvFilterGradient)
 def conv_filter_gradient(op: ConvFilterGradient, node: Apply) -> _Function:
-    """Multiply what the taps see by the gradient, and add that up over the images."""
+    """Multiply the windows under the taps by the gradient, and sum the products over the images."""
     (volumes, areas), groups = loops.RANKS[len(op.filter_sizes)], op.groups
     filter_sizes, geometry = _taps(op), _geometry(op.strides, op.dilations, op.pads)
 

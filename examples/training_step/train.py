@@ -18,7 +18,7 @@ class TrainingStep:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3  # It would warn of every input that has a default.
         self.session = onnxruntime.InferenceSession(path, options)
-        # Which output is the next value of which input. The file holds the first values.
+        # The outputs that are the next values of inputs. The file holds the first values.
         self.pairs = json.loads(self.session.get_modelmeta().custom_metadata_map["state"])
         self.outputs = ["loss", *self.pairs.values()]
         self.state: dict[str, np.ndarray] = {}
@@ -31,7 +31,7 @@ class TrainingStep:
 
 
 def main() -> None:
-    """Train, say what was reached, and write the weights."""
+    """Train, print the accuracy reached, and write the weights."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("."))
     parser.add_argument("--epochs", type=int, default=30)

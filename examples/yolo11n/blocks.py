@@ -93,7 +93,7 @@ class Bottleneck:
         self.cv2 = Conv(state, f"{path}.cv2", hidden, channels, 3)
 
     def __call__(self, x: TensorVariable) -> TensorVariable:
-        """Add what the convolutions make of the input to it."""
+        """Add the convolutions' output to the input."""
         return x + self.cv2(self.cv1(x))
 
 
@@ -129,7 +129,7 @@ class C3k2:
         )
 
     def __call__(self, x: TensorVariable) -> TensorVariable:
-        """Join the halves and what the block makes of the second."""
+        """Join the halves and the block's output for the second half."""
         u, v = halves(self.cv1(x))
         return self.cv2(pt.concatenate([u, v, self.m(v)], axis=1))
 

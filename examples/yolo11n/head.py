@@ -1,4 +1,4 @@
-"""The detection head: branches for boxes and classes at three scales, and what they stand for."""
+"""The detection head: branches for boxes and classes at three scales, and their decoding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOX_OF_SIDES = np.array(
 
 @dataclass(frozen=True)
 class RawHeads:
-    """What the branches give at each scale: (B, 64, H, W) for boxes, (B, 80, H, W) for classes."""
+    """Outputs of the branches at each scale: (B, 64, H, W) for boxes, (B, 80, H, W) for classes."""
 
     boxes: list[TensorVariable]
     classes: list[TensorVariable]

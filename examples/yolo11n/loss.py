@@ -25,7 +25,7 @@ class Objects:
 
 @dataclass(frozen=True)
 class Targets[T]:
-    """What the head should give: arrays, or the variables that stand for them.
+    """Targets of the head: arrays, or the variables that stand for them.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ class _Lowering(event.Listener):
 
 @contextmanager
 def unoptimized_calls() -> Iterator[None]:
-    """Let Numba optimise the functions of single operations only, in what it compiles meanwhile.
+    """Let Numba optimise the functions of single operations only, while this context is active.
 
     PyTensor makes of a graph a function that calls another for each node. LLVM takes a time to
     optimise it that grows faster than its length, and there is little to gain in calls.

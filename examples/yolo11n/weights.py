@@ -24,7 +24,7 @@ class WeightsError(ValueError):
 
 
 class State:
-    """The shared variables of a network, by name, and what a training step makes of them.
+    """The shared variables of a network, by name, and their values after a training step.
 
     Attributes
     ----------

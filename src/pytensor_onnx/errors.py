@@ -60,7 +60,7 @@ class UnsupportedCase(Exception):  # noqa: N818  (control flow between a lowerin
     reason
         Why the case cannot be converted.
     hint
-        What the user can do instead.
+        Advice to the user, such as another operation.
     """
 
     def __init__(self, reason: str, hint: str = "") -> None:

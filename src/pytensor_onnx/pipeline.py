@@ -51,7 +51,7 @@ def prepare(
     Returns
     -------
     list of str
-        What was changed for the target, one line for each kind of change.
+        Changes made for the target, one line for each kind of change.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The coverage table has what the registry has, and says of each Op what the tests showed."""
+"""The coverage table lists every Op of the registry, with the evidence of the tests."""
 
 import importlib
 import json

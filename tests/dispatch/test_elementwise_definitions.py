@@ -31,7 +31,7 @@ class Mean(ps.BinaryScalarOp):
 
 @define(Mean)
 def define_mean(x, y):
-    """Average until all elements agree; those that agree already keep their values."""
+    """Average until all elements agree; elements that agree already keep their values."""
     small = pt.constant(np.asarray(1e-15 if x.dtype == "float64" else 1e-7, x.dtype))
 
     def step(x, y):

@@ -524,5 +524,5 @@ def test_softmax_agrees_on_any_shape(data, function):
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=1, max_side=4))
     value = data.draw(hnp.arrays(dtype, shape, elements=numbers))
     axis = data.draw(st.sampled_from(all_axes(value.ndim)))
-    # A logarithm near zero is what is left of numbers of order ten.
+    # A logarithm near zero is a difference of numbers of order ten.
     compare_softmax(function, value, [axis], atol=40 * float(np.finfo(dtype).eps))

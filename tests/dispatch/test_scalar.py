@@ -154,7 +154,7 @@ def test_powers_agree_in_every_pair_of_dtypes(first):
 
 @pytest.mark.parametrize("target", DTYPES)
 def test_casts_agree(target):
-    """Floats that an integer cannot hold are left out: what they become depends on the machine."""
+    """Floats that an integer cannot hold are left out: their integers depend on the machine."""
     values = {dtype: special_values(dtype) for dtype in DTYPES}
     if target in INTEGERS:
         limits = np.iinfo(target)

@@ -375,7 +375,7 @@ def test_loops_over_the_results_of_loops(x, length):
     compare_onnx_and_py([x], [a, b, c], [np.arange(float(length))])
 
 
-# What is kept.
+# Steps that are kept.
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ class Parts(Op):
 
 
 class Unknown(Op):
-    """Takes a pair; nothing says what it is of tensors."""
+    """Takes a pair; no lowering says how tensors stand for its result."""
 
     __props__ = ()
 

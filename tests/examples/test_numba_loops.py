@@ -84,7 +84,7 @@ def test_pools_are_those_of_their_definition(loops, data):
     padding = min(window) - 1
     sizes, (strides, dilations, starts, ends) = data.draw(geometries(window, padding))
     sizes = tuple(map(max, sizes, dilations))
-    # Few values, of which windows hold some more than once.
+    # Few values, so that windows hold some of them more than once.
     x = np.random.default_rng(0).integers(0, 3, (2, 2, *sizes)).astype(float)
     options = {
         "window": window,

@@ -163,6 +163,6 @@ def test_blocks_learn_alike_in_mode_onnx_and_in_numba(yolo11n, make):
     expected_losses, expected_weights = trained(yolo11n, make, "NUMBA")
     assert losses[-1] < 0.8 * losses[0]
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
-    # Each of the six steps rounds to float32 and starts from what the one before it rounded.
+    # Each of the six steps rounds to float32 and starts from the rounded weights before it.
     for name, expected in expected_weights.items():
         np.testing.assert_allclose(weights[name], expected, rtol=3e-4, atol=1e-4, err_msg=name)

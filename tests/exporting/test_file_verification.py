@@ -27,14 +27,14 @@ def save(folder, nodes, inputs=(), constants=(), output=("y", FLOAT, None)):
 
 
 def of_shape(op_type, *shape):
-    """Return what a file needs that makes an array of a shape out of one number."""
+    """Return nodes that expand one number to an array of a shape."""
     inputs = [info("x", FLOAT, [1, 1])] if op_type != "ConstantOfShape" else []
     node = helper.make_node(op_type, [*(v.name for v in inputs), "shape"], ["y"])
     return [node], inputs, [constant("shape", np.array(shape))], ("y", FLOAT, [None, None])
 
 
 def endless_loop(nodes, shape, constants=()):
-    """Return what a file needs for a Loop without an end, of nodes that make `after` of `a`."""
+    """Return an endless Loop, whose body has nodes that compute `after` from `a`."""
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["go_on"]), *nodes],
         "body",

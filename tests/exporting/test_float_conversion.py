@@ -1,4 +1,4 @@
-"""A graph in float64 computes what the same code makes of float64 inputs."""
+"""A converted graph computes the results of the same code for float64 inputs."""
 
 import numpy as np
 import pytensor

@@ -20,7 +20,7 @@ def tensor(name: str, *shape: Size, dtype: str = "float32") -> Variable:
 
 
 def graph(static: str, dynamic: str | None = None) -> Callable:
-    """Register what makes a graph of a batch, with its operators for a static and a dynamic one."""
+    """Register a function that builds a graph, with its operators for known and unknown sizes."""
 
     def register(make: Callable[[Size], Graph]) -> Callable[[Size], Graph]:
         GRAPHS[make.__name__] = make, static.split(), (dynamic or static).split()

@@ -1,4 +1,4 @@
-"""The report tells a reader what the model is and what was done to it."""
+"""The report describes the model and the changes made to it."""
 
 import numpy as np
 import pytensor

@@ -21,7 +21,7 @@ class Case:
     graph
         The graph.
     outputs
-        What is computed.
+        Results to compute.
     updates
         Shared variables and their new values.
     resized
@@ -30,7 +30,7 @@ class Case:
     options
         How the model is exported.
     is_rewritten
-        Whether a result was found to be what PyTensor's own rewrites give, not what is written.
+        Whether a result agrees with PyTensor's own rewrites and not with the graph as written.
     """
 
     graph: Graph

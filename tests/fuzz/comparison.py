@@ -71,7 +71,7 @@ def check(case: Case) -> None:
 
 
 def _session(case: Case) -> dict[str, Any]:
-    """Return how the model runs: what is made for no runtime, without the runtime's rewrites."""
+    """Return how the model runs: without the runtime's rewrites if it was made for no runtime."""
     return {"session_options": SessionOptions(optimization="none")} if case.is_standard else {}
 
 

@@ -16,7 +16,7 @@ from pytensor_onnx.random import generator_of, state_of
 
 
 class ReferenceDraw(Op):
-    """What a model draws: takes a generator, a size and parameters, as a `RandomVariable` does.
+    """Draws as a model makes them, from a generator, a size and parameters.
 
     Parameters
     ----------

@@ -32,12 +32,12 @@ NAMESPACE = {
 
 @dataclass
 class Graph:
-    """A graph that grows by one operation at a time; those that make no sense are left out.
+    """A graph that grows by one operation at a time; operations that make no sense are left out.
 
     Attributes
     ----------
     choices
-        What the operation that is being added decides by.
+        Numbers by which the operation being added makes its choices.
     terms
         All variables so far.
     inputs, shared
@@ -88,7 +88,7 @@ class Graph:
         return f"called(lambda {arguments}: {code}, {arguments})"
 
     def add(self, code: str, first_name: str | None = None, *, is_loss: bool = False) -> bool:
-        """Evaluate code, add what it makes, and return whether it made sense."""
+        """Evaluate code, add its result, and return whether it made sense."""
         self._count = int(first_name[1:]) if first_name else self._count
         try:
             result = eval(code, dict(self.namespace))

@@ -1,4 +1,4 @@
-"""PyTensor's own Python implementations, and what stands in for those that are wrong."""
+"""PyTensor's own Python implementations, and substitutes for wrong ones."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ class NoReferenceError(ValueError):
 
 
 def as_meant(node: Apply) -> Apply:
-    """Return a node, or the one that computes what it stands for: draws as a model makes them.
+    """Return a node, or its substitute: draws as a model makes them.
 
     PyTensor writes a minimum as ``-max(-x)``, in which the smallest integer overflows.
     """
@@ -102,7 +102,7 @@ def implementation(node: Apply) -> Perform:
 
 
 def _repeated(op: AdvancedIncSubtensor, x: np.ndarray, y: np.ndarray, *indices: Any) -> np.ndarray:
-    """Return what is added at positions as often as there are positions, where it has fewer axes.
+    """Repeat the addend for each position, where it has fewer axes.
 
     NumPy's ``add.at`` reads past the end of a vector that it repeats for a matrix of positions.
     """

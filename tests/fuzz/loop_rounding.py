@@ -12,7 +12,7 @@ from tests.fuzz.rounding import accumulates, is_exact, moved, rounds
 
 
 class Rounded(Op):
-    """What an Op computes, rounded another way where it rounds at all.
+    """An Op whose results are rounded another way where it rounds at all.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""PyTensor without compilers and without what it has to say."""
+"""PyTensor without compilers and without its warnings."""
 
 import logging
 import os

@@ -25,7 +25,7 @@ DEVIATIONS = (
     "casting rule 'same_kind'",  # of its Python implementation only
     "negative integer powers",  # docs/limits.md: they are rounded towards zero
 )
-# What the runtime refuses, and no form of the graph avoids.
+# Graphs that the runtime refuses, whatever their form.
 REFUSALS = (
     "matmul_helper.h",  # tests/dispatch/test_math.py: to repeat a matrix no times
     "Only N can be zero",  # docs/limits.md: to pool images without channels
@@ -44,7 +44,7 @@ OF_OTHER_LENGTH = (
     "has the size 0, but",
     "is out of range for an axis of size 0",
 )
-# What the standard allows and the runtime cannot run.
+# Graphs that the standard allows and the runtime cannot run.
 MISSING_KERNEL = "Could not find an implementation"
 
 
@@ -139,7 +139,7 @@ class Reference:
         )
 
     def _nearest(self, i: int, expected: Sequence[list[Any]], found: Any) -> np.ndarray:
-        """Return for each element what is found, if one of the results of its shape is that.
+        """Return the found value for each element, if one of the results of its shape equals it.
 
         How many positions of a computed array hold something depends on what NaN becomes as well.
         """
@@ -265,7 +265,7 @@ class Reference:
         found, dtype = np.asarray(found), self.dtypes[i]
         if found.dtype != dtype:
             return f"has dtype {found.dtype} instead of {dtype}"
-        # What is left of a difference of numbers near one is no loss of accuracy.
+        # A small difference of numbers near one is no loss of accuracy.
         smallest = (
             float(np.nanmin(self.tolerances[i], initial=1.0)) if self.terms[i].is_loss else 0.0
         )
@@ -273,7 +273,7 @@ class Reference:
 
 
 def _outcome(call: Callable[[], list[Any]]) -> list[Any] | Exception:
-    """Return what a call returns or raises."""
+    """Return the result of a call, or the error that it raises."""
     try:
         return call()
     except Exception as error:

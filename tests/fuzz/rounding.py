@@ -92,7 +92,7 @@ def is_on_grid(value: Any) -> bool:
 
 
 def moved(value: Any, scale: float, rng: np.random.Generator) -> Any:
-    """Return floats each of which is rounded another way; other values as they are."""
+    """Return floats rounded another way; other values as they are."""
     array = np.asarray(value)
     if array.dtype.kind != "f":
         return value

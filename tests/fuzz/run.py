@@ -81,7 +81,7 @@ def find_failures(
     graphs
         Number of graphs to try.
     seed
-        What the graphs depend on.
+        Seed of the random graphs.
     strategy
         Draws them.
     last
@@ -123,7 +123,7 @@ def find_failures(
 
 
 def error_of(case: Case) -> Exception | None:
-    """Return what is raised in comparing a case, None where ONNX and PyTensor agree."""
+    """Return the error raised by comparing a case, None where ONNX and PyTensor agree."""
     try:
         check(case)
     except Exception as error:
@@ -155,7 +155,7 @@ class Chunk:
 
 
 def search(chunks: Sequence[Chunk], processes: int) -> Iterator[tuple[Chunk, Found]]:
-    """Yield chunks and what is found in them, searched in several processes.
+    """Yield chunks and their findings, searched in several processes.
 
     A graph that ends its process fails. It takes the other processes with it, so what was being
     searched is searched again, each chunk in a process of its own.

@@ -1,4 +1,4 @@
-"""Making a failing graph small: fewer outputs, and inputs in place of what is computed."""
+"""Making a failing graph small: fewer outputs, and inputs in place of computed values."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -41,7 +41,7 @@ def shrink(case: Case, fails: Fails) -> Case:
 
 
 def _replayed(case: Case, cut: Collection[str]) -> Case | None:
-    """Build a case again from what it needs, with inputs in place of some terms."""
+    """Build a case again from the terms that it needs, with inputs in place of some of them."""
     terms = {t.name: t for t in (*case.graph.inputs, *case.graph.terms)}
     leaves = {name for name, term in terms.items() if term.variable.owner is None}
     wanted = {t.name for t in case.outputs} | {t.name for pair in case.updates for t in pair}

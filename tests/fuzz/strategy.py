@@ -1,4 +1,4 @@
-"""Hypothesis strategy for random graphs: lists of numbers, every one of which makes a graph."""
+"""Hypothesis strategy for random graphs: any list of numbers makes a graph."""
 
 from collections.abc import Sequence
 from typing import Any

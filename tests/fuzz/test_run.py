@@ -45,7 +45,7 @@ def test_a_seed_gives_the_same_graphs_in_every_process():
 
 @dataclass(frozen=True)
 class FakeChunk(run.Chunk):
-    """Graphs of which the one of seed 3 ends the process, and that of seed 5 never ends."""
+    """Graphs of seeds: seed 3 ends the process, and seed 5 never ends."""
 
     def search(self, last: Path | None = None) -> run.Found:
         if self.seed == 3:

@@ -44,7 +44,7 @@ def within_range(value: Any, dtype: str) -> Any:
 
 
 def _wide(variable: Variable) -> Variable:
-    """Return a variable of the same kind that holds float64, or what the other holds."""
+    """Return a variable of the same kind in float64, or in the other's dtype."""
     if isinstance(variable, Constant) and not is_narrow(variable):
         return variable
     return (variable.type.clone(dtype="float64") if is_narrow(variable) else variable.type)()

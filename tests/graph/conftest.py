@@ -1,4 +1,4 @@
-"""A builder, and a way to run what it emitted."""
+"""A builder, and a way to run the emitted nodes."""
 
 import onnx_ir as ir
 import onnxruntime

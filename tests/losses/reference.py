@@ -11,7 +11,7 @@ from tests.fuzz.implementation import implementation
 from tests.fuzz.rounding import moved
 
 NUMBA_REWRITES = Mode("py", get_mode("NUMBA").provided_optimizer.excluding("fusion", "inplace"))
-"""The graph that mode NUMBA compiles, in Python: the linker does not change what is finite."""
+"""The graph that mode NUMBA compiles, in Python: the linker does not change finite results."""
 
 COPIES = 4
 

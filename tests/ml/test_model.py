@@ -40,7 +40,7 @@ def model():
 
 
 def expected(model, x):
-    """What the layers are defined to predict, from the values of their parameters."""
+    """Predictions by the definition of the layers, from the values of their parameters."""
     w = {
         v.name: v.get_value()
         for v in pytensor.graph.traversal.graph_inputs([model.y])

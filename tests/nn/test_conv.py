@@ -1,4 +1,4 @@
-"""Convolution: values, gradients, structure, and what is refused."""
+"""Convolution: values, gradients, structure, and refused arguments."""
 
 import math
 import re
@@ -36,7 +36,7 @@ def flipped(w):
     return np.flip(w, tuple(range(2, w.ndim)))
 
 
-# What an option means for images (2, 4, 7, 6) and filters (6, 4 / groups, 3, 2):
+# Expected results of an option for images (2, 4, 7, 6) and filters (6, 4 / groups, 3, 2):
 # pads, strides, dilations, groups, flip.
 OPTIONS = {
     "valid": ({}, [(0, 0), (0, 0)], (1, 1), (1, 1), 1, True),
@@ -149,7 +149,7 @@ def test_conv2d_of_one_channel_is_that_of_scipy():
 
 
 def gradients(rank, known, dtype, *, pads, strides, dilations, groups, seed=3):
-    """Return graph, values and what the gradients are, of images and of filters."""
+    """Return graph, values and expected gradients, of images and of filters."""
     x, w = arrays(
         seed, (2, 4, 7, 6, 5)[: rank + 2], (8, 4 // groups, 3, 2, 2)[: rank + 2], dtype=dtype
     )

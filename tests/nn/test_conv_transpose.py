@@ -1,4 +1,4 @@
-"""Transposed convolution: values, gradients, structure, and what is refused."""
+"""Transposed convolution: values, gradients, structure, and refused arguments."""
 
 import numpy as np
 import pytensor

@@ -1,4 +1,4 @@
-"""The linear layer: values, gradients, structure, and what is refused."""
+"""The linear layer: values, gradients, structure, and refused arguments."""
 
 import numpy as np
 import pytensor

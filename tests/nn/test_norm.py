@@ -30,7 +30,7 @@ def standardised(x, axes):
 
 
 def norms(x):
-    """Return all norms of an array (N, 4, 5, 6) and what they are by definition, in float64."""
+    """Return all norms of an array (N, 4, 5, 6) and their values by definition, in float64."""
     p = {name: value.astype(x.dtype) for name, value in PARAMETERS.items()}
     last = {name: value.astype(x.dtype) for name, value in LAST.items()}
     gamma, beta = p["gamma"], p["beta"]

@@ -20,7 +20,7 @@ Emit = Callable[..., ir.Value | Sequence[ir.Value]]
 
 @dataclass
 class Bare:
-    """A model that no lowering made, with what is needed to legalise and run it."""
+    """A model that no lowering made, with the means to legalise and run it."""
 
     model: ir.Model
     scope: ModelScope

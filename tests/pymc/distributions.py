@@ -19,7 +19,7 @@ NO_DENSITY = {
     "Distribution": "base class",
     "Lognormal": "other name of LogNormal",
     "SymbolicRandomVariable": "base class",
-    "WishartBartlett": "other variables, of which it is a function",
+    "WishartBartlett": "it is a function of other variables",
 }
 PARTLY = {
     "CustomDist of a Python function": "no graph gives the density; `logp` or `dist` of PyTensor "

@@ -1,4 +1,4 @@
-"""The examples in PyTensor's own docstrings compute in mode ONNX what they compute in Python."""
+"""The examples in PyTensor's own docstrings have the same results in mode ONNX as in Python."""
 
 import contextlib
 import doctest

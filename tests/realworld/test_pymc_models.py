@@ -38,7 +38,7 @@ def points(model: pm.Model) -> list[dict[str, np.ndarray]]:
 
 
 def compare(model: pm.Model, compile_in: Callable[[Any], Callable]) -> None:
-    """Assert that what is compiled in mode ONNX returns what it does in Python."""
+    """Assert that functions compiled in mode ONNX return the same values as in Python."""
     in_onnx = compile_in("ONNX")
     with pytensor.config.change_flags(cxx=""):
         in_python = compile_in(REWRITTEN)

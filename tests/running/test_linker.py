@@ -1,4 +1,4 @@
-"""Mode ``"ONNX"`` does what an ordinary PyTensor function does."""
+"""Functions in mode ``"ONNX"`` behave as ordinary PyTensor functions."""
 
 import copy
 import pickle

@@ -321,7 +321,7 @@ RUNTIME = {
     ),
     "Gemm with a bias": (
         *("float[n,m] a, float[k] b", "Gemm<transB=1>(a, a, b)", [A, A[0, :2]]),
-        "a product and what is added to it cannot be broadcast together",
+        "a product and its addend cannot be broadcast together",
     ),
     "Einsum": (
         *("float[n,m] a, float[k,l] b", 'Einsum<equation="ij,jk->ik">(a, b)', [A, A]),

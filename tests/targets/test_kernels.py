@@ -1,4 +1,4 @@
-"""Kernel tables say what was measured, and can be measured again."""
+"""Kernel tables hold measurements, and can be measured again."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Graph rewrites of ONNX Runtime: those that change results, and forms next to them that are safe.
+"""Graph rewrites of ONNX Runtime: rewrites that change results, and safe forms next to them.
 
 What changes results is in the table of defects (`passes/defects/`), with a guard against it, or
 with the reason why no exported graph has it. If a wrong one turns out right, a newer runtime does
@@ -32,7 +32,7 @@ def single(arrays):
 
 
 def model_of(lines, feeds, constants, opset=21):
-    """Return a model of nodes in ONNX's textual form, the last of which makes y."""
+    """Return a model of nodes in ONNX's textual form; the last node makes y."""
     nodes = [
         helper.make_node("Constant", [], [name], value=numpy_helper.from_array(np.asarray(c)))
         for name, c in constants.items()
@@ -47,7 +47,7 @@ def model_of(lines, feeds, constants, opset=21):
 
 
 def next_to_neutral(line, constant):
-    """Return a graph that takes a one off from what an operator makes of it, or of a zero."""
+    """Return a graph that subtracts one from an operator's result for it, or for a zero."""
     start = "Sub(x, x)" if line.startswith(("w = Add", "w = Sub", "w = Sum")) else "Exp(zero)"
     lines = ["zero = Sub(x, x)", f"o = {start}", *line.split("; "), "y = Sub(w, o)"]
     return lines, ROWS, {"c": constant}

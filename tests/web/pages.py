@@ -21,7 +21,7 @@ needs_chromium = pytest.mark.skipif(
 
 @contextmanager
 def opened_page(browser, folder, path="index.html"):
-    """Open a page of a folder, and note what its console says and what it asks other hosts for."""
+    """Open a page of a folder, and record console messages and requests to other hosts."""
     with make_server(folder) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         opened = browser.new_page()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is n
 
 
 def run(code):
-    """Return what an expression of the page's functions is, through JSON."""
+    """Return the value of an expression of the page's functions, through JSON."""
     names = {
         "csv.js": "readRows, writeCsv",
         "npz.js": "writeNpz",

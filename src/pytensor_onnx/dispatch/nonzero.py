@@ -40,7 +40,7 @@ def nonzero(onnx: Builder, x: ir.Value, rank: int, count: str | None = None) -> 
 
 
 def nonzero_matrix(onnx: Builder, x: ir.Value, rank: int, count: str | None = None) -> ir.Value:
-    """Return the positions of what is not zero, one in each column."""
+    """Return the positions of the elements that are not zero, one in each column."""
     positions = onnx.NonZero(x)
     positions.shape = ir.Shape([rank, count])
     return positions

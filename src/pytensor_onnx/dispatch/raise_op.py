@@ -39,9 +39,9 @@ def check_that(
     conditions
         Values of dtype bool and rank 0.
     x
-        What is returned if they hold.
+        Value to return if the conditions hold.
     error
-        What is raised if one does not, where the model is run by this package.
+        Error to raise if one does not hold, where this package runs the model.
     """
     open_conditions = [condition for condition in conditions if not _is_known_to_hold(condition)]
     if not open_conditions:

@@ -84,7 +84,7 @@ class Histories:
     def mit_mot(self) -> list[dict[int, History]]:
         """Return, for each buffer that is read and written, the histories of its written offsets.
 
-        What is read at offset t was written by the nearest later offset o, o - t steps before.
+        The value at offset t was written by the nearest later offset o, o - t steps before.
         """
         groups = []
         for buffer, reads, writes in zip(

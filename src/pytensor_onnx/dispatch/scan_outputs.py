@@ -31,7 +31,7 @@ class Outputs:
         self.op, self.node, self.onnx, self.n_steps = op, node, onnx, n_steps
 
     def mit_mot(self, buffer: ir.Value, histories: dict[int, History]) -> ir.Value:
-        """Return a buffer with what was written to it, the last write to each place winning."""
+        """Return a buffer after all writes, the last write to each place winning."""
         onnx = self.onnx
         dims = dims_of(buffer)
         for offset in sorted(histories, reverse=True):

@@ -67,7 +67,7 @@ def export_onnx(
         arguments of its operations, and it is exported as it predicts, without dropout and with
         running statistics.
     outputs
-        What the model computes: a variable, a list of them, a dict of them by the names that the
+        Results of the model: a variable, a list of them, a dict of them by the names that the
         outputs get, or a `Model`.
     path
         File to write; none unless given. It is written only when the conversion and the
@@ -93,7 +93,7 @@ def export_onnx(
         Version of the standard operator set, 18 to 26, or ``"latest"`` for the one whose operators
         the target is fastest with: 23, which has those of transformers.
     target
-        What the model is made for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"`` or
+        Runtime to export for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"`` or
         ``"standard"``.
     verify
         Whether to check the model, load it and compare it with PyTensor.
@@ -222,7 +222,7 @@ def export_value_and_grad(
     path: str | os.PathLike | None = None,
     **options: Any,
 ) -> ONNXProgram:
-    """Export a scalar cost together with its gradients, which share what they compute.
+    """Export a scalar cost together with its gradients, which share intermediate results.
 
     Parameters
     ----------

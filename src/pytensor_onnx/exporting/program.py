@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class ONNXProgram:
     """An exported model.
 
-    Called with one array for each input, in order or by name, it returns what the PyTensor function
-    would, and keeps the state that the graph updates. `export_onnx` makes it.
+    Called with one array for each input, in order or by name, it returns the values of the PyTensor
+    function, and keeps the state that the graph updates. `export_onnx` makes it.
 
     Several threads may call it. A copy, or a pickle, has a state of its own, and opens a session of
     its own when it is first called.
@@ -263,7 +263,7 @@ class ONNXProgram:
         *,
         state: Mapping[str, np.ndarray] | None = None,
     ) -> ONNXProgram:
-        """Check the model, load it, and compare what it computes with PyTensor.
+        """Check the model, load it, and compare its results with PyTensor's.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class ONNXProgram:
         Returns
         -------
         ONNXProgram
-            This program; `report` says what was verified.
+            This program; `report` lists the checks that passed.
         """
         from pytensor_onnx.exporting.verification import verify_program
 

@@ -90,7 +90,7 @@ def _like(part: Any, variables: Iterator[TensorVariable]) -> Any:
 
 
 def _parted(returned: Sequence) -> tuple[list[TensorVariable], list[TensorVariable]]:
-    """Return the states and the condition of what a step returns."""
+    """Split the values that a step returns into states and condition."""
     if isinstance(returned[-1], until):
         states, condition = returned
         return leaves(states), [pt.as_tensor(condition.condition)]

@@ -80,7 +80,7 @@ class Builder(SubgraphBuilder):
         Returns
         -------
         onnx_ir.Value or list of onnx_ir.Value
-            What the body returned, for these operands.
+            Results of the body for these operands.
         """
         if variant is None:
             variant = "_".join(dict.fromkeys(_dtype_name(x) for x in operands))

@@ -67,7 +67,7 @@ def fold_last_axis(onnx: Builder, x: ir.Value, operator: str, identity: int) -> 
     operator
         An associative and commutative operator.
     identity
-        What the operator leaves unchanged; the result for no elements.
+        Identity element of the operator; the result for no elements.
     """
     rank = len(onnx.dims(x))
     size = onnx.dims(x)[-1]

@@ -16,7 +16,7 @@ from pytensor_onnx.graph.names import Names, snake_case
 
 @dataclass(frozen=True)
 class LocalFunction:
-    """A model-local function, with what the function itself does not show.
+    """A model-local function, with facts that the function itself does not show.
 
     Attributes
     ----------

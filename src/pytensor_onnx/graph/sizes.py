@@ -36,7 +36,7 @@ def sizes_in(value: ir.Value | None) -> Dims | None:
     Parameters
     ----------
     value
-        A shape, a size, or what was computed from such.
+        A shape, a size, or a result computed from them.
 
     Returns
     -------

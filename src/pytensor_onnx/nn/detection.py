@@ -17,7 +17,7 @@ def non_max_suppression(
     score_threshold: float | TensorVariable,
     center_point_box: bool = False,
 ) -> TensorVariable:
-    """Return which boxes are left when those that overlap a better one of their class are not.
+    """Return the boxes that overlap no better box of their class: non-maximum suppression.
 
     In each image and for each class, the boxes with a score above the threshold are taken from the
     best on, of equal ones the first one first; each takes those away that it overlaps too much.
@@ -27,7 +27,7 @@ def non_max_suppression(
     ----------
     boxes
         float32 (images, n, 4): two opposite corners ``y1, x1, y2, x2``, or with
-        ``center_point_box`` ``x, y, width, height`` of which x and y are the centre.
+        ``center_point_box`` ``x, y, width, height``, where x and y are the centre.
     scores
         float32 (images, classes, n).
     max_output

@@ -18,7 +18,7 @@ def rotary_embedding(
 
     A pair (a, b) becomes (a cos - b sin, b cos + a sin), so that the product of a query and a key
     depends on the distance between their positions. Exported as one ``RotaryEmbedding`` from opset
-    23 on, else as what it consists of.
+    23 on, else as elementary operators.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ class DrawsOfSteps(Op):
     Parameters
     ----------
     draw
-        What a step draws.
+        Op that draws the numbers of a step.
     n
         Length of the vector of a step.
     stride, offset

@@ -1,4 +1,4 @@
-"""Parts of which the factorisations of linear algebra consist, each defined once for all of them.
+"""Building blocks of the factorisations of linear algebra, each defined once for all of them.
 
 Those of Cholesky factors take one matrix. The others take and return arrays with one batch axis.
 All axes are core axes of their signatures.

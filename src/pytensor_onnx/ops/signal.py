@@ -1,4 +1,4 @@
-"""Full convolutions of signals and images, of which the other modes of PyTensor are parts."""
+"""Full convolutions of signals and images; PyTensor's other modes are slices of them."""
 
 from collections.abc import Sequence
 from typing import Any

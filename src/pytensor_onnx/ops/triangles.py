@@ -11,7 +11,7 @@ from pytensor.tensor.basic import as_tensor_variable
 class Triangle(Op):
     """The elements of matrices on one side of a diagonal, and zeros elsewhere.
 
-    It is NumPy's ``tril`` or ``triu`` in one operator. What is not kept may be NaN.
+    It is NumPy's ``tril`` or ``triu`` in one operator. The elements left out may be NaN.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def replace_node(
     node
         Node to replace.
     builder
-        Holds the new nodes, of which those stay that the results need.
+        Holds the new nodes; only nodes that the results need stay.
     results
         Replacements of the outputs of the node. They take over its shapes, and its names
         where these are the user's.

@@ -48,7 +48,7 @@ def export_logp(
     path
         File to write; none unless given.
     outputs
-        What the file computes, any of
+        Results of the file, any of
 
         - ``"logp"``, the log-density;
         - ``"dlogp"``, its gradient: one vector, or ``dlogp_<input>`` for each named input;
@@ -151,7 +151,7 @@ class _Outputs:
 
     @cached_property
     def variables(self) -> dict[str, Variable]:
-        """The single variables that a file can compute, without those that are its inputs."""
+        """The single variables that a file can compute, without its inputs."""
         graph = self.graph
         others = graph.unconstrained if graph.is_constrained else graph.constrained
         taken = {v.name for v in (graph.discrete if self.is_vector else graph.values)}

@@ -193,7 +193,7 @@ def streams_of(n_draws: int) -> int:
 def _seeded(
     outputs: Sequence[Variable], seed: TensorVariable, number: TensorVariable, count: int
 ) -> list[Variable]:
-    """Replace the generators of a graph by streams of the seed, of which each has a count."""
+    """Replace the generators of a graph by streams of the seed, each with a count of its own."""
     generators = [v for v in graph_inputs(outputs) if isinstance(v.type, RandomType)]
     streams = {
         generator: Decode(generator.type)(state_of_seed(seed, number + i * count))

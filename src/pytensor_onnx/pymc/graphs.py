@@ -32,7 +32,7 @@ class ModelGraph:
 
     Graphs that its properties return are functions of the values of the model and of its shared
     data. `of_values` and `of_point` replace the data by inputs, and the latter all continuous
-    values by one vector; give them all graphs at once, so that these share what they compute.
+    values by one vector; give them all graphs at once, so that these share intermediate results.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class ModelGraph:
         return replacements
 
     def _sizes(self, starts: Mapping[Variable, np.ndarray]) -> dict[Variable, tuple[Size, ...]]:
-        """Return the sizes of the values; those that depend on inputs are symbolic."""
+        """Return the sizes of the values; sizes that depend on inputs are symbolic."""
         known = {rv: tuple(start.shape) for rv, start in starts.items()}
         if not self.containers:
             return known

@@ -19,7 +19,7 @@ def replace_checks(graphs: Sequence[Variable], *, check_bounds: bool = True) -> 
     Parameters
     ----------
     graphs
-        Densities and what is computed of them.
+        Densities and results computed from them.
     check_bounds
         That of the model; without, parameters are not checked at all.
 

@@ -61,7 +61,7 @@ def export_predictor(
     path
         File to write; none unless given.
     outputs
-        Names of variables, whose draws the file returns, or for each name what it returns, any of
+        Names of variables, whose draws the file returns, or for each name a list of results, any of
 
         - ``"draws"``: the output ``y``, with the draws on its first axis;
         - ``"mean"`` and ``"sd"`` of the draws: ``y_mean`` and ``y_sd``;

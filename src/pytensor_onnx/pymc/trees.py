@@ -126,7 +126,7 @@ def grow(
 
     The steps are the leaves of a binary tree. It is built without recursion (D. Phan, N. Pradhan,
     M. Jankowiak, arXiv:1912.11554, appendix A): a step that completes sub-trees is compared with
-    the first leaves of these, of which one for each level is kept. A sub-tree ends the trajectory
+    the first leaves of these, kept for each level of the tree. A sub-tree ends the trajectory
     if the distance of its ends would shrink in time at either end (M. D. Hoffman, A. Gelman, JMLR
     15 (2014) 1593, equation 9).
 
@@ -267,7 +267,7 @@ def leaf_tables(max_depth: int) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     max_depth
-        Largest depth of a trajectory, of which half is one tree.
+        Largest depth of a trajectory; half of a trajectory is one tree.
 
     Returns
     -------

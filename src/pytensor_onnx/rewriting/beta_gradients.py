@@ -103,7 +103,7 @@ def _is_like(
         return arguments[pattern] is found
     if (pattern, found) in seen:
         return True
-    # A difference ends the search, so that what was seen before is alike.
+    # A difference ends the search, so that all pairs seen before are alike.
     seen.add((pattern, found))
     if isinstance(pattern, Constant):
         value = _constant(found)

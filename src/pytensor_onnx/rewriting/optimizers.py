@@ -13,7 +13,7 @@ from pytensor_onnx.rewriting.visits import Visit
 
 @node_rewriter([ScipyWrapperOp])
 def search_by_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Replace an optimizer by a bounded loop; its lowering refuses what has no counterpart."""
+    """Replace an optimizer by a bounded loop; the lowering refuses methods that have none."""
     from pytensor_onnx.functions.optimize.calls import search
 
     try:

@@ -93,7 +93,7 @@ class _DirectCall:
             ):
                 try:
                     value = argument.filter(value, **argument.options)  # noqa: PLW2901
-                except Exception:  # PyTensor says what is wrong with it
+                except Exception:  # PyTensor's own error describes it
                     return None
             feed[argument.name] = value
         return feed

@@ -113,7 +113,7 @@ class ONNXLinker(JITLinker):
         storage_map: Mapping[Variable, list[Any]],
         **kwargs: Any,
     ) -> "Session | ProfiledSession":
-        """Convert the graph into a session, whose inputs are those that are not frozen."""
+        """Convert the graph into a session, whose inputs are the graph's unfrozen inputs."""
         from pytensor_onnx.conversion import convert
         from pytensor_onnx.graph.origins import take_lines, take_owners
         from pytensor_onnx.pipeline import prepare

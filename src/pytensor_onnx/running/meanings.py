@@ -164,7 +164,7 @@ MEANINGS = (
     Meaning(
         r"Gemm: Invalid bias shape for broadcast",
         RunValueError,
-        "a product and what is added to it cannot be broadcast together",
+        "a product and its addend cannot be broadcast together",
     ),
     Meaning(
         r"The shape is: {(?P<shape>[\d,]*)}Another operand has a dim value of (?P<size>\d+)",

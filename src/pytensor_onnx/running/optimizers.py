@@ -62,7 +62,7 @@ OPERATORS = {
     "WeightBiasQuantization": _QUANTIZED,
     "WhereDummyDq": _QUANTIZED,
 }
-"""Optimizers of ONNX Runtime, and operators of which a model has one where they change it."""
+"""Optimizers of ONNX Runtime by name, each with operators without which it changes nothing."""
 
 
 def needless_optimizers(model: ir.Model) -> list[str]:

@@ -27,13 +27,13 @@ class Profile:
     """Convolutions of short images are faster for all images of a batch at once."""
 
     accelerator: str | None = None
-    """File of the kernel table of an accelerator; what it does not run, the processor does."""
+    """File of the kernel table of an accelerator; the processor runs all other operators."""
 
     precision: str | None = None
     """Widest dtype of floats in a model, unless its export asks for another."""
 
     latest_opset: int = 23
-    """Newest opset of which the runtime has the operators that it is fastest with."""
+    """Opset whose operators the runtime is fastest with."""
 
     def supports(
         self,

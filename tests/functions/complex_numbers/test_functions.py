@@ -95,7 +95,7 @@ def test_limits_and_sides_of_branch_cuts_are_those_of_numpy(computed):
             expected = getattr(np, name)(values)
         for part in (np.real, np.imag):
             a, b = part(found), part(expected)
-            # The C standard leaves the sign open of what stands beside a NaN, and of 1 / infinity.
+            # The C standard leaves open the sign of a number beside a NaN, and of 1 / infinity.
             is_open = np.isnan(expected) | (np.isinf(values.real) & ~np.isfinite(values.imag))
             a, b = np.where(is_open, abs(a), a), np.where(is_open, abs(b), b)
             np.testing.assert_allclose(a, b, rtol=4 * np.finfo(dtype).eps, err_msg=name)

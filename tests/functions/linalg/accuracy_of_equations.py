@@ -71,7 +71,7 @@ def _cho_errors(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> list[float]:
 
 
 def _tall(make: Matrices) -> Matrices:
-    """Return matrices of which every other column is left out."""
+    """Return matrices without every other column."""
     return lambda n: make(n)[:, ::2]
 
 

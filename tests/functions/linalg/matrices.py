@@ -1,6 +1,6 @@
 """Classes of matrices on which errors of linear algebra are measured, and these errors.
 
-An error counts as no larger than LAPACK's up to ten times LAPACK's, of which at least one rounding
+An error counts as no larger than LAPACK's up to ten times LAPACK's, taken as at least one rounding
 error is assumed: LAPACK is exact by chance for small matrices.
 """
 

@@ -34,7 +34,7 @@ class Measured:
     lapack
         The same results by LAPACK.
     errors
-        Backward errors and losses of orthogonality of results, of which the largest counts.
+        Backward errors and losses of orthogonality of results; the largest one counts.
     second
         The second operand for a matrix, two right-hand sides by default.
     largest

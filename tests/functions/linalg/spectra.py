@@ -40,7 +40,7 @@ SYMMETRIC: dict[str, Matrices] = {
 """Symmetric matrices."""
 
 REGULAR = {name: make for name, make in GENERAL.items() if name != "Wilkinson"}
-"""Matrices of which none is singular; Wilkinson's of one row is zero."""
+"""Matrices without a singular one; Wilkinson's of one row is zero."""
 
 
 def residual(found: np.ndarray, a: np.ndarray) -> float:

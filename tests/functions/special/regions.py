@@ -1,4 +1,4 @@
-"""Where the special functions are measured, and what they are measured against."""
+"""Regions in which the special functions are measured, with their references."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Region:
     bound: float = 4.0
     """The largest error, in ulp, that is allowed here."""
     scale: Callable[..., mp.mpf] | None = None
-    """A size of the function around a point, of which errors are measured near roots."""
+    """A size of the function around a point; errors near roots are relative to it."""
 
     def points(self, size: int, dtype: str) -> list[np.ndarray]:
         """Draw one array for each argument of the function, the same ones every time."""

@@ -1,4 +1,4 @@
-"""Constants that float32 rounds to zero, to one or to infinity, and what they guard against."""
+"""Constants that float32 rounds to zero, to one or to infinity, in graphs that they guard."""
 
 import numpy as np
 

@@ -44,7 +44,7 @@ def _basic_entry(g: Graph, size: int) -> tuple[str, int | slice]:
 
 
 def _update(g: Graph, x: Term, code: str, selected: np.ndarray) -> str:
-    """Return an update of what an index selects by a term, a number or something broadcast."""
+    """Return an update of the selected elements by a term, a number or something broadcast."""
     verb = g.choices.of(("set", "inc"))
     floats = FLOATS[: FLOATS.index(x.dtype) + 1] if x.is_float else ()
     dtypes = (*floats, "bool", "int8") if x.is_float else (x.dtype,)

@@ -1,4 +1,4 @@
-"""What a runtime with its own default options fuses stays exact in float64.
+"""Fusions by a runtime with its own default options stay exact in float64.
 
 The fused layer normalisations hold epsilon in float32, which near zero is off by 1e-8.
 """

@@ -294,7 +294,7 @@ def test_extremum_of_nothing_is_an_error_and_none_of_no_rows_is_empty(op_type, d
         model.run()
 
 
-# What is left alone, refused, reported
+# Nodes left alone, refused, reported
 
 
 @pytest.mark.parametrize(

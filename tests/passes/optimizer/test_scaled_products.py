@@ -1,4 +1,4 @@
-"""Matrix products are what they are in any session, whatever stands before and after them."""
+"""Matrix products are right in any session, whatever stands before and after them."""
 
 import numpy as np
 import onnxruntime as ort
@@ -15,7 +15,7 @@ assert_op = Assert("none")
 
 
 def given(function, *arguments):
-    """Return what a function gives, by a function of the model for variables."""
+    """Return a function's results, computed by a function of the model for variables."""
     if isinstance(arguments[0], np.ndarray):
         return function(*arguments)
     return called(function, *map(pt.as_tensor, arguments))

@@ -1,4 +1,4 @@
-"""Numbers are of the dtype and rank of what they meet, with the same results."""
+"""Numbers take the dtype and rank of their operands, with the same results."""
 
 import numpy as np
 import pytensor

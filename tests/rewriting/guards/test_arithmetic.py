@@ -1,4 +1,4 @@
-"""Arithmetic gives what the graph as it is written gives: divisions, magnitudes, logarithms."""
+"""Arithmetic gives the results of the graph as written: divisions, magnitudes, logarithms."""
 
 import numpy as np
 import pytensor

@@ -1,4 +1,4 @@
-"""Reductions give what the graph as it is written gives: of products, of repeated numbers."""
+"""Reductions give the results of the graph as written: of products, of repeated numbers."""
 
 import numpy as np
 import pytensor

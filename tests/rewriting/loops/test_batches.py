@@ -47,7 +47,7 @@ def values(*shape):
 
 
 def batches(functions, core):
-    """Return a batched input for each function, and what it gives."""
+    """Return a batched input for each function, and its results."""
     inputs, outputs = [], []
     for name, function in functions.items():
         x = core("x")
@@ -110,7 +110,7 @@ def test_search_in_a_batch_of_arrays(arrays, wanted, side):
     y = vectorize_graph(pt.searchsorted(x, v, side=side), {x: a, v: b})
     sorted_values = np.sort(values(*arrays), axis=-1)
     sorted_values[..., -1:] = np.nan
-    # What stands between, at, before and after the elements.
+    # Values between, at, before and after the elements.
     looked_for = np.resize([*np.unique(sorted_values), 0.03, np.inf, -np.inf], wanted)
     program = compare_onnx_and_py([a, b], y, [sorted_values, looked_for])
     assert loops(program) == []

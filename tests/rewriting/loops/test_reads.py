@@ -67,7 +67,7 @@ def test_positions_from_the_last_step_on_are_refused_where_pytensor_does(inputs,
     run = compile_onnx(inputs, y, verify=False)
     for n_steps in (0, 1, 2, 3):
         try:
-            # Of a map of no steps, PyTensor reads another element of what is mapped.
+            # Of a map of no steps, PyTensor reads another element of the sequence.
             if make is LOOPS["map"] and -position > n_steps:
                 raise IndexError
             expected = reference(X, INITIAL, n_steps, 0)

@@ -10,7 +10,7 @@ from tests.conftest import compare_onnx_and_py
 
 
 def results_beside_zero(y, number):
-    """Return what is computed from an array without columns, and the shapes for two rows."""
+    """Return results computed from an array without columns, and their shapes for two rows."""
     first_is_set = y[:1].set(number)
     results = [y, first_is_set, y[:1] + 0, pt.ones(y.shape[0]), y.sum(axis=1), y[None].shape]
     return results, [(2, 0), (2, 0), (1, 0), (2,), (2,), (3,)]

@@ -20,8 +20,8 @@ def eig(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
 
     Matrices are balanced and reduced to Schur form, as in LAPACK; eigenvectors of the triangular
     form are found by substitution. Eigenvalues have ascending real parts. Eigenvectors have the
-    length one, and their largest element is real and positive, as in LAPACK: the first one of
-    those that are equal but for rounding. All results are NaN where an element is not finite.
+    length one, and their largest element is real and positive, as in LAPACK: the first of several
+    that are equal but for rounding. All results are NaN where an element is not finite.
     complex64 is computed in float64.
 
     Examples

@@ -35,7 +35,7 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
     node
         Node of a `RandomVariable`.
     state
-        What stands for its generator: a vector of three uint64.
+        State of the generator: a vector of three uint64.
     """
     op = node.op
     definition = sampler_of(op)
@@ -79,7 +79,7 @@ def define_by_name(name: str) -> Callable[[Expression], Expression]:
 
 
 def drawn(op: Draw, state: Variable, shape: Sizes) -> Drawn:
-    """Return the next state, and what an Op draws in a shape."""
+    """Return the next state, and an Op's draws of a shape."""
     known = [_known(n) for n in shape]
     if None in known:
         n = reduce(lambda a, b: a * b, shape)
@@ -103,7 +103,7 @@ def counted(op: Sampler, state: Variable, shape: Sizes, *parameters: TensorVaria
 
 
 def _sizes(shape: Sequence[Variable]) -> Sizes:
-    """Return sizes as 0-d int64 tensors, those that can be told as constants."""
+    """Return sizes as 0-d int64 tensors, as constants where they can be told."""
     sizes, static = infer_static_shape(shape)
     return [
         pt.as_tensor(n, dtype="int64") if known is None else pt.constant(np.int64(known))

@@ -40,7 +40,7 @@ def standard_truncated_normal(state: V, lower: V, upper: V) -> tuple[V, V]:
         beyond = -portable.log1p(u * portable.expm1(-rate * width)) / rate
         is_tail, is_wide = low > 0, width > _WIDE
         x = pt.switch(is_tail, low + beyond, pt.switch(is_wide, normal, uniform))
-        # The distance of a tail's number from the rate, of which ``low - rate`` is a part.
+        # The distance of a tail's number from the rate; it includes ``low - rate``.
         distance = pt.switch(is_tail, beyond - 1 / rate, uniform)
         by_density = ~(portable.log(v) > -distance * distance / 2)
         is_inside = ~((normal < low) | (normal > high))

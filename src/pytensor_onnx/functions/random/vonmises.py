@@ -13,7 +13,7 @@ def standard_vonmises(state: V, kappa: V) -> tuple[V, V]:
     """Draw angles around zero from a wrapped Cauchy distribution until one is accepted.
 
     From D. J. Best and N. I. Fisher, "Efficient simulation of the von Mises distribution", Applied
-    Statistics 28 (1979) 152-157. What they compute of cosines is written by half the tangent here,
+    Statistics 28 (1979) 152-157. Their formulas in cosines are written by half the tangent here,
     so that nothing cancels however large or small the concentration is: their ``s - 1`` is
     ``distance / kappa``.
     """

@@ -61,7 +61,7 @@ def geometry_of(op: Any, pads: Pairs) -> dict[str, Any]:
 def transposed_layer(fgraph: FunctionGraph, node: Apply) -> tuple[Variable, Variable] | None:
     """Return the output of a transposed convolution layer, and the operation that computes it.
 
-    The layer is the gradient of a convolution of zeros, of which only the shape matters. The crop
+    The layer is the gradient of a convolution of zeros, which only lend their shape. The crop
     of the layer's padding, and its bias, become part of the operation.
     """
     from pytensor_onnx.ops.networks.conv import ConvTranspose

@@ -24,7 +24,7 @@ class NetworkOp(SymbolicOp):
     """
 
     emit: Callable[..., ir.Value | Sequence[ir.Value] | None]
-    """Receives a builder and the inputs, which are the first operands given to what it emits.
+    """Receives a builder and the inputs, which become the first operands of the emitted nodes.
 
     It returns the results, or None where no operator computes this case.
     """

@@ -149,7 +149,7 @@ class ConvTranspose(Convolution):
         outputs: Sequence[Variable],
         cotangents: Sequence[Variable],
     ) -> list[Variable]:
-        """Differentiate by the cross-correlation of which this is the adjoint."""
+        """Differentiate by the cross-correlation that is this Op's adjoint."""
         images, filters, *bias = inputs
         (cotangent,) = cotangents
         return [

@@ -33,7 +33,9 @@ OPTIMIZER_DEFECTS = (
             "tests/targets/test_optimizer.py::test_constant_factors_of_products_must_be_finite",
             f"{_SIZES}::test_products_of_no_rows_moved_behind_the_batch_end_the_process",
         ),
-        treatment=Guard(rule=product_form, change="{op} kept apart from what is fused with it"),
+        treatment=Guard(
+            rule=product_form, change="{op} kept apart from the operators fused with it"
+        ),
     ),
     Defect(
         name="pads of pools",

@@ -142,7 +142,7 @@ def _vector(value: ir.Value, axis: int) -> ir.Value | None:
 
 
 def _transposed(value: ir.Value) -> ir.Value | None:
-    """Return the array of which a value is the transpose in its last two axes."""
+    """Return the array whose last two axes a value has transposed."""
     node = value.producer()
     if node is None or node.op_type != "Transpose" or node.domain:
         return None

@@ -77,7 +77,7 @@ class Chooser:
     Attributes
     ----------
     profile
-        What is known of the target.
+        Kernels and defects of the target.
     opset_version
         Opset of the model.
     decompositions

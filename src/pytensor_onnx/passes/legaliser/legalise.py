@@ -40,7 +40,7 @@ def legalise(
     model
         Model of standard operators and model-local functions.
     profile
-        What is known of the target.
+        Kernels and defects of the target.
     scope
         Names, constants and functions of the model.
     decompositions

@@ -16,7 +16,7 @@ def missing_kernels(model: ir.Model, profile: Profile) -> list[str]:
     model
         Model whose values know their dtypes.
     profile
-        What is known of the runtime.
+        Kernels and defects of the runtime.
 
     Examples
     --------

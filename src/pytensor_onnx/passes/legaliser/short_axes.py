@@ -72,7 +72,7 @@ def check_channels(onnx: Builder, node: ir.Node) -> list[ir.Value]:
 def _at_least(onnx: Builder, x: ir.Value | None, least: Sequence[int], message: str) -> ir.Value:
     """Reshape an array to its own sizes, or to larger required ones, which fails."""
     if x is None:
-        raise TypeError(f"an operand is missing of which {message}")
+        raise TypeError(f"an operand is missing where {message}")
     sizes = onnx.Max(onnx.Shape(x), onnx.ints([0, 0, *least]))
     mark_guarded(sizes)
     checked = onnx.Reshape(x, sizes)

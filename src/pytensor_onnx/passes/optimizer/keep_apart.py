@@ -27,7 +27,7 @@ def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[str
     scope
         Names and constants of the model.
     profile
-        What is known of the runtime.
+        Kernels and defects of the runtime.
 
     Returns
     -------

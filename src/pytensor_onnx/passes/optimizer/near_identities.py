@@ -26,7 +26,7 @@ def near_identity_form(node: ir.Node, inlined: Inlined) -> Form | None:
     node
         Node of one of these operators.
     inlined
-        What a runtime sees of the model.
+        The model as a runtime inlines it.
     """
     form = _sum if node.op_type in ("Add", "Sub") else _product
     for position in (0, 1) if node.op_type in ("Add", "Mul") else (1,):

@@ -78,7 +78,7 @@ def _makers(value: ir.Value, inlined: Inlined) -> Iterator[ir.Node]:
 def _moves_rows(value: ir.Value, inlined: Inlined) -> bool:
     """Return whether an axis of possibly zero size may have been moved behind the batch.
 
-    A runtime merges several Transposes, and moves those that are further away.
+    A runtime merges several Transposes, and moves more distant ones too.
     """
     makers = [origin.producer() for origin in inlined.origins(value)]
     waiting = [(n, perm_of(n)) for n in makers if n is not None and is_transpose(n)]

@@ -73,7 +73,7 @@ Replacements = dict[Variable | str, Variable | list[Apply]]
 
 @node_rewriter([Scan])
 def reduce_steps(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
-    """Reduce the number of steps to those that are used, as PyTensor does.
+    """Reduce the number of steps to the used ones, as PyTensor does.
 
     Slices whose negative bounds may exceed the number of steps are left alone: PyTensor would
     compute a negative number of steps, or return other steps.

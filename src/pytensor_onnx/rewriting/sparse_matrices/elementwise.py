@@ -83,7 +83,7 @@ def _scaled(
 def add_to_columns(
     op: StructuredAddSparseDenseVector, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:
-    """Add an element of a vector to what is not zero in each column."""
+    """Add an element of a vector to the stored entries of each column."""
     x, (terms,) = summed(Compressed.of(node.inputs[0], inputs[0])), inputs[1]
     terms = same_size(terms, [(terms.shape[0], x.n_cols)], "dimension mismatch")
     added = pt.switch(pt.neq(x.data, 0), x.data + Take()(terms, x.cols), x.data)

@@ -100,7 +100,7 @@ def summed_entries(
     cols: TensorVariable,
     shape: Sequence[TensorVariable],
 ) -> Compressed:
-    """Return the matrix of entries, of which those with the same place are added."""
+    """Return the matrix of entries; entries with the same place are added."""
     groups = by_place(format, rows, cols, shape)
     sums = SegmentSum()(data, groups.group_of, groups.count)
     return compressed(format, sums, Take()(rows, groups.firsts), Take()(cols, groups.firsts), shape)
@@ -113,7 +113,7 @@ def sorted_entries(
     cols: TensorVariable,
     shape: Sequence[TensorVariable],
 ) -> Compressed:
-    """Return the matrix of entries in any order, each of which is kept."""
+    """Return the matrix of entries in any order, and keep each of them."""
     order = pt.argsort(_keys(format, rows, cols, shape), stable=True)
     data, rows, cols = (Take()(x, order) for x in (data, rows, cols))
     return compressed(format, data, rows, cols, shape)

@@ -118,7 +118,7 @@ def dense_of(
     n_rows: TensorVariable,
     n_cols: TensorVariable,
 ) -> TensorVariable:
-    """Return the dense matrix of entries, of which several may have one place."""
+    """Return the dense matrix of entries; several entries may have one place."""
     elements = SegmentSum()(data, flat_positions(rows, cols, n_cols), n_rows * n_cols)
     return elements.reshape((n_rows, n_cols))
 

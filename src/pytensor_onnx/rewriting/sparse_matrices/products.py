@@ -60,7 +60,7 @@ def is_sparse(variable: Variable) -> bool:
 def dense_product(
     x: Variable, y: Variable, x_tensors: Tensors, y_tensors: Tensors, *, dtype: str
 ) -> TensorVariable:
-    """Return the product of two operands, of which at least one is sparse, as a dense array."""
+    """Return the product of two operands as a dense array; at least one of them is sparse."""
     if is_sparse(x) and is_sparse(y):
         a, b = Compressed.of(x, x_tensors), Compressed.of(y, y_tensors)
         return dense_of(*products_of_entries(a, b, dtype), a.n_rows, b.n_cols)
