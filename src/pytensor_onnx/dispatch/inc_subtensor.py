@@ -1,4 +1,4 @@
-"""Assignment to, and increments of, what integers and slices select."""
+"""Assignment to, and increments of, elements that integers and slices select."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -106,7 +106,7 @@ def _update_between(
     *,
     zeros: bool,
 ) -> ir.Value:
-    """Join what lies before, in and after a slice whose bounds are known; pad where x is zero."""
+    """Join the parts before, in and after a slice whose bounds are known; pad where x is zero."""
     dims, rank = onnx.dims(x), len(onnx.dims(x))
     size = int(dims[axis] or 0)
     start, stop, _ = entry.indices(size)

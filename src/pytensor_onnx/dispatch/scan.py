@@ -1,4 +1,4 @@
-"""Scan, which becomes a loop that carries the latest values and stacks what each step returns.
+"""Scan, which becomes a loop that carries the latest values and stacks the results of the steps.
 
 PyTensor keeps every recurrent output in a buffer that holds its initial values too, and reads past
 values by their offset (tap) from the step. Here past values are carried from step to step, one for

@@ -48,7 +48,7 @@ def _with_same_batch(
         pairs = zip(inputs, patterns, strict=True)
         sizes = [onnx.size(x, axis) for x, is_one in pairs if not is_one[axis]]
         conditions += [onnx.Equal(sizes[0], size) for size in sizes[1:]]
-    error = ValueError("the batches of what is searched and searched for have different sizes")
+    error = ValueError("the batches of the sorted array and of the values have different sizes")
     checked = [check_that(onnx, conditions, inputs[0], error), *inputs[1:]]
     cores = [len(onnx.dims(x)) - n_batch for x in inputs]
     return with_equal_batches(onnx, checked, patterns, cores)

@@ -1,4 +1,4 @@
-"""Export in narrower floats than a graph is written in, and measure what that costs."""
+"""Export in narrower floats than a graph is written in, and measure the error."""
 
 from __future__ import annotations
 

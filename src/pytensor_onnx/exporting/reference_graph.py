@@ -75,7 +75,7 @@ def _operands_of_fixed(results: Sequence[Variable]) -> set[Variable]:
 def _with_new_types(
     results: Sequence[Variable], replacements: dict[Variable, Variable]
 ) -> list[Variable]:
-    """Replace variables by others of known shapes; types of what depends on them are made anew."""
+    """Replace variables by others of known shapes; infer the types of dependent variables anew."""
     known = dict(replacements)
     for node in toposort(results, blockers=known):
         new = node.clone_with_new_inputs([known.get(v, v) for v in node.inputs], strict=False)

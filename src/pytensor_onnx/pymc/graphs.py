@@ -255,7 +255,7 @@ class ModelGraph:
 
     @property
     def data_tensors(self) -> dict[Variable, Variable]:
-        """What replaces the containers: inputs, and tensors for stored named dimensions."""
+        """Replacements of the containers: inputs, and tensors for stored named dimensions."""
         tensors = {**self.containers, **self._stored}
         return {v: v.type.filter_variable(tensor) for v, tensor in tensors.items()}
 

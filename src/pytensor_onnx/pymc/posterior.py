@@ -13,7 +13,7 @@ from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.pymc.arguments import unknown
 
 _FORMS = (
-    "give what pymc.sample returns, a Dataset with the dimensions chain and draw, or a dict of "
+    "give the result of pymc.sample, a Dataset with the dimensions chain and draw, or a dict of "
     "arrays whose first two axes are these"
 )
 

@@ -48,7 +48,7 @@ def export_predictor(
 ) -> ONNXProgram:
     """Export a fitted PyMC model as a predictor, with its posterior draws.
 
-    The file computes what `pymc.sample_posterior_predictive` does: random variables that have
+    The file computes the draws of `pymc.sample_posterior_predictive`: random variables that have
     posterior draws take these, all others are drawn, and deterministics follow from both.
 
     Parameters
@@ -56,7 +56,7 @@ def export_predictor(
     model
         The model, or another one with variables of the same names, such as one for new groups.
     idata
-        The posterior: what `pymc.sample` returns, a Dataset, or a dict of arrays with the axes
+        The posterior: the result of `pymc.sample`, a Dataset, or a dict of arrays with the axes
         chain and draw first.
     path
         File to write; none unless given.
@@ -167,7 +167,7 @@ def _as_tensors(
 
 @dataclass(frozen=True)
 class _Part:
-    """A graph to compute for each draw, and what becomes of the draws."""
+    """A graph to compute for each draw, and a summary of the draws."""
 
     name: str
     variable: Variable

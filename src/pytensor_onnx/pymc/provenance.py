@@ -109,7 +109,7 @@ def _data(model: pm.Model, inputs: Collection[str]) -> dict[str, dict[str, Any]]
 
 
 def _labels(values: Any) -> list[Any] | None:
-    """Return the labels of a dimension as what JSON has."""
+    """Return the labels of a dimension as values of JSON."""
     if values is None:
         return None
     items = [v.item() if isinstance(v, np.generic) else v for v in values]

@@ -58,7 +58,7 @@ class Scale(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """What happens after each step of a chain.
+    """Adaptation after each step of a chain.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from pytensor_onnx.ops.bessel import i0e, i1e
 
 _MODULE = "pymc.distributions.dist_math"
 _EXTRAPOLATED, _ZERO, _RAISES, _CONSTANT = range(4)
-"""What SciPy's splines do outside of their knots."""
+"""Extrapolation of SciPy's splines outside of their knots."""
 _COUNTERPARTS = {"I0e": i0e, "I1e": i1e}
 
 

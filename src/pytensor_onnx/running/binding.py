@@ -24,7 +24,7 @@ Stored = Sequence[tuple[str, list[Any]]]
 def bound_run(session: Session, stored: Stored) -> Callable[[dict[str, Any]], list[np.ndarray]]:
     """Return a function that runs a session for the inputs that are not stored.
 
-    What fails, or has sizes that do not agree, runs again as `Session.run` does.
+    A call that fails, or whose sizes do not agree, runs again as `Session.run` does.
 
     Parameters
     ----------

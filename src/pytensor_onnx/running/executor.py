@@ -83,7 +83,7 @@ class _DirectCall:
             return None
         feed = {}
         for argument, value in zip(self.arguments, args):  # noqa: B905  (on the hot path)
-            # What passes here is what `TensorType.filter` would return as it is.
+            # `TensorType.filter` would return a value that passes here as it is.
             if not trusted and not (
                 type(value) is np.ndarray
                 and value.dtype is argument.dtype

@@ -8,7 +8,7 @@ _ONNXRUNTIME = Profile("onnxruntime", kernels="kernels_onnxruntime.json", merges
 
 _WEB = Profile("web", kernels="kernels_web.json", refuses_defaults=True, precision="float32")
 
-# The build for WebGPU has the kernels in WebAssembly as well, and gives them what WebGPU lacks.
+# The build for WebGPU runs the operators that WebGPU lacks by its kernels in WebAssembly.
 _WEBGPU = Profile(
     "webgpu",
     kernels="kernels_web.json",

@@ -1,8 +1,8 @@
 """Selections that keep the signs of zeros, which tell the sides of branch cuts apart.
 
 The Where of ONNX Runtime makes +0.0 of a -0.0 in its first branch, and its optimizer swaps the
-branches of a negated condition. The definitions here have what may be -0.0 second, behind a
-condition that is no negation, or give the sign to the selected size.
+branches of a negated condition. The definitions here have the value that may be -0.0 second,
+behind a condition that is no negation, or give the sign to the selected size.
 """
 
 import pytensor.tensor as pt

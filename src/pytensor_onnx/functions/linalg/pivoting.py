@@ -162,7 +162,7 @@ def _panel(columns: TensorVariable, count: TensorVariable) -> list[TensorVariabl
 
     Returns the pivots' rows and the other rows in the order of LAPACK's exchanges; the multipliers,
     as rows; the upper triangle; and the positions of the pivots among the candidates. Rows are not
-    moved: what becomes of them after they were pivots is not read.
+    moved: they are not read after they were pivots.
 
     No more columns are eliminated than are no padding, or `SHORT`.
     """

@@ -7,7 +7,7 @@ _WITHOUT_EFFECT = ("disp", "full_output")
 
 
 class Refused(Exception):  # noqa: N818  (no error, but the reason for a lowering to raise one)
-    """A call of an optimizer that cannot be written as a loop, with what to do instead.
+    """A call of an optimizer that cannot be written as a loop, with advice.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ def _parts(
     of_next: TensorVariable,
     is_exact: bool,
 ) -> Parts:
-    """Compute what both functions consist of, by the continued fraction from ``start`` on.
+    """Compute the parts of both functions by the continued fraction from ``start`` on.
 
     Outside of the domain the results mean nothing, but no loop waits for them. ``is_exact`` is that
     of `gamma_density`.

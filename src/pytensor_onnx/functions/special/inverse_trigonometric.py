@@ -15,7 +15,7 @@ from pytensor_onnx.functions.special.coefficients import (
     ARCTAN_TOP,
 )
 
-# What rounding pi/2 leaves out.
+# Rounding error of pi/2.
 _HALF_PI_REST = {"float64": 6.123233995736766e-17, "float32": -4.371139000186241e-08}
 
 

@@ -44,7 +44,7 @@ class Substitute:
     Attributes
     ----------
     operators
-        Operators, and what takes the place of each.
+        Operators with their replacements.
     means
         How the form computes, for the report.
     dtype

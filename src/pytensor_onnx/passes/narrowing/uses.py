@@ -77,14 +77,14 @@ class Uses:
         return uses
 
     def _look_back(self, node: ir.Node) -> None:
-        """Find what depends on operands, in an order that keeps searches short."""
+        """Find properties that follow from operands, in an order that keeps searches short."""
         for value in node.outputs:
             self.is_size(value)
             if value.dtype == ir.DataType.INT64:
                 self.bounds.of(value)
 
     def _look_ahead(self, node: ir.Node) -> None:
-        """Find what depends on uses, in an order that keeps searches short."""
+        """Find properties that follow from uses, in an order that keeps searches short."""
         for value in node.outputs:
             if value.dtype == ir.DataType.INT64:
                 self.is_index(value)

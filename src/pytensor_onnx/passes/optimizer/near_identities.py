@@ -15,7 +15,7 @@ from pytensor_onnx.passes.optimizer.inlined import Inlined
 from pytensor_onnx.passes.rewriting import Form, given
 
 NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
-"""What operators add or multiply by in vain."""
+"""Neutral elements of the operators."""
 
 
 def near_identity_form(node: ir.Node, inlined: Inlined) -> Form | None:
@@ -45,7 +45,7 @@ def _is_dropped(value: ir.Value, other: ir.Value, neutral: int, inlined: Inlined
     ]
     if any(_rounds_to(v, neutral) for v in origins):
         return True
-    # Where the runtime folds both operands, it folds the node before it looks for what to drop.
+    # Where the runtime folds both operands, it folds the node before it looks for identities.
     if inlined.folds_with(value, other):
         return False
     return any(v.const_value is None and not inlined.is_integral(v) for v in origins)

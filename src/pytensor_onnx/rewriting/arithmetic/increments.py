@@ -95,7 +95,7 @@ def _joined(increments: Sequence[Variable]) -> list[tuple[Variable, Variable]]:
 
 
 def _place(increment: Variable) -> Hashable:
-    """Return what increments have in common whose values may be added first.
+    """Return the common key of increments whose values may be added first.
 
     An index may broadcast values of unknown size, and a narrow sum may wrap around.
     """
