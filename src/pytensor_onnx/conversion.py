@@ -103,11 +103,7 @@ def convert(
             f"{MAX_OPSET}"
         )
     scope = ModelScope(opset_version)
-    for own_name, array in (constant_names or {}).items():
-        if array.size > 1:
-            scope.constant_names[content_key(array)] = own_name
-        if array.size > 1 and array.ndim == 2:
-            scope.transposed_names[content_key(array.T)] = f"{own_name}.T"
+    _name_constants(scope, constant_names or {})
     onnx = Builder(scope)
     converter = GraphConverter(onnx)
     input_names = input_names or names_of(fgraph.inputs, "input")
@@ -141,20 +137,7 @@ def convert(
     if dim_names:
         _keep_names_of_outputs(fgraph, outputs, scope)
     infer_and_name_dims(graph, scope)
-    functions = [local.function for local in scope.functions.values()]
-    if functions:
-        graph.opset_imports[FUNCTION_DOMAIN] = 1
-    model = ir.Model(
-        graph,
-        ir_version=IR_VERSION,
-        producer_name="pytensor-onnx",
-        producer_version=__version__,
-        functions=functions,
-        metadata_props={
-            "pytensor_onnx_version": __version__,
-            "pytensor_version": pytensor.__version__,
-        },
-    )
+    model = _make_model(graph, [local.function for local in scope.functions.values()])
     tensors = {v: x for v, x in converter.values.items() if isinstance(x, ir.Value)}
     return Converted(model, scope, scope.failures, tensors)
 
@@ -169,6 +152,15 @@ def names_of(variables: Sequence[Variable], kind: str) -> list[str]:
     ['x', 'input_1']
     """
     return [variable.name or f"{kind}_{i}" for i, variable in enumerate(variables)]
+
+
+def _name_constants(scope: ModelScope, names: Mapping[str, np.ndarray]) -> None:
+    """Give arrays their names, and transposed matrices names that say so."""
+    for name, array in names.items():
+        if array.size > 1:
+            scope.constant_names[content_key(array)] = name
+        if array.size > 1 and array.ndim == 2:
+            scope.transposed_names[content_key(array.T)] = f"{name}.T"
 
 
 def _make_inputs(
@@ -295,3 +287,19 @@ def _keep_names_of_outputs(
 
 def _used_initializers(scope: ModelScope) -> list[ir.Value]:
     return [value for value in scope.initializers.values() if any(True for _ in value.uses())]
+
+
+def _make_model(graph: ir.Graph, functions: Sequence[ir.Function]) -> ir.Model:
+    if functions:
+        graph.opset_imports[FUNCTION_DOMAIN] = 1
+    return ir.Model(
+        graph,
+        ir_version=IR_VERSION,
+        producer_name="pytensor-onnx",
+        producer_version=__version__,
+        functions=functions,
+        metadata_props={
+            "pytensor_onnx_version": __version__,
+            "pytensor_version": pytensor.__version__,
+        },
+    )

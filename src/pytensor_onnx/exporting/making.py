@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Constant
+import onnx_ir as ir
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.conversion import convert, names_of
 from pytensor_onnx.dynamic_axes import DynamicAxes, named_axes
@@ -64,59 +67,32 @@ def export_source(
     if source.updates:
         check_state_path(target, path, state_path)
     warn_of_stored_values(source)
-    input_names = names_of(source.inputs, "input")
-    state_names = [v.name or f"state_{i}" for i, v in enumerate(source.updates)]
-    results = read_names(output_names)
-    check_names(results, source.results, {*input_names, *state_names})
+    interface = _Interface.of(source, read_names(output_names))
     axes = named_axes(dynamic_axes)
-    examples = read_examples(example_inputs, input_names)
-    source.dynamic = [axes.get(name, ()) for name in input_names]
+    examples = read_examples(example_inputs, interface.inputs)
+    source.dynamic = [axes.get(name, ()) for name in interface.inputs]
     reference = reference_graph(source, examples, static_state)
     narrowing, notes = narrowed_for(reference, precision, profile.precision)
     if narrowing:
         reference = narrowing.narrow
-    fgraph = reference.clone(check_integrity=False)
-    given, returned = Boundary.of(source.inputs), Boundary.of(source.results)
-    state = Boundary.of(source.updates)
-    fgraph.update_mapping = {returned.width + i: given.width + i for i in range(state.width)}
-    ONNX.optimizer.rewrite(fgraph)
+    fgraph = interface.rewritten(reference)
 
-    state_inputs = fgraph.inputs[given.width :]
-    encoded = state.encode([source.values[v] for v in source.updates])
-    values = [np.asarray(x, v.type.dtype) for x, v in zip(encoded, state_inputs, strict=True)]
-    result_names = results or names_of(source.results, "output")
-    next_names = [f"{name}_next" for name in state_names]
+    values = interface.state_values(source, fgraph)
+    stores_state = state_defaults and state_path is None and not profile.refuses_defaults
     converted = convert(
         fgraph,
         opset_version=read_opset(opset_version, profile),
-        input_names=[*given.names(input_names), *state.names(state_names)],
-        output_names=[*returned.names(result_names), *state.names(next_names)],
-        defaults=dict(zip(state_inputs, values, strict=True))
-        if state_defaults and state_path is None and not profile.refuses_defaults
-        else {},
+        input_names=interface.input_tensors,
+        output_names=interface.output_tensors,
+        defaults=values if stores_state else {},
         dynamic_axes=axes,
         dim_names=True,
-        constant_names={
-            constant.name: np.asarray(constant.data)
-            for constant in reference.variables
-            if isinstance(constant, Constant) and constant.name and is_tensor(constant.type)
-        },
+        constant_names=_constant_names(reference),
         name=source.name or (Path(path).stem if path else "main_graph"),
     )
     model = converted.model
-    graph = model.graph
-    pairs = zip(graph.inputs[given.width :], graph.outputs[returned.width :], values, strict=True)
-    states = [State(str(now.name), str(then.name), value) for now, then, value in pairs]
-    if states:
-        model.metadata_props["state"] = json.dumps({s.name: s.next_name for s in states})
-    tensors = [str(value.name) for value in graph.inputs]
-    next_tensors = [str(value.name) for value in graph.outputs]
-    encodings = {
-        "inputs": (given + state).described([*input_names, *state_names], tensors),
-        "outputs": (returned + state).described([*result_names, *next_names], next_tensors),
-    }
-    if any(encodings.values()):
-        model.metadata_props["encodings"] = json.dumps(encodings)
+    states = interface.states_of(model, list(values.values()))
+    _describe(model, states, interface.encodings(model))
     options = {"assume_finite": assume_finite, "inline": inline_functions}
     changes = notes + prepare(converted, target, **options)
     program = ONNXProgram(
@@ -124,9 +100,7 @@ def export_source(
         reference=reference,
         rewritten=fgraph,
         states=states,
-        signature=Signature(
-            given, returned, given.value_names(input_names, tensors), source.returns_single
-        ),
+        signature=interface.signature(model, source.returns_single),
         failures=converted.failures,
         lines=take_lines(model),
         owners=take_owners(model, fgraph),
@@ -144,3 +118,110 @@ def export_source(
     if path is not None:
         program.save(path)
     return program
+
+
+@dataclass(frozen=True)
+class _Interface:
+    """Names and types of the inputs, results and states of a source.
+
+    In the graph and in the model, states follow the inputs, and their next values the results.
+    """
+
+    inputs: list[str]
+    results: list[str]
+    states: list[str]
+    given: Boundary
+    returned: Boundary
+    state: Boundary
+
+    @classmethod
+    def of(cls, source: Source, result_names: Sequence[str] | None) -> _Interface:
+        """Return the interface of a source, whose results may have names of their own."""
+        inputs = names_of(source.inputs, "input")
+        states = [v.name or f"state_{i}" for i, v in enumerate(source.updates)]
+        check_names(result_names, source.results, {*inputs, *states})
+        return cls(
+            inputs,
+            list(result_names or names_of(source.results, "output")),
+            states,
+            Boundary.of(source.inputs),
+            Boundary.of(source.results),
+            Boundary.of(source.updates),
+        )
+
+    @property
+    def next_states(self) -> list[str]:
+        """The names of the next values of the states."""
+        return [f"{name}_next" for name in self.states]
+
+    @property
+    def input_tensors(self) -> list[str]:
+        """The names wanted for the inputs of the model."""
+        return [*self.given.names(self.inputs), *self.state.names(self.states)]
+
+    @property
+    def output_tensors(self) -> list[str]:
+        """The names wanted for the outputs of the model."""
+        return [*self.returned.names(self.results), *self.state.names(self.next_states)]
+
+    def rewritten(self, reference: FunctionGraph) -> FunctionGraph:
+        """Return a rewritten copy of a graph, whose last outputs update its last inputs."""
+        fgraph = reference.clone(check_integrity=False)
+        fgraph.update_mapping = {
+            self.returned.width + i: self.given.width + i for i in range(self.state.width)
+        }
+        ONNX.optimizer.rewrite(fgraph)
+        return fgraph
+
+    def state_values(self, source: Source, fgraph: FunctionGraph) -> dict[Variable, np.ndarray]:
+        """Return the values of the states, by the inputs of the graph."""
+        encoded = self.state.encode([source.values[v] for v in source.updates])
+        variables = fgraph.inputs[self.given.width :]
+        return {
+            v: np.asarray(value, v.type.dtype) for v, value in zip(variables, encoded, strict=True)
+        }
+
+    def states_of(self, model: ir.Model, values: Sequence[np.ndarray]) -> list[State]:
+        """Return the states of the model: names, and values before the first call."""
+        inputs = model.graph.inputs[self.given.width :]
+        outputs = model.graph.outputs[self.returned.width :]
+        return [
+            State(str(now.name), str(then.name), value)
+            for now, then, value in zip(inputs, outputs, values, strict=True)
+        ]
+
+    def encodings(self, model: ir.Model) -> dict[str, Any]:
+        """Describe the inputs and outputs of the model that are parts of encoded values."""
+        inputs, outputs = self.given + self.state, self.returned + self.state
+        return {
+            "inputs": inputs.described([*self.inputs, *self.states], _names(model.graph.inputs)),
+            "outputs": outputs.described(
+                [*self.results, *self.next_states], _names(model.graph.outputs)
+            ),
+        }
+
+    def signature(self, model: ir.Model, returns_single: bool) -> Signature:
+        """Return the signature of the program."""
+        names = self.given.value_names(self.inputs, _names(model.graph.inputs))
+        return Signature(self.given, self.returned, names, returns_single)
+
+
+def _names(values: Sequence[ir.Value]) -> list[str]:
+    return [str(value.name) for value in values]
+
+
+def _constant_names(fgraph: FunctionGraph) -> dict[str, np.ndarray]:
+    """Return the named constants of a graph."""
+    return {
+        constant.name: np.asarray(constant.data)
+        for constant in fgraph.variables
+        if isinstance(constant, Constant) and constant.name and is_tensor(constant.type)
+    }
+
+
+def _describe(model: ir.Model, states: Sequence[State], encodings: Mapping[str, Any]) -> None:
+    """Write the states and the encoded values into the metadata of the model."""
+    if states:
+        model.metadata_props["state"] = json.dumps({s.name: s.next_name for s in states})
+    if any(encodings.values()):
+        model.metadata_props["encodings"] = json.dumps(encodings)
