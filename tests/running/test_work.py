@@ -1,5 +1,8 @@
 """One thread runs a model until an operator is large, and all threads from then on."""
 
+import os
+import sys
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -85,3 +88,18 @@ def test_given_threads_stay():
     program(np.ones((180, 180)))
     assert threads(program.session) == 1
     assert program.session.work is None
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.cpu_count() == 1, reason="needs a processor to leave out"
+)
+def test_a_process_bound_to_one_processor_takes_one_thread():
+    allowed = os.sched_getaffinity(0)
+    x = pt.matrix("x", shape=(256, 256), dtype="float64")
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        bound = compile_onnx([x], x @ x)
+        given = compile_onnx([x], x @ x, session_options=SessionOptions(threads=2))
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert [threads(program.session) for program in (bound, given)] == [1, 2]

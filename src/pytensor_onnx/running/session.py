@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,7 +52,8 @@ class SessionOptions:
     ----------
     threads
         Threads within one operator. If None, one, or the runtime's default once an operator is
-        large: a product of ten million multiplications and additions, or a million elements.
+        large: a product of ten million multiplications and additions, or a million elements. A
+        process that is bound to some of the processors takes one for each of these.
     optimization
         Level of graph optimization: ``"none"``, ``"basic"``, ``"extended"`` or ``"all"``.
     optimized_model_path
@@ -167,7 +170,7 @@ class Session:
 
         options = self._options
         if options.threads is None:
-            options = replace(options, threads=threads)
+            options = replace(options, threads=threads or _allowed_threads())
         try:
             self.runtime = ort.InferenceSession(
                 self._source,
@@ -282,6 +285,18 @@ class Session:
         from pytensor_onnx.running.run_errors import explain
 
         return explain(error, _deserialize(self._source), self.lines, self.failures, feed)
+
+
+def _allowed_threads() -> int | None:
+    """Return the number of processors that the process is bound to, None if it may use all.
+
+    The runtime's default is a thread for each core of the machine, and they would wait for each
+    other.
+    """
+    if sys.platform != "linux":
+        return None
+    allowed = len(os.sched_getaffinity(0))
+    return allowed if allowed < (os.cpu_count() or 1) else None
 
 
 def _serialize(model: ir.Model) -> bytes:
