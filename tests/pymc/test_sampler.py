@@ -177,6 +177,7 @@ def test_the_file_describes_the_model(path):
     shapes = {value.name: value.shape for value in session.get_outputs()}
     assert shapes["mu"] == ["chain", "draw", 2]
     assert shapes["lp"] == ["chain", "draw"]
+    assert shapes["finite_start"] == ["chain"]
     metadata = session.get_modelmeta().custom_metadata_map
     description = json.loads(metadata["pymc"])
     assert description["sampler"] == {"max_tree_depth": 10, "target_accept": 0.8}

@@ -152,7 +152,7 @@ def export_sampler(
         path,
         verify=verify,
         description={"sampler": description},
-        output_axes={1: DRAW},
+        output_axes={0: CHAIN, 1: DRAW},
         **options,
     )
 
