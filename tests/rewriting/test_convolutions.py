@@ -5,7 +5,9 @@ import pytensor
 import pytensor.tensor as pt
 import pytensor.xtensor as px
 import pytest
+from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.signal import convolve1d, convolve2d
+from pytensor.tensor.signal.conv import Convolve1d
 from scipy.signal import convolve
 
 from pytensor_onnx import compile_onnx
@@ -96,6 +98,25 @@ def test_gradients():
     costs = [(convolve1d(x, y, mode=mode) ** 2).sum() for mode in ("full", "valid")]
     results = [gradient for cost in costs for gradient in pt.grad(cost, [x, y])]
     compare_onnx_and_py([x, y], results, [normal(9), normal(4)], atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [pt.matrix("k"), pt.vector("k")], ids=["matrix", "vector"])
+def test_gradients_of_batches(kernel):
+    x = pt.matrix("x")
+    costs = [(convolve1d(x, kernel, mode=mode) ** 2).sum() for mode in MODES]
+    gradients = [g for cost in costs for g in pt.grad(cost, [x, kernel])]
+    for n, k in ((7, 3), (3, 7), (4, 4)):
+        shape = (3, k)[2 - kernel.type.ndim :]
+        compare_onnx_and_py([x, kernel], gradients, [normal(3, n), normal(*shape)], atol=1e-13)
+
+
+def test_a_batch_has_one_mode():
+    x, y, modes = pt.matrix("x"), pt.matrix("y"), pt.vector("modes", dtype="bool")
+    f = pytensor.function([x, y, modes], Blockwise(Convolve1d())(x, y, modes), mode="ONNX")
+    assert f(np.ones((2, 4)), np.ones((2, 3)), [True, True]).shape == (2, 6)
+    assert f(np.ones((0, 4)), np.ones((0, 3)), []).shape[0] == 0
+    with pytest.raises(ValueError, match="a batch of convolutions has one mode"):
+        f(np.ones((2, 4)), np.ones((2, 3)), [True, False])
 
 
 def test_infinities_reach_the_results_that_use_them():

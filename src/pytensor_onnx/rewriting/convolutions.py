@@ -1,11 +1,13 @@
 """Write convolutions of signals as parts of full ones."""
 
+import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 from pytensor.tensor.variable import TensorVariable
@@ -13,6 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.ops.signal import FullConvolution
 
 _NOT_EMPTY = CheckAndRaise(ValueError, "an array to convolve is empty")
+_ONE_MODE = CheckAndRaise(ValueError, "a batch of convolutions has one mode")
 _COVERED = CheckAndRaise(
     ValueError,
     "for mode 'valid', one array must be at least as large as the other in every dimension",
@@ -34,17 +37,15 @@ def convolve_fully(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable] |
     if not isinstance(op, Convolve1d | Convolve2d):
         return None
     x, y, is_full = node.inputs
-    if any(v.type.dtype.startswith("complex") for v in (x, y)) or not _is_single(is_full):
+    if any(v.type.dtype.startswith("complex") for v in (x, y)):
         return None
     axes = op.ndim
     sizes = [(x.shape[axis], y.shape[axis]) for axis in range(-axes, 0)]
     x = _NOT_EMPTY(x, *(size > 0 for pair in sizes for size in pair))
     result = Blockwise(FullConvolution(axes))(x, y)
-    if not (isinstance(is_full, Constant) and is_full.data.all()):
-        is_full = (
-            pt.tensor_from_scalar(is_full) if isinstance(is_full.type, ScalarType) else is_full
-        )
-        is_full = is_full.squeeze()
+    known = get_underlying_scalar_constant_value(is_full, raise_not_constant=False)
+    if not (isinstance(known, np.ndarray) and known):
+        is_full = _common_mode(is_full) if isinstance(known, Variable) else pt.constant(known)
         covers = pt.all([n >= k for n, k in sizes]), pt.all([n <= k for n, k in sizes])
         result = _COVERED(result, is_full | covers[0] | covers[1])
         parts = [
@@ -58,6 +59,10 @@ def convolve_fully(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable] |
     return [node.outputs[0].type.filter_variable(result, allow_convert=True)]
 
 
-def _is_single(is_full: TensorVariable) -> bool:
-    """Return whether all signals of a batch have one mode."""
-    return isinstance(is_full.type, ScalarType) or all(is_full.type.broadcastable)
+def _common_mode(is_full: Variable) -> TensorVariable:
+    """Return the mode of all signals of a batch, whose results have one shape."""
+    if isinstance(is_full.type, ScalarType):
+        return pt.tensor_from_scalar(is_full)
+    if all(is_full.type.broadcastable):
+        return is_full.squeeze()
+    return _ONE_MODE(is_full.all(), pt.eq(is_full.any(), is_full.all()) | pt.eq(is_full.size, 0))
