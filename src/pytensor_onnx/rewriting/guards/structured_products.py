@@ -28,7 +28,6 @@ from pytensor.tensor.linalg.inverse import MatrixInverse, MatrixPinv
 from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.math import Dot
 from pytensor.tensor.reshape import JoinDims, SplitDims
-from pytensor.tensor.rewriting.linalg.products import selection_dot_to_indexing
 from pytensor.tensor.rewriting.math import dot_diag_to_elemwise
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import (
@@ -40,6 +39,7 @@ from pytensor.tensor.subtensor import (
 
 from pytensor_onnx.rewriting.guards.arithmetic import may_fit
 from pytensor_onnx.rewriting.guards.guarded import guarded
+from pytensor_onnx.rewriting.guards.selections import index_by_selection
 from pytensor_onnx.rewriting.visits import Visit
 
 KEYS = (DIAGONAL, SELECTION, PERMUTATION, ORTHOGONAL)
@@ -73,7 +73,7 @@ def fits_and_has_elements(node: Apply) -> bool:
 _multiply_by_structure = Visit(
     *(
         guarded(rewrite, fits_and_has_elements)
-        for rewrite in (dot_diag_to_elemwise, selection_dot_to_indexing)
+        for rewrite in (dot_diag_to_elemwise, index_by_selection)
     )
 )
 
