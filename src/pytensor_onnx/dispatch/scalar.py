@@ -77,6 +77,9 @@ def lower_half_power_of_two(
         table = onnx.constant(np.ldexp(one, halves))
     ends = np.int32(first + 1), np.int32(info.maxexp + 1)
     places = onnx.Clip(onnx.cast(exponents, "int32"), *ends)
+    # Numbers of the graph may be arrays when it runs.
+    if node.outputs[0].type.ndim == 1:
+        return onnx.GatherElements(table, places, axis=0)
     found = onnx.GatherElements(table, onnx.Reshape(places, onnx.ints([-1])), axis=0)
     return onnx.Reshape(found, onnx.Shape(exponents), allowzero=1)
 

@@ -20,8 +20,9 @@ from pytensor_onnx.functions.special.beta_density import density, stirling_facto
 from pytensor_onnx.functions.special.beta_integral import TERMS, Split, split
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, integrate
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
-from pytensor_onnx.functions.special.portable import portable_expm1, portable_log
+from pytensor_onnx.functions.special.portable import portable_log
 from pytensor_onnx.functions.special.psi import log_less_psi
 from pytensor_onnx.ops.beta import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
 
@@ -207,7 +208,7 @@ def _beyond(
         return [total + c * term, slopes, c, slope, power]
 
     power = pt.pow(ratio, b)
-    first = -portable_expm1(b * logarithm) / b
+    first = -expm1(b * logarithm) / b
     by_second = -(power * logarithm + first) / b
     total, slopes, *_ = iterate(
         step,

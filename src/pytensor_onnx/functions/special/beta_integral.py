@@ -22,7 +22,8 @@ from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.beta_density import density
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, Rule, integrate
 from pytensor_onnx.functions.special.evaluation import where_any
-from pytensor_onnx.functions.special.portable import portable_expm1, portable_log
+from pytensor_onnx.functions.special.expm1 import expm1
+from pytensor_onnx.functions.special.portable import portable_log
 
 TERMS = 18
 
@@ -143,7 +144,7 @@ def _beyond(
         power = power * ratio
         return [total + coefficient * (one - power) / (b + number), coefficient, power]
 
-    first = -portable_expm1(b * portable_log(ratio)) / b
+    first = -expm1(b * portable_log(ratio)) / b
     total, *_ = iterate(
         step,
         [first, pt.ones_like(y), pt.pow(ratio, b)],

@@ -20,6 +20,7 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.erf import erfcx_of_positive
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gamma_coefficients import TEMME
 from pytensor_onnx.functions.special.gamma_density import (
     gamma_density,
@@ -27,7 +28,6 @@ from pytensor_onnx.functions.special.gamma_density import (
     scaled_gamma_of_next,
 )
 from pytensor_onnx.functions.special.gammaln import log_gamma_plus_one
-from pytensor_onnx.functions.special.portable import portable_expm1
 
 # Rounds after which elements that have not converged are NaN, and steps between two tests.
 _ROUNDS = 100
@@ -244,5 +244,5 @@ def _upper_of_small(
 
     start, numbers = [pt.zeros_like(x), pt.ones_like(x)], pt.constant(np.arange(1.0, 29.0))
     total, _ = iterate(add, start, [a, x], sequences=[numbers], n_steps=28)
-    growth = portable_expm1(a * logarithm - log_gamma_plus_one(a))
+    growth = expm1(a * logarithm - log_gamma_plus_one(a))
     return -(growth + (growth + constant(x, 1.0)) * total)

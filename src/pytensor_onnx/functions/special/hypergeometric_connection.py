@@ -9,7 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant, rows_of
 from pytensor_onnx.functions.special.gamma import gamma_of_parts, parts_of_gamma
-from pytensor_onnx.functions.special.power import portable_power
+from pytensor_onnx.functions.special.power import power_of_normal
 
 _TERMS, _ROUNDS = 2, 200
 _PRECISION = 2.0**-56
@@ -37,7 +37,7 @@ def by_expansion_around_one(
     arguments = pt.concatenate([c, d, -used, a, b, a_rest, b_rest])
     parts = parts_of_gamma(arguments)
     # One call computes the powers of the gamma functions and of w.
-    powers = portable_power(pt.concatenate([parts.base, w]), pt.concatenate([parts.exponent, d]))
+    powers = power_of_normal(pt.concatenate([parts.base, w]), pt.concatenate([parts.exponent, d]))
     of_gamma, of_w = pt.split(powers, [7, 1], n_splits=2, axis=0)
     gammas = gamma_of_parts(arguments, parts, of_gamma)
     whole, of_d, of_minus, of_a, of_b, of_a_rest, of_b_rest = rows_of(gammas, 7)

@@ -9,7 +9,8 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import of_few
-from pytensor_onnx.functions.special.portable import log_of_normal, portable_expm1
+from pytensor_onnx.functions.special.expm1 import expm1
+from pytensor_onnx.functions.special.portable import log_of_normal
 
 # Terms between tests of convergence, most tests in a series, and most series after the first one.
 _TERMS, _ROUNDS, _STEPS = 2, 1200, 200
@@ -125,7 +126,7 @@ def _follow(
     logarithm = log_of_normal(ratio * constant(z, 2.0**60), -scale)
     logarithm = pt.switch(ratio > zero, logarithm, constant(z, -math.inf))
     is_zero = pt.eq(d, zero)
-    growth = portable_expm1(d * logarithm) / pt.switch(is_zero, one, d)
+    growth = expm1(d * logarithm) / pt.switch(is_zero, one, d)
     jump = slope * w0 * pt.switch(is_zero, logarithm, growth)
     return [pt.switch(w0 > w, value - jump, value)]
 

@@ -2,38 +2,37 @@
 
 Where ``w = sqrt(v**2 + x**2)`` is large, Debye's expansions in ``1 / w`` serve, which hold
 uniformly in the order ``v`` and the argument ``x``. Elsewhere power series and quadrature add
-positive terms.
+positive terms. Beside Debye's expansions and the quadrature stands the exponential of
+``v (arsinh(v / x) - s)`` with ``s = v / (w + x)``, their exponent.
 """
 
 import math
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.conditional.op import ifelse
 from pytensor.scalar.math import Ive, Kve
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, polynomial
 from pytensor_onnx.functions.special.bessel_series import bessel_series
 from pytensor_onnx.functions.special.debye import debye_sums
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
-from pytensor_onnx.functions.special.gamma import gamma_from_one_to_twenty
+from pytensor_onnx.functions.special.expm1 import expm1_near_zero
+from pytensor_onnx.functions.special.exponential import exp, times_exponential
+from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE
-from pytensor_onnx.functions.special.portable import (
-    portable_exp,
-    portable_log,
-    portable_log1p,
-    power_of_exp,
-)
-from pytensor_onnx.functions.special.power import portable_power
+from pytensor_onnx.functions.special.portable import log_of_normal, power_of_exp
+from pytensor_onnx.functions.special.power import log_of_normal_with_rest, product_with_rest
 from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
 from pytensor_onnx.functions.special.temme import temme_series, temme_start
 
-# From here on 17 terms of Debye's expansions are exact to 3e-16.
-_DEBYE = 25.0
-_TERMS = 17
-# The step and the nodes of a trapezoidal sum: it is exact to 4e-15 for 1 <= x and w <= 25.
+# From here on so many terms of Debye's expansions are exact to 7e-16.
+_DEBYE = 36.0
+_TERMS = 12
+# The step and the nodes of a trapezoidal sum: it is exact to 4e-15 for 1 <= x and w <= 36.
 _STEP = 0.12
 _NODES = _STEP * np.arange(47)
 
@@ -69,15 +68,15 @@ def ive(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     w = _hypotenuse(order, a)
     last = constant(x, _DEBYE)
     is_far = w > last
-    is_reflected = (v < zero) & ~is_integer
-    share = constant(x, 2.0) * alternating_sine_pi(order) * portable_exp(-(a + a))
     near = _i_by_series(pt.minimum(order, last), pt.minimum(a, last))
-    reflected = near + share * _near_k(order, a)
-    near = where_any(is_reflected & ~is_far, reflected, near)
-    far, second = _debye(order, a, w)
-    far = pt.switch(is_reflected, far + share * second, far)
-    value = where_any(is_far, far, near)
+    exponent = _exponent(order, a, w)
+    far = list(_debye(order, a, w, exponent))
+    far, far_second = ifelse(pt.any(is_far), far, [near, near])
+    value = pt.switch(is_far, far, near)
 
+    share = constant(x, 2.0) * alternating_sine_pi(order) * exp(-(a + a))
+    second = pt.switch(is_far, far_second, _near_k(order, a, exponent))
+    value = where_any((v < zero) & ~is_integer, value + share * second, value)
     value = pt.switch((x < zero) & ~is_even(nearest), -value, value)
     is_outside = ~is_integer & ((x < zero) | ((v < zero) & pt.eq(x, zero)))
     return pt.switch(is_outside | pt.isinf(x) | pt.isinf(v) | pt.isnan(v), nan, value)
@@ -92,53 +91,60 @@ def _hypotenuse(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 def _scaled_k(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """``exp(x) K(v, x)`` for positive ``x`` and ``v >= 0``."""
     w = _hypotenuse(v, x)
-    return where_any(w > constant(x, _DEBYE), _debye(v, x, w)[1], _near_k(v, x))
+    exponent = _exponent(v, x, w)
+    far = _debye(v, x, w, exponent)[1]
+    return where_any(w > constant(x, _DEBYE), far, _near_k(v, x, exponent))
 
 
-def _near_k(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+def _near_k(v: TensorVariable, x: TensorVariable, exponent: TensorVariable) -> TensorVariable:
     """``exp(x) K(v, x)`` where Debye's expansions do not serve."""
-    near = pt.minimum(v, constant(v, _DEBYE))
-    a = pt.minimum(x, constant(x, _DEBYE))
-    value = _k_by_trapezoids(near, a, _hypotenuse(near, a))
-    return where_any(x < constant(x, 1.0), _k_by_series(near, x), value)
+    value = _k_by_trapezoids(v, x, exponent)
+    return where_any(x < constant(x, 1.0), _k_by_series(v, x), value)
+
+
+def _exponent(v: TensorVariable, x: TensorVariable, w: TensorVariable) -> TensorVariable:
+    """``v (arsinh(v / x) - s)`` for ``s = v / (w + x)``, which is the tanh of half of the arsinh.
+
+    The logarithm is the same in all runtimes, as the exponential amplifies its error.
+    """
+    s = v / (w + x)
+    square = s * s
+    near = s + s * square * polynomial(square, LOG_RATIO_WIDE)
+    # At the bound exponentials are zero, unless v is.
+    far = log_of_normal(pt.minimum((v + w) / x, constant(x, 1e290))) - s
+    return v * pt.switch(s > constant(s, 0.3), far, near)
 
 
 def _debye(
-    v: TensorVariable, x: TensorVariable, w: TensorVariable
+    v: TensorVariable, x: TensorVariable, w: TensorVariable, exponent: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
     """Debye's expansions of ``I`` and ``K``, scaled (DLMF 10.41.3 and 10.41.4).
 
     They differ in the signs of the odd terms. With ``p = v / w`` the terms ``u_k(p) / v**k`` are
-    polynomials in ``p**2`` divided by ``w**k``. The inverse hyperbolic sine of ``v / x`` in the
-    exponent is ``log((1 + s) / (1 - s))`` for the ``s`` that is to be subtracted from it. That
-    logarithm and the exponential, which amplifies its error, are the same in all runtimes.
+    polynomials in ``p**2`` divided by ``w**k``.
     """
     ratio = v / w
-    one, t = constant(x, 1.0), ratio * ratio
-    reciprocal = one / w
-    square = reciprocal * reciprocal
-    even, odd = debye_sums(t, square, _TERMS)
+    reciprocal = constant(x, 1.0) / w
+    even, odd = debye_sums(ratio * ratio, reciprocal * reciprocal, _TERMS)
     odd = odd * reciprocal
-    s = v / (w + x)
-    s_square = s * s
-    near = s + s * s_square * polynomial(s_square, LOG_RATIO_WIDE)
-    exponent = -v * pt.switch(s > constant(s, 0.3), portable_log1p(v * (one + s) / x) - s, near)
-    growth = portable_exp(exponent)
-    first = growth * ((even + odd) / pt.sqrt(constant(x, 2 * math.pi) * w))
-    return first, (even - odd) / (growth * pt.sqrt(constant(x, 2 / math.pi) * w))
+    decay = exp(-exponent)
+    first = decay * ((even + odd) / pt.sqrt(constant(x, 2 * math.pi) * w))
+    return first, (even - odd) / (decay * pt.sqrt(constant(x, 2 / math.pi) * w))
 
 
-def _k_by_trapezoids(v: TensorVariable, x: TensorVariable, w: TensorVariable) -> TensorVariable:
+def _k_by_trapezoids(
+    v: TensorVariable, x: TensorVariable, largest: TensorVariable
+) -> TensorVariable:
     """Integral of ``exp(-x (cosh(t) - 1)) cosh(v t)`` over positive ``t`` (DLMF 10.32.9).
 
     The integrand falls double-exponentially, so that the trapezoidal rule converges exponentially
     (L. N. Trefethen and J. A. C. Weideman, SIAM Review 56 (2014) 385-458). It is divided by its
-    largest value at ``sinh(t) = v / x``, about, so that the exponentials are at most one.
+    largest value at ``sinh(t) = v / x``, about, so that the exponentials are at most one. The
+    logarithm of that is ``largest``.
     """
     weights = np.full(len(_NODES), _STEP / 2)
     weights[0] /= 2
     scale = constant(x, 1 / 64)
-    largest = v * portable_log((v + w) / x) - (w - x)
 
     def add(
         t: TensorVariable,
@@ -160,11 +166,11 @@ def _k_by_trapezoids(v: TensorVariable, x: TensorVariable, w: TensorVariable) ->
     total, _ = iterate(
         add,
         [pt.zeros_like(x), pt.ones_like(x)],
-        [v * scale, x * scale, largest * scale, portable_exp(v * constant(v, -2 * _STEP))],
+        [v * scale, x * scale, largest * scale, exp(v * constant(v, -2 * _STEP))],
         sequences=sequences,
         n_steps=len(_NODES),
     )
-    return total * portable_exp(largest)
+    return total * exp(largest)
 
 
 def _k_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
@@ -195,26 +201,20 @@ def _k_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
         sequences=[pt.constant(np.arange(1.0, _DEBYE + 1))],
         n_steps=int(_DEBYE),
     )
-    return value * portable_exp(x)
+    return value * (constant(x, 1.0) + expm1_near_zero(x))
 
 
 def _i_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """Power series (DLMF 10.25.2) of positive terms, for ``v`` and ``x`` up to 25."""
-    half = x * constant(x, 0.5)
-    z = half * half
-    total = bessel_series(v, z, 42)
-    zero = constant(x, 0.0)
-    power = portable_power(pt.switch(half > zero, half, constant(x, 1.0)), v)
-    power = pt.switch(half > zero, power, pt.eq(v, zero).astype(x.dtype))
-    return total * (power * portable_exp(-x)) / _gamma_of_next(v)
-
-
-def _gamma_of_next(v: TensorVariable) -> TensorVariable:
-    """``gamma(v + 1)`` for ``0 <= v <= 25``."""
-    one = constant(v, 1.0)
-    is_large = v > constant(v, 19.0)
-    product = v
-    for k in range(1, 6):
-        product = product * (v - constant(v, k))
-    y = pt.switch(is_large, v - constant(v, 5.0), v + one)
-    return gamma_from_one_to_twenty(y) * pt.switch(is_large, product, one)
+    """Power series (DLMF 10.25.2) of positive terms, for ``v`` and ``x`` up to 36."""
+    zero, one, half = (constant(x, n) for n in (0.0, 1.0, 0.5))
+    y, middle, is_zero = v + one, half * x, pt.eq(x, zero)
+    total = bessel_series(v, middle * middle, 50)
+    # Of (x/2)**v exp(-x) / gamma(y) the powers are one, which vanishes with the result only.
+    base = pt.switch(is_zero, one, x * constant(x, 2.0**99) / y)
+    exponent, rest = product_with_rest(v, *log_of_normal_with_rest(base, constant(x, -100.0)))
+    shift, shift_rest = add_with_error(v, -x)
+    exponent, error = add_with_error(exponent, shift)
+    exponent = pt.maximum(exponent, constant(x, -746.0))
+    factor = total * constant(x, math.e) / (pt.sqrt(y) * scaled_gamma(y))
+    value = times_exponential(factor, exponent, error + (rest + shift_rest))
+    return pt.switch(is_zero, pt.eq(v, zero).astype(x.dtype), value)

@@ -35,13 +35,13 @@ Logarithm = Callable[[TensorVariable], TensorVariable]
 @define(PortableLog)
 def portable_log(x: TensorVariable) -> TensorVariable:
     """Natural logarithm, within 1 ulp."""
-    value = log_of_normal(*_to_normal(x))
+    value = log_of_normal(*to_normal(x))
     # Infinities and NaN are equal in all runtimes.
     is_positive = (x > constant(x, 0.0)) & (x < constant(x, np.inf))
     return pt.switch(is_positive, value, pt.log(x))
 
 
-def _to_normal(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+def to_normal(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Return a normal number, not one of the largest, and an exponent of two for positive ``x``."""
     shift = constant(x, 60.0, float32=30.0)
     up, down = constant(x, 2.0**60, float32=2.0**30), constant(x, 2.0**-60, float32=2.0**-30)
@@ -63,7 +63,7 @@ def log_of_normal(x: TensorVariable, exponent: TensorVariable | None = None) -> 
     exponent
         Whole numbers; 0 by default.
     """
-    k, f = _binary_parts(x, exponent)
+    k, f = binary_parts(x, exponent)
     s = f / (constant(x, 2.0) + f)
     square = s * s
     rest = s * (f - log_ratio(square))
@@ -71,14 +71,10 @@ def log_of_normal(x: TensorVariable, exponent: TensorVariable | None = None) -> 
     return k * upper - ((rest - k * lower) - f)
 
 
-def binary_parts(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Return whole ``k`` and ``f``, with ``x = 2**k (1 + f)``, for positive finite numbers."""
-    return _binary_parts(*_to_normal(x))
-
-
-def _binary_parts(
-    x: TensorVariable, exponent: TensorVariable | None
+def binary_parts(
+    x: TensorVariable, exponent: TensorVariable | None = None
 ) -> tuple[TensorVariable, TensorVariable]:
+    """Return whole ``k`` and ``f``: ``2**k (1 + f)`` is the number as in `log_of_normal`."""
     power = _power_of_two(x)
     k = pt.round(pt.log(power) * constant(x, 1 / np.log(2)))
     if exponent is not None:

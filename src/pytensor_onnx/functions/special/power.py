@@ -1,11 +1,15 @@
-"""Powers that are equal in every bit in all runtimes, as their logarithms in `portable`."""
+"""Powers that are equal in every bit in all runtimes, as their logarithms in `portable`.
+
+A power is the exponential of a product that loses no digit, of the exponent and of a logarithm in
+two parts: ``exp(*product_with_rest(y, *log_with_rest(x)))``.
+"""
 
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import constant, upper_half
 from pytensor_onnx.functions.special.exponential import exp, log_2
-from pytensor_onnx.functions.special.portable import binary_parts, log_ratio
+from pytensor_onnx.functions.special.portable import binary_parts, log_ratio, to_normal
 
 
 def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
@@ -13,13 +17,39 @@ def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
 
     It is within 1 ulp where the logarithm of the result is below 20, and within 40 anywhere.
     """
-    logarithm, rest = log_with_rest(x)
     # Beyond the bounds, which no product overflows, powers have their limits.
-    y = pt.maximum(pt.minimum(y, constant(y, 1e300)), constant(y, -1e300))
-    product, rest = product_with_rest(y, logarithm, rest)
+    y = pt.clip(y, constant(y, -1e300), constant(y, 1e300))
+    product, rest = product_with_rest(y, *log_with_rest(x))
     # Where the power has a limit, the rest may be large.
-    rest = pt.maximum(pt.minimum(rest, constant(x, 1e-12)), constant(x, -1e-12))
-    return exp(product, rest)
+    return exp(product, pt.clip(rest, constant(x, -1e-12), constant(x, 1e-12)))
+
+
+def power_of_normal(
+    x: TensorVariable, y: TensorVariable, exponent: TensorVariable | None = None
+) -> TensorVariable:
+    """``(2**exponent x)**y`` for numbers as in `log_of_normal`, and ``y`` up to 1e5.
+
+    The relative error is up to 8e-18 times ``y``, and 2e-17 times the logarithm of the result,
+    beside 1 ulp.
+    """
+    return exp(*product_with_rest(y, *log_of_normal_with_rest(x, exponent)))
+
+
+def log_of_normal_with_rest(
+    x: TensorVariable, exponent: TensorVariable | None = None
+) -> tuple[TensorVariable, TensorVariable]:
+    """`log_of_normal` in two parts, to 8e-18 and 2e-17 of its value.
+
+    That is the error of ``s f``; the other parts are added without one.
+    """
+    k, f = binary_parts(x, exponent)
+    s = f / (constant(x, 2.0) + f)
+    upper, lower = log_2(x)
+    whole = k * upper
+    total = whole + f
+    rest = (f - (total - whole)) - (s * (f - log_ratio(s * s)) - k * lower)
+    logarithm = total + rest
+    return logarithm, rest - (logarithm - total)
 
 
 def log_with_rest(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
@@ -30,7 +60,7 @@ def log_with_rest(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     added, as in fdlibm's ``e_pow.c``.
     """
     two = constant(x, 2.0)
-    k, f = binary_parts(x)
+    k, f = binary_parts(*to_normal(x))
     bottom = two + f
     s = f / bottom
     first, bottom_first = upper_half(s), upper_half(bottom)

@@ -19,8 +19,8 @@ from pytensor_onnx.functions.special.bessel_coefficients import (
     TEMME_MEAN,
 )
 from pytensor_onnx.functions.special.coefficients import SINH
-from pytensor_onnx.functions.special.portable import portable_log
-from pytensor_onnx.functions.special.power import portable_power
+from pytensor_onnx.functions.special.exponential import exp
+from pytensor_onnx.functions.special.power import log_of_normal_with_rest, product_with_rest
 
 
 class Start(NamedTuple):
@@ -44,10 +44,10 @@ def temme_start(m: TensorVariable, x: TensorVariable) -> Start:
     """
     one, half = constant(x, 1.0), constant(x, 0.5)
     difference, mean = temme_coefficients(m)
-    log = constant(x, math.log(2)) - portable_log(x)
     # Differences of runtimes would be amplified where parts cancel.
-    growth = portable_power(half * x, -m)
-    angle = m * log
+    logarithm, rest = log_of_normal_with_rest(x * constant(x, 2.0**60), constant(x, -61.0))
+    log, angle = -logarithm, -m * logarithm
+    growth = exp(*product_with_rest(-m, logarithm, rest))
     angle_square = angle * angle
     sinc = pt.switch(
         pt.abs(angle) > one,
