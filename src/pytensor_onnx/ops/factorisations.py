@@ -39,9 +39,9 @@ class Part(Op):
 
 
 class EliminateRows(Part):
-    """The upper triangle of a block after symmetric elimination of so many rows."""
+    """The upper triangle of a block after symmetric elimination of its rows."""
 
-    gufunc_signature = "(w,w),()->(w,w)"
+    gufunc_signature = "(w,w)->(w,w)"
 
 
 class CholeskyPanel(Part):

@@ -11,7 +11,10 @@ BLOCK = 25
 """Rows of a block of one matrix, which are eliminated without a loop."""
 
 SHORT = 10
-"""Rows of a block that are always eliminated, and the others only where the matrix has them."""
+"""Rows of the block that a matrix of no more rows is, which is eliminated in less time."""
+
+END = np.iinfo(np.int32).max
+"""End of windows that reach to the last row."""
 
 BATCH_BLOCK = 32
 """Rows of a block of a batch of matrices, which are eliminated by a loop over rows."""

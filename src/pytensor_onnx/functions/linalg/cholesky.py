@@ -11,6 +11,7 @@ from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, diag
 from pytensor_onnx.functions.linalg.blocks import (
     BATCH_BLOCK,
     BLOCK,
+    END,
     SHORT,
     as_float,
     block_count,
@@ -27,6 +28,7 @@ from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import CholeskyPanel, EliminateRows
+from pytensor_onnx.ops.matrix_parts import Window
 from pytensor_onnx.ops.triangles import Triangle
 
 PANEL = 250
@@ -78,12 +80,14 @@ def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
 
     The factors of full blocks are cut to size in the branch that returns them.
     """
+    small = ifelse(pt.le(n, SHORT), *(_factor_of_block(a, n, size) for size in (SHORT, BLOCK)))
     factor = ifelse(
         pt.gt(n, 0) & pt.le(n, PANEL),
-        ifelse(known_late(pt.le(n, BLOCK), a), _factor_of_block(a, n), _factor_of_panel(a, n)),
+        ifelse(known_late(pt.le(n, BLOCK), a), small, _factor_of_panel(a, n)),
         _factor_of_panels(a, n),
     )
-    positive = pt.gt(factor.reshape((-1,))[pt.arange(n) * (factor.shape[1] + 1)], 0).all()
+    index = pt.arange(n)
+    positive = pt.gt(factor[index, index], 0).all()
     # A branch takes no time, a sum with NaN that of a copy of the factor.
     return ifelse(positive, factor[:n, :n], pt.full((n, n), np.full((), np.nan, a.type.dtype)))
 
@@ -104,14 +108,15 @@ def _factor_of_panel(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     return CholeskyPanel()(a, n, count * BLOCK, count)[0]
 
 
-def _factor_of_block(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of a matrix of at most `BLOCK` rows, and of one at least.
+def _factor_of_block(a: TensorVariable, n: TensorVariable, size: int) -> TensorVariable:
+    """Return the lower factor of a matrix of at most so many rows, and of one at least.
 
     The last row and column are repeated up to that size; no row of the factor reads them.
     """
-    places = pt.minimum(np.arange(BLOCK), n - 1)
-    rows = EliminateRows()(a.T[places][:, places], n)
-    return (rows / pt.sqrt(_diagonal(rows))).T
+    places = pt.minimum(np.arange(size), n - 1)
+    block = a[places][:, places].T
+    rows = EliminateRows()(block) if size == BLOCK else _eliminated(block, size)
+    return (rows / pt.sqrt(_diagonal(rows, size))).T
 
 
 def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
@@ -169,17 +174,20 @@ def cholesky_panel(
     """
     dtype = panel.type.dtype
     width = count * BLOCK
+    first = (pt.arange(count) * BLOCK)[:, None]
+    starts, ends = first * np.array([1, 1]), first * np.array([0, 1]) + np.array([END, BLOCK])
 
     def step(
-        k: TensorVariable,
+        start: TensorVariable,
+        end: TensorVariable,
         left: TensorVariable,
         panel: TensorVariable,
         zeros: TensorVariable,
         n: TensorVariable,
     ) -> list[TensorVariable]:
-        top = left[:BLOCK]
-        columns = less_product(panel[k:, k : k + BLOCK], left, top.T)
-        found = EliminateRows()(columns[:BLOCK].T, n - k)
+        top, k = left[:BLOCK], start[0]
+        columns = less_product(Window()(panel, start, end), left, top.T)
+        found = EliminateRows()(columns[:BLOCK].T)
         squares = _diagonal(found)
         roots = pt.sqrt(squares)
         upper = found / roots
@@ -198,7 +206,7 @@ def cholesky_panel(
         [pt.zeros((size, nothing(size)), dtype)],
         [panel, pt.zeros((BLOCK, width - BLOCK), dtype), n],
         n_steps=count,
-        sequences=[pt.arange(count) * BLOCK],
+        sequences=[starts, ends],
     )
     return [rows.reshape((width, width)), below]
 
@@ -210,33 +218,26 @@ def _solved(b: TensorVariable, upper: TensorVariable, inverse: TensorVariable) -
 
 
 @define(EliminateRows, EliminateRows.gufunc_signature)
-def eliminate_rows(block: TensorVariable, count: TensorVariable) -> TensorVariable:
-    """Return the upper triangle of a block after elimination.
-
-    No more rows are eliminated than are no padding, or `SHORT`.
-    """
-    rest, rows = _without_rows(block, range(SHORT))
-    _, more_rows = _without_rows(rest, range(SHORT, BLOCK))
-    none = pt.constant(np.zeros((BLOCK - SHORT, BLOCK), block.type.dtype))
-    more_rows = ifelse(pt.gt(count, SHORT), more_rows, none)
-    return Triangle(lower=False)(pt.concatenate([rows, more_rows], axis=0))
+def eliminate_rows(block: TensorVariable) -> TensorVariable:
+    """Return the upper triangle of a block after elimination of all its rows."""
+    return _eliminated(block, BLOCK)
 
 
-def _without_rows(rest: TensorVariable, indices: range) -> list[TensorVariable]:
-    """Eliminate rows of a block. Return the rest and these rows."""
+def _eliminated(rest: TensorVariable, size: int) -> TensorVariable:
+    """Return the upper triangle of a matrix of so many rows after elimination."""
     rows = []
-    for j in indices:
+    for j in range(size):
         # An index array selects a few elements in less time than a slice.
         here = np.array([j])
         row = rest[here]
         rows.append(row)
         rest = less_product(rest, (row / row[:, here]).T, row)
-    return [rest, pt.concatenate(rows, axis=0)]
+    return Triangle(lower=False)(pt.concatenate(rows, axis=0))
 
 
-def _diagonal(rows: TensorVariable) -> TensorVariable:
-    """Return the diagonal of a block as a column."""
-    return rows.reshape((BLOCK * BLOCK, 1))[np.arange(BLOCK) * (BLOCK + 1)]
+def _diagonal(rows: TensorVariable, size: int = BLOCK) -> TensorVariable:
+    """Return the diagonal of a matrix of so many rows as a column."""
+    return rows.reshape((size * size, 1))[np.arange(size) * (size + 1)]
 
 
 def _factors_of_batch(a: TensorVariable, n: TensorVariable) -> TensorVariable:

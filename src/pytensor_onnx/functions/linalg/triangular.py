@@ -10,6 +10,7 @@ from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, diag
 from pytensor_onnx.functions.linalg.blocks import (
     BATCH_BLOCK,
     BLOCK,
+    END,
     block_count,
     less_product,
     nothing,
@@ -138,7 +139,7 @@ def _windows(start: TensorVariable, lower: bool) -> tuple[TensorVariable, Tensor
     first, row_only = start[:, None], np.array([1, 0])
     if lower:
         return first * row_only, first + np.array([ROWS, 0])
-    return first + np.array([0, ROWS]), first * row_only + np.array([ROWS, np.iinfo(np.int32).max])
+    return first + np.array([0, ROWS]), first * row_only + np.array([ROWS, END])
 
 
 def refined(b: TensorVariable, block: TensorVariable, inverse: TensorVariable) -> TensorVariable:
