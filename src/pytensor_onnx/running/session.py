@@ -145,11 +145,11 @@ class Session:
         self._small: set[tuple[int, ...]] = set()
         self.input_names = [x.name for x in self.runtime.get_inputs()]
         self.output_names = [x.name for x in self.runtime.get_outputs()]
-        self._long_outputs = [
-            (i, _LONG_TYPES[x.type])
+        self.long_outputs = {
+            i: _LONG_TYPES[x.type]
             for i, x in enumerate(self.runtime.get_outputs())
             if x.type in _LONG_TYPES
-        ]
+        }
         self._input_dtypes = {
             x.name: _DTYPES[x.type] for x in self.runtime.get_inputs() if x.type in _DTYPES
         }
@@ -233,7 +233,7 @@ class Session:
 
     def own_types(self, results: list[np.ndarray]) -> list[np.ndarray]:
         """Return results of the runtime in NumPy's own types."""
-        for i, dtype in self._long_outputs:
+        for i, dtype in self.long_outputs.items():
             results[i] = results[i].view(dtype)
         return results
 
