@@ -1,7 +1,7 @@
 """Lower setting and incrementing by an advanced index."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -103,8 +103,7 @@ def _may_grow(op: AdvancedIncSubtensor, node: Apply) -> Sequence[bool] | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Update:
+class _Update(NamedTuple):
     """Values to set, or to add to the present ones."""
 
     values: ir.Value
@@ -192,7 +191,7 @@ def _apply_by_mask(onnx: Builder, x: ir.Value, update: _Update, index: AdvancedI
     if index.position == mask.axis and (place < 0 or own[place] == 1):
         axes = range(max(place, 0), place + mask.rank - 1) if place >= 0 else ()
         values = unsqueezed(onnx, update.values, list(axes))
-        values = replace(update, values=values).fitted_to(onnx, x)
+        values = update._replace(values=values).fitted_to(onnx, x)
         rank = mask.rank + after
         condition = unsqueezed(onnx, condition, list(range(mask.rank, rank)))
         return onnx.Where(condition, _add(onnx, x, values) if update.adds else values, x)

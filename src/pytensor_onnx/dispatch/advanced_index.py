@@ -6,6 +6,7 @@ counts as an array for this rule.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx_ir as ir
 from pytensor.graph.basic import Apply, Variable
@@ -39,8 +40,7 @@ class IndexArray:
         return list(range(self.axis, self.axis + (self.rank if self.is_mask else 1)))
 
 
-@dataclass(frozen=True)
-class AdvancedIndex:
+class AdvancedIndex(NamedTuple):
     """Basic index, and arrays for axes of the view that it selects.
 
     Attributes

@@ -1,7 +1,7 @@
 """Lower advanced indexing: arrays of integers and masks, together with integers and slices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
@@ -152,8 +152,7 @@ def positions_of(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> list[ir.Va
     return arrays
 
 
-@dataclass(frozen=True)
-class AlongAxis:
+class AlongAxis(NamedTuple):
     """Positions along one axis, with the sizes of the array along all others.
 
     Attributes

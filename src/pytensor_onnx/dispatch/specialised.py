@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Apply
@@ -259,8 +259,7 @@ def identity_of(value: Any) -> Hashable:
     return type(value), value
 
 
-@dataclass(frozen=True, eq=False)
-class _Itself:
+class _Itself(NamedTuple):
     """An object that is equal to itself alone."""
 
     value: Any

@@ -1,93 +1,16 @@
-"""Infer the types of results: dtypes from the schemas, shapes by rules."""
+"""Infer the types of results: dtypes by signatures, shapes by rules."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-import onnx
 import onnx_ir as ir
 
 from pytensor_onnx.graph import shape_rules, spatial_dims
 from pytensor_onnx.graph.dims import Dims
+from pytensor_onnx.graph.signatures import Signature
 
 Operands = Sequence[ir.Value | None]
 ShapeRule = Callable[[Operands, Mapping[str, Any]], Dims | None]
-
-
-_DTYPE_OF_SCHEMA_TYPE = {
-    "tensor(float)": ir.DataType.FLOAT,
-    "tensor(double)": ir.DataType.DOUBLE,
-    "tensor(float16)": ir.DataType.FLOAT16,
-    "tensor(bfloat16)": ir.DataType.BFLOAT16,
-    "tensor(bool)": ir.DataType.BOOL,
-    "tensor(string)": ir.DataType.STRING,
-    "tensor(complex64)": ir.DataType.COMPLEX64,
-    "tensor(complex128)": ir.DataType.COMPLEX128,
-} | {
-    f"tensor({kind}{bits})": ir.DataType[f"{kind.upper()}{bits}"]
-    for kind in ("int", "uint")
-    for bits in (8, 16, 32, 64)
-}
-
-
-@dataclass(frozen=True)
-class Signature:
-    """Dtypes of an operator in its schema."""
-
-    inputs: tuple[str | ir.DataType, ...]
-    outputs: tuple[str | ir.DataType, ...]
-    variadic: bool
-
-    def input_type(self, position: int) -> str | ir.DataType:
-        """Return the dtype or type variable of an input."""
-        if position >= len(self.inputs):
-            if not self.variadic:
-                raise TypeError(f"the operator takes at most {len(self.inputs)} inputs")
-            position = len(self.inputs) - 1
-        return self.inputs[position]
-
-
-@cache
-def signature(op_type: str, opset_version: int) -> Signature:
-    """Return the dtypes of a standard operator.
-
-    Examples
-    --------
-    >>> signature("Gather", 21).inputs
-    ('T', 'Tind')
-    >>> signature("Shape", 21).outputs
-    (INT64,)
-    """
-    schema = onnx.defs.get_schema(op_type, opset_version, "")
-    single = {
-        constraint.type_param_str: _DTYPE_OF_SCHEMA_TYPE.get(
-            constraint.allowed_type_strs[0], constraint.type_param_str
-        )
-        for constraint in schema.type_constraints
-        if len(constraint.allowed_type_strs) == 1
-    }
-
-    def resolve(parameter: Any) -> str | ir.DataType:
-        return single.get(parameter.type_str) or type_of_text(parameter.type_str)
-
-    variadic = bool(schema.inputs) and (
-        schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
-    )
-    return Signature(
-        tuple(map(resolve, schema.inputs)), tuple(map(resolve, schema.outputs)), variadic
-    )
-
-
-def type_of_text(text: str) -> str | ir.DataType:
-    """Return the dtype of a plain type in a schema, or the name of a type variable.
-
-    Examples
-    --------
-    >>> type_of_text("tensor(float)"), type_of_text("T")
-    (FLOAT, 'T')
-    """
-    return _DTYPE_OF_SCHEMA_TYPE.get(text, text)
 
 
 def bind_dtypes(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
@@ -16,8 +16,7 @@ Lines = Mapping[tuple[str, str], str]
 """Lines of the user's code by the names of function and node; the main graph has an empty name."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A node and the name of the function that holds it, empty for the main graph."""
 
     node: ir.Node

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -14,8 +14,7 @@ from pytensor_onnx.graph.dims import Dim, dims_of, parts_of, replace_parts
 from pytensor_onnx.graph.names import Names, snake_case
 
 
-@dataclass(frozen=True)
-class LocalFunction:
+class LocalFunction(NamedTuple):
     """A model-local function, with facts that the function itself does not show.
 
     Attributes

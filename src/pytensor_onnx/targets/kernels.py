@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -16,8 +16,7 @@ from pytensor_onnx.targets.schema import default_attribute
 Attributes = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """Dtypes of one operator, or of one variant of it, by the first opset."""
 
     opsets: tuple[int, ...]

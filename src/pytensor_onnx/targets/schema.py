@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 
 from pytensor_onnx.graph.attributes import is_float32
+from pytensor_onnx.graph.signatures import COMMON, COMMON_ATTRIBUTES
 
 if TYPE_CHECKING:
     from onnx.defs import OpSchema
@@ -59,6 +60,8 @@ def main_type(op_type: str, opset_version: int) -> str:
     >>> main_type("Add", 21), main_type("Where", 21), main_type("OneHot", 21)
     ('T', 'T', 'T3')
     """
+    if op_type in COMMON:
+        return MAIN_TYPES.get(op_type) or str(COMMON[op_type].inputs[0])
     schema = _schema(op_type, opset_version)
     if op_type in MAIN_TYPES:
         return MAIN_TYPES[op_type]
@@ -131,9 +134,12 @@ def holds_attributes(
     >>> holds_attributes("AveragePool", ir.DataType.FLOAT, 19, dilations)
     True
     """
-    known = _schema(op_type, opset_version).attributes
+    if not attributes.keys() <= COMMON_ATTRIBUTES.get(op_type, set()):
+        known = _schema(op_type, opset_version).attributes
+        if not attributes.keys() <= known.keys():
+            return False
     numbers = (a.as_float() for a in attributes.values() if a.type == ir.AttributeType.FLOAT)
-    return known.keys() >= attributes.keys() and all(is_float32(x, dtype) for x in numbers)
+    return all(is_float32(x, dtype) for x in numbers)
 
 
 @cache

@@ -1,8 +1,7 @@
 """Records of the table of defects."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import onnx_ir as ir
 
@@ -28,8 +27,7 @@ def always(node: ir.Node) -> bool:
     return True
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decomposition:
+class Decomposition(NamedTuple):
     """Decomposition that replaces a node with a defect.
 
     Attributes
@@ -53,7 +51,6 @@ class Decomposition:
     of_kernel: bool = False
 
 
-@dataclass(frozen=True)
 class ByDefinition:
     """Treatment by the definition of an operator, or by the fallback of the node.
 
@@ -61,8 +58,7 @@ class ByDefinition:
     """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Guard:
+class Guard(NamedTuple):
     """Guard that keeps the runtime's optimizer from a wrong rewrite.
 
     Attributes
@@ -77,8 +73,7 @@ class Guard:
     change: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Defect:
+class Defect(NamedTuple):
     """Defect of a kernel or of the optimizer of a runtime, and its treatment.
 
     Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -23,8 +23,7 @@ _CONVOLUTIONS = ("Conv", "ConvTranspose")
 _DEFAULT_EPSILON = 1e-5
 
 
-@dataclass(frozen=True)
-class _Affine:
+class _Affine(NamedTuple):
     """A convolution, with the factors and terms that follow for each channel.
 
     The source is the constant term, if any.

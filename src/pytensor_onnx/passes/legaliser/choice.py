@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx_ir as ir
 
@@ -37,8 +37,7 @@ _WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Substitute:
+class Substitute(NamedTuple):
     """Replacement of an operator without a kernel, and its description in the report.
 
     Attributes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -87,8 +87,7 @@ def legalise(
     ]
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """Graph or function that contains nodes, with its used names."""
 
     names: Names

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.inference import signature, type_of_text
+from pytensor_onnx.graph.signatures import signature, type_of_text
 from pytensor_onnx.targets import Profile, main_type
 
 
