@@ -45,6 +45,15 @@ def test_a_result_may_be_a_vector_of_another_formula():
     assert op_types(program).count("Concat") == 3
 
 
+def test_results_in_another_order_take_the_joined_vectors():
+    w, v, g = vectors("w"), vectors("v"), vectors("g")
+    velocities = [0.5 * x + y for x, y in zip(v, g, strict=True)]
+    updated = [x - 0.25 * y for x, y in zip(w, velocities, strict=True)]
+    outputs = [*velocities, *(updated[i] for i in (2, 0, 4, 1, 3))]
+    program = compare_onnx_and_py([*w, *v, *g], outputs, values([*w, *v, *g]))
+    assert op_types(program).count("Concat") == 3
+
+
 def test_numbers_may_be_computed():
     w, g = vectors("w"), vectors("g")
     rate = pt.scalar("rate", dtype="float32")

@@ -101,6 +101,7 @@ def join_vectors(model: ir.Model, scope: ModelScope) -> int:
     ):
         for formula in formulas:
             formula.vectors = [parts.get(x, x) for x in formula.vectors]
+        formulas = _in_joined_order(formulas, joined)  # noqa: PLW2901
         if _gains(formulas, joined) and not _depend_on_each_other(formulas):
             parts |= _join(model.graph, term, formulas, joined, scope)
             count += 1
@@ -119,6 +120,18 @@ def _is_joined(node: ir.Node) -> bool:
 def _columns(formulas: Sequence[_Formula]) -> list[tuple[ir.Value, ...]]:
     """Return the vectors of all formulas that take the same place."""
     return list(zip(*(formula.vectors for formula in formulas), strict=True))
+
+
+def _in_joined_order(formulas: list[_Formula], joined: Joined) -> list[_Formula]:
+    """Return formulas in the order of joined vectors, if they take all parts of one."""
+    orders = {frozenset(column): column for column in joined}
+    for column in _columns(formulas):
+        order = orders.get(frozenset(column), ())
+        if len(order) == len(column):
+            position = {x: i for i, x in enumerate(order)}
+            pairs = sorted(zip(column, formulas, strict=True), key=lambda pair: position[pair[0]])
+            return [formula for _, formula in pairs]
+    return formulas
 
 
 def _gains(formulas: Sequence[_Formula], joined: Joined) -> bool:
