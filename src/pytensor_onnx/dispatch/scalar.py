@@ -259,8 +259,10 @@ def lower_trunc(op: ps.Trunc, node: Apply, onnx: Builder, x: ir.Value) -> ir.Val
 def lower_round_half_away_from_zero(
     op: ps.RoundHalfAwayFromZero, node: Apply, onnx: Builder, x: ir.Value
 ) -> ir.Value:
-    """Round as PyTensor does: ``floor(x + 0.5)`` above zero, ``ceil(x - 0.5)`` below."""
-    return onnx.Where(onnx.Greater(x, 0), onnx.Floor(onnx.Add(x, 0.5)), onnx.Ceil(onnx.Sub(x, 0.5)))
+    """Round towards zero, and add one if at least a half is left: ``x + 0.5`` may be rounded."""
+    whole = onnx.Where(onnx.Greater(x, 0), onnx.Floor(x), onnx.Ceil(x))
+    is_up = onnx.GreaterOrEqual(onnx.Abs(onnx.Sub(x, whole)), 0.5)
+    return onnx.Where(is_up, onnx.Add(whole, onnx.Sign(x)), whole)
 
 
 @onnx_funcify.register(ps.IntDiv)
