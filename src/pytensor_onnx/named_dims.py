@@ -7,6 +7,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import ancestors
 from pytensor.graph.type import Type
+from pytensor.scan.op import Scan
 from pytensor.tensor.type import DenseTensorType
 
 
@@ -67,7 +68,7 @@ def without_named(variables: Sequence[Variable]) -> list[Variable]:
     >>> pytensor.grad(cost, x).type.dims
     ('city',)
     """
-    if not any(is_named(ancestor.type) for ancestor in ancestors(variables)):
+    if not _have_named(variables):
         return list(variables)
     tensors = [tensor_of(v) for v in variables]
     fgraph = FunctionGraph(outputs=tensors, clone=True, copy_inputs=False)
@@ -76,8 +77,28 @@ def without_named(variables: Sequence[Variable]) -> list[Variable]:
 
 
 def lower_named(fgraph: FunctionGraph) -> None:
-    """Lower operations on named dimensions of a graph in place."""
-    if any(is_named(variable.type) for variable in fgraph.variables):
-        from pytensor.xtensor.rewriting.utils import lower_xtensor_db
+    """Lower operations on named dimensions of a graph in place, and those within its loops."""
+    if not _have_named(fgraph.outputs):
+        return
+    from pytensor.xtensor.rewriting.utils import lower_xtensor_db
 
-        lower_xtensor_db.query("+minimum_compile").rewrite(fgraph)
+    for node in fgraph.toposort():
+        if isinstance(node.op, Scan) and _have_named(node.op.fgraph.outputs):
+            inner = node.op.fgraph.unfreeze()
+            lower_named(inner)
+            loop = node.op.clone_with_inner_graph(inner)(*node.inputs, return_list=True)
+            fgraph.replace_all_validate(list(zip(node.outputs, loop, strict=True)))
+    lower_xtensor_db.query("+minimum_compile").rewrite(fgraph)
+
+
+def _have_named(results: Sequence[Variable]) -> bool:
+    """Return whether a graph, or a loop in it, has named dimensions."""
+    return any(
+        is_named(v.type)
+        or (
+            v.owner is not None
+            and isinstance(v.owner.op, Scan)
+            and _have_named(v.owner.op.fgraph.outputs)
+        )
+        for v in ancestors(results)
+    )

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytensor
+import pytensor.tensor as pt
 import pytest
 
 pm = pytest.importorskip("pymc")
@@ -161,3 +162,29 @@ def test_mode_onnx_samples_and_computes_densities(named):
         )  # fmt: skip
     assert drawn.posterior["mu"].dims == ("chain", "draw", "row")
     assert drawn.posterior["scaled"].shape == (1, 5, 3)
+
+
+def test_operations_within_loops_have_gradients():
+    def step(noise, last, rho):
+        named = [pmd.as_xtensor(x, dims=("group",)) for x in (noise, last, rho)]
+        return (named[1] * named[2] + named[0] + named[1].mean()).values
+
+    with pm.Model(coords={"group": ["A", "B", "C"], "time": range(4)}) as named:
+        rho, noise = pmd.Normal("rho", dims="group"), pmd.Normal("noise", dims=("time", "group"))
+        start, values = pt.zeros(3), noise.transpose("time", "group").values
+        path = pytensor.scan(step, values, start, rho.values, return_updates=False)
+        pmd.Deterministic("path", pmd.as_xtensor(path, dims=("time", "group")))
+        pm.Potential("near", -((path - 1.0) ** 2).sum())
+    with pm.Model() as plain:
+        rho, noise = pm.Normal("rho", shape=3), pm.Normal("noise", shape=(4, 3))
+        last, cost = pt.zeros(3), 0.0
+        for i in range(4):
+            last = last * rho + noise[i] + last.mean()
+            cost -= ((last - 1.0) ** 2).sum()
+        pm.Potential("near", cost)
+    point = RNG.normal(size=15)
+    logp, dlogp, path = export_logp(named, outputs=["logp", "dlogp", "path"])(point)
+    expected = export_logp(plain)(point)
+    np.testing.assert_allclose(logp, expected[0], rtol=1e-13)
+    np.testing.assert_allclose(dlogp, expected[1], rtol=1e-12)
+    assert path.shape == (4, 3)
