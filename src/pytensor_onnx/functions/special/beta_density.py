@@ -3,16 +3,20 @@
 import math
 
 import pytensor.tensor as pt
-from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
-from pytensor_onnx.functions.special.evaluation import of_few
-from pytensor_onnx.functions.special.exponential import times_exponential
+from pytensor_onnx.functions.special.evaluation import if_any_of_few
+from pytensor_onnx.functions.special.expm1 import expm1_near_zero
+from pytensor_onnx.functions.special.exponential import exp, times_exponential
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
-from pytensor_onnx.functions.special.portable import portable_exp, portable_log
-from pytensor_onnx.functions.special.power import log_with_rest, product_with_rest
+from pytensor_onnx.functions.special.portable import log_of_normal, portable_log
+from pytensor_onnx.functions.special.power import (
+    exponent_with_rest,
+    log_with_rest,
+    product_with_rest,
+)
 
 # Up to this size of an exponent roundings make errors of less than 1e-13.
 _LARGE = 150.0
@@ -47,26 +51,25 @@ def density(
     )
     of_above, of_ratio, of_part = split_rows(logarithms, 3)
     rest = pt.switch(above < constant(x, 1e300), b * of_above, -d)
-    # Powers err less than exponentials where roundings of their base hardly count, or are none.
-    is_slim = (b <= one) & (a < constant(x, 1e15))
+    whole = rest + a * of_ratio
+    # The logarithm of a power has a rest where roundings of the base hardly count, or are none.
+    is_slim = b <= one
     by_power = is_slim | (a <= constant(x, 64.0)) | (ratio < constant(x, 0.3))
-    # Together, as one of the factors may underflow.
-    is_one_power = by_power & ~is_slim & (a >= one)
-    exponent = pt.switch(by_power, rest + d, rest + a * of_ratio)
+    by_power &= a < constant(x, 1e15)
+    is_slim &= by_power
+    exponent = pt.switch(by_power, rest + d, whole)
     # Of the closer one to 1 the rounding counts.
     rounding = pt.switch(x > y, ((one - x) - y) / x, constant(x, 0.0))
     slim = exponent + (b + a * (of_part + rounding))
     exponent = pt.switch(is_slim, slim, exponent)
-    exponential = portable_exp(exponent / pt.switch(is_one_power, a, one))
-    base = pt.switch(is_slim, x, pt.switch(by_power, ratio, one))
-    power = pt.pow(base * pt.switch(is_one_power, exponential, one), a)
-    value = power * pt.switch(is_one_power, one, exponential) * factor
+    base = pt.switch(by_power, pt.switch(is_slim, x, ratio), one)
+    base = pt.clip(base, constant(x, 5e-324), constant(x, 1e308))
+    exponents = exponent_with_rest(pt.switch(by_power, a, one), *log_with_rest(base), exponent)
+    value = exp(*exponents) * factor
     if not is_exact:
         return value
-    whole = rest + a * of_ratio
     is_large = (whole < constant(x, -_LARGE)) & (whole > constant(x, -740.0))
-    [exact] = of_few(is_large, _exact_density, [value], [a, b, x, y, factor])
-    return ifelse(pt.any(is_large), exact, value)
+    return if_any_of_few(is_large, _exact_density, value, [a, b, x, y, factor])
 
 
 def _exact_density(
@@ -76,7 +79,7 @@ def _exact_density(
     x: TensorVariable,
     y: TensorVariable,
     factor: TensorVariable,
-) -> list[TensorVariable]:
+) -> TensorVariable:
     """Density by ``a log(x/p) + b log(y/q)``, with the rounding errors of all its parts."""
     zero, one = constant(x, 0.0), constant(x, 1.0)
     # The larger one of x and y is rounded, if any.
@@ -90,7 +93,7 @@ def _exact_density(
     exponent, rest = add_with_error(exponent, error + (first_rest + second_rest))
     exact = times_exponential(factor, exponent, rest)
     # Rounding errors of the tiniest and of the largest numbers have no floats.
-    return [pt.switch(pt.isnan(exact), value, exact)]
+    return pt.switch(pt.isnan(exact), value, exact)
 
 
 def _of_part(
@@ -119,5 +122,8 @@ def _stirling(y: TensorVariable) -> TensorVariable:
     one = constant(y, 1.0)
     is_small = y < one
     z = pt.switch(is_small, y + one, y)
-    shifted = constant(y, math.e) * y * pt.pow(y / z, y)
+    # The power ``(y/z)**y``, from 1/2 to 1.
+    logarithm = log_of_normal(y / z * constant(y, 2.0**60), constant(y, -60.0))
+    power = one + expm1_near_zero(y * logarithm)
+    shifted = constant(y, math.e) * y * power
     return pt.switch(is_small, shifted, z) / (pt.sqrt(z) * scaled_gamma(z))

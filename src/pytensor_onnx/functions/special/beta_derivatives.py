@@ -207,8 +207,8 @@ def _beyond(
         slopes = slopes + pt.switch(is_first, slope * term, by_second)
         return [total + c * term, slopes, c, slope, power]
 
-    power = pt.pow(ratio, b)
-    first = -expm1(b * logarithm) / b
+    growth = expm1(b * logarithm)
+    first, power = -growth / b, one + growth
     by_second = -(power * logarithm + first) / b
     total, slopes, *_ = iterate(
         step,

@@ -22,8 +22,8 @@ from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.beta_density import density
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, Rule, integrate
 from pytensor_onnx.functions.special.evaluation import where_any
-from pytensor_onnx.functions.special.expm1 import expm1
-from pytensor_onnx.functions.special.portable import portable_log
+from pytensor_onnx.functions.special.expm1 import expm1, expm1_near_zero
+from pytensor_onnx.functions.special.portable import log_of_normal, portable_log
 
 TERMS = 18
 
@@ -77,7 +77,9 @@ class Split(NamedTuple):
     def power(self, a: TensorVariable) -> TensorVariable:
         """``x**-a``, corrected to first order where ``x`` rounds to one."""
         one = constant(self.x, 1.0)
-        return pt.pow(self.x, -a) * pt.exp(a * (self.y - (one - self.x)))
+        rounding = self.y - (one - self.x)
+        # The exponent is at most 1.03 where the parts serve.
+        return one + expm1_near_zero(a * (rounding - log_of_normal(self.x)))
 
 
 def split(
@@ -144,10 +146,10 @@ def _beyond(
         power = power * ratio
         return [total + coefficient * (one - power) / (b + number), coefficient, power]
 
-    first = -expm1(b * portable_log(ratio)) / b
+    growth = expm1(b * portable_log(ratio))
     total, *_ = iterate(
         step,
-        [first, pt.ones_like(y), pt.pow(ratio, b)],
+        [-growth / b, pt.ones_like(y), one + growth],
         [a, b, y, ratio],
         n_steps=TERMS,
         sequences=[pt.constant(np.arange(1.0, TERMS + 1))],

@@ -63,6 +63,17 @@ def where_any(
     return ifelse(anywhere, pt.switch(condition, value, otherwise), otherwise)
 
 
+def if_any_of_few(
+    condition: TensorVariable,
+    function: Callable[..., TensorVariable],
+    value: TensorVariable,
+    operands: Sequence[TensorVariable],
+) -> TensorVariable:
+    """Replace a value as `of_few` does, and compute nothing where the condition holds nowhere."""
+    [replaced] = of_few(condition, lambda *of: [function(*of)], [value], operands)
+    return ifelse(pt.any(condition), replaced, value)
+
+
 def of_few(
     condition: TensorVariable,
     function: Callable[..., Sequence[TensorVariable]],

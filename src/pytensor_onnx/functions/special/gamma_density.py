@@ -1,16 +1,19 @@
 """The density of the gamma distribution in the logarithm of its variable."""
 
 import pytensor.tensor as pt
-from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, polynomial
-from pytensor_onnx.functions.special.evaluation import of_few
+from pytensor_onnx.functions.special.evaluation import if_any_of_few
 from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.gamma import gamma_plus_one, scaled_gamma
 from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE
-from pytensor_onnx.functions.special.portable import Logarithm, portable_log
-from pytensor_onnx.functions.special.power import log_with_rest, product_with_rest
+from pytensor_onnx.functions.special.portable import Logarithm
+from pytensor_onnx.functions.special.power import (
+    exponent_with_rest,
+    log_with_rest,
+    product_with_rest,
+)
 from pytensor_onnx.ops import precise
 
 # Up to this size of an exponent and its parts roundings make errors of less than 1e-13.
@@ -53,9 +56,8 @@ def gamma_density(
 ) -> tuple[TensorVariable, TensorVariable]:
     """``log(x/y)`` and ``(x/y)**a exp(-(x - y))``.
 
-    ``y`` is ``a``, or one for ``a`` below it. Powers are more accurate than exponentials of
-    products while the rounding of ``x / a`` is not raised to a high one, and they do not underflow.
-    The others err by some roundings of the exponent, which are the same ones in all runtimes.
+    ``y`` is ``a``, or one for ``a`` below it. The rounding errors of ``x / y`` and ``x - y`` are
+    left, which large exponents amplify.
 
     Parameters
     ----------
@@ -70,20 +72,18 @@ def gamma_density(
     small = a < one
     y, start = pt.switch(small, one, a), pt.switch(small, zero, a)
     base, difference = x / y, x - start
-    logarithm = portable_log(base)
-    log_power = a * logarithm
-    near = ~small & (pt.abs(mu) < constant(x, 0.5))
-    modest = ~near & (a < constant(x, 150.0)) & (difference < constant(x, 700.0))
-    modest &= log_power > constant(x, -600.0)
-    exponent = pt.switch(near, a * exponent, log_power - difference)
-    exponential = exp(pt.switch(modest, -difference, exponent))
-    decay = pt.switch(modest, pt.pow(base, a), one) * exponential
+    # A quotient may underflow.
+    logarithm, rest = log_with_rest(pt.maximum(base, constant(x, 5e-324)))
+    # Results of the largest parameters elsewhere are zero.
+    near = ~small & ((pt.abs(mu) < constant(x, 0.5)) | (a > constant(x, 1e15)))
+    far, rest = exponent_with_rest(a, logarithm, rest, -difference)
+    exponent = pt.switch(near, a * exponent, far)
+    decay = exp(exponent, pt.switch(near, zero, rest))
     if not is_exact:
         return logarithm, decay
-    size = pt.switch(near, -exponent, pt.maximum(pt.abs(log_power), pt.abs(difference)))
+    size = pt.switch(near, -exponent, pt.maximum(pt.abs(a * logarithm), pt.abs(difference)))
     is_large = (size > constant(x, _LARGE)) & (exponent > constant(x, -760.0))
-    [exact] = of_few(is_large, _exact_decay, [decay], [a, x, y, start])
-    return logarithm, ifelse(pt.any(is_large), exact, decay)
+    return logarithm, if_any_of_few(is_large, _exact_decay, decay, [a, x, y, start])
 
 
 def _exact_decay(
@@ -92,7 +92,7 @@ def _exact_decay(
     x: TensorVariable,
     y: TensorVariable,
     start: TensorVariable,
-) -> list[TensorVariable]:
+) -> TensorVariable:
     """``(x/y)**a exp(-(x - start))``, of an exponent that is not rounded."""
     base = x / y
     logarithm, rest = log_with_rest(base)
@@ -100,4 +100,4 @@ def _exact_decay(
     power, power_rest = product_with_rest(a, logarithm, rest + ((x - product) - error) / x)
     difference, difference_rest = add_with_error(x, -start)
     total, total_rest = add_with_error(power, -difference)
-    return [exp(*add_with_error(total, total_rest + (power_rest - difference_rest)))]
+    return exp(*add_with_error(total, total_rest + (power_rest - difference_rest)))

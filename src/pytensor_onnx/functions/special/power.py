@@ -7,7 +7,7 @@ two parts: ``exp(*product_with_rest(y, *log_with_rest(x)))``.
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.special.arithmetic import constant, upper_half
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, upper_half
 from pytensor_onnx.functions.special.exponential import exp, log_2
 from pytensor_onnx.functions.special.portable import binary_parts, log_ratio, to_normal
 
@@ -84,3 +84,13 @@ def product_with_rest(
     y_second, x_second = y - y_first, x - x_first
     error = (y_first * x_first - product) + y_first * x_second + y_second * x_first
     return product, (error + y_second * x_second) + y * rest
+
+
+def exponent_with_rest(
+    y: TensorVariable, x: TensorVariable, rest: TensorVariable, shift: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return ``y * (x + rest) + shift`` in two parts, for an exponential."""
+    product, rest = product_with_rest(y, x, rest)
+    total, error = add_with_error(product, shift)
+    # Far beyond the range of exponentials the rest may be large.
+    return total, pt.clip(error + rest, constant(x, -1e-3), constant(x, 1e-3))
