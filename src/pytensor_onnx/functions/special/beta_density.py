@@ -11,12 +11,14 @@ from pytensor_onnx.functions.special.expm1 import expm1_near_zero
 from pytensor_onnx.functions.special.exponential import exp, times_exponential
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
-from pytensor_onnx.functions.special.portable import log_of_normal, portable_log
+from pytensor_onnx.functions.special.portable import portable_log, to_normal
 from pytensor_onnx.functions.special.power import (
     exponent_with_rest,
+    log_of_normal_with_rest,
     log_with_rest,
     product_with_rest,
 )
+from pytensor_onnx.ops import precise
 
 # Up to this size of an exponent roundings make errors of less than 1e-13.
 _LARGE = 150.0
@@ -64,7 +66,8 @@ def density(
     exponent = pt.switch(is_slim, slim, exponent)
     base = pt.switch(by_power, pt.switch(is_slim, x, ratio), one)
     base = pt.clip(base, constant(x, 5e-324), constant(x, 1e308))
-    exponents = exponent_with_rest(pt.switch(by_power, a, one), *log_with_rest(base), exponent)
+    logarithm = log_of_normal_with_rest(*to_normal(base))
+    exponents = exponent_with_rest(pt.switch(by_power, a, one), *logarithm, exponent)
     value = exp(*exponents) * factor
     if not is_exact:
         return value
@@ -87,10 +90,10 @@ def _exact_density(
     rounding = (one - total) - error
     is_first = x > y
     both = add_with_error(a, b)
-    first, first_rest = _of_part(a, x, pt.switch(is_first, rounding, zero), both)
-    second, second_rest = _of_part(b, y, pt.switch(is_first, zero, rounding), both)
-    exponent, error = add_with_error(first, second)
-    exponent, rest = add_with_error(exponent, error + (first_rest + second_rest))
+    roundings = pt.stack([pt.switch(is_first, rounding, zero), pt.switch(is_first, zero, rounding)])
+    parts, rests = _of_part(pt.stack([a, b]), pt.stack([x, y]), roundings, both)
+    exponent, error = add_with_error(*split_rows(parts, 2))
+    exponent, rest = add_with_error(exponent, error + pt.add(*split_rows(rests, 2)))
     exact = times_exponential(factor, exponent, rest)
     # Rounding errors of the tiniest and of the largest numbers have no floats.
     return pt.switch(pt.isnan(exact), value, exact)
@@ -123,7 +126,6 @@ def _stirling(y: TensorVariable) -> TensorVariable:
     is_small = y < one
     z = pt.switch(is_small, y + one, y)
     # The power ``(y/z)**y``, from 1/2 to 1.
-    logarithm = log_of_normal(y / z * constant(y, 2.0**60), constant(y, -60.0))
-    power = one + expm1_near_zero(y * logarithm)
+    power = one + expm1_near_zero(y * precise.log(y / z))
     shifted = constant(y, math.e) * y * power
     return pt.switch(is_small, shifted, z) / (pt.sqrt(z) * scaled_gamma(z))

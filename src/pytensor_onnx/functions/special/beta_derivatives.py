@@ -20,7 +20,6 @@ from pytensor_onnx.functions.special.beta_density import density, stirling_facto
 from pytensor_onnx.functions.special.beta_integral import TERMS, Split, split
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, integrate
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
-from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
 from pytensor_onnx.functions.special.portable import portable_log
 from pytensor_onnx.functions.special.psi import log_less_psi
@@ -132,8 +131,12 @@ def _of_lower(
     first = of_top - sums.slope - chosen / top
     raised = sums.total * first + sums.slopes + sums.term * top * last
     value = pt.switch(is_raised, raised, a * last) * (at_split / a)
-    of_power = pt.switch(is_raised, first + chosen / a, of_top) - chosen * portable_log(parts.x)
-    more = at_split * parts.power(a) * _beyond(a, b, parts, of_power, is_first)
+    logarithms = parts.logarithms()
+    growth, decrease = parts.growths(a, b, logarithms)
+    log_x, log_ratio = logarithms
+    of_power = pt.switch(is_raised, first + chosen / a, of_top) - chosen * log_x
+    beyond = _beyond(a, b, parts, of_power, is_first, log_ratio, decrease)
+    more = (at_split + at_split * growth) * beyond
     return where_any(parts.is_beyond, value + more, value)
 
 
@@ -175,14 +178,16 @@ def _beyond(
     parts: Split,
     of_power: TensorVariable,
     is_first: TensorVariable,
+    logarithm: TensorVariable,
+    decrease: TensorVariable,
 ) -> TensorVariable:
     """Differentiate the series beyond the quadrature, for a derivative of its factor's logarithm.
 
-    Its terms are ``c (1 - v**(b+n)) / (b + n)``, where ``c`` depends on ``a``.
+    Its terms are ``c (1 - v**(b+n)) / (b + n)``, where ``c`` depends on ``a``. ``logarithm`` and
+    ``decrease`` are the logarithm of ``v`` and ``v**b - 1``.
     """
     one, zero = constant(b, 1.0), constant(b, 0.0)
     y, ratio = parts.y, parts.ratio
-    logarithm = portable_log(ratio)
 
     def step(
         number: TensorVariable,
@@ -207,8 +212,7 @@ def _beyond(
         slopes = slopes + pt.switch(is_first, slope * term, by_second)
         return [total + c * term, slopes, c, slope, power]
 
-    growth = expm1(b * logarithm)
-    first, power = -growth / b, one + growth
+    first, power = -decrease / b, one + decrease
     by_second = -(power * logarithm + first) / b
     total, slopes, *_ = iterate(
         step,

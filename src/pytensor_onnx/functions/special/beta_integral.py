@@ -11,6 +11,7 @@ not small, a Gauss-Legendre formula on an interval is exact to rounding errors, 
 (`beta_quadrature`). A small ``a`` is raised by positive terms (DLMF 8.17.20).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +19,12 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.arithmetic import constant, split_rows
 from pytensor_onnx.functions.special.beta_density import density
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, Rule, integrate
 from pytensor_onnx.functions.special.evaluation import where_any
-from pytensor_onnx.functions.special.expm1 import expm1, expm1_near_zero
-from pytensor_onnx.functions.special.portable import log_of_normal, portable_log
+from pytensor_onnx.functions.special.expm1 import expm1
+from pytensor_onnx.functions.special.portable import portable_log
 
 TERMS = 18
 
@@ -74,12 +75,17 @@ class Split(NamedTuple):
     ratio: TensorVariable
     is_beyond: TensorVariable
 
-    def power(self, a: TensorVariable) -> TensorVariable:
-        """``x**-a``, corrected to first order where ``x`` rounds to one."""
-        one = constant(self.x, 1.0)
-        rounding = self.y - (one - self.x)
-        # The exponent is at most 1.03 where the parts serve.
-        return one + expm1_near_zero(a * (rounding - log_of_normal(self.x)))
+    def logarithms(self) -> list[TensorVariable]:
+        """Logarithms of ``x`` and of ``ratio``."""
+        return split_rows(portable_log(pt.stack([self.x, self.ratio])), 2)
+
+    def growths(
+        self, a: TensorVariable, b: TensorVariable, logarithms: Sequence[TensorVariable]
+    ) -> list[TensorVariable]:
+        """``x**-a - 1``, corrected where ``x`` rounds to one, and ``ratio**b - 1``."""
+        log_x, log_ratio = logarithms
+        rounding = self.y - (constant(self.x, 1.0) - self.x)
+        return split_rows(expm1(pt.stack([a * (rounding - log_x), b * log_ratio])), 2)
 
 
 def split(
@@ -118,17 +124,22 @@ def _lower(
     sums = integrate(a, b, parts.x, parts.y, top, rule=rule)
     raised = sums.total + sums.term * top * sums.integral
     value = pt.switch(parts.is_raised, raised, a * sums.integral) * (at_split / a)
-    more = at_split * parts.power(a) * _beyond(a, b, parts.y, ratio)
+    growth, decrease = parts.growths(a, b, parts.logarithms())
+    more = (at_split + at_split * growth) * _beyond(a, b, parts.y, ratio, decrease)
     beyond = pt.pow(pt.switch(is_beyond, x / parts.x, constant(x, 1.0)), a) * pt.pow(ratio, b)
     return where_any(is_beyond, value + more, value), at_split * beyond
 
 
 def _beyond(
-    a: TensorVariable, b: TensorVariable, y: TensorVariable, ratio: TensorVariable
+    a: TensorVariable,
+    b: TensorVariable,
+    y: TensorVariable,
+    ratio: TensorVariable,
+    decrease: TensorVariable,
 ) -> TensorVariable:
     """Integrate ``(1 - s)**(a-1) (s/y)**b / s`` from ``ratio * y`` to ``y``, for ``a y <= 1``.
 
-    The first factor is expanded in powers of ``s``.
+    The first factor is expanded in powers of ``s``. ``decrease`` is ``ratio**b - 1``.
     """
     one = constant(y, 1.0)
 
@@ -146,10 +157,9 @@ def _beyond(
         power = power * ratio
         return [total + coefficient * (one - power) / (b + number), coefficient, power]
 
-    growth = expm1(b * portable_log(ratio))
     total, *_ = iterate(
         step,
-        [-growth / b, pt.ones_like(y), one + growth],
+        [-decrease / b, pt.ones_like(y), one + decrease],
         [a, b, y, ratio],
         n_steps=TERMS,
         sequences=[pt.constant(np.arange(1.0, TERMS + 1))],

@@ -17,7 +17,6 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
     GAMMA_EXCESS_BOTTOM,
     GAMMA_EXCESS_TOP,
 )
-from pytensor_onnx.functions.special.power import portable_power
 from pytensor_onnx.functions.special.reflection import from_nearest_even, sine_pi_excess
 
 Selection = Callable[[TensorVariable, TensorVariable, TensorVariable], TensorVariable]
@@ -38,7 +37,8 @@ def gamma(x: TensorVariable) -> TensorVariable:
     and the reflection ``gamma(x) gamma(-x) = -pi / (x sin(pi x))`` (DLMF 5.5.1 and 5.5.3).
     """
     parts = parts_of_gamma(x)
-    return gamma_of_parts(x, parts, pt.pow(parts.base, parts.exponent), where_any)
+    half = pt.pow(parts.base, constant(x, 0.5) * parts.exponent)
+    return gamma_of_parts(x, parts, pt.pow(parts.base, parts.exponent), half, where_any)
 
 
 class Parts(NamedTuple):
@@ -57,11 +57,18 @@ def parts_of_gamma(x: TensorVariable) -> Parts:
 
 
 def gamma_of_parts(
-    x: TensorVariable, parts: Parts, power: TensorVariable, select: Selection = pt.switch
+    x: TensorVariable,
+    parts: Parts,
+    power: TensorVariable,
+    half: TensorVariable | None = None,
+    select: Selection = pt.switch,
 ) -> TensorVariable:
-    """Compute `gamma` from the power of its parts."""
+    """Compute `gamma` from the power of its parts.
+
+    Below -170 that takes ``half``, the power to half of the exponent.
+    """
     one, limit = constant(x, 1.0), constant(x, _LIMIT)
-    base, exponent, rest = parts
+    rest = parts.rest
     positive = _whole_of_whole(x, power * (limit + rest) / pt.minimum(x, one))
 
     a = pt.abs(x)
@@ -70,10 +77,10 @@ def gamma_of_parts(
     factor = limit + (rest + (limit + rest) * sine_pi_excess(r))
     # At a pole the numerator is NaN.
     quotient = -(r / r) / (pt.maximum(a, one) * r * factor)
-    half = pt.pow(base, constant(x, 0.5) * exponent)
-    # The power overflows before its reciprocal underflows.
-    is_far = a > constant(x, 170.0)
-    negative = where_any(is_far, quotient / half / half, quotient / power)
+    negative = quotient / power
+    if half is not None:
+        # The power overflows before its reciprocal underflows.
+        negative = where_any(a > constant(x, 170.0), quotient / half / half, negative)
     return select(x < constant(x, 0.0), negative, positive)
 
 
@@ -94,12 +101,6 @@ def gamma_plus_one(x: TensorVariable) -> TensorVariable:
     one = constant(x, 1.0)
     bow = polynomial(x, GAMMA_BOW_TOP) / polynomial(x, GAMMA_BOW_BOTTOM)
     return one + x * (x - one) * bow
-
-
-def gamma_from_one_to_twenty(y: TensorVariable) -> TensorVariable:
-    """``gamma(y)`` for ``1 <= y <= 20``, equal in all runtimes."""
-    base, exponent, rest = _stirling(y)
-    return portable_power(base, exponent) * (constant(y, _LIMIT) + rest)
 
 
 def _gamma_from_one(y: TensorVariable) -> TensorVariable:

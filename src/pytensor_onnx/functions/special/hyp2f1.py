@@ -15,14 +15,13 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
 from pytensor_onnx.functions.special.evaluation import in_float64, of_few
-from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.hypergeometric_connection import by_expansion_around_one
 from pytensor_onnx.functions.special.hypergeometric_equation import (
     follow_equation,
     largest_product,
 )
 from pytensor_onnx.functions.special.hypergeometric_polynomial import hypergeometric_polynomial
-from pytensor_onnx.functions.special.power import log_of_normal_with_rest, product_with_rest
+from pytensor_onnx.functions.special.power import portable_power
 
 # Beyond them terms cancel so much that the result has too few digits.
 _NEGATIVE, _PRODUCT = 5.0, 2500.0
@@ -79,22 +78,12 @@ def hyp2f1(
     exponent = pt.switch(by_euler, c - a - b, pt.switch(is_polynomial, zero, exponent))
     # The factor in two parts, of which none vanishes before the result does.
     base, half = one - pt.minimum(z, one), constant(z, 0.5) * exponent
-    root = _power(base, half)
+    root = pt.switch(pt.eq(base, zero), pt.pow(zero, half), portable_power(base, half))
     # What overflows on the way may have a finite product.
     is_lost = pt.isinf(value) & (root < one)
     value = pt.switch(is_lost, nan, value * root * root)
     value = pt.switch(is_infinite & ~pt.isnan(z), constant(z, math.inf), value)
     return pt.switch(is_finite & pt.eq(z, zero), one, value)
-
-
-def _power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """``x**y`` for zero, and for ``x >= 2**-53``."""
-    # Beyond the bounds, powers have their limits, and what a product leaves may be large.
-    y = pt.clip(y, constant(y, -1e300), constant(y, 1e300))
-    logarithm = log_of_normal_with_rest(x * constant(x, 2.0**-60), constant(x, 60.0))
-    product, rest = product_with_rest(y, *logarithm)
-    power = exp(product, pt.clip(rest, constant(x, -1e-12), constant(x, 1e-12)))
-    return pt.switch(pt.eq(x, constant(x, 0.0)), pt.pow(x, y), power)
 
 
 def _is_pole(x: TensorVariable) -> TensorVariable:
