@@ -19,6 +19,20 @@ def replace_node(
 ) -> list[ir.Node]:
     """Replace one node by the nodes of a builder.
 
+    See `put_before` for the parameters and the result.
+    """
+    new_nodes = put_before(owner, node, builder, results, names)
+    owner.remove(node, safe=True)
+    return new_nodes
+
+
+def put_before(
+    owner: GraphLike, node: ir.Node, builder: Builder, results: Sequence[ir.Value], names: Names
+) -> list[ir.Node]:
+    """Let the nodes of a builder compute the results of a node, which stays without a use.
+
+    The caller removes all such nodes at once: each removal looks at all outputs of the graph.
+
     Parameters
     ----------
     owner
@@ -55,7 +69,6 @@ def replace_node(
         rename_in_subgraphs(new_nodes, names)
     name_values(new_nodes, names)
     owner.insert_before(node, new_nodes)
-    owner.remove(node, safe=True)
     return new_nodes
 
 
@@ -110,9 +123,12 @@ def store_constants(graph: ir.Graph, scope: ModelScope) -> None:
 
 def remove_unused(graph: ir.Graph) -> None:
     """Remove unused nodes and constants of a graph."""
+    unused: set[ir.Node] = set()
     for node in reversed(list(graph)):
-        if not any(value.uses() or value.is_graph_output() for value in node.outputs):
-            graph.remove(node, safe=True)
+        users = (user for value in node.outputs for user in value.consumers())
+        if unused.issuperset(users) and not any(v.is_graph_output() for v in node.outputs):
+            unused.add(node)
+    graph.remove(unused, safe=True)
     for value in list(graph.initializers.values()):
         if not (value.uses() or value.is_graph_input() or value.is_graph_output()):
             del graph.initializers[str(value.name)]

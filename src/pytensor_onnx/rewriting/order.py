@@ -188,9 +188,17 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         cast_one_size,
         invert_as_matrix,
         solve_as_matrix,
+        guards.drop_symmetric_transpose,
     ],
-    "stabilize": [write_over_all, drop_two_signs, distribute_factors, multiply_sigmoids],
+    "stabilize": [
+        guards.drop_symmetric_transpose,
+        write_over_all,
+        drop_two_signs,
+        distribute_factors,
+        multiply_sigmoids,
+    ],
     "specialize": [
+        guards.drop_symmetric_transpose,
         write_over_all,
         # After PyTensor's rewrites of Einsum, which find a better order if sizes are known.
         inline_products,

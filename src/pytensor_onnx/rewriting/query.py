@@ -21,6 +21,8 @@ INCOMPATIBLE = (
     # Replaced by `structured_products`.
     "dot_diag_to_elemwise",
     "selection_dot_to_indexing",
+    # Replaced by `symmetric_transposes`.
+    "useless_symmetric_transpose",
     # Wrong: the sign of 1 / 0 is 1, the sign of 0 is 0.
     "local_sign_div",
     # Replaced by the guarded rewrites.

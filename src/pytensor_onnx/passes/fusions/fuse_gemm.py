@@ -5,7 +5,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes.rewriting import remove_unused, replace_node, sole_producer
+from pytensor_onnx.passes.rewriting import put_before, remove_unused, sole_producer
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 
@@ -47,7 +47,7 @@ def _replace(
         operands.append(bias)
     builder = Builder(scope)
     builder.provenance = dict(node.metadata_props)
-    replace_node(graph, node, builder, [builder.Gemm(*operands, **attributes)], scope.names)
+    put_before(graph, node, builder, [builder.Gemm(*operands, **attributes)], scope.names)
 
 
 def _product_and_bias(node: ir.Node) -> tuple[ir.Node, ir.Value] | None:

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import names_in
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes.rewriting import Form, GraphLike, replace_node
+from pytensor_onnx.passes.rewriting import Form, GraphLike, put_before
 
 _SIZES = frozenset({"Shape", "Size"})
 _KEEPS_INTEGERS = frozenset(
@@ -57,6 +57,7 @@ class Inlined:
                     self._join(zip(node.inputs, node.outputs, strict=True))
         self.folded = self._folded()
         self._whole: dict[ir.Value, bool] = {}
+        self._folded_origins: dict[ir.Value, list[ir.Value]] = {}
         self._leaves: dict[ir.Value, frozenset[ir.Value]] = {}
 
     def _join(self, pairs: Iterator[tuple[ir.Value | None, ir.Value]]) -> None:
@@ -114,6 +115,16 @@ class Inlined:
     def origins(self, value: ir.Value) -> list[ir.Value]:
         """Return the possible sources of a value: itself, or values of callers or functions."""
         return [v for v in _reached(value, self._before) if v not in self._before]
+
+    def folded_origins(self, value: ir.Value) -> list[ir.Value]:
+        """Return the possible sources of a value that are folded.
+
+        A parameter of a function has a source for each call, and few of them are folded.
+        """
+        if value not in self._folded_origins:
+            found = [v for v in self.origins(value) if v in self.folded]
+            self._folded_origins[value] = found
+        return self._folded_origins[value]
 
     def users(self, value: ir.Value) -> list[ir.Node]:
         """Return the nodes other than calls that may use a value."""
@@ -179,14 +190,18 @@ class Inlined:
             in_function = isinstance(owner, ir.Function)
             names = names_in(owner) if isinstance(owner, ir.Function) else scope.names
             forms = [(node, form_of(node)) for node in owner.all_nodes()]
+            replaced = defaultdict(list)
             for node, form in forms:
                 if form is not None and node.graph is not None:
                     onnx = Builder(scope, in_function=in_function)
                     onnx.provenance = dict(node.metadata_props)
                     made = form(onnx, node)
                     results = [made] if isinstance(made, ir.Value) else made
-                    replace_node(node.graph, node, onnx, results, names)
+                    put_before(node.graph, node, onnx, results, names)
+                    replaced[node.graph].append(node)
                     count += 1
+            for graph, nodes in replaced.items():
+                graph.remove(nodes, safe=True)
         return count
 
 

@@ -38,11 +38,7 @@ def near_identity_form(node: ir.Node, inlined: Inlined) -> Form | None:
 
 def _is_dropped(value: ir.Value, other: ir.Value, neutral: int, inlined: Inlined) -> bool:
     """Return whether a constant becomes the neutral element only by rounding to float32."""
-    origins = [
-        v
-        for v in inlined.origins(value)
-        if v in inlined.folded and inlined.dtype(v) == ir.DataType.DOUBLE
-    ]
+    origins = [v for v in inlined.folded_origins(value) if inlined.dtype(v) == ir.DataType.DOUBLE]
     if any(_rounds_to(v, neutral) for v in origins):
         return True
     # Where the runtime folds both operands, it folds the node before it looks for identities.

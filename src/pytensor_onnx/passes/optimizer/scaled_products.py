@@ -131,8 +131,8 @@ def _is_unfit(node: ir.Node, inlined: Inlined) -> bool:
     if node.op_type not in ("Mul", "Div"):
         return False
     factors = node.inputs if node.op_type == "Mul" else node.inputs[1:]
-    origins = [v for x in factors if x is not None for v in inlined.origins(x)]
-    return any(not _fits(v, node.op_type, inlined) for v in origins if v in inlined.folded)
+    origins = [v for x in factors if x is not None for v in inlined.folded_origins(x)]
+    return any(not _fits(v, node.op_type, inlined) for v in origins)
 
 
 def _fits(factor: ir.Value, op_type: str, inlined: Inlined) -> bool:

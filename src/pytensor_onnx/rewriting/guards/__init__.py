@@ -5,6 +5,7 @@ from pytensor_onnx.rewriting.guards.batches import drop_batches
 from pytensor_onnx.rewriting.guards.indexing import take_diagonals
 from pytensor_onnx.rewriting.guards.reductions import minimum_of_integers
 from pytensor_onnx.rewriting.guards.structured_products import MultiplyByStructure
+from pytensor_onnx.rewriting.guards.symmetric_transposes import drop_symmetric_transpose
 
 CONDITIONS = (
     arithmetic.CONDITIONS
@@ -18,6 +19,7 @@ __all__ = [
     "CONDITIONS",
     "MultiplyByStructure",
     "drop_batches",
+    "drop_symmetric_transpose",
     "minimum_of_integers",
     "take_diagonals",
 ]

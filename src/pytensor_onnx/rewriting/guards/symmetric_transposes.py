@@ -1,0 +1,80 @@
+"""Drop transposes of symmetric matrices where a matrix may be known to be symmetric.
+
+PyTensor asks this of the operand of every transpose, and forgets the answers behind every change:
+this takes a time that is quadratic in the depth of a network with gradients.
+"""
+
+from pytensor.assumptions.dot import match_congruence
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.linalg.solvers.general import Solve
+from pytensor.tensor.math import Dot
+from pytensor.tensor.rewriting.linalg.utils import useless_symmetric_transpose
+
+_MOST_STEPS = 100
+
+
+@node_rewriter(useless_symmetric_transpose.tracks())
+def drop_symmetric_transpose(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Drop the transpose of a symmetric matrix."""
+    if may_be_symmetric(fgraph, node.inputs[0]):
+        return useless_symmetric_transpose.transform(fgraph, node) or None
+    return None
+
+
+def may_be_symmetric(fgraph: FunctionGraph, matrix: Variable) -> bool:
+    """Return whether PyTensor may know that a matrix is symmetric.
+
+    It does not know it of an input, or of a product of two other matrices.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> x, w = pt.matrices("x", "w")
+    >>> graph = FunctionGraph([x, w], [pt.tanh(x @ w), pt.exp(x @ x.T)], clone=False)
+    >>> [may_be_symmetric(graph, y) for y in graph.outputs]
+    [False, True]
+    """
+    # A declaration of the user, or another rewrite, has attached PyTensor's knowledge.
+    if hasattr(fgraph, "assumption_feature") or hasattr(matrix.tag, "symmetric"):
+        return True
+    for _ in range(_MOST_STEPS):
+        if any(_is_solve(client) for client, _ in fgraph.clients.get(matrix, ())):
+            return True
+        node = matrix.owner
+        if node is None:
+            return isinstance(matrix, Constant)
+        op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+        if isinstance(op, Dot):
+            return _is_symmetric_product(node)
+        if not isinstance(op, Elemwise | DimShuffle):
+            return True
+        # All matrices among the operands have to be symmetric: the first one decides.
+        matrices = [x for x in node.inputs if x.type.ndim > 1 and not all(x.type.broadcastable)]
+        if not matrices:
+            return True
+        matrix = matrices[0]
+    return True
+
+
+def _is_solve(client: Apply) -> bool:
+    op = client.op.core_op if isinstance(client.op, Blockwise) else client.op
+    return isinstance(op, Solve)
+
+
+def _is_symmetric_product(node: Apply) -> bool:
+    left, right = node.inputs
+    return (
+        left is right
+        or left in _transposed(right)
+        or right in _transposed(left)
+        or (match_congruence(node) is not None)
+    )
+
+
+def _transposed(x: Variable) -> list[Variable]:
+    node = x.owner
+    return list(node.inputs) if node is not None and isinstance(node.op, DimShuffle) else []
