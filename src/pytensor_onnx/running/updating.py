@@ -17,7 +17,7 @@ import numpy as np
 
 from pytensor_onnx.running.session import Session
 
-FEWEST_UPDATED = 12
+FEWEST_UPDATED = 24
 """Number of updated arrays from which on it is faster to write over arrays than to run."""
 
 _ALONE = next(map(sys.getrefcount, [object()]))
@@ -50,10 +50,17 @@ class _UpdatingRun:
     """The arrays of the last two steps, and the bindings that write one over the other."""
 
     def __init__(self, session: Session, updates: Updates) -> None:
+        from onnxruntime.capi import _pybind_state as runtime
+
+        memory = runtime.OrtDevice.default_memory()
+        self._device = runtime.OrtDevice(runtime.OrtDevice.cpu(), memory, 0)
         self._session = session
         self._runtime = session.runtime
         self._names = [name for name, _ in updates]
         self._indices = [index for _, index in updates]
+        indices, updated = set(self._indices), set(self._names)
+        self._new = [(i, x) for i, x in enumerate(session.output_names) if i not in indices]
+        self._given = [name for name in session.input_names if name not in updated]
         self._current: list[np.ndarray] = []
         self._former: list[np.ndarray] = []
         self._bindings: list[Any] = [None, None]
@@ -94,21 +101,18 @@ class _UpdatingRun:
                 self._runtime, self._bindings = session.runtime, [None, None]
             if self._bindings[0] is None:
                 self._bindings[0] = self._bind()
-            binding, device = self._bindings[0], _device()
-            updated = set(self._names)
-            for name, value in feed.items():
-                if name not in updated:
-                    binding.bind_input(name, value)
+            binding = self._bindings[0]
+            for name in self._given:
+                binding.bind_input(name, feed[name])
+            for _, name in self._new:
+                # The next run would overwrite an output that is not bound again.
+                binding.bind_output(name, self._device)
+            session.runtime._sess.run_with_iobinding(binding, None)
+            values = binding.get_outputs()
             results: list[Any] = [None] * len(session.output_names)
             for index, array in zip(self._indices, self._former, strict=True):
                 results[index] = array
-            new = [index for index, array in enumerate(results) if array is None]
-            for index in new:
-                # The next run would overwrite an output that is not bound again.
-                binding.bind_output(session.output_names[index], device)
-            session.runtime._sess.run_with_iobinding(binding, None)
-            values = binding.get_outputs()
-            for index in new:
+            for index, _ in self._new:
                 results[index] = values[index].numpy()
         except Exception:
             return None
@@ -123,16 +127,9 @@ class _UpdatingRun:
             binding.bind_input(name, array)
         arrays = dict(zip(self._indices, self._former, strict=True))
         for index, name in enumerate(self._session.output_names):
-            if index in arrays:
-                array = arrays[index]
-                place = array.ctypes.data
-                binding.bind_output(name, _device(), array.dtype, array.shape, place)
+            if (written := arrays.get(index)) is None:
+                binding.bind_output(name, self._device)
             else:
-                binding.bind_output(name, _device())
+                place = written.ctypes.data
+                binding.bind_output(name, self._device, written.dtype, written.shape, place)
         return binding
-
-
-def _device() -> Any:
-    from onnxruntime.capi import _pybind_state as runtime
-
-    return runtime.OrtDevice(runtime.OrtDevice.cpu(), runtime.OrtDevice.default_memory(), 0)
