@@ -44,6 +44,21 @@ class EliminateRows(Part):
     gufunc_signature = "(w,w)->(w,w)"
 
 
+class EliminateFewRows(Part):
+    """The first ten rows of a block after their symmetric elimination, and the rest."""
+
+    gufunc_signature = "(w,w)->(s,w),(w,w)"
+
+
+class RowsBelow(Part):
+    """Rows of a Cholesky factor below a block, made of rows of the matrix.
+
+    The other operands are the upper factor of the block and its diagonal, as a column.
+    """
+
+    gufunc_signature = "(m,w),(w,w),(w,l)->(m,w)"
+
+
 class CholeskyPanel(Part):
     """The lower triangle of the first rows of a Cholesky factor's columns, and the rows below it.
 

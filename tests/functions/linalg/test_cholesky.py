@@ -59,7 +59,7 @@ def test_other_dtypes_are_cast_as_by_pytensor(dtype):
 
 
 def test_one_triangle_is_read_at_any_size(factorise):
-    for n in (1, 2, 9, 10, 11, 24, 25, 26, 50):
+    for n in (1, 2, 9, 10, 11, 24, 25, 26, 49, 50, 51):
         a = positive(n, n)
         given = np.where(np.tri(n, dtype=bool), a, np.nan)
         np.testing.assert_allclose(factorise(given), np.linalg.cholesky(a), rtol=0, atol=1e-12)
@@ -90,7 +90,7 @@ def test_backward_errors_of_large_matrices_are_lapacks(n, factorise):
     assert_factor(factorise(a), a, np.linalg.cholesky(a))
 
 
-@pytest.mark.parametrize("n", [1, 4, BLOCK, BLOCK + 1, 64, PANEL + 1])
+@pytest.mark.parametrize("n", [1, 4, BLOCK, BLOCK + 1, 2 * BLOCK, 64, PANEL + 1])
 def test_models_of_a_known_size_load_and_run(n):
     """ONNX Runtime knows all choices by size when it loads such a model."""
     matrix = pt.matrix("matrix", shape=(n, n), dtype="float64")
@@ -177,7 +177,9 @@ def test_the_file_has_a_loop_over_panels_and_one_over_blocks_and_no_size():
         "Cholesky_lower_float64": 1,
         "Cholesky_lower_float64_batch1": 2,
         "CholeskyPanel_float64": 1,
+        "EliminateFewRows_float64": 0,
         "EliminateRows_float64": 0,
+        "RowsBelow_float64": 0,
     }
-    # Matrices of a single block and of a single panel have graphs of their own.
+    # Matrices of one block, of two blocks and of a single panel have graphs of their own.
     assert len(program.proto.SerializeToString()) < 85_000

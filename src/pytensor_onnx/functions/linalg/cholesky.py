@@ -27,7 +27,12 @@ from pytensor_onnx.functions.linalg.small import LARGEST, factor_of_small, is_sm
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import CholeskyPanel, EliminateRows
+from pytensor_onnx.ops.factorisations import (
+    CholeskyPanel,
+    EliminateFewRows,
+    EliminateRows,
+    RowsBelow,
+)
 from pytensor_onnx.ops.matrix_parts import Window
 from pytensor_onnx.ops.triangles import Triangle
 
@@ -83,7 +88,11 @@ def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     small = ifelse(pt.le(n, SHORT), *(_factor_of_block(a, n, size) for size in (SHORT, BLOCK)))
     factor = ifelse(
         pt.gt(n, 0) & pt.le(n, PANEL),
-        ifelse(known_late(pt.le(n, BLOCK), a), small, _factor_of_panel(a, n)),
+        ifelse(
+            known_late(pt.le(n, 2 * BLOCK), a),
+            ifelse(pt.le(n, BLOCK), small, _factor_of_two_blocks(a, n)),
+            _factor_of_panel(a, n),
+        ),
         _factor_of_panels(a, n),
     )
     index = pt.arange(n)
@@ -115,8 +124,23 @@ def _factor_of_block(a: TensorVariable, n: TensorVariable, size: int) -> TensorV
     """
     places = pt.minimum(np.arange(size), n - 1)
     block = a[places][:, places].T
-    rows = EliminateRows()(block) if size == BLOCK else _eliminated(block, size)
+    if size == BLOCK:
+        rows = EliminateRows()(block)
+    else:
+        rows = Triangle(lower=False)(EliminateFewRows()(block)[0])
     return (rows / pt.sqrt(_diagonal(rows, size))).T
+
+
+def _factor_of_two_blocks(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the lower factor of a matrix of more than `BLOCK` rows, and at most twice as many."""
+    a, _ = _padded(a, n)
+    # The runtime loads this branch for larger matrices of a known size too.
+    first, second = slice(BLOCK), slice(BLOCK, 2 * BLOCK)
+    upper, roots = _factor_and_roots(a[first, first])
+    left = RowsBelow()(a[second, first], upper, roots)
+    corner, _ = _factor_and_roots(less_product(a[second, second], left, left.T))
+    top = pt.concatenate([upper.T, pt.zeros_like(left)], axis=1)
+    return pt.concatenate([top, pt.concatenate([left, corner.T], axis=1)], axis=0)
 
 
 def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
@@ -187,17 +211,10 @@ def cholesky_panel(
     ) -> list[TensorVariable]:
         top, k = left[:BLOCK], start[0]
         columns = less_product(Window()(panel, start, end), left, top.T)
-        found = EliminateRows()(columns[:BLOCK].T)
-        squares = _diagonal(found)
-        roots = pt.sqrt(squares)
-        upper = found / roots
+        upper, roots = _factor_and_roots(columns[:BLOCK])
         others = columns[BLOCK:]
         # The last block has no rows below.
-        below = ifelse(
-            pt.gt(n - k, BLOCK),
-            _solved(others, upper, inverted_blocks(found / squares) / roots.T),
-            others,
-        )
+        below = ifelse(pt.gt(n - k, BLOCK), RowsBelow()(others, upper, roots), others)
         rows = pt.concatenate([top, upper.T, zeros[:, k:]], axis=1)
         return [pt.concatenate([left[BLOCK:], below], axis=1), rows]
 
@@ -211,28 +228,45 @@ def cholesky_panel(
     return [rows.reshape((width, width)), below]
 
 
-def _solved(b: TensorVariable, upper: TensorVariable, inverse: TensorVariable) -> TensorVariable:
+def _factor_and_roots(block: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return the upper factor of a block, whose lower triangle is read, and its diagonal."""
+    found = EliminateRows()(block.T)
+    roots = pt.sqrt(_diagonal(found))
+    return found / roots, roots
+
+
+@define(RowsBelow, RowsBelow.gufunc_signature)
+def rows_below(b: TensorVariable, upper: TensorVariable, roots: TensorVariable) -> TensorVariable:
     """Return ``b @ inv(upper)``, refined once."""
+    inverse = inverted_blocks(upper / roots) / roots.T
     first = pt.dot(b, inverse)
     return plus_product(first, less_product(b, first, upper), inverse)
 
 
 @define(EliminateRows, EliminateRows.gufunc_signature)
 def eliminate_rows(block: TensorVariable) -> TensorVariable:
-    """Return the upper triangle of a block after elimination of all its rows."""
-    return _eliminated(block, BLOCK)
+    """Return the upper triangle of a block after elimination."""
+    first, rest = EliminateFewRows()(block)
+    others, _ = _without_rows(rest, range(SHORT, BLOCK))
+    return Triangle(lower=False)(pt.concatenate([first, others], axis=0))
 
 
-def _eliminated(rest: TensorVariable, size: int) -> TensorVariable:
-    """Return the upper triangle of a matrix of so many rows after elimination."""
+@define(EliminateFewRows, EliminateFewRows.gufunc_signature)
+def eliminate_few_rows(block: TensorVariable) -> list[TensorVariable]:
+    """Return `SHORT` eliminated rows, and the rest."""
+    return _without_rows(block, range(SHORT))
+
+
+def _without_rows(rest: TensorVariable, indices: range) -> list[TensorVariable]:
+    """Eliminate rows of a block. Return these rows and the rest."""
     rows = []
-    for j in range(size):
+    for j in indices:
         # An index array selects a few elements in less time than a slice.
         here = np.array([j])
         row = rest[here]
         rows.append(row)
         rest = less_product(rest, (row / row[:, here]).T, row)
-    return Triangle(lower=False)(pt.concatenate(rows, axis=0))
+    return [pt.concatenate(rows, axis=0), rest]
 
 
 def _diagonal(rows: TensorVariable, size: int = BLOCK) -> TensorVariable:
