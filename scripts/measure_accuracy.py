@@ -48,8 +48,7 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   first of them is above 1e-13. For larger parameters all are about as far off as if `1 - x` had
   been rounded.
 - `Hyp2F1` is computed in float64 too, within 1e-13 or ten times SciPy's error but for
-  [a few points](limits.md) of 10,000. Where `a` or `b` is negative, its largest errors are next to
-  roots, and those of negative `c` the largest ones.
+  [a few points](limits.md) of 10,000 far below zero. Its largest errors are next to roots.
 - In float32, `Sin`, `Cos` and `Tan` are the operators of the runtime.
 - Infinities, NaN, and arguments outside the domain give what NumPy gives. Odd functions, `Expm1`
   and `Log1p` keep the sign of zero.

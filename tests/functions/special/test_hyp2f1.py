@@ -90,7 +90,8 @@ REGIONS = [
     box((0.1, 5), (0.1, 5), (0.9, 1)),
     box((0.1, 5), (0.1, 5), (-1e9, -50)),
     box((-5, 5), (0.1, 5), (-5, 0.99)),
-    box((-5, 5), (-5, 0), (-5, 0.9), 20 * BOUND),
+    box((-5, 5), (-5, 0), (-5, 0.9)),
+    box((-20, 20), (-20, 0), (-8, 0.9), 20 * BOUND),
     box((-5, 5), (-5, 0), (-1e9, -50), 20 * BOUND),
     box((0.1, 20), (0.1, 20), (-1, 0.99)),
     box((-20, 20), (0.1, 20), (-10, 0.99), 100 * BOUND),
@@ -106,7 +107,7 @@ REGIONS = [
         "degrees 0 … 12, c -15 … 0, z -5 … 5",
         polynomials_of_negative(False, -5, 5),
         FLOAT64,
-        10 * BOUND,
+        BOUND,
     ),
     Region(
         "degrees 0 … 12, c near integers 0 … -12, z -5 … 5",
@@ -170,6 +171,31 @@ def test_polynomials_beyond_one_are_accurate_where_a_sum_hardly_cancels():
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+def test_values_next_to_roots_are_accurate():
+    rows = [
+        (4.564651, 3.36893, -4.409725, -2.09022),
+        (-4.32198, 4.249327, -1.318488, 0.648502),
+        (-12, 3.25, 2.5, 0.0625),
+        (-3, -5.4, 2.8, 2.6),
+    ]
+    with mp.workdps(40):
+        rows = [
+            (a, b, c, float(mp.findroot(lambda x, p=(a, b, c): mp.hyp2f1(*p, x), z)))
+            for a, b, c, z in rows
+        ]
+        expected = [float(mp.hyp2f1(*map(mp.mpf, row))) for row in rows]
+    found = compile_definition("Hyp2F1", "float64")(*np.array(rows, "f8").T.copy())
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def test_terms_that_grow_again_next_to_a_zero_of_the_third_parameter_count():
+    rows = [(1, 1, -4 - 1e-10, 1e-5), (2.5, 0.5, -3 + 1e-12, -1e-4), (0.5, 3, -6 - 1e-9, 1e-3)]
+    with mp.workdps(40):
+        expected = [float(mp.hyp2f1(*map(mp.mpf, row))) for row in rows]
+    found = compile_definition("Hyp2F1", "float64")(*np.array(rows, "f8").T.copy())
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
 def test_a_number_has_the_value_of_an_array_of_it():
     rows = [(0.5, 1.3, 2.1, -30), (1, 2, 3.5, 0.7), (-3, 0.2, -1.0001, 0.4), (1.5, 2.5, 0.2, 0.1)]
     numbers = pt.scalars("a", "b", "c", "z")
@@ -180,7 +206,7 @@ def test_a_number_has_the_value_of_an_array_of_it():
 
 
 def test_what_cancels_too_much_is_nan():
-    rows = [(60.3, -60.5, 2, 0.5), (1, 2, -7.5, 0.5), (-2000, 1, 3.5, 0.5), (30, 40, 2, 0.5)]
+    rows = [(60.3, -60.5, 2, 0.5), (1, 2, -7.5, -10), (-2000, 1, 3.5, 0.5), (30, 40, 2, 0.5)]
     found = compile_definition("Hyp2F1", "float64")(*np.array(rows, "f8").T.copy())
     assert np.isnan(found).tolist() == [True, True, True, False]
 

@@ -3,7 +3,8 @@
 Polynomials are computed by themselves (`hypergeometric_polynomial`). The expansion around one
 serves next to one and far below zero (`hypergeometric_connection`). Elsewhere, and where a
 difference of parameters is an integer or nearly so, the differential equation is followed from zero
-to the argument (`hypergeometric_equation`).
+to the argument (`hypergeometric_equation`). Where terms of both signs cancel for negative `c`, and
+next to roots of polynomials, sums in twice the precision serve (`hypergeometric_sums`).
 """
 
 import math
@@ -21,15 +22,16 @@ from pytensor_onnx.functions.special.hypergeometric_equation import (
     largest_product,
 )
 from pytensor_onnx.functions.special.hypergeometric_polynomial import hypergeometric_polynomial
+from pytensor_onnx.functions.special.hypergeometric_sums import LAST, by_sums
 from pytensor_onnx.functions.special.power import portable_power
 
 # Beyond them terms cancel so much that the result has too few digits.
 _NEGATIVE, _PRODUCT = 5.0, 2500.0
 # Where the expansion around one serves, up to a size of parameters and from a distance of their
-# difference to integers on, unless terms cancel by more than a factor. For negative `c` the steps
-# along the equation lose more.
+# difference to integers on, unless terms cancel by more than a factor. For negative `c` the
+# series in twice the precision loses less, where it converges, and steps along the equation more.
 _FAR, _NEAR, _MODEST, _BETWEEN = -1.0, 0.5, 200.0, 1 / 128
-_LOSS, _NEGATIVE_LOSS = 16.0, 100.0
+_LOSS, _NEAR_LOSS, _FAR_LOSS = 16.0, 50.0, 100.0
 
 
 @define(Hyp2F1)
@@ -43,9 +45,9 @@ def hyp2f1(
     -----
     Infinite, as in SciPy, for ``z > 1`` and where ``c`` is a pole, unless the series ends before.
     Pfaff's and Euler's transformations (DLMF 15.8.1) lead to ``0 <= z <= 1``, and where possible
-    to terms of one sign. NaN where many digits would cancel: for a parameter beyond 5 if ``c`` is
-    negative, and where terms have both signs and parameters are beyond about 50, unless the
-    function is a polynomial; and for polynomials of degrees of 1,000 and more.
+    to terms of one sign. NaN where many digits would cancel: for parameters beyond about 20, or 5
+    for ``z < -9``, if ``c`` is negative, and where terms have both signs and parameters are beyond
+    about 50, unless the function is a polynomial; and for polynomials of degrees of 1,000 and more.
     """
     zero, one, nan = (constant(z, n) for n in (0.0, 1.0, math.nan))
     is_first, is_second = _is_pole(a), _is_pole(b)
@@ -69,13 +71,20 @@ def hyp2f1(
     is_polynomial_here = is_polynomial | by_euler
     is_short = is_polynomial_here & is_regular
     is_long = is_regular & ~is_polynomial_here
-    polynomial = hypergeometric_polynomial(pt.switch(is_short, degree, zero), other, c, z)
+    polynomial, has_roots = hypergeometric_polynomial(
+        pt.switch(is_short, degree, zero), other, c, z
+    )
 
     value, exponent = _by_expansion(a, b, c, a_rest, error, z, is_long)
-    is_left = is_long & pt.isnan(value)
-    value, exponent = of_few(is_left, _by_equation, [value, exponent], [a, b, c, z])
-    value = pt.switch(is_short, polynomial, value)
-    exponent = pt.switch(by_euler, c - a - b, pt.switch(is_polynomial, zero, exponent))
+    is_left, loss = is_long & pt.isnan(value), pt.zeros_like(value)
+    value, exponent, loss = of_few(is_left, _by_equation, [value, exponent, loss], [a, b, c, z])
+    value, exponent = pt.switch(is_short, polynomial, value), pt.switch(is_short, zero, exponent)
+    is_lost = (is_short & has_roots) | (is_long & (loss > constant(z, _NEAR_LOSS)))
+    first, second = pt.switch(is_short, -degree, a), pt.switch(is_short, other, b)
+    value, exponent = of_few(
+        is_lost, by_sums, [value, exponent], [first, second, c, z, is_short], as_rows=True
+    )
+    exponent = pt.switch(by_euler, exponent + (c - a - b), exponent)
     # The factor in two parts, of which none vanishes before the result does.
     base, half = one - pt.minimum(z, one), constant(z, 0.5) * exponent
     root = pt.switch(pt.eq(base, zero), pt.pow(zero, half), portable_power(base, half))
@@ -154,22 +163,27 @@ def _expanded(
         pt.abs(d),
         w,
     )
-    most = pt.switch(c < zero, constant(loss, _NEGATIVE_LOSS), constant(loss, _LOSS))
+    is_near = z >= constant(z, LAST / (LAST - 1.0))
+    most = pt.switch(is_near, constant(loss, _NEAR_LOSS), constant(loss, _FAR_LOSS))
+    most = pt.switch(c < zero, most, constant(loss, _LOSS))
     return [pt.switch(loss < most, value, constant(z, math.nan))]
 
 
 def _by_equation(
     _: TensorVariable,
     __: TensorVariable,
+    ___: TensorVariable,
     a: TensorVariable,
     b: TensorVariable,
     c: TensorVariable,
     z: TensorVariable,
 ) -> list[TensorVariable]:
-    """Return a function and the exponent of ``1 - z`` in the factor before it."""
+    """Return a function, the exponent of ``1 - z`` in the factor before it, and the loss.
+
+    The loss is the factor by which terms cancel where `by_sums` loses less, and else zero.
+    """
     zero, one = constant(z, 0.0), constant(z, 1.0)
     largest = pt.maximum(pt.maximum(pt.abs(a), pt.abs(b)), -c)
-    cancels = (c < zero) & (largest > constant(z, _NEGATIVE))
     is_negative = z < zero
     swaps = is_negative & (pt.abs(a) > pt.abs(b))
     a, b = pt.switch(swaps, b, a), pt.switch(swaps, a, b)
@@ -189,8 +203,11 @@ def _by_equation(
     d = pt.switch(turns, -d, d)
 
     product = pt.switch(turns, turned, product)
+    is_near = (c < zero) & (z <= constant(z, LAST))
+    cancels = (c < zero) & ~is_near & (largest > constant(z, _NEGATIVE))
     cancels = cancels | (product > constant(z, _PRODUCT))
     z, w = pt.switch(cancels, zero, z), pt.switch(cancels, one, w)
-    value = follow_equation(a, b, c, z, w, d, product)
+    value, loss = follow_equation(a, b, c, z, w, d, product)
     value = pt.switch(cancels, constant(z, math.nan), value)
-    return [value, pt.switch(is_negative, -exponent, exponent)]
+    loss = pt.switch(is_near, pt.switch(cancels, constant(z, math.inf), loss), zero)
+    return [value, pt.switch(is_negative, -exponent, exponent), loss]

@@ -10,6 +10,7 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import of_few
 from pytensor_onnx.functions.special.expm1 import expm1
+from pytensor_onnx.functions.special.hypergeometric_sums import LAST
 from pytensor_onnx.functions.special.portable import log_of_normal
 
 # Terms between tests of convergence, most tests in a series, and most series after the first one.
@@ -27,10 +28,10 @@ def follow_equation(
     w: TensorVariable,
     d: TensorVariable,
     product: TensorVariable,
-) -> TensorVariable:
-    """Hypergeometric function for ``0 <= z <= 1``, with ``w = 1 - z`` and ``d = c - a - b``.
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the function for ``0 <= z <= 1`` and the factor by which terms of its series cancel.
 
-    ``product`` is `largest_product`.
+    ``w`` is ``1 - z``, ``d`` is ``c - a - b``, and ``product`` is `largest_product`.
 
     The power series (DLMF 15.2.1) serves up to 0.65 or 0.9, up to one where it converges well
     there, and only as far as its terms do not grow where they have both signs. Then the value and
@@ -46,18 +47,19 @@ def follow_equation(
     reach = pt.switch(c > constant(c, 25.0), constant(z, 0.9), constant(z, 0.65))
     reach = pt.switch(d > constant(d, 8.0), one, reach)
     # For negative `c` another solution grows faster, and errors with it.
-    far_reach = pt.switch(product > constant(z, _MIXED), half, constant(z, 0.9))
-    reach = pt.switch(is_negative, far_reach, reach)
+    is_mixed = (product > constant(z, _MIXED)) & (z > constant(z, LAST))
+    reach = pt.switch(is_negative, pt.switch(is_mixed, half, constant(z, LAST)), reach)
     near = pt.minimum(half, positive / size)
     reach = pt.switch(has_waves, near, reach)
     z0 = pt.minimum(z, reach)
-    value, slope = _power_series(a, b, c, z0)
+    value, slope, size = _power_series(a, b, c, z0)
+    loss = size / pt.abs(value)
     # The squared length of a step along a wave, by the distances to both singularities.
     wave = pt.switch(has_waves, constant(z, 4.0) / size, constant(z, math.inf))
 
     # The few elements that go on.
     [value] = of_few(z0 < z, _follow, [value], [slope, z0, a, b, c, z, w, d, wave])
-    return value
+    return value, loss
 
 
 def largest_product(a: TensorVariable, b: TensorVariable) -> TensorVariable:
@@ -142,14 +144,15 @@ def _distance(
 
 def _power_series(
     a: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """Value and derivative by the series around zero."""
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Return value and derivative by the series around zero, and the sum of sizes of its terms."""
 
     def step(
         k: TensorVariable,
         term: TensorVariable,
         total: TensorVariable,
         rise: TensorVariable,
+        size: TensorVariable,
         a: TensorVariable,
         b: TensorVariable,
         c: TensorVariable,
@@ -161,15 +164,17 @@ def _power_series(
             product = term * ((a + k) * (b + k) / (c + k) * z)
             k = k + one
             term = product / k
-            total, rise = total + term, rise + product
-        return (k, term, total, rise), until(~pt.any(_matters(k * term, total)))
+            total, rise, size = total + term, rise + product, size + pt.abs(term)
+        # Next to a zero of the parameter below, terms grow again.
+        is_left = _matters(k * term, total) | (k < -c)
+        return (k, term, total, rise, size), until(~pt.any(is_left))
 
     start, zeros = pt.ones_like(z), pt.zeros_like(z)
-    k, term, total, rise = iterate(
-        step, [constant(z, 0.0), start, start, zeros], [a, b, c, z], n_steps=_ROUNDS
+    k, term, total, rise, size = iterate(
+        step, [constant(z, 0.0), start, start, zeros, start], [a, b, c, z], n_steps=_ROUNDS
     )
     total = pt.switch(_matters(k * term, total), constant(z, math.nan), total)
-    return total, rise / pt.switch(z > constant(z, 0.0), z, constant(z, 1.0))
+    return total, rise / pt.switch(z > constant(z, 0.0), z, constant(z, 1.0)), size
 
 
 def _taylor_series(

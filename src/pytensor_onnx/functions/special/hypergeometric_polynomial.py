@@ -1,4 +1,4 @@
-"""Hypergeometric functions that are polynomials: a recurrence over the degree, and finite sums."""
+"""Hypergeometric functions that are polynomials, by a recurrence over the degree."""
 
 import math
 
@@ -7,37 +7,33 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, rows_of
-from pytensor_onnx.functions.special.evaluation import of_few
+from pytensor_onnx.functions.special.arithmetic import constant
 
 _DEGREE = 1000
-# The most that terms of a sum may cancel, so that five digits are left, and where the recurrence
-# would lose less.
-_CANCELLATION, _LOSS = 1e11, 1e3
+# A value so much smaller than that of the degree below is next to a root.
+_SMALL = 1 / 16
 
 
 def hypergeometric_polynomial(
     n: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
-) -> TensorVariable:
-    """Hypergeometric function for ``a = -n``, of degrees ``n`` below 1,000, else NaN.
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the hypergeometric function for ``a = -n``, and where it has lost digits.
 
-    The recurrence is stable for positive `c` and ``z < 1``. For negative ones, next to integers
-    above all, the sums lose fewer digits, and beyond one where their terms hardly cancel.
+    NaN for degrees of 1,000 and more. The recurrence is stable for positive `c` and ``z < 1``, but
+    for values next to roots.
     """
     is_known = n < constant(n, _DEGREE)
-    degree = pt.switch(is_known, n, constant(n, 0.0))
-    is_negative = c < constant(c, 0.0)
-    steps = pt.switch(is_negative, constant(n, 0.0), degree)
-    value = _by_recurrence(steps, b, c, z)
-    by_sums = (is_negative | (z > constant(z, 1.0))) & (degree > constant(n, 0.0))
-    [value] = of_few(by_sums, _by_sums, [value], [degree, b, c, z], as_rows=True)
-    return pt.switch(is_known, value, constant(n, math.nan))
+    is_other = (c < constant(c, 0.0)) | (z > constant(z, 1.0))
+    zero = constant(n, 0.0)
+    value, before = _by_recurrence(pt.switch(is_known & (c > zero), n, zero), b, c, z)
+    is_lost = is_other | (pt.abs(value) < constant(z, _SMALL) * pt.abs(before))
+    return pt.switch(is_known, value, constant(n, math.nan)), is_lost & is_known & (n > zero)
 
 
 def _by_recurrence(
     n: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
-) -> TensorVariable:
-    """Follow the recurrence over the first parameter (DLMF 15.5.11)."""
+) -> tuple[TensorVariable, TensorVariable]:
+    """Follow the recurrence over the first parameter (DLMF 15.5.11) to the degrees n and n - 1."""
 
     def step(
         k: TensorVariable,
@@ -56,72 +52,7 @@ def _by_recurrence(
         return (k + one, before, value), until(pt.all(k + one >= n))
 
     start = pt.ones_like(z)
-    _, _, value = iterate(step, [constant(z, 0.0), start, start], [n, b, c, z], n_steps=_DEGREE)
-    return value
-
-
-def _by_sums(
-    before: TensorVariable,
-    n: TensorVariable,
-    b: TensorVariable,
-    c: TensorVariable,
-    z: TensorVariable,
-) -> list[TensorVariable]:
-    """Return the sum of two whose terms cancel less, for matrices of one row.
-
-    One is the series itself, the other one that of ``z / (z - 1)``, or of ``1 - z`` for
-    ``z >= 1`` (DLMF 15.8.1 and 15.8.7). Where terms of both cancel too much, the value is NaN for
-    negative ``c``, and else the one before.
-    """
-    one = constant(z, 1.0)
-    is_above = z >= one
-    rest = one - z
-    # The difference of parameters with its rounding error, which counts next to integers.
-    d, error = add_with_error(c, -b)
-    points = pt.concatenate([z, pt.switch(is_above, rest, -z / rest)])
-
-    def step(
-        k: TensorVariable,
-        terms: TensorVariable,
-        totals: TensorVariable,
-        sizes: TensorVariable,
-        factor: TensorVariable,
-        n: TensorVariable,
-        b: TensorVariable,
-        c: TensorVariable,
-        points: TensorVariable,
-        d: TensorVariable,
-        error: TensorVariable,
-        rest: TensorVariable,
-    ) -> tuple:
-        zero, one = constant(k, 0.0), constant(k, 1.0)
-        is_above = rest <= zero
-        own, bottom, difference = b + k, c + k, (d + k) + error
-        turned = -((d + (n - one - k)) + error)
-        tops = pt.concatenate([own, pt.switch(is_above, own, difference)])
-        bottoms = pt.concatenate([bottom, pt.switch(is_above, turned, bottom)])
-        # After the last term parameters below may vanish.
-        ratios = pt.switch(k < n, (k - n) * tops / ((k + one) * bottoms), zero)
-        terms = terms * (ratios * points)
-        change = pt.switch(is_above, difference / bottom, rest)
-        factor = factor * pt.switch(k < n, change, one)
-        after = (k + one, terms, totals + terms, sizes + pt.abs(terms), factor)
-        return after, until(pt.all(k + one >= n))
-
-    ones = pt.ones_like(points)
-    _, _, totals, sizes, factor = iterate(
-        step,
-        [constant(z, 0.0), ones, ones, ones, pt.ones_like(z)],
-        [n, b, c, points, d, error, rest],
-        n_steps=_DEGREE,
+    _, before, value = iterate(
+        step, [constant(z, 0.0), start, start], [n, b, c, z], n_steps=_DEGREE
     )
-    total, other = rows_of(totals, 2)
-    loss, other_loss = rows_of(sizes / pt.abs(totals), 2)
-    is_better = other_loss < loss
-    loss = pt.switch(is_better, other_loss, loss)
-    value = pt.switch(is_better, other * factor, total)
-    is_negative = c < constant(c, 0.0)
-    most = pt.switch(is_negative, constant(loss, _CANCELLATION), constant(loss, _LOSS))
-    # A sum of zero is exact.
-    is_lost = ((loss > most) & pt.neq(value, constant(z, 0.0))) | (pt.isnan(loss) & ~is_negative)
-    return [pt.switch(is_lost, pt.switch(is_negative, constant(z, math.nan), before), value)]
+    return value, before
