@@ -7,6 +7,7 @@ from pytensor.scalar import math as psm
 
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
+from tests.functions.special.accuracy import compile_definition
 from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
 
 inf, nan = np.inf, np.nan
@@ -46,6 +47,19 @@ CASES = [
         scipy.special.polygamma,
     )
 ]
+
+
+def test_even_orders_next_to_points_halfway_between_poles_are_accurate_beside_all_terms_but_two():
+    rng = np.random.default_rng(0)
+    n, m = 2.0 * rng.integers(1, 6, 300), rng.integers(0, 30, 300)
+    x = -m - 0.5 + np.exp(rng.uniform(-34, -4, 300)) * rng.choice([-1, 1], 300)
+    found = compile_definition("PolyGamma", "float64")(n, x)
+    with mp.workprec(140):
+        exact = [mp.psi(int(order), mp.mpf(float(v))) for order, v in zip(n, x, strict=True)]
+    # The two terms of the nearest poles are 3**(n + 1) times as large.
+    size = scipy.special.factorial(n) * scipy.special.zeta(n + 1, 1.5)
+    error = np.array([float(mp.mpf(float(f)) - t) for f, t in zip(found, exact, strict=True)])
+    assert np.max(np.abs(error) / (size + np.abs(found))) < 1e-15
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

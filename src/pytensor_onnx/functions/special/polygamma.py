@@ -8,12 +8,15 @@ from pytensor.scalar.math import PolyGamma
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.arithmetic import constant, horner
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma import gamma_from_one
 from pytensor_onnx.functions.special.psi import psi
 
 _TERMS = 10
+# The largest product of the order and twice the distance to a point halfway between poles where the
+# difference of first terms is computed as one.
+_HALFWAY = 0.125
 # Bernoulli numbers of even index over factorials, B(2j) / (2j)!, from j = 1 on (DLMF 24.2.1).
 _BERNOULLI = (
     1 / 12,
@@ -47,9 +50,15 @@ def polygamma(n: TensorVariable, x: TensorVariable) -> TensorVariable:
     floor = pt.floor(x)
     three = pt.stack([pt.switch(below_zero, x - floor, pt.abs(x)), pt.ceil(x) - x, one - x])
     any_below_zero = pt.any(below_zero)
-    sums = _zeta(s[None], ifelse(any_below_zero, three, pt.abs(x)[None]))
-    # The first two cancel halfway between the poles, where they are equal.
-    beyond = (sums[0] + sign * sums[-2]) - sign * sums[-1]
+    first, rest = _zeta(s[None], ifelse(any_below_zero, three, pt.abs(x)[None]))
+    sums = first + rest
+    # Halfway between the poles the first two cancel for even orders, above all in their first terms.
+    nearest = first[0] + sign * first[-2]
+    halfway = x - (floor + constant(x, 0.5))
+    angle = s * (halfway + halfway)
+    is_halfway = below_zero & (sign < zero) & (pt.abs(angle) < constant(x, _HALFWAY))
+    nearest = where_any(is_halfway, _difference(s, halfway), nearest)
+    beyond = nearest + (rest[0] + sign * rest[-2]) - sign * sums[-1]
     beyond = pt.switch(pt.eq(x, floor), constant(x, math.inf), beyond)
     # The sign of a zero counts as little as it does in SciPy.
     zeta = ifelse(any_below_zero, pt.switch(below_zero, beyond, sums[0]), sums[0])
@@ -58,14 +67,27 @@ def polygamma(n: TensorVariable, x: TensorVariable) -> TensorVariable:
     return where_any(pt.eq(n, zero), psi(x), value)
 
 
-def _zeta(s: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """Sum ``(x + k)**-s`` over all ``k >= 0``, for ``s >= 2`` and ``x >= 0``.
+def _difference(s: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """``(1/2 + x)**-s - (1/2 - x)**-s`` for small ``s x``, by the logarithm of the quotient."""
+    one = constant(x, 1.0)
+    twice = x + x
+    square = twice * twice
+    # The hyperbolic sine of s times the inverse hyperbolic tangent of 2 x.
+    angle = twice * horner(square, [constant(x, 1 / (2 * j + 1)) for j in range(5)]) * s
+    factorials = [constant(x, 1 / math.factorial(2 * j + 1)) for j in range(5)]
+    sine = angle * horner(angle * angle, factorials)
+    product = constant(x, 0.25) * (one - square)
+    return constant(x, -2.0) * pt.pow(product, constant(x, -0.5) * s) * sine
+
+
+def _zeta(s: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Return ``x**-s``, and the sum of ``(x + k)**-s`` over all ``k > 0``; ``s >= 2``, ``x >= 0``.
 
     The first ten terms, and the Euler-Maclaurin formula for the others (DLMF 25.11.28).
     """
     one = constant(x, 1.0)
-    total = pt.pow(x, -s)
-    for k in range(1, _TERMS):
+    first, total = pt.pow(x, -s), pt.pow(x + one, -s)
+    for k in range(2, _TERMS):
         total = total + pt.pow(x + constant(x, k), -s)
     w = x + constant(x, _TERMS)
     last = pt.pow(w, -s)
@@ -80,4 +102,4 @@ def _zeta(s: TensorVariable, x: TensorVariable) -> TensorVariable:
             factor = factor * (rising * square)
     # At infinity the integral is a product of zero and infinity.
     integral = pt.switch(pt.isinf(w), constant(x, 0.0), last * w / (s - one))
-    return total + (integral + last * rest)
+    return first, total + (integral + last * rest)
