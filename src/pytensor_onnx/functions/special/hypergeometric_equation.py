@@ -52,8 +52,8 @@ def follow_equation(
     near = pt.minimum(half, positive / size)
     reach = pt.switch(has_waves, near, reach)
     z0 = pt.minimum(z, reach)
-    value, slope, size = _power_series(a, b, c, z0)
-    loss = size / pt.abs(value)
+    value, slope, of_terms = _power_series(a, b, c, z0)
+    loss = of_terms / pt.abs(value)
     # The squared length of a step along a wave, by the distances to both singularities.
     wave = pt.switch(has_waves, constant(z, 4.0) / size, constant(z, math.inf))
 

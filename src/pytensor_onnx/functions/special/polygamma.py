@@ -52,7 +52,7 @@ def polygamma(n: TensorVariable, x: TensorVariable) -> TensorVariable:
     any_below_zero = pt.any(below_zero)
     first, rest = _zeta(s[None], ifelse(any_below_zero, three, pt.abs(x)[None]))
     sums = first + rest
-    # Halfway between the poles the first two cancel for even orders, in their first terms above all.
+    # Halfway between the poles the first two cancel for even orders, above all the first terms.
     nearest = first[0] + sign * first[-2]
     halfway = x - (floor + constant(x, 0.5))
     angle = s * (halfway + halfway)
