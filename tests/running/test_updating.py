@@ -102,3 +102,17 @@ def test_states_that_grow_are_tried_once(overwriting):
         f()
     assert overwriting == [False]
     np.testing.assert_array_equal(grows[0].get_value()[:8], [1, 2, 2, 4, 2, 4, 4, 8])
+
+
+def test_arguments_that_become_states_stay(overwriting):
+    states = [pytensor.shared(np.zeros(2)) for _ in range(FEWEST_UPDATED)]
+    x = pt.vector("x", dtype="float64")
+    f = pytensor.function([x], [x, states[0]], updates=dict.fromkeys(states, x), mode="ONNX")
+    given = [np.full(2, float(i)) for i in range(6)]
+    results = [f(value) for value in given]
+    assert overwriting == [True] * 4
+    for i, (value, (same, before)) in enumerate(zip(given, results, strict=True)):
+        np.testing.assert_array_equal(
+            [value, same, before], np.full((3, 2), i) - [[0], [0], [i > 0]]
+        )
+    np.testing.assert_array_equal(states[0].get_value(), [5.0, 5.0])
