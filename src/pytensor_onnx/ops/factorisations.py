@@ -44,7 +44,7 @@ class EliminateRows(Part):
     gufunc_signature = "(w,w)->(w,w)"
 
 
-class EliminateFewRows(Part):
+class EliminateFew(Part):
     """The first ten rows of a block after their symmetric elimination, and the rest."""
 
     gufunc_signature = "(w,w)->(s,w),(w,w)"

@@ -177,7 +177,7 @@ def test_the_file_has_a_loop_over_panels_and_one_over_blocks_and_no_size():
         "Cholesky_lower_float64": 1,
         "Cholesky_lower_float64_batch1": 2,
         "CholeskyPanel_float64": 1,
-        "EliminateFewRows_float64": 0,
+        "EliminateFew_float64": 0,
         "EliminateRows_float64": 0,
         "RowsBelow_float64": 0,
     }

@@ -29,7 +29,7 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import (
     CholeskyPanel,
-    EliminateFewRows,
+    EliminateFew,
     EliminateRows,
     RowsBelow,
 )
@@ -101,20 +101,18 @@ def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     return ifelse(positive, factor[:n, :n], pt.full((n, n), np.full((), np.nan, a.type.dtype)))
 
 
-def _padded(a: TensorVariable, n: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Return a matrix with rows and columns of zeros up to full blocks, and their number.
+def _factor_of_panel(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the lower factor of a matrix of at most `PANEL` rows, and of one at least.
 
-    Their elimination divides by zero, and no other row reads the results.
+    Each branch factorises its own matrix, as a branch that returned this one would copy it.
     """
     count = block_count(n)
     size = count * BLOCK
-    return ifelse(pt.eq(size, n), a, padded(a, n, size)), count
-
-
-def _factor_of_panel(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of a matrix of at most `PANEL` rows, and of one at least."""
-    a, count = _padded(a, n)
-    return CholeskyPanel()(a, n, count * BLOCK, count)[0]
+    return ifelse(
+        known_late(pt.eq(size, n), a),
+        CholeskyPanel()(a, n, n, count)[0],
+        CholeskyPanel()(padded(a, n, size), n, size, count)[0],
+    )
 
 
 def _factor_of_block(a: TensorVariable, n: TensorVariable, size: int) -> TensorVariable:
@@ -127,14 +125,14 @@ def _factor_of_block(a: TensorVariable, n: TensorVariable, size: int) -> TensorV
     if size == BLOCK:
         rows = EliminateRows()(block)
     else:
-        rows = Triangle(lower=False)(EliminateFewRows()(block)[0])
+        rows = Triangle(lower=False)(EliminateFew()(block)[0])
     return (rows / pt.sqrt(_diagonal(rows, size))).T
 
 
 def _factor_of_two_blocks(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     """Return the lower factor of a matrix of more than `BLOCK` rows, and at most twice as many."""
-    a, _ = _padded(a, n)
     # The runtime loads this branch for larger matrices of a known size too.
+    a = padded(a, n, pt.maximum(n, 2 * BLOCK))
     first, second = slice(BLOCK), slice(BLOCK, 2 * BLOCK)
     upper, roots = _factor_and_roots(a[first, first])
     left = RowsBelow()(a[second, first], upper, roots)
@@ -150,8 +148,10 @@ def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     step writes rows of the factor at their full length.
     """
     dtype = a.type.dtype
-    a, count = _padded(a, n)
+    count = block_count(n)
     size = count * BLOCK
+    # Elimination of rows of zeros divides by zero, and no other row reads the results.
+    a = ifelse(pt.eq(size, n), a, padded(a, n, size))
 
     def step(
         first: TensorVariable,
@@ -246,14 +246,14 @@ def rows_below(b: TensorVariable, upper: TensorVariable, roots: TensorVariable) 
 @define(EliminateRows, EliminateRows.gufunc_signature)
 def eliminate_rows(block: TensorVariable) -> TensorVariable:
     """Return the upper triangle of a block after elimination."""
-    first, rest = EliminateFewRows()(block)
+    first, rest = EliminateFew()(block)
     others, _ = _without_rows(rest, range(SHORT, BLOCK))
     return Triangle(lower=False)(pt.concatenate([first, others], axis=0))
 
 
-@define(EliminateFewRows, EliminateFewRows.gufunc_signature)
+@define(EliminateFew, EliminateFew.gufunc_signature)
 def eliminate_few_rows(block: TensorVariable) -> list[TensorVariable]:
-    """Return `SHORT` eliminated rows, and the rest."""
+    """Return eliminated rows, and the rest."""
     return _without_rows(block, range(SHORT))
 
 
