@@ -113,15 +113,34 @@ def test_values_at_zeros_and_infinities_are_those_of_scipy(dtype):
 def test_orders_whose_squares_overflow_give_zero():
     orders, arguments = [1e150, 1e154, 1e155, 1e300, 1.7e308], [0.0, 1.0, -1.0, 5e-324, 1e5, 5e11]
     v, x = (grid.ravel() for grid in np.meshgrid([*orders, *np.negative(orders)], arguments))
-    np.testing.assert_array_equal(compile_definition("Jv", "float64")(v, x), np.zeros(len(v)))
+    jv = compile_definition("Jv", "float64")
+    np.testing.assert_array_equal(jv(v, x), np.zeros(len(v)))
+    np.testing.assert_array_equal(jv(np.array([inf, -inf]), np.ones(2)), [0, 0])
 
 
 def test_what_needs_too_many_steps_is_nan():
     jv = compile_definition("Jv", "float64")
-    v, x = np.array([3e4, 3e4, 2.5, 3e4, 2.5]), np.array([3e4, 3.01e4, 1e15, 9e4, 3.0])
+    v, x = np.array([3e4, 3e4, 2e7, 3e4, 2.5]), np.array([3e4, 3.01e4, 1e12, 9e4, 3.0])
     found = jv(v, x)
     assert np.isnan(found).tolist() == [True, True, True, False, False]
     np.testing.assert_allclose(found[3:], scipy.special.jv(v, x)[3:], rtol=1e-8)
+
+
+def test_arguments_of_any_size_are_accurate_beside_the_amplitude():
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.uniform(np.log(2.0**39), np.log(1e149), 100))
+    v = rng.uniform(-100, 100, 100)
+    found = compile_definition("Jv", "float64")(v, x)
+    with mp.workprec(600):
+        # Hankel's expansion (DLMF 10.17.3), of which three terms are exact to 1e-23.
+        for point in zip(v, x, found, strict=True):
+            order, argument, value = (mp.mpf(float(number)) for number in point)
+            square, eight = 4 * order**2, 8 * argument
+            even = 1 - (square - 1) * (square - 9) / (2 * eight**2)
+            phase = argument - (2 * order + 1) * mp.pi / 4
+            wave = mp.cos(phase) * even - mp.sin(phase) * (square - 1) / eight
+            size = mp.sqrt(2 / (mp.pi * argument))
+            assert abs(value / size - wave) < 1e-15
 
 
 def test_gradients_by_the_argument():

@@ -33,8 +33,8 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     -----
     Integer orders are reflected by ``J(-v) = (-1)**v J(v)``, other ones by ``J(-v) = cos(pi v) J(v)
     - sin(pi v) Y(v)`` (DLMF 10.2.3). Negative arguments are NaN for orders that are no integers,
-    as in SciPy. So are arguments beyond ``2**39``, and orders beyond about 9,000 that are nearly
-    equal to the argument.
+    as in SciPy. So are arguments beyond 1e150, or ``2**39`` where the square of the order is more
+    than 100 times as large, and orders beyond about 9,000 that are nearly equal to the argument.
     """
     zero, half, one, nan = (constant(x, n) for n in (0.0, 0.5, 1.0, math.nan))
     order, a = pt.abs(v), pt.abs(x)
@@ -48,7 +48,7 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     is_near = ~(by_series | is_far) & ~pt.isnan(order)
 
     # Elements of the recurrence for their value, or for the function of the second kind.
-    by_second = (v < zero) & ~is_integer
+    by_second = (v < zero) & ~is_integer & ~pt.isinf(v)
     near_x = pt.switch(is_near | (by_second & ~is_far), a, zero)
     of_order, first, first_of_next = first_kind(m, pt.switch(is_near, count, zero), near_x)
     value = pt.switch(by_series, _by_series(order, a), of_order)

@@ -12,7 +12,9 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import constant, horner, split_rows, stacked
+from pytensor_onnx.functions.special.evaluation import of_few
 from pytensor_onnx.functions.special.inverse_trigonometric import arctan
+from pytensor_onnx.functions.special.large_angles import quarter_turns
 from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 from pytensor_onnx.functions.special.trigonometric import (
     in_quadrant,
@@ -22,8 +24,9 @@ from pytensor_onnx.functions.special.trigonometric import (
 
 # With so many terms the expansions are exact to 1e-16 where `is_debye` holds.
 _TERMS = 11
-# The last argument whose sine is known here.
-_FARTHEST = 2.0**39
+# The last arguments from which quarter turns are subtracted, and whose squares are finite; and the
+# largest quotient of the square of the order by an argument between them, where phases are small.
+_FAR, _FARTHEST, _MOST = 2.0**39, 1e150, 100.0
 
 
 def debye_polynomials(count: int) -> list[tuple[float, ...]]:
@@ -73,9 +76,9 @@ def is_debye(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """
     w = pt.sqrt(pt.abs((v - x) * (v + x)))
     ratio = v / w
-    return (w - constant(w, 60.0) > constant(w, 150.0) * ratio * ratio) & (
-        x < constant(x, _FARTHEST)
-    )
+    is_small = (x < constant(x, _FARTHEST)) & (v * v < constant(x, _MOST) * x)
+    is_exact = w - constant(w, 60.0) > constant(w, 150.0) * ratio * ratio
+    return is_exact & (is_small | (x < constant(x, _FAR)))
 
 
 def debye(v: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
@@ -113,7 +116,24 @@ def _waves(
     phase = v * (angle + angle - s) - turn * (v - quarters)
     turns = pt.round((x + phase) * constant(x, 2 / math.pi) - half)
     r, rest = subtract_many_turns(x, turns + half)
+    turns, r, rest = of_few(
+        x >= constant(x, _FAR), _subtract_quarters, [turns, r, rest], [x, phase]
+    )
     sine, cosine = sine_and_cosine(r + phase, rest)
     turns = turns - quarters
     one = constant(x, 1.0)
     return in_quadrant(turns, sine, cosine), in_quadrant(turns + one, sine, cosine)
+
+
+def _subtract_quarters(
+    _: TensorVariable,
+    __: TensorVariable,
+    ___: TensorVariable,
+    x: TensorVariable,
+    phase: TensorVariable,
+) -> list[TensorVariable]:
+    """Subtract quarter turns and a half from large numbers, as `subtract_many_turns`."""
+    half, turn = constant(x, 0.5), constant(x, math.pi / 2)
+    coarse, fine = quarter_turns(x)
+    turns = pt.round(coarse + phase / turn - half)
+    return [turns, ((coarse - (turns + half)) + fine) * turn, pt.zeros_like(x)]
