@@ -223,7 +223,7 @@ def test_the_version_converter_keeps_functions():
     assert version_converter.convert_version(program.proto, 22).functions
 
 
-@pytest.mark.xfail(reason="onnxslim looks for calls in bodies of loops for ever, or until Python ends the recursion", strict=True)
+@pytest.mark.xfail(reason="onnxslim looks for calls in bodies of loops for ever", strict=True)
 def test_onnxslim_takes_calls_beside_loops():
     program, _ = exported(recurrence, inlined=False)
     slimmed(program.proto)
