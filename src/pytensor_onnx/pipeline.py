@@ -22,6 +22,7 @@ from pytensor_onnx.passes import (
     narrow_indices,
     read_sizes_late,
     row_states,
+    scale_gemms,
     scale_products,
     share_transposed,
     spell_sizes,
@@ -75,6 +76,7 @@ def prepare(
         merge_equal(model, scope)
     row_states(model, scope)
     fuse_gemm(model, scope)
+    scale_gemms(model, scope)
     fuse_relu_clip(model, scope)
     join_vectors(model, scope)
     split_vectors(model, scope)

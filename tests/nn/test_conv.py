@@ -223,6 +223,32 @@ def test_gradients_of_filters_of_images_of_one_element_are_the_adjoints():
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_gradients_of_filters_of_many_images_are_the_adjoints():
+    # One Gather serves 5,000 positions of a batch, and images without padding too.
+    geometry = [(3, 2), (3, 3)], (2, 2), (1, 1)
+    values = arrays(20, (8, 3, 21, 20), (4, 3, 7, 7), (8, 4, 10, 10), dtype="float32")
+    values[0][5, 1, 3, 4], values[2][2, 1, 8, 8] = np.nan, np.inf
+    x, w, g = (pt.tensor(dtype="float32", shape=v.shape) for v in values)
+    y = conv2d(x, w, geometry[0], 2, filter_flip=False)
+    point = pt.tensor(dtype="float32", shape=(4, 3, 1, 1))
+    plain = conv2d(x, point, filter_flip=False)
+    results = [
+        pt.grad(None, w, known_grads={y: g}),
+        pt.grad(None, point, known_grads={plain: pt.repeat(x[:, :1], 4, axis=1)}),
+    ]
+    program = compare_onnx_and_py([x, g], results, [values[0], values[2]], atol=2e-3)
+    found = program(values[0], values[2])
+    expected = [
+        numpy_conv.filter_gradient(values[0], values[2], (7, 7), *geometry),
+        numpy_conv.filter_gradient(
+            values[0], values[0][:, :1].repeat(4, 1), (1, 1), [(0, 0)] * 2, (1, 1), (1, 1)
+        ),
+    ]
+    for result, exact in zip(found, expected, strict=True):
+        np.testing.assert_allclose(result, exact, rtol=1e-4, atol=2e-3)
+    assert op_types(program).count("Gather") == 1
+
+
 def test_gradients_of_filters_of_any_size_are_the_adjoints():
     parts = gradients(2, "nothing", "float32", **GEOMETRIES["dilated"])
     more = gradients(2, "nothing", "float64", **GEOMETRIES["strided"])

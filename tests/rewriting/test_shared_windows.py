@@ -32,12 +32,13 @@ def step(images, filters, *, batch, dtype="float32", bias=False, **options):
     return inputs, [y, pt.grad(None, w, known_grads={y: g})]
 
 
-@pytest.mark.parametrize("batch", [3, None])
+@pytest.mark.parametrize("batch", [3, 9, None])
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_results_are_their_definition(name, batch):
+    # From eight images on, the windows of one channel are gathered for all of them.
     pads, strides, dilations = GEOMETRIES[name]
     options = {"border_mode": pads, "subsample": strides, "filter_dilation": dilations}
-    shapes = (3, 4, 5, 6), (7, 4, 3, 2)
+    shapes = (batch or 3, 4, 5, 6), (7, 4, 3, 2)
     inputs, outputs = step(*shapes, batch=batch, bias=True, **options)
     x, w, b = drawn(*shapes, (7,))
     x[1, 2, 0, 0], x[2, 1, 2, 3] = np.nan, np.inf

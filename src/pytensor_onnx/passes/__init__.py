@@ -14,6 +14,7 @@ from pytensor_onnx.passes.fusions.merge_equal import merge_equal
 from pytensor_onnx.passes.fusions.merge_short_images import merge_short_images
 from pytensor_onnx.passes.fusions.read_sizes_late import read_sizes_late
 from pytensor_onnx.passes.fusions.row_states import row_states
+from pytensor_onnx.passes.fusions.scale_gemms import scale_gemms
 from pytensor_onnx.passes.fusions.scale_products import scale_products
 from pytensor_onnx.passes.fusions.share_transposed import share_transposed
 from pytensor_onnx.passes.fusions.split_vectors import split_vectors
@@ -46,6 +47,7 @@ __all__ = [
     "narrow_indices",
     "read_sizes_late",
     "row_states",
+    "scale_gemms",
     "scale_products",
     "share_transposed",
     "spell_sizes",

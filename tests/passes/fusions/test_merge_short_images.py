@@ -64,6 +64,23 @@ def test_gradients_of_images_are_the_sums_of_one_product(geometry, batch):
         assert program(values[0][:0], values[1], values[2][:0])[0].shape == (0, 64, 3, 4)
 
 
+@pytest.mark.parametrize("taps", [3, 1])
+def test_large_filters_are_the_first_factor(taps):
+    # The runtime packs the second factor: 40 elements here, and half a million filter weights.
+    channels = 1152 // taps**2
+    values = values_of((10, channels, 2, 2), (512, channels, taps, taps), (10, 512, 2, 2))
+    values[2][3, 7, 1, 0] = np.nan
+    x, w, g = variables(values, batch=10)
+    y = conv2d(x, w, taps // 2, filter_flip=False)
+    gradient = pt.grad(None, x, known_grads={y: g})
+    program = compare_onnx_and_py([x, w, g], gradient, values, rtol=1e-4, atol=1e-3)
+    (gemm,) = (node for node in program.model.graph if node.op_type == "Gemm")
+    assert tuple(gemm.inputs[0].shape.numpy()) == (512, channels * taps**2)
+    geometry = [(taps // 2,) * 2] * 2, (1, 1), (1, 1)
+    expected = numpy_conv.image_gradient(values[2], values[1], (2, 2), *geometry)
+    np.testing.assert_allclose(program(*values)[0], expected, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("batch", [3, None])
 def test_filters_of_one_tap_are_a_product(batch):
     values = values_of((3, 96, 3, 3), (160, 96, 1, 1), (3, 160, 3, 3))

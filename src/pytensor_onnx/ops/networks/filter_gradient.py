@@ -8,7 +8,15 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.networks.conv_geometry import Convolution, split_by_groups
 from pytensor_onnx.ops.networks.sizes import Sizes, size_of, sizes_of
-from pytensor_onnx.ops.networks.tap_positions import gather_windows, is_filled, tap_positions
+from pytensor_onnx.ops.networks.tap_positions import (
+    MOST_POSITIONS,
+    MOST_POSITIONS_OF_BATCH,
+    gather_batches,
+    gather_windows,
+    has_long_rows,
+    is_filled,
+    tap_positions,
+)
 from pytensor_onnx.ops.networks.taps import (
     has_large_taps,
     product,
@@ -65,10 +73,16 @@ def gathered_positions(
     op: Convolution, images: TensorVariable, filter_sizes: Sizes, counts: Sizes
 ) -> np.ndarray | None:
     """Return the position of each tap of each window, None if the windows are not gathered."""
-    windows = size_of(images, 0) * product(counts)
-    if op.groups == 1 and has_large_taps(size_of(images, 1), windows, filter_sizes):
-        return None
-    return tap_positions(sizes_of(images), filter_sizes, counts, op.strides, op.dilations, op.pads)
+    most = MOST_POSITIONS
+    if op.groups == 1 and has_long_rows(images):
+        most = MOST_POSITIONS_OF_BATCH
+    elif op.groups == 1:
+        windows = size_of(images, 0) * product(counts)
+        if has_large_taps(size_of(images, 1), windows, filter_sizes):
+            return None
+    return tap_positions(
+        sizes_of(images), filter_sizes, counts, op.strides, op.dilations, op.pads, most
+    )
 
 
 def matrix_of_windows(
@@ -78,6 +92,8 @@ def matrix_of_windows(
     n, c = size_of(images, 0), size_of(images, 1)
     taps = product(filter_sizes)
     rest = positions.size // taps * n if isinstance(n, int) or not is_filled(c) else -1
+    if has_long_rows(images):
+        return gather_batches(images, positions).reshape((c * taps, rest))
     return gather_windows(images, positions).T.reshape((c * taps, rest))
 
 

@@ -1,7 +1,8 @@
 """Gather windows by the positions of their elements, for images of known sizes.
 
-One Gather copies all channels and images of an element at once. Slices copy rows of a tap: they
-take up to eight times as long for short images (docs/measurements.md).
+One Gather copies all channels and images of an element at once, or, for many images, all images of
+an element of one channel, which saves a transposition. Slices copy rows of a tap: they take up to
+eight times as long for short images (docs/measurements.md).
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from pytensor_onnx.ops.networks.sizes import Size, Sizes, size_of
 from pytensor_onnx.ops.networks.taps import Pairs, product
 
 MOST_POSITIONS = 1 << 12
-"""Length of the vector of positions, a constant of the graph, above which slices are as fast."""
+MOST_POSITIONS_OF_BATCH = 1 << 16
+"""Length of the vector of positions, a constant of the graph, above which slices are as fast.
+
+The second number is for images with long rows, whose slices are slower.
+"""
+
+_FEWEST_IMAGES = 8
+"""Images from which on it is faster to copy those of one channel at once (docs/measurements.md)."""
 
 
 def tap_positions(
@@ -27,6 +35,7 @@ def tap_positions(
     strides: Sequence[int],
     dilations: Sequence[int],
     pads: Pairs,
+    most: int = MOST_POSITIONS,
 ) -> np.ndarray | None:
     """Return the position of each tap of each window, None if it is unknown or there are too many.
 
@@ -38,6 +47,8 @@ def tap_positions(
         Distances between windows, and between taps.
     pads
         Zeros before and after each axis.
+    most
+        Largest number of positions.
 
     Returns
     -------
@@ -53,7 +64,7 @@ def tap_positions(
     """
     known = [n for n in (*sizes, *filter_sizes, *counts) if isinstance(n, int)]
     rank = len(strides)
-    if len(known) < 3 * rank or product(known[rank:]) > MOST_POSITIONS or 0 in known:
+    if len(known) < 3 * rank or product(known[rank:]) > most or 0 in known:
         return None
     positions, is_inside = np.zeros((), np.int64), np.ones((), bool)
     for i in range(rank):
@@ -99,6 +110,34 @@ def gather_windows(
     if with_images:
         return rows
     return rows.reshape((-1 if rest == -1 else flat.size * n, c))
+
+
+def has_long_rows(images: TensorVariable) -> bool:
+    """Return whether the images of a batch are so many that `gather_batches` is faster."""
+    n = size_of(images, 0)
+    return isinstance(n, int) and n >= _FEWEST_IMAGES
+
+
+def gather_batches(images: TensorVariable, positions: np.ndarray) -> TensorVariable:
+    """Return the elements at positions in images (N, C, *S), as an array (C, positions, N).
+
+    Parameters are those of `gather_windows`, for a known number of images.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> images = pt.tensor(shape=(8, 2, 3, 5))
+    >>> gather_batches(images, np.arange(6)).type.shape
+    (2, 6, 8)
+    """
+    length = int(np.prod(images.type.shape[2:]))
+    flat = positions.ravel()
+    rows = pt.moveaxis(images, 0, -1).reshape((size_of(images, 1), length, size_of(images, 0)))
+    if np.array_equal(flat, np.arange(length)):
+        return rows
+    if (flat == length).any():
+        rows = pad_constant(rows, ((0, 0), (0, 1), (0, 0)), 0)
+    return rows[:, pt.constant(flat)]
 
 
 def is_filled(*sizes: Size) -> bool:

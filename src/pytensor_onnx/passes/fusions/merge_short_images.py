@@ -20,6 +20,10 @@ from pytensor_onnx.passes.rewriting import given, int_attribute, replace_node
 MOST_WINDOWS = {"Conv": 15, "ConvTranspose": 63}
 FEWEST_PRODUCTS = 1 << 18
 
+_FEWEST_WEIGHTS = 1 << 19
+_FEW_ELEMENTS = range(32, 129)
+"""Sizes of filters and images for which the runtime should not pack the filters for a product."""
+
 
 def merge_short_images(model: ir.Model, scope: ModelScope) -> int:
     """Merge the images of convolutions in float32 that have few windows and many products."""
@@ -133,22 +137,28 @@ def _by_columns(onnx: Builder, node: ir.Node) -> ir.Value:
     # The gradient of the filters needs the same matrix of images.
     channels_first = onnx.Transpose(images, perm=[1, 2, 3, 0])
     shape = [outputs, math.prod(sizes) * batch if batch > 0 else -1]
-    products = onnx.Gemm(
-        _reshape(onnx, channels_first, shape),
-        _reshape(onnx, filters, [outputs, columns]),
-        transA=1,
-    )
-    if _has_one_tap(node):
-        apart = _reshape(onnx, products, [*sizes, batch, columns])
-        return onnx.Transpose(apart, perm=[2, 3, 0, 1])
-    windows = _reshape(onnx, products, [math.prod(sizes), batch, columns])
+    elements = _reshape(onnx, channels_first, shape)
+    matrix = _reshape(onnx, filters, [outputs, columns])
+    has_one_tap = _has_one_tap(node)
+    parts = sizes if has_one_tap else [math.prod(sizes)]
+    inner, rank = [*range(len(parts))], len(parts)
+    if outputs * columns >= _FEWEST_WEIGHTS and shape[1] in _FEW_ELEMENTS:
+        # The runtime packs the second factor, which takes as long as the product with few rows.
+        products = onnx.Gemm(matrix, elements, transA=1)
+        apart, perm = [columns, *parts, batch], [rank + 1, 0, *(i + 1 for i in inner)]
+    else:
+        products = onnx.Gemm(elements, matrix, transA=1)
+        apart, perm = [*parts, batch, columns], [rank, rank + 1, *inner]
+    windows = onnx.Transpose(_reshape(onnx, products, apart), perm=perm)
+    if has_one_tap:
+        return windows
     attributes = {
         name: list(node.attributes[name].as_ints())
         for name in ("pads", "strides", "dilations")
         if name in node.attributes
     }
     return onnx.Col2Im(
-        onnx.Transpose(windows, perm=[1, 2, 0]),
+        windows,
         onnx.ints(_known(node.outputs[0], 2)),
         onnx.ints(taps[1:]),
         **attributes,
