@@ -11,7 +11,7 @@ from pytensor_onnx.functions.special.expm1 import expm1_near_zero
 from pytensor_onnx.functions.special.exponential import exp, times_exponential
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
-from pytensor_onnx.functions.special.portable import portable_log, to_normal
+from pytensor_onnx.functions.special.portable import portable_log
 from pytensor_onnx.functions.special.power import (
     exponent_with_rest,
     log_of_normal_with_rest,
@@ -65,8 +65,9 @@ def density(
     slim = exponent + (b + a * (of_part + rounding))
     exponent = pt.switch(is_slim, slim, exponent)
     base = pt.switch(by_power, pt.switch(is_slim, x, ratio), one)
-    base = pt.clip(base, constant(x, 5e-324), constant(x, 1e308))
-    logarithm = log_of_normal_with_rest(*to_normal(base))
+    # A quotient may leave the range of floats.
+    base = pt.clip(base, constant(x, 5e-324), constant(x, 1e270)) * constant(x, 2.0**60)
+    logarithm = log_of_normal_with_rest(base, constant(x, -60.0))
     exponents = exponent_with_rest(pt.switch(by_power, a, one), *logarithm, exponent)
     value = exp(*exponents) * factor
     if not is_exact:

@@ -94,60 +94,145 @@ def integrate(
     ``g`` but the linear terms of two logarithms, of ``1 - y c`` and ``1 + x c``. With ``is_first``,
     the sums have derivatives by ``a`` where that is true, and by ``b`` elsewhere.
     """
-    zero, one, two = (constant(x, n) for n in (0.0, 1.0, 2.0))
+    none = pt.zeros_like(x)
+    end, curve = _interval(b, x, y, top, rule)
+    sums, slopes = _Partial(none, none, none, pt.ones_like(x)), _Slopes(none, none, none)
+    operands = _Operands(a + b, a + constant(x, 1.0), x, end, curve)
+    steps = [pt.constant(v) for v in (np.arange(rule.raised), *rule.positions_and_shares())]
+    if is_first is None:
+        [sums] = iterate(_add, [sums], [operands], sequences=steps, n_steps=rule.nodes)
+    else:
+        start, constants = [sums, slopes], [operands, is_first]
+        sums, slopes = iterate(
+            _add_with_slopes, start, constants, sequences=steps, n_steps=rule.nodes
+        )
+    least, most = (constant(x, -_PART * share * rule.last) for share in (0.8, 1.7))
+    found = (sums.exponent < least) & (sums.exponent > most)
+    scale = pt.switch(found, end, constant(x, math.nan))
+    return Sums(
+        sums.total,
+        sums.term,
+        scale * sums.integral,
+        scale * slopes.moment,
+        slopes.logarithm,
+        slopes.total,
+    )
+
+
+class _Curve(NamedTuple):
+    """The numbers of the formula for ``g``."""
+
+    twice: TensorVariable
+    linear: TensorVariable
+    weights: TensorVariable
+    factors: TensorVariable
+    is_large: TensorVariable
+
+
+class _Operands(NamedTuple):
+    """The numbers that are the same at all nodes: ``a + b``, ``a + 1``, ``x``, the interval."""
+
+    both: TensorVariable
+    after: TensorVariable
+    x: TensorVariable
+    end: TensorVariable
+    curve: _Curve
+
+
+class _Partial(NamedTuple):
+    """Sums up to a node, the last exponent and the next term."""
+
+    integral: TensorVariable
+    exponent: TensorVariable
+    total: TensorVariable
+    term: TensorVariable
+
+
+class _Slopes(NamedTuple):
+    """The moment of the integral, the slope of the next term, and the sum of those before."""
+
+    moment: TensorVariable
+    logarithm: TensorVariable
+    total: TensorVariable
+
+
+def _interval(
+    b: TensorVariable, x: TensorVariable, y: TensorVariable, top: TensorVariable, rule: Rule
+) -> tuple[TensorVariable, _Curve]:
+    """Return the end of the interval, and the curve of the integrand."""
+    zero, two = constant(x, 0.0), constant(x, 2.0)
     mass, other = top * y, b * x
     d = mass - other
     is_large = pt.any(top + b > constant(x, _MODEST))
     part = constant(x, -_PART)
-    curve = [
-        two * (y - x),
-        part * pt.switch(is_large, d, zero),
-        part * pt.stack([top, b]),
-        pt.stack([-y, x]),
-        is_large,
-    ]
+    curve = _Curve(
+        twice=two * (y - x),
+        linear=part * pt.switch(is_large, d, zero),
+        weights=part * pt.stack([top, b]),
+        factors=pt.stack([-y, x]),
+        is_large=is_large,
+    )
     last = constant(x, rule.last)
     end, slope = _widest(d, mass, last), two * (mass + other)
     for _ in range(rule.searches):
-        end = _closer_end(end, last, d, slope, *curve)
+        end = _closer_end(end, last, d, slope, curve)
+    return end, curve
 
-    def step(*values: TensorVariable) -> list[TensorVariable]:
-        number, position, share, integral, _, total, term, *rest_of = values
-        more, constants = rest_of[:n_more], rest_of[n_more:]
-        both, after, x, end, *curve = constants[:9]
-        point = _integrand(position * end, *curve)
-        weight = share / point.rest * power_of_exp(point.exponent)
-        if more:
-            moment, logarithm, total_logarithm = more
-            zero, is_large, is_first = constant(x, 0.0), curve[-1], constants[-1]
-            logarithms = point.logarithms + pt.switch(is_large, point.z, zero)
-            moment = moment + weight * pt.switch(is_first, *split_rows(logarithms, 2))
-            total_logarithm = total_logarithm + term * logarithm
-            less = pt.switch(is_first, constant(x, 1.0) / (after + number), zero)
-            logarithm = logarithm + (constant(x, 1.0) / (both + number) - less)
-            more = [moment, logarithm, total_logarithm]
-        return [
-            integral + weight,
-            point.exponent,
-            total + term,
-            term * ((both + number) * x / (after + number)),
-            *more,
-        ]
 
-    none = pt.zeros_like(x)
-    n_more = 0 if is_first is None else 3
-    integral, exponent, total, term, *more = iterate(
-        step,
-        [none, none, none, pt.ones_like(x), *[none] * n_more],
-        [a + b, a + one, x, end, *curve, *([] if is_first is None else [is_first])],
-        n_steps=rule.nodes,
-        sequences=[pt.constant(v) for v in (np.arange(rule.raised), *rule.positions_and_shares())],
+def _add(
+    number: TensorVariable,
+    position: TensorVariable,
+    share: TensorVariable,
+    sums: _Partial,
+    operands: _Operands,
+) -> list[_Partial]:
+    """Add a term, and a node of the quadrature."""
+    point = _integrand(position * operands.end, operands.curve)
+    return [_next_sums(number, _weight(share, point), point.exponent, sums, operands)]
+
+
+def _add_with_slopes(
+    number: TensorVariable,
+    position: TensorVariable,
+    share: TensorVariable,
+    sums: _Partial,
+    slopes: _Slopes,
+    operands: _Operands,
+    is_first: TensorVariable,
+) -> list[_Partial | _Slopes]:
+    """Add a term and a node with their derivatives."""
+    zero, one = constant(share, 0.0), constant(share, 1.0)
+    point = _integrand(position * operands.end, operands.curve)
+    weight = _weight(share, point)
+    logarithms = point.logarithms + pt.switch(operands.curve.is_large, point.z, zero)
+    less = pt.switch(is_first, one / (operands.after + number), zero)
+    following = _Slopes(
+        moment=slopes.moment + weight * pt.switch(is_first, *split_rows(logarithms, 2)),
+        logarithm=slopes.logarithm + (one / (operands.both + number) - less),
+        total=slopes.total + sums.term * slopes.logarithm,
     )
-    least, most = (constant(x, -_PART * share * rule.last) for share in (0.8, 1.7))
-    found = (exponent < least) & (exponent > most)
-    scale = pt.switch(found, end, constant(x, math.nan))
-    moment, logarithm, total_logarithm = more or [none] * 3
-    return Sums(total, term, scale * integral, scale * moment, logarithm, total_logarithm)
+    return [_next_sums(number, weight, point.exponent, sums, operands), following]
+
+
+def _weight(share: TensorVariable, point: "_Integrand") -> TensorVariable:
+    """Return the integrand at a node times its weight."""
+    return share / point.rest * power_of_exp(point.exponent)
+
+
+def _next_sums(
+    number: TensorVariable,
+    weight: TensorVariable,
+    exponent: TensorVariable,
+    sums: _Partial,
+    operands: _Operands,
+) -> _Partial:
+    ratio = (operands.both + number) * operands.x / (operands.after + number)
+    return _Partial(
+        integral=sums.integral + weight,
+        exponent=exponent,
+        total=sums.total + sums.term,
+        term=sums.term * ratio,
+    )
 
 
 class _Integrand(NamedTuple):
@@ -162,24 +247,17 @@ class _Integrand(NamedTuple):
     logarithms: TensorVariable
 
 
-def _integrand(
-    q: TensorVariable,
-    twice: TensorVariable,
-    linear: TensorVariable,
-    weights: TensorVariable,
-    factors: TensorVariable,
-    is_large: TensorVariable,
-) -> _Integrand:
+def _integrand(q: TensorVariable, curve: _Curve) -> _Integrand:
     one = constant(q, 1.0)
     square = q * q
     t = (q + q) / (one + square)
     whole = one + t * t
-    divisor = whole + twice * t
+    divisor = whole + curve.twice * t
     c = constant(q, 4.0) * t / divisor
-    z = factors * c
-    logarithms = ifelse(is_large, log1p_less_argument(z), precise.log(one + z))
-    first, second = split_rows(weights * logarithms, 2)
-    exponent = linear * c - (first + second)
+    z = curve.factors * c
+    logarithms = ifelse(curve.is_large, log1p_less_argument(z), precise.log(one + z))
+    first, second = split_rows(curve.weights * logarithms, 2)
+    exponent = curve.linear * c - (first + second)
     return _Integrand(exponent, one - square, t, whole, divisor, z, logarithms)
 
 
@@ -188,10 +266,10 @@ def _closer_end(
     last: TensorVariable,
     d: TensorVariable,
     slope: TensorVariable,
-    *curve: TensorVariable,
+    curve: _Curve,
 ) -> TensorVariable:
     """Move closer to where the integrand is left out, by Newton's method."""
-    point = _integrand(end, *curve)
+    point = _integrand(end, curve)
     excess = (point.exponent + constant(end, _PART) * last) * point.divisor * point.rest
     return end + constant(end, 0.125 / _PART) * excess / (d * point.whole + slope * point.t)
 

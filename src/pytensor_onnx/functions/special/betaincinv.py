@@ -16,7 +16,8 @@ from pytensor_onnx.functions.special.beta_quadrature import LONG
 from pytensor_onnx.functions.special.evaluation import in_float64
 from pytensor_onnx.functions.special.gammaincinv import normal_quantile
 from pytensor_onnx.functions.special.log1p import log1p
-from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp, portable_log
+from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp
+from pytensor_onnx.ops import precise
 
 # Steps after which elements that have not converged are NaN.
 _STEPS = 40
@@ -85,7 +86,7 @@ def _solve(
         lower, upper, density = both(a, b, x, y, factor, LONG)
         found = pt.switch(below, lower, upper)
         slope = pt.switch(below, density, -density) / found
-        newton = portable_log(goal / found) / slope
+        newton = precise.log(goal / found) / slope
         distance = a * y - b * x
         bend = distance - slope
         second = newton * bend

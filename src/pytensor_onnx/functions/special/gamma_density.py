@@ -8,7 +8,7 @@ from pytensor_onnx.functions.special.evaluation import if_any_of_few
 from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.gamma import gamma_plus_one, scaled_gamma
 from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE
-from pytensor_onnx.functions.special.portable import Logarithm, to_normal
+from pytensor_onnx.functions.special.portable import Logarithm
 from pytensor_onnx.functions.special.power import (
     exponent_with_rest,
     log_of_normal_with_rest,
@@ -73,8 +73,9 @@ def gamma_density(
     small = a < one
     y, start = pt.switch(small, one, a), pt.switch(small, zero, a)
     base, difference = x / y, x - start
-    # A quotient may underflow.
-    logarithm, rest = log_of_normal_with_rest(*to_normal(pt.maximum(base, constant(x, 5e-324))))
+    # A quotient may underflow, and results of the largest are zero.
+    normal = pt.clip(base, constant(x, 5e-324), constant(x, 1e270)) * constant(x, 2.0**60)
+    logarithm, rest = log_of_normal_with_rest(normal, constant(x, -60.0))
     # Results of the largest parameters elsewhere are zero.
     near = ~small & ((pt.abs(mu) < constant(x, 0.5)) | (a > constant(x, 1e15)))
     far, rest = exponent_with_rest(a, logarithm, rest, -difference)

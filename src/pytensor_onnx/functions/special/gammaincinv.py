@@ -16,7 +16,8 @@ from pytensor_onnx.functions.special.gamma_density import scaled_gamma_of_next
 from pytensor_onnx.functions.special.gammainc import lower_or_upper
 from pytensor_onnx.functions.special.gammaln import gammaln_of_positive, log_gamma_plus_one
 from pytensor_onnx.functions.special.log1p import log1p
-from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp, portable_log
+from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp
+from pytensor_onnx.ops import precise
 
 # Steps after which elements that have not converged are NaN.
 _STEPS = 40
@@ -87,7 +88,7 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
     ) -> tuple:
         found, factor = lower_or_upper(a, x, below, of_next)
         slope = pt.switch(below, one, -one) * (a * factor / found)
-        distance = portable_log(found / goal)
+        distance = precise.log(found / goal)
         newton = distance / slope
         bend = a - x - slope
         halley = newton / (one - half * newton * bend)

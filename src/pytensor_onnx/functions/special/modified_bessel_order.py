@@ -110,8 +110,11 @@ def _exponent(v: TensorVariable, x: TensorVariable, w: TensorVariable) -> Tensor
     s = v / (w + x)
     square = s * s
     near = s + s * square * polynomial(square, LOG_RATIO_WIDE)
-    # At the bound exponentials are zero, unless v is.
-    far = log_of_normal(pt.minimum((v + w) / x, constant(x, 1e290))) - s
+    # At the bound exponentials are zero, unless v is. The sum has its rounding error added.
+    one = constant(x, 1.0)
+    more = pt.minimum(v * (one + s) / x, constant(x, 1e290))
+    total = one + more
+    far = log_of_normal(total) + ((more - (total - one)) / total - s)
     return v * pt.switch(s > constant(s, 0.3), far, near)
 
 
