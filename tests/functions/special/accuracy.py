@@ -75,7 +75,7 @@ def errors_in_ulp(
 ) -> np.ndarray:
     """Errors in units of the last place of the sizes, by default of the exact values.
 
-    They are infinite where NaN is unexpected.
+    They are infinite where NaN or an infinity is unexpected.
     """
     info = np.finfo(found.dtype)
     digits = info.nmant + 1
@@ -87,6 +87,8 @@ def errors_in_ulp(
                 exponent = mp.frexp(size)[1] if size else info.minexp
                 unit = mp.ldexp(1, max(exponent, int(info.minexp) + 1) - digits)
                 errors[i] = abs(mp.mpf(float(value)) - truth) / unit
+            elif abs(truth) > float(info.max) and value == np.inf * float(mp.sign(truth)):
+                errors[i] = 0
     return errors
 
 
