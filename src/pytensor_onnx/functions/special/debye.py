@@ -114,26 +114,17 @@ def _waves(
     angle = arctan(s)
     quarters = pt.round(v)
     phase = v * (angle + angle - s) - turn * (v - quarters)
+    x, quarters = of_few(x >= constant(x, _FAR), _subtract_quarters, [x, quarters], [])
     turns = pt.round((x + phase) * constant(x, 2 / math.pi) - half)
     r, rest = subtract_many_turns(x, turns + half)
-    turns, r, rest = of_few(
-        x >= constant(x, _FAR), _subtract_quarters, [turns, r, rest], [x, phase]
-    )
     sine, cosine = sine_and_cosine(r + phase, rest)
     turns = turns - quarters
     one = constant(x, 1.0)
     return in_quadrant(turns, sine, cosine), in_quadrant(turns + one, sine, cosine)
 
 
-def _subtract_quarters(
-    _: TensorVariable,
-    __: TensorVariable,
-    ___: TensorVariable,
-    x: TensorVariable,
-    phase: TensorVariable,
-) -> list[TensorVariable]:
-    """Subtract quarter turns and a half from large numbers, as `subtract_many_turns`."""
-    half, turn = constant(x, 0.5), constant(x, math.pi / 2)
+def _subtract_quarters(x: TensorVariable, quarters: TensorVariable) -> list[TensorVariable]:
+    """Subtract the nearest number of quarter turns from both."""
     coarse, fine = quarter_turns(x)
-    turns = pt.round(coarse + phase / turn - half)
-    return [turns, ((coarse - (turns + half)) + fine) * turn, pt.zeros_like(x)]
+    turns = pt.round(coarse)
+    return [((coarse - turns) + fine) * constant(x, math.pi / 2), quarters - turns]

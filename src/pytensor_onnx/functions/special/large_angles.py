@@ -37,10 +37,10 @@ def quarter_turns(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     logarithm = pt.log(x) * constant(x, 1 / np.log(2))
     place = pt.floor((logarithm - constant(x, _SCALED)) * constant(x, 1 / _BITS))
     place = pt.clip(place, constant(x, 0.0), constant(x, _LAST)).astype("int64")
-    row = pt.constant(_table())[:, place]
-    scaled = x * row[-1]
+    digits, scale = pt.split(pt.constant(_table())[:, place], [_COUNT, 1], n_splits=2, axis=0)
+    scaled = x * scale
     upper = upper_half(scaled)
-    products = pt.concatenate([row[:-1] * upper, row[:-1] * (scaled - upper)])
+    products = pt.concatenate([digits * upper, digits * (scaled - upper)])
     four, unit = constant(x, 4.0), constant(x, 2.0**_BITS)
     products = products - pt.round(products / four) * four
     coarse = pt.round(products * unit) / unit
