@@ -67,3 +67,17 @@ def test_positions_along_equal_sizes_are_counted_once():
 def test_sizes_that_a_check_compares_stay():
     x, mask = pt.vector("x"), pt.vector("mask", dtype="bool")
     assert op_types(export_onnx([x, mask], x[mask])).count("Shape") == 2
+
+
+def test_functions_and_their_branches_have_no_equal_nodes():
+    order, x = pt.vectors("order", "x")
+    [function] = [
+        f for f in export_onnx([order, x], pt.jv(order, x)).proto.functions if "Jv" in f.name
+    ]
+    bodies = [function.node]
+    for body in bodies:
+        bodies += [a.g.node for node in body for a in node.attribute if a.HasField("g")]
+        nodes = [node for node in body if node.op_type != "Identity"]
+        keys = {(n.op_type, *n.input, *(a.SerializeToString() for a in n.attribute)) for n in nodes}
+        assert len(keys) == len(nodes)
+    assert len(bodies) > 5

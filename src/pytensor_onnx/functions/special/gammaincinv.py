@@ -92,8 +92,8 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
         newton = distance / slope
         bend = a - x - slope
         halley = newton / (one - half * newton * bend)
-        wild = ~(pt.abs(newton * bend) < one)
-        new = -pt.switch(wild, newton, halley)
+        tame = pt.abs(newton * bend) < one
+        new = -pt.switch(tame, halley, newton)
         # Far beyond the solution the functions underflow.
         new = pt.clip(pt.switch(pt.isnan(new), back, new), -most, most)
         # The next change is of the size of the cube of this one, and not worth its step.

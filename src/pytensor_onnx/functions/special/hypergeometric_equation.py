@@ -207,9 +207,9 @@ def _taylor_series(
         for _ in range(_TERMS):
             # The term times its number.
             low = (k + a) * (k + b) * (factor * before)
-            product = low * (one / (k + one)) - (k * change + high) * term
+            product = low / (k + one) - (k * change + high) * term
             k = k + one
-            before, term = term, product * (one / (k + one))
+            before, term = term, product / (k + one)
             total, rise = total + term, rise + product
         left = pt.abs(term) + pt.abs(before)
         return (k, before, term, total, rise), until(~pt.any(_matters(left, total, rise)))

@@ -56,8 +56,8 @@ def temme_start(m: TensorVariable, x: TensorVariable) -> Start:
     )
     turn = constant(x, math.pi) * m
     turn_square = turn * turn
-    inverse_sinc = one / (one + turn_square * polynomial(turn_square, LONG_SINE))
-    f = inverse_sinc * (difference * (half * (growth + one / growth)) + mean * sinc * log)
+    f = difference * (half * (growth + one / growth)) + mean * sinc * log
+    f = f / (one + turn_square * polynomial(turn_square, LONG_SINE))
     p = half * growth / (mean - m * difference)
     q = half / growth / (mean + m * difference)
     return Start(f, p, q)

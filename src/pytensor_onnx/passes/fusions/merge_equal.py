@@ -22,13 +22,20 @@ _RANDOM = frozenset(
 def merge_equal(model: ir.Model, scope: ModelScope) -> int:
     """Replace the results of a node by those of the first equal node of the main graph.
 
-    Nodes with subgraphs and outputs of the model are kept. So are the sizes that a check compares,
-    which are equal only if the check passes.
+    Do so in functions and each of their subgraphs, too: ONNX Runtime would, and then go over the
+    whole graph once more. Nodes with subgraphs and outputs of a graph are kept. So are the sizes
+    that a check compares, which are equal only if the check passes.
     """
+    functions = [function.graph for function in model.functions.values()]
+    inner = (graph for function in functions for graph in (function, *function.subgraphs()))
+    return sum(map(_merge_equal, (model.graph, *inner)))
+
+
+def _merge_equal(graph: ir.Graph) -> int:
     first: dict[Hashable, ir.Node] = {}
     count = 0
-    checking = _behind_checks(model.graph)
-    for node in list(model.graph):
+    checking = _behind_checks(graph)
+    for node in list(graph):
         key = _key(node, by_sizes=node not in checking)
         if key is None:
             continue
@@ -37,7 +44,7 @@ def merge_equal(model: ir.Model, scope: ModelScope) -> int:
             continue
         for old, new in zip(node.outputs, kept.outputs, strict=True):
             ir.convenience.replace_all_uses_with(old, new)
-        model.graph.remove(node, safe=True)
+        graph.remove(node, safe=True)
         count += 1
     return count
 
