@@ -188,6 +188,13 @@ def test_values_next_to_roots_are_accurate():
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
+def test_polynomials_of_negative_c_reach_the_largest_numbers():
+    a, b, c = -np.array([1.0, 1, 2, 2, 2, 5]), 0.5, -2.5
+    z = -np.array([1e160, 1e307, 1e120, 1e152, 1e160, 1e55])
+    found = compile_definition("Hyp2F1", "float64")(*np.broadcast_arrays(a, b, c, z))
+    np.testing.assert_allclose(found, scipy.special.hyp2f1(a, b, c, z), rtol=1e-13)
+
+
 def test_terms_that_grow_again_next_to_a_zero_of_the_third_parameter_count():
     rows = [(1, 1, -4 - 1e-10, 1e-5), (2.5, 0.5, -3 + 1e-12, -1e-4), (0.5, 3, -6 - 1e-9, 1e-3)]
     with mp.workdps(40):

@@ -63,7 +63,8 @@ def density(
     # Of the closer one to 1 the rounding counts.
     rounding = pt.switch(x > y, ((one - x) - y) / x, constant(x, 0.0))
     slim = exponent + (b + a * (of_part + rounding))
-    exponent = pt.switch(is_slim, slim, exponent)
+    # Of the largest parameters exponents are infinite, and have no rest.
+    exponent = pt.maximum(pt.switch(is_slim, slim, exponent), constant(x, -1e300))
     base = pt.switch(by_power, pt.switch(is_slim, x, ratio), one)
     # A quotient may leave the range of floats.
     base = pt.clip(base, constant(x, 5e-324), constant(x, 1e270)) * constant(x, 2.0**60)

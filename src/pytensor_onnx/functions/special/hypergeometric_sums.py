@@ -14,8 +14,8 @@ from pytensor_onnx.functions.special.power import product_with_rest
 # Most terms of a series, and the last argument of one that does not end.
 _TERMS, LAST = 2_000, 0.9
 _PRECISION = 2.0**-60
-# The most that terms may cancel, so that eleven digits are left.
-_CANCELLATION = 1e19
+# The most that terms may cancel, so that eleven digits are left, and of terms of one part fourteen.
+_CANCELLATION, _CANCELLATION_OF_SINGLE = 1e19, 16.0
 
 
 class _Series(NamedTuple):
@@ -86,10 +86,12 @@ def by_sums(
     ones, zeros = pt.ones_like(z), pt.zeros_like(z)
     start, factors = _Sum(ones, zeros, ones, zeros, ones, ones), _Factors(d, d_rest, c)
     _, found = iterate(_add_term, [zero, start], [series, factors], n_steps=_TERMS)
-    total = found.total + found.total_rest
-    loss = found.size / pt.abs(total)
+    # Terms beyond 1e300 have no second part.
+    is_single = pt.isnan(found.total_rest)
+    total = found.total + pt.switch(is_single, zero, found.total_rest)
+    most = pt.switch(is_single, constant(z, _CANCELLATION_OF_SINGLE), constant(z, _CANCELLATION))
     # A sum of zero is exact.
-    is_known = (loss < constant(loss, _CANCELLATION)) | pt.eq(total, zero)
+    is_known = (found.size / pt.abs(total) < most) | pt.eq(total, zero) | pt.isinf(total)
     value = pt.switch(is_negative, constant(z, math.nan), value)
     total = pt.switch(is_above, total * found.factor, total)
     power = pt.switch(turns, -a, zero)
@@ -113,9 +115,10 @@ def _add_term(k: TensorVariable, before: _Sum, series: _Series, factors: _Factor
     top, bottom, scaled = rows_of(product, 3)
     top_rest, bottom_rest, scaled_rest = rows_of(rest + left_rest * right, 3)
     product, rest = product_with_rest(scaled, top, top_rest)
-    rest = rest + scaled_rest * top
-    # After the last term the parameter below may vanish.
-    is_over = pt.eq(product, zero)
+    # After the last term the parameter below may vanish, and a power of the argument overflow.
+    is_over = pt.eq(top, zero) | pt.eq(product, zero)
+    product = pt.switch(is_over, zero, product)
+    rest = pt.switch(is_over, zero, rest + scaled_rest * top)
     bottom = pt.switch(is_over, constant(k, 1.0), bottom)
     term = product / bottom
     back, error = product_with_rest(term, bottom, bottom_rest)
