@@ -1,7 +1,7 @@
 """Building blocks of the factorisations of linear algebra, each defined once for all of them.
 
-Those of Cholesky factors take one matrix. The others take and return arrays with one batch axis.
-All axes are core axes of their signatures.
+Building blocks of Cholesky factors take one matrix. The others take and return arrays with one
+batch axis. All axes are core axes of their signatures.
 """
 
 from typing import Any

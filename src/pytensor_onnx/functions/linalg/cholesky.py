@@ -253,12 +253,12 @@ def eliminate_rows(block: TensorVariable) -> TensorVariable:
 
 @define(EliminateFew, EliminateFew.gufunc_signature)
 def eliminate_few_rows(block: TensorVariable) -> list[TensorVariable]:
-    """Return eliminated rows, and the rest."""
+    """Return the first `SHORT` rows of a block after elimination, and the rest of the block."""
     return _without_rows(block, range(SHORT))
 
 
 def _without_rows(rest: TensorVariable, indices: range) -> list[TensorVariable]:
-    """Eliminate rows of a block. Return these rows and the rest."""
+    """Eliminate rows of a block. Return these rows, and the block less their products."""
     rows = []
     for j in indices:
         # An index array selects a few elements in less time than a slice.
