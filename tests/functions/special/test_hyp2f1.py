@@ -195,6 +195,13 @@ def test_polynomials_of_negative_c_reach_the_largest_numbers():
     np.testing.assert_allclose(found, scipy.special.hyp2f1(a, b, c, z), rtol=1e-13)
 
 
+def test_polynomials_beyond_one_with_equal_parameters_are_powers():
+    n = np.array([1.0, 3, 1, 3])
+    b = np.array([0.5, 0.5, 2, 10])
+    found = compile_definition("Hyp2F1", "float64")(-n, b, b, np.full(4, 2.0))
+    np.testing.assert_array_equal(found, -np.ones(4))
+
+
 def test_terms_that_grow_again_next_to_a_zero_of_the_third_parameter_count():
     rows = [(1, 1, -4 - 1e-10, 1e-5), (2.5, 0.5, -3 + 1e-12, -1e-4), (0.5, 3, -6 - 1e-9, 1e-3)]
     with mp.workdps(40):

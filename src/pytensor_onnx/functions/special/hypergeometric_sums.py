@@ -86,12 +86,13 @@ def by_sums(
     ones, zeros = pt.ones_like(z), pt.zeros_like(z)
     start, factors = _Sum(ones, zeros, ones, zeros, ones, ones), _Factors(d, d_rest, c)
     _, found = iterate(_add_term, [zero, start], [series, factors], n_steps=_TERMS)
-    # Terms beyond 1e300 have no second part.
-    is_single = pt.isnan(found.total_rest)
+    # Terms beyond 1e300 have no second part. For positive c the function has another value.
+    is_single = pt.isnan(found.total_rest) & is_negative
     total = found.total + pt.switch(is_single, zero, found.total_rest)
     most = pt.switch(is_single, constant(z, _CANCELLATION_OF_SINGLE), constant(z, _CANCELLATION))
-    # A sum of zero is exact.
-    is_known = (found.size / pt.abs(total) < most) | pt.eq(total, zero) | pt.isinf(total)
+    # A sum of zero is exact if it has both parts.
+    is_exact = pt.eq(total, zero) & ~is_single
+    is_known = (found.size / pt.abs(total) < most) | is_exact | pt.isinf(total)
     value = pt.switch(is_negative, constant(z, math.nan), value)
     total = pt.switch(is_above, total * found.factor, total)
     power = pt.switch(turns, -a, zero)
