@@ -21,6 +21,7 @@ from pytensor_onnx.passes import (
     move_transposes,
     narrow_indices,
     read_sizes_late,
+    results_after_loops,
     row_states,
     scale_gemms,
     scale_products,
@@ -80,6 +81,7 @@ def prepare(
     fuse_relu_clip(model, scope)
     join_vectors(model, scope)
     split_vectors(model, scope)
+    results_after_loops(model, scope)
     take_means(model, scope)
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite

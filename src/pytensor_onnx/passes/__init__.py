@@ -13,6 +13,7 @@ from pytensor_onnx.passes.fusions.keep_reduced_axes import keep_reduced_axes
 from pytensor_onnx.passes.fusions.merge_equal import merge_equal
 from pytensor_onnx.passes.fusions.merge_short_images import merge_short_images
 from pytensor_onnx.passes.fusions.read_sizes_late import read_sizes_late
+from pytensor_onnx.passes.fusions.results_after_loops import results_after_loops
 from pytensor_onnx.passes.fusions.row_states import row_states
 from pytensor_onnx.passes.fusions.scale_gemms import scale_gemms
 from pytensor_onnx.passes.fusions.scale_products import scale_products
@@ -46,6 +47,7 @@ __all__ = [
     "move_transposes",
     "narrow_indices",
     "read_sizes_late",
+    "results_after_loops",
     "row_states",
     "scale_gemms",
     "scale_products",

@@ -265,3 +265,16 @@ def test_sequence_that_may_be_too_short_is_summed_after_a_check(x, x0):
     assert loops(program) == []
     with pytest.raises(ValueError, match="ends before its steps do"):
         program(np.ones(3), 0.0, 5)
+
+
+SLICES = {
+    "growing": lambda i, x: x[:i].sum(),
+    "past the end": lambda i, x: x[i : i + 3].max(),
+    "backwards": lambda i, x: x[i::-1].prod(),
+}
+
+
+@pytest.mark.parametrize("step", SLICES.values(), ids=SLICES)
+def test_slices_of_different_lengths(x, step):
+    y = scan(step, sequences=[pt.arange(1, x.shape[0])], non_sequences=[x])
+    compare_onnx_and_py([x], [y, pt.grad(y.sum(), x)], [values(5)], rtol=RTOL)

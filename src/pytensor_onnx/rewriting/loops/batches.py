@@ -25,6 +25,7 @@ from pytensor.tensor.extra_ops import FillDiagonal, SearchsortedOp
 from pytensor.tensor.pad import Pad, pad
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.sort import ArgSortOp, SortOp
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.batches import needs_no_loop
@@ -66,9 +67,31 @@ def takes_a_loop(node: Apply) -> bool:
         return True
     if not isinstance(node.op, Blockwise):
         return False
-    if needs_no_loop(node.op.core_op) or isinstance(node.op.core_op, INDEXING):
+    if isinstance(node.op.core_op, INDEXING):
+        rank = _batch_rank(node)
+        varying = {x for x in node.inputs if not all(x.type.broadcastable[:rank])}
+        return has_own_slices(node.op.core_op, node.inputs, varying)
+    if needs_no_loop(node.op.core_op):
         return False
     return batched(node.op.core_op, node) is None
+
+
+def has_own_slices(op: Op, inputs: Sequence[Variable], batched: set[Variable]) -> bool:
+    """Return whether slices differ between the arrays of a batch, as their lengths may then.
+
+    Parameters
+    ----------
+    op, inputs
+        The core Op and its inputs.
+    batched
+        The inputs that differ between the arrays of the batch.
+    """
+    if not isinstance(op, Subtensor | IncSubtensor):
+        return False
+    n_arrays = 1 + isinstance(op, IncSubtensor)
+    indices = indices_from_subtensor(inputs[n_arrays:], op.idx_list)
+    bounds = [x for i in indices if isinstance(i, slice) for x in (i.start, i.stop, i.step)]
+    return any(x in batched for x in bounds if isinstance(x, Variable))
 
 
 @singledispatch

@@ -14,14 +14,12 @@ from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
     IncSubtensor,
-    Subtensor,
-    indices_from_subtensor,
 )
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.loop_checks import INDEXING, FirstRows, StepIndex
-from pytensor_onnx.rewriting.loops.batches import takes_a_loop
+from pytensor_onnx.rewriting.loops.batches import has_own_slices, takes_a_loop
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
 from pytensor_onnx.rewriting.loops.row_buffers import buffer_of_rows, swapped, written_rows
 
@@ -106,22 +104,12 @@ class Rows:
                 return [(inputs[0], True)]
         n_arrays = 1 + isinstance(node.op, _WRITING)
         if isinstance(node.op, INDEXING) and any(is_row[n_arrays:]):
-            if _has_own_slices(node, self.batched):
+            if has_own_slices(node.op, node.inputs, self.batched):
                 return None
             return _vectorized(node, inputs, is_row, self.loop)
         if isinstance(node.op, IncSubtensor):
             return [(written_rows(node, inputs, is_row, self.size), True)]
         return _vectorized(node, inputs, is_row)
-
-
-def _has_own_slices(node: Apply, batched: set[Variable]) -> bool:
-    """Return whether slices differ between rows, whose lengths may then differ too."""
-    if not isinstance(node.op, Subtensor | IncSubtensor):
-        return False
-    n_arrays = 1 + isinstance(node.op, IncSubtensor)
-    indices = indices_from_subtensor(node.inputs[n_arrays:], node.op.idx_list)
-    bounds = [x for i in indices if isinstance(i, slice) for x in (i.start, i.stop, i.step)]
-    return any(x in batched for x in bounds if isinstance(x, Variable))
 
 
 def _vectorized(
