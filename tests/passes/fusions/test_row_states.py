@@ -9,11 +9,11 @@ from tests.dispatch.loops import scan
 from tests.rewriting.loops.test_products import operators_in_loop
 
 
-def elman(dtype, step):
+def elman(dtype, step, n_others=0):
     """Return the inputs and the states of a recurrent network with scalars beside its vectors."""
     x, u, h = pt.matrix("x", dtype=dtype), pt.matrix("u", dtype=dtype), pt.vector("h", dtype=dtype)
     a = pt.scalar("a", dtype=dtype)
-    return [x, u, h, a], scan(step, [x, x[:, 0]], [h], [u, a])
+    return [x, u, h, a], scan(step, [x, x[:, 0]], [h, *[None] * n_others], [u, a])
 
 
 def values(dtype, length, n_units=3):
@@ -55,6 +55,20 @@ def test_numbers_that_are_not_finite(number):
     arrays = values("float32", 5)
     arrays[0][2, 1] = number
     compare_onnx_and_py(inputs, h, arrays, rtol=1e-5)
+
+
+def test_elementwise_operators_accept_rows():
+    def step(e, first, h, u, a):
+        x = pt.tanh(h @ u + e)
+        results = [f(x) for f in (pt.sin, pt.cos, pt.tan, pt.arcsin, pt.arctan, pt.sinh, pt.erf)]
+        results += [pt.floor(3 * x), pt.ceil(3 * x), pt.round(3 * x), pt.clip(x, -0.5, a)]
+        results += [pt.maximum(x, a), pt.minimum(x, e), pt.sign(x), pt.isinf(1 / x), x**2, a**x]
+        results += [pt.switch((x > a) ^ (x > e), x, e), pt.softplus(x), pt.sqrt(abs(x)), -x]
+        return x * a + first, *results
+
+    inputs, [h, *others] = elman("float32", step, 21)
+    program = compare_onnx_and_py(inputs, [h, *others], values("float32", 5), rtol=1e-4, atol=1e-5)
+    assert operators_in_loop(program)[0] == "Gemm"
 
 
 def sorted_state(e, first, h, u, a):

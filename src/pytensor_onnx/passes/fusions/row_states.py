@@ -8,13 +8,11 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes.rewriting import int_attribute, sole_producer
+from pytensor_onnx.passes.rewriting import given, int_attribute, sole_producer
 
-_ELEMENTWISE = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "Where", "Identity", "Cast"}
-_ELEMENTWISE |= {"Exp", "Log", "Sqrt", "Neg", "Abs", "Sign", "Reciprocal", "Erf", "IsNaN", "Not"}
-_ELEMENTWISE |= {"Tanh", "Sigmoid", "Relu", "Softplus", "And", "Or", "Equal", "Less", "Greater"}
-_ELEMENTWISE |= {"LessOrEqual", "GreaterOrEqual"}
+_OF_EACH_ELEMENT = frozenset({"Cast", "Identity"})
 
 
 def row_states(model: ir.Model, scope: ModelScope) -> int:
@@ -58,7 +56,8 @@ def _keeps_rows(node: ir.Node, rows: set[ir.Value], elementwise: set[str]) -> bo
         return node.inputs[0] in rows and len(others) == 1 and _has_rank(others[0], 2)
     if node.op_type == "Split":
         return node.inputs[0] in rows
-    return node.op_type in _ELEMENTWISE and all(_has_rank(x, 0, 1) for x in others)
+    is_of_each = is_elementwise(node.op_type) or node.op_type in _OF_EACH_ELEMENT
+    return is_of_each and all(_has_rank(x, 0, 1) for x in others)
 
 
 def _has_rank(x: ir.Value, *ranks: int) -> bool:
@@ -80,7 +79,12 @@ def _add_axis(loop: ir.Node, body: ir.Graph, rows: set[ir.Value], scope: ModelSc
             builder = Builder(scope)
             row = builder.Unsqueeze(x, builder.ints([0 if i < n_states else 1]))
             row.name = scope.names.unique("row")
-            graph.insert_before(loop, builder.nodes)
+            producer = given(x).producer()
+            if producer is None or producer.graph is None:
+                graph.insert_before(loop, builder.nodes)
+            else:
+                # In the graph of its operand, an Unsqueeze takes the memory of the operand.
+                producer.graph.insert_after(producer, builder.nodes)
             loop.replace_input_with(i, row)
     for node in body:
         if node.op_type == "Split" and node.inputs[0] in rows:

@@ -25,8 +25,6 @@ LONGEST = 16
 VECTORS_FOR_A_CALL = 5
 """Number of operators whose additional cost on vectors of one element equals one call."""
 
-_OF_EACH_ELEMENT = frozenset({"Cast", "IsInf", "IsNaN"})
-
 
 @dataclass
 class _Group:
@@ -149,7 +147,7 @@ def _is_of_elements(node: ir.Node) -> bool:
     """
     if node.domain or node.op_type == "Clip":
         return False
-    return is_elementwise(node.op_type) or node.op_type in _OF_EACH_ELEMENT
+    return is_elementwise(node.op_type) or node.op_type == "Cast"
 
 
 def _vectors_of(number: ir.Value) -> list[ir.Node]:

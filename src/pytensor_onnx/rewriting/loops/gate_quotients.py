@@ -7,7 +7,7 @@ where `sigmoid` underflows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -23,101 +23,109 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.rewriting.loops.products import with_sequences
 
-Leaf = Callable[[Variable, int], Variable]
-"""Function that returns the parts of a variable along an axis."""
+OfLeaf = Callable[[Variable, int], Variable]
+"""Function that returns the selected parts of a variable along an axis."""
 
 
-class _NotPartedError(Exception):
-    """Raised where the parts of a vector cannot be computed from parts of the loop's inputs."""
+class _NotAnInputError(Exception):
+    """Raised where parts of a vector depend on other variables than the inputs of the loop."""
 
 
-@dataclass
-class _Parts:
-    """A selection of the parts of vectors, which are joined and may be negated.
+@dataclass(frozen=True)
+class _Selection:
+    """Selected parts of an axis, which are joined and may be negated.
 
-    Parameters
+    Attributes
     ----------
     sizes
         Sizes of all parts.
-    wanted
+    positions
         Positions of the selected parts.
     is_negated
         Whether to change the sign.
     """
 
     sizes: Variable
-    wanted: Sequence[int]
+    positions: Sequence[int]
     is_negated: bool
 
     def of(self, x: Variable, axis: int) -> TensorVariable:
         """Return the selected parts of a variable along an axis, joined."""
         parts = pt.split(x, self.sizes, n_splits=self.sizes.type.shape[0], axis=axis)
-        chosen = [parts[i] for i in self.wanted]
+        chosen = [parts[i] for i in self.positions]
         joined = chosen[0] if len(chosen) == 1 else pt.join(axis, *chosen)
         return -joined if self.is_negated else joined
 
-    def of_operands(self, x: Variable, axis: int, leaf: Leaf) -> Variable:
-        """Return the selected parts of a sum or product, computed from parts of its operands."""
-        node = x.owner
-        if node is None:
-            return leaf(x, axis)
-        if isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Add):
-            if any(operand.type.broadcastable[axis] for operand in node.inputs):
-                return leaf(x, axis)
-            return pt.add(*(self.of_operands(operand, axis, leaf) for operand in node.inputs))
-        if isinstance(node.op, DimShuffle) and node.op.new_order[axis] != "x":
-            source = int(node.op.new_order[axis])
-            return node.op(self.of_operands(node.inputs[0], source, leaf))
-        if isinstance(getattr(node.op, "core_op", node.op), Dot) and axis >= x.type.ndim - 2:
-            left, right = node.inputs
-            if axis == x.type.ndim - 2:
-                return node.op(self.of_operands(left, axis, leaf), right)
-            return node.op(left, self.of_operands(right, axis, leaf))
-        return leaf(x, axis)
+
+def _from_operands(x: Variable, axis: int, of_leaf: OfLeaf) -> Variable:
+    """Select parts of sums and products by selecting parts of their operands.
+
+    A leaf is a variable that is no sum, product or transposition, or a term of size one.
+    """
+    node = x.owner
+    if node is None:
+        return of_leaf(x, axis)
+    if isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Add):
+        if any(operand.type.broadcastable[axis] for operand in node.inputs):
+            return of_leaf(x, axis)
+        return pt.add(*(_from_operands(operand, axis, of_leaf) for operand in node.inputs))
+    if isinstance(node.op, DimShuffle) and node.op.new_order[axis] != "x":
+        source = int(node.op.new_order[axis])
+        return node.op(_from_operands(node.inputs[0], source, of_leaf))
+    if isinstance(getattr(node.op, "core_op", node.op), Dot) and axis >= x.type.ndim - 2:
+        left, right = node.inputs
+        if axis == x.type.ndim - 2:
+            return node.op(_from_operands(left, axis, of_leaf), right)
+        return node.op(left, _from_operands(right, axis, of_leaf))
+    return of_leaf(x, axis)
 
 
-@dataclass
-class _Loop:
-    """The inner graph of a loop, and the outer variables for its new inputs."""
+class _NewInputs:
+    """Parts of the inputs of a loop, which are selected before it and become its inputs.
 
-    fgraph: FunctionGraph
-    node: Apply
-    inner: FunctionGraph
-    sequences: dict[Variable, Variable] = field(default_factory=dict)
-    constants: dict[Variable, Variable] = field(default_factory=dict)
+    Attributes
+    ----------
+    sequences, constants
+        The variable outside of the loop for each selection of parts in the inner graph.
+    """
 
-    def parts(self, parts: _Parts, x: Variable, axis: int) -> Variable:
-        """Return parts of an inner variable, from inputs that are split outside of the loop."""
-        op, inputs = self.node.op, self.inner.inputs
-        outer_sequences: Mapping = dict(
-            zip(op.inner_seqs(inputs), op.outer_seqs(self.node.inputs), strict=True)
+    def __init__(self, fgraph: FunctionGraph, node: Apply, inner: FunctionGraph) -> None:
+        op = node.op
+        self._fgraph, self._node = fgraph, node
+        self._outer_sequences: Mapping[Variable, Variable] = dict(
+            zip(op.inner_seqs(inner.inputs), op.outer_seqs(node.inputs), strict=True)
         )
-        outer_constants: Mapping = dict(
-            zip(op.inner_non_seqs(inputs), op.outer_non_seqs(self.node.inputs), strict=True)
+        self._outer_constants: Mapping[Variable, Variable] = dict(
+            zip(op.inner_non_seqs(inner.inputs), op.outer_non_seqs(node.inputs), strict=True)
         )
+        self.sequences: dict[Variable, Variable] = {}
+        self.constants: dict[Variable, Variable] = {}
 
-        def outside(x: Variable, axis: int) -> Variable:
-            return (
-                parts.of_operands(x, axis, parts.of) if self._is_read_here(x) else parts.of(x, axis)
-            )
+    def select(self, selection: _Selection, x: Variable, axis: int) -> Variable:
+        """Return parts of a variable of the inner graph, computed from new inputs."""
 
-        def leaf(x: Variable, axis: int) -> Variable:
-            own = parts.of(x, axis)
-            if x in outer_sequences:
-                self.sequences[own] = outside(outer_sequences[x], axis + 1)
-            elif x in outer_constants:
-                self.constants[own] = outside(outer_constants[x], axis)
+        def of_input(x: Variable, axis: int) -> Variable:
+            parts = selection.of(x, axis)
+            if x in self._outer_sequences:
+                # The first axis of a sequence counts the steps.
+                outer = self._outer_sequences[x]
+                self.sequences[parts] = self._select_before_loop(selection, outer, axis + 1)
+            elif x in self._outer_constants:
+                outer = self._outer_constants[x]
+                self.constants[parts] = self._select_before_loop(selection, outer, axis)
             elif isinstance(x, Constant):
-                self.constants[own] = own
+                self.constants[parts] = parts
             else:
-                raise _NotPartedError
-            return own
+                raise _NotAnInputError
+            return parts
 
-        return parts.of_operands(x, axis, leaf)
+        return _from_operands(x, axis, of_input)
 
-    def _is_read_here(self, x: Variable) -> bool:
-        """Return whether an outer variable has no other use than the loop."""
-        return all(client is self.node for client, _ in self.fgraph.clients[x])
+    def _select_before_loop(self, selection: _Selection, x: Variable, axis: int) -> Variable:
+        """Return parts of an outer variable, from its operands if only the loop uses it."""
+        if all(client is self._node for client, _ in self._fgraph.clients[x]):
+            return _from_operands(x, axis, selection.of)
+        return selection.of(x, axis)
 
 
 @node_rewriter([Scan])
@@ -139,39 +147,42 @@ def divide_by_gates(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variab
     (0, 2)
     """
     inner = node.op.fgraph.unfreeze()
-    loop = _Loop(fgraph, node, inner)
+    new_inputs = _NewInputs(fgraph, node, inner)
     for split in inner.toposort():
         if isinstance(split.op, Split):
             try:
-                _divide(loop, split)
-            except _NotPartedError:
+                _divide(inner, split, new_inputs)
+            except _NotAnInputError:
                 continue
-    if not loop.sequences and not loop.constants:
+    sequences, constants = new_inputs.sequences, new_inputs.constants
+    if not sequences and not constants:
         return None
-    for own, outer in (*loop.sequences.items(), *loop.constants.items()):
-        copy_stack_trace(own, outer)
-    return with_sequences(node, inner, loop.sequences, loop.constants)
+    for parts, outer in (*sequences.items(), *constants.items()):
+        copy_stack_trace(parts, outer)
+    return with_sequences(node, inner, sequences, constants)
 
 
-def _divide(loop: _Loop, split: Apply) -> None:
+def _divide(inner: FunctionGraph, split: Apply, new_inputs: _NewInputs) -> None:
     """Replace the gates among the parts of a Split if there are two or more."""
     whole, sizes = split.inputs
-    clients = loop.inner.clients
+    clients = inner.clients
     gates = [i for i, part in enumerate(split.outputs) if _is_gate(part, clients)]
     others = [i for i, part in enumerate(split.outputs) if clients[part] and i not in gates]
     if len(gates) < 2 or not isinstance(sizes, Constant) or len(clients[whole]) > 1:
         return
     at = split.op.axis % whole.type.ndim
-    opened = loop.parts(_Parts(sizes, gates, is_negated=True), whole, at)
+    opened = new_inputs.select(_Selection(sizes, gates, is_negated=True), whole, at)
     divisors = _parted(pt.add(1, pt.exp(opened)), sizes, gates, at)
-    rest = loop.parts(_Parts(sizes, others, is_negated=False), whole, at) if others else None
+    rest = None
+    if others:
+        rest = new_inputs.select(_Selection(sizes, others, is_negated=False), whole, at)
     copy_stack_trace(whole, [opened, *divisors] if rest is None else [opened, *divisors, rest])
     for i, divisor in zip(gates, divisors, strict=True):
         for gate in [client.outputs[0] for client, _ in clients[split.outputs[i]]]:
-            _divide_by(loop.inner, gate, divisor)
+            _divide_by(inner, gate, divisor)
     if rest is not None:
         for i, part in zip(others, _parted(rest, sizes, others, at), strict=True):
-            loop.inner.replace(split.outputs[i], part, import_missing=True)
+            inner.replace(split.outputs[i], part, import_missing=True)
 
 
 def _is_gate(part: Variable, clients: Mapping) -> bool:
