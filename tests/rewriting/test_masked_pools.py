@@ -45,12 +45,13 @@ def test_the_smaller_array_is_masked():
     "gradient",
     [
         lambda x, g: pt.switch(x > 0, g, 1),
+        lambda x, g: pt.switch(x > 0, g, np.float64(0)),
         lambda x, g: pt.switch(x > 1, g, 0),
         lambda x, g: pt.switch(x > 0, 0, g),
         lambda x, g: pt.switch(pt.exp(x) > 0, g, 0),
         lambda x, g: [pt.switch(x > 0, g, 0), g],
     ],
-    ids=["other value", "other bound", "other side", "other array", "other use"],
+    ids=["other value", "other dtype", "other bound", "other side", "other array", "other use"],
 )
 def test_other_masks_stay(gradient):
     x = pt.tensor("x", dtype="float32", shape=(4, 2, 8, 8))

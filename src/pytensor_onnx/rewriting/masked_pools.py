@@ -36,11 +36,11 @@ def mask_before_routing(
     comparison = is_positive.owner
     if not (_computes(comparison, GT) and comparison.inputs[0] is x and _is_zero(otherwise)):
         return None
-    zero = comparison.inputs[1]
-    if not _is_zero(zero):
+    zero, masked = comparison.inputs[1], client.outputs[0]
+    if not _is_zero(zero) or masked.type.dtype != gradient.type.dtype:
         return None
     routed = node.op(x, y, switch(gt(y, zero), gradient, otherwise))
-    return {client.outputs[0]: client.outputs[0].type.filter_variable(routed, allow_convert=True)}
+    return {masked: masked.type.filter_variable(routed, allow_convert=True)}
 
 
 def _computes(node: Apply | None, scalar_op: type) -> bool:
