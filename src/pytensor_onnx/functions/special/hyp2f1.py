@@ -30,8 +30,8 @@ _NEGATIVE, _PRODUCT = 5.0, 2500.0
 # Where the expansion around one serves, up to a size of parameters and from a distance of their
 # difference to integers on, unless terms cancel by more than a factor. For negative `c` the
 # series in twice the precision loses less, where it converges, and steps along the equation more.
-_FAR, _NEAR, _MODEST, _BETWEEN = -1.0, 0.5, 200.0, 1 / 128
-_LOSS, _NEAR_LOSS, _FAR_LOSS = 16.0, 50.0, 100.0
+_FAR, _NEAR, _MODEST, _BETWEEN = -1.0, 0.5, 200.0, 2.0**-30
+_NEXT, _LOSS, _FAR_LOSS = 1 / 128, 50.0, 1000.0
 
 
 @define(Hyp2F1)
@@ -79,7 +79,7 @@ def hyp2f1(
     is_left, loss = is_long & pt.isnan(value), pt.zeros_like(value)
     value, exponent, loss = of_few(is_left, _by_equation, [value, exponent, loss], [a, b, c, z])
     value, exponent = pt.switch(is_short, polynomial, value), pt.switch(is_short, zero, exponent)
-    is_lost = (is_short & has_roots) | (is_long & (loss > constant(z, _NEAR_LOSS)))
+    is_lost = (is_short & has_roots) | (is_long & (loss > constant(z, _LOSS)))
     first, second = pt.switch(is_short, -degree, a), pt.switch(is_short, other, b)
     value, exponent = of_few(
         is_lost, by_sums, [value, exponent], [first, second, c, z, is_short], as_rows=True
@@ -134,7 +134,7 @@ def _by_expansion(
     is_between = pt.abs(d - pt.round(d)) > constant(d, _BETWEEN)
     is_wanted = is_wanted & (is_end | (is_far | is_near) & is_between) & is_modest
     nan = pt.full_like(z, math.nan)
-    operands = [a, b, c, a_rest, d, z]
+    operands = [a, b, c, d, z]
     [value] = of_few(is_wanted, _expanded, [nan], operands, as_rows=True)
     return value, exponent
 
@@ -144,29 +144,32 @@ def _expanded(
     a: TensorVariable,
     b: TensorVariable,
     c: TensorVariable,
-    a_rest: TensorVariable,
     d: TensorVariable,
     z: TensorVariable,
 ) -> list[TensorVariable]:
     """Return the function by the expansion around one, NaN where terms cancel."""
     zero, one = constant(z, 0.0), constant(z, 1.0)
-    rest, b_rest = one - z, c - b
-    is_far, swaps = z <= constant(z, _FAR), d < zero
-    turns = is_far ^ swaps
+    is_far, swaps, rest = z <= constant(z, _FAR), d < zero, one - z
+    a, a_error = _with_complement(a, c, swaps)
+    b, b_error = _with_complement(b, c, is_far ^ swaps)
     w = pt.switch(is_far, one / rest, rest)
-    value, loss = by_expansion_around_one(
-        pt.switch(swaps, a_rest, a),
-        pt.switch(turns, b_rest, b),
-        pt.switch(swaps, a, a_rest),
-        pt.switch(turns, b, b_rest),
-        c,
-        pt.abs(d),
-        w,
-    )
-    is_near = z >= constant(z, LAST / (LAST - 1.0))
-    most = pt.switch(is_near, constant(loss, _NEAR_LOSS), constant(loss, _FAR_LOSS))
-    most = pt.switch(c < zero, most, constant(loss, _LOSS))
+    value, loss = by_expansion_around_one(a, b, a_error, b_error, c, pt.abs(d), w)
+    # Steps along the equation lose more the farther they go, and nothing next to integers.
+    most = pt.clip(constant(z, -10.0) * z, constant(z, _LOSS), constant(z, _FAR_LOSS))
+    is_next = pt.abs(d - pt.round(d)) < constant(d, _NEXT)
+    most = pt.switch(is_next, constant(z, _LOSS), most)
     return [pt.switch(loss < most, value, constant(z, math.nan))]
+
+
+def _with_complement(
+    a: TensorVariable, c: TensorVariable, swaps: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return rows of ``a`` and ``c - a``, in this order or the other, and their errors."""
+    rest, error = add_with_error(c, -a)
+    none = pt.zeros_like(a)
+    rows = pt.switch(swaps, pt.concatenate([rest, a]), pt.concatenate([a, rest]))
+    errors = pt.switch(swaps, pt.concatenate([error, none]), pt.concatenate([none, error]))
+    return rows, errors
 
 
 def _by_equation(
