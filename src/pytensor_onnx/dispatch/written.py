@@ -80,10 +80,10 @@ def nested_problems_as_written(
         return [problem_as_written(node, case, line, is_missing)]
     located = [replace(problem, where=problem.where or line) for problem in problems]
     missing = [
-        op
+        inner.op
         for origin in origins_of(node.outputs[0])
-        for op in _inner_ops(origin.op)
-        if is_missing(op)
+        for inner in inner_nodes(origin.op)
+        if is_missing(inner.op)
     ]
     asked = [_problem(op, None, line, None) for op in dict.fromkeys(missing)]
     names = {problem.subject for problem in asked}
@@ -108,12 +108,12 @@ def _problem(op: Op, name: str | None, line: str, case: UnsupportedCase | None) 
     return Problem(subject=subject, variable=name or "", where=line, reason=reason, hint=hint)
 
 
-def _inner_ops(op: Op) -> Iterator[Op]:
-    """Yield the Ops of the inner graphs of an Op, recursively."""
+def inner_nodes(op: Op) -> Iterator[Apply]:
+    """Yield the nodes of the inner graphs of an Op, recursively."""
     inner = getattr(core_op(op), "fgraph", None)
     for node in inner.toposort() if inner is not None else ():
-        yield node.op
-        yield from _inner_ops(node.op)
+        yield node
+        yield from inner_nodes(node.op)
 
 
 def name_as_written(op: Op, line: str) -> str:

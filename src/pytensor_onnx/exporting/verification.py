@@ -15,6 +15,7 @@ from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.descriptions import weight_bytes
 from pytensor_onnx.exporting.divergence import disagreement, first_divergence
 from pytensor_onnx.exporting.evaluation import evaluate
+from pytensor_onnx.exporting.promises import Promises
 from pytensor_onnx.exporting.rounding import distances_from_double
 from pytensor_onnx.exporting.sampling import KINDS, SIZE_ATTEMPTS, Sample, sample
 
@@ -105,6 +106,7 @@ class _Comparison:
         self.reason = ""
         self.states = [state.get(s.name, s.value) for s in program._states]
         self.names = [str(v.name) for v in program.model.graph.outputs]
+        self.promises = Promises(program._reference)
         variables = program._reference.outputs
         self.unseen = {i for i, v in enumerate(variables) if not _is_always_empty(v)}
         self.equal: list[str] = []
@@ -122,7 +124,7 @@ class _Comparison:
         """Return a sample whose arrays are those of values where inputs are encoded."""
         drawn = sample(self.program.inputs, size, kind)
         given = self.program._signature.inputs
-        return replace(drawn, arrays=given.sampled(drawn.arrays))
+        return replace(drawn, arrays=given.sampled(self.promises.keep(drawn.arrays)))
 
     def can_compare(self, sample: Sample) -> bool:
         """Compare on one sample; return False if PyTensor cannot compute it."""
