@@ -42,6 +42,14 @@ def test_a_product_and_a_sum_are_one_operator(length, n_units):
     assert operators_in_loop(program)[0] == "Gemm"
 
 
+@pytest.mark.parametrize(("n_units", "operator"), [(3, "Gemm"), (128, "MatMul")])
+def test_the_length_of_a_state_tells_the_size_of_its_matrix_in_float64(n_units, operator):
+    (x, u), h = (pt.matrix(name, shape=(None, n_units)) for name in "xu"), pt.vector("h")
+    states = scan(lambda e, h, u: pt.tanh(h @ u + e), [x], [h], [u])
+    program = compare_onnx_and_py([x, u, h], states, values("float64", 4, n_units)[:3])
+    assert operator in operators_in_loop(program)
+
+
 def test_last_states_and_traces_keep_their_shapes():
     inputs, h = elman("float32", plain)
     compare_onnx_and_py(

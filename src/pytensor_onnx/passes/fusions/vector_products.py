@@ -10,6 +10,7 @@ product, it multiplies by the untransposed matrix.
 """
 
 import math
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
@@ -18,6 +19,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope, content_key
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.rewriting import (
+    int_attribute,
     remove_unused,
     replace_node,
     reshape_constant,
@@ -31,12 +33,13 @@ LARGE = 16_384
 def vector_products(model: ir.Model, scope: ModelScope) -> int:
     """Replace the product of a reshaped vector by the product of the vector on the left."""
     count = 0
+    lengths = _lengths_of_states(model)
     _negate_before_transposing(model, scope)
     for squeeze in list(model.graph.all_nodes()):
         operands, graph = _operands(squeeze), squeeze.graph
         if operands is None or graph is None:
             continue
-        if graph is not model.graph and not _is_fast_in_loop(operands[1]):
+        if graph is not model.graph and not _is_fast_in_loop(*operands, lengths):
             continue
         builder = Builder(scope)
         value = squeeze.inputs[0]
@@ -67,19 +70,50 @@ def _negate_before_transposing(model: ir.Model, scope: ModelScope) -> None:
             replace_node(node.graph, node, builder, [turned], scope.names)
 
 
-def _is_fast_in_loop(matrices: list[ir.Value]) -> bool:
+def _lengths_of_states(model: ir.Model) -> dict[ir.Value, int]:
+    """Return the lengths of the vectors that are states of loops, as their steps compute them."""
+    lengths = {}
+    for node in model.graph.all_nodes():
+        if node.op_type == "Scan" and not node.domain:
+            body = node.attributes["body"].as_graph()
+            n_states = len(body.inputs) - int_attribute(node, "num_scan_inputs", 0)
+            for before, after in zip(body.inputs[:n_states], body.outputs, strict=False):
+                dims = dims_of(after) or ()
+                if len(dims) == 1 and isinstance(dims[0], int):
+                    lengths[before] = dims[0]
+    return lengths
+
+
+def _is_fast_in_loop(
+    vectors: list[ir.Value], matrices: list[ir.Value], lengths: Mapping[ir.Value, int]
+) -> bool:
     """Return whether a vector on the left is as fast as a column, with a matrix transposed once.
 
     ONNX Runtime copies a matrix of float64 for each product with a vector on its left, which takes
     six times as long as the product with a column from 256 x 1024 on.
     """
-    return all(m.dtype != ir.DataType.DOUBLE or (_size(m) or LARGE) < LARGE for m in matrices)
+    length = lengths.get(vectors[0])
+    return all(
+        m.dtype != ir.DataType.DOUBLE or (_size(m, length) or LARGE) < LARGE for m in matrices
+    )
 
 
-def _size(matrix: ir.Value) -> int | None:
-    """Return the number of elements of a matrix, None if it is not known."""
-    sizes = [size for size in dims_of(matrix) or () if isinstance(size, int)]
-    return math.prod(sizes) if len(sizes) == 2 else None
+def _size(matrix: ir.Value, length: int | None) -> int | None:
+    """Return the number of elements of a matrix, None if it is not known.
+
+    Parameters
+    ----------
+    matrix
+        Right operand of a product.
+    length
+        Length of the vector on the left, None if it is not known.
+    """
+    dims = dims_of(matrix) or ()
+    if len(dims) != 2:
+        return None
+    sizes = [dims[0] if length is None else length, dims[1]]
+    known = [size for size in sizes if isinstance(size, int)]
+    return math.prod(known) if len(known) == 2 else None
 
 
 def _operands(squeeze: ir.Node) -> tuple[list[ir.Value], list[ir.Value]] | None:
