@@ -77,6 +77,11 @@ def next_to_the_order(rng: np.random.Generator, size: int, dtype: str) -> list[n
     return [v, v + np.cbrt(v) * rng.uniform(-5, 5, size)]
 
 
+def below_two(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    v, x = (np.exp(rng.uniform(*np.log(ends), size)) for ends in [(0.1, 20), (1e-8, 2)])
+    return [-v, x]
+
+
 CASES = [
     Case(
         psm.Jv,
@@ -86,6 +91,7 @@ CASES = [
             *(box(-2, 2, 1e-9, 2.5), box(-20, 20, 60, 1e8), box(-100, 100, 0.1, 200, LOOSE)),
             *(box(-500, 500, 500, 2000, LOOSE), box(500, 1e5, 2e5, 1e9, 60 * LOOSE)),
             region("integers v -20 … 20, x -60 … 60", integers),
+            region("v -20 … -0.1, x 1e-8 … 2", below_two, FLOAT64),
             region("next to v = 0, -1 … -8, x 0.01 … 12", next_to_negative_integers),
             region("v 100 … 500, x/v 0.2 … 0.95", below_the_order, FLOAT64, 4 * LOOSE),
             region("v 20 … 5000, (x - v)/∛v -5 … 5", next_to_the_order, FLOAT64, 2.5 * LOOSE),
@@ -118,6 +124,15 @@ def test_orders_whose_squares_overflow_give_zero():
     np.testing.assert_array_equal(jv(np.array([inf, -inf]), np.ones(2)), [0, 0])
 
 
+def test_results_of_small_arguments_overflow_last():
+    points = [(-34.492581512, 2.79e-8), (-20 - 1e-9, 1.4e-14), (-0.5, 5e-324), (-5e-324, 0.5)]
+    v, x = np.transpose(points)
+    expected = [float(mp.besselj(*map(mp.mpf, map(float, point)))) for point in points]
+    assert np.isfinite(expected).all()
+    found = compile_definition("Jv", "float64")(v, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
 def test_what_needs_too_many_steps_is_nan():
     jv = compile_definition("Jv", "float64")
     v, x = np.array([3e4, 3e4, 2e7, 3e4, 2.5]), np.array([3e4, 3.01e4, 1e12, 9e4, 3.0])
@@ -132,7 +147,7 @@ def test_arguments_of_any_size_are_accurate_beside_the_amplitude():
     v = rng.uniform(-100, 100, 100)
     found = compile_definition("Jv", "float64")(v, x)
     with mp.workprec(600):
-        # Hankel's expansion (DLMF 10.17.3), of which three terms are exact to 1e-23.
+        # Hankel's expansion (DLMF 10.17.3), whose first three terms are exact to 1e-23.
         for point in zip(v, x, found, strict=True):
             order, argument, value = (mp.mpf(float(number)) for number in point)
             square, eight = 4 * order**2, 8 * argument

@@ -15,9 +15,11 @@ from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.bessel_recurrence import first_kind, second_kind
 from pytensor_onnx.functions.special.bessel_series import bessel_series
-from pytensor_onnx.functions.special.debye import debye, is_debye
+from pytensor_onnx.functions.special.debye import debye, distance, is_debye
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.gamma import scaled_gamma
+from pytensor_onnx.functions.special.power import exponent_with_rest, log_of_normal_with_rest
 from pytensor_onnx.functions.special.reflection import is_even, sine_pi
 
 # Terms of the power series, enough for x**2 / 4 <= 2 (v + 1).
@@ -31,52 +33,95 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 
     Notes
     -----
-    Integer orders are reflected by ``J(-v) = (-1)**v J(v)``, other ones by ``J(-v) = cos(pi v) J(v)
-    - sin(pi v) Y(v)`` (DLMF 10.2.3). Negative arguments are NaN for orders that are no integers,
-    as in SciPy. So are arguments beyond 1e150, or ``2**39`` where the square of the order is more
-    than 100 times as large, and orders beyond about 9,000 that are nearly equal to the argument.
+    Integer orders are reflected by ``J(-v) = (-1)**v J(v)``. For other negative orders the power
+    series serves below 2, and ``J(-v) = cos(pi v) J(v) - sin(pi v) Y(v)`` (DLMF 10.2.3) beyond.
+    Negative arguments are NaN for orders that are no integers, as in SciPy. So are arguments beyond
+    1e150, or ``2**39`` where the square of the order is more than 100 times as large, and orders
+    beyond about 9,000 that are nearly equal to the argument.
     """
-    zero, half, one, nan = (constant(x, n) for n in (0.0, 0.5, 1.0, math.nan))
+    zero, half, one, two, nan = (constant(x, n) for n in (0.0, 0.5, 1.0, 2.0, math.nan))
     order, a = pt.abs(v), pt.abs(x)
     count = pt.round(order)
     m = order - count
     is_integer = pt.eq(m, zero)
-    by_series = a * a <= constant(x, 8.0) * (order + one)
     # Beyond this the square of the order would overflow, and results are zero anyway.
-    far_order = pt.minimum(order, constant(x, 1e154))
-    is_far = is_debye(far_order, a)
+    order = pt.minimum(order, constant(x, 1e154))
+    is_far = is_debye(order, a)
+    is_negative = (v < zero) & ~is_integer & ~pt.isinf(v)
+    is_reflected = is_negative & (is_far | (a >= two))
+    is_upwards = is_reflected & ~is_far
+    by_series = (a * a <= constant(x, 8.0) * (order + one)) & ~is_upwards
     is_near = ~(by_series | is_far) & ~pt.isnan(order)
 
-    # Elements of the recurrence for their value, or for the function of the second kind.
-    by_second = (v < zero) & ~is_integer & ~pt.isinf(v)
-    near_x = pt.switch(is_near | (by_second & ~is_far), a, zero)
-    of_order, first, first_of_next = first_kind(m, pt.switch(is_near, count, zero), near_x)
-    value = pt.switch(by_series, _by_series(order, a), of_order)
-    far, far_second = ifelse(pt.any(is_far), list(debye(far_order, a)), [value, value])
-    value = pt.switch(is_far, far, value)
-
-    # The sine of pi m / 2, and the sine and the cosine of pi m.
+    # The sine of pi m / 2, then the sine and the cosine of pi v.
     sine = constant(x, math.pi) * sine_pi(m * half)
     double_sine = (sine + sine) * pt.sqrt(one - sine * sine)
     cosine = one - (sine + sine) * sine
-    second = second_kind(m, count, a, first, first_of_next, sine)
-    second = pt.switch(is_far, far_second, second)
-    second = pt.switch(pt.eq(a, zero), constant(x, -math.inf), second)
     is_even_count = is_even(count)
-    reflected = cosine * value - double_sine * second
-    reflected = pt.switch(is_even_count, reflected, -reflected)
-    value = where_any(by_second, reflected, value)
+    double_sine, cosine = (pt.switch(is_even_count, of, -of) for of in (double_sine, cosine))
+
+    power = _power(order, a, m, by_series, is_far, is_negative)
+    near_count, near_x = (pt.switch(is_near, of, zero) for of in (count, a))
+    of_order, first, first_of_next = first_kind(m, near_count, near_x, power)
+    # Half of a subnormal number may be zero.
+    is_tiny = order < constant(x, 1e-300)
+    quotient = pt.switch(is_tiny, one, double_sine / (constant(x, math.pi) * order))
+    value = _by_series(order, a, power, is_negative, quotient)
+    value = pt.switch(by_series, value, of_order)
+    far, far_second = ifelse(pt.any(is_far), list(debye(order, a, power)), [value, value])
+    value = pt.switch(is_far, far, value)
+    second = second_kind(m, pt.switch(is_upwards, count, zero), a, first, first_of_next)
+    second = pt.switch(is_far, far_second, second)
+    value = where_any(is_reflected, cosine * value - double_sine * second, value)
 
     is_odd = is_integer & ~is_even_count & pt.neq(v < zero, x < zero)
     value = pt.switch(is_odd, -value, value)
     return pt.switch((x < zero) & ~is_integer, nan, value)
 
 
-def _by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """Power series (DLMF 10.2.2), after a factor of which no part overflows."""
+def _power(
+    v: TensorVariable,
+    x: TensorVariable,
+    m: TensorVariable,
+    by_series: TensorVariable,
+    is_far: TensorVariable,
+    is_negative: TensorVariable,
+) -> TensorVariable:
+    """Return the only power that each element takes, equal in every bit in all runtimes.
+
+    With ``y = v + 1`` that is ``(e x / (2 y))**v`` for the power series, of negative orders the
+    root of the reciprocal, the root for `debye` where ``is_far``, and ``(x/2)**m`` for recurrences.
+    """
+    zero, one, half = (constant(x, n) for n in (0.0, 1.0, 0.5))
+    w = distance(v, x)
+    of_series = pt.switch(is_negative, -(half * v), v)
+    exponent = pt.switch(is_far, half * v, pt.switch(by_series, of_series, m))
+    shift = pt.switch(is_far, -(half * w), pt.switch(by_series, of_series, zero))
+    # Scaled by 2**100, since half of a subnormal argument may be zero.
+    top = pt.switch(is_far, (v + w) * constant(x, 2.0**100), x * constant(x, 2.0**99))
+    base = top / pt.switch(is_far, x, pt.switch(by_series, v + one, one))
+    bounded = pt.clip(base, constant(x, 1e-300), constant(x, 1e270))
+    logarithm = log_of_normal_with_rest(bounded, constant(x, -100.0))
+    value = exp(*exponent_with_rest(exponent, *logarithm, shift))
+    # Powers of zero and infinity are equal in all runtimes.
+    is_finite = (base > zero) & (base < constant(x, math.inf))
+    return pt.switch(is_finite, value, pt.pow(base, exponent))
+
+
+def _by_series(
+    v: TensorVariable,
+    x: TensorVariable,
+    power: TensorVariable,
+    is_negative: TensorVariable,
+    quotient: TensorVariable,
+) -> TensorVariable:
+    """Power series (DLMF 10.2.2) for an order of size ``v``, and below 2 for a negative one.
+
+    The gamma function of that is reflected; ``quotient`` is ``sin(pi v) / (pi v)``.
+    """
     half, one = constant(x, 0.5), constant(x, 1.0)
     y = v + one
-    z = -(half * x) * (half * x)
-    total = bessel_series(v, z, _TERMS)
-    power = pt.pow(x * constant(x, math.e / 2) / y, v)
-    return total * (power * constant(x, math.e)) / (pt.sqrt(y) * scaled_gamma(y))
+    total = bessel_series(pt.switch(is_negative, -v, v), -(half * x) * (half * x), _TERMS)
+    gamma = pt.sqrt(y) * scaled_gamma(y) * constant(x, 1 / math.e)
+    factor = pt.switch(is_negative, quotient * gamma * power, one / gamma)
+    return total * power * factor

@@ -2,19 +2,14 @@
 
 import math
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.scan.utils import until
+from pytensor.tensor.math import Max
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.functions.special.temme import (
-    Start,
-    temme_coefficients,
-    temme_series,
-    temme_start,
-)
+from pytensor_onnx.functions.special.temme import temme_coefficients
 
 # Orders, and terms of the continued fraction, after which NaN stands for the result.
 _ORDERS, _TERMS = 10_000, 200
@@ -23,7 +18,7 @@ _SMALLEST, _LARGEST = 1e-290, 1.79e308
 
 
 def first_kind(
-    m: TensorVariable, count: TensorVariable, x: TensorVariable
+    m: TensorVariable, count: TensorVariable, x: TensorVariable, power: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
     """Bessel functions of the first kind of the orders ``m + count``, ``m`` and ``m + 1``.
 
@@ -38,18 +33,21 @@ def first_kind(
     m
         Fraction of the order, at most one half in size.
     count
-        Integer part of the order, at most ``x**2 / 8`` where it is large.
+        Integer part of the order, so small that `is_debye` does not hold.
     x
         Arguments from 2 on; elements with other ones are NaN.
+    power
+        ``(x/2)**m``.
     """
     zero, two, half = (constant(x, n) for n in (0.0, 2.0, 0.5))
     highest = pt.maximum(count, x)
-    highest = highest + (
-        constant(x, 12.0) + constant(x, 10.0) * pt.pow(highest, constant(x, 1 / 3))
-    )
+    # A cube root would do, but roots of squares are equal in all runtimes.
+    root = pt.sqrt(pt.sqrt(highest * pt.sqrt(highest)))
+    highest = highest + (constant(x, 13.5) + constant(x, 8.5) * root)
     is_here = (x >= two) & (highest < constant(x, _ORDERS))
     pairs = pt.switch(is_here, pt.ceil(half * highest), zero)
-    last = pt.max(pt.concatenate([pt.constant(np.zeros(1)), pairs.flatten()]))
+    # Of integers the maximum is one operator.
+    last = Max(axis=None, initial=True)(pairs.astype("int32")).astype(x.dtype)
 
     def step(
         k: TensorVariable,
@@ -82,7 +80,7 @@ def first_kind(
         n_steps=_ORDERS // 2,
     )
     difference, mean = temme_coefficients(m)
-    scale = pt.pow(half * x, m) * (mean - m * difference) / (even + total / weight)
+    scale = power * (mean - m * difference) / (even + total / weight)
     scale = pt.switch(is_here, scale, constant(x, math.nan))
     return found * scale, even * scale, odd * scale
 
@@ -93,32 +91,16 @@ def second_kind(
     x: TensorVariable,
     first: TensorVariable,
     first_of_next: TensorVariable,
-    sine: TensorVariable,
 ) -> TensorVariable:
     """Bessel function of the second kind of order ``m + count``, from the first kind's for ``m``.
 
-    ``sine`` is that of ``pi m / 2``.
-
-    Temme's series serves up to 2, Steed's continued fraction for ``H'/H`` beyond (W. H. Press et
-    al., Numerical Recipes, section 6.6); the recurrence is stable upwards.
+    Steed's continued fraction serves for ``H'/H``, for arguments from 2 on (W. H. Press et al.,
+    Numerical Recipes, section 6.6); the recurrence is stable upwards.
     """
-    two = constant(x, 2.0)
-    half_square = constant(x, -0.25) * x * x
-    share = two * sine * sine / pt.switch(pt.eq(m, constant(x, 0.0)), constant(x, 1.0), m)
-    start = Start(*(constant(x, 2 / math.pi) * value for value in temme_start(m, x)))
-    total, following = temme_series(start, m, half_square, 14, share)
-    p, q = _steed(m, pt.maximum(x, two))
+    p, q = _steed(m, pt.maximum(x, constant(x, 2.0)))
     ratio = m / x
     value = (first_of_next + (p - ratio) * first) / q
-    next_value = (ratio - p) * value - q * first
-    is_small = x < two
-    return _upwards(
-        m,
-        count,
-        x,
-        pt.switch(is_small, -total, value),
-        pt.switch(is_small, -following * (two / x), next_value),
-    )
+    return _upwards(m, count, x, value, (ratio - p) * value - q * first)
 
 
 def _steed(m: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:

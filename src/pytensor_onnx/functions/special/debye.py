@@ -15,7 +15,6 @@ from pytensor_onnx.functions.special.arithmetic import constant, horner, split_r
 from pytensor_onnx.functions.special.evaluation import of_few
 from pytensor_onnx.functions.special.inverse_trigonometric import arctan
 from pytensor_onnx.functions.special.large_angles import quarter_turns
-from pytensor_onnx.functions.special.portable import portable_exp, portable_log
 from pytensor_onnx.functions.special.trigonometric import (
     in_quadrant,
     sine_and_cosine,
@@ -67,6 +66,11 @@ def debye_sums(
     return even, odd
 
 
+def distance(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Return the root of ``|v**2 - x**2|``."""
+    return pt.sqrt(pt.abs((v - x) * (v + x)))
+
+
 def is_debye(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Tell where the first term that is left out is negligible, for ``v >= 0`` and ``x >= 0``.
 
@@ -74,15 +78,21 @@ def is_debye(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     That is about 50 or more here: with ``w**2 = |v**2 - x**2|`` at least ``5 w**3 / (15 v**2 +
     9 w**2)`` where the functions oscillate, and ``w**3 / (3 v**2)`` elsewhere.
     """
-    w = pt.sqrt(pt.abs((v - x) * (v + x)))
+    w = distance(v, x)
     ratio = v / w
     is_small = (x < constant(x, _FARTHEST)) & (v * v < constant(x, _MOST) * x)
     is_exact = w - constant(w, 60.0) > constant(w, 150.0) * ratio * ratio
     return is_exact & (is_small | (x < constant(x, _FAR)))
 
 
-def debye(v: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Bessel functions of the first and the second kind where `is_debye` holds (DLMF 10.19.3-6)."""
+def debye(
+    v: TensorVariable, x: TensorVariable, root: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Bessel functions of the first and the second kind where `is_debye` holds (DLMF 10.19.3-6).
+
+    ``root`` is that of their exponential growth, which does not overflow before the result:
+    ``((v + w) / x)**(v / 2) exp(-w / 2)`` with the `distance` ``w``.
+    """
     is_oscillating = x > v
     z = constant(x, 1.0) / ((v - x) * (v + x))
     reciprocal = pt.sqrt(pt.abs(z))
@@ -93,10 +103,7 @@ def debye(v: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorV
 
     w = constant(x, 1.0) / reciprocal
     sine, cosine = _waves(v, x, w)
-    # The root of the exponential growth, which does not overflow before the result.
-    half = constant(x, 0.5)
-    root = portable_exp(half * (v * portable_log((v + w) / x) - w))
-    small = half * amplitude * (even + odd) / root / root
+    small = constant(x, 0.5) * amplitude * (even + odd) / root / root
     large = amplitude * (odd - even) * root * root
     first = pt.switch(is_oscillating, amplitude * (cosine * even + sine * odd), small)
     return first, pt.switch(is_oscillating, amplitude * (sine * even - cosine * odd), large)

@@ -1,11 +1,10 @@
-"""Temme's series of Bessel functions of the second kind, for small arguments.
+"""Temme's series of modified Bessel functions of the second kind, for small arguments.
 
 N. M. Temme, J. Comput. Phys. 19 (1975) 324-337 and 21 (1976) 343-350.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -38,10 +37,7 @@ def temme_coefficients(m: TensorVariable) -> tuple[TensorVariable, TensorVariabl
 
 
 def temme_start(m: TensorVariable, x: TensorVariable) -> Start:
-    """Return the first terms of the modified functions, for ``|m| <= 1/2`` and ``x <= 2``.
-
-    Those of the Bessel functions are ``2 / pi`` times as large.
-    """
+    """Return the first terms, for ``|m| <= 1/2`` and ``x <= 2``."""
     one, half = constant(x, 1.0), constant(x, 0.5)
     difference, mean = temme_coefficients(m)
     # Differences of runtimes would be amplified where parts cancel.
@@ -68,7 +64,6 @@ def temme_series(
     m: TensorVariable,
     z: TensorVariable,
     terms: int,
-    share: TensorVariable | None = None,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Add the series of the function of order ``m``, and of ``x / 2`` times that of ``m + 1``.
 
@@ -79,15 +74,10 @@ def temme_series(
     m
         Order, at most one half.
     z
-        ``x**2 / 4``, negative for the functions that oscillate.
+        ``x**2 / 4``.
     terms
         Number of terms after the first one.
-    share
-        ``2 sin(pi m / 2)**2 / m`` for the functions that oscillate, None for those that do not.
     """
-
-    def summand(f: TensorVariable, q: TensorVariable, share: Sequence[TensorVariable]) -> Any:
-        return f + share[0] * q if share else f
 
     def step(
         k: TensorVariable,
@@ -99,20 +89,17 @@ def temme_series(
         following: TensorVariable,
         m: TensorVariable,
         z: TensorVariable,
-        *share: TensorVariable,
     ) -> tuple[TensorVariable, ...]:
         f = (k * f + p + q) / (k * k - m * m)
         factor = factor * z / k
         p, q = p / (k - m), q / (k + m)
-        term = factor * summand(f, q, share)
+        term = factor * f
         return f, p, q, factor, total + term, following + (factor * p - k * term)
 
-    shares = [] if share is None else [share]
-    first = summand(start.f, start.q, shares)
     *_, total, following = iterate(
         step,
-        [*start, pt.ones_like(z), first, start.p],
-        [m, z, *shares],
+        [*start, pt.ones_like(z), start.f, start.p],
+        [m, z],
         sequences=[pt.constant(np.arange(1.0, terms + 1))],
         n_steps=terms,
     )
