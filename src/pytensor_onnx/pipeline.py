@@ -89,6 +89,7 @@ def prepare(
     changes += narrow_indices(model, profile, scope)
     broadcast_numbers(model, scope)
     changes += keep_apart(model, scope, profile)
+    merge_equal(model, scope)
     changes += describe_placement(model, profile)
     if inline:
         inline_functions(model, scope)

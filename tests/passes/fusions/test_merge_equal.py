@@ -18,6 +18,17 @@ def merged(emit):
     return sorted(model.operators())
 
 
+def assert_merged(nodes):
+    """Check a body and its subgraphs, and return their number."""
+    bodies = [nodes]
+    for body in bodies:
+        bodies += [a.g.node for node in body for a in node.attribute if a.HasField("g")]
+        nodes = [node for node in body if node.op_type != "Identity"]
+        keys = {(n.op_type, *n.input, *(a.SerializeToString() for a in n.attribute)) for n in nodes}
+        assert len(keys) == len(nodes)
+    return len(bodies)
+
+
 def test_chains_of_equal_nodes_are_merged():
     def twice(onnx, x):
         return onnx.Add(*(onnx.Neg(onnx.Softmax(x, axis=1)) for _ in range(2)))
@@ -49,6 +60,27 @@ def test_subgraph_reads_the_node_that_stays():
     assert merged(captured).count("Neg") == 1
 
 
+def test_bodies_of_the_main_graph_are_merged():
+    def branches(onnx, x):
+        condition = onnx.constant(np.bool_(True))
+        return onnx.cond(
+            condition,
+            lambda then: then.Add(then.Neg(then.Abs(x)), then.Neg(then.Abs(x))),
+            lambda other: other.Exp(x),
+        )
+
+    model = bare(branches, np.array([[-1.0, 2.0]]))
+    before = model.run()
+    assert merge_equal(model.model, model.scope) == 2
+    np.testing.assert_array_equal(model.run(), before)
+
+
+def test_guarded_products_have_no_equal_nodes():
+    x = pt.vector("x")
+    proto = export_onnx([x], pt.polygamma(2, x)).proto
+    assert_merged(next(f for f in proto.functions if "PolyGamma" in f.name).node)
+
+
 def test_random_numbers_are_drawn_twice():
     def draws(onnx, x):
         return onnx.Sub(onnx.RandomNormalLike(x), onnx.RandomNormalLike(x))
@@ -74,10 +106,4 @@ def test_functions_and_their_branches_have_no_equal_nodes():
     [function] = [
         f for f in export_onnx([order, x], pt.jv(order, x)).proto.functions if "Jv" in f.name
     ]
-    bodies = [function.node]
-    for body in bodies:
-        bodies += [a.g.node for node in body for a in node.attribute if a.HasField("g")]
-        nodes = [node for node in body if node.op_type != "Identity"]
-        keys = {(n.op_type, *n.input, *(a.SerializeToString() for a in n.attribute)) for n in nodes}
-        assert len(keys) == len(nodes)
-    assert len(bodies) > 5
+    assert assert_merged(function.node) > 5

@@ -1,10 +1,11 @@
 """Merge nodes that compute the same result from the same values.
 
 PyTensor merges equal nodes before the conversion. Some sizes are known to be equal only afterwards,
-and with them the masks and positions that are computed from them.
+and with them the masks and positions that are computed from them. Decompositions of the legaliser
+may repeat nodes, too.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -20,22 +21,22 @@ _RANDOM = frozenset(
 
 
 def merge_equal(model: ir.Model, scope: ModelScope) -> int:
-    """Replace the results of a node by those of the first equal node of the main graph.
+    """Replace the results of a node by those of the first equal node of the same graph.
 
-    Do so in functions and each of their subgraphs, too: ONNX Runtime would, and then go over the
-    whole graph once more. Nodes with subgraphs and outputs of a graph are kept. So are the sizes
-    that a check compares, which are equal only if the check passes.
+    Do so in subgraphs and functions, too: ONNX Runtime would, and then go over the whole graph once
+    more. Nodes with subgraphs and outputs of a graph are kept. So are the sizes that a check
+    compares, which are equal only if the check passes.
     """
-    functions = [function.graph for function in model.functions.values()]
-    inner = (graph for function in functions for graph in (function, *function.subgraphs()))
-    return sum(map(_merge_equal, (model.graph, *inner)))
+    outer = [model.graph, *(function.graph for function in model.functions.values())]
+    graphs = [inner for graph in outer for inner in (graph, *graph.subgraphs())]
+    checking = _behind_checks(graphs)
+    return sum(_merge_equal(graph, checking) for graph in graphs)
 
 
-def _merge_equal(graph: ir.Graph) -> int:
+def _merge_equal(graph: ir.Graph, checking: Container[ir.Node]) -> int:
     first: dict[Hashable, ir.Node] = {}
-    count = 0
-    checking = _behind_checks(graph)
-    for node in list(graph):
+    merged: list[ir.Node] = []
+    for node in graph:
         key = _key(node, by_sizes=node not in checking)
         if key is None:
             continue
@@ -44,14 +45,15 @@ def _merge_equal(graph: ir.Graph) -> int:
             continue
         for old, new in zip(node.outputs, kept.outputs, strict=True):
             ir.convenience.replace_all_uses_with(old, new)
-        graph.remove(node, safe=True)
-        count += 1
-    return count
+        merged.append(node)
+    graph.remove(merged, safe=True)
+    return len(merged)
 
 
-def _behind_checks(graph: ir.Graph) -> set[ir.Node]:
+def _behind_checks(graphs: Iterable[ir.Graph]) -> set[ir.Node]:
     """Return the nodes that compute the conditions of checks."""
-    checks = (node for node in graph if any(CHECKED in value.meta for value in node.outputs))
+    nodes = (node for graph in graphs for node in graph)
+    checks = (node for node in nodes if any(CHECKED in value.meta for value in node.outputs))
     left = [node.inputs[0] for node in checks]
     found: set[ir.Node] = set()
     while left:
