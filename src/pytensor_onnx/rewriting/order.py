@@ -73,7 +73,7 @@ from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_chec
 from pytensor_onnx.rewriting.loops.nested import batch_inner_loops
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
-from pytensor_onnx.rewriting.masked_pools import mask_before_routing
+from pytensor_onnx.rewriting.masked_pools import mask_before_routing, multiply_before_routing
 from pytensor_onnx.rewriting.optimizers import search_in_graph
 from pytensor_onnx.rewriting.pymc import (
     drop_weight_of_pymc,
@@ -160,7 +160,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     "local_useless_unbatched_blockwise": {
         "drop_batches": Visit(guards.drop_batches, once=True),
         "share_windows": Visit(share_windows, once=True),
-        "mask_before_routing": Visit(mask_before_routing, once=True),
+        "mask_before_routing": Visit(mask_before_routing, multiply_before_routing, once=True),
     },
     "ifelse_simplify": {
         "specialize": SPECIALIZE,

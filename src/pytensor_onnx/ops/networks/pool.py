@@ -16,6 +16,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import Dims
 from pytensor_onnx.graph.marks import mark_guarded
 from pytensor_onnx.ops.networks.base import NetworkOp
 from pytensor_onnx.ops.networks.conv import Conv, transposed_onto
@@ -23,6 +24,12 @@ from pytensor_onnx.ops.networks.powers import absolute_power, over_power, root, 
 from pytensor_onnx.ops.networks.resize import repeated
 from pytensor_onnx.ops.networks.sizes import sizes_of
 from pytensor_onnx.ops.networks.windows import Windows, pad, taps
+
+_MOST_POSITIONS = 1 << 24
+"""Number of integers from zero on that float32 holds exactly."""
+
+_LARGEST_BLOCK = 1 << 16
+"""Elements of an image up to which the positions of all its channels are stored."""
 
 
 class Pool(NetworkOp):
@@ -114,28 +121,42 @@ class MaxPoolGradient(Pool):
         windows = self.windows.in_operators(onnx.dims(x)[2:])
         if windows is None or self.windows.may_miss(onnx.dims(x)[2:]):
             return None
-        if x.dtype == ir.DataType.FLOAT and self.windows.tile(onnx.dims(x)[2:]):
+        if x.dtype == ir.DataType.FLOAT and self._tile(onnx.dims(x)[2:]):
             return self._by_comparison(onnx, x, y, gradient)
         return self._by_indices(onnx, x, gradient, windows)
+
+    def _tile(self, sizes: Sequence[object]) -> bool:
+        """Return whether windows tile images whose positions are exact in float32."""
+        known = [size for size in sizes if isinstance(size, int)]
+        return self.windows.tile(sizes) and math.prod(known) <= _MOST_POSITIONS
 
     def _by_comparison(
         self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value
     ) -> ir.Value:
-        """Assign descending numbers to the maxima of each window, and select the first."""
+        """Find the maximum of each window that is farthest from its end, and write there.
+
+        MaxUnpool writes to positions in the whole array, of which each image has a block.
+        """
         window = self.windows.window
-        order = np.arange(math.prod(window), 0, -1, dtype="float32").reshape(window)
-        numbers = onnx.Tile(order, onnx.ints(self._repetitions(onnx, x)))
+        block = _known_block(onnx.dims(x))
+        in_block = (*(1 for _ in block[len(window) :]), *window)
+        positions = np.arange(math.prod(block), dtype="float32").reshape(block)
+        last = positions[tuple(slice(k - 1, None, k) for k in in_block)]
+        of_window = last.flat[0] - positions[tuple(slice(k) for k in in_block)]
+        repetitions = [size // k for size, k in zip(block, in_block, strict=True)]
         is_largest = onnx.Equal(x, repeat_elements(onnx, y, window))
         # A product repeats the numbers in a third of the time of Where; they are finite.
-        numbered = onnx.Mul(onnx.cast(is_largest, "float32"), numbers)
-        first = onnx.MaxPool(numbered, **self.windows.attributes())
-        mark_guarded(first)
-        wins = onnx.Equal(numbered, repeat_elements(onnx, first, window))
-        return onnx.Where(wins, repeat_elements(onnx, gradient, window), 0)
-
-    def _repetitions(self, onnx: Builder, x: ir.Value) -> list[int]:
-        sizes = zip(onnx.dims(x)[2:], self.windows.window, strict=True)
-        return [size // count for size, count in sizes if isinstance(size, int)]
+        distances = onnx.Tile(of_window, onnx.ints(repetitions))
+        numbered = onnx.Mul(onnx.cast(is_largest, "float32"), distances)
+        farthest = onnx.MaxPool(numbered, **self.windows.attributes())
+        mark_guarded(farthest)
+        within = onnx.cast(onnx.Sub(last, farthest), "int64")
+        starts = onnx.Range(np.int64(0), onnx.Size(x), np.int64(math.prod(block)))
+        leading = onnx.sizes(x, 0, len(onnx.dims(x)) - len(block))
+        shape = onnx.Concat(leading, onnx.ints([1] * len(block)), axis=0)
+        starts = onnx.Reshape(starts, shape, allowzero=1)
+        attributes = {"kernel_shape": list(window), "strides": list(window)}
+        return onnx.MaxUnpool(gradient, onnx.Add(starts, within), **attributes)
 
     def _by_indices(
         self, onnx: Builder, x: ir.Value, gradient: ir.Value, windows: Windows
@@ -273,6 +294,18 @@ def _one_channel(x: TensorVariable) -> TensorVariable:
     if all(static):
         return x.reshape((-1, 1, *static))
     return x.reshape((x.shape[0] * x.shape[1], 1, *x.shape[2:]))
+
+
+def _known_block(dims: Dims) -> list[int]:
+    """Return the known sizes of the last axes, those of the channels too unless they are many.
+
+    ONNX Runtime repeats blocks of a few elements slowly.
+    """
+    spatial = [size for size in dims[2:] if isinstance(size, int)]
+    channels = dims[1]
+    if isinstance(channels, int) and 0 < channels * math.prod(spatial) <= _LARGEST_BLOCK:
+        return [channels, *spatial]
+    return spatial
 
 
 def repeat_elements(onnx: Builder, x: ir.Value, times: Sequence[int]) -> ir.Value:
