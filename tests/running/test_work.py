@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
+from pytensor_onnx.nn import max_pool
 from pytensor_onnx.running.binding import FEWEST_STORED
 from pytensor_onnx.running.work import Work
 from tests.dispatch.loops import scan
@@ -49,6 +50,13 @@ def test_sizes_that_values_decide_may_be_large():
     n = pt.lscalar("n")
     assert work([n], pt.exp(pt.arange(n))).is_large
     assert work([n], pt.exp(pt.alloc(pt.exp(n), n))).is_large
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_pools_keep_known_sizes(stride):
+    x = pt.tensor("x", shape=(2, 3, 8, 8), dtype="float32")
+    pooled = work([x], pt.grad((max_pool(x, 3, stride=stride, padding=1) ** 2).sum(), x))
+    assert (pooled.is_large, pooled.is_fixed) == (False, True)
 
 
 def test_steps_of_loops_are_small_however_many_they_are():

@@ -162,11 +162,11 @@ class MaxPoolGradient(Pool):
         self, onnx: Builder, x: ir.Value, gradient: ir.Value, windows: Windows
     ) -> ir.Value:
         """Scatter to the indices of the maxima in the flattened array."""
-        _, indices = onnx.op("MaxPool", x, outputs=2, **windows.attributes())
+        maxima, indices = onnx.op("MaxPool", x, outputs=2, **windows.attributes())
+        indices.shape = maxima.shape
         mark_guarded(indices)
         flat = onnx.ints([-1])
-        zero = onnx.number_like(x, 0)
-        zeros = onnx.Expand(zero, onnx.Reshape(onnx.Size(x), onnx.ints([1])))
+        zeros = onnx.Expand(onnx.number_like(x, 0), onnx.shape(onnx.Reshape(x, flat)))
         total = onnx.ScatterElements(
             zeros,
             onnx.Reshape(indices, flat),
