@@ -59,16 +59,6 @@ class RowsBelow(Part):
     gufunc_signature = "(m,w),(w,w),(w,l)->(m,w)"
 
 
-class CholeskyPanel(Part):
-    """The lower triangle of the first rows of a Cholesky factor's columns, and the rows below it.
-
-    The operands are the columns on and below the diagonal, and the numbers of rows that are no
-    padding, of all rows, and of blocks of columns.
-    """
-
-    gufunc_signature = "(m,w),(),(),()->(w,w),(k,w)"
-
-
 class Eliminate(Part):
     """Reflectors that make matrices upper triangular, in blocks, and the triangular matrices.
 

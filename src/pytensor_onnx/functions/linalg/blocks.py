@@ -48,29 +48,6 @@ def checked_sizes(
     return CheckAndRaise(ValueError, unequal)(n, pt.eq(matrix.shape[-1], columns.shape[-2]))
 
 
-def known_late(condition: TensorVariable, a: TensorVariable) -> TensorVariable:
-    """Return a condition that the runtime knows when it runs, and not when it loads the model.
-
-    ONNX Runtime ends the process over a loop in a choice within a choice if it knows both
-    conditions at load, as it does where they follow from a known size. It does not compute at load
-    that a sum of no elements is zero.
-
-    Parameters
-    ----------
-    condition
-        The condition of the inner choice.
-    a
-        An array that the graph computes.
-
-    Examples
-    --------
-    >>> x = pt.vector("x", shape=(2,))
-    >>> known_late(pt.gt(x.shape[0], 1), x).eval({x: [np.nan, 1.0]})
-    array(True)
-    """
-    return condition & pt.eq(a[:0].sum(), 0)
-
-
 def as_float(*operands: TensorVariable) -> list[TensorVariable]:
     """Return operands in the dtype in which LAPACK computes.
 

@@ -16,10 +16,8 @@ from pytensor_onnx.functions.linalg.blocks import (
     as_float,
     block_count,
     checked_size,
-    known_late,
     less_product,
     nothing,
-    padded,
     plus_product,
     poison,
 )
@@ -28,16 +26,12 @@ from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import (
-    CholeskyPanel,
     EliminateFew,
     EliminateRows,
     RowsBelow,
 )
 from pytensor_onnx.ops.matrix_parts import Window
 from pytensor_onnx.ops.triangles import Triangle
-
-PANEL = 250
-"""Columns of a panel, which is complete before the columns to its right are changed."""
 
 
 @define(Cholesky, "(n,n)->(n,n)", known_up_to=LARGEST)
@@ -81,151 +75,80 @@ def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
 
 
 def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of one matrix, with no more loops than its size needs.
+    """Return the lower factor of one matrix."""
+    small, poisoned = _factor_of_block(a, n, SHORT)
+    small = ifelse(pt.gt(n, 0), small + poisoned, a)
+    return ifelse(pt.le(n, SHORT), small, _factor_by_blocks(a, n))
 
-    The factors of full blocks are cut to size in the branch that returns them.
+
+def _factor_by_blocks(a: TensorVariable, n: TensorVariable) -> TensorVariable:
+    """Return the lower factor of one matrix: its full blocks in a loop, then the last rows.
+
+    The last block has at least one row, so that all other blocks have rows below. A pivot that is
+    not positive makes all elements in the rows below its block NaN.
     """
-    small = ifelse(pt.le(n, SHORT), *(_factor_of_block(a, n, size) for size in (SHORT, BLOCK)))
-    factor = ifelse(
-        pt.gt(n, 0) & pt.le(n, PANEL),
-        ifelse(
-            known_late(pt.le(n, 2 * BLOCK), a),
-            ifelse(pt.le(n, BLOCK), small, _factor_of_two_blocks(a, n)),
-            _factor_of_panel(a, n),
-        ),
-        _factor_of_panels(a, n),
-    )
-    index = pt.arange(n)
-    positive = pt.gt(factor[index, index], 0).all()
+    count = block_count(n) - 1
+    k = count * BLOCK
+    rows, left = _full_blocks(a, n, count)
+    last, poisoned = _factor_of_block(less_product(a[k:, k:], left, left.T), n - k, BLOCK)
     # A branch takes no time, a sum with NaN that of a copy of the factor.
-    return ifelse(positive, factor[:n, :n], pt.full((n, n), np.full((), np.nan, a.type.dtype)))
-
-
-def _factor_of_panel(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of a matrix of at most `PANEL` rows, and of one at least.
-
-    Each branch factorises its own matrix, as a branch that returned this one would copy it.
-    """
-    count = block_count(n)
-    size = count * BLOCK
     return ifelse(
-        known_late(pt.eq(size, n), a),
-        CholeskyPanel()(a, n, n, count)[0],
-        CholeskyPanel()(padded(a, n, size), n, size, count)[0],
+        pt.eq(poisoned, 0),
+        pt.concatenate([rows, pt.concatenate([left, last], axis=1)], axis=0),
+        pt.full((n, n), np.full((), np.nan, a.type.dtype)),
     )
 
 
-def _factor_of_block(a: TensorVariable, n: TensorVariable, size: int) -> TensorVariable:
+def _factor_of_block(
+    block: TensorVariable, n: TensorVariable, size: int
+) -> tuple[TensorVariable, TensorVariable]:
     """Return the lower factor of a matrix of at most so many rows, and of one at least.
 
-    The last row and column are repeated up to that size; no row of the factor reads them.
+    The last row and column are repeated up to that size; no row of the factor reads them. The
+    second result is zero, or NaN if a pivot is not positive.
     """
     places = pt.minimum(np.arange(size), n - 1)
-    block = a[places][:, places].T
+    # Rows are selected in less time than columns.
+    block = block[places].T[places]
     if size == BLOCK:
         rows = EliminateRows()(block)
     else:
         rows = Triangle(lower=False)(EliminateFew()(block)[0])
-    return (rows / pt.sqrt(_diagonal(rows, size))).T
+    roots = pt.sqrt(_diagonal(rows, size))
+    valid = pt.gt(roots[:n], 0) & pt.lt(roots[:n], np.inf)
+    return (rows / roots).T[:n, :n], poison(valid, block.type.dtype).sum()
 
 
-def _factor_of_two_blocks(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of a matrix of more than `BLOCK` rows, and at most twice as many."""
-    # The runtime loads this branch for larger matrices of a known size too.
-    a = padded(a, n, pt.maximum(n, 2 * BLOCK))
-    first, second = slice(BLOCK), slice(BLOCK, 2 * BLOCK)
-    upper, roots = _factor_and_roots(a[first, first])
-    left = RowsBelow()(a[second, first], upper, roots)
-    corner, _ = _factor_and_roots(less_product(a[second, second], left, left.T))
-    top = pt.concatenate([upper.T, pt.zeros_like(left)], axis=1)
-    return pt.concatenate([top, pt.concatenate([left, corner.T], axis=1)], axis=0)
+def _full_blocks(
+    a: TensorVariable, n: TensorVariable, count: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return the rows of so many blocks of a factor, and the known columns of the rows below.
 
-
-def _factor_of_panels(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the lower factor of a matrix of any size, or an empty one, by panels of columns.
-
-    The state is the part of the known columns in the rows that are not known yet, so that each
-    step writes rows of the factor at their full length.
+    The state is the part of the known columns in the rows that are not known yet.
     """
-    dtype = a.type.dtype
-    count = block_count(n)
-    size = count * BLOCK
-    # Elimination of rows of zeros divides by zero, and no other row reads the results.
-    a = ifelse(pt.eq(size, n), a, padded(a, n, size))
-
-    def step(
-        first: TensorVariable,
-        factor: TensorVariable,
-        left: TensorVariable,
-        a: TensorVariable,
-        zeros: TensorVariable,
-        count: TensorVariable,
-        n: TensorVariable,
-    ) -> list[TensorVariable]:
-        k, more = first * BLOCK, count - first
-        top = left[:PANEL]
-        panel = less_product(a[k:, k : k + PANEL], left, top.T)
-        here = pt.minimum(more, PANEL // BLOCK)
-        triangle, below = CholeskyPanel()(panel, n - k, more * BLOCK, here)
-        rows = pt.concatenate([top, triangle, zeros[: here * BLOCK, k + PANEL :]], axis=1)
-        left = pt.concatenate([left[PANEL:], below], axis=1)
-        return [pt.concatenate([factor, rows], axis=0), left]
-
-    panels = block_count(n, PANEL)
-    none = nothing(n)
-    (factor, _) = iterate(
-        step,
-        [pt.zeros((none, size), dtype), pt.zeros((size, none), dtype)],
-        [a, pt.zeros((PANEL, size), dtype), count, n],
-        n_steps=panels,
-        sequences=[pt.arange(panels) * (PANEL // BLOCK)],
-    )
-    return factor
-
-
-@define(CholeskyPanel, CholeskyPanel.gufunc_signature)
-def cholesky_panel(
-    panel: TensorVariable, n: TensorVariable, size: TensorVariable, count: TensorVariable
-) -> list[TensorVariable]:
-    """Return the lower triangle of a panel's first rows, and the rows below it.
-
-    Parameters
-    ----------
-    panel
-        Columns on and below the diagonal.
-    n, size, count
-        Numbers of rows that are no padding, of all rows, and of blocks of columns.
-    """
-    dtype = panel.type.dtype
-    width = count * BLOCK
-    first = (pt.arange(count) * BLOCK)[:, None]
-    starts, ends = first * np.array([1, 1]), first * np.array([0, 1]) + np.array([END, BLOCK])
+    dtype, index = a.type.dtype, pt.arange(count)
 
     def step(
         start: TensorVariable,
-        end: TensorVariable,
         left: TensorVariable,
-        panel: TensorVariable,
+        a: TensorVariable,
         zeros: TensorVariable,
-        n: TensorVariable,
     ) -> list[TensorVariable]:
-        top, k = left[:BLOCK], start[0]
-        columns = less_product(Window()(panel, start, end), left, top.T)
+        top, end = left[:BLOCK], start + np.array([END, BLOCK])
+        columns = less_product(Window()(a, start, end), left, top.T)
         upper, roots = _factor_and_roots(columns[:BLOCK])
-        others = columns[BLOCK:]
-        # The last block has no rows below.
-        below = ifelse(pt.gt(n - k, BLOCK), RowsBelow()(others, upper, roots), others)
-        rows = pt.concatenate([top, upper.T, zeros[:, k:]], axis=1)
-        return [pt.concatenate([left[BLOCK:], below], axis=1), rows]
+        below = RowsBelow()(columns[BLOCK:], upper, roots)
+        row = pt.concatenate([top, upper.T, zeros[:, end[1] :]], axis=1)
+        return [pt.concatenate([left[BLOCK:], below], axis=1), row]
 
-    below, rows = iterate(
+    left, rows = iterate(
         step,
-        [pt.zeros((size, nothing(size)), dtype)],
-        [panel, pt.zeros((BLOCK, width - BLOCK), dtype), n],
-        n_steps=count,
-        sequences=[starts, ends],
+        [pt.zeros((n, nothing(n)), dtype)],
+        [a, pt.zeros((BLOCK, n), dtype)],
+        n_steps=index.shape[0],
+        sequences=[index[:, None] * np.array([BLOCK, BLOCK])],
     )
-    return [rows.reshape((width, width)), below]
+    return rows.reshape((count * BLOCK, n)), left
 
 
 def _factor_and_roots(block: TensorVariable) -> tuple[TensorVariable, TensorVariable]:

@@ -162,8 +162,7 @@ AVOIDED_DEFECTS = (
         operators=("If", "Loop"),
         reason="The process ends at load where the optimizer knows both conditions.",
         tests=(f"{_SIZE_TESTS}::test_a_loop_in_nested_choices_that_are_known_ends_the_process",),
-        treatment="The Cholesky factor, the one definition with such a loop, hides the inner "
-        "condition from the optimizer (`functions/linalg/blocks.py`).",
+        treatment="No definition has such a loop.",
     ),
     Defect(
         name="loops of no steps, Scan",
