@@ -219,6 +219,26 @@ def test_a_number_has_the_value_of_an_array_of_it():
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+def test_values_far_below_zero_are_accurate_next_to_integers_poles_and_roots():
+    rows = [
+        # Both c - a and c - b end a series.
+        (4.5, 3.5, 0.5, -7315480.634284453),
+        (3.0, 2.0, 1.0, -1126696.05934254),
+        # The difference b - a is nearly an integer.
+        (3.723799004674289, 4.718562889633327, -3.2791527807323906, -4302723.0235220585),
+        (3.880246325605537, -1.1181490677003492, -1.1179625284772214, -788.3050549228248),
+        # The difference c - a is nearly a pole of gamma.
+        (0.6987536271476689, 0.6901967963679256, -3.3807693514133175, -447.1735078894498),
+        # Terms cancel by a factor of 100 to 400.
+        (-3.526885491942685, -3.021670774014785, -4.562604870548373, -404088.6454352972),
+        (-2.0185477937723153, -2.3593450767345203, -4.671388845381166, -108923.88131999412),
+    ]
+    with mp.workdps(60):
+        expected = [float(mp.hyp2f1(*map(mp.mpf, row))) for row in rows]
+    found = compile_definition("Hyp2F1", "float64")(*np.array(rows, "f8").T.copy())
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
 def test_what_cancels_too_much_is_nan():
     rows = [(60.3, -60.5, 2, 0.5), (1, 2, -7.5, -10), (-2000, 1, 3.5, 0.5), (30, 40, 2, 0.5)]
     found = compile_definition("Hyp2F1", "float64")(*np.array(rows, "f8").T.copy())

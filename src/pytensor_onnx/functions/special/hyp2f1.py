@@ -23,7 +23,10 @@ from pytensor_onnx.functions.special.hypergeometric_equation import (
 )
 from pytensor_onnx.functions.special.hypergeometric_polynomial import hypergeometric_polynomial
 from pytensor_onnx.functions.special.hypergeometric_sums import LAST, by_sums
-from pytensor_onnx.functions.special.power import portable_power
+from pytensor_onnx.functions.special.power import (
+    log_of_normal_with_rest,
+    power_of_logarithm,
+)
 
 # Beyond them terms cancel so much that the result has too few digits.
 _NEGATIVE, _PRODUCT = 5.0, 2500.0
@@ -61,8 +64,10 @@ def hyp2f1(
     # A polynomial after Euler's transformation, of a lower degree, or else the parameters here.
     a_rest, error = add_with_error(c, -a)
     b_rest = c - b
-    is_first = _is_pole(a_rest)
-    by_euler = (is_first | _is_pole(b_rest)) & ~is_pole & (z < one)
+    is_first, is_second = _is_pole(a_rest), _is_pole(b_rest)
+    by_euler = (is_first | is_second) & ~is_pole & (z < one)
+    # A recurrence to the higher one of two degrees would cancel.
+    is_first = is_first & ~(is_second & (b_rest > a_rest))
     degree, other = pt.switch(is_first, a - c, b - c), pt.switch(is_first, b_rest, a_rest)
     by_euler = by_euler & ~(is_polynomial & (-a <= degree))
     degree, other = pt.switch(by_euler, degree, -a), pt.switch(by_euler, other, b)
@@ -75,9 +80,14 @@ def hyp2f1(
         pt.switch(is_short, degree, zero), other, c, z
     )
 
-    value, exponent = _by_expansion(a, b, c, a_rest, error, z, is_long)
+    base = one - pt.minimum(z, one)
+    scaled = base * constant(z, 2.0**-60)
+    logarithm, rest = log_of_normal_with_rest(scaled, constant(z, 60.0))
+    value, exponent = _by_expansion(a, b, c, a_rest, error, z, logarithm, rest, is_long)
     is_left, loss = is_long & pt.isnan(value), pt.zeros_like(value)
-    value, exponent, loss = of_few(is_left, _by_equation, [value, exponent, loss], [a, b, c, z])
+    value, exponent, loss = of_few(
+        is_left, _by_equation, [value, exponent, loss], [a, b, c, z, logarithm]
+    )
     value, exponent = pt.switch(is_short, polynomial, value), pt.switch(is_short, zero, exponent)
     is_lost = (is_short & has_roots) | (is_long & (loss > constant(z, _LOSS)))
     first, second = pt.switch(is_short, -degree, a), pt.switch(is_short, other, b)
@@ -86,8 +96,9 @@ def hyp2f1(
     )
     exponent = pt.switch(by_euler, exponent + (c - a - b), exponent)
     # The factor in two parts, of which none vanishes before the result does.
-    base, half = one - pt.minimum(z, one), constant(z, 0.5) * exponent
-    root = pt.switch(pt.eq(base, zero), pt.pow(zero, half), portable_power(base, half))
+    half = constant(z, 0.5) * exponent
+    root = power_of_logarithm(half, logarithm, rest)
+    root = pt.switch(pt.eq(base, zero), pt.pow(zero, half), root)
     # What overflows on the way may have a finite product.
     is_lost = pt.isinf(value) & (root < one)
     value = pt.switch(is_lost, nan, value * root * root)
@@ -107,6 +118,8 @@ def _by_expansion(
     a_rest: TensorVariable,
     error: TensorVariable,
     z: TensorVariable,
+    logarithm: TensorVariable,
+    log_rest: TensorVariable,
     is_wanted: TensorVariable,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return a function and the exponent of ``1 - z`` in the factor before it.
@@ -120,6 +133,8 @@ def _by_expansion(
         Parameters and argument.
     a_rest, error
         ``c - a`` as rounded, and the rounding error.
+    logarithm, log_rest
+        The logarithm of ``1 - z`` in two parts.
     is_wanted
         Where neither a polynomial nor an infinity is the result.
     """
@@ -134,7 +149,7 @@ def _by_expansion(
     is_between = pt.abs(d - pt.round(d)) > constant(d, _BETWEEN)
     is_wanted = is_wanted & (is_end | (is_far | is_near) & is_between) & is_modest
     nan = pt.full_like(z, math.nan)
-    operands = [a, b, c, d, z]
+    operands = [a, b, c, d, z, logarithm, log_rest]
     [value] = of_few(is_wanted, _expanded, [nan], operands, as_rows=True)
     return value, exponent
 
@@ -146,6 +161,8 @@ def _expanded(
     c: TensorVariable,
     d: TensorVariable,
     z: TensorVariable,
+    logarithm: TensorVariable,
+    log_rest: TensorVariable,
 ) -> list[TensorVariable]:
     """Return the function by the expansion around one, NaN where terms cancel."""
     zero, one = constant(z, 0.0), constant(z, 1.0)
@@ -153,7 +170,9 @@ def _expanded(
     a, a_error = _with_complement(a, c, swaps)
     b, b_error = _with_complement(b, c, is_far ^ swaps)
     w = pt.switch(is_far, one / rest, rest)
-    value, loss = by_expansion_around_one(a, b, a_error, b_error, c, pt.abs(d), w)
+    size = pt.abs(d)
+    power = power_of_logarithm(pt.switch(is_far, -size, size), logarithm, log_rest)
+    value, loss = by_expansion_around_one(a, b, a_error, b_error, c, size, w, power)
     # Steps along the equation lose more the farther they go, and nothing next to integers.
     most = pt.clip(constant(z, -10.0) * z, constant(z, _LOSS), constant(z, _FAR_LOSS))
     is_next = pt.abs(d - pt.round(d)) < constant(d, _NEXT)
@@ -180,10 +199,12 @@ def _by_equation(
     b: TensorVariable,
     c: TensorVariable,
     z: TensorVariable,
+    logarithm: TensorVariable,
 ) -> list[TensorVariable]:
     """Return a function, the exponent of ``1 - z`` in the factor before it, and the loss.
 
-    The loss is the factor by which terms cancel where `by_sums` loses less, and else zero.
+    The loss is the factor by which terms cancel where `by_sums` loses less, and else zero. The
+    logarithm is that of ``1 - z``.
     """
     zero, one = constant(z, 0.0), constant(z, 1.0)
     largest = pt.maximum(pt.maximum(pt.abs(a), pt.abs(b)), -c)
@@ -192,6 +213,7 @@ def _by_equation(
     a, b = pt.switch(swaps, b, a), pt.switch(swaps, a, b)
     rest = one - z
     w = pt.switch(is_negative, one / rest, rest)
+    logarithm = pt.switch(is_negative, -logarithm, logarithm)
     exponent = pt.switch(is_negative, a, zero)
     z = pt.switch(is_negative, -z * w, z)
     b = pt.switch(is_negative, c - b, b)
@@ -200,7 +222,7 @@ def _by_equation(
     products = largest_product(pt.stack([a, c - a]), pt.stack([b, c - b]))
     product, turned = split_rows(products, 2)
     turns = (product > pt.maximum(c, one)) & ((c - a) * (c - b) >= zero) & (c > zero)
-    turns = turns & ((pt.abs(d * pt.log(w)) < constant(d, 500.0)) | (d < zero))
+    turns = turns & ((pt.abs(d * logarithm) < constant(d, 500.0)) | (d < zero))
     a, b = pt.switch(turns, c - a, a), pt.switch(turns, c - b, b)
     exponent = pt.switch(turns, exponent + d, exponent)
     d = pt.switch(turns, -d, d)
@@ -210,7 +232,7 @@ def _by_equation(
     cancels = (c < zero) & ~is_near & (largest > constant(z, _NEGATIVE))
     cancels = cancels | (product > constant(z, _PRODUCT))
     z, w = pt.switch(cancels, zero, z), pt.switch(cancels, one, w)
-    value, loss = follow_equation(a, b, c, z, w, d, product)
+    value, loss = follow_equation(a, b, c, z, w, logarithm, d, product)
     value = pt.switch(cancels, constant(z, math.nan), value)
     loss = pt.switch(is_near, pt.switch(cancels, constant(z, math.inf), loss), zero)
     return [value, pt.switch(is_negative, -exponent, exponent), loss]

@@ -8,10 +8,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant, rows_of
-from pytensor_onnx.functions.special.gamma import gamma_of_parts, parts_of_gamma
-from pytensor_onnx.functions.special.power import power_of_normal
+from pytensor_onnx.functions.special.gamma import gamma_plus_one
 
 _TERMS, _ROUNDS = 2, 200
+# The sizes of parameters add up to less.
+_STEPS = 202
 _PRECISION = 2.0**-56
 
 
@@ -23,6 +24,7 @@ def by_expansion_around_one(
     c: TensorVariable,
     d: TensorVariable,
     w: TensorVariable,
+    power: TensorVariable,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return ``F(a, b; c; 1 - w)`` for ``w <= 1/2`` and the factor by which its terms cancel.
 
@@ -35,26 +37,18 @@ def by_expansion_around_one(
         Parameters in a first row, and ``c - a`` and ``c - b`` in a second one.
     a_error, b_error
         Exact parameters less the rounded ones.
-    c, d, w
-        Matrices of one row. ``d = c - a - b`` is positive and no integer unless ``w`` is zero.
+    c, d, w, power
+        Matrices of one row. ``d = c - a - b`` is positive and no integer unless ``w`` is zero, and
+        ``power = w**d``.
     """
     zero = constant(w, 0.0)
-    is_inside = w > zero
+    is_inside, none = w > zero, pt.zeros_like(w)
     minus_d = -pt.switch(is_inside, d, constant(d, 0.5))
     arguments = pt.concatenate([c, minus_d, d, a, b])
-    parts = parts_of_gamma(arguments)
-    # One call computes the powers of the gamma functions and of w.
-    powers = power_of_normal(pt.concatenate([parts.base, w]), pt.concatenate([parts.exponent, d]))
-    of_gamma, of_w = pt.split(powers, [7, 1], n_splits=2, axis=0)
-    gammas = gamma_of_parts(arguments, parts, of_gamma)
-    whole, top, bottoms = pt.split(gammas, [1, 2, 4], n_splits=3, axis=0)
-    errors = pt.concatenate([a_error, b_error])
-    bottoms = bottoms / _change_by_error(pt.concatenate([a, b]), errors)
-    bottom = pt.mul(*pt.split(bottoms, [2, 2], n_splits=2, axis=0))
-    # Gamma is NaN at its poles, where its reciprocal vanishes.
-    factor = pt.switch(pt.isnan(bottom), zero, whole * top / bottom)
-    other, factor = rows_of(factor, 2)
-    other = pt.switch(is_inside, other * of_w, zero)
+    gammas = _gammas(arguments, pt.concatenate([none, none, none, a_error, b_error]))
+    whole, top, of_a, of_b = pt.split(gammas, [1, 2, 2, 2], n_splits=4, axis=0)
+    other, factor = rows_of((whole / of_a) * (top / of_b), 2)
+    other = pt.switch(is_inside, other * power, zero)
     totals, sizes = _series(a, b, pt.concatenate([minus_d, -minus_d]), w)
     factors = pt.concatenate([factor, other])
     value = pt.add(*rows_of(totals * factors, 2))
@@ -62,10 +56,34 @@ def by_expansion_around_one(
     return value, size / pt.maximum(pt.abs(value), constant(value, 1e-300))
 
 
-def _change_by_error(x: TensorVariable, error: TensorVariable) -> TensorVariable:
-    """Return ``gamma(x) / gamma(x + error)``, which differs from one next to the poles of gamma."""
-    one = constant(x, 1.0)
-    return pt.switch(x < constant(x, 0.0), one + error / (x - pt.round(x)), one)
+def _gammas(x: TensorVariable, error: TensorVariable) -> TensorVariable:
+    """Gamma of ``x + error``, infinite at poles, by steps to between one and two (DLMF 5.5.1).
+
+    The error is that of a rounding, which counts next to poles.
+    """
+
+    def step(
+        k: TensorVariable,
+        factor: TensorVariable,
+        product: TensorVariable,
+        direction: TensorVariable,
+        count: TensorVariable,
+        error: TensorVariable,
+    ) -> tuple:
+        one, is_before = constant(k, 1.0), k < count
+        product = product * pt.switch(is_before, factor + error, one)
+        return (k + one, factor + direction, product), until(~pt.any(is_before))
+
+    zero, one, two = (constant(x, n) for n in (0.0, 1.0, 2.0))
+    is_below = x < one
+    direction = pt.switch(is_below, one, -one)
+    count = pt.ceil(pt.maximum(pt.switch(is_below, one - x, x - two), zero))
+    first = pt.switch(is_below, x, x - one)
+    _, _, product = iterate(
+        step, [zero, first, pt.ones_like(x)], [direction, count, error], n_steps=_STEPS
+    )
+    value = gamma_plus_one((x + direction * count) - one)
+    return pt.switch(is_below, value / product, value * product)
 
 
 def _series(

@@ -11,11 +11,12 @@ from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.evaluation import of_few
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.hypergeometric_sums import LAST
-from pytensor_onnx.functions.special.portable import log_of_normal
 
 # Terms between tests of convergence, most tests in a series, and most series after the first one.
 _TERMS, _ROUNDS, _STEPS = 2, 1200, 200
 _PRECISION = 2.0**-56
+# The binary logarithm of the distance from one up to which steps are made.
+_NEXT_TO_ONE = -57
 # Up to this product of both signs the power series of a negative `c` loses no digits.
 _MIXED = 8.0
 
@@ -26,12 +27,14 @@ def follow_equation(
     c: TensorVariable,
     z: TensorVariable,
     w: TensorVariable,
+    logarithm: TensorVariable,
     d: TensorVariable,
     product: TensorVariable,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return the function for ``0 <= z <= 1`` and the factor by which terms of its series cancel.
 
-    ``w`` is ``1 - z``, ``d`` is ``c - a - b``, and ``product`` is `largest_product`.
+    ``w`` is ``1 - z``, which has the logarithm, ``d`` is ``c - a - b``, and ``product`` is
+    `largest_product`.
 
     The power series (DLMF 15.2.1) serves up to 0.65 or 0.9, up to one where it converges well
     there, and only as far as its terms do not grow where they have both signs. Then the value and
@@ -58,7 +61,7 @@ def follow_equation(
     wave = pt.switch(has_waves, constant(z, 4.0) / size, constant(z, math.inf))
 
     # The few elements that go on.
-    [value] = of_few(z0 < z, _follow, [value], [slope, z0, a, b, c, z, w, d, wave])
+    [value] = of_few(z0 < z, _follow, [value], [slope, z0, a, b, c, z, w, logarithm, d, wave])
     return value, loss
 
 
@@ -84,12 +87,13 @@ def _follow(
     c: TensorVariable,
     z: TensorVariable,
     w: TensorVariable,
+    logarithm: TensorVariable,
     d: TensorVariable,
     wave: TensorVariable,
 ) -> list[TensorVariable]:
     """Move the value from ``z0`` to ``z`` by Taylor series."""
-    zero, one, eight = (constant(z, n) for n in (0.0, 1.0, 8.0))
-    w0 = one - z0
+    zero, one, eight, last = (constant(z, n) for n in (0.0, 1.0, 8.0, 2.0**_NEXT_TO_ONE))
+    w0, end = one - z0, pt.maximum(w, last)
     # Steps shorten where the other solution falls steeply: its terms would cancel.
     near_zero = eight / (eight + pt.maximum(c, eight))
     near_one = eight / (eight + pt.maximum(d, eight))
@@ -120,26 +124,24 @@ def _follow(
         return after, until(~pt.any(is_moving))
 
     value, slope, z0, w0 = iterate(
-        step, [value, slope, z0, w0], [a, b, c, z, w, wave, near_zero, near_one], n_steps=_STEPS
+        step, [value, slope, z0, w0], [a, b, c, z, end, wave, near_zero, near_one], n_steps=_STEPS
     )
     nan = constant(z, math.nan)
-    value = pt.switch(_distance(z0, w0, z, w) > zero, nan, value)
-    ratio, scale = w / w0, constant(z, 60.0)
-    logarithm = log_of_normal(ratio * constant(z, 2.0**60), -scale)
-    logarithm = pt.switch(ratio > zero, logarithm, constant(z, -math.inf))
+    value = pt.switch(_distance(z0, w0, z, end) > zero, nan, value)
+    # Logarithm of the ratio of the distance from one to the last distance.
+    logarithm = logarithm - constant(z, _NEXT_TO_ONE * math.log(2))
+    logarithm = pt.switch(w > zero, logarithm, constant(z, -math.inf))
     is_zero = pt.eq(d, zero)
     growth = expm1(d * logarithm) / pt.switch(is_zero, one, d)
-    jump = slope * w0 * pt.switch(is_zero, logarithm, growth)
-    return [pt.switch(w0 > w, value - jump, value)]
+    jump = slope * last * pt.switch(is_zero, logarithm, growth)
+    return [pt.switch(w < last, value - jump, value)]
 
 
 def _distance(
     z0: TensorVariable, w0: TensorVariable, z: TensorVariable, w: TensorVariable
 ) -> TensorVariable:
-    """``z - z0``, and zero next to one."""
-    is_near = w0 <= constant(z, _PRECISION)
-    left = pt.switch(z0 < constant(z, 0.5), z - z0, w0 - w)
-    return pt.switch(is_near, constant(z, 0.0), left)
+    """``z - z0``, by the smaller distances from zero or one."""
+    return pt.switch(z0 < constant(z, 0.5), z - z0, w0 - w)
 
 
 def _power_series(

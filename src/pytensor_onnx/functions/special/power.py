@@ -12,25 +12,19 @@ from pytensor_onnx.functions.special.exponential import exp, log_2
 from pytensor_onnx.functions.special.portable import binary_parts, log_ratio, to_normal
 
 
-def portable_power(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """``x**y`` for finite numbers ``x`` from 1e-270 on, with the errors of `power_of_normal`.
+def power_of_logarithm(
+    y: TensorVariable, logarithm: TensorVariable, rest: TensorVariable
+) -> TensorVariable:
+    """``x**y`` by the logarithm of ``x`` in two parts.
 
-    Powers of the largest exponents have their limits.
+    By that of `log_of_normal_with_rest`, the relative error is 1 ulp and the lesser of 1.5e-17
+    times ``y`` and 3.5e-17 times the logarithm of the result. Powers of the largest exponents have
+    their limits.
     """
     y = pt.clip(y, constant(y, -1e300), constant(y, 1e300))
-    logarithm = log_of_normal_with_rest(x * constant(x, 2.0**-60), constant(x, 60.0))
-    product, rest = product_with_rest(y, *logarithm)
+    product, rest = product_with_rest(y, logarithm, rest)
     # Where the power has a limit, the rest may be large.
-    return exp(product, pt.clip(rest, constant(x, -1e-12), constant(x, 1e-12)))
-
-
-def power_of_normal(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """``x**y`` for numbers ``x`` as in `log_of_normal`, and ``y`` up to 1e5.
-
-    The relative error is 1 ulp and the lesser of 1.5e-17 times ``y`` and 3.5e-17 times the
-    logarithm of the result.
-    """
-    return exp(*product_with_rest(y, *log_of_normal_with_rest(x)))
+    return exp(product, pt.clip(rest, constant(y, -1e-12), constant(y, 1e-12)))
 
 
 def log_of_normal_with_rest(
