@@ -14,7 +14,8 @@ LARGEST_ROW = 16
 class LinearRecurrence(Op):
     """Recurrence ``y[t] = factors[t - 1] * y[t - 1] + x[t]`` along the first axis.
 
-    Takes ``x`` of n + 1 rows, whose first is the initial value, and n rows of factors.
+    Takes ``x`` of n + 1 rows, whose first is the initial value, and n rows of factors, or one row
+    for all steps.
 
     Examples
     --------
@@ -36,7 +37,7 @@ class LinearRecurrence(Op):
     def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
         """Compute row by row."""
         x, factors = inputs
-        y = x.copy()
+        y, factors = x.copy(), np.broadcast_to(factors, (len(x) - 1, *factors.shape[1:]))
         with np.errstate(all="ignore"):
             for t, factor in enumerate(factors, 1):
                 y[t] += factor * y[t - 1]

@@ -1,10 +1,13 @@
-"""Linear recurrences are computed in log n rounds, and by a loop where these fail."""
+"""Linear recurrences are computed for all steps at once, and by a loop where this fails."""
+
+import itertools
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.scan.op import Scan
+from scipy.signal import lfilter
 
 from tests.conftest import called, compare_onnx_and_py, op_types
 
@@ -56,6 +59,44 @@ def test_all_lengths_and_special_values(dtype):
         found = f(factors, terms, y0)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, np.array(expected, dtype), **tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_constant_factors_of_all_sizes(dtype):
+    x, c, start = pt.vector("x", dtype=dtype), pt.scalar("c", dtype=dtype), pt.scalar(dtype=dtype)
+    f = pytensor.function([x, c, start], scan(lambda e, y: c * y + e, [x], start), mode="ONNX")
+    rng, tolerance = np.random.default_rng(0), 1e-13 if dtype == "float64" else 3e-6
+    special = {"nan": {3: np.nan}, "infinities": {10: np.inf, 40: -np.inf}, "none": {}}
+    for factor in (0.0, 0.9, -0.9, 1.0, -1.0, 0.3, 1e-30, 1e-310, 1.01, -1.5, np.nan, np.inf):
+        for n, values in itertools.product((0, 1, 32, 33, 1023, 1025, 2100), special.values()):
+            terms = rng.normal(size=n)
+            for place, value in values.items():
+                terms[place : place + 1] = value
+            expected, sizes, y, size = [], [], np.array(0.5, dtype), 0.5
+            with np.errstate(all="ignore"):
+                for term in terms.astype(dtype):
+                    y = (np.array(factor, dtype) * y + term).astype(dtype)
+                    size = abs(factor) * size + abs(term)
+                    expected.append(y)
+                    sizes.append(size)
+            found = f(terms.astype(dtype), np.array(factor, dtype), np.array(0.5, dtype))
+            assert found.dtype == dtype
+            expected, sizes = np.array(expected, dtype), np.array(sizes)
+            is_finite = np.isfinite(expected)
+            np.testing.assert_array_equal(found[~is_finite], expected[~is_finite])
+            difference = np.abs(found - expected)[is_finite]
+            np.testing.assert_array_less(difference, tolerance * sizes[is_finite] + 1e-300)
+
+
+@pytest.mark.parametrize("factor", [0.3, 0.6])
+def test_products_below_the_normal_numbers_are_harmless_beside_large_values(factor):
+    x = pt.vector("x")
+    f = pytensor.function([x], scan(lambda e, y: factor * y + e, [x], pt.zeros(())), mode="ONNX")
+    terms = np.r_[np.zeros(3), np.random.default_rng(0).uniform(1, 2, 3000)]
+    expected = lfilter([1.0], [1.0, -factor], terms)
+    np.testing.assert_allclose(f(terms), expected, rtol=1e-14)
+    tail = np.r_[1e100, np.zeros(2000)]
+    np.testing.assert_allclose(f(tail), lfilter([1.0], [1.0, -factor], tail), rtol=1e-12)
 
 
 def test_values_that_decay_below_the_normal_numbers_are_those_of_the_loop():

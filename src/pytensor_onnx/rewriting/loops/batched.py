@@ -221,10 +221,15 @@ class _Loop:
         is_sum = is_reduced and isinstance(found, Accumulation)
         if not (is_sum or found.has_short_form(state.inner)):
             return None
-        mapped = self._mapped(found.operands())
-        if mapped is None:
+        operands = found.operands()
+        batched = self._batched(operands)
+        if batched is None:
             return None
         dtype, initial = state.initial.type.dtype, state.initial
+        pairs = list(zip(batched, operands, strict=True))
+        # A factor that all steps share keeps one row.
+        shared = [x if _is_batched(x, one) else x[None] for x, one in pairs[1:]]
+        mapped = [self._repeated(*pairs[0]), *shared]
         rows, *factors = (self._with_shape_of(initial, cast(x, dtype)) for x in mapped)
         whole = pt.concatenate([initial, rows], axis=0)
         return (found.reduced if is_reduced else found.cumulated)(whole, *factors)
@@ -240,10 +245,31 @@ class _Loop:
         self, variables: Sequence[Variable], kept: Variable | None = None
     ) -> list[TensorVariable] | None:
         """Return inner variables for all steps, or the last ones; None if this requires a loop."""
+        results = self._batched(variables, kept)
+        if results is None:
+            return None
+        pairs = zip(results, variables, strict=True)
+        return [self._repeated(result, one, kept) for result, one in pairs]
+
+    def _repeated(
+        self, batched: TensorVariable, variable: Variable, kept: Variable | None = None
+    ) -> TensorVariable:
+        """Return a row for each step, also where all steps share one."""
+        if _is_batched(batched, variable):
+            return batched
         last = slice(None) if kept is None else slice(-kept, None)
+        return pt.broadcast_to(batched, (self.node.inputs[0], *batched.shape))[last]
+
+    def _batched(
+        self, variables: Sequence[Variable], kept: Variable | None = None
+    ) -> list[TensorVariable] | None:
+        """Return inner variables with an axis of steps, without it where they do not depend on one.
+
+        The result is None if this requires a loop.
+        """
         elements = self.elements
         if kept is not None:
-            elements = {inner: rows[last] for inner, rows in elements.items()}
+            elements = {inner: rows[-kept:] for inner, rows in elements.items()}
         try:
             results = vectorize_graph(list(variables), elements)
         except (NotImplementedError, TypeError, ValueError):
@@ -252,12 +278,11 @@ class _Loop:
         known = {*elements.values(), *self.constants.values()}
         if any(takes_a_loop(node) for node in toposort(results, blockers=known)):
             return None
-        return [
-            result
-            if result.type.ndim > variable.type.ndim
-            else pt.broadcast_to(result, (self.node.inputs[0], *result.shape))[last]
-            for result, variable in zip(results, variables, strict=True)
-        ]
+        return results
+
+
+def _is_batched(result: TensorVariable, variable: Variable) -> bool:
+    return result.type.ndim > variable.type.ndim
 
 
 def _has_one_row(buffer: Variable) -> bool:
