@@ -44,6 +44,15 @@ def test_an_assumed_property_is_given_to_samples_and_the_file_verified(name):
     without_warning([a, b], result)
 
 
+@pytest.mark.parametrize("array", [np.zeros((0, 0)), np.eye(2, dtype="float16"), np.eye(2) > 0])
+@pytest.mark.parametrize("name", HOLDS)
+def test_samples_with_a_property_keep_their_shape_and_dtype(name, array):
+    a = pt.tensor("a", shape=array.shape, dtype=array.dtype)
+    graph = FunctionGraph([a], [assume(a, **{name: True}).T], clone=False)
+    [kept] = Promises(graph).keep([array])
+    assert (kept.shape, kept.dtype) == (array.shape, array.dtype)
+
+
 @pytest.mark.parametrize("kind", ["sym", "pos", "tridiagonal"])
 def test_solvers_of_a_kind_of_matrix_are_verified_on_such_matrices(kind):
     a, b = pt.matrix("a"), pt.matrix("b")

@@ -101,18 +101,20 @@ def _with(names: set[str], array: np.ndarray) -> np.ndarray:
         return array.ravel().argsort().reshape(array.shape).astype(array.dtype)
     if "unit_magnitude" in names:
         array = np.where(array < 0, -1, 1).astype(array.dtype)
-    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or not array.size:
         return array
     if names & {"permutation", "selection"}:
         chosen = array[..., 0].argsort(axis=-1)
         return (chosen[..., None] == np.arange(array.shape[-1])).astype(array.dtype)
     if "orthogonal" in names:
-        return np.linalg.qr(array)[0].astype(array.dtype)
+        # LAPACK has no float16.
+        return np.linalg.qr(array.astype("float64"))[0].astype(array.dtype)
     if names & _INHERITED:
         array = ((array + array.swapaxes(-1, -2)) / 2).astype(array.dtype)
     for mask in names & _MASKS.keys():
         array = _MASKS[mask](array)
     if "positive_definite" in names:
         rows = np.abs(array).sum(axis=-1, keepdims=True, dtype=array.dtype)
-        array = array + (2 * rows + (rows == 0)) * np.eye(array.shape[-1], dtype=array.dtype)
+        diagonal = (2 * rows + (rows == 0)) * np.eye(array.shape[-1], dtype=array.dtype)
+        array = (array + diagonal).astype(array.dtype)
     return array
