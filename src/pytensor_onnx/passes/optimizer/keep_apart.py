@@ -22,8 +22,8 @@ def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[str
     Parameters
     ----------
     model
-        Model to change in place, with its functions and subgraphs. This must be the last pass, as
-        other passes do not know the guarded forms.
+        Model to change in place, with its functions and subgraphs. No pass that rewrites operators
+        may follow, as it does not know the guarded forms; equal nodes may be merged.
     scope
         Names and constants of the model.
     profile
