@@ -43,9 +43,10 @@ def mask_before_routing(
 def multiply_before_routing(
     fgraph: FunctionGraph, node: Apply
 ) -> dict[Variable, Variable] | list[Variable] | None:
-    """Multiply gradients by ``1 - (0 >= y)`` of the maxima, in place of ``1 - (0 >= x)``.
+    """Multiply gradients by ``y > 0`` of the maxima, in place of ``1 - (0 >= x)``.
 
-    PyTensor's gradient of ``maximum(0, x)`` is such a product. Other axes may come between.
+    PyTensor's gradient of ``maximum(0, x)`` is such a product. A transposition may come between.
+    The factor of a maximum that is NaN is zero, as no element of its window equals it.
     """
     routed = node.outputs[0]
     client = _only_client(fgraph, routed)
@@ -65,7 +66,8 @@ def multiply_before_routing(
     sources = [s for s in (x, _source_of_relu(x)) if s is not None]
     if not any(_is_transposed(compared, source, axes) for source in sources):
         return None
-    result = node.op(x, y, gradient * _factor_for(y, factor))
+    is_positive = gt(y, np.zeros((), y.type.dtype)).astype(factor.type.dtype)
+    result = node.op(x, y, gradient * is_positive)
     result = result if axes is None else result.dimshuffle(axes)
     return {product: product.type.filter_variable(result, allow_convert=True)}
 
@@ -98,14 +100,6 @@ def _compared_with_zero(factor: Variable) -> Variable | None:
     if not _computes(comparison, GE) or not _is(0, comparison.inputs[0]):
         return None
     return comparison.inputs[1]
-
-
-def _factor_for(y: Variable, factor: Variable) -> Variable:
-    """Return a factor ``1 - (0 >= x)`` for another array."""
-    one, number = factor.owner.inputs
-    comparison = number.owner.inputs[0].owner
-    compared = comparison.op(comparison.inputs[0], y)
-    return factor.owner.op(one, number.owner.op(compared))
 
 
 def _source_of_relu(y: Variable) -> Variable | None:
