@@ -1,8 +1,6 @@
 """The gamma function."""
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.scalar.math import Gamma
@@ -19,8 +17,6 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_even, sine_pi_excess
 
-Selection = Callable[[TensorVariable, TensorVariable, TensorVariable], TensorVariable]
-
 # sqrt(2 pi / e), and 1/e as the sum of 27 bits and a rest.
 _LIMIT = 1.520346901066281
 _INVERSE_E = (0.3678794354200363, 5.751406005677555e-09)
@@ -36,52 +32,20 @@ def gamma(x: TensorVariable) -> TensorVariable:
     Stirling's formula with a fitted factor serves from one on. Below, ``gamma(x + 1) = x gamma(x)``
     and the reflection ``gamma(x) gamma(-x) = -pi / (x sin(pi x))`` (DLMF 5.5.1 and 5.5.3).
     """
-    parts = parts_of_gamma(x)
-    half = pt.pow(parts.base, constant(x, 0.5) * parts.exponent)
-    return gamma_of_parts(x, parts, pt.pow(parts.base, parts.exponent), half, where_any)
-
-
-class Parts(NamedTuple):
-    """``base**exponent (sqrt(2 pi / e) + rest)`` is gamma of ``|x|``, or of ``|x| + 1``."""
-
-    base: TensorVariable
-    exponent: TensorVariable
-    rest: TensorVariable
-
-
-def parts_of_gamma(x: TensorVariable) -> Parts:
-    """Return the parts of Stirling's formula, whose power `gamma_of_parts` takes."""
-    one = constant(x, 1.0)
+    zero, half, one, limit = (constant(x, n) for n in (0.0, 0.5, 1.0, _LIMIT))
     a = pt.abs(x)
-    return _stirling(a + (a < one).astype(x.dtype))
-
-
-def gamma_of_parts(
-    x: TensorVariable,
-    parts: Parts,
-    power: TensorVariable,
-    half: TensorVariable | None = None,
-    select: Selection = pt.switch,
-) -> TensorVariable:
-    """Compute `gamma` from the power of its parts.
-
-    Below -170 that takes ``half``, the power to half of the exponent.
-    """
-    one, limit = constant(x, 1.0), constant(x, _LIMIT)
-    rest = parts.rest
+    base, exponent, rest = _stirling(a + (a < one).astype(x.dtype))
+    power, root = pt.pow(base, exponent), pt.pow(base, half * exponent)
     positive = _whole_of_whole(x, power * (limit + rest) / pt.minimum(x, one))
 
-    a = pt.abs(x)
     r = from_nearest_even(a)
     # The factor of the sine joins that of the power before both are rounded.
     factor = limit + (rest + (limit + rest) * sine_pi_excess(r))
     # At a pole the numerator is NaN.
     quotient = -(r / r) / (pt.maximum(a, one) * r * factor)
-    negative = quotient / power
-    if half is not None:
-        # The power overflows before its reciprocal underflows.
-        negative = where_any(a > constant(x, 170.0), quotient / half / half, negative)
-    return select(x < constant(x, 0.0), negative, positive)
+    # The power overflows before its reciprocal underflows.
+    negative = where_any(a > constant(x, 170.0), quotient / root / root, quotient / power)
+    return where_any(x < zero, negative, positive)
 
 
 def gamma_from_one(x: TensorVariable) -> TensorVariable:
@@ -108,11 +72,12 @@ def _gamma_from_one(y: TensorVariable) -> TensorVariable:
     return pt.pow(base, exponent) * (constant(y, _LIMIT) + rest)
 
 
-def _stirling(y: TensorVariable) -> Parts:
-    """Return the parts for ``y >= 1``.
+def _stirling(y: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Return a base, an exponent and a rest for ``y >= 1``.
 
-    The base is ``y / e``, rounded. Its error is computed exactly, with ``y`` as the sum of 26 bits
-    and a rest, and enters the rest to first order.
+    ``gamma(y)`` is ``base**exponent (sqrt(2 pi / e) + rest)``. The base is ``y / e``, rounded. Its
+    error is computed exactly, with ``y`` as the sum of 26 bits and a rest, and enters the rest to
+    first order.
     """
     # At the bound the power overflows, and infinity would make NaN.
     y = pt.minimum(y, constant(y, 200.0))
@@ -122,7 +87,7 @@ def _stirling(y: TensorVariable) -> Parts:
     base = y * constant(y, 1 / math.e)
     error = (upper * first - base) + (y * second + (y - upper) * first)
     slope = constant(y, math.e * _LIMIT)
-    return Parts(base, y - half, _excess(s) + error * (slope - slope * half * s))
+    return base, y - half, _excess(s) + error * (slope - slope * half * s)
 
 
 def _excess(s: TensorVariable) -> TensorVariable:

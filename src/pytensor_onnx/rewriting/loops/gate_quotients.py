@@ -2,7 +2,7 @@
 
 The gates of a step are parts of one vector, a product with weights. If the weights are inputs of
 the loop, they are split before it, and the weights of the gates change sign. A step of an LSTM then
-takes 12 operators in place of 15. Results stay the same in the tail: ``1 + exp(-x)`` overflows
+takes 11 operators in place of 15. Results stay the same in the tail: ``1 + exp(-x)`` overflows
 where `sigmoid` underflows.
 """
 
