@@ -37,7 +37,7 @@ def by_blocks(onnx: Builder, x: ir.Value, factor: ir.Value) -> ir.Value:
     powers, powers_of_blocks, of_group = (
         onnx.cast(v, dtype) for v in (powers, powers_of_blocks, of_group)
     )
-    length, as_blocks = onnx.Shape(x), onnx.ints([-1, _BLOCK])
+    length, as_blocks = onnx.Shape(x, start=0, end=1), onnx.ints([-1, _BLOCK])
     missing = onnx.Mod(onnx.Neg(length), onnx.ints([_BLOCK**2]))
     padded = onnx.Pad(x, onnx.Concat(onnx.ints([0]), missing, axis=0), zero)
     blocks = onnx.Reshape(padded, as_blocks)
