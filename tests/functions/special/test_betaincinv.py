@@ -103,6 +103,13 @@ def test_results_that_underflow_are_zero_and_results_next_to_one_are_one():
     np.testing.assert_array_equal(found, [0, 0, 1, 1])
 
 
+def test_probabilities_next_to_one_have_results_next_to_one():
+    a, b, count = np.meshgrid([1.05, 1.55, 2.3, 9.6], [0.92, 0.966, 0.98, 0.99], [1, 2, 4, 8])
+    a, b, p = a.ravel(), b.ravel(), 1 - count.ravel() * 2.0**-53
+    found = compile_definition("BetaIncInv", "float64")(a, b, p)
+    np.testing.assert_allclose(found, scipy.special.betaincinv(a, b, p), rtol=5e-16)
+
+
 def test_it_inverts_the_function():
     rng = np.random.default_rng(0)
     a, b = powers(rng, -2, 8, 1000), powers(rng, -2, 8, 1000)

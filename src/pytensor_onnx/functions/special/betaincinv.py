@@ -40,7 +40,7 @@ def betaincinv(a: TensorVariable, b: TensorVariable, p: TensorVariable) -> Tenso
 
 
 def _inverse(a: TensorVariable, b: TensorVariable, p: TensorVariable) -> TensorVariable:
-    """Solve where the result is neither 1 nor so small that it is the first term of a series."""
+    """Solve where the result is not next to 0 or 1, where one term of a series has all digits."""
     one, half = constant(p, 1.0), constant(p, 0.5)
     q = one - p
     factor = stirling_factor(a, b)
@@ -48,15 +48,17 @@ def _inverse(a: TensorVariable, b: TensorVariable, p: TensorVariable) -> TensorV
     beta = -(a * log1p(b / a) + b * log1p(a / b) + pt.log(factor / a))
     least = (pt.log(p) + beta) / a
     rest = (pt.log(q) + (beta + pt.log(b / a))) / b
-    is_tiny, is_one = least < constant(p, -600.0), rest < constant(p, -40.0)
-    is_known = is_tiny | is_one
-    guess = _guess(a, b, p, q, pt.exp(least), pt.exp(rest))
+    x, y = pt.exp(least), pt.exp(rest)
+    is_tiny = least < constant(p, -600.0)
+    is_next_to_one = y * y * pt.maximum(a, one) < constant(p, 2e-17)
+    is_known = is_tiny | is_next_to_one
+    guess = _guess(a, b, p, q, x, y)
     # Of the uniform distribution the median is found at once.
     a, b, guess = (pt.switch(is_known, one, v) for v in (a, b, guess))
     p, q = (pt.switch(is_known, half, v) for v in (p, q))
     odds = _solve(a, b, p, q, guess, pt.switch(is_known, constant(p, 0.25), factor))
-    value = pt.switch(is_one, one, odds / (one + odds))
-    return pt.switch(is_tiny, pt.exp(least), value)
+    value = pt.switch(is_next_to_one, one - y, odds / (one + odds))
+    return pt.switch(is_tiny, x, value)
 
 
 def _solve(
