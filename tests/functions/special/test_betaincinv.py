@@ -110,6 +110,13 @@ def test_probabilities_next_to_one_have_results_next_to_one():
     np.testing.assert_allclose(found, scipy.special.betaincinv(a, b, p), rtol=5e-16)
 
 
+def test_steps_into_underflow_return():
+    a, b = np.array([0.00521322, 0.00792035]), np.array([490.02805698, 543.72753892])
+    p = 1 - np.array([2.10918838e-10, 8.33833003e-12])
+    found = compile_definition("BetaIncInv", "float64")(a, b, p)
+    np.testing.assert_allclose(found, scipy.special.betaincinv(a, b, p), rtol=1e-13)
+
+
 def test_it_inverts_the_function():
     rng = np.random.default_rng(0)
     a, b = powers(rng, -2, 8, 1000), powers(rng, -2, 8, 1000)

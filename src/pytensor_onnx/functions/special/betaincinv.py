@@ -97,8 +97,9 @@ def _solve(
         higher = newton * (one + half * second) / (one + second + constant(p, 1 / 6) * third)
         tame = (size < one) & (pt.abs(higher) < most)
         change = pt.switch(tame, higher, newton)
-        # Where the function underflows.
-        change = pt.switch(pt.isnan(change), pt.switch(below, one, -one), change)
+        # Where the function underflows, or is so small that the quotient overflows.
+        is_finite = pt.abs(change) < constant(p, math.inf)
+        change = pt.switch(is_finite, change, pt.switch(below, one, -one))
         change = pt.clip(change, -most, most)
         # Of the next change, as a share of x.
         left = pt.switch(tame, pt.abs(change) * y * size * size * size, one)
