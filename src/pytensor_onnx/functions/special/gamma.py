@@ -48,12 +48,6 @@ def gamma(x: TensorVariable) -> TensorVariable:
     return where_any(x < zero, negative, positive)
 
 
-def gamma_from_one(x: TensorVariable) -> TensorVariable:
-    """``gamma(x)`` for ``x >= 1``, and ``gamma(1)`` in place of smaller numbers."""
-    value = _gamma_from_one(pt.maximum(x, constant(x, 1.0)))
-    return _whole_of_whole(x, value)
-
-
 def _whole_of_whole(x: TensorVariable, value: TensorVariable) -> TensorVariable:
     """Round the values at integers to integers, or even ones if they are large, which they are."""
     shift = pt.eq(x, pt.round(x)).astype(x.dtype) * constant(x, 1.5 * 2.0**52)
@@ -65,11 +59,6 @@ def gamma_plus_one(x: TensorVariable) -> TensorVariable:
     one = constant(x, 1.0)
     bow = polynomial(x, GAMMA_BOW_TOP) / polynomial(x, GAMMA_BOW_BOTTOM)
     return one + x * (x - one) * bow
-
-
-def _gamma_from_one(y: TensorVariable) -> TensorVariable:
-    base, exponent, rest = _stirling(y)
-    return pt.pow(base, exponent) * (constant(y, _LIMIT) + rest)
 
 
 def _stirling(y: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorVariable]:

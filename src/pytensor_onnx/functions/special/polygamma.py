@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
 from pytensor.scalar.math import PolyGamma
@@ -10,13 +11,14 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, horner
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
-from pytensor_onnx.functions.special.gamma import gamma_from_one
 from pytensor_onnx.functions.special.psi import psi
 
 _TERMS = 10
-# The largest product of the order and twice the distance to a point halfway between poles where the
-# difference of first terms is computed as one.
+# The largest product of the order and twice the distance to a point halfway between poles where
+# differences of terms are computed as one.
 _HALFWAY = 0.125
+# Factorials, and infinity in place of those beyond the range of float64.
+_FACTORIALS = np.array([*(float(math.factorial(n)) for n in range(171)), math.inf])
 # Bernoulli numbers of even index over factorials, B(2j) / (2j)!, from j = 1 on (DLMF 24.2.1).
 _BERNOULLI = (
     1 / 12,
@@ -45,30 +47,36 @@ def polygamma(n: TensorVariable, x: TensorVariable) -> TensorVariable:
     s = n + one
     half = s * constant(x, 0.5)
     sign = pt.switch(pt.eq(half, pt.floor(half)), one, -one)
+    last = constant(x, len(_FACTORIALS) - 1)
+    factorial = pt.constant(_FACTORIALS)[pt.clip(n, zero, last).astype("int64")]
     below_zero = x < zero
     # Sums of three numbers each where any is negative, and otherwise of the number alone.
     floor = pt.floor(x)
     three = pt.stack([pt.switch(below_zero, x - floor, pt.abs(x)), pt.ceil(x) - x, one - x])
     any_below_zero = pt.any(below_zero)
-    first, rest = _zeta(s[None], ifelse(any_below_zero, three, pt.abs(x)[None]))
-    sums = first + rest
-    # Halfway between the poles the first two cancel for even orders, above all the first terms.
-    nearest = first[0] + sign * first[-2]
+    numbers = ifelse(any_below_zero, three, pt.abs(x)[None])
+    sums = _zeta(s[None], numbers)
+    # Halfway between the poles the first two cancel for even orders.
+    nearest = sums[0] + sign * sums[-2]
     halfway = x - (floor + constant(x, 0.5))
     angle = s * (halfway + halfway)
     is_halfway = below_zero & (sign < zero) & (pt.abs(angle) < constant(x, _HALFWAY))
     nearest = where_any(is_halfway, _difference(s, halfway), nearest)
-    beyond = nearest + (rest[0] + sign * rest[-2]) - sign * sums[-1]
+    beyond = nearest - sign * sums[-1]
     beyond = pt.switch(pt.eq(x, floor), constant(x, math.inf), beyond)
     # The sign of a zero counts as little as it does in SciPy.
     zeta = ifelse(any_below_zero, pt.switch(below_zero, beyond, sums[0]), sums[0])
-    value = sign * gamma_from_one(s) * zeta
+    value = sign * factorial * zeta
     value = pt.switch(n < zero, constant(x, math.nan), value)
     return where_any(pt.eq(n, zero), psi(x), value)
 
 
 def _difference(s: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """``(1/2 + x)**-s - (1/2 - x)**-s`` for small ``s x``, by the logarithm of the quotient."""
+    """``zeta(s, 1/2 + x) - zeta(s, 1/2 - x)`` for small ``s x``.
+
+    The difference of first terms is computed by the logarithm of their quotient, that of the others
+    by their Taylor series from ``3/2``, of odd terms (DLMF 25.11.10).
+    """
     one = constant(x, 1.0)
     twice = x + x
     square = twice * twice
@@ -77,11 +85,22 @@ def _difference(s: TensorVariable, x: TensorVariable) -> TensorVariable:
     factorials = [constant(x, 1 / math.factorial(2 * j + 1)) for j in range(5)]
     sine = angle * horner(angle * angle, factorials)
     product = constant(x, 0.25) * (one - square)
-    return constant(x, -2.0) * pt.pow(product, constant(x, -0.5) * s) * sine
+    first = pt.pow(product, constant(x, -0.5) * s) * sine
+
+    orders = [s + constant(x, j) for j in range(1, 8)]
+    odd = pt.stack(orders[::2])
+    zetas = _zeta(odd, constant(x, 1.5))
+    term, rest = s * x, constant(x, 0.0)
+    for j in range(4):
+        rest = rest + term * zetas[j]
+        if j < 3:
+            rising = orders[2 * j] * orders[2 * j + 1]
+            term = term * (rising * (x * x)) * constant(x, 1 / ((2 * j + 2) * (2 * j + 3)))
+    return constant(x, -2.0) * (first + rest)
 
 
-def _zeta(s: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Return ``x**-s``, and the sum of ``(x + k)**-s`` over all ``k > 0``; ``s >= 2``, ``x >= 0``.
+def _zeta(s: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Return the sum of ``(x + k)**-s`` over all ``k >= 0``, for ``s >= 2`` and ``x >= 0``.
 
     The first ten terms, and the Euler-Maclaurin formula for the others (DLMF 25.11.28).
     """
@@ -102,4 +121,4 @@ def _zeta(s: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorV
             factor = factor * (rising * square)
     # At infinity the integral is a product of zero and infinity.
     integral = pt.switch(pt.isinf(w), constant(x, 0.0), last * w / (s - one))
-    return first, total + (integral + last * rest)
+    return first + (total + (integral + last * rest))
