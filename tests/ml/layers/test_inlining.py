@@ -76,3 +76,13 @@ def test_gradients_of_functions_and_of_padding_are_inlined():
     fgraph = rewritten([pt.grad((y**2).sum(), x)])
     (function,) = (node for node in fgraph.toposort() if type(node.op) is OpFromGraph)
     assert len(function.outputs) == 1
+
+
+@pytest.mark.parametrize("function", [pt.logsumexp, pt.special.softmax, pt.logaddexp])
+def test_the_gradient_of_a_symbolic_op_is_inlined(function):
+    x = pt.matrix("x")
+    y = function(x, x**2) if function is pt.logaddexp else function(x, axis=1)
+    fgraph = rewritten([pt.grad((y**2).sum(), x)])
+    allowed = (Softmax, pt.special.LogSumExp, pt.special.LogAddExp)
+    others = [n.op for n in fgraph.toposort() if isinstance(n.op, OpFromGraph)]
+    assert all(isinstance(op, allowed) for op in others)

@@ -56,10 +56,17 @@ def differentiated(node: Apply) -> Apply | None:
 
     A user's `OpFromGraph` with such inputs would be inlined too, which changes no result.
     """
-    if type(node.op) is not OpFromGraph:
+    if not isinstance(node.op, OpFromGraph):
         return None
     for owner in dict.fromkeys(v.owner for v in node.inputs if v.owner is not None):
         known = [*owner.inputs, *owner.outputs]
-        if isinstance(owner.op, OpFromGraph) and known == node.inputs[: len(known)] != node.inputs:
+        wraps = isinstance(owner.op, OpFromGraph) and _wraps_derivatives_of(owner.op, node.op)
+        if wraps and known == node.inputs[: len(known)] != node.inputs:
             return owner
     return None
+
+
+def _wraps_derivatives_of(op: OpFromGraph, derivative: Op) -> bool:
+    """Return whether PyTensor would make an Op of this class for the gradient of another."""
+    # PyTensor before 3.3.8 has one class for all.
+    return type(derivative) is getattr(op, "derivative_op_type", OpFromGraph)
