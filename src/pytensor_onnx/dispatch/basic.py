@@ -12,13 +12,11 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.printing import Print
 
-from pytensor_onnx.dispatch.written import (
-    core_op,
-)
 from pytensor_onnx.encodings import encodings_of
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.rewriting.inner_graphs import core_op
 
 Lowered = ir.Value | Sequence[ir.Value]
 

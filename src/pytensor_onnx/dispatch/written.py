@@ -12,6 +12,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx.errors import Problem, UnsupportedCase
+from pytensor_onnx.rewriting.inner_graphs import core_op, inner_nodes
 from pytensor_onnx.user_code import line_in, origins_of
 
 _LINEAR_ALGEBRA = "pytensor.tensor.linalg"
@@ -29,12 +30,6 @@ _OTHER_NAMES = {
 }
 
 IsMissing = Callable[[Op], bool]
-
-
-def core_op(op: Op) -> Op:
-    """Return the Op that a Blockwise repeats, or the Op itself."""
-    core: Op = getattr(op, "core_op", op)
-    return core
 
 
 def is_linear_algebra(op: Op) -> bool:
@@ -106,14 +101,6 @@ def _problem(op: Op, name: str | None, line: str, case: UnsupportedCase | None) 
     elif case is None:
         reason = f"{_MISSING} {type(core_op(op)).__module__}.{type(core_op(op)).__qualname__}"
     return Problem(subject=subject, variable=name or "", where=line, reason=reason, hint=hint)
-
-
-def inner_nodes(op: Op) -> Iterator[Apply]:
-    """Yield the nodes of the inner graphs of an Op, recursively."""
-    inner = getattr(core_op(op), "fgraph", None)
-    for node in inner.toposort() if inner is not None else ():
-        yield node
-        yield from inner_nodes(node.op)
 
 
 def name_as_written(op: Op, line: str) -> str:
