@@ -135,7 +135,7 @@ class MaxPoolGradient(Pool):
     ) -> ir.Value:
         """Find the maximum of each window that is farthest from its end, and write there.
 
-        MaxUnpool writes to positions in the whole array, of which each image has a block.
+        MaxUnpool takes positions in the whole array, and each image has a block of them.
         """
         window = self.windows.window
         block = _known_block(onnx.dims(x))
