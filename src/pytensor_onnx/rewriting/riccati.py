@@ -8,6 +8,7 @@ from pytensor.tensor.linalg.dtype_utils import linalg_output_dtype
 from pytensor.tensor.linalg.solvers.linear_control import SolveDiscreteARE
 
 from pytensor_onnx.ops.riccati import DiscreteRiccati
+from pytensor_onnx.rewriting.inner_graphs import core_op
 
 
 @node_rewriter([SolveDiscreteARE, Blockwise])
@@ -18,7 +19,7 @@ def solve_riccati(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 
 def riccati_solution(node: Apply) -> list[Variable] | None:
     """Return the solution of a Riccati equation as an Op; None for other Ops."""
-    if not isinstance(getattr(node.op, "core_op", node.op), SolveDiscreteARE):
+    if not isinstance(core_op(node.op), SolveDiscreteARE):
         return None
     dtype = linalg_output_dtype(*(x.type.dtype for x in node.inputs))
     if not dtype.startswith("float"):

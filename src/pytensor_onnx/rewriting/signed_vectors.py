@@ -9,6 +9,7 @@ from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.linalg.solvers.linear_control import SolveDiscreteARE
 
 from pytensor_onnx.functions.linalg.signs import signed, signs
+from pytensor_onnx.rewriting.inner_graphs import core_op
 from pytensor_onnx.rewriting.riccati import riccati_solution
 
 
@@ -42,7 +43,7 @@ def give_signs(fgraph: FunctionGraph) -> dict[Variable, Variable]:
 
 def _with_signs(node: Apply) -> Sequence[Variable] | None:
     """Return the results of Ops with results of their own in files; None for other Ops."""
-    op = getattr(node.op, "core_op", node.op)
+    op = core_op(node.op)
     if isinstance(op, SolveDiscreteARE):
         return riccati_solution(node)
     if isinstance(op, Eigh):

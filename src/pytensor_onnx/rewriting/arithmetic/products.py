@@ -14,6 +14,8 @@ from pytensor.tensor.einsum import Einsum
 from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.math import Dot
 
+from pytensor_onnx.rewriting.inner_graphs import core_op
+
 
 @node_rewriter([Einsum, KroneckerProduct])
 def inline_products(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
@@ -29,7 +31,7 @@ def inline_products(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
 def drop_empty_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a product that has no elements, at which ONNX Runtime's optimizer fails."""
     shape = node.outputs[0].type.shape
-    is_product = isinstance(getattr(node.op, "core_op", node.op), Dot)
+    is_product = isinstance(core_op(node.op), Dot)
     if not is_product or None in shape or 0 not in shape:
         return None
     return [zeros(shape, dtype=node.outputs[0].type.dtype)]

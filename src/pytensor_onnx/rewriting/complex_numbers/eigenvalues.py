@@ -19,12 +19,13 @@ from pytensor_onnx.rewriting.complex_numbers.parts import (
     joined,
     real_dtype,
 )
+from pytensor_onnx.rewriting.inner_graphs import core_op
 
 
 @ENCODING.rewrites(Eig, Schur)
 def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
     """Return the results for real matrices, or those for complex ones."""
-    core = getattr(op, "core_op", op)
+    core = core_op(op)
     if is_complex(node.inputs[0]):
         return compute(op, node, inputs)
     (x,) = inputs[0]
@@ -36,7 +37,7 @@ def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensor
 @ENCODING.rewrites(QZ)
 def decompose_pencil(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
     """Return the results for real matrices, or those for complex ones."""
-    core = getattr(op, "core_op", op)
+    core = core_op(op)
     if any(map(is_complex, node.inputs)):
         return compute(op, node, inputs)
     dtype = real_dtype(*node.outputs)

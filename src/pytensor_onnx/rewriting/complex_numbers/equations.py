@@ -31,6 +31,7 @@ from pytensor_onnx.rewriting.complex_numbers.parts import (
     parts_of,
     real_dtype,
 )
+from pytensor_onnx.rewriting.inner_graphs import core_op
 from pytensor_onnx.rewriting.tensor_inverses import matrix_to_invert, matrix_to_solve
 
 
@@ -55,7 +56,7 @@ def solve_triangular_sylvester(
         given[2] = left.adjoint() @ given[2]
     if right is not None:
         given[2] = given[2] @ right
-    core = getattr(op, "core_op", op)
+    core = core_op(op)
     ((pairs,),) = results_of_parts(SylvesterOfParts(core), node, given)
     x = parts_of(pairs)
     if left is not None:

@@ -58,13 +58,14 @@ from pytensor_onnx.rewriting.complex_numbers.parts import (
     real_dtype,
 )
 from pytensor_onnx.rewriting.complex_numbers.structure import by_part
+from pytensor_onnx.rewriting.inner_graphs import core_op
 
 type Formula = Callable[..., Parts]
 
 
 def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
     """Return the result of an Op, or of the batch of one, and None if it has no formula."""
-    core = getattr(op, "core_op", op)
+    core = core_op(op)
     if isinstance(core, BlockDiagonal):
         return by_part(op, node, inputs, slice(None))
     dtype = real_dtype(*node.inputs, *node.outputs)

@@ -21,6 +21,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.rewriting.inner_graphs import core_op
 from pytensor_onnx.rewriting.loops.products import with_sequences
 
 OfLeaf = Callable[[Variable, int], Variable]
@@ -72,7 +73,7 @@ def _from_operands(x: Variable, axis: int, of_leaf: OfLeaf) -> Variable:
     if isinstance(node.op, DimShuffle) and node.op.new_order[axis] != "x":
         source = int(node.op.new_order[axis])
         return node.op(_from_operands(node.inputs[0], source, of_leaf))
-    if isinstance(getattr(node.op, "core_op", node.op), Dot) and axis >= x.type.ndim - 2:
+    if isinstance(core_op(node.op), Dot) and axis >= x.type.ndim - 2:
         left, right = node.inputs
         if axis == x.type.ndim - 2:
             return node.op(_from_operands(left, axis, of_leaf), right)

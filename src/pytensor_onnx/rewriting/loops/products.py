@@ -17,6 +17,7 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.rewriting.inner_graphs import core_op
 from pytensor_onnx.rewriting.loops.batches import takes_a_loop
 from pytensor_onnx.rewriting.loops.buffers import has_length, unwrapped
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
@@ -51,7 +52,7 @@ def multiply_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, V
     changing = set(inner.inputs) - set(elements) - set(constants)
     products: dict[Variable, Variable] = {}
     for product in inner.toposort():
-        if not isinstance(getattr(product.op, "core_op", product.op), Dot):
+        if not isinstance(core_op(product.op), Dot):
             continue
         known = set(ancestors(product.inputs))
         # A product of another product is computed in the loop.
