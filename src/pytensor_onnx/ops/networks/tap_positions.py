@@ -1,8 +1,8 @@
 """Gather windows by the positions of their elements, for images of known sizes.
 
 One Gather copies all channels and images of an element at once, or, for many images, all images of
-an element of one channel, which saves a transposition. Slices copy rows of a tap: they take up to
-eight times as long for short images (docs/measurements.md).
+an element of one channel, which saves a transposition. Slices copy rows of a tap, which takes
+longer for short images (docs/measurements.md).
 """
 
 from __future__ import annotations
