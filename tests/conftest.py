@@ -16,7 +16,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx import ONNXProgram, export_onnx
-from tests import coverage_recorder
+from tests import coverage_recorder, queried_rewrites
 
 RELATIVE_TOLERANCE = {
     "float64": 1e-12,
@@ -41,6 +41,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
+queried_rewrites.keep()
 
 
 class Zipf(RandomVariable):
@@ -51,6 +52,12 @@ class Zipf(RandomVariable):
 
 def pytest_sessionfinish() -> None:
     coverage_recorder.write()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_queried_rewrites() -> Iterator[None]:
+    yield
+    queried_rewrites.forget()
 
 
 def called(function: Callable, *arguments: Variable) -> Variable | list[Variable]:
