@@ -64,14 +64,14 @@ def lower_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     """Return the lower factors of matrices of a given order, whose lower triangles are read."""
     if a.type.ndim == 2:
         return _factor_of_one(a, n)
-    return upper_factor(a.mT, n).mT
+    return unflat(_factors_of_batch(flat(a), n, lower=True), a, n, n)
 
 
 def upper_factor(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     """Return the upper factors of matrices of a given order, whose upper triangles are read."""
     if a.type.ndim == 2:
         return lower_factor(a.mT, n).mT
-    return unflat(_factors_of_batch(flat(a), n), a, n, n)
+    return unflat(_factors_of_batch(flat(a.mT), n, lower=False), a, n, n)
 
 
 def _factor_of_one(a: TensorVariable, n: TensorVariable) -> TensorVariable:
@@ -197,15 +197,15 @@ def _diagonal(rows: TensorVariable, size: int = BLOCK) -> TensorVariable:
     return rows.reshape((size * size, 1))[np.arange(size) * (size + 1)]
 
 
-def _factors_of_batch(a: TensorVariable, n: TensorVariable) -> TensorVariable:
-    """Return the upper factors of a batch of matrices, all at once."""
+def _factors_of_batch(a: TensorVariable, n: TensorVariable, *, lower: bool) -> TensorVariable:
+    """Return the factors of a batch of matrices, whose lower triangles are read, all at once."""
     dtype = a.type.dtype
 
     def step(
         k: TensorVariable, factors: TensorVariable, rest: TensorVariable
     ) -> list[TensorVariable]:
         count = pt.minimum(rest.shape[1], BATCH_BLOCK)
-        rows = batch_first(_eliminated_rows(batch_last(rest[:, :BATCH_BLOCK]), count))
+        rows = batch_first(_eliminated_columns(batch_last(rest[:, :, :BATCH_BLOCK]), count))
         right = rows[:, :, BATCH_BLOCK:]
         padded = pt.concatenate([pt.zeros((rest.shape[0], count, k), dtype), rows], axis=2)
         following = less_product(rest[:, BATCH_BLOCK:, BATCH_BLOCK:], right.mT, right)
@@ -216,21 +216,23 @@ def _factors_of_batch(a: TensorVariable, n: TensorVariable) -> TensorVariable:
     starts = pt.arange(count) * BATCH_BLOCK
     factors, _ = iterate(step, [empty, a], n_steps=count, sequences=[starts])
     positive = pt.gt(diagonals(factors), 0).all(axis=1)
-    return factors + poison(positive, dtype)[:, None, None]
+    poisoned = factors + poison(positive, dtype)[:, None, None]
+    # A branch takes less time than a sum with zeros.
+    return ifelse(positive.all(), *(x.mT if lower else x for x in (factors, poisoned)))
 
 
-def _eliminated_rows(rest: TensorVariable, count: TensorVariable) -> TensorVariable:
-    """Return so many eliminated rows of a batch, whose axis is the last."""
+def _eliminated_columns(rest: TensorVariable, count: TensorVariable) -> TensorVariable:
+    """Return so many eliminated columns of a batch, whose axis is the last, one after another."""
     dtype = rest.type.dtype
 
     def step(j: TensorVariable, rest: TensorVariable) -> list[TensorVariable]:
-        row = rest[0]
-        multipliers = row[1 : rest.shape[0]] / row[:1]
-        following = rest[1:, 1:] - multipliers[:, None] * row[1:]
+        column = rest[:, 0]
+        multipliers = column[1 : rest.shape[1]] / column[:1]
+        following = rest[1:, 1:] - column[1:, None] * multipliers
         zeros = pt.zeros((j, rest.shape[2]), dtype)
-        return [following, pt.concatenate([zeros, row / pt.sqrt(row[:1])], axis=0)]
+        return [following, pt.concatenate([zeros, column / pt.sqrt(column[:1])], axis=0)]
 
-    _, rows = pytensor.scan(
+    _, columns = pytensor.scan(
         step, [pt.arange(count)], [rest, None], return_updates=False, strict=True
     )
-    return rows
+    return columns
