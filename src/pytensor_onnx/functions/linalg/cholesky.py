@@ -227,10 +227,10 @@ def _eliminated_columns(rest: TensorVariable, count: TensorVariable) -> TensorVa
 
     def step(j: TensorVariable, rest: TensorVariable) -> list[TensorVariable]:
         column = rest[:, 0]
-        multipliers = column[1 : rest.shape[1]] / column[:1]
-        following = rest[1:, 1:] - column[1:, None] * multipliers
+        column = column / pt.sqrt(column[:1])
+        following = rest[1:, 1:] - column[1:, None] * column[1 : rest.shape[1]]
         zeros = pt.zeros((j, rest.shape[2]), dtype)
-        return [following, pt.concatenate([zeros, column / pt.sqrt(column[:1])], axis=0)]
+        return [following, pt.concatenate([zeros, column], axis=0)]
 
     _, columns = pytensor.scan(
         step, [pt.arange(count)], [rest, None], return_updates=False, strict=True
