@@ -1,6 +1,6 @@
 """Make the table of docs/small-files.md: ``python scripts/measure_small_files.py [--size 320]``.
 
-Two networks in float32, float16 and int8: the one of digits, trained here, and YOLO11n with the
+Two networks in float32, float16 and 8 bits: the one of digits, trained here, and YOLO11n with the
 weights that training begins with. The accuracy of the second is the distance of its boxes and
 scores from those in float32, on images of smooth noise.
 """
@@ -52,9 +52,9 @@ def files(
     single, paths = make(), {}
     paths["float32"] = single.save(folder / "float32.onnx")
     paths["float16"] = make(precision="float16").save(folder / "float16.onnx")
-    paths["int8 weights"] = quantize_onnx(single, folder / "dynamic.onnx").path
+    paths["8-bit weights"] = quantize_onnx(single, folder / "dynamic.onnx").path
     static = quantize_onnx(single, folder / "static.onnx", calibration=calibration)
-    return paths | {"int8 weights and activations": static.path}
+    return paths | {"8-bit weights and activations": static.path}
 
 
 def digits_rows(folder: Path) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Models with int8 weights, made by ONNX Runtime's tools."""
+"""Models with 8-bit weights, made by ONNX Runtime's tools."""
 
 import numpy as np
 import onnx
@@ -30,7 +30,7 @@ def run(path, images):
     return onnxruntime.InferenceSession(path).run(None, {"images": images})
 
 
-def test_weights_are_stored_in_int8_and_errors_measured(program, tmp_path):
+def test_weights_are_stored_in_8_bits_and_errors_measured(program, tmp_path):
     result = quantize_onnx(program, tmp_path / "small.onnx")
     assert result.size < 0.5 * result.original_size
     logits, labels = run(result.path, IMAGES)
@@ -53,6 +53,20 @@ def test_calibrated_activations_are_quantized_too(program, tmp_path):
     error = max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs)
     assert result.errors["logits"] == pytest.approx(error, rel=1e-4)
     assert 0 < error < 0.1
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_products_do_not_saturate(calibrated, tmp_path):
+    x = pt.matrix("x", shape=(None, 64), dtype="float32")
+    # Pairs of products of int8 weights exceed 16 bits, which saturate without VNNI.
+    program = export_onnx([x], (x @ (1 + weights(64, 32))).copy("y"))
+    calls = [[RNG.uniform(0.9, 1, size=(8, 64)).astype("float32")] for _ in range(3)]
+    result = quantize_onnx(program, tmp_path / "y.onnx", calibration=calls if calibrated else None)
+    exact = program(*calls[0])
+    [found] = onnxruntime.InferenceSession(result.path).run(None, {"x": calls[0][0]})
+    np.testing.assert_allclose(found, exact, rtol=0.02)
+    stored = {weight.data_type for weight in onnx.load(result.path).graph.initializer}
+    assert onnx.TensorProto.INT8 not in stored
 
 
 def test_models_without_float32_weights_are_refused_and_leave_no_file(tmp_path):
