@@ -1,4 +1,4 @@
-"""Measure the demos of examples/web in the browser and natively, for docs/web.md.
+"""Measure the demos of examples/web in the browser and natively, for docs/measurements.md.
 
     python examples/web/build.py -o site
     python scripts/measure_web.py site [--torch PYTHON] [--write]
@@ -32,7 +32,7 @@ from web_runtime import encode
 
 from pytensor_onnx.web.server import make_server
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "web.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "measurements.md"
 TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
 ROUNDS, SECONDS = 20, 0.05
 OPENINGS = 5
@@ -47,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path, help="folder that examples/web/build.py has written")
     parser.add_argument("--torch", help="Python with torch, onnx and onnxscript")
-    parser.add_argument("--write", action="store_true", help="write the table to docs/web.md")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/measurements.md")
     given = parser.parse_args()
     lines = [
         "| demo | native, 1 thread | 2 threads | WebAssembly, 1 thread | 2 threads | page's own |",
