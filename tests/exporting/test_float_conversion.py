@@ -18,6 +18,12 @@ def function_of(x):
     return OpFromGraph([inner], [pt.exp(inner) / 3, inner.sum()])(x)[0]
 
 
+def nested_functions(x):
+    outer, inner = x.type(), x.type()
+    half = OpFromGraph([inner], [inner / 2])
+    return OpFromGraph([outer], [half(outer + 1) * outer])(x)
+
+
 def loop(x):
     return pytensor.scan(
         lambda row, total: pt.tanh(row / 3) + total,
@@ -41,6 +47,7 @@ GRAPHS = {
     "softmax": lambda x: pt.special.softmax(x / 3, axis=1),
     "branches": lambda x: ifelse(pt.gt(x[0, 0], 5), x / 3, x / 7),
     "functions": function_of,
+    "nested functions": nested_functions,
     "loops": loop,
     "shapes": lambda x: pt.concatenate([x, x / 3]).reshape((-1,)).dimshuffle(0, "x"),
     "sorted": lambda x: pt.sort(x / 3, axis=0) + pt.cumsum(x, axis=0),

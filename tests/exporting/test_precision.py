@@ -19,6 +19,12 @@ def function_of(x):
     return OpFromGraph([inner], [pt.exp(inner) / 3 + pt.arange(3), inner.sum()], name="f")(x)[0]
 
 
+def nested_functions(x):
+    outer, inner = x.type(), x.type()
+    half = OpFromGraph([inner], [inner / 2])
+    return OpFromGraph([outer], [half(outer + 1) * outer])(x)
+
+
 def loop(x):
     return pytensor.scan(
         lambda row, total: pt.tanh(row / 3) + total,
@@ -40,6 +46,7 @@ GRAPHS = {
     "factorisations": lambda x: pt.linalg.cholesky(x @ x.T + 3 * pt.eye(3)),
     "branches": lambda x: ifelse(pt.gt(x[0, 0], 5), x / 3, x / 7),
     "functions": function_of,
+    "nested functions": nested_functions,
     "loops": loop,
     "networks": lambda x: nn.layer_norm(nn.gelu(x), x[0], x[1], epsilon=0.5),
     "gradients": lambda x: pt.grad(pt.log1p(pt.exp(x)).sum(), x),

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
+from typing import Self
 
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
@@ -51,6 +52,10 @@ class Conversion:
     def narrows(self) -> bool:
         """Whether the new dtype has fewer digits than the old ones."""
         return np.finfo(self.to).bits < min(np.finfo(dtype).bits for dtype in self.of)
+
+    def within(self) -> Self:
+        """Return the conversion of an inner graph, which may share its inputs with other graphs."""
+        return replace(self, variables={})
 
     def concerns(self, type_: Type) -> bool:
         """Return whether values of a type are floats of a dtype that is replaced."""
@@ -152,7 +157,7 @@ def rebuild_elemwise(
     """
     scalar_op = getattr(op, "scalar_op", op)
     if isinstance(scalar_op, Composite):
-        inner = conversion.of_graph(scalar_op.fgraph)
+        inner = conversion.within().of_graph(scalar_op.fgraph)
         scalar_op = Composite(inner.inputs, inner.outputs)
         op = Elemwise(scalar_op) if isinstance(op, Elemwise) else scalar_op
     elif isinstance(scalar_op, Cast):
@@ -200,9 +205,10 @@ def rebuild_function(
     op: OpFromGraph, node: Apply, operands: list[Variable], conversion: Conversion
 ) -> list[Variable]:
     """Inline the graph of a function; keep the function where the graph is to be exported."""
+    inner = conversion.within()
     if not conversion.narrows:
-        return conversion.of_outputs(op.fgraph, operands)
-    new = op.clone_with_inner_graph(conversion.of_graph(op.fgraph))
+        return inner.of_outputs(op.fgraph, operands)
+    new = op.clone_with_inner_graph(inner.of_graph(op.fgraph))
     return list(new.make_node(*operands).outputs)
 
 
@@ -211,7 +217,7 @@ def rebuild_scan(
     op: Scan, node: Apply, operands: list[Variable], conversion: Conversion
 ) -> list[Variable]:
     """Rebuild the graph of a step."""
-    inner = conversion.of_graph(op.fgraph)
+    inner = conversion.within().of_graph(op.fgraph)
     return list(loop_like(op, inner.inputs, inner.outputs).make_node(*operands).outputs)
 
 
