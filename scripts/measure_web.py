@@ -47,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path, help="folder that examples/web/build.py has written")
     parser.add_argument("--torch", help="Python with torch, onnx and onnxscript")
-    parser.add_argument("--write", action="store_true", help="write the table to docs/measurements.md")
+    parser.add_argument("--write", action="store_true", help=f"write the tables to {DOCUMENT.name}")
     given = parser.parse_args()
     lines = [
         "| demo | native, 1 thread | 2 threads | WebAssembly, 1 thread | 2 threads | page's own |",
