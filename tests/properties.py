@@ -1,4 +1,4 @@
-"""Properties checked on drawn examples: a few in every run, many in the slow one."""
+"""Properties checked on drawn examples: a few in every run, more in the slow one, many by hand."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,14 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
-FEW, MANY = 10, 150
+FEW, MORE, MANY = 10, 40, 400
+RUNS = [
+    FEW,
+    pytest.param(MORE, marks=pytest.mark.slow),
+    pytest.param(MANY, marks=pytest.mark.sweep),
+]
 
 
 def holds_for(**strategies: SearchStrategy) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     """Make a test of a function that checks one drawn example."""
 
     def decorate(check: Callable[..., Any]) -> Callable[..., None]:
-        @pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+        @pytest.mark.parametrize("examples", RUNS)
         def test(examples: int) -> None:
             settings(max_examples=examples)(given(**strategies)(check))()
 

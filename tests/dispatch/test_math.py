@@ -1,13 +1,13 @@
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv
 from pytensor.tensor.math import Dot
 
 from pytensor_onnx import InputError, PyTensorONNXError, compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
+from tests.properties import holds_for
 from tests.targets.conftest import is_repaired
 
 DTYPES = [
@@ -256,7 +256,8 @@ def products(draw):
     return first, second
 
 
-def check_product(drawn, dtype):
+@holds_for(drawn=products(), dtype=st.sampled_from(DTYPES))
+def test_any_product(drawn, dtype):
     shapes = [[1 if size == 1 else None for size in shape] for shape in drawn]
     x, y = (pt.tensor(dtype=dtype, shape=shape) for shape in shapes)
     values = [array(shape, dtype, seed) for seed, shape in enumerate(drawn)]
@@ -266,19 +267,6 @@ def check_product(drawn, dtype):
         values,
         atol=1e-2 if dtype == "float16" else 1e-5 if dtype == "float32" else 1e-14,
     )
-
-
-@settings(max_examples=20, deadline=None)
-@given(products(), st.sampled_from(DTYPES))
-def test_any_product(drawn, dtype):
-    check_product(drawn, dtype)
-
-
-@pytest.mark.slow
-@settings(max_examples=400, deadline=None)
-@given(products(), st.sampled_from(DTYPES))
-def test_any_product_of_many(drawn, dtype):
-    check_product(drawn, dtype)
 
 
 def test_batches_that_meet_in_a_product_have_one_size():

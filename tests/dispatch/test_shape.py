@@ -2,13 +2,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.tensor.reshape import join_dims, split_dims
 from pytensor.tensor.shape import Reshape, Shape_i, specify_shape
 
 from pytensor_onnx import compile_onnx
 from tests.conftest import REWRITTEN, compare_onnx_and_py, op_types
+from tests.properties import holds_for
 
 DTYPES = [
     "bool",
@@ -276,25 +276,13 @@ def reshapes(draw):
     return shape, tuple(target)
 
 
-def check_reshape(drawn, dtype, symbolic):
+@holds_for(drawn=reshapes(), dtype=st.sampled_from(DTYPES), symbolic=st.booleans())
+def test_any_reshape(drawn, dtype, symbolic):
     shape, target = drawn
     x = pt.tensor("x", dtype=dtype, shape=(None,) * len(shape))
     sizes = pt.lvector("sizes")
     result = Reshape(len(target))(x, sizes if symbolic else np.array(target, "int64"))
     compare_onnx_and_py([x, sizes], result, [array(shape, dtype), np.array(target, "int64")])
-
-
-@settings(max_examples=15, deadline=None)
-@given(reshapes(), st.sampled_from(DTYPES), st.booleans())
-def test_any_reshape(drawn, dtype, symbolic):
-    check_reshape(drawn, dtype, symbolic)
-
-
-@pytest.mark.slow
-@settings(max_examples=400, deadline=None)
-@given(reshapes(), st.sampled_from(DTYPES), st.booleans())
-def test_any_reshape_of_many(drawn, dtype, symbolic):
-    check_reshape(drawn, dtype, symbolic)
 
 
 def test_reshape_to_the_shape_that_is_there_leaves_no_node():

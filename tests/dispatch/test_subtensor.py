@@ -2,11 +2,11 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py, compare_together, op_types
+from tests.properties import holds_for
 
 DTYPES = [
     "bool",
@@ -282,7 +282,8 @@ def arrays_and_indices(draw):
     return tuple(shape), tuple(draw(slices_of(size)) for size in shape[:depth])
 
 
-def check_index(drawn, static, symbolic):
+@holds_for(drawn=arrays_and_indices(), static=st.booleans(), symbolic=st.booleans())
+def test_any_basic_index(drawn, static, symbolic):
     shape, index = drawn
     x, s = pt.tensor("x", shape=shape if static else (None,) * len(shape)), pt.scalar("s")
     inputs, values = [x, s], [array(shape, "float64"), 0.5]
@@ -299,19 +300,6 @@ def check_index(drawn, static, symbolic):
         for i in index
     )
     compare_onnx_and_py(inputs, [x[index], x[index].set(s), x[index].inc(s)], values)
-
-
-@settings(max_examples=12, deadline=None)
-@given(arrays_and_indices(), st.booleans(), st.booleans())
-def test_any_basic_index(drawn, static, symbolic):
-    check_index(drawn, static, symbolic)
-
-
-@pytest.mark.slow
-@settings(max_examples=400, deadline=None)
-@given(arrays_and_indices(), st.booleans(), st.booleans())
-def test_any_basic_index_of_many(drawn, static, symbolic):
-    check_index(drawn, static, symbolic)
 
 
 def test_updates_of_an_exported_function_are_those_of_the_function():

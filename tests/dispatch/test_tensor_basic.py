@@ -2,13 +2,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.ifelse import ifelse
 from pytensor.tensor.basic import ARange, MakeVector, scalar_from_tensor, tensor_from_scalar
 
 from pytensor_onnx import InputError, PyTensorONNXError, compile_onnx, export_onnx
 from tests.conftest import compare_onnx_and_py, op_types
+from tests.properties import holds_for
 
 DTYPES = [
     "bool",
@@ -260,7 +260,8 @@ def partitions(draw):
     return tuple(shape), axis, sizes
 
 
-def check_partition(drawn, dtype, static):
+@holds_for(drawn=partitions(), dtype=st.sampled_from(DTYPES), static=st.booleans())
+def test_any_split_and_join(drawn, dtype, static):
     shape, axis, sizes = drawn
     x = pt.tensor("x", dtype=dtype, shape=shape if static else (None,) * len(shape))
     given_sizes = pt.lvector("sizes")
@@ -268,19 +269,6 @@ def check_partition(drawn, dtype, static):
     parts = parts if isinstance(parts, list) else [parts]
     results = [*parts, pt.join(axis, *parts[::-1])]
     compare_onnx_and_py([x, given_sizes], results, [array(shape, dtype), np.array(sizes)])
-
-
-@settings(max_examples=12, deadline=None)
-@given(partitions(), st.sampled_from(DTYPES), st.booleans())
-def test_any_split_and_join(drawn, dtype, static):
-    check_partition(drawn, dtype, static)
-
-
-@pytest.mark.slow
-@settings(max_examples=300, deadline=None)
-@given(partitions(), st.sampled_from(DTYPES), st.booleans())
-def test_any_split_and_join_of_many(drawn, dtype, static):
-    check_partition(drawn, dtype, static)
 
 
 def test_a_join_that_is_not_reached_asks_for_no_sizes():

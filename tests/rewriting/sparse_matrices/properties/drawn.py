@@ -19,16 +19,20 @@ Shape = tuple[int, int]
 Operations = dict[str, tuple[Variable, Callable[..., Any]]]
 """Result and its reference, a function of SciPy's matrices and NumPy's arrays, by name."""
 
-FEW, MANY = 10, 100
+FEW, MORE, MANY = 10, 40, 400
 KINDS, FLOATS, INTEGERS = ("csr", "csc"), ("float32", "float64"), ("int8", "uint16", "int64")
 
 
 def runs(dtypes: Sequence[str]) -> pytest.MarkDecorator:
-    """Run a test for a few examples of each dtype, and in the slow suite for many of each kind."""
+    """Run a test for a few examples of each dtype, in the slow suite for more, by hand for many."""
     few = [(kind, dtype, FEW) for kind, dtype in zip(2 * KINDS, dtypes, strict=False)]
-    many = [(kind, dtype, MANY) for kind in KINDS for dtype in dtypes]
-    slow = [pytest.param(*case, marks=pytest.mark.slow) for case in many]
-    return pytest.mark.parametrize(("kind", "dtype", "examples"), [*few, *slow])
+    more = [
+        pytest.param(kind, dtype, examples, marks=mark)
+        for examples, mark in ((MORE, pytest.mark.slow), (MANY, pytest.mark.sweep))
+        for kind in KINDS
+        for dtype in dtypes
+    ]
+    return pytest.mark.parametrize(("kind", "dtype", "examples"), [*few, *more])
 
 
 def numbers(dtype: str) -> st.SearchStrategy:
