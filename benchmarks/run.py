@@ -34,11 +34,13 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 INTRODUCTION = """\
 # Benchmarks
 
-Each number is the least of several rounds, in which the alternatives take turns; the claim is the
-ratio of two numbers of one run, not the number. `python -m benchmarks.run` in a clone, with the
-extra `pymc`, Numba and JAX installed, measures all of this again; each table also has a script of
-its own, such as `python -m benchmarks.call_overhead`. With `--compare`, the ratios of new
-results to the ones below are printed, and this page stays as it is.
+Each number is the least of several rounds, in which the alternatives take turns. Compare numbers of
+one table only: times differ between machines, and the claims below a table are ratios of its numbers.
+
+In a clone with the extra `pymc`, Numba and JAX installed, `python -m benchmarks.run` measures all of
+this again, and with `--compare` prints the ratios of the new results to the ones below, without
+changing this page. Each table also has a script of its own, such as
+`python -m benchmarks.call_overhead`.
 
 {environment}
 """
