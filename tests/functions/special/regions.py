@@ -47,7 +47,7 @@ class Case:
     regions: list[Region] = field(default_factory=list)
     scipy: Callable[..., np.ndarray] | None = None
     """SciPy's function, whose errors the table of accuracy shows too."""
-    size: int = 300
+    size: int = 100
     """Points of each region in the tests: fewer where mpmath is slow."""
 
     @property

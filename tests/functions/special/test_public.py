@@ -51,7 +51,8 @@ def test_errors_of_definitions_and_functions_are_within_their_bounds(name, dtype
 
 @pytest.mark.parametrize("name", cases())
 def test_functions_agree_with_pytensor(name):
-    dtypes = ("float64", "float32", "float16")
+    # The errors of the others are those above, beside the exact values.
+    dtypes = ("float32", "float16") if cases()[name].op_type in OPERATORS else ("float16",)
     calls = [called(name, dtype) for dtype in dtypes]
     points = [x for dtype in dtypes for x in cases()[name].regions[0].points(6, dtype)]
     arguments = [x for arguments, _ in calls for x in arguments]
