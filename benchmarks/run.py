@@ -35,10 +35,11 @@ INTRODUCTION = """\
 # Benchmarks
 
 Each number is the least of several rounds, in which the alternatives take turns. Compare numbers of
-one table only: times differ between machines, and the claims below a table are ratios of its numbers.
+one table only: times differ between machines, and the claims below a table are ratios of its
+numbers.
 
-In a clone with the extra `pymc`, Numba and JAX installed, `python -m benchmarks.run` measures all of
-this again, and with `--compare` prints the ratios of the new results to the ones below, without
+In a clone with the extra `pymc`, Numba and JAX installed, `python -m benchmarks.run` measures all
+of this again, and with `--compare` prints the ratios of the new results to the ones below, without
 changing this page. Each table also has a script of its own, such as
 `python -m benchmarks.call_overhead`.
 
