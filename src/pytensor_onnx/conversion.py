@@ -97,15 +97,10 @@ def convert(
     PyTensorONNXError
         If the opset is not one that models are made for, or ``dynamic_axes`` does not fit.
     """
-    if not MIN_OPSET <= opset_version <= MAX_OPSET:
-        raise PyTensorONNXError(
-            f"opset_version={opset_version} is not supported: choose one from {MIN_OPSET} to "
-            f"{MAX_OPSET}"
-        )
+    _check_opset(opset_version)
     scope = ModelScope(opset_version)
     _name_constants(scope, constant_names or {})
-    onnx = Builder(scope)
-    converter = GraphConverter(onnx)
+    converter = GraphConverter(Builder(scope))
     input_names = input_names or names_of(fgraph.inputs, "input")
     result_names = output_names or names_of(fgraph.outputs, "output")
     axes = dynamic_axes or {}
@@ -117,22 +112,8 @@ def convert(
     outputs = _make_outputs(fgraph, converter, wanted)
     raise_problems(converter.problems)
 
-    onnx.provenance = {}
-    nodes = live_nodes(onnx.nodes, outputs)
-    initializers = _used_initializers(scope)
-    for variable, default in (defaults or {}).items():
-        value = converter.values[variable]
-        value.const_value = ir.tensor(default, name=value.name)
-        initializers.append(value)
-    name_values(nodes, scope.names)
-    graph = ir.Graph(
-        inputs,
-        outputs,
-        nodes=nodes,
-        initializers=initializers,
-        opset_imports={"": opset_version},
-        name=name,
-    )
+    converter.onnx.provenance = {}
+    graph = _make_graph(name, converter, inputs, outputs, defaults or {})
     name_output_dims(list(zip(result_names, outputs, strict=True)), axes, scope)
     if dim_names:
         _keep_names_of_outputs(fgraph, outputs, scope)
@@ -152,6 +133,13 @@ def names_of(variables: Sequence[Variable], kind: str) -> list[str]:
     ['x', 'input_1']
     """
     return [variable.name or f"{kind}_{i}" for i, variable in enumerate(variables)]
+
+
+def _check_opset(version: int) -> None:
+    if not MIN_OPSET <= version <= MAX_OPSET:
+        raise PyTensorONNXError(
+            f"opset_version={version} is not supported: choose one from {MIN_OPSET} to {MAX_OPSET}"
+        )
 
 
 def _name_constants(scope: ModelScope, names: Mapping[str, np.ndarray]) -> None:
@@ -285,8 +273,30 @@ def _keep_names_of_outputs(
                 scope.equate_dims(name, dim)
 
 
-def _used_initializers(scope: ModelScope) -> list[ir.Value]:
-    return [value for value in scope.initializers.values() if any(True for _ in value.uses())]
+def _make_graph(
+    name: str,
+    converter: GraphConverter,
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    defaults: Mapping[Variable, np.ndarray],
+) -> ir.Graph:
+    """Return the graph of the nodes that outputs depend on, with names for their values."""
+    scope = converter.onnx.scope
+    nodes = live_nodes(converter.onnx.nodes, outputs)
+    initializers = [x for x in scope.initializers.values() if any(True for _ in x.uses())]
+    for variable, default in defaults.items():
+        value = converter.values[variable]
+        value.const_value = ir.tensor(default, name=value.name)
+        initializers.append(value)
+    name_values(nodes, scope.names)
+    return ir.Graph(
+        inputs,
+        outputs,
+        nodes=nodes,
+        initializers=initializers,
+        opset_imports={"": scope.opset_version},
+        name=name,
+    )
 
 
 def _make_model(graph: ir.Graph, functions: Sequence[ir.Function]) -> ir.Model:

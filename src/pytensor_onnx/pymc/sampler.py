@@ -108,15 +108,11 @@ def export_sampler(
     _check_numbers(max_tree_depth, target_accept)
     graph = ModelGraph(model, data=data)
     _check_variables(graph)
-    known = {**graph.constrained, **graph.deterministics}
-    names = list(known) if variables is None else read_strings(variables, "variables")
-    for name in names:
-        if name not in known:
-            raise unknown(name, "free variable or deterministic", known)
+    wanted = _wanted(graph, variables)
     density, further = _density(graph, lockstep=lockstep)
-    n_warmup, n_draws = pt.lscalar("warmup"), pt.lscalar("draws")
-    seed = pt.lvector("seed")
-    starts = pt.tensor("start", dtype="float64", shape=(None, *graph.point.type.shape))
+    seed, n_warmup, n_draws = pt.lvector("seed"), pt.lscalar("warmup"), pt.lscalar("draws")
+    shape = (None, *graph.point.type.shape)
+    starts = pt.tensor("start", dtype="float64", shape=shape) if start else None
     results = sample_chains(
         density,
         _center(graph),
@@ -124,30 +120,22 @@ def export_sampler(
         n_warmup=n_warmup,
         n_draws=n_draws,
         data=further,
-        starts=starts if start else None,
+        starts=starts,
         lockstep=lockstep,
         max_depth=max_tree_depth,
         target_acceptance=target_accept,
     )
     positions = results.pop(POSITION)
-    for name in names:
+    for name in wanted:
         if name in results:
             raise shared_name(name)
-    outputs = _values(graph, positions, {name: known[name] for name in dict.fromkeys(names)})
+    outputs = _values(graph, positions, wanted)
     if unconstrained:
         outputs[POINT] = positions
-    given = Inputs()
-    given.add(seed, [1], {0: CHAIN})
-    given.add(n_warmup, 2)
-    given.add(n_draws, 1)
-    if start:
-        axes = {0: CHAIN} if graph.point.type.shape != (None,) else {0: CHAIN, 1: f"{POINT}_size"}
-        given.add(starts, graph.start[None], axes)
-    given.add_data(graph)
     description = {"max_tree_depth": max_tree_depth, "target_accept": target_accept}
     return make_program(
         graph,
-        given,
+        _inputs(graph, seed, n_warmup, n_draws, starts),
         {**outputs, **results},
         path,
         verify=verify,
@@ -171,6 +159,37 @@ def _check_variables(graph: ModelGraph) -> None:
         raise ArgumentError(f"NUTS cannot draw discrete variables: {names}. Sum over their values")
     if not graph.continuous:
         raise ArgumentError("the model has no free variables to draw")
+
+
+def _wanted(graph: ModelGraph, variables: Sequence[str] | None) -> dict[str, Variable]:
+    """Return the variables to draw by their names, all unless some are named."""
+    known = {**graph.constrained, **graph.deterministics}
+    if variables is None:
+        return known
+    names = dict.fromkeys(read_strings(variables, "variables"))
+    for name in names:
+        if name not in known:
+            raise unknown(name, "free variable or deterministic", known)
+    return {name: known[name] for name in names}
+
+
+def _inputs(
+    graph: ModelGraph,
+    seed: TensorVariable,
+    n_warmup: TensorVariable,
+    n_draws: TensorVariable,
+    starts: TensorVariable | None,
+) -> Inputs:
+    """Return the inputs of the file, with values for its verification."""
+    given = Inputs()
+    given.add(seed, [1], {0: CHAIN})
+    given.add(n_warmup, 2)
+    given.add(n_draws, 1)
+    if starts is not None:
+        axes = {0: CHAIN} if graph.point.type.shape != (None,) else {0: CHAIN, 1: f"{POINT}_size"}
+        given.add(starts, graph.start[None], axes)
+    given.add_data(graph)
+    return given
 
 
 def _density(graph: ModelGraph, *, lockstep: bool) -> tuple[Density, list[Variable]]:

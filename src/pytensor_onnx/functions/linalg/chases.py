@@ -45,6 +45,11 @@ class Bulge(NamedTuple):
     rows: int
     block: int
 
+    @property
+    def size(self) -> int:
+        """Number of real rows that each step turns."""
+        return self.rows * self.block
+
 
 REAL = Bulge(rows=3, block=1)
 """The bulge of two shifts of real matrices."""
@@ -107,14 +112,12 @@ def chased_rows(
     tuple of TensorVariable
         The rows, and the turns of the columns, with a row for each step.
     """
-    size, block = bulge.rows * bulge.block, bulge.block
+    block = bulge.block
     batch, n = rows.shape[0], rows.shape[1] // block
     by_row, padded = _by_block(rows, n, bulge, before=True)
     width = by_row.shape[3]
     steps = through.low + pt.arange(through.count)
-    places = block * steps[:, None] + pt.concatenate(
-        [block * (n * i + 1) + np.arange(size) for i in range(matrices)]
-    )
+    places = _places(steps, n, bulge, matrices)
     # Behind the ends of the matrices nothing is turned.
     places = pt.minimum(places, width - 1)
     unit = pt.eq(places[:, :, None], pt.arange(width)).astype("float64")
@@ -130,18 +133,11 @@ def chased_rows(
     ) -> list[TensorVariable]:
         turn = turned(window[:, :, place] * goes_on + first)
         window = window + pt.matmul(turn, window)
-        right = restored(window[:, :, places[size:]]) if restored else turn.mT
+        right = restored(window[:, :, places[bulge.size :]]) if restored else turn.mT
         rows = pt.concatenate([window, incoming], axis=1)
-        across = rows[:, :, places]
-        if matrices > 1:
-            across = across.reshape((rows.shape[0], -1, size))
-        across = pt.matmul(across, right)
-        if matrices > 1:
-            across = across.reshape((rows.shape[0], size + block, matrices * size))
-        rows = rows + pt.matmul(across, unit)
+        rows = rows + pt.matmul(_columns(rows, places, right, bulge, matrices), unit)
         return [rows[:, block:], rows[:, :block], right.mT if restored else turn]
 
-    low, count = through.low, through.count
     _, finished, turns = pytensor.scan(
         step,
         [
@@ -152,11 +148,11 @@ def chased_rows(
             places,
             unit,
         ],
-        [_window(padded, low, bulge, batch), None, None],
+        [_window(padded, through.low, bulge, batch), None, None],
         return_updates=False,
         strict=True,
     )
-    by_row = pt.concatenate([by_row[:low], finished, by_row[low + count :]], axis=0)
+    by_row = _replaced(by_row, finished, through)
     rows = by_row.transpose(1, 0, 2, 3).reshape((batch, n * block, width))
     return rows[:, :, block:], turns
 
@@ -185,7 +181,7 @@ def chased_columns(
     """
     batch, n = columns.shape[0], columns.shape[1] // bulge.block
     by_column, padded = _by_block(columns, n, bulge, before=False)
-    low, count = through.low, through.count
+    steps = through.low + pt.arange(through.count)
 
     def step(
         turn: TensorVariable,
@@ -197,16 +193,43 @@ def chased_columns(
         following = pt.concatenate([window[:, bulge.block :], incoming], axis=1)
         return [following, window[:, : bulge.block]]
 
-    steps = low + pt.arange(count)
     _, finished = pytensor.scan(
         step,
         [turns, is_before, padded[steps + bulge.rows]],
-        [_window(padded, low, bulge, batch), None],
+        [_window(padded, through.low, bulge, batch), None],
         return_updates=False,
         strict=True,
     )
-    by_column = pt.concatenate([by_column[:low], finished, by_column[low + count :]], axis=0)
+    by_column = _replaced(by_column, finished, through)
     return by_column.transpose(1, 0, 2, 3).reshape(columns.shape)
+
+
+def _places(
+    steps: TensorVariable, n: TensorVariable, bulge: Bulge, matrices: int
+) -> TensorVariable:
+    """Return the positions of the columns of all matrices that each step turns."""
+    block = bulge.block
+    return block * steps[:, None] + pt.concatenate(
+        [block * (n * i + 1) + np.arange(bulge.size) for i in range(matrices)]
+    )
+
+
+def _columns(
+    rows: TensorVariable, places: TensorVariable, turn: TensorVariable, bulge: Bulge, matrices: int
+) -> TensorVariable:
+    """Return the products of the columns of each matrix and a turn, beside each other."""
+    columns = rows[:, :, places]
+    if matrices == 1:
+        return pt.matmul(columns, turn)
+    batch = rows.shape[0]
+    turned = pt.matmul(columns.reshape((batch, -1, bulge.size)), turn)
+    return turned.reshape((batch, bulge.size + bulge.block, matrices * bulge.size))
+
+
+def _replaced(by_block: TensorVariable, finished: TensorVariable, through: Range) -> TensorVariable:
+    """Return blocks of rows with those of a chase replaced."""
+    low, count = through.low, through.count
+    return pt.concatenate([by_block[:low], finished, by_block[low + count :]], axis=0)
 
 
 def _by_block(
@@ -230,7 +253,7 @@ def _window(
 ) -> TensorVariable:
     """Return the first rows of a chase."""
     rows = padded[low : low + bulge.rows].transpose(1, 0, 2, 3)
-    return rows.reshape((batch, bulge.rows * bulge.block, padded.shape[3]))
+    return rows.reshape((batch, bulge.size, padded.shape[3]))
 
 
 def reflection(x: TensorVariable, place: int = 0) -> TensorVariable:
