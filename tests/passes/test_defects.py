@@ -14,9 +14,9 @@ from pytensor_onnx.targets import Profile, get_profile
 from tests.targets.test_optimizer import WRONG
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [
+SOURCES = tuple(
     path for path in ROOT.glob("src/**/*.py") if path.name not in {"profile.py", "profiles.py"}
-]
+)
 
 
 @cache
@@ -25,6 +25,17 @@ def functions_and_texts(path: str) -> tuple[set[str], set[str]]:
     nodes = list(ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))))
     texts = {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
     return {n.name for n in nodes if isinstance(n, ast.FunctionDef)}, texts
+
+
+@cache
+def attributes_read(paths: tuple[Path, ...]) -> set[str]:
+    """Return the names of the attributes that files read."""
+    return {
+        node.attr
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
@@ -57,14 +68,8 @@ def test_each_wrong_rewrite_of_the_optimizer_belongs_to_a_defect():
 @pytest.mark.parametrize("name", [field.name for field in fields(Profile)])
 def test_each_property_of_a_target_is_read(name):
     # `supports` reads the kernel table; the other properties are read by passes and the exporter.
-    places = [ROOT / "src/pytensor_onnx/targets/profile.py"] if name == "kernels" else SOURCES
-    read = {
-        node.attr
-        for path in places
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-    }
-    assert name in read
+    profile = ROOT / "src/pytensor_onnx/targets/profile.py"
+    assert name in attributes_read((profile,) if name == "kernels" else SOURCES)
 
 
 def test_the_page_of_defects_is_made_of_the_table():
