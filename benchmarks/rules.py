@@ -129,6 +129,40 @@ def filter_gradient_of_short_images() -> Rule:
     return Rule("gradient of filters, 2 x 2", [x, d], gradient, by_hand, values, 0.7, 1e-3)
 
 
+def filter_gradient_by_channel() -> Rule:
+    """Return the gradient of filters (128, 1, 3, 3) in 128 groups for 8 images of 4 by 4."""
+    shapes = {"x": (8, 128, 4, 4), "d": (8, 128, 4, 4)}
+    (x, d), values = _drawn(shapes)
+    w = pt.tensor("w", shape=(128, 1, 3, 3), dtype="float32")
+    y = nn.conv2d(x, w, (1, 1), filter_flip=False, num_groups=128)
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[8, 128, 4, 4] x, float[8, 128, 4, 4] d) => (float[128, 1, 3, 3] y)
+        <int64[8] widths = {0, 0, 1, 1, 0, 0, 1, 1}, int64[1] zero = {0}, int64[1] one = {1},
+         int64[1] two = {2}, int64[1] three = {3}, int64[1] four = {4}, int64[1] five = {5},
+         int64[1] six = {6}, int64[4] windows = {8, 128, 9, 16}, int64[4] columns = {8, 128, 16, 1},
+         int64[4] apart = {128, 1, 3, 3}> {
+           padded = Pad(x, widths)
+           a = Slice(padded, zero, four, two)
+           b = Slice(padded, one, five, two)
+           c = Slice(padded, two, six, two)
+           abc = Concat <axis = 2> (a, b, c)
+           e = Slice(abc, zero, four, three)
+           f = Slice(abc, one, five, three)
+           g = Slice(abc, two, six, three)
+           efg = Concat <axis = 2> (e, f, g)
+           matrices = Reshape(efg, windows)
+           gradients = Reshape(d, columns)
+           products = MatMul(matrices, gradients)
+           sum = ReduceSum <keepdims = 0> (products, zero)
+           filters = Reshape(sum, apart)
+           y = Transpose <perm = [0, 1, 3, 2]> (filters)
+        }
+    """
+    gradient = pt.grad(None, w, known_grads={y: d})
+    return Rule("gradient of filters by channel", [x, d], gradient, by_hand, values, 0.5, 1e-3)
+
+
 def convolution_of_short_images() -> Rule:
     """Return a convolution of 8 images of 2 by 2 with 512 channels."""
     shapes = {"x": (8, 512, 2, 2), "w": (512, 512, 3, 3)}
@@ -521,6 +555,7 @@ RULES: list[Callable[[], Rule]] = [
     number_beside_short_axes,
     filter_gradient,
     filter_gradient_of_short_images,
+    filter_gradient_by_channel,
     convolution_of_short_images,
     shared_windows,
     rms_norm,

@@ -59,6 +59,43 @@ def test_results_are_their_definition(name, batch):
         assert not empty[1].any()
 
 
+@pytest.mark.parametrize("batch", [2, 9, None])
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_filters_of_one_channel_each_multiply_the_windows_by_element(name, batch):
+    pads, strides, dilations = GEOMETRIES[name]
+    options = {"border_mode": pads, "subsample": strides, "filter_dilation": dilations}
+    shapes = (batch or 3, 4, 4, 3), (4, 1, 3, 2)
+    inputs, outputs = step(*shapes, batch=batch, bias=True, num_groups=4, **options)
+    x, w, b = drawn(*shapes, (4,))
+    x[0, 2, 0, 0], x[1, 1, 2, 2] = np.nan, np.inf
+    y = numpy_conv.correlate(x, w, *GEOMETRIES[name], 4)
+    (g,) = drawn(y.shape)
+    g[1, 0, 0, 0] = -np.inf
+    program = compare_onnx_and_py(inputs, outputs, [x, w, g, b], rtol=1e-4, atol=1e-4)
+    assert op_types(program).count("Gather") == 1
+    assert not {"Conv", "MatMul", "Gemm"} & set(op_types(program))
+    with np.errstate(invalid="ignore"):
+        gradient = numpy_conv.filter_gradient(x, g, w.shape[2:], *GEOMETRIES[name], 4)
+    for found, result in zip(program(x, w, g, b), [y + b[:, None, None], gradient], strict=True):
+        np.testing.assert_allclose(found, result, rtol=1e-4, atol=1e-4)
+    if batch is None:
+        empty = program(x[:0], w, g[:0], b)
+        assert empty[0].shape == (0, *y.shape[1:])
+        assert not empty[1].any()
+
+
+def test_gradients_of_filters_of_one_channel_are_summed_accurately():
+    x, g = (pt.tensor(dtype="float32", shape=(None, 2, 20, 20)) for _ in range(2))
+    w = pt.tensor(dtype="float32", shape=(2, 1, 3, 3))
+    y = conv2d(x, w, (1, 1), filter_flip=False, num_groups=2)
+    program = export_onnx([x, g], pt.grad(None, w, known_grads={y: g}), verify=False)
+    assert "MatMul" not in op_types(program)
+    values = [v + 1 for v in drawn((300, 2, 20, 20), (300, 2, 20, 20))]
+    geometry = [(1, 1)] * 2, (1, 1), (1, 1), 2
+    exact = numpy_conv.filter_gradient(*(v.astype("float64") for v in values), (3, 3), *geometry)
+    np.testing.assert_allclose(program(*values), exact, rtol=2e-6)
+
+
 def test_a_window_is_an_image_of_one_element():
     inputs, outputs = step((2, 3, 1, 1), (4, 3, 3, 3), batch=2, border_mode=1)
     values = drawn((2, 3, 1, 1), (4, 3, 3, 3), (2, 4, 1, 1))
@@ -84,6 +121,8 @@ def test_float64_and_one_axis_share_windows_too():
     [
         ((2, 4, 5, 5), (8, 4, 1, 1), {}),
         ((2, 4, 5, 5), (8, 2, 3, 3), {"num_groups": 2}),
+        ((2, 4, 4, 4), (8, 1, 3, 3), {"num_groups": 4}),
+        ((2, 4, 7, 7), (4, 1, 3, 3), {"num_groups": 4}),
         ((2, 4, 12, 12), (8, 4, 3, 3), {}),
         ((None, 64, 5, 5), (8, 64, 3, 3), {}),
         ((512, 128, 6, 6), (8, 128, 3, 3), {}),
