@@ -40,6 +40,9 @@ CASES = [
             region((1, 4), (1e-5, 0.1), bound=8),
             # Factorials of the order amplify the roundings of x + k.
             region((5, 80), (0.5, 100), FLOAT64, bound=20),
+            # Powers of these numbers underflow, and their products with factorials do not.
+            region((80, 170), (0.5, 7000), FLOAT64, bound=60),
+            region((1, 6), (1e3, 1e300), FLOAT64, bound=8),
             # Next to the roots of even orders terms cancel.
             region((1, 20), (0.3, 30), FLOAT64, sign=-1.0, bound=450),
             Region("n 1 … 11, x -0.5, -1.5 … -29.5", halfway, BOTH, 8),
@@ -62,6 +65,16 @@ def test_even_orders_next_to_points_halfway_between_poles_are_accurate_beside_tw
     largest = scipy.special.gamma(n + 2) * 2.0 ** (n + 3) * np.abs(x + m + 0.5)
     error = np.array([float(mp.mpf(float(f)) - t) for f, t in zip(found, exact, strict=True)])
     assert np.max(np.abs(error) / (tail + largest)) < 2e-15
+
+
+def test_results_next_to_overflow_and_of_negative_numbers_of_large_orders_are_finite():
+    n = np.array([170.0, 170.0, 100.0, 50.0, 140.0, 171.0])
+    x = np.array([1.0, 0.999, 0.04, 1.8e-5, -20.4, 2.0])
+    found = compile_definition("PolyGamma", "float64")(n, x)
+    exact = [float(mp.psi(int(order), mp.mpf(v))) for order, v in zip(n[:-1], x, strict=False)]
+    np.testing.assert_allclose(found[:-1], exact, rtol=2e-14)
+    assert np.isfinite(exact).all()
+    assert found[-1] == inf
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

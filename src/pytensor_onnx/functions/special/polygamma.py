@@ -17,8 +17,15 @@ _TERMS = 10
 # The largest product of the order and twice the distance to a point halfway between poles where
 # differences of terms are computed as one.
 _HALFWAY = 0.125
-# Factorials, and infinity in place of those beyond the range of float64.
-_FACTORIALS = np.array([*(float(math.factorial(n)) for n in range(171)), math.inf])
+# Orders up to the largest one whose factorial is in the range of float64, and one beyond.
+_ORDERS = 172
+# Powers of two whose power `n + 1` is just above the inverse of the factorial of `n`, or just below
+# it for numbers from two on. Powers of numbers times these are within the range of float64 where
+# products with the factorial are.
+_EXPONENTS = [math.log2(math.factorial(n)) // (n + 1) for n in range(_ORDERS - 1)]
+_SCALES = 2.0 ** -np.array([*_EXPONENTS, 0.0, *(m + 1 for m in _EXPONENTS), 0.0])
+_FACTORIALS = np.array([*(float(math.factorial(n)) for n in range(_ORDERS - 1)), math.inf] * 2)
+_SCALED_FACTORIALS = _FACTORIALS * _SCALES ** np.tile(np.arange(1, _ORDERS + 1), 2)
 # Bernoulli numbers of even index over factorials, B(2j) / (2j)!, from j = 1 on (DLMF 24.2.1).
 _BERNOULLI = (
     1 / 12,
@@ -47,21 +54,22 @@ def polygamma(n: TensorVariable, x: TensorVariable) -> TensorVariable:
     s = n + one
     half = s * constant(x, 0.5)
     sign = pt.switch(pt.eq(half, pt.floor(half)), one, -one)
-    last = constant(x, len(_FACTORIALS) - 1)
-    factorial = pt.constant(_FACTORIALS)[pt.clip(n, zero, last).astype("int64")]
+    index = pt.clip(n, zero, constant(x, _ORDERS - 1))
+    index = (index + pt.switch(x < constant(x, 2.0), zero, constant(x, _ORDERS))).astype("int64")
+    factorial, scale = pt.constant(_SCALED_FACTORIALS)[index], pt.constant(_SCALES)[index]
     below_zero = x < zero
     # Sums of three numbers each where any is negative, and otherwise of the number alone.
     floor = pt.floor(x)
     three = pt.stack([pt.switch(below_zero, x - floor, pt.abs(x)), pt.ceil(x) - x, one - x])
     any_below_zero = pt.any(below_zero)
     numbers = ifelse(any_below_zero, three, pt.abs(x)[None])
-    sums = _zeta(s[None], numbers)
+    sums = _zeta(s[None], numbers, scale[None])
     # Halfway between the poles the first two cancel for even orders.
     nearest = sums[0] + sign * sums[-2]
     halfway = x - (floor + constant(x, 0.5))
     angle = s * (halfway + halfway)
     is_halfway = below_zero & (sign < zero) & (pt.abs(angle) < constant(x, _HALFWAY))
-    nearest = where_any(is_halfway, _difference(s, halfway), nearest)
+    nearest = where_any(is_halfway, _difference(s, halfway) * pt.pow(scale, -s), nearest)
     beyond = nearest - sign * sums[-1]
     beyond = pt.switch(pt.eq(x, floor), constant(x, math.inf), beyond)
     # The sign of a zero counts as little as it does in SciPy.
@@ -99,18 +107,21 @@ def _difference(s: TensorVariable, x: TensorVariable) -> TensorVariable:
     return constant(x, -2.0) * (first + rest)
 
 
-def _zeta(s: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """Return the sum of ``(x + k)**-s`` over all ``k >= 0``, for ``s >= 2`` and ``x >= 0``.
+def _zeta(
+    s: TensorVariable, x: TensorVariable, scale: TensorVariable | None = None
+) -> TensorVariable:
+    """Sum ``((x + k) scale)**-s`` over all ``k >= 0``, for ``s >= 2`` and ``x >= 0``.
 
     The first ten terms, and the Euler-Maclaurin formula for the others (DLMF 25.11.28).
     """
     one = constant(x, 1.0)
-    first, total = pt.pow(x, -s), pt.pow(x + one, -s)
-    for k in range(2, _TERMS):
-        total = total + pt.pow(x + constant(x, k), -s)
-    w = x + constant(x, _TERMS)
-    last = pt.pow(w, -s)
-    reciprocal = one / w
+    numbers = [x, *(x + constant(x, k) for k in range(1, _TERMS + 1))]
+    scaled = numbers if scale is None else [number * scale for number in numbers]
+    first, *powers = (pt.pow(number, -s) for number in scaled[:-1])
+    total = powers[0]
+    for power in powers[1:]:
+        total = total + power
+    reciprocal = one / numbers[-1]
     square = reciprocal * reciprocal
     factor = s * reciprocal
     rest = constant(x, 0.5)
@@ -119,6 +130,8 @@ def _zeta(s: TensorVariable, x: TensorVariable) -> TensorVariable:
         if j < len(_BERNOULLI):
             rising = (s + constant(x, 2 * j - 1)) * (s + constant(x, 2 * j))
             factor = factor * (rising * square)
-    # At infinity the integral is a product of zero and infinity.
-    integral = pt.switch(pt.isinf(w), constant(x, 0.0), last * w / (s - one))
-    return first + (total + (integral + last * rest))
+    # Where powers of the exponent -s underflow, the integral may not.
+    before = one - s
+    power = pt.pow(scaled[-1], before)
+    integral = power / (before if scale is None else before * scale)
+    return first + (total + (power / scaled[-1] * rest - integral))
