@@ -11,6 +11,7 @@ from pytensor.raise_op import CheckAndRaise
 
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.failures import index_of, name_failure
 from pytensor_onnx.graph.sizes import CHECKED, same_sizes
 
@@ -49,7 +50,7 @@ def check_that(
     valid = reduce(onnx.And, open_conditions)
 
     def fail(failed: Builder) -> ir.Value:
-        past_end = failed.Add(failed.cast(valid, "int64"), index_of(error))
+        past_end = failed.Add(_zero(failed, valid, x), index_of(error))
         failure = failed.Gather(failed.Unsqueeze(x, [0]), past_end, axis=0)
         name_failure(failed, failure, error)
         return failure
@@ -57,6 +58,29 @@ def check_that(
     (checked,) = onnx.cond(valid, lambda kept: x, fail)
     checked.meta[CHECKED] = x
     return checked
+
+
+def _zero(onnx: Builder, valid: ir.Value, x: ir.Value) -> ir.Value:
+    """Return the integer zero, computed at run time.
+
+    ONNX Runtime warns of a failure that it constant-folds, in a branch that it drops afterwards.
+    It may know a size, and whether a check of sizes holds, but folds no ``Size`` of an input.
+    """
+    measured = _measured_by(x)
+    if measured is None:
+        return onnx.cast(valid, "int64")
+    return onnx.Mul(onnx.Size(measured), 0)
+
+
+def _measured_by(size: ir.Value) -> ir.Value | None:
+    """Return the array whose shape a size is computed from, if its first operands lead to one."""
+    if dims_of(size) != ():
+        return None
+    node = size.producer()
+    while node is not None and node.op_type != "Shape":
+        first = node.inputs[0] if node.inputs else None
+        node = first.producer() if first is not None else None
+    return node.inputs[0] if node is not None else None
 
 
 def _is_known_to_hold(condition: ir.Value) -> bool:
