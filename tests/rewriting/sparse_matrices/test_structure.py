@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytensor
+import pytensor.tensor as pt
 import pytest
 from pytensor import sparse
 
@@ -70,3 +71,11 @@ def test_gradients_by_the_entries(kind):
     samples = [(irregular(kind), irregular(kind)), (matrix((4, 3), kind), irregular(kind))]
     program = compare_on([x, y], [gradient], samples, rtol=1e-14)
     assert np.count_nonzero(program(*samples[0])[0]) == 6
+
+
+def test_constant_places_are_folded_without_errors(caplog):
+    data = pt.dvector("data")
+    x = sparse.CSR(data, np.array([2, 0, 2], "int32"), np.array([0, 1, 3], "int32"), [2, 3])
+    f = pytensor.function([data], sparse.dense_from_sparse(sparse.add(x, x)), mode="ONNX")
+    np.testing.assert_array_equal(f([1.0, 2.0, 3.0]), [[0, 0, 2], [4, 0, 6]])
+    assert not caplog.records

@@ -47,7 +47,7 @@ def grouped(keys: TensorVariable) -> Groups:
     ordered = Take()(keys, order)
     starts = pt.neq(ordered[1:], ordered[:-1])
     is_first = pt.concatenate([pt.ones_like(ordered[:1], dtype="bool"), starts])
-    groups = pt.cast(is_first, "int32").cumsum() - 1
+    groups = pt.cast(is_first, "int64").cumsum() - 1
     group_of = pt.zeros((keys.shape[0],), "int64")[order].set(groups)
     return Groups(order[is_first], group_of)
 

@@ -132,7 +132,7 @@ def flat_positions(
 
 def row_pointers(rows: TensorVariable, n_rows: TensorVariable) -> TensorVariable:
     """Return the position of the first entry of each row, and the number of entries."""
-    counts = SegmentSum()(pt.ones_like(rows, dtype="int32"), rows + 1, n_rows + 1)
+    counts = SegmentSum()(pt.ones_like(rows, dtype="int64"), rows + 1, n_rows + 1)
     return pt.cast(counts.cumsum(), "int32")
 
 
