@@ -27,6 +27,7 @@ from pytensor_onnx.passes import (
     scale_products,
     share_transposed,
     spell_sizes,
+    split_transposes,
     split_vectors,
     take_means,
     vector_products,
@@ -83,6 +84,8 @@ def prepare(
     split_vectors(model, scope)
     results_after_loops(model, scope)
     take_means(model, scope)
+    if profile.splits_transposes:
+        split_transposes(model, scope)
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )

@@ -24,6 +24,7 @@ from pytensor_onnx.passes.fusions.vector_products import vector_products
 from pytensor_onnx.passes.inline_functions import inline_functions
 from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
+from pytensor_onnx.passes.layout.split_transposes import split_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
 from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
 from pytensor_onnx.passes.optimizer.keep_apart import keep_apart
@@ -53,6 +54,7 @@ __all__ = [
     "scale_products",
     "share_transposed",
     "spell_sizes",
+    "split_transposes",
     "split_vectors",
     "take_means",
     "vector_products",

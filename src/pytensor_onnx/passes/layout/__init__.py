@@ -1,1 +1,1 @@
-"""Passes that move Transposes past other operators and cancel them."""
+"""Passes that move Transposes past other operators, cancel or split them."""
