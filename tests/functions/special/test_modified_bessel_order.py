@@ -91,26 +91,57 @@ def large() -> Region:
 
     def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
         v = np.exp(rng.uniform(np.log(1e3), np.log(1e8), size))
-        return [v, v * v / np.exp(rng.uniform(0, np.log(400), size))]
+        return [v, v * v / np.exp(rng.uniform(0, np.log(1400), size))]
 
-    return Region("1e3 ≤ v ≤ 1e8, v² / 400 ≤ x ≤ v²", draw, FLOAT64, 4 * BOUND)
+    return Region("1e3 ≤ v ≤ 1e8, v² / 1400 ≤ x ≤ v²", draw, FLOAT64, BOUND)
 
 
 def large_orders() -> Region:
     def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
         return [rng.uniform(0, 500, size), rng.uniform(200, 700, size)]
 
-    return Region("0 ≤ v ≤ 500, 200 ≤ x ≤ 700", draw, FLOAT64, 4 * BOUND)
+    return Region("0 ≤ v ≤ 500, 200 ≤ x ≤ 700", draw, FLOAT64, BOUND)
+
+
+def decaying() -> Region:
+    """Results that are exponentials of hundreds, for arguments above and below the order."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        half_angle, exponent = rng.uniform(0.05, 8, size), rng.uniform(200, 700, size)
+        v = exponent / (2 * half_angle - np.tanh(half_angle))
+        return [v, v / np.sinh(2 * half_angle)]
+
+    return Region("results exp(±200) … exp(±700)", draw, FLOAT64, BOUND)
 
 
 REGIONS = [
     *(box(8, BOTH), box(20), integers()),
-    *(small_arguments(), small_orders(), large_orders(), large()),
+    *(small_arguments(), small_orders(), large_orders(), large(), decaying()),
 ]
 CASES = [
     Case(psm.Ive, exact_ive, [*REGIONS, box(20, sign=-1)], scipy.special.ive, 50),
     Case(psm.Kve, exact_kve, REGIONS, scipy.special.kve, 50),
 ]
+
+
+@pytest.mark.parametrize(("name", "exact"), [("Ive", exact_ive), ("Kve", exact_kve)])
+def test_orders_and_arguments_of_any_size(name, exact):
+    points = [(1, 1.7e308), (0.5, 1e308), (1e150, 1e300), (668, 1e-292), (1e6, 5e-324), (1e305, 1)]
+    v, x = np.transpose(points)
+    expected = [float(exact(*map(mp.mpf, map(float, point)))) for point in points]
+    found = compile_definition(name, "float64")(v, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_reflected_orders_whose_second_kind_overflows():
+    points = [(985.5, 600.2), (991.1, 398.0), (824.9, 383.0), (1200.3, 700.7)]
+    v, x = np.transpose(points)
+    expected = []
+    for point in points:
+        order, argument = (mp.mpf(float(number)) for number in point)
+        second = 2 / mp.pi * mp.sinpi(order) * expansion(order, argument, -1)
+        expected.append(float(expansion(order, argument, 1) + second * mp.exp(-2 * argument)))
+    np.testing.assert_allclose(compile_definition("Ive", "float64")(-v, x), expected, rtol=5e-13)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -3,10 +3,11 @@
 Where ``w = sqrt(v**2 + x**2)`` is large, Debye's expansions in ``1 / w`` serve, which hold
 uniformly in the order ``v`` and the argument ``x``. Elsewhere power series and quadrature add
 positive terms. Beside Debye's expansions and the quadrature stands the exponential of
-``v (arsinh(v / x) - s)`` with ``s = v / (w + x)``, their exponent.
+``v arsinh(v / x) - (w - x)``.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -16,16 +17,19 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, polynomial
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, upper_half
 from pytensor_onnx.functions.special.bessel_series import bessel_series
 from pytensor_onnx.functions.special.debye import debye_sums
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.expm1 import expm1_near_zero
 from pytensor_onnx.functions.special.exponential import exp, times_exponential
 from pytensor_onnx.functions.special.gamma import scaled_gamma
-from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE
-from pytensor_onnx.functions.special.portable import log_of_normal, power_of_exp
-from pytensor_onnx.functions.special.power import log_of_normal_with_rest, product_with_rest
+from pytensor_onnx.functions.special.portable import power_of_exp
+from pytensor_onnx.functions.special.power import (
+    exponent_with_rest,
+    log_of_normal_with_rest,
+    product_with_rest,
+)
 from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
 from pytensor_onnx.functions.special.temme import temme_series, temme_start
 
@@ -35,6 +39,13 @@ _TERMS = 12
 # The step and the nodes of a trapezoidal sum: it is exact to 4e-15 for 1 <= x and w <= 36.
 _STEP = 0.12
 _NODES = _STEP * np.arange(47)
+
+
+class Decay(NamedTuple):
+    """The square root of ``exp(-exponent)``, and the exponent."""
+
+    root: TensorVariable
+    exponent: TensorVariable
 
 
 @define(Kve)
@@ -69,14 +80,18 @@ def ive(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     last = constant(x, _DEBYE)
     is_far = w > last
     near = _i_by_series(pt.minimum(order, last), pt.minimum(a, last))
-    exponent = _exponent(order, a, w)
-    far = list(_debye(order, a, w, exponent))
+    decay = _decay(order, a, w)
+    far, far_second = _debye(order, w)
+    far = [far * decay.root * decay.root, far_second]
     far, far_second = ifelse(pt.any(is_far), far, [near, near])
     value = pt.switch(is_far, far, near)
 
-    share = constant(x, 2.0) * alternating_sine_pi(order) * exp(-(a + a))
-    second = pt.switch(is_far, far_second, _near_k(order, a, exponent))
-    value = where_any((v < zero) & ~is_integer, value + share * second, value)
+    share = constant(x, 2.0) * alternating_sine_pi(order)
+    second = pt.switch(is_far, far_second, _near_k(order, a, decay))
+    # Half of the growth and half of the damping at a time, as either may leave the range alone.
+    growth = exp(-a) / pt.switch(is_far, decay.root, constant(x, 1.0))
+    reflected = value + share * second * growth * growth
+    value = where_any((v < zero) & ~is_integer, reflected, value)
     value = pt.switch((x < zero) & ~is_even(nearest), -value, value)
     is_outside = ~is_integer & ((x < zero) | ((v < zero) & pt.eq(x, zero)))
     return pt.switch(is_outside | pt.isinf(x) | pt.isinf(v) | pt.isnan(v), nan, value)
@@ -91,59 +106,74 @@ def _hypotenuse(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 def _scaled_k(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """``exp(x) K(v, x)`` for positive ``x`` and ``v >= 0``."""
     w = _hypotenuse(v, x)
-    exponent = _exponent(v, x, w)
-    far = _debye(v, x, w, exponent)[1]
-    return where_any(w > constant(x, _DEBYE), far, _near_k(v, x, exponent))
+    decay = _decay(v, x, w)
+    far = _debye(v, w)[1] / decay.root / decay.root
+    return where_any(w > constant(x, _DEBYE), far, _near_k(v, x, decay))
 
 
-def _near_k(v: TensorVariable, x: TensorVariable, exponent: TensorVariable) -> TensorVariable:
+def _near_k(v: TensorVariable, x: TensorVariable, decay: Decay) -> TensorVariable:
     """``exp(x) K(v, x)`` where Debye's expansions do not serve."""
-    value = _k_by_trapezoids(v, x, exponent)
+    value = _k_by_trapezoids(v, x, decay)
     return where_any(x < constant(x, 1.0), _k_by_series(v, x), value)
 
 
-def _exponent(v: TensorVariable, x: TensorVariable, w: TensorVariable) -> TensorVariable:
-    """``v (arsinh(v / x) - s)`` for ``s = v / (w + x)``, which is the tanh of half of the arsinh.
+def _decay(v: TensorVariable, x: TensorVariable, w: TensorVariable) -> Decay:
+    """Decay by ``E = v log(b) - (w - x)`` for ``b = (v + w) / x``, for positive numbers.
 
-    The logarithm is the same in all runtimes, as the exponential amplifies its error.
+    A rounding of ``E``, of hundreds, would be an error of as many units of the exponential. With
+    ``a = v - x m`` the number ``m = b - 1`` solves ``2 a + m (a + v) = 0`` and ``-a`` is ``w - x``.
+    From an ``m`` of few bits, whose products with the upper bits of ``x`` are exact, one step leads
+    to the root.
     """
-    s = v / (w + x)
-    square = s * s
-    near = s + s * square * polynomial(square, LOG_RATIO_WIDE)
-    # At the bound exponentials are zero, unless v is. The sum has its rounding error added.
     one = constant(x, 1.0)
-    more = pt.minimum(v * (one + s) / x, constant(x, 1e290))
-    total = one + more
-    far = log_of_normal(total) + ((more - (total - one)) / total - s)
-    return v * pt.switch(s > constant(s, 0.3), far, near)
+    s = v / (w + x)
+    # At the bounds the exponential is zero, or one.
+    v = pt.minimum(v, constant(x, 1e250))
+    x = pt.minimum(pt.maximum(x, v * constant(x, 1e-30)), constant(x, 1e290))
+    m = upper_half(v * (one + s) / x)
+    v_first, x_first = upper_half(v), upper_half(x)
+    v_second, x_second = v - v_first, x - x_first
+    first, second = v_first - x_first * m, v_second - x_second * m
+    residual = (first + first) + m * (first + v_first)
+    residual = residual + ((second + second) + m * (second + v_second))
+    step = residual / (m + (one + (w - v) / x)) / x
+    base = one + m
+    total = base + step
+    lost = (m - (base - one)) + (step - (total - base))
+    of_total, rest = log_of_normal_with_rest(total)
+    rest = rest + lost / total
+    logarithm = of_total + rest
+    shift, shift_rest = add_with_error(first, second - x * step)
+    rest = rest - (logarithm - of_total)
+    exponent, error = exponent_with_rest(v, logarithm, rest, shift)
+    # Where digits of the parts cancel, the first term is enough.
+    is_short = w > constant(x, 1e19)
+    exponent = pt.switch(is_short, v * s, exponent)
+    rest = pt.switch(is_short, constant(x, 0.0), error + shift_rest)
+    minus_half = constant(x, -0.5)
+    return Decay(exp(minus_half * exponent, minus_half * rest), exponent)
 
 
-def _debye(
-    v: TensorVariable, x: TensorVariable, w: TensorVariable, exponent: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """Debye's expansions of ``I`` and ``K``, scaled (DLMF 10.41.3 and 10.41.4).
+def _debye(v: TensorVariable, w: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """Debye's expansions of ``I`` and ``K`` without exponentials (DLMF 10.41.3 and 10.41.4).
 
     They differ in the signs of the odd terms. With ``p = v / w`` the terms ``u_k(p) / v**k`` are
     polynomials in ``p**2`` divided by ``w**k``.
     """
-    ratio = v / w
-    reciprocal = constant(x, 1.0) / w
+    ratio, reciprocal = v / w, constant(w, 1.0) / w
     even, odd = debye_sums(ratio * ratio, reciprocal * reciprocal, _TERMS)
-    odd = odd * reciprocal
-    decay = exp(-exponent)
-    first = decay * ((even + odd) / pt.sqrt(constant(x, 2 * math.pi) * w))
-    return first, (even - odd) / (decay * pt.sqrt(constant(x, 2 / math.pi) * w))
+    odd, width = odd * reciprocal, pt.sqrt(w)
+    first = (even + odd) / (constant(w, math.sqrt(2 * math.pi)) * width)
+    return first, (even - odd) / (constant(w, math.sqrt(2 / math.pi)) * width)
 
 
-def _k_by_trapezoids(
-    v: TensorVariable, x: TensorVariable, largest: TensorVariable
-) -> TensorVariable:
+def _k_by_trapezoids(v: TensorVariable, x: TensorVariable, largest: Decay) -> TensorVariable:
     """Integral of ``exp(-x (cosh(t) - 1)) cosh(v t)`` over positive ``t`` (DLMF 10.32.9).
 
     The integrand falls double-exponentially, so that the trapezoidal rule converges exponentially
     (L. N. Trefethen and J. A. C. Weideman, SIAM Review 56 (2014) 385-458). It is divided by its
     largest value at ``sinh(t) = v / x``, about, so that the exponentials are at most one. The
-    logarithm of that is ``largest``.
+    reciprocal of that is the decay ``largest``.
     """
     weights = np.full(len(_NODES), _STEP / 2)
     weights[0] /= 2
@@ -169,11 +199,16 @@ def _k_by_trapezoids(
     total, _ = iterate(
         add,
         [pt.zeros_like(x), pt.ones_like(x)],
-        [v * scale, x * scale, largest * scale, exp(v * constant(v, -2 * _STEP))],
+        [
+            v * scale,
+            x * scale,
+            largest.exponent * scale,
+            power_of_exp(v * constant(v, -_STEP / 32)),
+        ],
         sequences=sequences,
         n_steps=len(_NODES),
     )
-    return total * exp(largest)
+    return total / largest.root / largest.root
 
 
 def _k_by_series(v: TensorVariable, x: TensorVariable) -> TensorVariable:
