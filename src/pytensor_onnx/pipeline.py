@@ -11,6 +11,7 @@ from pytensor_onnx.passes import (
     fold_into_conv,
     fuse_gemm,
     fuse_relu_clip,
+    halve_arguments,
     inline_functions,
     join_vectors,
     keep_apart,
@@ -89,6 +90,7 @@ def prepare(
     changes = legalise(
         model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
     )
+    halve_arguments(model, scope)
     changes += narrow_indices(model, profile, scope)
     broadcast_numbers(model, scope)
     changes += keep_apart(model, scope, profile)

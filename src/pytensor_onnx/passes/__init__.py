@@ -8,6 +8,7 @@ from pytensor_onnx.passes.fusions.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
 from pytensor_onnx.passes.fusions.fuse_gemm import fuse_gemm
 from pytensor_onnx.passes.fusions.fuse_relu_clip import fuse_relu_clip
+from pytensor_onnx.passes.fusions.halve_arguments import halve_arguments
 from pytensor_onnx.passes.fusions.join_vectors import join_vectors
 from pytensor_onnx.passes.fusions.keep_reduced_axes import keep_reduced_axes
 from pytensor_onnx.passes.fusions.merge_equal import merge_equal
@@ -38,6 +39,7 @@ __all__ = [
     "fold_into_conv",
     "fuse_gemm",
     "fuse_relu_clip",
+    "halve_arguments",
     "inline_functions",
     "join_vectors",
     "keep_apart",
