@@ -134,7 +134,8 @@ class _Loop:
 
     def _halve_outer_operands(self) -> None:
         """Halve operands before the loop, and double its results after it."""
-        graph, builder, done = self.node.graph, Builder(self.scope), {}
+        graph, builder = self.node.graph, Builder(self.scope)
+        done: dict[ir.Value, ir.Value] = {}
         assert graph is not None
 
         def half_of(x: ir.Value) -> ir.Value:
