@@ -61,6 +61,7 @@ from pytensor_onnx.rewriting.keep_origins import keep_origins
 from pytensor_onnx.rewriting.loops.batched import batch_scan
 from pytensor_onnx.rewriting.loops.batches import batch_by_axes
 from pytensor_onnx.rewriting.loops.draws import draw_before_loop, transform_before_loop
+from pytensor_onnx.rewriting.loops.equal_operations import merge_equal_operations
 from pytensor_onnx.rewriting.loops.gate_quotients import divide_by_gates
 from pytensor_onnx.rewriting.loops.gates import add_before_loop, open_gates_together
 from pytensor_onnx.rewriting.loops.inner_loops import check_inner_loops
@@ -145,7 +146,9 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "reduce_trace": Visit(reduce_trace, once=True),
     },
     "reassociate_matmul_chain": {
-        # First, as the loops that are left may be maps or recurrences.
+        # First, as the others move operations out of the steps.
+        "merge_equal_in_loops": Visit(merge_equal_operations, once=True),
+        # Before loops are removed, as those that are left may be maps or recurrences.
         "draw_before_loops": Visit(draw_before_loop),
         "transform_before_loops": Visit(transform_before_loop, once=True),
         "batch_scans": Visit(batch_scan, once=True),
