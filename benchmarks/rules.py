@@ -518,6 +518,37 @@ def gate_quotients() -> Rule:
     return Rule("steps of an LSTM", [x, w], y, by_hand, [values[0], values[1] / 32], 0.95, 1e-5)
 
 
+def halved_arguments() -> Rule:
+    """Return 100 steps of a recurrent network of 16 units in float64."""
+    x, w = (pt.matrix(name, shape=(None, 16), dtype="float64") for name in "xw")
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (double[n, 16] x, double[16, 16] w) => (double[n, 16] y)
+        <int64[2] row = {1, 16}, int64[1] axis = {1}, double half = {0.5}, double number = {1}> {
+           start = ConstantOfShape <value = double[1] {0}> (row)
+           elements = Unsqueeze(x, axis)
+           last, rows = Scan <num_scan_inputs = 1,
+                body = step (double[1, 16] state, double[1, 16] element)
+                => (double[1, 16] next, double[1, 16] kept) {
+               sum = Gemm(state, w, element)
+               argument = Mul(half, sum)
+               t = Tanh(argument)
+               double_t = Add(t, t)
+               square = Mul(t, t)
+               divisor = Add(number, square)
+               next = Div(double_t, divisor)
+               kept = Identity(next)
+           }> (start, elements)
+           y = Squeeze(rows, axis)
+        }
+    """
+    start = pt.zeros(16, "float64")
+    y = pytensor.scan(lambda e, h, w: pt.tanh(e + h @ w), [x], [start], [w], return_updates=False)
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=(100, 16)), rng.normal(size=(16, 16)) / 16]
+    return Rule("halved arguments of tanh", [x, w], y, by_hand, values, 1.0, 1e-13)
+
+
 def mean_over_some_axes() -> Rule:
     """Return the means of 8 images of 64 channels over the first and the third axis."""
     [x], values = _drawn({"x": (8, 64, 16, 16)})
@@ -567,6 +598,7 @@ RULES: list[Callable[[], Rule]] = [
     momentum_of_vectors,
     states_as_rows,
     gate_quotients,
+    halved_arguments,
     mean_over_some_axes,
     maximum_of_magnitudes,
 ]
