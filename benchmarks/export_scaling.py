@@ -17,6 +17,7 @@ from pytensor_onnx.conversion import convert
 from pytensor_onnx.passes.defects import switched_off_optimizers
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.running.linker import ONNX
+from pytensor_onnx.running.optimizers import INLINE_LATE, inlines_late, needless_optimizers
 from pytensor_onnx.running.session import SessionOptions
 
 SIZES = (100, 300, 1000, 3000, 10_000)
@@ -81,8 +82,9 @@ def export(graph: FunctionGraph) -> tuple[int, dict[str, float]]:
     times.append(time.process_time())
     model = ir.to_proto(converted.model).SerializeToString()
     times.append(time.process_time())
-    options = SessionOptions().to_runtime()
-    off = switched_off_optimizers("onnxruntime")
+    needless = needless_optimizers(converted.model)
+    options = SessionOptions(config=INLINE_LATE if inlines_late(needless) else {}).to_runtime()
+    off = switched_off_optimizers("onnxruntime") + needless
     onnxruntime.InferenceSession(model, options, disabled_optimizers=off)
     times.append(time.process_time())
     seconds = [end - start for start, end in pairwise(times)]

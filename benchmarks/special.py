@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import process_time
 
 import numpy as np
@@ -12,6 +13,7 @@ from onnxruntime import InferenceSession
 
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
+from pytensor_onnx.running.optimizers import INLINE_LATE, inlines_late, needless_optimizers
 
 SIZE = 1_000_000
 SCALAR = 40e-6
@@ -142,9 +144,12 @@ def _measure_one(table: Table, function: Timed, dtype: str, size: int, rounds: i
 def _session(function: Timed, dtype: str, rounds: int) -> float:
     """Return the time to create a session of a model with one call."""
     inputs = _inputs(function, dtype, 1)
-    model = export_onnx(inputs, function.apply(*inputs), verify=False).proto.SerializeToString()
-    options = SessionOptions(threads=1).to_runtime()
-    return min(_seconds(lambda: InferenceSession(model, options)) for _ in range(rounds))
+    program = export_onnx(inputs, function.apply(*inputs), verify=False)
+    model, needless = program.proto.SerializeToString(), needless_optimizers(program.model)
+    config = INLINE_LATE if inlines_late(needless) else {}
+    options = SessionOptions(threads=1, config=config).to_runtime()
+    create = partial(InferenceSession, model, options, disabled_optimizers=needless)
+    return min(_seconds(create) for _ in range(rounds))
 
 
 def _seconds(call: Callable[[], object]) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.running.equal_sizes import EqualSizes
-from pytensor_onnx.running.optimizers import needless_optimizers
+from pytensor_onnx.running.optimizers import INLINE_LATE, inlines_late, needless_optimizers
 from pytensor_onnx.running.providers import PROVIDERS, provider_names
 
 if TYPE_CHECKING:
@@ -168,9 +168,12 @@ class Session:
 
         from pytensor_onnx.passes.defects import switched_off_optimizers
 
-        options = self._options
+        options, is_on_cpu = self._options, self._providers == [PROVIDERS["cpu"]]
         if options.threads is None:
             options = replace(options, threads=threads or _allowed_threads())
+        # Providers that compile parts of a graph would find it cut at the calls of functions.
+        if is_on_cpu and inlines_late(self._disabled):
+            options = replace(options, config={**INLINE_LATE, **options.config})
         try:
             self.runtime = ort.InferenceSession(
                 self._source,
@@ -182,7 +185,6 @@ class Session:
             lacks = self._lacks() if "NOT_IMPLEMENTED" in str(error) else ""
             raise PyTensorONNXError(f"ONNX Runtime refuses the model: {lacks}{error}") from error
         # The public `run` searches a list for each input: three times as long with 200 of them.
-        is_on_cpu = self._providers == [PROVIDERS["cpu"]]
         inner = getattr(self.runtime, "_sess", None) if is_on_cpu else None
         self._run = getattr(inner, "run", self.runtime.run)
 
