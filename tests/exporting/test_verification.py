@@ -144,6 +144,16 @@ def test_integers_are_sampled_of_several_sizes():
         export_onnx([n], Halve()(pt.log(n - 60.5)))
 
 
+@pytest.mark.parametrize(
+    "unpack", [lambda x: x[:12].reshape((3, 4)).sum() + x[12:16].sum(), lambda x: x.reshape((4, 6))]
+)
+def test_packed_vectors_are_sampled_as_long_as_their_parts(unpack):
+    x = pt.vector("x")
+    assert "equal to PyTensor" in export_onnx([x], pt.tanh(unpack(x))).verification
+    with pytest.raises(VerificationError, match="differs from PyTensor"):
+        export_onnx([x], Halve()(unpack(x)))
+
+
 def test_outputs_without_a_finite_value_are_not_called_equal(x):
     y = pt.log(-1 - x**2)
     y.name = "y"

@@ -10,8 +10,9 @@ from pytensor_onnx.graph.dims import dims_of
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
-SAMPLE_SIZES = (3, 2, 5, 4, 1)
-SIZE_ATTEMPTS = len(SAMPLE_SIZES) + 1
+_DIFFERENT_SIZES = (3, 2, 5, 4, 1)
+_EQUAL_SIZES = (4, 5, 6, 7, 8, 12, 16, 24, 32)
+SIZE_ATTEMPTS = 1 + len(_EQUAL_SIZES)
 
 _FLOATS: dict[str, Draw] = {
     "normal": lambda rng, shape: rng.normal(size=shape),
@@ -75,8 +76,8 @@ def sample(inputs: Sequence[ir.Value], attempt: int = 0, kind: str = "normal") -
     inputs
         Inputs of the model.
     attempt
-        Number of the choice of sizes, below `SIZE_ATTEMPTS`; the first choices have different
-        sizes for different names, the others equal sizes.
+        Number of the choice of sizes, below `SIZE_ATTEMPTS`; the first choice has different sizes
+        for different names, the others equal sizes.
     kind
         Values, one of `KINDS`.
 
@@ -97,8 +98,9 @@ def sample(inputs: Sequence[ir.Value], attempt: int = 0, kind: str = "normal") -
             if isinstance(dim, int):
                 shape.append(dim)
             else:
-                default = 4 if attempt else SAMPLE_SIZES[len(sizes) % len(SAMPLE_SIZES)]
-                shape.append(sizes.setdefault(str(dim), default + max(attempt - 1, 0)))
+                different = _DIFFERENT_SIZES[len(sizes) % len(_DIFFERENT_SIZES)]
+                size = _EQUAL_SIZES[attempt - 1] if attempt else different
+                shape.append(sizes.setdefault(str(dim), size))
         mixed = _MIXED[(start + position * (step + 1)) % len(_MIXED)]
         arrays.append(_draw(rng, value, tuple(shape), kind if kind in _FLOATS else mixed))
     return Sample(arrays, [str(v.name) for v in inputs], kind if kind in _FLOATS else "mixed")
