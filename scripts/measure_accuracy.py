@@ -38,9 +38,8 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   next to the roots, where those cancel, the errors of both are on average less than half of
   SciPy's.
 - `Owens_t`, `Ive` and `Kve` are computed in float64, whatever the dtype of their arguments. They
-  are within 1e-13 (450 ulp) of the exact value, and within 2.5e-13 where the results of `Ive` and
-  `Kve` are exponentials of hundreds. So is `Jv`, beside its amplitude, for orders up to 100; for
-  larger ones its errors are at most as large as SciPy's, or nearly so.
+  are within 1e-13 (450 ulp) of the exact value. So is `Jv`, beside its amplitude, for orders up to
+  100; for larger ones its errors are at most as large as SciPy's, or nearly so.
 - `BetaInc`, `BetaIncInv` and the derivatives of `BetaInc` are computed in float64 as well. For
   parameters up to 100, values are within 1e-13 (those of the inverse from 0.01 on,
   [smaller ones](limits.md) lose digits), and `BetaIncByFirst`, `BetaIncBySecond` and

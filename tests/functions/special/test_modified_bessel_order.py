@@ -135,13 +135,16 @@ def test_orders_and_arguments_of_any_size(name, exact):
 
 def test_reflected_orders_whose_second_kind_overflows():
     points = [(985.5, 600.2), (991.1, 398.0), (824.9, 383.0), (1200.3, 700.7)]
+    # Growth or damping alone overflow or underflow.
+    points += [(1477.73, 834.02), (1749.45, 773.66), (1414.71, 488.19), (2434.39, 1105.97)]
     v, x = np.transpose(points)
     expected = []
-    for point in points:
-        order, argument = (mp.mpf(float(number)) for number in point)
-        second = 2 / mp.pi * mp.sinpi(order) * expansion(order, argument, -1)
-        expected.append(float(expansion(order, argument, 1) + second * mp.exp(-2 * argument)))
-    np.testing.assert_allclose(compile_definition("Ive", "float64")(-v, x), expected, rtol=5e-13)
+    with mp.workprec(200):
+        for point in points:
+            order, argument = (mp.mpf(float(number)) for number in point)
+            second = 2 / mp.pi * mp.sinpi(order) * expansion(order, argument, -1)
+            expected.append(float(expansion(order, argument, 1) + second * mp.exp(-2 * argument)))
+    np.testing.assert_allclose(compile_definition("Ive", "float64")(-v, x), expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -42,10 +42,11 @@ _NODES = _STEP * np.arange(47)
 
 
 class Decay(NamedTuple):
-    """The square root of ``exp(-exponent)``, and the exponent."""
+    """Half of an exponent in two parts, and the exponential of its negative as ``root``."""
 
     root: TensorVariable
-    exponent: TensorVariable
+    half: TensorVariable
+    rest: TensorVariable
 
 
 @define(Kve)
@@ -88,8 +89,9 @@ def ive(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 
     share = constant(x, 2.0) * alternating_sine_pi(order)
     second = pt.switch(is_far, far_second, _near_k(order, a, decay))
-    # Half of the growth and half of the damping at a time, as either may leave the range alone.
-    growth = exp(-a) / pt.switch(is_far, decay.root, constant(x, 1.0))
+    # Growth and damping together, half at a time, as either alone may overflow or underflow.
+    half, rest = (pt.switch(is_far, of, zero) for of in (decay.half, decay.rest))
+    growth = exp(half - a, rest)
     reflected = value + share * second * growth * growth
     value = where_any((v < zero) & ~is_integer, reflected, value)
     value = pt.switch((x < zero) & ~is_even(nearest), -value, value)
@@ -134,8 +136,10 @@ def _decay(v: TensorVariable, x: TensorVariable, w: TensorVariable) -> Decay:
     v_first, x_first = upper_half(v), upper_half(x)
     v_second, x_second = v - v_first, x - x_first
     first, second = v_first - x_first * m, v_second - x_second * m
-    residual = (first + first) + m * (first + v_first)
-    residual = residual + ((second + second) + m * (second + v_second))
+    total_first = upper_half(first + v_first)
+    total_second = (first - (total_first - v_first)) + (second + v_second)
+    residual = (first + first) + m * total_first
+    residual = residual + ((second + second) + m * total_second)
     step = residual / (m + (one + (w - v) / x)) / x
     base = one + m
     total = base + step
@@ -150,8 +154,8 @@ def _decay(v: TensorVariable, x: TensorVariable, w: TensorVariable) -> Decay:
     is_short = w > constant(x, 1e19)
     exponent = pt.switch(is_short, v * s, exponent)
     rest = pt.switch(is_short, constant(x, 0.0), error + shift_rest)
-    minus_half = constant(x, -0.5)
-    return Decay(exp(minus_half * exponent, minus_half * rest), exponent)
+    half, rest = constant(x, 0.5) * exponent, constant(x, 0.5) * rest
+    return Decay(exp(-half, -rest), half, rest)
 
 
 def _debye(v: TensorVariable, w: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
@@ -202,7 +206,7 @@ def _k_by_trapezoids(v: TensorVariable, x: TensorVariable, largest: Decay) -> Te
         [
             v * scale,
             x * scale,
-            largest.exponent * scale,
+            largest.half * (scale + scale),
             power_of_exp(v * constant(v, -_STEP / 32)),
         ],
         sequences=sequences,
