@@ -446,5 +446,5 @@ def test_pools_of_pools_are_verified_on_arrays_with_room_for_them(window):
     x = pt.tensor("x", shape=(None, 1, None), dtype="float32")
     y = max_pool(max_pool(x, 2), window, stride=2)
     verification = export_onnx([x], y).verification
-    assert ("equal to PyTensor" in verification) == (window == 2)
-    assert ("not compared" in verification) == (window > 2)
+    assert ("equal to PyTensor" in verification) == (window < 40)
+    assert ("not compared" in verification) == (window == 40)
