@@ -1,8 +1,9 @@
 """Halve the arguments of float64 tanh before a loop, where its definition does so in each step.
 
 ``tanh(x)`` is ``2 t / (1 + t**2)`` with ``t = tanh(x / 2)``. Where an argument is a sum of states,
-and of products with operands from around the loop, these operands are halved, which is exact. Such
-states, as the memory of an LSTM, are carried and recorded at half their value.
+and of products with operands from around the loop, these operands are halved: exactly, but for
+subnormal numbers. Such states, as the memory of an LSTM, are carried and recorded at half their
+value.
 """
 
 from collections.abc import Iterator
@@ -108,6 +109,8 @@ class _Loop:
             return []
         operands = [given(x) for x in node.inputs]
         if _is_tanh(node):
+            if operands[0].graph is not self.body:
+                raise _WholeValueError
             return operands
         if node.domain:
             raise _WholeValueError
