@@ -174,9 +174,9 @@ def test_the_file_has_a_loop_over_blocks_and_no_size():
     }
     assert loops == {
         "Cholesky_lower_float64": 1,
-        "Cholesky_lower_float64_batch1": 2,
+        "Cholesky_lower_float64_batch1": 3,
         "EliminateFew_float64": 0,
         "EliminateRows_float64": 0,
         "RowsBelow_float64": 0,
     }
-    assert len(program.proto.SerializeToString()) < 75_000
+    assert len(program.proto.SerializeToString()) < 80_000

@@ -16,7 +16,7 @@ SHORT = 10
 END = np.iinfo(np.int32).max
 """End of windows that reach to the last row."""
 
-BATCH_BLOCK = 32
+BATCH_BLOCK = 12
 """Rows of a block of a batch of matrices, which are eliminated by a loop over rows."""
 
 

@@ -7,7 +7,7 @@ from pytensor.conditional.op import ifelse
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, diagonals, flat, unflat
+from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, flat, unflat
 from pytensor_onnx.functions.linalg.blocks import (
     BATCH_BLOCK,
     BLOCK,
@@ -198,37 +198,86 @@ def _diagonal(rows: TensorVariable, size: int = BLOCK) -> TensorVariable:
 
 
 def _factors_of_batch(a: TensorVariable, n: TensorVariable, *, lower: bool) -> TensorVariable:
-    """Return the factors of a batch of matrices, whose lower triangles are read, all at once."""
-    dtype = a.type.dtype
+    """Return the factors of a batch of matrices, whose lower triangles are read, all at once.
+
+    A loop eliminates the blocks that have rows below, if any, and the last rows follow it: small
+    matrices have no products of blocks and are joined to nothing. NaN in a block reaches all rows
+    below.
+    """
+    dtype, size = a.type.dtype, a.shape[0]
+    count = pt.maximum(block_count(n, BATCH_BLOCK) - 1, 0)
 
     def step(
         k: TensorVariable, factors: TensorVariable, rest: TensorVariable
     ) -> list[TensorVariable]:
-        count = pt.minimum(rest.shape[1], BATCH_BLOCK)
-        rows = batch_first(_eliminated_columns(batch_last(rest[:, :, :BATCH_BLOCK]), count))
+        columns = _eliminated_columns(batch_last(rest[:, :, :BATCH_BLOCK]), BATCH_BLOCK)
+        rows = batch_first(columns + poison(_has_factors(columns), dtype))
         right = rows[:, :, BATCH_BLOCK:]
-        padded = pt.concatenate([pt.zeros((rest.shape[0], count, k), dtype), rows], axis=2)
         following = less_product(rest[:, BATCH_BLOCK:, BATCH_BLOCK:], right.mT, right)
-        return [pt.concatenate([factors, padded], axis=1), following]
+        zeros = pt.zeros((rows.shape[0], BATCH_BLOCK, k), dtype)
+        return [_with_rows(factors, zeros, rows), following]
 
-    empty = pt.zeros((a.shape[0], nothing(n), n), dtype)
-    count = block_count(n, BATCH_BLOCK)
+    empty = pt.zeros((size, nothing(n), n), dtype)
     starts = pt.arange(count) * BATCH_BLOCK
-    factors, _ = iterate(step, [empty, a], n_steps=count, sequences=[starts])
-    positive = pt.gt(diagonals(factors), 0).all(axis=1)
-    poisoned = factors + poison(positive, dtype)[:, None, None]
-    # A branch takes less time than a sum with zeros.
-    return ifelse(positive.all(), *(x.mT if lower else x for x in (factors, poisoned)))
+    factors, rest = iterate(step, [empty, a], n_steps=count, sequences=[starts])
+    # PyTensor takes the shape of a state for that of its first value.
+    k = count * BATCH_BLOCK
+    left = n - k
+    last = _eliminated_columns(batch_last(rest), left, square=True)
+    valid = _has_factors(last)
+    invalid = poison(valid, dtype)
+    several = _with_rows(factors, pt.zeros((size, left, k), dtype), batch_first(last))
+    several = several + invalid[:, None, None]
+    return ifelse(
+        pt.gt(count, 0),
+        several.mT if lower else several,
+        # A branch takes less time than a sum with zeros.
+        ifelse(valid.all(), *(_triangles(x, size, n, lower) for x in (last, last + invalid))),
+    )
 
 
-def _eliminated_columns(rest: TensorVariable, count: TensorVariable) -> TensorVariable:
-    """Return so many eliminated columns of a batch, whose axis is the last, one after another."""
+def _triangles(
+    columns: TensorVariable, size: TensorVariable, n: TensorVariable, lower: bool
+) -> TensorVariable:
+    """Return so many lower or upper factors of order n from their columns, batch axis last.
+
+    Columns of no steps have no batch axis to read the size from.
+    """
+    if not lower:
+        return batch_first(columns.reshape((n, n, size)))
+    # Rows of a batch are selected in less time than three axes are reversed.
+    places = pt.arange(n) * n + pt.arange(n)[:, None]
+    return batch_first(columns.reshape((n * n, size))[places])
+
+
+def _with_rows(
+    factors: TensorVariable, zeros: TensorVariable, rows: TensorVariable
+) -> TensorVariable:
+    """Return factors and the rows below, which begin with zeros."""
+    return pt.concatenate([factors, pt.concatenate([zeros, rows], axis=2)], axis=1)
+
+
+def _has_factors(columns: TensorVariable) -> TensorVariable:
+    """Return which matrices have positive pivots alone, given their columns."""
+    index = pt.arange(columns.shape[0])
+    return pt.gt(columns[index, index], 0).all(axis=0)
+
+
+def _eliminated_columns(
+    rest: TensorVariable, count: TensorVariable | int, *, square: bool = False
+) -> TensorVariable:
+    """Return so many eliminated columns of a batch, whose axis is the last, one after another.
+
+    A column has an element for each row, and there are more rows than columns unless `square`.
+    """
     dtype = rest.type.dtype
 
     def step(j: TensorVariable, rest: TensorVariable) -> list[TensorVariable]:
         column = rest[:, 0]
         column = column / pt.sqrt(column[:1])
-        following = rest[1:, 1:] - column[1:, None] * column[1 : rest.shape[1]]
+        below = column[1:]
+        across = below if square else below[: rest.shape[1] - 1]
+        following = rest[1:, 1:] - below[:, None] * across
         zeros = pt.zeros((j, rest.shape[2]), dtype)
         return [following, pt.concatenate([zeros, column], axis=0)]
 
