@@ -20,6 +20,7 @@ from pytensor.tensor.basic import cast
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 
+from pytensor_onnx.exporting.random_rounding import RoundAtRandom
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
 
 NARROW = ("float16", "float32")
@@ -41,12 +42,15 @@ class Conversion:
     lost
         Constants that have no finite value in the new dtype, or become zero, with a node that
         uses each.
+    seed
+        Seed of the moves of results by roundings in the old dtypes; without it nothing is rounded.
     """
 
     of: tuple[str, ...]
     to: str
     variables: dict[Variable, Variable] = field(default_factory=dict)
     lost: dict[Constant, Apply | None] = field(default_factory=dict)
+    seed: int | None = None
 
     @property
     def narrows(self) -> bool:
@@ -84,10 +88,15 @@ class Conversion:
         for node in fgraph.toposort():
             operands = [self._operand(v, node) for v in node.inputs]
             for old, new in zip(node.outputs, _rebuilt(node, operands, self), strict=True):
-                self.variables[old] = new
                 new.name = new.name or old.name
                 copy_stack_trace(old, new)
+                self.variables[old] = self._rounded(new, old.type)
         return [self._operand(v, None) for v in fgraph.outputs]
+
+    def _rounded(self, variable: Variable, old: Type) -> Variable:
+        if self.seed is None or not self.concerns(old) or isinstance(old, ScalarType):
+            return variable
+        return RoundAtRandom(old.dtype, self.seed)(variable)
 
     def _operand(self, variable: Variable, user: Apply | None) -> Variable:
         if not isinstance(variable, Constant):
@@ -105,10 +114,13 @@ class Conversion:
         return type_.constant_type(type=type_, data=data, name=variable.name)
 
 
-def in_double(fgraph: FunctionGraph | FrozenFunctionGraph) -> FunctionGraph:
+def in_double(
+    fgraph: FunctionGraph | FrozenFunctionGraph, seed: int | None = None
+) -> FunctionGraph:
     """Return a graph that computes in float64 in place of narrower floats.
 
-    Operations with a single dtype, such as random draws, keep it.
+    Operations with a single dtype, such as random draws, keep it. With a seed, results are moved by
+    a few roundings in the narrower dtypes.
 
     Examples
     --------
@@ -118,7 +130,7 @@ def in_double(fgraph: FunctionGraph | FrozenFunctionGraph) -> FunctionGraph:
     >>> doubled.inputs[0].type.dtype, doubled.outputs[0].type.dtype
     ('float64', 'float64')
     """
-    return Conversion(NARROW, "float64").of_graph(fgraph)
+    return Conversion(NARROW, "float64", seed=seed).of_graph(fgraph)
 
 
 def _rebuilt(node: Apply, operands: list[Variable], conversion: Conversion) -> list[Variable]:

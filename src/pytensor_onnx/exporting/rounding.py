@@ -8,6 +8,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.exporting.evaluation import evaluate
 from pytensor_onnx.exporting.float_conversion import in_double
+from pytensor_onnx.exporting.random_rounding import UNITS
 
 RELATIVE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2}
 
@@ -21,7 +22,6 @@ The ratio of two normal numbers is above ten in 6 % of cases.
 """
 
 _PERTURBATIONS = 3
-_UNITS = 4
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Distance:
     found
         Difference of the compared result.
     own
-        Difference of PyTensor's result, or of results for differently rounded inputs.
+        Difference of PyTensor's result, or of results that are rounded differently.
     is_rounding
         Whether rounding explains the difference in all elements.
     """
@@ -73,8 +73,8 @@ def distances_from_double(
     -------
     dict of int to Distance
         One for each position. PyTensor's rounding error is that of its result. If that does not
-        explain the difference, it is also measured for inputs moved by a few units in the last
-        place, since one result may be accurate by chance.
+        explain the difference, it is also measured in float64 for inputs and intermediate results
+        moved by a few units in the last place, since one result may be accurate by chance.
     """
     graph = in_double(fgraph)
     exact = evaluate(graph, arrays_in_double(arrays))
@@ -85,7 +85,7 @@ def distances_from_double(
         }
         if seed == _PERTURBATIONS or all(d.is_rounding for d in distances.values()):
             break
-        rounded.append(evaluate(graph, arrays_in_double(arrays, seed)))
+        rounded.append(evaluate(in_double(fgraph, seed), arrays_in_double(arrays, seed)))
     return distances
 
 
@@ -113,7 +113,8 @@ def arrays_in_double(arrays: Sequence[np.ndarray], seed: int | None = None) -> l
         double = array.astype("float64")
         if seed is not None:
             unit = np.finfo(array.dtype).eps
-            double *= 1 + _UNITS * unit * rng.uniform(-1, 1, size=array.shape)
+            double *= 1 + UNITS * unit * rng.uniform(-1, 1, size=array.shape)
+            double = double.astype(array.dtype).astype("float64")
         moved.append(double)
     return moved
 
