@@ -7,6 +7,7 @@ and for the most negative number divided by minus one. No operand reaches such a
 import numpy as np
 import onnx_ir as ir
 
+from pytensor_onnx.graph.bounds import never_negative
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.inference import dtype_of
 
@@ -69,33 +70,13 @@ def _shift(x: ir.Value, y: ir.Value) -> np.ndarray | None:
     return np.full(divisor.numpy().shape, number.bit_length() - 1, dtype_of(x).numpy())
 
 
-def _is_natural(x: ir.Value | None, depth: int = 12) -> bool:
-    """Return whether a value is known to be nonnegative, as sizes are."""
-    if x is None or depth == 0:
-        return False
-    if x.const_value is not None:
-        numbers = x.const_value.numpy()
-        return not x.is_graph_input() and bool(np.all((numbers >= 0) & (numbers < 2**31)))
-    node = x.producer()
-    if node is None or node.domain:
-        return False
-    if node.op_type in ("Shape", "Size"):
-        return True
-    if node.op_type in ("Gather", "Identity", "Slice", "Squeeze", "Unsqueeze"):
-        return _is_natural(node.inputs[0], depth - 1)
-    # The depth halves, which bounds the visits of a value on many paths.
-    if node.op_type in ("Add", "Div", "Mul"):
-        return all(_is_natural(value, depth // 2) for value in node.inputs)
-    return False
-
-
 def _is_signed(x: ir.Value) -> bool:
     return x.dtype is not None and x.dtype.is_signed()
 
 
 def _floor_quotient(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     quotient = onnx.Div(x, y)
-    if not _is_signed(x) or (_is_natural(x) and _is_natural(y)):
+    if not _is_signed(x) or never_negative(x, y):
         return quotient
     remainder = onnx.Sub(x, onnx.Mul(quotient, y))
     return onnx.Sub(quotient, onnx.cast(_signs_differ(onnx, remainder, y), dtype_of(x)))

@@ -146,6 +146,20 @@ def test_int64_is_compared_as_a_whole(op_type, others, expected):
     np.testing.assert_array_equal(model.run()[0], expected)
 
 
+@pytest.mark.parametrize("op_type", ["Max", "Min"])
+def test_sizes_are_compared_by_one_operator(op_type):
+    def emit(onnx, x):
+        size = onnx.Shape(x)
+        (checked,) = onnx.cond(
+            onnx.Equal(onnx.Size(x), 6), lambda inner: [size], lambda inner: [inner.Add(size, 1)]
+        )
+        return onnx.op(op_type, onnx.Sub(checked, 2), 0)
+
+    model = bare(emit, np.zeros((1, 6)))
+    assert model.legalise() == []
+    np.testing.assert_array_equal(model.run()[0], [0, 4] if op_type == "Max" else [-1, 0])
+
+
 def test_clip_may_lack_its_lower_bound():
     model = bare(lambda onnx, x: onnx.Clip(x, None, np.int64(2**32 - 2)), TRICKY)
     model.legalise()

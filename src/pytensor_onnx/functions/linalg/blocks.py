@@ -116,7 +116,7 @@ def block_count(size: TensorVariable, block: int = BLOCK) -> TensorVariable:
     >>> int(block_count(size).eval({size: 26}, mode="ONNX"))
     2
     """
-    return pt.ceil(size / np.float64(block)).astype("int64")
+    return (size + (block - 1)) // block
 
 
 def padded(

@@ -71,7 +71,11 @@ ROUNDING_DEFECTS = (
         tests=(
             f"{_INTEGERS}::test_int64_with_equal_upper_halves_is_compared_by_signed_lower_halves",
         ),
-        treatment=Decomposition(form=integer.by_comparison, change=_MADE_EXACT, condition=is_bare),
+        treatment=Decomposition(
+            form=integer.by_comparison,
+            change=_MADE_EXACT,
+            condition=integer.may_differ_in_lower_halves,
+        ),
     ),
     Defect(
         name="integer range through double",

@@ -14,8 +14,10 @@ from functools import reduce
 import numpy as np
 import onnx_ir as ir
 
+from pytensor_onnx.graph.bounds import fit_int32
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.marks import is_bare
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.exact import between_casts, integer_product, integer_sum
 from pytensor_onnx.passes.rewriting import Form, given, int_attribute
@@ -33,6 +35,15 @@ def exact_reduction(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
 def by_comparison(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
     """Compare int64 by Less, Greater and TopK only."""
     return ORDERED[node.op_type](onnx, node)
+
+
+def may_differ_in_lower_halves(node: ir.Node) -> bool:
+    """Return whether a node may compare int64 wrongly by halves.
+
+    `Max` and `Min` are mostly given sizes and positions, which are inside of int32.
+    """
+    is_extremum = node.op_type in ("Max", "Min")
+    return is_bare(node) and not (is_extremum and fit_int32(node))
 
 
 def extremum(onnx: Builder, node: ir.Node) -> ir.Value:

@@ -15,11 +15,11 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
+from pytensor_onnx.graph.bounds import INT32, Bounds
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import Names, name_values, names_in
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
-from pytensor_onnx.passes.narrowing.bounds import INT32, Bounds
 from pytensor_onnx.passes.narrowing.uses import (
     COMPARING,
     EXACT,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from pytensor_onnx.graph.bounds import MOVING, Bounds
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.passes.narrowing.bounds import MOVING, Bounds
 
 COMPARING = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 CHOOSING = MOVING | {"Concat", "Where"}

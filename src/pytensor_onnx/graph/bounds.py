@@ -8,12 +8,14 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.passes.rewriting import given, int_attribute
 
 Interval = tuple[int, int]
 
 LARGEST_SIZE = 2**29
 """Largest size and position: two arrays of 4 bytes an element fill the memory of WebAssembly."""
+
+MOST_VALUES = 64
+"""Largest number of values that a search visits; beyond it bounds are unknown."""
 
 INT32: Interval = (-(2**31), 2**31 - 1)
 UNKNOWN: Interval = (-(2**63), 2**63 - 1)
@@ -48,6 +50,11 @@ _OF_DTYPES: dict[ir.DataType, Interval] = {ir.DataType.BOOL: (0, 1)} | {
 class Bounds:
     """Bounds of the integers of a model, each computed once.
 
+    Parameters
+    ----------
+    most
+        Largest number of values whose bounds are computed; those of others are unknown.
+
     Examples
     --------
     >>> text = "m (float[n, k] x) => (int64[k, 1] y) {i = ArgMax(x) y = Add(i, i)}"
@@ -56,13 +63,18 @@ class Bounds:
     (0, 1073741824)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self._known: dict[ir.Value, Interval] = {}
+        self._most, self._visited = most, 0
 
     def of(self, value: ir.Value | None) -> Interval:
         """Return the smallest and the largest element that a value may have."""
-        value = given(value)
+        if value is None:
+            return UNKNOWN
         if value not in self._known:
+            if self._visited == self._most:
+                return UNKNOWN
+            self._visited += 1
             low, high = self._computed(value)
             is_inside = UNKNOWN[0] <= low <= high <= UNKNOWN[1]
             self._known[value] = (low, high) if is_inside else UNKNOWN
@@ -85,8 +97,23 @@ class Bounds:
             return _SIZE
         if node.op_type in MOVING:
             return self.of(node.inputs[0])
+        if node.op_type == "If":
+            branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+            results = [graph.outputs[node.outputs.index(value)] for graph in branches]
+            return _union(node, list(map(self.of, results)))
         rule = _RULES.get(node.op_type)
         return UNKNOWN if rule is None else rule(node, list(map(self.of, _integers(node))))
+
+
+def fit_int32(node: ir.Node) -> bool:
+    """Return whether all elements of the operands of a node are inside of int32."""
+    return all(map(Bounds(MOST_VALUES).fit, node.inputs))
+
+
+def never_negative(*values: ir.Value) -> bool:
+    """Return whether no element of some values is negative, as sizes are not."""
+    bounds = Bounds(MOST_VALUES)
+    return all(bounds.of(value)[0] >= 0 for value in values)
 
 
 def is_count(node: ir.Node) -> bool:
@@ -141,7 +168,8 @@ def _divide(_: ir.Node, operands: Sequence[Interval]) -> Interval:
 
 def _modulo(node: ir.Node, operands: Sequence[Interval]) -> Interval:
     _, (divisor, last) = operands
-    has_own_sign = divisor < 0 or int_attribute(node, "fmod", 0)
+    fmod = node.attributes.get("fmod")
+    has_own_sign = divisor < 0 or (fmod is not None and fmod.as_int())
     return UNKNOWN if has_own_sign else (0, max(last - 1, 0))
 
 
