@@ -371,6 +371,21 @@ def test_state_in_a_file_of_another_kind_is_refused():
     refused(message, export_onnx, [X], X, updates={TOTAL: TOTAL + 1}, state_path="state.json")
 
 
+def test_a_state_in_the_file_of_the_model_is_refused(tmp_path):
+    file = tmp_path / "model.onnx"
+    state_path = tmp_path / "folder" / ".." / file.name
+    state_path.parent.parent.mkdir()
+    for given in (file, state_path):
+        refused(
+            f"path and state_path are both {str(given)!r}: give the state a file of its own",
+            export_onnx,
+            *([X], X, file),
+            updates={TOTAL: TOTAL + 1},
+            state_path=given,
+        )
+        assert not file.exists()
+
+
 # Defaults
 
 

@@ -104,6 +104,20 @@ def test_state_is_verified():
     assert "equal to PyTensor" in export_onnx([x], x * w, updates={w: w + x}).verification
 
 
+def test_inputs_are_sampled_as_long_as_the_state():
+    x, w = pt.vector("x"), pytensor.shared(np.ones(11), name="w")
+    program = export_onnx([x], x * w, updates={w: w + x})
+    assert "equal to PyTensor on sampled inputs (x [11])" in program.verification
+
+
+def test_one_long_and_one_short_vector_are_sampled():
+    """Coefficients and the state of a differential equation of two variables."""
+    x, y = pt.vector("x"), pt.vector("y")
+    for a, b in ((x, y), (y, x)):
+        z = y * pt.stack([x[0] + x[1], x[2] - x[4]])
+        assert "equal to PyTensor" in export_onnx([a, b], z).verification
+
+
 def test_error_says_which_samples_were_used_and_how_to_give_others(x):
     message = (
         r"Compared on sampled inputs \(x \[3\]\); "

@@ -63,7 +63,7 @@ def export_source(
     """Export a source as a program; see `export_onnx` for the options."""
     profile = get_profile(target)
     check_file(path)
-    check_state_file(state_path)
+    check_state_file(state_path, path)
     if source.updates:
         check_state_path(target, path, state_path)
     warn_of_stored_values(source)

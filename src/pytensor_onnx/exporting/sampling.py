@@ -1,6 +1,6 @@
 """Sample inputs of several sizes and scales for the comparison of a model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,12 @@ from pytensor_onnx.graph.dims import dims_of
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
-_DIFFERENT_SIZES = (3, 2, 5, 4, 1)
-_EQUAL_SIZES = (4, 5, 6, 7, 8, 12, 16, 24, 32)
-SIZE_ATTEMPTS = 1 + len(_EQUAL_SIZES)
+_SIZES = (
+    (3, 2, 5, 4, 1),
+    *((size,) for size in (4, 5, 6, 7, 8, 12, 16, 24, 32)),
+    *((5, 2, 4, 3, 6), (2, 5, 3, 4, 6)),
+)
+SIZE_ATTEMPTS = len(_SIZES)
 
 _FLOATS: dict[str, Draw] = {
     "normal": lambda rng, shape: rng.normal(size=shape),
@@ -68,7 +71,12 @@ class Sample:
         return f"{'sampled' if self.values else 'given'} inputs ({listing or 'none'}{unusual})"
 
 
-def sample(inputs: Sequence[ir.Value], attempt: int = 0, kind: str = "normal") -> Sample:
+def sample(
+    inputs: Sequence[ir.Value],
+    attempt: int = 0,
+    kind: str = "normal",
+    sizes: Mapping[str, int] | None = None,
+) -> Sample:
     """Return arrays that fit the inputs of a model.
 
     Parameters
@@ -76,10 +84,12 @@ def sample(inputs: Sequence[ir.Value], attempt: int = 0, kind: str = "normal") -
     inputs
         Inputs of the model.
     attempt
-        Number of the choice of sizes, below `SIZE_ATTEMPTS`; the first choice has different sizes
-        for different names, the others equal sizes.
+        Number of the choice of sizes, below `SIZE_ATTEMPTS`; the first and the last choices have
+        different sizes for different names, the others equal sizes.
     kind
         Values, one of `KINDS`.
+    sizes
+        Sizes of dimensions that are known, such as those of a state.
 
     Examples
     --------
@@ -90,17 +100,18 @@ def sample(inputs: Sequence[ir.Value], attempt: int = 0, kind: str = "normal") -
     number = KINDS.index(kind)
     rng = np.random.default_rng([attempt, number] if number else attempt)
     step, start = divmod(max(number - len(_FLOATS), 0), len(_MIXED))
-    sizes: dict[str, int] = {}
+    chosen: dict[str, int] = {}
     arrays = []
     for position, value in enumerate(inputs):
         shape = []
         for dim in dims_of(value) or ():
             if isinstance(dim, int):
                 shape.append(dim)
+            elif sizes and str(dim) in sizes:
+                shape.append(sizes[str(dim)])
             else:
-                different = _DIFFERENT_SIZES[len(sizes) % len(_DIFFERENT_SIZES)]
-                size = _EQUAL_SIZES[attempt - 1] if attempt else different
-                shape.append(sizes.setdefault(str(dim), size))
+                size = _SIZES[attempt][len(chosen) % len(_SIZES[attempt])]
+                shape.append(chosen.setdefault(str(dim), size))
         mixed = _MIXED[(start + position * (step + 1)) % len(_MIXED)]
         arrays.append(_draw(rng, value, tuple(shape), kind if kind in _FLOATS else mixed))
     return Sample(arrays, [str(v.name) for v in inputs], kind if kind in _FLOATS else "mixed")

@@ -60,12 +60,20 @@ def write_state(path: str | os.PathLike, values: Mapping[str, np.ndarray], opset
     return file
 
 
-def check_state_file(path: str | os.PathLike | None) -> None:
-    """Raise if a state cannot be written to a path; None is allowed."""
+def check_state_file(
+    path: str | os.PathLike | None, model_path: str | os.PathLike | None = None
+) -> None:
+    """Raise if a state cannot be written to a path, or is to replace the model; None is allowed."""
     check_file(path, "state_path")
-    if path is not None and Path(path).suffix not in (".npz", ".onnx"):
+    if path is None:
+        return
+    if Path(path).suffix not in (".npz", ".onnx"):
         raise ArgumentError(
             f"the state goes to a file named *.npz or *.onnx, not {Path(path).name!r}"
+        )
+    if model_path is not None and Path(path).resolve() == Path(model_path).resolve():
+        raise ArgumentError(
+            f"path and state_path are both {str(path)!r}: give the state a file of its own"
         )
 
 

@@ -118,7 +118,7 @@ def export_training_step(
     known = {"inputs", "extra_outputs", *EXPORT_KEYWORDS}
     check_keywords("export_training_step", options, known)
     check_file(path)
-    check_state_file(state_path)
+    check_state_file(state_path, path)
     check_state_path(options.get("target", "onnxruntime"), path, state_path)
     params = as_variables(params, "params")
     outputs = [_named_loss(loss), *as_variables(extra_outputs, "extra_outputs")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 from pytensor.graph.basic import Variable
 
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
@@ -18,6 +19,7 @@ from pytensor_onnx.exporting.evaluation import evaluate
 from pytensor_onnx.exporting.promises import Promises
 from pytensor_onnx.exporting.rounding import distances_from_double
 from pytensor_onnx.exporting.sampling import KINDS, SIZE_ATTEMPTS, Sample, sample
+from pytensor_onnx.graph.dims import dims_of
 
 if TYPE_CHECKING:
     from pytensor_onnx.exporting.program import ONNXProgram
@@ -105,6 +107,7 @@ class _Comparison:
         self.program = program
         self.reason = ""
         self.states = [state.get(s.name, s.value) for s in program._states]
+        self.state_sizes = _sizes(program.model.graph.inputs[len(program.inputs) :], self.states)
         self.names = [str(v.name) for v in program.model.graph.outputs]
         self.promises = Promises(program._reference)
         variables = program._reference.outputs
@@ -122,7 +125,7 @@ class _Comparison:
 
     def sample(self, size: int, kind: str = KINDS[0]) -> Sample:
         """Return a sample whose arrays are those of values where inputs are encoded."""
-        drawn = sample(self.program.inputs, size, kind)
+        drawn = sample(self.program.inputs, size, kind, self.state_sizes)
         given = self.program._signature.inputs
         return replace(drawn, arrays=given.sampled(self.promises.keep(drawn.arrays)))
 
@@ -216,6 +219,16 @@ class _Comparison:
             return f"checked and loaded, but {omitted}; {_OWN_INPUTS}"
         missing = f"; {omitted}; {_OWN_INPUTS}" if omitted else ""
         return f"checked, loaded and {'; '.join(parts)}{missing}"
+
+
+def _sizes(values: Sequence[ir.Value], arrays: Sequence[np.ndarray]) -> dict[str, int]:
+    """Return the sizes of named dimensions, which arrays have."""
+    return {
+        str(dim): size
+        for value, array in zip(values, arrays, strict=True)
+        for dim, size in zip(dims_of(value) or (), array.shape, strict=True)
+        if not isinstance(dim, int)
+    }
 
 
 def _is_always_empty(variable: Variable) -> bool:
