@@ -113,9 +113,15 @@ def test_inputs_are_sampled_as_long_as_the_state():
 def test_one_long_and_one_short_vector_are_sampled():
     """Coefficients and the state of a differential equation of two variables."""
     x, y = pt.vector("x"), pt.vector("y")
-    for a, b in ((x, y), (y, x)):
-        z = y * pt.stack([x[0] + x[1], x[2] - x[4]])
-        assert "equal to PyTensor" in export_onnx([a, b], z).verification
+    z = pytensor.scan(
+        lambda y, x: y + 0.1 * pt.stack([x[0] * y[0] - x[1] * y[1], x[2] * y[0] - x[3] * y[1]]),
+        outputs_info=[y],
+        non_sequences=[x],
+        n_steps=3,
+        return_updates=False,
+    )
+    for inputs in ([x, y], [y, x]):
+        assert "equal to PyTensor" in export_onnx(inputs, z).verification
 
 
 def test_error_says_which_samples_were_used_and_how_to_give_others(x):
