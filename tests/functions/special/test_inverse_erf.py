@@ -133,6 +133,7 @@ def test_erfcinv_at_the_ends_of_its_domain(dtype):
 def test_ndtri_exp_at_the_ends_of_its_domain(dtype):
     values = {0.0: inf, 1e-5: nan, 1000.0: nan, inf: nan, -inf: -inf, nan: nan}
     assert_values("NdtriExp", dtype, values)
+    assert_values("NdtriExp", dtype, dict.fromkeys([10.0**n for n in range(38)], nan))
     assert_values("NdtriExp", dtype, {-0.0: inf})
 
 

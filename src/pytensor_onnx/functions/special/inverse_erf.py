@@ -62,8 +62,9 @@ def ndtri_exp(x: TensorVariable) -> TensorVariable:
     without cancellation: in the right tail ``k`` is 0, and around the median it is 1.
     """
     one = constant(x, 1.0)
-    # At the bound p has long vanished beside one, and infinity would make NaN.
-    growth, half = reduced_expm1(pt.maximum(x, constant(x, -40.0)))
+    # At the lower bound p has long vanished beside one, and infinities would make NaN. The upper
+    # one is outside of the domain, as are the numbers beyond it.
+    growth, half = reduced_expm1(pt.clip(x, constant(x, -40.0), one))
     power = half + half
     side = growth * power + (power - one)
     less = growth * half + (half - one)
