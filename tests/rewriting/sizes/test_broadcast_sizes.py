@@ -57,3 +57,44 @@ def test_sizes_known_to_be_equal_leave_no_choice():
         dynamic_axes={"x": {0: "batch"}, "labels": {0: "batch"}},
     )
     assert not {"If", "Where", "Equal", "TopK"} & set(op_types(program))
+
+
+def test_the_number_of_selected_elements_is_read_from_them():
+    x, labels = pt.matrix("x"), pt.lvector("labels")
+    picked = x[pt.arange(x.shape[0]), labels]
+    mean, taken = picked.mean(), pt.take_along_axis(x, labels[:, None], axis=1).mean()
+    values = [np.random.default_rng(0).normal(size=(3, 4)), np.array([1, 0, -1])]
+    values[0][1, 2] = np.nan
+    for outputs in (mean, [mean, pt.grad(mean, x)], [taken, pt.grad(taken, x)]):
+        program = compare_onnx_and_py([x, labels], outputs, values)
+        assert not {"If", "Where", "Or", "Equal"} & set(op_types(program))
+        compare_onnx_and_py([x, labels], outputs, [values[0][:1], values[1][:1]])
+        compare_onnx_and_py([x, labels], outputs, [values[0][:0], values[1][:0]])
+        with pytest.raises((IndexError, ValueError), match="could not be broadcast"):
+            program(values[0], np.array([1, 0]))
+    compare_onnx_and_py([x, labels], mean, [values[0], np.array([2])])
+    compare_onnx_and_py([x, labels], mean, [values[0][:1], values[1]])
+
+
+def test_sizes_of_selected_elements_that_are_not_read_are_those_of_the_indices():
+    x, rows, columns = pt.matrix("x"), pt.lvector("rows"), pt.lvector("columns")
+    values = [np.ones((3, 4)), np.array([1, 0, -1]), np.array([2])]
+    program = compare_onnx_and_py([x, rows, columns], x[rows, columns].shape[0], values)
+    assert "GatherND" not in op_types(program)
+
+
+def test_masks_select_another_number_than_their_size():
+    x, mask, columns = pt.matrix("x"), pt.vector("mask", dtype="bool"), pt.lvector("columns")
+    y = pt.vector("y", shape=(None,))
+    values = [np.ones((3, 4)), np.array([True, False, True]), np.array([1, 2, 0]), np.ones(3)]
+    size = sizes(mask.shape[0], columns.shape[0])
+    outputs = [x[mask, columns[:2]], x[mask, columns[:1]], y * size]
+    compare_onnx_and_py([x, mask, columns, y], outputs, values)
+
+
+def test_an_array_of_the_size_is_no_measure_of_it():
+    x, rows, columns = pt.matrix("x"), pt.lvector("rows"), pt.lvector("columns")
+    size = x[rows, columns].shape[0]
+    square = pt.arange(size * size).reshape((size, size))[rows, columns]
+    values = [np.ones((3, 4)), np.array([1, 0, -1]), np.array([2])]
+    compare_onnx_and_py([x, rows, columns], [square, square / size], values)
