@@ -176,6 +176,21 @@ def convolution_of_short_images() -> Rule:
     return Rule("convolution of short images", [x, w], result, by_hand, values, 0.5, 1e-3)
 
 
+def image_gradient_of_large_batch() -> Rule:
+    """Return the gradient of 32 images of 4 by 4 with 16 channels behind filters (32, 16, 3, 3)."""
+    shapes = {"d": (32, 32, 4, 4), "w": (32, 16, 3, 3)}
+    (d, w), values = _drawn(shapes)
+    x = pt.tensor("x", shape=(32, 16, 4, 4), dtype="float32")
+    by_hand = """
+        <ir_version: 10, opset_import: ["": 21]>
+        main (float[32, 32, 4, 4] d, float[32, 16, 3, 3] w) => (float[32, 16, 4, 4] y)
+        { y = ConvTranspose <pads = [1, 1, 1, 1]> (d, w) }
+    """
+    y = nn.conv2d(x, w, (1, 1), filter_flip=False)
+    gradient = pt.grad(None, x, known_grads={y: d})
+    return Rule("gradient of short images", [d, w], gradient, by_hand, values, 0.85, 1e-3)
+
+
 def shared_windows() -> Rule:
     """Return a convolution of 32 images of 4 by 4, and the gradient of its filters."""
     shapes = {"x": (32, 16, 4, 4), "w": (32, 16, 3, 3), "d": (32, 32, 4, 4)}
@@ -588,6 +603,7 @@ RULES: list[Callable[[], Rule]] = [
     filter_gradient_of_short_images,
     filter_gradient_by_channel,
     convolution_of_short_images,
+    image_gradient_of_large_batch,
     shared_windows,
     rms_norm,
     mean_over_images_of_any_size,

@@ -43,11 +43,11 @@ def test_convolutions_of_a_known_batch_have_a_depth(geometry):
     np.testing.assert_allclose(found, expected + values[2][:, None, None], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("batch", [3, None])
+@pytest.mark.parametrize("batch", [3, 9, None])
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_gradients_of_images_are_the_sums_of_one_product(geometry, batch):
     pads, strides, dilations = GEOMETRIES[geometry]
-    values = values_of((3, 64, 3, 4), (160, 64, 3, 2))
+    values = values_of((batch or 3, 64, 3, 4), (160, 64, 3, 2))
     x, w = variables(values, batch)
     y = conv2d(x, w, pads, strides, False, dilations)
     g = y.type()
@@ -56,12 +56,32 @@ def test_gradients_of_images_are_the_sums_of_one_product(geometry, batch):
     values[2][1, 4, 0, 0], values[2][2, 1, 0, 1] = np.nan, -np.inf
     gradient = pt.grad(None, x, known_grads={y: g})
     program = compare_onnx_and_py([x, w, g], gradient, values, rtol=1e-4, atol=1e-3)
-    assert {"Gemm", "Col2Im"} <= set(op_types(program))
+    sums = {"Col2Im"} if batch == 3 else {"Gather", "ReduceSum"}
+    assert {"Gemm", "Col2Im", "Gather", "ReduceSum"} & set(op_types(program)) == {"Gemm", *sums}
     expected = numpy_conv.image_gradient(values[2], values[1], (3, 4), *GEOMETRIES[geometry])
     (found,) = program(*values)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
     if batch is None:
         assert program(values[0][:0], values[1], values[2][:0])[0].shape == (0, 64, 3, 4)
+
+
+@pytest.mark.parametrize(("size", "taps", "pad"), [(2, 3, 1), (1, 3, 1), (3, 2, 1)])
+def test_images_of_few_elements_have_few_products(size, taps, pad):
+    # Images of 2 x 2 with filters of 3 x 3: an element is the sum of four products, not nine.
+    values = values_of((8, 160, size, size), (200, 160, taps, taps))
+    x, w = variables(values, batch=8)
+    y = conv2d(x, w, pad, filter_flip=False)
+    g = y.type()
+    values += values_of(y.type.shape)
+    values[2][3, 7, 0, 0] = np.nan
+    gradient = pt.grad(None, x, known_grads={y: g})
+    program = compare_onnx_and_py([x, w, g], gradient, values, rtol=1e-4, atol=1e-3)
+    assert "Col2Im" not in op_types(program)
+    geometry = [(pad, pad)] * 2, (1, 1), (1, 1)
+    expected = numpy_conv.image_gradient(values[2], values[1], (size, size), *geometry)
+    np.testing.assert_allclose(program(*values)[0], expected, rtol=1e-4, atol=1e-3)
+    (gather,) = (node for node in program.model.graph if node.op_type == "Gather")
+    assert gather.inputs[1].const_value.size == size**2 * min(size, taps) ** 2
 
 
 @pytest.mark.parametrize("taps", [3, 1])

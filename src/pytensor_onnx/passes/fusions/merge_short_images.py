@@ -2,8 +2,9 @@
 
 ONNX Runtime multiplies filters by one image after the other. Where an image has few windows, these
 products have few columns, and reading the filters takes most of the time. In a convolution the
-batch becomes the depth of one image of more axes; a transposed convolution becomes one Gemm and
-Col2Im. Constant filters stay, as the runtime lays them out for its own kernels.
+batch becomes the depth of one image of more axes; a transposed convolution becomes one Gemm, and
+Col2Im or, in large batches, a Gather and a sum. Constant filters stay, as the runtime lays them out
+for its own kernels.
 """
 
 import math
@@ -14,11 +15,16 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.fusions.gathered_products import products_of_elements
 from pytensor_onnx.passes.rewriting import given, int_attribute, replace_node
 
 # From these sizes on the other form is faster (docs/measurements.md).
 MOST_WINDOWS = {"Conv": 15, "ConvTranspose": 63}
 FEWEST_PRODUCTS = 1 << 18
+
+_FEWEST_IMAGES = 8
+_MOST_GATHERED = 32
+"""Images, and elements of each, for which products are gathered faster than by Col2Im."""
 
 _FEWEST_WEIGHTS = 1 << 19
 _FEW_ELEMENTS = range(32, 129)
@@ -56,10 +62,11 @@ def _is_merged(node: ir.Node) -> bool:
     else:
         is_served = len(shape) == 4 and len(node.inputs) == 2
     number = math.prod(windows)
+    batch = batch or (_FEWEST_IMAGES if number <= _MOST_GATHERED else 2)
     return (
         is_served
         and number <= MOST_WINDOWS[node.op_type]
-        and (batch or 2) * number * math.prod(shape) >= FEWEST_PRODUCTS
+        and batch * number * math.prod(shape) >= FEWEST_PRODUCTS
     )
 
 
@@ -140,6 +147,9 @@ def _by_columns(onnx: Builder, node: ir.Node) -> ir.Value:
     elements = _reshape(onnx, channels_first, shape)
     matrix = _reshape(onnx, filters, [outputs, columns])
     has_one_tap = _has_one_tap(node)
+    is_large = batch < 0 or batch >= _FEWEST_IMAGES
+    if is_large and not has_one_tap and math.prod(sizes) <= _MOST_GATHERED:
+        return _sums_of_products(onnx, node, onnx.Gemm(matrix, elements, transA=1))
     parts = sizes if has_one_tap else [math.prod(sizes)]
     inner, rank = [*range(len(parts))], len(parts)
     if outputs * columns >= _FEWEST_WEIGHTS and shape[1] in _FEW_ELEMENTS:
@@ -163,3 +173,24 @@ def _by_columns(onnx: Builder, node: ir.Node) -> ir.Value:
         onnx.ints(taps[1:]),
         **attributes,
     )
+
+
+def _sums_of_products(onnx: Builder, node: ir.Node, products: ir.Value) -> ir.Value:
+    """Emit the sums of products (channels and taps, elements of all images) for each element."""
+    _, channels, *taps = _known(node.inputs[1])
+    counts, sizes = _known(node.inputs[0], 2), _known(node.outputs[0], 2)
+    strides, dilations, starts = (
+        list(node.attributes[name].as_ints())[:2] if name in node.attributes else [number] * 2
+        for name, number in (("strides", 1), ("dilations", 1), ("pads", 0))
+    )
+    positions = products_of_elements(counts, taps, sizes, strides, dilations, starts)
+    each = math.prod(taps) * math.prod(counts)
+    batch = _batch(node.inputs[0]) or -1
+    rows = _reshape(onnx, products, [channels, each, batch])
+    if (positions == each).any():
+        rows = onnx.Pad(rows, onnx.ints([0, 0, 0, 0, 1, 0]))
+    gathered = onnx.Gather(rows, onnx.ints(positions.ravel().tolist()), axis=1)
+    shape = [channels, len(positions), math.prod(sizes) * batch if batch > 0 else -1]
+    sums = onnx.ReduceSum(_reshape(onnx, gathered, shape), onnx.ints([1]), keepdims=0)
+    apart = _reshape(onnx, sums, [channels, *sizes, batch])
+    return onnx.Transpose(apart, perm=[3, 0, 1, 2])
