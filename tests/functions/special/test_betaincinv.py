@@ -117,6 +117,14 @@ def test_steps_into_underflow_return():
     np.testing.assert_allclose(found, scipy.special.betaincinv(a, b, p), rtol=1e-13)
 
 
+def test_a_small_parameter_beside_a_large_one():
+    a = np.array([0.174, 0.545, 0.447, 0.534, 0.62, 0.239])
+    b = np.array([82166206.0, 89901264.0, 72599211.0, 51339438.0, 30616449.0, 60592254.0])
+    p = np.array([0.91, 0.742, 0.7275, 0.7813, 0.695, 0.862])
+    found = compile_definition("BetaIncInv", "float64")(a, b, p)
+    np.testing.assert_allclose(found, scipy.special.betaincinv(a, b, p), rtol=2e-14)
+
+
 def test_it_inverts_the_function():
     rng = np.random.default_rng(0)
     a, b = powers(rng, -2, 8, 1000), powers(rng, -2, 8, 1000)

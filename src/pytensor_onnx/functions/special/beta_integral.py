@@ -24,6 +24,7 @@ from pytensor_onnx.functions.special.beta_density import density
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, Rule, integrate
 from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
+from pytensor_onnx.functions.special.log1p import log1p
 from pytensor_onnx.functions.special.portable import portable_log
 
 TERMS = 18
@@ -125,9 +126,12 @@ def _lower(
     raised = sums.total + sums.term * top * sums.integral
     value = pt.switch(parts.is_raised, raised, a * sums.integral) * (at_split / a)
     growth, decrease = parts.growths(a, b, parts.logarithms())
-    more = (at_split + at_split * growth) * _beyond(a, b, parts.y, ratio, decrease)
-    beyond = pt.pow(pt.switch(is_beyond, x / parts.x, constant(x, 1.0)), a) * pt.pow(ratio, b)
-    return where_any(is_beyond, value + more, value), at_split * beyond
+    scaled = at_split + at_split * growth
+    more = scaled * _beyond(a, b, parts.y, ratio, decrease)
+    # Not a power of x, which is rounded: a may be large.
+    slope = (scaled + scaled * decrease) * pt.exp(a * log1p(-y))
+    slope = pt.switch(is_beyond, slope, at_split)
+    return where_any(is_beyond, value + more, value), slope
 
 
 def _beyond(
