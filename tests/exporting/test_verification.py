@@ -232,6 +232,25 @@ def test_ill_conditioned_graphs_of_float64_are_judged_by_inputs_rounded_differen
         export_onnx([x], y + Halve()(y), example_inputs=given)
 
 
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: pt.linalg.inv(x @ x.T),
+        lambda x: pt.linalg.slogdet(x @ x.T)[1],
+        lambda x: pt.linalg.solve(x @ x.T, x),
+        lambda x: pt.linalg.solve(x @ x.T, x, assume_a="pos"),
+    ],
+)
+def test_products_that_are_singular_for_tall_matrices_are_compared_on_wide_ones(compute):
+    x = pt.matrix("x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        program = export_onnx([x], compute(x))
+    assert "equal to PyTensor on sampled inputs (x [2, 5])" in program.verification
+    with pytest.raises(VerificationError):
+        export_onnx([x], Halve()(compute(x)))
+
+
 def network(x, weights, last=1.0):
     """Ill-conditioned where inputs are large, well-conditioned where they are below one."""
     for w in weights:

@@ -19,6 +19,7 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.basic import cast
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.exporting.random_rounding import RoundAtRandom
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
@@ -43,7 +44,7 @@ class Conversion:
         Constants that have no finite value in the new dtype, or become zero, with a node that
         uses each.
     seed
-        Seed of the moves of results by roundings in the old dtypes; without it nothing is rounded.
+        Seed of the moves of results by roundings in their dtypes; without it nothing is moved.
     """
 
     of: tuple[str, ...]
@@ -90,13 +91,16 @@ class Conversion:
             for old, new in zip(node.outputs, _rebuilt(node, operands, self), strict=True):
                 new.name = new.name or old.name
                 copy_stack_trace(old, new)
-                self.variables[old] = self._rounded(new, old.type)
+                self.variables[old] = self._rounded(new, old.type, node.op, operands)
         return [self._operand(v, None) for v in fgraph.outputs]
 
-    def _rounded(self, variable: Variable, old: Type) -> Variable:
-        if self.seed is None or not self.concerns(old) or isinstance(old, ScalarType):
+    def _rounded(
+        self, variable: Variable, old: Type, op: Op, operands: Sequence[Variable]
+    ) -> Variable:
+        if self.seed is None or isinstance(op, Scan) or not _is_float_tensor(old):
             return variable
-        return RoundAtRandom(old.dtype, self.seed)(variable)
+        floats = [v for v in operands if _is_float_tensor(v.type)] if old.dtype == self.to else []
+        return RoundAtRandom(old.dtype, self.seed)(variable, *floats)
 
     def _operand(self, variable: Variable, user: Apply | None) -> Variable:
         if not isinstance(variable, Constant):
@@ -120,7 +124,7 @@ def in_double(
     """Return a graph that computes in float64 in place of narrower floats.
 
     Operations with a single dtype, such as random draws, keep it. With a seed, results are moved by
-    a few roundings in the narrower dtypes.
+    a few roundings in the graph's own dtypes.
 
     Examples
     --------
@@ -231,6 +235,10 @@ def rebuild_scan(
     """Rebuild the graph of a step."""
     inner = conversion.within().of_graph(op.fgraph)
     return list(loop_like(op, inner.inputs, inner.outputs).make_node(*operands).outputs)
+
+
+def _is_float_tensor(type_: Type) -> bool:
+    return isinstance(type_, TensorType) and type_.dtype.startswith("float")
 
 
 def _kind(type_: Type) -> tuple:

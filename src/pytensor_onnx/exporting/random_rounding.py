@@ -1,4 +1,4 @@
-"""Round float64 numbers to a narrower dtype as another implementation of the operations might."""
+"""Round float64 numbers to a dtype as another implementation of the operations might."""
 
 from typing import Any
 
@@ -13,17 +13,17 @@ _MULTIPLIERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9)
 
 
 class RoundAtRandom(Op):
-    """Move float64 numbers by up to four units in the last place of a narrower dtype.
+    """Move the results of an operation by up to four units in the last place of a dtype.
 
-    Numbers of the narrower dtype are kept, since operations with such a result do not round:
-    indices, copies, and arithmetic on small whole numbers. Equal numbers move equally, so that
-    differences of equal results stay zero (stochastic arithmetic: Vignes, *A stochastic arithmetic
-    for reliable scientific computation*, 1993).
+    Numbers that the operation did not round are kept: those of the operands, with any sign, and
+    those of the dtype, or of float32 in place of float64, as small whole numbers are. Equal numbers
+    move equally, so that differences of equal results stay zero (stochastic arithmetic: Vignes,
+    *A stochastic arithmetic for reliable scientific computation*, 1993).
 
     Parameters
     ----------
     dtype
-        The narrower dtype, which the results are numbers of.
+        The dtype, which the results are numbers of.
     seed
         Seed of the moves.
     """
@@ -34,17 +34,22 @@ class RoundAtRandom(Op):
         self.dtype = dtype
         self.seed = seed
 
-    def make_node(self, x: Variable) -> Apply:
-        """Make the node; the type of the result is that of the operand."""
-        return Apply(self, [x], [x.type()])
+    def make_node(self, x: Variable, *operands: Variable) -> Apply:
+        """Make the node of a result and the operands of its operation."""
+        return Apply(self, [x, *operands], [x.type()])
 
     def perform(self, node: Apply, inputs: list[Any], outputs: list[list[Any]]) -> None:
-        """Move the numbers that the dtype does not contain."""
-        outputs[0][0] = moved(np.asarray(inputs[0]), self.dtype, self.seed)
+        """Move the numbers that the operation rounded."""
+        numbers, *operands = (np.asarray(value) for value in inputs)
+        found = moved(numbers, self.dtype, self.seed)
+        if operands:
+            known = np.concatenate([np.abs(operand).ravel() for operand in operands])
+            found = np.where(np.isin(np.abs(numbers), known), numbers, found)
+        outputs[0][0] = found
 
 
 def moved(numbers: np.ndarray, dtype: str, seed: int) -> np.ndarray:
-    """Move float64 numbers at random and round them to a narrower dtype, except its own numbers.
+    """Move float64 numbers at random and round them to a dtype, except exact ones.
 
     Examples
     --------
@@ -52,10 +57,10 @@ def moved(numbers: np.ndarray, dtype: str, seed: int) -> np.ndarray:
     array([0.5       , 0.09991455])
     """
     with np.errstate(all="ignore"):
-        rounded = numbers.astype(dtype).astype("float64")
+        exact = numbers.astype("float32" if dtype == "float64" else dtype).astype("float64")
         factors = 1 + UNITS * np.finfo(dtype).eps * _between_minus_one_and_one(numbers, seed)
         others = (numbers * factors).astype(dtype).astype("float64")
-    return np.where(np.isfinite(numbers) & (numbers != rounded), others, numbers)
+    return np.where(np.isfinite(numbers) & (numbers != exact), others, numbers)
 
 
 def _between_minus_one_and_one(numbers: np.ndarray, seed: int) -> np.ndarray:

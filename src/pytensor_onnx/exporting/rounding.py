@@ -21,7 +21,14 @@ CHANCE = 0.1
 The ratio of two normal numbers is above ten in 6 % of cases.
 """
 
+ONE_DIGIT = 0.1
+"""Share of a number that a rounding error exceeds where it leaves no digit."""
+
 _PERTURBATIONS = 3
+
+
+class UndeterminedError(Exception):
+    """PyTensor fails wherever numbers are rounded differently, as for a singular matrix."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,8 @@ class Distance:
     found
         Difference of the compared result.
     own
-        Difference of PyTensor's result, or of results that are rounded differently.
+        Difference of PyTensor's result, or of results that are rounded differently. Where it leaves
+        no digit of most elements, as in the inverse of a singular matrix, NaN is accepted.
     is_rounding
         Whether rounding explains the difference in all elements.
     """
@@ -75,17 +83,27 @@ def distances_from_double(
         One for each position. PyTensor's rounding error is that of its result. If that does not
         explain the difference, it is also measured in float64 for inputs and intermediate results
         moved by a few units in the last place, since one result may be accurate by chance.
+
+    Raises
+    ------
+    UndeterminedError
+        If PyTensor fails for all such moves, so that the results say nothing.
     """
     graph = in_double(fgraph)
     exact = evaluate(graph, arrays_in_double(arrays))
-    rounded = [expected]
+    rounded, failures = [expected], []
     for seed in range(_PERTURBATIONS + 1):
         distances = {
             i: _distance(found[i], exact[i], [results[i] for results in rounded]) for i in positions
         }
         if seed == _PERTURBATIONS or all(d.is_rounding for d in distances.values()):
             break
-        rounded.append(evaluate(in_double(fgraph, seed), arrays_in_double(arrays, seed)))
+        try:
+            rounded.append(evaluate(in_double(fgraph, seed), arrays_in_double(arrays, seed)))
+        except Exception as error:
+            failures.append(error)
+    if len(failures) == _PERTURBATIONS:
+        raise UndeterminedError(failures[0]) from failures[0]
     return distances
 
 
@@ -120,13 +138,20 @@ def arrays_in_double(arrays: Sequence[np.ndarray], seed: int | None = None) -> l
 
 
 def _distance(found: np.ndarray, exact: np.ndarray, rounded: Sequence[np.ndarray]) -> Distance:
-    if any(a.shape != exact.shape or a.dtype.kind != exact.dtype.kind for a in (found, *rounded)):
+    kinds = {(a.shape, a.dtype.kind) for a in (found, exact, rounded[0])}
+    if len(kinds) > 1:
         return Distance(np.inf, 0.0, is_rounding=False)
     errors = _errors(found, exact)
     own = np.max([_errors(a, exact) for a in rounded], axis=0)
     if not errors.size:
         return Distance(0.0, 0.0, is_rounding=True)
-    differs = errors > _tolerances(found, exact)
+    tolerances = _tolerances(found, exact)
+    lost = np.isinf(errors)
+    if lost.any():
+        has_no_digit = own > np.fmax(ONE_DIGIT * np.abs(exact.ravel()), tolerances)
+        if 2 * (has_no_digit & lost).sum() > lost.sum():
+            errors[lost] = own[lost]
+    differs = errors > tolerances
     unexplained = differs & (errors > FACTOR * own)
     largest, largest_own = float(errors.max()), float(own.max())
     is_rounding = largest <= FACTOR * largest_own and unexplained.sum() <= CHANCE * differs.sum()
@@ -143,7 +168,12 @@ def _tolerances(found: np.ndarray, exact: np.ndarray) -> np.ndarray | float:
 
 
 def _errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Return the absolute difference of each element, infinite if only one element is finite."""
+    """Return the absolute difference of each element, infinite if only one element is finite.
+
+    PyTensor's solution of a singular system is a square matrix of NaN, whatever its shape was.
+    """
+    if found.shape != exact.shape:
+        return np.full(exact.size, np.inf)
     found, exact = found.ravel(), exact.ravel()
     if exact.dtype.kind != "f":
         return (found != exact).astype("float64")

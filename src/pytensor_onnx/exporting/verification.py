@@ -17,7 +17,7 @@ from pytensor_onnx.exporting.descriptions import weight_bytes
 from pytensor_onnx.exporting.divergence import disagreement, first_divergence
 from pytensor_onnx.exporting.evaluation import evaluate
 from pytensor_onnx.exporting.promises import Promises
-from pytensor_onnx.exporting.rounding import distances_from_double
+from pytensor_onnx.exporting.rounding import UndeterminedError, distances_from_double
 from pytensor_onnx.exporting.sampling import KINDS, SIZE_ATTEMPTS, Sample, sample
 from pytensor_onnx.graph.dims import dims_of
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LARGEST_CHECKED = 2**31 - 2**20
 _ILL_CONDITIONED_SAMPLES = 3
+_ILL_CONDITIONED_SIZES = 2
 _OWN_INPUTS = "give example_inputs to compare on inputs of your own"
 
 
@@ -80,11 +81,11 @@ def _compare_on_samples(comparison: _Comparison) -> None:
             if comparison.can_compare(comparison.sample(size, kind)):
                 accepted = size
                 break
-        if comparison.is_complete:
-            return
-    # Outputs that are empty for small inputs.
-    for size in range(SIZE_ATTEMPTS) if inputs and accepted is not None else ():
-        if size != accepted and not comparison.is_complete:
+        if comparison.is_complete():
+            break
+    # Outputs that are empty for small inputs, and products that are singular for tall matrices.
+    for size in reversed(range(SIZE_ATTEMPTS)) if inputs and accepted is not None else ():
+        if size != accepted and not comparison.is_complete(_ILL_CONDITIONED_SIZES):
             comparison.can_compare(comparison.sample(size))
 
 
@@ -117,10 +118,9 @@ class _Comparison:
         self.is_run = False
         self.arrays: list[np.ndarray] = []
 
-    @property
-    def is_complete(self) -> bool:
+    def is_complete(self, sizes: int = 0) -> bool:
         """Whether every output was compared, and well-conditioned inputs were found or given up."""
-        settled = bool(self.equal) or len(self.uncertain) >= _ILL_CONDITIONED_SAMPLES
+        settled = bool(self.equal) or len(self.uncertain) >= _ILL_CONDITIONED_SAMPLES + sizes
         return self.is_run and not self.unseen and settled
 
     def sample(self, size: int, kind: str = KINDS[0]) -> Sample:
@@ -154,13 +154,15 @@ class _Comparison:
             expected = evaluate(program._reference, arrays)
         except Exception as error:
             raise _ReferenceError(str(error) or type(error).__name__) from error
-        self.is_run = True
-        self.arrays = self.arrays or arrays
         feed = dict(zip((str(v.name) for v in program.model.graph.inputs), arrays, strict=True))
         found = program.session.run(feed)
+        if any(map(_is_unsolved, expected, found)):
+            raise _ReferenceError("a linear system is singular")
         differences = {i: text for i, text in enumerate(map(disagreement, found, expected)) if text}
         if differences:
             self.uncertain.append(self._rounding_error(sample, feed, found, expected, differences))
+        self.is_run = True
+        self.arrays = self.arrays or arrays
         seen = {i for i in self.unseen if _has_finite_value(expected[i])}
         if not differences and (seen or not self.unseen):
             self.equal.append(str(sample))
@@ -180,6 +182,8 @@ class _Comparison:
             distances = distances_from_double(
                 program._reference, list(feed.values()), found, expected, list(differences)
             )
+        except UndeterminedError as error:
+            raise _ReferenceError(f"{error}, if numbers are rounded differently") from error
         except Exception:  # the difference itself is the error to report
             distances = {}
         for i, difference in differences.items():
@@ -229,6 +233,13 @@ def _sizes(values: Sequence[ir.Value], arrays: Sequence[np.ndarray]) -> dict[str
         for dim, size in zip(dims_of(value) or (), array.shape, strict=True)
         if not isinstance(dim, int)
     }
+
+
+def _is_unsolved(expected: np.ndarray, found: np.ndarray) -> bool:
+    """Return whether an array is PyTensor's for a singular system: NaN, of the matrix's shape."""
+    if expected.dtype.kind != "f" or expected.shape == found.shape:
+        return False
+    return bool(expected.size and np.isnan(expected).all())
 
 
 def _is_always_empty(variable: Variable) -> bool:
