@@ -6,7 +6,7 @@ products, and sums within products, take more. Here, a sum or product of more th
 left as written if one of its inner results has other uses.
 """
 
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
 from pytensor.scalar import basic as ps
@@ -140,13 +140,28 @@ def _canonized(
     if any(_is_of_kind(client, kinds) for client, _ in fgraph.clients[out]):
         return None
     terms = terms_of(fgraph, out, kinds)
-    if terms is None or not may_be_broadcast(terms):
+    if terms is None or not may_be_broadcast(terms) or _is_plain_sum(node, terms):
         return None
     if kinds == PRODUCTS and (
         any(is_tiny(x) or is_divided_zero(fgraph, x) for x in terms) or has_rounded_product(terms)
     ):
         return None
     return canonizer.transform(fgraph, node) or None
+
+
+def _is_plain_sum(node: Apply, terms: list[Variable]) -> bool:
+    """Return whether a sum adds its terms themselves and no constants, as in canonical form."""
+    if node.op != add or len(terms) != len(node.inputs):
+        return False
+    added = [_without_leading_axes(x) for x in node.inputs]
+    # The terms are listed from the last to the first.
+    return added == terms[::-1] and not any(isinstance(term, Constant) for term in terms)
+
+
+def _without_leading_axes(x: Variable) -> Variable:
+    while x.owner is not None and _only_adds_leading_axes(x.owner):
+        x = x.owner.inputs[0]
+    return x
 
 
 def terms_of(fgraph: FunctionGraph, variable: Variable, kinds: Kinds) -> list[Variable] | None:
