@@ -75,7 +75,12 @@ def test_a_quotient_by_a_tiny_number_is_no_product_with_infinity(dtype, tiny):
 
 def test_a_matrix_product_with_zeros_is_zeros():
     x = pt.matrix("x", shape=(None, 3))
-    zeros = [np.zeros((3, 2)), pt.zeros((3, 2)), pt.zeros_like(x).T[:, :2] * 2, pt.zeros(3)[:, None]]
+    zeros = [
+        np.zeros((3, 2)),
+        pt.zeros((3, 2)),
+        pt.zeros_like(x).T[:, :2] * 2,
+        pt.zeros(3)[:, None],
+    ]
     results = [x @ zero for zero in zeros]
     program = compare_onnx_and_py([x], results, [np.ones((2, 3))])
     assert not {"MatMul", "Gemm"} & set(op_types(program))
