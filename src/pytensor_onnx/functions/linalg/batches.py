@@ -3,6 +3,8 @@
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.padding import zeros
+
 
 def flat(matrices: TensorVariable) -> TensorVariable:
     """Return matrices with all batch axes joined to one, or one added.
@@ -53,8 +55,8 @@ def not_empty(matrices: TensorVariable, n: TensorVariable) -> tuple[TensorVariab
     (2, 1, 1)
     """
     batch, size = matrices.shape[0], pt.maximum(n, 1)
-    wide = pt.concatenate([matrices, pt.zeros((batch, n, size - n))], axis=2)
-    return pt.concatenate([wide, pt.zeros((batch, size - n, size))], axis=1), size
+    wide = pt.concatenate([matrices, zeros((batch, n, size - n))], axis=2)
+    return pt.concatenate([wide, zeros((batch, size - n, size))], axis=1), size
 
 
 def batch_last(matrices: TensorVariable) -> TensorVariable:

@@ -14,6 +14,8 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.padding import zeros
+
 # Sums of squares that are too small to be divided by; the matrices have a scale near one.
 _NEGLIGIBLE = np.float64(1e-280)
 _THREE = np.eye(3)
@@ -241,10 +243,10 @@ def _by_block(
     """
     batch, block = rows.shape[0], bulge.block
     if before:
-        rows = pt.concatenate([pt.zeros((batch, n * block, block)), rows], axis=2)
+        rows = pt.concatenate([zeros((batch, n * block, block)), rows], axis=2)
     width = rows.shape[2]
     by_row = rows.reshape((batch, n, block, width)).transpose(1, 0, 2, 3)
-    behind = pt.zeros((bulge.rows, batch, block, width))
+    behind = zeros((bulge.rows, batch, block, width))
     return by_row, pt.concatenate([by_row, behind], axis=0)
 
 

@@ -18,6 +18,7 @@ from pytensor_onnx.functions.linalg.standard_blocks import (
     upper_diagonal,
 )
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.padding import zeros
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.eigenvalues import EXPONENT, RealEig, TriangularSchur
 
@@ -170,7 +171,7 @@ def triangular_vectors(
     batch = tr.shape[0]
     (x,) = iterate(
         step,
-        [pt.zeros((batch, pt.minimum(n, 0), 2 * n))],
+        [zeros((batch, pt.minimum(n, 0), 2 * n))],
         [pt.stack([tr, ti], axis=1)],
         n_steps=n,
         sequences=[

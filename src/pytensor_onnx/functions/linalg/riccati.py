@@ -12,6 +12,7 @@ from pytensor_onnx.functions.linalg.batches import flat, unflat
 from pytensor_onnx.functions.linalg.blocks import checked_size
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.padding import zeros
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.riccati import DiscreteRiccati
 
@@ -135,6 +136,6 @@ def _checked(
 
 def _largest(x: TensorVariable) -> TensorVariable:
     """Return the largest magnitude of each matrix, zero if it has no elements."""
-    padded = pt.concatenate([pt.abs(x), pt.zeros((x.shape[0], 1, x.shape[2]))], axis=1)
-    padded = pt.concatenate([padded, pt.zeros((x.shape[0], x.shape[1] + 1, 1))], axis=2)
+    padded = pt.concatenate([pt.abs(x), zeros((x.shape[0], 1, x.shape[2]))], axis=1)
+    padded = pt.concatenate([padded, zeros((x.shape[0], x.shape[1] + 1, 1))], axis=2)
     return padded.max(axis=(1, 2))

@@ -4,6 +4,8 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.padding import zeros
+
 _EXPONENTS = {"float32": 120, "float64": 1000}
 
 
@@ -24,9 +26,7 @@ def power_of_two(a: TensorVariable, axis: int | tuple[int, ...]) -> TensorVariab
     largest = pt.abs(a)
     for i in axes:
         shape = [1 if i == j else largest.shape[j] for j in range(a.type.ndim)]
-        largest = pt.concatenate([largest, pt.zeros(shape, dtype)], axis=i).max(
-            axis=i, keepdims=True
-        )
+        largest = pt.concatenate([largest, zeros(shape, dtype)], axis=i).max(axis=i, keepdims=True)
     usable = pt.gt(largest, zero) & pt.lt(largest, np.full((), np.inf, dtype))
     largest = pt.switch(usable, largest, one)
     exponent = -pt.floor(pt.log2(largest))

@@ -7,6 +7,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.padding import zeros
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import StandardBlocks
 
@@ -179,4 +180,4 @@ def upper_diagonal(t: TensorVariable) -> TensorVariable:
 
 def _followed_by_zero(t: TensorVariable, offset: int) -> TensorVariable:
     found = pt.diagonal(t, offset=offset, axis1=1, axis2=2)
-    return pt.concatenate([found, pt.zeros((t.shape[0], 1))], axis=1)[:, : t.shape[1]]
+    return pt.concatenate([found, zeros((t.shape[0], 1))], axis=1)[:, : t.shape[1]]
