@@ -1,4 +1,4 @@
-"""Properties checked on drawn examples: a few in every run, more in the slow one, many by hand."""
+"""Properties checked on drawn examples: a few in every run, many by hand."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,12 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
-FEW, MORE, MANY = 10, 40, 400
-RUNS = [
-    FEW,
-    pytest.param(MORE, marks=pytest.mark.slow),
-    pytest.param(MANY, marks=pytest.mark.sweep),
-]
+FEW, MANY = 10, 400
+RUNS = [FEW, pytest.param(MANY, marks=pytest.mark.sweep)]
 
 
 def holds_for(**strategies: SearchStrategy) -> Callable[[Callable[..., Any]], Callable[..., None]]:

@@ -19,20 +19,19 @@ Shape = tuple[int, int]
 Operations = dict[str, tuple[Variable, Callable[..., Any]]]
 """Result and its reference, a function of SciPy's matrices and NumPy's arrays, by name."""
 
-FEW, MORE, MANY = 10, 40, 400
+FEW, MANY = 10, 400
 KINDS, FLOATS, INTEGERS = ("csr", "csc"), ("float32", "float64"), ("int8", "uint16", "int64")
 
 
 def runs(dtypes: Sequence[str]) -> pytest.MarkDecorator:
-    """Run a test for a few examples of each dtype, in the slow suite for more, by hand for many."""
+    """Run a test for a few examples of each dtype, and by hand for many of each kind and dtype."""
     few = [(kind, dtype, FEW) for kind, dtype in zip(2 * KINDS, dtypes, strict=False)]
-    more = [
-        pytest.param(kind, dtype, examples, marks=mark)
-        for examples, mark in ((MORE, pytest.mark.slow), (MANY, pytest.mark.sweep))
+    many = [
+        pytest.param(kind, dtype, MANY, marks=pytest.mark.sweep)
         for kind in KINDS
         for dtype in dtypes
     ]
-    return pytest.mark.parametrize(("kind", "dtype", "examples"), [*few, *more])
+    return pytest.mark.parametrize(("kind", "dtype", "examples"), [*few, *many])
 
 
 def numbers(dtype: str) -> st.SearchStrategy:
