@@ -356,6 +356,7 @@ def test_a_lowering_of_ones_own_takes_three_lines():
         (lambda onnx, x: [x, x], "returned 2 values"),
         (lambda onnx, x: onnx.Greater(x, 0), "returned BOOL"),
         (lambda onnx, x: onnx.Unsqueeze(x, [0]), "returned rank 2"),
+        (lambda onnx, x: onnx.Add(1, 2), "no operand tells the dtype"),
     ],
 )
 def test_a_lowering_that_returns_something_else_is_refused(returned, message):
@@ -364,8 +365,10 @@ def test_a_lowering_that_returns_something_else_is_refused(returned, message):
 
     onnx_funcify.register(Wrong)(lambda op, node, onnx, x: returned(onnx, x))
     x = pt.vector("x")
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match=message) as raised:
         export_onnx([x], Wrong(1)(x))
+    assert "raised while Wrong{" in raised.value.__notes__[0]
+    assert "test_basic.py" in raised.value.__notes__[0]
 
 
 def test_checked_size_is_known_to_be_the_size():

@@ -67,6 +67,13 @@ def test_a_number_among_numbers_only_has_no_dtype(onnx):
         onnx.Add(1, 2)
 
 
+def test_exponents_have_the_dtype_of_the_base_unless_they_have_their_own(onnx):
+    for exponent, dtype in ((2.0, FLOAT), (3, FLOAT), (np.int64(3), INT64)):
+        y = onnx.Pow(value(dtype=FLOAT), exponent)
+        assert y.dtype == FLOAT
+        assert y.producer().inputs[1].dtype == dtype
+
+
 def test_too_many_operands_are_refused(onnx):
     with pytest.raises(TypeError, match="at most 1"):
         onnx.Exp(value(), value())

@@ -61,7 +61,14 @@ class GraphConverter:
     def convert(self, nodes: Iterable[Apply]) -> None:
         """Lower the nodes, which must be in topological order."""
         for node in nodes:
-            self._convert_node(node)
+            try:
+                self._convert_node(node)
+            except NestedProblems:
+                raise
+            except Exception as error:
+                where = f", made at {line}" if (line := self._line(node)) else ""
+                error.add_note(f"raised while {node.op} was converted{where}")
+                raise
 
     def value_of(self, variable: Variable) -> Any:
         """Return the value of a variable in the model; for a constant, its initializer.

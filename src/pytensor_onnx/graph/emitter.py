@@ -76,6 +76,8 @@ class Emitter:
         """
         types = signature(op_type, self.scope.opset_version)
         bound = bind_dtypes(types, operands)
+        if op_type == "Pow" and "T" in bound:
+            bound.setdefault("T1", bound["T"])
         inputs = [
             value
             if value is None or isinstance(value, ir.Value)
