@@ -14,7 +14,7 @@ from pytensor.graph.basic import Variable
 from pytensor.scan.utils import until
 
 from benchmarks.timing import Table, interleaved
-from pytensor_onnx import export_onnx
+from pytensor_onnx import export_onnx, nn
 
 N_STEPS, LENGTH, WIDTH, N_IN = 1000, 100, 64, 32
 
@@ -70,6 +70,8 @@ main (double[n, k] x, double[h] h0, double[h] c0, double[k, g] w, double[h, g] u
    }>
 }
 """.replace("int64[1] one = {1}", "int64[1] one = {1}, int64[1] two = {2}")
+LAYER = f"`nn.lstm` of {LENGTH} steps, {WIDTH} units, float32"
+
 LSTM_32 = (
     LSTM.replace("double", "float")
     .replace("pytensor.Tanh_float64", "Tanh")
@@ -152,6 +154,19 @@ def lstm(dtype: str) -> Case:
     label = f"LSTM of {LENGTH} steps, {WIDTH} units, {dtype}"
     by_hand = LSTM if dtype == "float64" else LSTM_32
     return Case(label, [x, h0, c0, w, u, b], h, values, by_hand)
+
+
+def lstm_layer() -> Case:
+    """Return the layer `nn.lstm` for one sequence, in float32."""
+    shapes = {"x": (None, N_IN), "h0": (WIDTH,), "c0": (WIDTH,)}
+    shapes |= {"w": (N_IN, 4 * WIDTH), "u": (WIDTH, 4 * WIDTH), "b": (4 * WIDTH,)}
+    inputs = [pt.tensor(name, shape=shape, dtype="float32") for name, shape in shapes.items()]
+    x, h0, c0, w, u, b = inputs
+    y, _, _ = nn.lstm(x, w, u, b, h0=h0, c0=c0)
+    rng = np.random.default_rng(0)
+    sizes = [(LENGTH, N_IN), *list(shapes.values())[1:]]
+    values = [rng.normal(scale=0.1, size=size).astype("float32") for size in sizes]
+    return Case(LAYER, inputs, y, values)
 
 
 def newton() -> Case:
@@ -243,7 +258,7 @@ def calls_of(case: Case) -> dict[str, Callable[[], Any]]:
 
 def measure() -> Table:
     """Time the loops."""
-    cases = [autoregression(), lstm("float64"), lstm("float32"), newton(), rows()]
+    cases = [autoregression(), lstm("float64"), lstm("float32"), lstm_layer(), newton(), rows()]
     cases += [kalman(), runge_kutta()]
     times = {case.label: interleaved(calls_of(case), rounds=60) for case in cases}
     table = Table(
@@ -258,7 +273,7 @@ def measure() -> Table:
         table.rows.append([way, *("" if t is None else f"{t * 1e6:.1f}" for t in measured)])
     ratios = [times[label]["mode ONNX"] / times[label]["mode NUMBA"] for label in times]
     table.rows.append(["mode ONNX / mode NUMBA", *(f"{ratio:.2f}" for ratio in ratios)])
-    bounds = (0.6, 2.5, 1.0, None, 1.0, None, None)
+    bounds = (0.6, 2.5, 1.0, 1.0, None, 1.0, None, None)
     for label, ratio, bound in zip(times, ratios, bounds, strict=True):
         if bound is None:
             continue

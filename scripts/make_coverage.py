@@ -58,6 +58,7 @@ EXCLUDED = {
             *("ExternalCOp", "OpenMPOp", "_NoPythonOp", "_NoPythonCOp", "Stack"),
             *("ScipyWrapperOp", "ScipyScalarWrapperOp", "ScipyVectorWrapperOp", "NetworkOp"),
             *("Pool", "GlobalPool", "Convolution", "KeepsShape", "Draw", "Sampler", "_Between"),
+            "RecurrentOp",
             *("__ComparisonOpSparseDense", "__ComparisonOpSparseSparse", "RandomVariable"),
         ),
         BASE,

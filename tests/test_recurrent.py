@@ -1,66 +1,29 @@
 """Recurrent layers of pytensor-ml predict and train in ONNX as their formulas say."""
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import compile_onnx, export_onnx
-from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import loops
+from tests.conftest import compare_onnx_and_py, op_types
+from tests.dispatch.loops import loops, scan
+from tests.nn.recurrence import recurrence
 
 recurrent = pytest.importorskip("pytensor_ml.layers.recurrent")
+from pytensor_ml.activations import ReLU, Tanh  # noqa: E402
 
 N_IN, N_HIDDEN = 3, 4
 LENGTHS = [1, 2, 7]
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def gates(projection):
-    return np.split(projection, projection.shape[-1] // N_HIDDEN, axis=-1)
-
-
-# One step each, as torch documents RNN, LSTM and GRU; the gates stand in its order.
-
-
-def rnn_step(x, h, _, w):
-    new = np.tanh(x @ w["W_ih"] + w["b"] + h @ w["W_hh"])
-    return new, None
-
-
-def lstm_step(x, h, c, w):
-    i, f, g, o = gates(x @ w["W_ih"] + w["b"] + h @ w["W_hh"])
-    memory = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-    return sigmoid(o) * np.tanh(memory), memory
-
-
-def gru_step(x, h, _, w):
-    input_r, input_z, input_n = gates(x @ w["W_ih"] + w["b"])
-    state_r, state_z, state_n = gates(h @ w["W_hh"])
-    r, z = sigmoid(input_r + state_r), sigmoid(input_z + state_z)
-    n = np.tanh(input_n + r * (state_n + w["c"]))
-    return (1 - z) * n + z * h, None
-
-
-STEPS = {"RNN": rnn_step, "LSTM": lstm_step, "GRU": gru_step}
+KINDS = ["RNN", "LSTM", "GRU"]
 
 
 def reference(kind, x, weights, mask=None, *, reverse=False):
     """Return the outputs of a layer for a batch of sequences."""
-    h = c = np.zeros((x.shape[0], N_HIDDEN))
-    outputs = np.zeros((*x.shape[:2], N_HIDDEN))
-    order = range(x.shape[1])
-    for t in reversed(order) if reverse else order:
-        new_h, new_c = STEPS[kind](x[:, t], h, c, weights)
-        if mask is not None:
-            keep = mask[:, t, None]
-            new_h = np.where(keep, new_h, h)
-            new_c = None if new_c is None else np.where(keep, new_c, c)
-        h, c = new_h, new_c
-        outputs[:, t] = h
-    return outputs
+    w_ih, w_hh, b, c = (weights[name] for name in ("W_ih", "W_hh", "b", "c"))
+    of_state = np.concatenate([np.zeros(2 * N_HIDDEN), c]) if kind == "GRU" else 0.0
+    arrays = (x.astype("float64"), w_ih, w_hh, b, of_state)
+    return recurrence(kind.lower(), *arrays, mask=mask, reverse=reverse)[0]
 
 
 def make_layer(kind, name="layer", **options):
@@ -77,7 +40,8 @@ def parameters(layer):
 
 
 def weights_of(layer):
-    return {name: value.get_value() for name, value in parameters(layer).items()}
+    values = {name: value.get_value() for name, value in parameters(layer).items()}
+    return {"b": 0.0, "c": np.zeros(N_HIDDEN)} | values
 
 
 def sequences(length, batch=2):
@@ -91,7 +55,7 @@ def x():
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_prediction(x, kind, reverse, length):
     layer, values = make_layer(kind, reverse=reverse), sequences(length)
     program = compare_onnx_and_py([x], layer(x), [values], rtol=1e-10)
@@ -101,7 +65,7 @@ def test_prediction(x, kind, reverse, length):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_prediction_of_no_steps_and_of_many(x, kind, reverse):
     layer = make_layer(kind, reverse=reverse)
     run = compile_onnx([x], layer(x), verify=False)
@@ -111,7 +75,7 @@ def test_prediction_of_no_steps_and_of_many(x, kind, reverse):
         np.testing.assert_allclose(run(values), expected, rtol=1e-10, atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_prediction_from_the_last_step(x, kind):
     layer, values = make_layer(kind), sequences(7)
     program = compare_onnx_and_py([x], layer(x)[..., -1, :], [values], rtol=1e-10)
@@ -119,7 +83,7 @@ def test_prediction_from_the_last_step(x, kind):
     np.testing.assert_allclose(program(values)[0], expected, rtol=1e-10, atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_prediction_of_padded_sequences(x, kind):
     layer, values = make_layer(kind), sequences(5)
     mask, kept = pt.matrix("mask", dtype="bool"), np.arange(5) < np.array([[3], [5]])
@@ -129,7 +93,7 @@ def test_prediction_of_padded_sequences(x, kind):
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_bidirectional(x, kind, length):
     forward, backward = make_layer(kind, "forward"), make_layer(kind, "backward")
     values = sequences(length)
@@ -146,7 +110,7 @@ def test_bidirectional(x, kind, length):
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_training_gradient(x, kind, length):
     layer, values, target = make_layer(kind), sequences(length), 0.25
     given = parameters(layer)
@@ -154,10 +118,10 @@ def test_training_gradient(x, kind, length):
     program = compare_onnx_and_py([x], gradients, [values], rtol=1e-9)
 
     weights, rng, h = weights_of(layer), np.random.default_rng(5), 1e-5
-    direction = {name: rng.normal(size=w.shape) for name, w in weights.items()}
+    direction = {name: rng.normal(size=np.shape(w)) for name, w in weights.items()}
 
     def loss(step):
-        moved = {name: w + step * direction[name] for name, w in weights.items()}
+        moved = weights | {name: weights[name] + step * direction[name] for name in given}
         return ((reference(kind, values, moved) - target) ** 2).sum()
 
     slope = sum(
@@ -168,7 +132,7 @@ def test_training_gradient(x, kind, length):
     np.testing.assert_allclose(slope, (loss(h) - loss(-h)) / (2 * h), rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_one_file_serves_every_batch_and_length(x, kind):
     layer = make_layer(kind)
     program = export_onnx([x], [layer(x)], verify=False)
@@ -176,3 +140,119 @@ def test_one_file_serves_every_batch_and_length(x, kind):
         values = sequences(length, batch)
         expected = reference(kind, values, weights_of(layer))
         np.testing.assert_allclose(program(values)[0], expected, rtol=1e-10, atol=1e-13)
+
+
+# In float32 a layer is one operator, whose sigmoid and tanh have absolute errors of 2e-7.
+ABSOLUTE = {"rtol": 0, "atol": 1e-6}
+
+
+@pytest.fixture
+def single(monkeypatch):
+    """Return an input, for layers with parameters in float32."""
+    monkeypatch.setattr(pytensor.config, "floatX", "float32")
+    return pt.tensor("x", shape=(None, None, N_IN), dtype="float32")
+
+
+def cells(program):
+    """Return the recurrent operators of a model, those inside branches too."""
+    names = {"LSTM", "GRU", "RNN"}
+    return [node.op_type for node in program.model.graph.all_nodes() if node.op_type in names]
+
+
+@pytest.mark.parametrize("options", [{}, {"bias": False}, {"reverse": True}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_single_precision_is_one_operator(single, kind, options):
+    layer = make_layer(kind, **options)
+    program = export_onnx([single], [layer(single)])
+    assert cells(program) == [kind]
+    for batch, length in [(1, 1), (3, 7), (1, 300), (2, 0), (0, 5)]:
+        values = sequences(length, batch).astype("float32")
+        reverse = options.get("reverse", False)
+        expected = reference(kind, values, weights_of(layer), reverse=reverse)
+        np.testing.assert_allclose(program(values)[0], expected, **ABSOLUTE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_layer_of_known_sizes_has_no_loop(single, kind):
+    x = pt.tensor("x", shape=(2, 7, N_IN), dtype="float32")
+    layer = make_layer(kind)
+    program = export_onnx([x], [layer(x)], assume_finite=True)
+    assert op_types(program) == ["Transpose", kind, "Squeeze", "Transpose"]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_single_precision_from_initial_states(single, kind, reverse):
+    layer, values = make_layer(kind, reverse=reverse), sequences(7).astype("float32")
+    given = [pt.matrix(name, dtype="float32") for name in "hc"[: 1 + (kind == "LSTM")]]
+    states = [np.full((2, N_HIDDEN), 0.5, "float32") for _ in given]
+    program = compare_onnx_and_py(
+        [single, *given], layer(single, given), [values, *states], **ABSOLUTE
+    )
+    assert cells(program) == [kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_single_precision_of_nan(single, kind):
+    layer, values = make_layer(kind), sequences(7).astype("float32")
+    values[1, 3, 0] = np.nan
+    program = compare_onnx_and_py([single], layer(single), [values], **ABSOLUTE)
+    assert np.isnan(program(values)[0][1, 3:]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bidirectional_in_single_precision_is_two_operators(single, kind):
+    forward, backward = make_layer(kind, "forward"), make_layer(kind, "backward")
+    y, values = recurrent.Bidirectional(forward, backward)(single), sequences(7).astype("float32")
+    program = compare_onnx_and_py([single], y, [values], **ABSOLUTE)
+    assert cells(program) == [kind, kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_step_in_single_precision(single, kind):
+    layer, values = make_layer(kind), sequences(7).astype("float32")
+    program = compare_onnx_and_py([single], layer(single)[..., -1, :], [values], **ABSOLUTE)
+    assert cells(program) == [kind]
+
+
+def masked(x):
+    return make_layer("LSTM")(x, mask=pt.ones(x.shape[:-1], dtype="bool"))
+
+
+def rectified(x):
+    return make_layer("RNN", activation=ReLU())(x)
+
+
+def with_other_gates(x):
+    return make_layer("GRU", gate_activation=Tanh())(x)
+
+
+def of_one_sequence(x):
+    return make_layer("LSTM")(x[0])
+
+
+@pytest.mark.parametrize("layer", [masked, rectified, with_other_gates, of_one_sequence])
+def test_other_layers_stay_loops(single, layer):
+    values = sequences(7).astype("float32")
+    program = compare_onnx_and_py([single], layer(single), [values], rtol=1e-4, atol=1e-6)
+    assert cells(program) == []
+    assert loops(program) == ["Scan"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loop_of_the_user_stays_a_loop(single, kind):
+    cell = make_layer(kind).cell
+    start = cell.initial_state(single)
+    y = scan(cell.step, [single.dimshuffle(1, 0, 2)], list(start), name="mine")
+    program = export_onnx([single], y if isinstance(y, list) else [y], verify=False)
+    assert cells(program) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_in_single_precision_runs_the_loop(single, kind):
+    layer, values = make_layer(kind), sequences(7).astype("float32")
+    loss = ((layer(single) - np.float32(0.25)) ** 2).sum()
+    gradients = pt.grad(loss, list(parameters(layer).values()))
+    program = compare_onnx_and_py([single], [loss, *gradients], [values], rtol=1e-4, atol=1e-5)
+    assert cells(program) == []
+    assert len(loops(program)) == 2

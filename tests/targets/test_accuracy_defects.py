@@ -74,3 +74,17 @@ def test_group_normalization_cancels(run):
     one = np.ones(1, "float32")
     found = run("GroupNormalization", x, one, 0 * one, num_groups=1)
     assert np.max(np.abs(found - (x - 1000))) > 1e-3
+
+
+def test_gates_of_lstm_lose_small_results(run):
+    """The memory is the sigmoid of the input gate, as the candidate is nearly one."""
+    x = np.full((1, 1, 1), -15, "float32")
+    w = np.array([1, 0, 1, -1], "float32").reshape(1, 4, 1)
+    *_, memory = run("LSTM", x, w, np.zeros((1, 4, 1), "float32"), hidden_size=1, outputs=3)
+    assert abs(memory.item() * (1 + np.exp(15)) - 1) > 0.1
+
+
+def test_rnn_loses_small_results(run):
+    x = np.full((1, 1, 1), 1e-7, "float32")
+    y = run("RNN", x, np.ones((1, 1, 1), "float32"), np.zeros((1, 1, 1), "float32"), hidden_size=1)
+    assert abs(y.item() / 1e-7 - 1) > 0.1

@@ -303,3 +303,30 @@ def test_sizes_of_some_axes_between_transposes_are_refused():
     images = np.ones((1, 3, 3, 2), "float32")
     (resized,) = resize_between_transposes([1, 2, 6, 6]).run(None, {"x": images})
     assert resized.shape == (1, 6, 6, 2)
+
+
+KILLER_OF_NO_SEQUENCES = """
+import sys, numpy, onnx.helper as h, onnxruntime
+gates = {"GRU": 3, "LSTM": 4}[sys.argv[1]]
+arrays = {"x": (3, 0, 1), "w": (1, gates, 1), "r": (1, gates, 1)}
+values = {name: numpy.ones(shape, "float32") for name, shape in arrays.items()}
+info = [h.make_tensor_value_info(name, 1, [None] * 3) for name in arrays]
+node = h.make_node(sys.argv[1], list("xwr"), ["y"], hidden_size=1)
+graph = h.make_graph([node], "g", info, [h.make_tensor_value_info("y", 1, [None] * 4)])
+model = h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10)
+onnxruntime.InferenceSession(model.SerializeToString()).run(None, values)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op_type", ["GRU", "LSTM"])
+def test_recurrent_cells_of_no_sequences_end_the_process(op_type):
+    assert status_without_traceback(KILLER_OF_NO_SEQUENCES, op_type) < 0
+
+
+def test_recurrent_cells_of_no_steps_forget_the_state(run_graph):
+    shapes = {"x": (0, 1, 1), "w": (1, 1, 1), "r": (1, 1, 1), "h": (1, 1, 1)}
+    node = helper.make_node("RNN", ["x", "w", "r", "", "", "h"], ["y", "last"], hidden_size=1)
+    inputs = {name: np.ones(shape, "float32") for name, shape in shapes.items()}
+    _, last = run_graph([node], inputs, ["y", "last"])
+    assert last.item() == 0

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         lp_pool,
         max_pool,
     )
+    from pytensor_onnx.nn.recurrent import gru, lstm, rnn
     from pytensor_onnx.nn.resizing import resize, upsample
     from pytensor_onnx.nn.rotary import rotary_embedding, rotary_tables
 
@@ -76,6 +77,7 @@ _MODULES = {
     "global_lp_pool": "pool",
     "global_max_pool": "pool",
     "group_norm": "norm",
+    "gru": "recurrent",
     "hard_sigmoid": "activations",
     "hard_swish": "activations",
     "hard_tanh": "activations",
@@ -85,6 +87,7 @@ _MODULES = {
     "linear": "dense",
     "log_softmax": "activations",
     "lp_pool": "pool",
+    "lstm": "recurrent",
     "max_pool": "pool",
     "mish": "activations",
     "non_max_suppression": "detection",
@@ -92,6 +95,7 @@ _MODULES = {
     "relu": "activations",
     "resize": "resizing",
     "rms_norm": "norm",
+    "rnn": "recurrent",
     "rotary_embedding": "rotary",
     "rotary_tables": "rotary",
     "selu": "activations",
@@ -127,6 +131,7 @@ __all__ = [
     "global_lp_pool",
     "global_max_pool",
     "group_norm",
+    "gru",
     "hard_sigmoid",
     "hard_swish",
     "hard_tanh",
@@ -136,6 +141,7 @@ __all__ = [
     "linear",
     "log_softmax",
     "lp_pool",
+    "lstm",
     "max_pool",
     "mish",
     "non_max_suppression",
@@ -143,6 +149,7 @@ __all__ = [
     "relu",
     "resize",
     "rms_norm",
+    "rnn",
     "rotary_embedding",
     "rotary_tables",
     "selu",

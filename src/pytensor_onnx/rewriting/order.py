@@ -18,6 +18,7 @@ from pytensor_onnx.ml.layers.attention import attend_as_one
 from pytensor_onnx.ml.layers.inlining import inline_gradients, inline_layers
 from pytensor_onnx.ml.layers.norm import normalise_as_one
 from pytensor_onnx.ml.layers.pad_gradients import slice_gradients
+from pytensor_onnx.ml.layers.recurrent import recur_as_one
 from pytensor_onnx.ml.layers.spatial import channels_first
 from pytensor_onnx.ml.layers.upsampling import resize_upsampled
 from pytensor_onnx.rewriting import guards
@@ -70,6 +71,7 @@ from pytensor_onnx.rewriting.loops.last_steps import (
     reduce_trace,
     slice_within_steps,
 )
+from pytensor_onnx.rewriting.loops.layers import loop_over_layers
 from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_checks
 from pytensor_onnx.rewriting.loops.nested import batch_inner_loops
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
@@ -111,6 +113,8 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "fourier_transforms": Visit(transform_real, transform_to_real),
         "convolutions": Visit(convolve_fully),
         "resize_upsampled": resize_upsampled,
+        "recurrent_layers": recur_as_one,
+        "loop_over_layers": loop_over_layers,
         "channels_first": channels_first,
         "norm_layers": normalise_as_one,
         # After `channels_first`, which moves padding into convolutions.

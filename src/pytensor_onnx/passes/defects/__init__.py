@@ -10,6 +10,7 @@ from pytensor_onnx.passes.defects.avoided import AVOIDED_DEFECTS
 from pytensor_onnx.passes.defects.non_finite import NON_FINITE_DEFECTS
 from pytensor_onnx.passes.defects.optimizer import OPTIMIZER_DEFECTS
 from pytensor_onnx.passes.defects.record import ByDefinition, Decomposition, Defect, Guard
+from pytensor_onnx.passes.defects.recurrent import RECURRENT_DEFECTS
 from pytensor_onnx.passes.defects.rounding import ROUNDING_DEFECTS
 from pytensor_onnx.passes.defects.sizes import SIZE_DEFECTS
 
@@ -27,6 +28,7 @@ DEFECTS: tuple[Defect, ...] = (
     *SIZE_DEFECTS,
     *ROUNDING_DEFECTS,
     *NON_FINITE_DEFECTS,
+    *RECURRENT_DEFECTS,
     *OPTIMIZER_DEFECTS,
     *AVOIDED_DEFECTS,
 )

@@ -1,0 +1,97 @@
+"""Recurrent layers that keep NaN, and that may have no steps or no sequences.
+
+The operator is computed where its kernel is right. The other branch has the loop that defines the
+layer, or empty results.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of, is_positive
+from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
+from pytensor_onnx.graph.marks import is_bare, mark_guarded
+
+LARGEST = 1e18
+"""Bound for the sums of magnitudes of operands, whose products are then finite in float32."""
+
+Branch = Callable[[Builder], list[ir.Value]]
+
+
+def may_lose_nan(node: ir.Node) -> bool:
+    """Return whether an operand of a layer may not be finite, which its loop can compute."""
+    return is_bare(node) and has_fallback(node)
+
+
+def may_be_empty(node: ir.Node) -> bool:
+    """Return whether there may be no steps or no sequences."""
+    dims = dims_of(node.inputs[0])
+    return is_bare(node) and not (dims is not None and all(map(is_positive, dims[:2])))
+
+
+def keep_non_finite(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Run the loop where an operand is large, infinite or NaN, or empty."""
+    operands = [x for x in node.inputs if x is not None and not _is_small_constant(x)]
+    tests = []
+    if operands:
+        totals = [onnx.ReduceL1(x, keepdims=0) for x in operands]
+        total = totals[0] if len(totals) == 1 else onnx.Sum(*totals)
+        tests.append(onnx.Less(total, LARGEST))
+    if may_be_empty(node):
+        tests.append(_has_elements(onnx, node))
+    return _where(onnx, node, tests, lambda other: convert_fallback(other, node))
+
+
+def keep_states(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Return the initial states where there are no steps or no sequences."""
+
+    def initial_states(other: Builder) -> list[ir.Value]:
+        x, r = node.inputs[0], node.inputs[2]
+        if x is None:
+            raise TypeError(f"{node.op_type} without sequences")
+        batch, hidden = other.Shape(x, start=1, end=2), other.Shape(r, start=2)
+        zero, one = other.number_like(x, 0), other.ints([1])
+        time = other.Shape(x, start=0, end=1)
+        outputs = other.Expand(zero, other.Concat(time, one, batch, hidden, axis=0))
+        given = [state for state in node.inputs[5:] if state is not None]
+        if not given:
+            shape = other.Concat(one, batch, hidden, axis=0)
+            given = [other.Expand(zero, shape) for _ in node.outputs[1:]]
+        results = [outputs, *(other.Identity(state) for state in given)]
+        for result, old in zip(results, node.outputs, strict=True):
+            result.shape = old.shape
+        return results
+
+    return _where(onnx, node, [_has_elements(onnx, node)], initial_states)
+
+
+def _where(
+    onnx: Builder, node: ir.Node, tests: Sequence[ir.Value], other: Branch
+) -> list[ir.Value]:
+    """Compute a layer by its operator where all tests hold, else by another branch."""
+    attributes = {k: v.value for k, v in node.attributes.items()}
+
+    def operator(inner: Builder) -> list[ir.Value]:
+        results = inner.op(node.op_type, *node.inputs, outputs=len(node.outputs), **attributes)
+        for result, old in zip(results, node.outputs, strict=True):
+            result.shape = old.shape
+        mark_guarded(results[0])
+        return list(results)
+
+    if not tests:
+        return operator(onnx)
+    condition = tests[0] if len(tests) == 1 else onnx.And(*tests)
+    return onnx.cond(condition, operator, other)
+
+
+def _has_elements(onnx: Builder, node: ir.Node) -> ir.Value:
+    return onnx.Greater(onnx.Size(node.inputs[0]), 0)
+
+
+def _is_small_constant(x: ir.Value) -> bool:
+    """Return whether an operand is known to be within the bound."""
+    if x.const_value is None or x.is_graph_input():
+        return False
+    return bool(np.abs(x.const_value.numpy()).sum(dtype=np.float64) < LARGEST)
