@@ -22,6 +22,37 @@ from pytensor_onnx.ops import precise
 
 # Up to this size of an exponent roundings make errors of less than 1e-13.
 _LARGE = 150.0
+# Between these sums of parameters, both of which are large, roundings of ``a y - b x`` count.
+_ROUNDED, _LARGEST = 1e3, 1e15
+
+
+def distance_from_mean(
+    a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable
+) -> TensorVariable:
+    """Compute ``a y - b x``, less its rounding errors and that of ``y = 1 - x`` if they count.
+
+    They are as large as the last bit of a parameter, and the standard deviation as the root of one.
+    """
+    both = a + b
+    is_rounded = (both > constant(x, _ROUNDED)) & (both < constant(x, _LARGEST))
+    is_rounded &= pt.minimum(a, b) > constant(x, 100.0)
+    return if_any_of_few(is_rounded, _exact_distance, a * y - b * x, [a, b, x, y])
+
+
+def _exact_distance(
+    _: TensorVariable, a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable
+) -> TensorVariable:
+    products, errors = product_with_rest(pt.stack([a, b]), pt.stack([y, x]), constant(x, 0.0))
+    (first, second), (first_error, second_error) = (split_rows(v, 2) for v in (products, errors))
+    difference, error = add_with_error(first, -second)
+    moved = pt.switch(x > y, -b, a) * _rounding_of_sum(x, y)
+    return difference + (error + (first_error - second_error) + moved)
+
+
+def _rounding_of_sum(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """``1 - (x + y)``, exactly. The larger one is rounded, if any."""
+    total, error = add_with_error(x, y)
+    return (constant(x, 1.0) - total) - error
 
 
 def density(
@@ -29,18 +60,18 @@ def density(
     b: TensorVariable,
     x: TensorVariable,
     y: TensorVariable,
+    d: TensorVariable,
     factor: TensorVariable,
     is_exact: bool = False,
 ) -> TensorVariable:
     """``x**a y**b / B(a, b)``.
 
     With ``is_exact``, no exponent is rounded where it is large, and results are tiny. Elsewhere,
-    with ``d = a y - b x``, ``x = p (1 - d/a)`` and ``y = q (1 + d/b)`` for ``p = a / (a + b)`` and
-    ``q = 1 - p``. Linear terms of both logarithms cancel. The errors of the logarithms, which are
-    amplified, are the same ones in all runtimes.
+    with the `distance_from_mean` ``d``, ``x = p (1 - d/a)`` and ``y = q (1 + d/b)`` for ``p = a /
+    (a + b)`` and ``q = 1 - p``. Linear terms of both logarithms cancel. The errors of the
+    logarithms, which are amplified, are the same ones in all runtimes.
     """
     one = constant(x, 1.0)
-    d = a * y - b * x
     # In the order in which no quotient overflows.
     first, second = pt.switch(a < one, x, a + b), pt.switch(a < one, a + b, x)
     ratio = second * (first / a)
@@ -86,10 +117,8 @@ def _exact_density(
     factor: TensorVariable,
 ) -> TensorVariable:
     """Density by ``a log(x/p) + b log(y/q)``, with the rounding errors of all its parts."""
-    zero, one = constant(x, 0.0), constant(x, 1.0)
-    # The larger one of x and y is rounded, if any.
-    total, error = add_with_error(x, y)
-    rounding = (one - total) - error
+    zero = constant(x, 0.0)
+    rounding = _rounding_of_sum(x, y)
     is_first = x > y
     both = add_with_error(a, b)
     roundings = pt.stack([pt.switch(is_first, rounding, zero), pt.switch(is_first, zero, rounding)])

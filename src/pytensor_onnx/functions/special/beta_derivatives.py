@@ -16,7 +16,11 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, split_rows
-from pytensor_onnx.functions.special.beta_density import density, stirling_factor
+from pytensor_onnx.functions.special.beta_density import (
+    density,
+    distance_from_mean,
+    stirling_factor,
+)
 from pytensor_onnx.functions.special.beta_integral import TERMS, Split, split
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, integrate
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
@@ -85,7 +89,8 @@ def _density(
     is_lowered = a >= constant(x, 2.0)
     c = pt.switch(is_lowered, a - one, a)
     factor = pt.switch(is_lowered, (c + b) / c, one / x)
-    return density(c, b, x, y, stirling_factor(c, b)) * factor / y
+    d = distance_from_mean(c, b, x, y)
+    return density(c, b, x, y, d, stirling_factor(c, b)) * factor / y
 
 
 def _derivative(
@@ -123,9 +128,11 @@ def _of_lower(
     zero, one = constant(x, 0.0), constant(x, 1.0)
     parts = split(a, b, x, y)
     top, is_raised = parts.top, parts.is_raised
-    at_split = density(a, b, parts.x, parts.y, stirling_factor(a, b))
-    sums = integrate(a, b, parts.x, parts.y, top, is_first)
-    of_top = _of_logarithm(a, b, parts.x, parts.y, top, is_first)
+    of_start = a, b, parts.x, parts.y
+    d = distance_from_mean(*of_start)
+    at_split = density(*of_start, d, stirling_factor(a, b))
+    sums = integrate(*of_start, top, d, is_first)
+    of_top = _of_logarithm(*of_start, top, d, is_first)
     chosen = pt.switch(is_first, one, zero)
     last = of_top * sums.integral + sums.moment
     first = of_top - sums.slope - chosen / top
@@ -146,6 +153,7 @@ def _of_logarithm(
     x: TensorVariable,
     y: TensorVariable,
     top: TensorVariable,
+    d: TensorVariable,
     is_first: TensorVariable,
 ) -> TensorVariable:
     """Differentiate ``log(x**c y**b / B(c, b))`` by ``c = top``, or by ``b``.
@@ -157,7 +165,7 @@ def _of_logarithm(
     other = pt.switch(is_small, b + raise_by, b)
     u, point = pt.switch(is_first, top, other), pt.switch(is_first, x, y)
     ratio = point * ((top + b) / u)
-    d = top * y - b * x
+    d = pt.switch(top > a, top * y - b * x, d)
     z = pt.switch(is_first, -d / top, pt.switch(is_small, ratio - one, d / b))
     logarithm = z + log1p_less_argument(z, ratio, portable_log)
     of_one, of_both = split_rows(log_less_psi(pt.stack([u, top + b])), 2)

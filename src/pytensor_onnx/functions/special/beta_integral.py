@@ -20,7 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant, split_rows
-from pytensor_onnx.functions.special.beta_density import density
+from pytensor_onnx.functions.special.beta_density import density, distance_from_mean
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, Rule, integrate
 from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
@@ -121,8 +121,10 @@ def _lower(
     """Compute ``I_x(a, b)``, where ``b <= 1`` or ``x <= a / (a + b)``, and the density."""
     parts = split(a, b, x, y, rule)
     top, is_beyond, ratio = parts.top, parts.is_beyond, parts.ratio
-    at_split = density(a, b, parts.x, parts.y, factor, rule.is_exact)
-    sums = integrate(a, b, parts.x, parts.y, top, rule=rule)
+    of_start = a, b, parts.x, parts.y
+    d = distance_from_mean(*of_start) if rule.is_exact else a * parts.y - b * parts.x
+    at_split = density(*of_start, d, factor, rule.is_exact)
+    sums = integrate(*of_start, top, d, rule=rule)
     raised = sums.total + sums.term * top * sums.integral
     value = pt.switch(parts.is_raised, raised, a * sums.integral) * (at_split / a)
     growth, decrease = parts.growths(a, b, parts.logarithms())

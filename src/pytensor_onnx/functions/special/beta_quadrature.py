@@ -85,6 +85,7 @@ def integrate(
     x: TensorVariable,
     y: TensorVariable,
     top: TensorVariable,
+    d: TensorVariable,
     is_first: TensorVariable | None = None,
     rule: Rule = PRECISE,
 ) -> Sums:
@@ -92,10 +93,11 @@ def integrate(
 
     The variable is ``q = tanh(u/8)``, in which everything is rational, and nothing cancels in
     ``g`` but the linear terms of two logarithms, of ``1 - y c`` and ``1 + x c``. With ``is_first``,
-    the sums have derivatives by ``a`` where that is true, and by ``b`` elsewhere.
+    the sums have derivatives by ``a`` where that is true, and by ``b`` elsewhere. ``d`` is
+    ``a y - b x``.
     """
     none = pt.zeros_like(x)
-    end, curve = _interval(b, x, y, top, rule)
+    end, curve = _interval(b, x, y, top, pt.switch(top > a, top * y - b * x, d), rule)
     sums, slopes = _Partial(none, none, none, pt.ones_like(x)), _Slopes(none, none, none)
     operands = _Operands(a + b, a + constant(x, 1.0), x, end, curve)
     steps = [pt.constant(v) for v in (np.arange(rule.raised), *rule.positions_and_shares())]
@@ -157,12 +159,16 @@ class _Slopes(NamedTuple):
 
 
 def _interval(
-    b: TensorVariable, x: TensorVariable, y: TensorVariable, top: TensorVariable, rule: Rule
+    b: TensorVariable,
+    x: TensorVariable,
+    y: TensorVariable,
+    top: TensorVariable,
+    d: TensorVariable,
+    rule: Rule,
 ) -> tuple[TensorVariable, _Curve]:
     """Return the end of the interval, and the curve of the integrand."""
     zero, two = constant(x, 0.0), constant(x, 2.0)
     mass, other = top * y, b * x
-    d = mass - other
     is_large = pt.any(top + b > constant(x, _MODEST))
     part = constant(x, -_PART)
     curve = _Curve(
