@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
-from pytensor_onnx.nn import max_pool
+from pytensor_onnx.nn import gru, lstm, max_pool
 from pytensor_onnx.running.binding import FEWEST_STORED
 from pytensor_onnx.running.work import Work
 from tests.dispatch.loops import scan
@@ -50,6 +50,15 @@ def test_sizes_that_values_decide_may_be_large():
     n = pt.lscalar("n")
     assert work([n], pt.exp(pt.arange(n))).is_large
     assert work([n], pt.exp(pt.alloc(pt.exp(n), n))).is_large
+
+
+@pytest.mark.parametrize("layer", [gru, lstm])
+def test_loops_for_nan_are_no_work(layer):
+    x, gates = pt.tensor3("x", dtype="float32"), {gru: 3, lstm: 4}[layer]
+    w, r = (np.ones((n, gates * 64), "float32") for n in (32, 64))
+    sequences = work([x], layer(x, w, r)[0])
+    assert not sequences.is_large
+    assert [sequences.exceeds({"x": np.ones((n, 100, 32))}) for n in (16, 1000)] == [False, True]
 
 
 @pytest.mark.parametrize("stride", [1, 2])

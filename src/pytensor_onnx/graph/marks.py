@@ -1,9 +1,12 @@
 """Mark nodes with properties for the legaliser that the nodes do not show."""
 
+from collections.abc import Iterator
+
 import onnx_ir as ir
 
 _GUARDED = "guarded"
 _CHECKED = "sizes are checked"
+_RARE = "the else branch is rare"
 _ABSOLUTE = "absolute error is good enough"
 
 
@@ -27,6 +30,27 @@ def mark_checked(value: ir.Value) -> ir.Node:
 def is_checked(node: ir.Node) -> bool:
     """Return whether the windows of a pool or convolution fit, or have been checked."""
     return _CHECKED in node.meta
+
+
+def mark_rare(value: ir.Value) -> None:
+    """Mark the If of a value, whose else branch serves NaN and empty arrays only."""
+    _node_of(value).meta[_RARE] = True
+
+
+def usual_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
+    """Yield the nodes of a graph and of its subgraphs, except branches that are rare.
+
+    Parameters
+    ----------
+    graph
+        Graph as conversion makes it; one that was read from a file has no marks.
+    """
+    for node in graph:
+        yield node
+        for name, attribute in node.attributes.items():
+            is_rare = _RARE in node.meta and name == "else_branch"
+            if attribute.type == ir.AttributeType.GRAPH and not is_rare:
+                yield from usual_nodes(attribute.as_graph())
 
 
 def accept_absolute_error(value: ir.Value) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytensor_onnx.graph.computed_sizes import ComputedSize
 from pytensor_onnx.graph.dims import Dim, Dims, dims_of, parts_of, replace_parts
+from pytensor_onnx.graph.marks import usual_nodes
 from pytensor_onnx.passes.spell_sizes import computed_sizes_of
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Work:
         computed = computed_sizes_of(model)
         products: set[Product] = set()
         seen, unbounded = set(named), set[str]()
-        for node in model.graph.all_nodes():
+        for node in usual_nodes(model.graph):
             products |= set(_products(node))
             names = {n for x in node.outputs for n in _names(_read(dims_of(x) or (), computed))}
             if _is_sized_by_values(node):

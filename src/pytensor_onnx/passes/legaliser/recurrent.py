@@ -12,7 +12,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
-from pytensor_onnx.graph.marks import is_bare, mark_guarded
+from pytensor_onnx.graph.marks import is_bare, mark_guarded, mark_rare
 
 LARGEST = 1e18
 """Bound for the sums of magnitudes of operands, whose products are then finite in float32."""
@@ -83,7 +83,9 @@ def _where(
     if not tests:
         return operator(onnx)
     condition = tests[0] if len(tests) == 1 else onnx.And(*tests)
-    return onnx.cond(condition, operator, other)
+    results = onnx.cond(condition, operator, other)
+    mark_rare(results[0])
+    return results
 
 
 def _has_elements(onnx: Builder, node: ir.Node) -> ir.Value:
