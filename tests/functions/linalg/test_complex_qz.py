@@ -9,7 +9,7 @@ import scipy.linalg
 from tests.conftest import compare_onnx_and_py
 from tests.functions.linalg.matrices import generator
 from tests.functions.linalg.test_complex_elimination import shaken, turned
-from tests.functions.linalg.test_qz import EPS, SORTS, classes, is_selected
+from tests.functions.linalg.test_qz import EPS, classes, is_selected
 
 L = pt.linalg
 
@@ -103,8 +103,13 @@ def test_empty_and_non_finite_matrices(decompose):
         decompose(np.ones((1, 2, 2)), np.ones((1, 3, 3)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize(
+    "sort",
+    [
+        *(pytest.param(sort, marks=pytest.mark.slow) for sort in ("lhp", "ouc")),
+        *(pytest.param(sort, marks=pytest.mark.sweep) for sort in ("rhp", "iuc")),
+    ],
+)
 def test_selected_eigenvalues_come_first(sort):
     a, b = pt.ztensor3("a"), pt.ztensor3("b")
     results = L.qz(a, b, output="real", sort=sort, return_eigenvalues=True)
