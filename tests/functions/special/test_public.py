@@ -42,9 +42,10 @@ def test_every_case_is_in_the_table_of_accuracy():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", cases())
 def test_errors_of_definitions_and_functions_are_within_their_bounds(name, dtype):
-    assert_accurate(name, dtype)
     # The operators of the runtime serve in float32, some with larger errors.
-    if dtype == "float64" or cases()[name].op_type not in OPERATORS:
+    if dtype == "float32" and cases()[name].op_type in OPERATORS:
+        assert_accurate(name, dtype)
+    else:
         arguments, result = called(name, dtype)
         assert_accurate(name, dtype, compile_onnx(arguments, result, verify=False))
 
