@@ -8,6 +8,7 @@ import pytest
 from pymc.distributions.shape_utils import change_dist_size
 from scipy import stats
 
+from tests.pymc.test_draws import DISTRIBUTIONS as PREDICTED
 from tests.realworld.pymc_draws import DISTRIBUTIONS, NOT_TRIED, W
 
 N = 4000
@@ -25,8 +26,17 @@ def draw(name, mode, seed):
 
 
 # PyMC's draws of CAR have the covariance of another distribution than its density.
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(DISTRIBUTIONS.keys() - {"CAR"}))
+NAMES = sorted(DISTRIBUTIONS.keys() - {"CAR"})
+
+
+# Predictors draw most of them by the same definitions, with parameters that vary.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.sweep if name in PREDICTED else pytest.mark.slow)
+        for name in NAMES
+    ],
+)
 def test_draws_are_those_of_pymc_in_distribution(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
