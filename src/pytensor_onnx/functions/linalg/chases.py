@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.padding import zeros
 
 # Sums of squares that are too small to be divided by; the matrices have a scale near one.
@@ -140,9 +140,11 @@ def chased_rows(
         rows = rows + pt.matmul(_columns(rows, places, right, bulge, matrices), unit)
         return [rows[:, block:], rows[:, :block], right.mT if restored else turn]
 
-    _, finished, turns = pytensor.scan(
+    _, finished, turns = iterate(
         step,
-        [
+        [_window(padded, through.low, bulge, batch)],
+        n_steps=through.count,
+        sequences=[
             block * steps,
             through.first.transpose(2, 0, 1)[steps],
             through.goes_on.T[steps][:, :, None],
@@ -150,9 +152,6 @@ def chased_rows(
             places,
             unit,
         ],
-        [_window(padded, through.low, bulge, batch), None, None],
-        return_updates=False,
-        strict=True,
     )
     by_row = _replaced(by_row, finished, through)
     rows = by_row.transpose(1, 0, 2, 3).reshape((batch, n * block, width))
@@ -195,12 +194,11 @@ def chased_columns(
         following = pt.concatenate([window[:, bulge.block :], incoming], axis=1)
         return [following, window[:, : bulge.block]]
 
-    _, finished = pytensor.scan(
+    _, finished = iterate(
         step,
-        [turns, is_before, padded[steps + bulge.rows]],
-        [_window(padded, through.low, bulge, batch), None],
-        return_updates=False,
-        strict=True,
+        [_window(padded, through.low, bulge, batch)],
+        n_steps=through.count,
+        sequences=[turns, is_before, padded[steps + bulge.rows]],
     )
     by_column = _replaced(by_column, finished, through)
     return by_column.transpose(1, 0, 2, 3).reshape(columns.shape)
