@@ -31,8 +31,24 @@ def lower_defined(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowe
     definition = DEFINITIONS.get(type(op))
     if definition is None:
         return _NO_LOWERING(op, node, onnx, *inputs)
+    definition = definition.for_op(op, len(inputs))
+    _check_ranks(definition, node, onnx)
     record_square_matrices(op, onnx, inputs)
-    return call_definition(definition.for_op(op, len(inputs)), op, node, onnx, inputs)
+    return call_definition(definition, op, node, onnx, inputs)
+
+
+def _check_ranks(definition: Definition, node: Apply, onnx: Builder) -> None:
+    """Refuse operands of lower rank, such as the vector of `lstsq`, which PyTensor lets pass."""
+    for position, (variable, core) in enumerate(
+        zip(node.inputs, definition.inputs or (), strict=False)
+    ):
+        rank = variable.type.ndim
+        if rank < len(core):
+            raise onnx.unsupported(
+                f"operand {position} has rank {rank}, where the operation takes rank {len(core)}, "
+                "and PyTensor types the result as for that rank",
+                "add an axis of size one, such as x[:, None], and index the result by [..., 0]",
+            )
 
 
 def call_definition(

@@ -5,6 +5,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.tensor.linalg.solvers.lstsq import lstsq
 
+from pytensor_onnx import UnsupportedOpError, export_onnx
 from tests.conftest import PY, compare_onnx_and_py
 from tests.functions.linalg.matrices import generator, symmetric
 
@@ -51,6 +52,16 @@ def test_least_squares_are_numpys(rcond):
         for found, expected in zip(program(a, b, rcond), np.linalg.lstsq(a, b, rcond), strict=True):
             assert found.shape == np.shape(expected)
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+
+
+def test_a_vector_is_refused_as_pytensor_gives_it_a_matrix_for_a_solution():
+    x, y = pt.matrix("x"), pt.vector("y")
+    message = r"operand 1 has rank 1, where the operation takes rank 2[^@]*such as x\[:, None\]"
+    with pytest.raises(UnsupportedOpError, match=message):
+        export_onnx([x, y], lstsq(x, y, -1.0)[0])
+    a, b = generator(1).normal(size=(5, 3)), generator(2).normal(size=5)
+    solution = export_onnx([x, y], lstsq(x, y[:, None], -1.0)[0][:, 0])(a, b)
+    np.testing.assert_allclose(solution, np.linalg.lstsq(a, b)[0], rtol=1e-11)
 
 
 @pytest.mark.slow
