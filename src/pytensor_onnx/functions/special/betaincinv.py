@@ -107,8 +107,10 @@ def _solve(
         errors = errors[places].set(left)
         return (all_odds, errors), until(~pt.any(left > precision))
 
-    # Runtimes that differ in the last bits of a guess start from the same number.
-    start = [keep_upper_bits(guess).flatten(), pt.ones_like(p).flatten()]
+    # Runtimes that differ in the last bits of a guess start from the same number. Of the largest
+    # parameters it would be many standard deviations away.
+    rounded = pt.switch(a + b > constant(p, 1e9), guess, keep_upper_bits(guess))
+    start = [rounded.flatten(), pt.ones_like(p).flatten()]
     constants = [x.flatten() for x in (a, b, goal, below, factor)]
     odds, errors = iterate(step, start, constants, n_steps=_STEPS)
     odds = pt.switch(errors <= precision, odds, constant(p, math.nan))
