@@ -104,6 +104,15 @@ def test_values_that_are_not_finite_are_those_of_the_loop(kind, where, number):
     assert kind.upper() in [node.op_type for node in program.model.graph.all_nodes()]
 
 
+@pytest.mark.parametrize("kind", GATES)
+def test_a_state_of_zeros_times_infinity_is_nan(x, kind):
+    values = weights(kind)[:2]
+    values[1][0, 0] = np.inf
+    inputs = [pt.tensor(dtype="float32", shape=value.shape) for value in values]
+    outputs = layer(kind, x, *inputs, reverse=True)
+    compare_onnx_and_py([x, *inputs], outputs, [sequences(5), *values], **ABSOLUTE)
+
+
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_constants_that_are_not_finite_are_guarded(x, kind):
     values = weights(kind)

@@ -81,3 +81,8 @@ def test_recurrent_cells_make_numbers_of_nan(run, op_type, n_gates):
     w, r = np.ones((1, n_gates, 1), "float32"), np.zeros((1, n_gates, 1), "float32")
     bias = np.zeros((1, 2 * n_gates), "float32")
     assert np.isfinite(run(op_type, x, w, r, bias, hidden_size=1)).all()
+
+
+def test_recurrent_cells_without_state_make_numbers_of_nan(run):
+    x, w, r = (np.ones((1, 1, 1), "float32") for _ in range(3))
+    assert np.isfinite(run("RNN", x, w, r * np.nan, hidden_size=1)).all()

@@ -25,6 +25,20 @@ RECURRENT_DEFECTS = (
         ),
     ),
     Defect(
+        name="recurrent cells of no initial state",
+        operators=("RNN",),
+        dtypes=_SINGLE,
+        reason="The first step leaves out the product of zeros with weights of NaN or infinity.",
+        tests=(f"{_NAN_TESTS}::test_recurrent_cells_without_state_make_numbers_of_nan",),
+        treatment=Decomposition(
+            form=recurrent.give_state,
+            change="{op} of {dtype} given its initial state",
+            condition=recurrent.lacks_product_with_state,
+            of_non_finite=True,
+            of_kernel=True,
+        ),
+    ),
+    Defect(
         name="recurrent cells of no elements",
         operators=("GRU", "LSTM", "RNN"),
         dtypes=_SINGLE,

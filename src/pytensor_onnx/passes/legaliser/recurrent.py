@@ -13,6 +13,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
 from pytensor_onnx.graph.marks import is_bare, mark_guarded, mark_rare
+from pytensor_onnx.passes.rewriting import given
 
 LARGEST = 1e18
 """Bound for the sums of magnitudes of operands, whose products are then finite in float32."""
@@ -48,18 +49,13 @@ def keep_states(onnx: Builder, node: ir.Node) -> list[ir.Value]:
     """Return the initial states where there are no steps or no sequences."""
 
     def initial_states(other: Builder) -> list[ir.Value]:
-        x, r = node.inputs[0], node.inputs[2]
-        if x is None:
-            raise TypeError(f"{node.op_type} without sequences")
-        batch, hidden = other.Shape(x, start=1, end=2), other.Shape(r, start=2)
-        zero, one = other.number_like(x, 0), other.ints([1])
+        x, state = given(node.inputs[0]), _zero_state(other, node)
         time = other.Shape(x, start=0, end=1)
-        outputs = other.Expand(zero, other.Concat(time, one, batch, hidden, axis=0))
-        given = [state for state in node.inputs[5:] if state is not None]
-        if not given:
-            shape = other.Concat(one, batch, hidden, axis=0)
-            given = [other.Expand(zero, shape) for _ in node.outputs[1:]]
-        results = [outputs, *(other.Identity(state) for state in given)]
+        shape = other.Concat(time, other.Shape(state), axis=0)
+        outputs = other.Expand(other.number_like(x, 0), shape)
+        states = [value for value in node.inputs[5:] if value is not None]
+        states = states or [state] * (len(node.outputs) - 1)
+        results = [outputs, *(other.Identity(value) for value in states)]
         for result, old in zip(results, node.outputs, strict=True):
             result.shape = old.shape
         return results
@@ -67,18 +63,42 @@ def keep_states(onnx: Builder, node: ir.Node) -> list[ir.Value]:
     return _where(onnx, node, [_has_elements(onnx, node)], initial_states)
 
 
+def lacks_product_with_state(node: ir.Node) -> bool:
+    """Return whether the weights of an initial state of zeros may not be finite."""
+    return not any(node.inputs[5:]) and not _is_small_constant(given(node.inputs[2]))
+
+
+def give_state(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+    """Give the initial state of zeros."""
+    x, w, r, *bias = node.inputs[:4]
+    operands = [x, w, r, *(bias or [None]), None, _zero_state(onnx, node)]
+    return _operator(onnx, node, operands)
+
+
+def _zero_state(onnx: Builder, node: ir.Node) -> ir.Value:
+    x, r = given(node.inputs[0]), given(node.inputs[2])
+    batch, hidden = onnx.Shape(x, start=1, end=2), onnx.Shape(r, start=2)
+    return onnx.Expand(onnx.number_like(x, 0), onnx.Concat(onnx.ints([1]), batch, hidden, axis=0))
+
+
+def _operator(onnx: Builder, node: ir.Node, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
+    """Emit the operator of a layer for other operands."""
+    attributes = {k: v.value for k, v in node.attributes.items()}
+    results = onnx.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
+    for result, old in zip(results, node.outputs, strict=True):
+        result.shape = old.shape
+    return list(results)
+
+
 def _where(
     onnx: Builder, node: ir.Node, tests: Sequence[ir.Value], other: Branch
 ) -> list[ir.Value]:
     """Compute a layer by its operator where all tests hold, else by another branch."""
-    attributes = {k: v.value for k, v in node.attributes.items()}
 
     def operator(inner: Builder) -> list[ir.Value]:
-        results = inner.op(node.op_type, *node.inputs, outputs=len(node.outputs), **attributes)
-        for result, old in zip(results, node.outputs, strict=True):
-            result.shape = old.shape
+        results = _operator(inner, node, node.inputs)
         mark_guarded(results[0])
-        return list(results)
+        return results
 
     if not tests:
         return operator(onnx)
