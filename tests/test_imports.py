@@ -1,6 +1,8 @@
 """The rooms of the package, and which of them know which."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,3 +109,10 @@ def test_only_the_room_of_pymc_imports_it():
         if any(name.split(".")[0] == "pymc" for name in imports(path))
     }
     assert importers == {"pymc"}
+
+
+def test_the_import_of_the_package_waits_for_nothing_that_a_first_call_can_load():
+    late = ("onnx", "onnx_ir", "onnxruntime", "pytensor_ml", "pymc", "sympy")
+    code = f"import sys, pytensor_onnx; print([m for m in {late} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import onnx_ir as ir
 import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.ops.networks.base import NetworkOp
 from pytensor_onnx.ops.networks.sizes import Size, size_of
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from pytensor_onnx.graph.builder import Builder
 
 
 class RecurrentOp(NetworkOp):
@@ -101,6 +105,8 @@ class RecurrentOp(NetworkOp):
 
     def emit(self, onnx: Builder, *inputs: ir.Value) -> list[ir.Value] | None:
         """Emit the operator, which stores the number of hidden units."""
+        from onnx_ir import Shape
+
         x, w, r, *others = inputs
         if not self.hidden:
             return None
@@ -117,7 +123,7 @@ class RecurrentOp(NetworkOp):
         )
         time, batch = onnx.dims(x)[:2]
         for result, dims in zip(results, [(time, 1), *[(1,)] * self.n_states], strict=True):
-            result.shape = ir.Shape([*dims, batch, self.hidden])
+            result.shape = Shape([*dims, batch, self.hidden])
         return list(results)
 
     def _equate_sizes(
