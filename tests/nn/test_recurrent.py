@@ -4,6 +4,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
+from pytensor.conditional.op import ifelse
 from pytensor.scan.op import Scan
 
 from pytensor_onnx import compile_onnx, export_onnx, nn
@@ -188,8 +190,39 @@ def test_a_training_step_runs_one_loop_forwards(kind, dtype):
     tolerance = {"rtol": 1e-9} if dtype == "float64" else {"rtol": 1e-4, "atol": 1e-5}
     compare_onnx_and_py([x], [loss, *gradients], [values], **tolerance)
     run = pytensor.function([x], [loss, *gradients], mode="ONNX")
-    nodes = run.maker.fgraph.toposort()
-    assert [type(n.op) for n in nodes if isinstance(n.op, Scan | RecurrentOp)] == [Scan, Scan]
+    ops = [node.op for node in run.maker.fgraph.toposort()]
+    assert not any(isinstance(op, RecurrentOp) for op in ops)
+    forward, backward = (op for op in ops if isinstance(op, Scan))
+    # Two loops that PyTensor joins would have twice as many states.
+    assert (forward.info.n_sit_sot, backward.info.n_mit_mot > 0) == (len(last), True)
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_a_layer_in_a_function(x, kind):
+    w, r = (pt.constant(v) for v in weights(kind)[:2])
+    h = pt.matrix("h", dtype="float32")
+    layers = OpFromGraph([x, h], layer(kind, x, w, r, h0=h))
+    values = [sequences(5), states(kind, 2)[0]]
+    program = compare_onnx_and_py([x, h], layers(2 * x, h), values, **ABSOLUTE)
+    for changed in (
+        [v[:0] for v in values],
+        [np.where(values[0] > 0.5, np.nan, values[0]), values[1]],
+    ):
+        expected = recurrence(
+            kind, 2 * changed[0].astype("float64"), *wide(weights(kind)[:2]), h=changed[1]
+        )
+        for found, wanted in zip(program(*changed), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, **ABSOLUTE)
+
+
+def test_layers_in_branches(x):
+    w, r = weights("lstm")[:2]
+    condition = pt.bscalar("condition")
+    gru = nn.gru(x, w[:, : 3 * N_HIDDEN], r[:, : 3 * N_HIDDEN])[0]
+    y = ifelse(condition, nn.lstm(x, w, r)[0], gru)
+    for chosen in (0, 1):
+        for values in (sequences(5), sequences(0), sequences(5, 0)):
+            compare_onnx_and_py([condition, x], y, [np.int8(chosen), values], **ABSOLUTE)
 
 
 @pytest.mark.parametrize("kind", GATES)

@@ -62,7 +62,7 @@ class RecurrentOp(NetworkOp):
     ) -> list[Variable]:
         """Run the steps in a loop."""
         bias = others[0][0] if self.has_bias else None
-        constants = [w[0], r[0], *([] if bias is None else self._biases(bias, r))]
+        constants = [w[0].T, r[0].T, *([] if bias is None else self._biases(bias, r))]
         if self.has_states:
             initial = [state[0] for state in others[self.has_bias :]]
         else:
@@ -71,7 +71,7 @@ class RecurrentOp(NetworkOp):
 
         def step(element: TensorVariable, *rest: TensorVariable) -> tuple[TensorVariable, ...]:
             states, (w, r, *biases) = rest[: self.n_states], rest[self.n_states :]
-            products = [element @ w.T, states[0] @ r.T]
+            products = [element @ w, states[0] @ r]
             for i, bias in enumerate(biases):
                 products[i] = products[i] + bias
             return self.step(*products, *states)
@@ -102,6 +102,12 @@ class RecurrentOp(NetworkOp):
 
     def _hidden_of(self, r: TensorVariable) -> Size:
         return self.hidden or size_of(r, 2)
+
+    def _split(self, products: TensorVariable, state: TensorVariable) -> list[TensorVariable]:
+        """Return the part of each gate."""
+        count = len(self.order)
+        sizes = [self.hidden or size_of(state, 1)] * count
+        return pt.split(products, sizes, n_splits=count, axis=1)
 
     def emit(self, onnx: Builder, *inputs: ir.Value) -> list[ir.Value] | None:
         """Emit the operator, which stores the number of hidden units."""
@@ -163,7 +169,7 @@ class LSTM(RecurrentOp):
         self, of_input: TensorVariable, of_state: TensorVariable, *states: TensorVariable
     ) -> tuple[TensorVariable, ...]:
         """Keep a part of the memory, add a part of a candidate and return a part of the sum."""
-        i, o, f, candidate = _split(of_input + of_state, states[0], 4)
+        i, o, f, candidate = self._split(of_input + of_state, states[0])
         memory = pt.sigmoid(f) * states[1] + pt.sigmoid(i) * pt.tanh(candidate)
         return pt.sigmoid(o) * pt.tanh(memory), memory
 
@@ -178,8 +184,8 @@ class GRU(RecurrentOp):
     ) -> tuple[TensorVariable, ...]:
         """Move the state towards a candidate."""
         (state,) = states
-        input_z, input_r, input_n = _split(of_input, state, 3)
-        state_z, state_r, state_n = _split(of_state, state, 3)
+        input_z, input_r, input_n = self._split(of_input, state)
+        state_z, state_r, state_n = self._split(of_state, state)
         z, r = pt.sigmoid(input_z + state_z), pt.sigmoid(input_r + state_r)
         return ((1 - z) * pt.tanh(input_n + r * state_n) + z * state,)
 
@@ -260,9 +266,3 @@ def _in_order(op: type[RecurrentOp], weights: TensorVariable, hidden: int | None
         return weights
     size = hidden or weights.shape[-1] // len(op.order)
     return pt.concatenate([weights[..., i * size : (i + 1) * size] for i in op.order], axis=-1)
-
-
-def _split(products: TensorVariable, state: TensorVariable, count: int) -> list[TensorVariable]:
-    """Return the part of each gate."""
-    sizes = [size_of(state, 1)] * count
-    return pt.split(products, sizes, n_splits=count, axis=1)

@@ -3,6 +3,7 @@
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.replace import graph_replace
 from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.graph.traversal import applys_between
 from pytensor.scan.op import Scan
@@ -36,11 +37,16 @@ def loop_over_layers(fgraph: FunctionGraph) -> None:
         if not isinstance(node.op, RecurrentOp):
             continue
         results = inline_ofg_node(node)
-        is_single = node.outputs[0].type.dtype == OPERATOR_DTYPE
         own = _loop(node.inputs, results)
-        if not is_single or any(_are_equal(own, loop) for loop in loops):
-            replacements = list(zip(node.outputs, results, strict=True))
-            fgraph.replace_all(replacements, reason="loop_over_layers", import_missing=True)
+        same = next((loop for loop in loops if _are_equal(own, loop)), None)
+        if same is not None:
+            # PyTensor would join the two loops as different ones, which computes all steps twice.
+            shared = dict(zip(own.outputs, same.outputs, strict=True))
+            results = graph_replace(results, shared, strict=False)
+        elif node.outputs[0].type.dtype == OPERATOR_DTYPE:
+            continue
+        replacements = list(zip(node.outputs, results, strict=True))
+        fgraph.replace_all(replacements, reason="loop_over_layers", import_missing=True)
 
 
 def _loop(inputs: list[Variable], results: list[Variable]) -> Apply:
