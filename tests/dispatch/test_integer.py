@@ -36,6 +36,14 @@ def test_every_integer_divides_by_a_constant(dtype):
     compare_onnx_and_py([x], results, [special_values(dtype)])
 
 
+@pytest.mark.parametrize("dtype", UNSIGNED)
+def test_numbers_that_a_cast_made_negative_round_down(dtype):
+    x = pt.vector("x", dtype=dtype)
+    signed = x.astype(dtype[1:])
+    results = [*divided(signed, np.array(7, dtype[1:])), *divided(signed + 1, 3)]
+    compare_onnx_and_py([x], results, [special_values(dtype)])
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_an_array_of_constant_divisors_may_hold_zeros(dtype):
     divisors = np.resize(special_values(dtype), 5)

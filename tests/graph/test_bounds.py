@@ -61,6 +61,13 @@ def test_products_beyond_int64_are_unknown(onnx, size):
     assert Bounds().of(onnx.Mul(square, square)) == UNKNOWN
 
 
+def test_results_that_wrap_around_have_the_bounds_of_their_dtype(onnx):
+    number = ir.val("i", dtype=ir.DataType.UINT8, shape=())
+    assert Bounds().of(onnx.cast(number, "int8")) == (-128, 127)
+    assert Bounds().of(onnx.Add(onnx.Max(onnx.cast(number, "int8"), 0), 1)) == (-128, 127)
+    assert Bounds().of(onnx.Sub(number, 1)) == (0, 255)
+
+
 def test_operands_are_inside_of_int32(onnx, size, given_number):
     assert fit_int32(onnx.Max(size, np.int64(INT32[1] - 1)).producer())
     for other in (given_number, np.int64(INT32[1]), onnx.Mul(size, size)):

@@ -43,7 +43,7 @@ MOVING = frozenset(
 
 _OF_DTYPES: dict[ir.DataType, Interval] = {ir.DataType.BOOL: (0, 1)} | {
     ir.DataType[name]: (int(np.iinfo(name.lower()).min), int(np.iinfo(name.lower()).max))
-    for name in ("INT8", "INT16", "INT32", "UINT8", "UINT16", "UINT32")
+    for name in ("INT8", "INT16", "INT32", "UINT8", "UINT16", "UINT32", "UINT64")
 }
 
 
@@ -76,8 +76,10 @@ class Bounds:
                 return UNKNOWN
             self._visited += 1
             low, high = self._computed(value)
-            is_inside = UNKNOWN[0] <= low <= high <= UNKNOWN[1]
-            self._known[value] = (low, high) if is_inside else UNKNOWN
+            # Other results wrap around.
+            least, most = _OF_DTYPES.get(value.dtype, UNKNOWN) if value.dtype else UNKNOWN
+            is_inside = least <= low <= high <= most
+            self._known[value] = (low, high) if is_inside else (least, most)
         return self._known[value]
 
     def fit(self, value: ir.Value | None) -> bool:
