@@ -74,6 +74,7 @@ EXCLUDED = {
     "FusibleSymbolicOpDerivative": "a gradient, which its inner graph replaces",
     "Spawn": "splits generators, whose draws are compared",
     "OutputGuard": "of PyTensor's DebugMode",
+    "RoundAtRandom": "rounds in the verification of exports",
     "Output": "a mark of graphs, not an operation",
     "PdbBreakpoint": "stops in the debugger",
 }

@@ -152,6 +152,19 @@ def test_a_model_that_does_not_run_is_refused(tmp_path):
         list(verify_file(path))
 
 
+@pytest.mark.parametrize(
+    ("given", "type_"),
+    [
+        (info("s", TensorProto.STRING, ["n"]), "STRING"),
+        (helper.make_tensor_sequence_value_info("s", FLOAT, None), "Sequence"),
+    ],
+)
+def test_inputs_without_real_numbers_are_named(tmp_path, given, type_):
+    path = save(tmp_path, [], [given, info("y", FLOAT, [1])], output=("y", FLOAT, [1]))
+    with pytest.raises(VerificationError, match=rf"input 's' is of type {type_}"):
+        list(verify_file(path))
+
+
 def test_the_signal_that_ends_the_process_is_named(tmp_path, monkeypatch):
     path = save(tmp_path, *adding())
     start = subprocess.Popen

@@ -105,13 +105,20 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
     Raises
     ------
     VerificationError
-        If no sampled inputs fit.
+        If no sampled inputs fit, or an input has no numbers to sample.
     """
     import onnx_ir as ir
 
     from pytensor_onnx.exporting.sampling import SIZE_ATTEMPTS, sample
 
     inputs = [v for v in ir.load(file).graph.inputs if not v.is_initializer()]
+    for value in inputs:
+        type_ = value.type
+        if not isinstance(type_, ir.TensorType) or type_.dtype.numpy().kind not in "biuf":
+            raise VerificationError(
+                f"{file} was not run: input {value.name!r} is of type {type_}, and samples are "
+                "tensors of real numbers only"
+            )
     reason = ""
     for attempt in range(SIZE_ATTEMPTS):
         drawn = sample(inputs, attempt)
