@@ -4,6 +4,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
+from pytensor_onnx.errors import InputError
 from pytensor_onnx.nn.detection import non_max_suppression
 from tests.conftest import PY, compare_onnx_and_py, op_types
 
@@ -64,6 +65,14 @@ def test_selection_is_that_of_the_definition(options, centred):
             found = run(*case)
             assert found.dtype == "int64"
             np.testing.assert_array_equal(found, expected, err_msg=f"seed {seed}")
+
+
+def test_boxes_and_scores_of_other_numbers_are_refused_by_name():
+    boxes, scores = variables()
+    program = export_onnx([boxes, scores], non_max_suppression(boxes, scores, 10, 0.5, 0.3))
+    images, numbers = np.ones((2, 3, 4), "float32"), np.ones((3, 1, 3), "float32")
+    with pytest.raises(InputError, match="boxes_dim0"):
+        program(images, numbers)
 
 
 def test_selection_is_one_operator():
