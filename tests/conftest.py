@@ -58,6 +58,26 @@ def pytest_sessionfinish() -> None:
     coverage_recorder.write()
 
 
+_STATES: dict[np.random.Generator, Any] = {}
+"""States of the generators of test modules after collection."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Record the states of the generators of modules, which tests share."""
+    for module in {getattr(item, "module", None) for item in items}:
+        for value in vars(module).values() if module else ():
+            if isinstance(value, np.random.Generator):
+                _STATES[value] = value.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _draw_the_same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
+    """Start the generators of a module anew for each test."""
+    for value in vars(request.module).values() if request.module else ():
+        if isinstance(value, np.random.Generator) and value in _STATES:
+            value.bit_generator.state = _STATES[value]
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _forget_queried_rewrites() -> Iterator[None]:
     yield
