@@ -24,6 +24,7 @@ from pytensor_onnx.functions.linalg.blocks import (
 from pytensor_onnx.functions.linalg.small import LARGEST, factor_of_small, is_small
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
+from pytensor_onnx.functions.padding import zeros
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.ops.factorisations import (
     EliminateFew,
@@ -132,19 +133,19 @@ def _full_blocks(
         start: TensorVariable,
         left: TensorVariable,
         a: TensorVariable,
-        zeros: TensorVariable,
+        behind: TensorVariable,
     ) -> list[TensorVariable]:
         top, end = left[:BLOCK], start + np.array([END, BLOCK])
         columns = less_product(Window()(a, start, end), left, top.T)
         upper, roots = _factor_and_roots(columns[:BLOCK])
         below = RowsBelow()(columns[BLOCK:], upper, roots)
-        row = pt.concatenate([top, upper.T, zeros[:, end[1] :]], axis=1)
+        row = pt.concatenate([top, upper.T, behind[:, end[1] :]], axis=1)
         return [pt.concatenate([left[BLOCK:], below], axis=1), row]
 
     left, rows = iterate(
         step,
-        [pt.zeros((n, nothing(n)), dtype)],
-        [a, pt.zeros((BLOCK, n), dtype)],
+        [zeros((n, nothing(n)), dtype)],
+        [a, zeros((BLOCK, n), dtype)],
         n_steps=index.shape[0],
         sequences=[index[:, None] * np.array([BLOCK, BLOCK])],
     )
@@ -214,10 +215,10 @@ def _factors_of_batch(a: TensorVariable, n: TensorVariable, *, lower: bool) -> T
         rows = batch_first(columns + poison(_has_factors(columns), dtype))
         right = rows[:, :, BATCH_BLOCK:]
         following = less_product(rest[:, BATCH_BLOCK:, BATCH_BLOCK:], right.mT, right)
-        zeros = pt.zeros((rows.shape[0], BATCH_BLOCK, k), dtype)
-        return [_with_rows(factors, zeros, rows), following]
+        before = zeros((rows.shape[0], BATCH_BLOCK, k), dtype)
+        return [_with_rows(factors, before, rows), following]
 
-    empty = pt.zeros((size, nothing(n), n), dtype)
+    empty = zeros((size, nothing(n), n), dtype)
     starts = pt.arange(count) * BATCH_BLOCK
     factors, rest = iterate(step, [empty, a], n_steps=count, sequences=[starts])
     # PyTensor takes the shape of a state for that of its first value.
@@ -226,7 +227,7 @@ def _factors_of_batch(a: TensorVariable, n: TensorVariable, *, lower: bool) -> T
     last = _eliminated_columns(batch_last(rest), left, square=True)
     valid = _has_factors(last)
     invalid = poison(valid, dtype)
-    several = _with_rows(factors, pt.zeros((size, left, k), dtype), batch_first(last))
+    several = _with_rows(factors, zeros((size, left, k), dtype), batch_first(last))
     several = several + invalid[:, None, None]
     return ifelse(
         pt.gt(count, 0),
@@ -251,10 +252,10 @@ def _triangles(
 
 
 def _with_rows(
-    factors: TensorVariable, zeros: TensorVariable, rows: TensorVariable
+    factors: TensorVariable, before: TensorVariable, rows: TensorVariable
 ) -> TensorVariable:
-    """Return factors and the rows below, which begin with zeros."""
-    return pt.concatenate([factors, pt.concatenate([zeros, rows], axis=2)], axis=1)
+    """Return factors and the rows below, with the zeros before these rows."""
+    return pt.concatenate([factors, pt.concatenate([before, rows], axis=2)], axis=1)
 
 
 def _has_factors(columns: TensorVariable) -> TensorVariable:
@@ -278,8 +279,8 @@ def _eliminated_columns(
         below = column[1:]
         across = below if square else below[: rest.shape[1] - 1]
         following = rest[1:, 1:] - below[:, None] * across
-        zeros = pt.zeros((j, rest.shape[2]), dtype)
-        return [following, pt.concatenate([zeros, column], axis=0)]
+        before = zeros((j, rest.shape[2]), dtype)
+        return [following, pt.concatenate([before, column], axis=0)]
 
     _, columns = pytensor.scan(
         step, [pt.arange(count)], [rest, None], return_updates=False, strict=True

@@ -22,7 +22,7 @@ from pytensor_onnx.ops import precise
 
 # Up to this size of an exponent roundings make errors of less than 1e-13.
 _LARGE = 150.0
-# Between these sums of parameters, both of which are large, roundings of ``a y - b x`` count.
+# Roundings of ``a y - b x`` count where the sum of two large parameters is between these bounds.
 _ROUNDED, _LARGEST = 1e3, 1e15
 
 

@@ -23,7 +23,7 @@ LOOP_SUFFIX = "_recurrence"
 
 @graph_rewriter
 def recur_as_one(fgraph: FunctionGraph) -> None:
-    """Replace the loops of layers in float32 of which only the outputs are used.
+    """Replace the loops of float32 layers whose outputs alone are used.
 
     A gradient uses other results of the loop, which then stays.
     """
