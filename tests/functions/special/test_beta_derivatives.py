@@ -17,7 +17,7 @@ from pytensor_onnx.ops.beta import (
 )
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import compile_definition
-from tests.functions.special.regions import FLOAT64, Case
+from tests.functions.special.regions import FLOAT64, Case, Sampler
 from tests.functions.special.test_betainc import (
     anywhere,
     around_mean,
@@ -64,6 +64,17 @@ def of_small_densities(rng: np.random.Generator, size: int, dtype: str) -> list[
     return [a, b, 10 ** ((power - np.log10(a) - a) / (a - 1))]
 
 
+def far_from_mean(low: float, high: float) -> Sampler:
+    """Draw ``x`` where results are about 1e-90 to 1e-300, which takes exponents beyond a digit."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        a, b, mean = around_mean(low, high, 0)(rng, size, dtype)
+        deviations = rng.uniform(20, 36, size) * rng.choice([-1, 1], size)
+        return [a, b, mean + deviations * np.sqrt(mean * (1 - mean) / (a + b))]
+
+    return draw
+
+
 REGIONS = [
     region("a, b 1 … 10, x within 2σ of the mean", around_mean(0, 1, 2), most=100),
     region("a, b 0.1 … 100, x 0 … 1", anywhere, most=100),
@@ -84,6 +95,7 @@ REGIONS = [
     ),
     region("a, b 0.01 … 1, x 1e-8 … 1", of_powers((-2, 0), (-2, 0), (-8, 0)), most=100, bound=900),
     region("Student's t, ν 0.1 … 1e4, t 0.1 … 100", of_student, FLOAT64, most=100),
+    region("a, b 1e4 … 1e6, x 20 … 36σ from the mean", far_from_mean(4, 6), FLOAT64, most=40),
 ]
 DENSITIES = [
     region("a, b 1 … 10, x within 2σ of the mean", around_mean(0, 1, 2)),
@@ -97,6 +109,7 @@ DENSITIES = [
     ),
     region("a, b 1e-8 … 1, x 1e-8 … 1", of_powers((-8, 0), (-8, 0), (-8, 0)), bound=100),
     region("a 2 … 30, b 0.01 … 1e3, results about 1e-300", of_small_densities, FLOAT64),
+    region("a, b 1e4 … 1e8, x 20 … 36σ from the mean", far_from_mean(4, 8), FLOAT64, bound=200),
 ]
 CASES = [
     Case(BetaIncByFirst, exact_derivative(0), REGIONS, size=12),

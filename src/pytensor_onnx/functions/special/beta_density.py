@@ -17,6 +17,7 @@ from pytensor_onnx.functions.special.power import (
     log_of_normal_with_rest,
     log_with_rest,
     product_with_rest,
+    quotient_with_rest,
 )
 from pytensor_onnx.ops import precise
 
@@ -138,11 +139,9 @@ def _of_part(
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return ``a log((x + rounding) (a + b) / a)`` in two parts, of two parts of ``a + b``."""
     product, error = product_with_rest(x, *both)
-    base = product / a
-    back, back_error = product_with_rest(base, a, constant(x, 0.0))
-    left = ((product - back) - back_error) + (error + rounding * both[0])
+    base, base_rest = quotient_with_rest(product, error + rounding * both[0], a)
     logarithm, rest = log_with_rest(base)
-    return product_with_rest(a, logarithm, rest + left / product)
+    return product_with_rest(a, logarithm, rest + base_rest / base)
 
 
 def stirling_factor(a: TensorVariable, b: TensorVariable) -> TensorVariable:

@@ -90,7 +90,7 @@ def _density(
     c = pt.switch(is_lowered, a - one, a)
     factor = pt.switch(is_lowered, (c + b) / c, one / x)
     d = distance_from_mean(c, b, x, y)
-    return density(c, b, x, y, d, stirling_factor(c, b)) * factor / y
+    return density(c, b, x, y, d, stirling_factor(c, b), is_exact=True) * factor / y
 
 
 def _derivative(
@@ -130,7 +130,7 @@ def _of_lower(
     top, is_raised = parts.top, parts.is_raised
     of_start = a, b, parts.x, parts.y
     d = distance_from_mean(*of_start)
-    at_split = density(*of_start, d, stirling_factor(a, b))
+    at_split = density(*of_start, d, stirling_factor(a, b), is_exact=True)
     sums = integrate(*of_start, top, d, is_first)
     of_top = _of_logarithm(*of_start, top, d, is_first)
     chosen = pt.switch(is_first, one, zero)

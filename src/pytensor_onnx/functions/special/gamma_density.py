@@ -14,6 +14,7 @@ from pytensor_onnx.functions.special.power import (
     log_of_normal_with_rest,
     log_with_rest,
     product_with_rest,
+    quotient_with_rest,
 )
 from pytensor_onnx.ops import precise
 
@@ -96,10 +97,9 @@ def _exact_decay(
     start: TensorVariable,
 ) -> TensorVariable:
     """``(x/y)**a exp(-(x - start))``, of an exponent that is not rounded."""
-    base = x / y
+    base, base_rest = quotient_with_rest(x, constant(x, 0.0), y)
     logarithm, rest = log_with_rest(base)
-    product, error = product_with_rest(base, y, constant(x, 0.0))
-    power, power_rest = product_with_rest(a, logarithm, rest + ((x - product) - error) / x)
+    power, power_rest = product_with_rest(a, logarithm, rest + base_rest / base)
     difference, difference_rest = add_with_error(x, -start)
     total, total_rest = add_with_error(power, -difference)
     return exp(*add_with_error(total, total_rest + (power_rest - difference_rest)))

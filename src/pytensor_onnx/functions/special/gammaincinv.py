@@ -9,18 +9,22 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, polynomial
 from pytensor_onnx.functions.special.coefficients import Coefficients
-from pytensor_onnx.functions.special.evaluation import in_float64
+from pytensor_onnx.functions.special.evaluation import if_any_of_few, in_float64
+from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.gamma_density import scaled_gamma_of_next
 from pytensor_onnx.functions.special.gammainc import lower_or_upper
 from pytensor_onnx.functions.special.gammaln import gammaln_of_positive, log_gamma_plus_one
 from pytensor_onnx.functions.special.log1p import log1p
 from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp
+from pytensor_onnx.functions.special.power import log_with_rest, quotient_with_rest
 from pytensor_onnx.ops import precise
 
 # Steps after which elements that have not converged are NaN.
 _STEPS = 40
+# Logarithm of the numbers whose squares are lost beside one.
+_LOG_TINY = -18.5
 # Rational approximation of the normal quantile within 4.5e-4 (M. Abramowitz and I. Stegun,
 # Handbook of Mathematical Functions, 1964, 26.2.23).
 _QUANTILE_TOP: Coefficients = {"float64": (2.515517, 0.802853, 0.010328)}
@@ -73,10 +77,9 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
     near = log_gamma_plus_one(pt.minimum(a, one))
     of_next = pt.switch(a < one, near, log_gamma + pt.log(a))
     log_least = (pt.switch(below, pt.log(p), log1p(-q)) + of_next) / a
-    # So small a solution is the first term of the series, and may underflow.
-    tiny = log_least < constant(p, -700.0)
+    tiny = log_least < constant(p, _LOG_TINY)
     guess = pt.switch(tiny, one, _guess(a, q, below, goal, log_gamma, pt.exp(log_least)))
-    a, goal = pt.switch(tiny, one, a), pt.switch(tiny, half, goal)
+    given, a, goal = a, pt.switch(tiny, one, a), pt.switch(tiny, half, goal)
 
     def step(
         x: TensorVariable,
@@ -109,7 +112,28 @@ def _solve(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorVar
     constants = [a, goal, below, scaled_gamma_of_next(a)]
     x, change = iterate(step, start, constants, n_steps=_STEPS)
     value = pt.switch(pt.abs(change) <= precision, x, constant(p, math.nan))
-    return pt.switch(tiny, pt.exp(log_least), value)
+    return if_any_of_few(tiny, _of_series, value, [given, p, q, of_next])
+
+
+def _of_series(
+    _: TensorVariable,
+    a: TensorVariable,
+    p: TensorVariable,
+    q: TensorVariable,
+    of_next: TensorVariable,
+) -> TensorVariable:
+    """Solve by two terms of the series, with an exponent that is not rounded.
+
+    ``of_next`` is ``log(gamma(a + 1))``. The solution may underflow.
+    """
+    one, zero = constant(p, 1.0), constant(p, 0.0)
+    rounding = (one - p) - q
+    logarithm, rest = log_with_rest(p)
+    total, error = add_with_error(logarithm, of_next)
+    exponent, rest = quotient_with_rest(total, error + (rest + rounding / p), a)
+    # Of infinite exponents the rest is NaN.
+    x = exp(exponent, pt.switch(exponent > constant(p, -746.0), rest, zero))
+    return x + x * (x / (a + one))
 
 
 def normal_quantile(q: TensorVariable) -> TensorVariable:

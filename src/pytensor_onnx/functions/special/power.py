@@ -79,6 +79,15 @@ def product_with_rest(
     return product, (error + y_second * x_second) + y * rest
 
 
+def quotient_with_rest(
+    x: TensorVariable, rest: TensorVariable, y: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Return ``(x + rest) / y`` in two parts."""
+    quotient = x / y
+    product, error = product_with_rest(quotient, y, constant(x, 0.0))
+    return quotient, (((x - product) - error) + rest) / y
+
+
 def exponent_with_rest(
     y: TensorVariable, x: TensorVariable, rest: TensorVariable, shift: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
