@@ -40,7 +40,7 @@ def exact_derivative(index: int) -> Callable[[mp.mpf, mp.mpf, mp.mpf], mp.mpf]:
         return difference(*arguments)
 
     def difference(*arguments: mp.mpf) -> mp.mpf:
-        step = arguments[index] * mp.mpf(2) ** -40
+        step = arguments[index] * mp.mpf(2) ** -32
         values = []
         for sign in (-2, -1, 1, 2):
             moved = [v + sign * step * (i == index) for i, v in enumerate(arguments)]
@@ -85,15 +85,19 @@ REGIONS = [
         "a 0.1 … 1, b 1 … 1e3, x 1e-8 … 1",
         of_powers((-1, 0), (0, 3), (-8, 0)),
         most=100,
-        bound=900,
     ),
     region(
         "a 1 … 1e3, b 0.01 … 1, 1-x 1e-15 … 1",
         of_powers((0, 3), (-2, 0), (-15, 0), at_one=True),
         most=100,
-        bound=900,
     ),
-    region("a, b 0.01 … 1, x 1e-8 … 1", of_powers((-2, 0), (-2, 0), (-8, 0)), most=100, bound=900),
+    region("a, b 0.01 … 1, x 1e-8 … 1", of_powers((-2, 0), (-2, 0), (-8, 0)), most=100, bound=40),
+    region(
+        "a 1e-4 … 0.1, b 1e-6 … 1e6, x 1e-300 … 1",
+        of_powers((-4, -1), (-6, 6), (-300, 0)),
+        FLOAT64,
+        most=100,
+    ),
     region("Student's t, ν 0.1 … 1e4, t 0.1 … 100", of_student, FLOAT64, most=100),
     region("a, b 1e4 … 1e6, x 20 … 36σ from the mean", far_from_mean(4, 6), FLOAT64, most=40),
 ]

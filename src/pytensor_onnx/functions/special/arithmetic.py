@@ -93,7 +93,7 @@ def rows_of(x: TensorVariable, count: int) -> list[TensorVariable]:
     return pt.split(x, [1] * count, n_splits=count, axis=0)
 
 
-def stacked(x: TensorVariable, values: Sequence[float]) -> TensorVariable:
+def stacked(x: TensorVariable, values: Sequence[float] | np.ndarray) -> TensorVariable:
     """Make a constant of numbers along a new first axis before the axes of ``x``."""
     shape = (len(values), *[1] * x.ndim)
     return pt.constant(np.reshape(np.asarray(values, dtype=x.dtype), shape))

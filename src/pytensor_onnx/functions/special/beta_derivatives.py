@@ -23,8 +23,10 @@ from pytensor_onnx.functions.special.beta_density import (
 )
 from pytensor_onnx.functions.special.beta_integral import TERMS, Split, split
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, integrate
-from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.evaluation import if_any_of_few, in_float64, where_any
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
+from pytensor_onnx.functions.special.gamma_growth import LARGEST_STEP, psi_growth
+from pytensor_onnx.functions.special.log1p import log1p
 from pytensor_onnx.functions.special.portable import portable_log
 from pytensor_onnx.functions.special.psi import log_less_psi
 from pytensor_onnx.ops.beta import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
@@ -104,8 +106,14 @@ def _derivative(
     x = pt.switch(inside, x, half)
     y = one - x
     is_upper = a * y < b * x
-    # By the other parameter, small differences are left of a small one.
-    is_upper = pt.neq(is_upper, pt.switch(is_upper, b, a) < constant(x, 0.125))
+    near, far, point = (pt.switch(is_upper, *of) for of in ((b, a), (a, b), (y, x)))
+    # Of a small parameter the weight is at its own end, also on this side of the mean. The rest of
+    # it, beyond a tiny point, depends on that point far more than on the other parameter.
+    distance = point * pt.maximum(far, one)
+    growth = near * pt.log(distance)
+    has_weight = (near < far) & (near < constant(x, 0.125))
+    has_weight &= (growth > -half) & (distance > -growth)
+    is_upper = pt.neq(is_upper, has_weight)
     value = _of_lower(
         pt.switch(is_upper, b, a),
         pt.switch(is_upper, a, b),
@@ -136,6 +144,8 @@ def _of_lower(
     chosen = pt.switch(is_first, one, zero)
     last = of_top * sums.integral + sums.moment
     first = of_top - sums.slope - chosen / top
+    is_small = ~is_first & (a < constant(x, LARGEST_STEP))
+    first = if_any_of_few(is_small, _of_small, first, [a, b, parts.x])
     raised = sums.total * first + sums.slopes + sums.term * top * last
     value = pt.switch(is_raised, raised, a * last) * (at_split / a)
     logarithms = parts.logarithms()
@@ -145,6 +155,13 @@ def _of_lower(
     beyond = _beyond(a, b, parts, of_power, is_first, log_ratio, decrease)
     more = (at_split + at_split * growth) * beyond
     return where_any(parts.is_beyond, value + more, value)
+
+
+def _of_small(
+    _: TensorVariable, a: TensorVariable, b: TensorVariable, x: TensorVariable
+) -> TensorVariable:
+    """Differentiate ``log(x**a (1 - x)**b / B(a, b))`` by ``b`` for a small ``a``."""
+    return log1p(-x) + psi_growth(b, a)
 
 
 def _of_logarithm(

@@ -114,14 +114,15 @@ def trigamma(x: TensorVariable) -> TensorVariable:
     """
     one = constant(x, 1.0)
     negative = x < constant(x, 0.0)
-    value = _trigamma_of_positive(pt.switch(negative, one - x, x))
+    value = trigamma_of_positive(pt.switch(negative, one - x, x))
     cosecant = one / sine_pi(from_nearest_integer(x))
     reflected = cosecant * cosecant - value
     reflected = pt.switch(pt.isinf(x), constant(x, math.inf), reflected)
     return where_any(negative, reflected, value)
 
 
-def _trigamma_of_positive(x: TensorVariable) -> TensorVariable:
+def trigamma_of_positive(x: TensorVariable) -> TensorVariable:
+    """``trigamma(x)`` for ``x > 0``."""
     one, eight = constant(x, 1.0), constant(x, 8.0)
     rest = polynomial(x, TRIGAMMA_TOP) / polynomial(x, TRIGAMMA_BOTTOM)
     near = (x + (constant(x, 0.5) + rest)) / x / x
