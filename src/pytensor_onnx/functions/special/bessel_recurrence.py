@@ -49,38 +49,43 @@ def first_kind(
     # Of integers the maximum is one operator.
     last = Max(axis=None, initial=True)(pairs.astype("int32")).astype(x.dtype)
 
+    # The sum, by Horner's rule, and orders without rounding errors, which would be equal in many
+    # steps: the integer joins a part of ``m`` that has as few digits as the highest order.
     def step(
         k: TensorVariable,
         upper: TensorVariable,
         lower: TensorVariable,
-        weight: TensorVariable,
         total: TensorVariable,
         found: TensorVariable,
         m: TensorVariable,
-        count: TensorVariable,
+        is_odd: TensorVariable,
+        pair: TensorVariable,
         pairs: TensorVariable,
-        twice: TensorVariable,
+        coarse: TensorVariable,
+        middle: TensorVariable,
+        rest: TensorVariable,
     ) -> tuple:
-        one, double = constant(k, 1.0), k + k
+        one = constant(k, 1.0)
         lower = pt.switch(pt.eq(pairs, k), constant(k, _SMALLEST), lower)
-        order = m + double
-        odd = (order * twice) * lower - upper
-        even = ((order - one) * twice) * odd - lower
-        total = total + (order * weight) * lower
-        weight = pt.switch(k > one, weight * (k / (m + (k - one))), weight)
-        found = pt.switch(pt.eq(count, double - one), odd, found)
-        found = pt.switch(pt.eq(count, double - one - one), even, found)
-        return (k - one, odd, even, weight, total, found), until(k <= one)
+        order = coarse + (k + k)
+        odd = (order / middle + rest) * lower - upper
+        even = ((order - one) / middle + rest) * odd - lower
+        total = total * ((m + k) * (one / (k + one))) + order * lower
+        found = pt.switch(pt.eq(pair, k), pt.switch(is_odd, odd, even), found)
+        return (k - one, odd, even, total, found), until(k <= one)
 
-    start = pt.zeros_like(x)
-    _, odd, even, weight, total, found = iterate(
+    start, middle = pt.zeros_like(x), half * x
+    coarse = (m + (pairs + pairs)) - (pairs + pairs)
+    before = pt.floor(half * count)
+    parts = [coarse, middle, (m - coarse) / middle]
+    _, odd, even, total, found = iterate(
         step,
-        [last, start, start, pt.ones_like(x), start, start],
-        [m, count, pairs, two / x],
+        [last, start, start, start, start],
+        [m, before + before < count, before + constant(x, 1.0), pairs, *parts],
         n_steps=_ORDERS // 2,
     )
     difference, mean = temme_coefficients(m)
-    scale = power * (mean - m * difference) / (even + total / weight)
+    scale = power * (mean - m * difference) / (even + total)
     scale = pt.switch(is_here, scale, constant(x, math.nan))
     return found * scale, even * scale, odd * scale
 
@@ -162,14 +167,14 @@ def _upwards(
         upper: TensorVariable,
         m: TensorVariable,
         count: TensorVariable,
-        twice: TensorVariable,
+        half: TensorVariable,
     ) -> tuple:
-        higher = pt.maximum(((m + k) * twice) * upper - lower, constant(upper, -_LARGEST))
+        higher = pt.maximum(((m + k) / half) * upper - lower, constant(upper, -_LARGEST))
         is_before = k <= count
         lower, upper = pt.switch(is_before, upper, lower), pt.switch(is_before, higher, upper)
         return (k + constant(k, 1.0), lower, upper), until(pt.all(k >= count))
 
     start = [constant(x, 1.0), lower, upper]
-    _, value, _ = iterate(step, start, [m, count, constant(x, 2.0) / x], n_steps=_ORDERS)
+    _, value, _ = iterate(step, start, [m, count, constant(x, 0.5) * x], n_steps=_ORDERS)
     value = pt.switch(value > constant(x, -_LARGEST), value, constant(x, -math.inf))
     return pt.switch(is_here & ~pt.isnan(value), value, constant(x, math.nan))
