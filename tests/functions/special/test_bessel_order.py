@@ -72,6 +72,21 @@ def below_the_order(rng: np.random.Generator, size: int, dtype: str) -> list[np.
     return [v, v * rng.uniform(0.2, 0.95, size)]
 
 
+def tiny_results(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    """Orders whose exponents are sums of larger numbers, and results from 1e-300 to 1e-100."""
+    v = np.exp(rng.uniform(np.log(500), np.log(5000), size))
+    exponent = rng.uniform(230, 680, size)
+    angle = np.cbrt(3 * exponent / v)
+    for _ in range(50):
+        angle -= (angle - np.tanh(angle) - exponent / v) / np.tanh(angle) ** 2
+    return [v, v / np.cosh(angle)]
+
+
+def by_hankel(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    x = rng.uniform(25, 60, size)
+    return [np.sqrt(2 * x) * rng.uniform(0, 1, size), x]
+
+
 def next_to_the_order(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
     v = np.exp(rng.uniform(np.log(20), np.log(5000), size))
     return [v, v + np.cbrt(v) * rng.uniform(-5, 5, size)]
@@ -93,7 +108,9 @@ CASES = [
             region("integers v -20 … 20, x -60 … 60", integers),
             region("v -20 … -0.1, x 1e-8 … 2", below_two, FLOAT64),
             region("next to v = 0, -1 … -8, x 0.01 … 12", next_to_negative_integers),
-            region("v 100 … 500, x/v 0.2 … 0.95", below_the_order, FLOAT64, 4 * LOOSE),
+            region("v 100 … 500, x/v 0.2 … 0.95", below_the_order, FLOAT64, LOOSE),
+            region("v 500 … 5000, results 1e-300 … 1e-100", tiny_results, FLOAT64, LOOSE),
+            region("v 0 … √(2x), x 25 … 60", by_hankel, FLOAT64, 4.0),
             region("v 20 … 5000, (x - v)/∛v -5 … 5", next_to_the_order, FLOAT64, 2.5 * LOOSE),
         ],
         scipy.special.jv,

@@ -13,9 +13,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
+from pytensor_onnx.functions.special.bessel_expansions import expansions, is_debye, is_hankel
 from pytensor_onnx.functions.special.bessel_recurrence import first_kind, second_kind
 from pytensor_onnx.functions.special.bessel_series import bessel_series
-from pytensor_onnx.functions.special.debye import debye, distance, is_debye
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.gamma import scaled_gamma
@@ -46,7 +46,8 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     is_integer = pt.eq(m, zero)
     # Beyond this the square of the order would overflow, and results are zero anyway.
     order = pt.minimum(order, constant(x, 1e154))
-    is_far = is_debye(order, a)
+    by_hankel, by_debye = is_hankel(order, a), is_debye(order, a)
+    is_far = by_hankel | by_debye
     is_negative = (v < zero) & ~is_integer & ~pt.isinf(v)
     is_reflected = is_negative & (is_far | (a >= two))
     is_upwards = is_reflected & ~is_far
@@ -60,7 +61,7 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     is_even_count = is_even(count)
     double_sine, cosine = (pt.switch(is_even_count, of, -of) for of in (double_sine, cosine))
 
-    power = _power(order, a, m, by_series, is_far, is_negative)
+    power = _power(order, a, m, by_series, is_negative)
     near_count, near_x = (pt.switch(is_near, of, zero) for of in (count, a))
     of_order, first, first_of_next = first_kind(m, near_count, near_x, power)
     # Half of a subnormal number may be zero.
@@ -68,7 +69,9 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     quotient = pt.switch(is_tiny, one, double_sine / (constant(x, math.pi) * order))
     value = _by_series(order, a, power, is_negative, quotient)
     value = pt.switch(by_series, value, of_order)
-    far, far_second = ifelse(pt.any(is_far), list(debye(order, a, power)), [value, value])
+    far, far_second = ifelse(
+        pt.any(is_far), list(expansions(order, a, by_hankel, by_debye)), [value, value]
+    )
     value = pt.switch(is_far, far, value)
     second = second_kind(m, pt.switch(is_upwards, count, zero), a, first, first_of_next)
     second = pt.switch(is_far, far_second, second)
@@ -84,22 +87,19 @@ def _power(
     x: TensorVariable,
     m: TensorVariable,
     by_series: TensorVariable,
-    is_far: TensorVariable,
     is_negative: TensorVariable,
 ) -> TensorVariable:
     """Return the only power that each element takes, equal in every bit in all runtimes.
 
     With ``y = v + 1`` that is ``(e x / (2 y))**v`` for the power series, of negative orders the
-    root of the reciprocal, the root for `debye` where ``is_far``, and ``(x/2)**m`` for recurrences.
+    root of the reciprocal, and ``(x/2)**m`` for recurrences.
     """
     zero, one, half = (constant(x, n) for n in (0.0, 1.0, 0.5))
-    w = distance(v, x)
     of_series = pt.switch(is_negative, -(half * v), v)
-    exponent = pt.switch(is_far, half * v, pt.switch(by_series, of_series, m))
-    shift = pt.switch(is_far, -(half * w), pt.switch(by_series, of_series, zero))
+    exponent = pt.switch(by_series, of_series, m)
+    shift = pt.switch(by_series, of_series, zero)
     # Scaled by 2**100, since half of a subnormal argument may be zero.
-    top = pt.switch(is_far, (v + w) * constant(x, 2.0**100), x * constant(x, 2.0**99))
-    base = top / pt.switch(is_far, x, pt.switch(by_series, v + one, one))
+    base = x * constant(x, 2.0**99) / pt.switch(by_series, v + one, one)
     bounded = pt.clip(base, constant(x, 1e-300), constant(x, 1e270))
     logarithm = log_of_normal_with_rest(bounded, constant(x, -100.0))
     value = exp(*exponent_with_rest(exponent, *logarithm, shift))

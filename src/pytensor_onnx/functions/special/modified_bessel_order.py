@@ -7,7 +7,6 @@ positive terms. Beside Debye's expansions and the quadrature stands the exponent
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -17,19 +16,16 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, upper_half
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant
 from pytensor_onnx.functions.special.bessel_series import bessel_series
 from pytensor_onnx.functions.special.debye import debye_sums
+from pytensor_onnx.functions.special.debye_exponent import Decay, modified_decay
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.expm1 import expm1_near_zero
 from pytensor_onnx.functions.special.exponential import exp, times_exponential
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.portable import power_of_exp
-from pytensor_onnx.functions.special.power import (
-    exponent_with_rest,
-    log_of_normal_with_rest,
-    product_with_rest,
-)
+from pytensor_onnx.functions.special.power import log_of_normal_with_rest, product_with_rest
 from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
 from pytensor_onnx.functions.special.temme import temme_series, temme_start
 
@@ -39,14 +35,6 @@ _TERMS = 12
 # The step and the nodes of a trapezoidal sum: it is exact to 4e-15 for 1 <= x and w <= 36.
 _STEP = 0.12
 _NODES = _STEP * np.arange(47)
-
-
-class Decay(NamedTuple):
-    """Half of an exponent in two parts, and the exponential of its negative as ``root``."""
-
-    root: TensorVariable
-    half: TensorVariable
-    rest: TensorVariable
 
 
 @define(Kve)
@@ -81,7 +69,7 @@ def ive(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     last = constant(x, _DEBYE)
     is_far = w > last
     near = _i_by_series(pt.minimum(order, last), pt.minimum(a, last))
-    decay = _decay(order, a, w)
+    decay = modified_decay(order, a, w)
     far, far_second = _debye(order, w)
     far = [far * decay.root * decay.root, far_second]
     far, far_second = ifelse(pt.any(is_far), far, [near, near])
@@ -108,7 +96,7 @@ def _hypotenuse(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 def _scaled_k(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """``exp(x) K(v, x)`` for positive ``x`` and ``v >= 0``."""
     w = _hypotenuse(v, x)
-    decay = _decay(v, x, w)
+    decay = modified_decay(v, x, w)
     far = _debye(v, w)[1] / decay.root / decay.root
     return where_any(w > constant(x, _DEBYE), far, _near_k(v, x, decay))
 
@@ -117,45 +105,6 @@ def _near_k(v: TensorVariable, x: TensorVariable, decay: Decay) -> TensorVariabl
     """``exp(x) K(v, x)`` where Debye's expansions do not serve."""
     value = _k_by_trapezoids(v, x, decay)
     return where_any(x < constant(x, 1.0), _k_by_series(v, x), value)
-
-
-def _decay(v: TensorVariable, x: TensorVariable, w: TensorVariable) -> Decay:
-    """Decay by ``E = v log(b) - (w - x)`` for ``b = (v + w) / x``, for positive numbers.
-
-    A rounding of ``E``, of hundreds, would be an error of as many units of the exponential. With
-    ``a = v - x m`` the number ``m = b - 1`` solves ``2 a + m (a + v) = 0`` and ``-a`` is ``w - x``.
-    From an ``m`` of few bits, whose products with the upper bits of ``x`` are exact, one step leads
-    to the root.
-    """
-    one = constant(x, 1.0)
-    s = v / (w + x)
-    # At the bounds the exponential is zero, or one.
-    v = pt.minimum(v, constant(x, 1e250))
-    x = pt.minimum(pt.maximum(x, v * constant(x, 1e-30)), constant(x, 1e290))
-    m = upper_half(v * (one + s) / x)
-    v_first, x_first = upper_half(v), upper_half(x)
-    v_second, x_second = v - v_first, x - x_first
-    first, second = v_first - x_first * m, v_second - x_second * m
-    total_first = upper_half(first + v_first)
-    total_second = (first - (total_first - v_first)) + (second + v_second)
-    residual = (first + first) + m * total_first
-    residual = residual + ((second + second) + m * total_second)
-    step = residual / (m + (one + (w - v) / x)) / x
-    base = one + m
-    total = base + step
-    lost = (m - (base - one)) + (step - (total - base))
-    of_total, rest = log_of_normal_with_rest(total)
-    rest = rest + lost / total
-    logarithm = of_total + rest
-    shift, shift_rest = add_with_error(first, second - x * step)
-    rest = rest - (logarithm - of_total)
-    exponent, error = exponent_with_rest(v, logarithm, rest, shift)
-    # Where digits of the parts cancel, the first term is enough.
-    is_short = w > constant(x, 1e19)
-    exponent = pt.switch(is_short, v * s, exponent)
-    rest = pt.switch(is_short, constant(x, 0.0), error + shift_rest)
-    half, rest = constant(x, 0.5) * exponent, constant(x, 0.5) * rest
-    return Decay(exp(-half, -rest), half, rest)
 
 
 def _debye(v: TensorVariable, w: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
