@@ -114,9 +114,20 @@ def decaying() -> Region:
     return Region("results exp(±200) … exp(±700)", draw, FLOAT64, BOUND)
 
 
+def quadrature_of_large_orders() -> Region:
+    """Arguments and orders for which the step of a quadrature of ``K`` must be smallest."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        x = rng.uniform(1, 4, size)
+        return [np.sqrt(rng.uniform(33.5, 36, size) ** 2 - x * x), x]
+
+    return Region("33.5 ≤ √(v² + x²) ≤ 36, 1 ≤ x ≤ 4", draw, FLOAT64, BOUND / 3)
+
+
 REGIONS = [
     *(box(8, BOTH), box(20), integers()),
     *(small_arguments(), small_orders(), large_orders(), large(), decaying()),
+    quadrature_of_large_orders(),
 ]
 CASES = [
     Case(psm.Ive, exact_ive, [*REGIONS, box(20, sign=-1)], scipy.special.ive, 50),
