@@ -56,8 +56,8 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
 - ONNX Runtime's own `Exp` and `Log` differ in the last bit between the body of a vector loop and
   its remainder, so that results of some functions may too. Natively and in WebAssembly the same
   file gives results within 4 ulp of each other, equal ones for most functions. In float64,
-  `Sigmoid`, `Tanh`, `Sin`, `Cos` and `Tan` may differ by more than 1 ulp, and 1 to 10 in 10,000
-  results of `Gamma`, `GammaLn`, `PolyGamma` and `Owens_t`; in float32, operators of the
+  `Sigmoid`, `Tanh`, `Sin`, `Cos` and `Tan` may differ by more than 1 ulp, and 3 in 100,000
+  results of `GammaLn`; in float32, operators of the
   runtime ([Measurements](measurements.md#special-functions-natively-and-in-webassembly)).
 
 Written by `scripts/measure_accuracy.py`: at least {size} random points for each row and dtype, ONNX

@@ -3,6 +3,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
+from pytensor_onnx import export_onnx
 from pytensor_onnx.functions.special.portable import power_of_exp
 from pytensor_onnx.ops import portable
 from tests.functions.special.accuracy import (
@@ -85,3 +86,14 @@ def test_exponentials_for_sums_have_small_errors_beside_one():
     exact = np.array([float(mp.exp(64 * mp.mpf(point))) for point in points])
     assert np.max(np.abs(found - exact) - 3e-15 * exact) < 2e-16
     np.testing.assert_array_equal(run(points[:1]), found[:1])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [pt.gamma, lambda x: pt.polygamma(3, x), lambda x: pt.owens_t(x, x)],
+    ids=["gamma", "polygamma", "owens_t"],
+)
+def test_functions_take_no_powers_and_exponentials_of_the_runtime(function):
+    x = pt.vector("x")
+    program = export_onnx([x], function(x), verify=False, inline_functions=True)
+    assert not {"Exp", "Pow"} & {node.op_type for node in program.model.graph.all_nodes()}

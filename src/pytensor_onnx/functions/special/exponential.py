@@ -20,9 +20,6 @@ from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import REDUCED_HALF_COTH
 from pytensor_onnx.ops.portable import half_power_of_two
 
-# The natural logarithm of the rounded base of natural logarithms, less one.
-LOG_E_REST = {"float64": -5.318237706605891e-17, "float32": -3.0367859981727844e-08}
-
 
 def exponential(
     x: TensorVariable, rest: TensorVariable | None = None
@@ -51,10 +48,14 @@ def exponential(
     k = pt.maximum(k, constant(x, -1073.0, float32=-148.0))
     upper, lower = log_2(x)
     below = k * lower if rest is None else k * lower - rest
-    r = (x - k * upper) - below
+    return expm1_of_reduced((x - k * upper) - below), half_power_of_two(k)
+
+
+def expm1_of_reduced(r: TensorVariable) -> TensorVariable:
+    """``exp(r) - 1`` for numbers from ``-log(2) / 2`` to ``log(2) / 2``."""
     square = r * r
     c = r - square * polynomial(square, REDUCED_HALF_COTH)
-    return r + r * c / (constant(x, 2.0) - c), half_power_of_two(k)
+    return r + r * c / (constant(r, 2.0) - c)
 
 
 def times_exponential(
@@ -72,23 +73,6 @@ def exp(x: TensorVariable, rest: TensorVariable | None = None) -> TensorVariable
     excess, half = exponential(pt.clip(x, *bounds), rest)
     near_one = constant(x, 1.0) + excess
     return (near_one + near_one) * half
-
-
-def exponential_by_power(
-    x: TensorVariable, rest: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """Split the exponential of ``x + rest`` into a power and a correction to first order.
-
-    These are few operators, for small arrays. Powers of runtimes differ in one of 1,000 results;
-    their rounded base is not exactly that of the natural logarithm.
-
-    Returns
-    -------
-    power, correction
-        ``exp(x + rest) = power * (1 + correction)``, the power within 0.5 ulp.
-    """
-    correction = rest - x * constant(x, LOG_E_REST[x.dtype])
-    return pt.pow(constant(x, math.e), x), correction
 
 
 def log_2(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:

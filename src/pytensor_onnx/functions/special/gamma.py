@@ -1,14 +1,18 @@
 """The gamma function."""
 
 import math
+from decimal import Decimal, localcontext
+from functools import cache
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.scalar.math import Gamma
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, polynomial
+from pytensor_onnx.functions.special.arithmetic import constant, horner, polynomial
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.exponential import expm1_of_reduced
 from pytensor_onnx.functions.special.gamma_coefficients import (
     GAMMA_BOW_BOTTOM,
     GAMMA_BOW_TOP,
@@ -17,9 +21,12 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_even, sine_pi_excess
 
-# sqrt(2 pi / e), and 1/e as the sum of 27 bits and a rest.
+# sqrt(2 pi / e).
 _LIMIT = 1.520346901066281
-_INVERSE_E = (0.3678794354200363, 5.751406005677555e-09)
+# The powers in Stirling's formula are tabulated at multiples of 1/8, times a power of two by which
+# they and their reciprocals are in the range of float64 where either gamma function is.
+_LAST = 185
+_SCALE = 2.0**-600
 
 
 @define(Gamma)
@@ -32,20 +39,52 @@ def gamma(x: TensorVariable) -> TensorVariable:
     Stirling's formula with a fitted factor serves from one on. Below, ``gamma(x + 1) = x gamma(x)``
     and the reflection ``gamma(x) gamma(-x) = -pi / (x sin(pi x))`` (DLMF 5.5.1 and 5.5.3).
     """
-    zero, half, one, limit = (constant(x, n) for n in (0.0, 0.5, 1.0, _LIMIT))
+    zero, one, limit, scale = (constant(x, n) for n in (0.0, 1.0, _LIMIT, _SCALE))
     a = pt.abs(x)
-    base, exponent, rest = _stirling(a + (a < one).astype(x.dtype))
-    power, root = pt.pow(base, exponent), pt.pow(base, half * exponent)
-    positive = _whole_of_whole(x, power * (limit + rest) / pt.minimum(x, one))
+    # At the bound gamma is infinite and its reciprocal zero.
+    y = pt.minimum(a + (a < one).astype(x.dtype), constant(x, _LAST))
+    power, rest = _scaled_power(y), _excess(one / y)
+    value = (power * (limit + rest)) * constant(x, 1 / _SCALE)
+    positive = _whole_of_whole(x, value / pt.minimum(x, one))
 
     r = from_nearest_even(a)
     # The factor of the sine joins that of the power before both are rounded.
     factor = limit + (rest + (limit + rest) * sine_pi_excess(r))
     # At a pole the numerator is NaN.
     quotient = -(r / r) / (pt.maximum(a, one) * r * factor)
-    # The power overflows before its reciprocal underflows.
-    negative = where_any(a > constant(x, 170.0), quotient / root / root, quotient / power)
-    return where_any(x < zero, negative, positive)
+    return where_any(x < zero, quotient * scale / power, positive)
+
+
+def _scaled_power(y: TensorVariable) -> TensorVariable:
+    """``(y / e)**(y - 1/2)`` times a power of two, for ``1 <= y <= 185``, or NaN.
+
+    It is that of the nearest multiple ``n`` of 1/8, which is in a table, times the exponential of
+    ``(y - 1/2) log(y / n) + (y - n) (log(n) - 1)``. The logarithm is twice the inverse hyperbolic
+    tangent of ``(y - n) / (y + n)``.
+    """
+    eighths = pt.round(y * constant(y, 8.0))
+    n = eighths * constant(y, 0.125)
+    # Numbers made of NaN are out of bounds.
+    place = pt.clip(eighths.astype("int64") - np.int64(8), np.int64(0), np.int64(8 * (_LAST - 1)))
+    power, slope = (pt.constant(column)[place] for column in _powers())
+    distance = y - n
+    s = distance / (y + n)
+    square, twice = s * s, s + s
+    series = horner(square, [constant(y, 1 / k) for k in (3, 5, 7, 9)])
+    logarithm = twice + twice * (square * series)
+    change = (y - constant(y, 0.5)) * logarithm + distance * slope
+    return power + power * expm1_of_reduced(change)
+
+
+@cache
+def _powers() -> tuple[np.ndarray, np.ndarray]:
+    """Return ``(n / e)**(n - 1/2)`` times a power of two, and ``log(n) - 1``, from ``n = 1`` on."""
+    with localcontext(prec=30):
+        points = [Decimal(k) / 8 for k in range(8, 8 * _LAST + 1)]
+        slopes = [n.ln() - 1 for n in points]
+        pairs = zip(points, slopes, strict=True)
+        powers = [((n - Decimal("0.5")) * slope).exp() * Decimal(_SCALE) for n, slope in pairs]
+    return np.array(powers, "float64"), np.array(slopes, "float64")
 
 
 def _whole_of_whole(x: TensorVariable, value: TensorVariable) -> TensorVariable:
@@ -59,24 +98,6 @@ def gamma_plus_one(x: TensorVariable) -> TensorVariable:
     one = constant(x, 1.0)
     bow = polynomial(x, GAMMA_BOW_TOP) / polynomial(x, GAMMA_BOW_BOTTOM)
     return one + x * (x - one) * bow
-
-
-def _stirling(y: TensorVariable) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Return a base, an exponent and a rest for ``y >= 1``.
-
-    ``gamma(y)`` is ``base**exponent (sqrt(2 pi / e) + rest)``. The base is ``y / e``, rounded. Its
-    error is computed exactly, with ``y`` as the sum of 26 bits and a rest, and enters the rest to
-    first order.
-    """
-    # At the bound the power overflows, and infinity would make NaN.
-    y = pt.minimum(y, constant(y, 200.0))
-    half, s = constant(y, 0.5), constant(y, 1.0) / y
-    upper = pt.round(y * constant(y, 2.0**18)) * constant(y, 2.0**-18)
-    first, second = (constant(y, part) for part in _INVERSE_E)
-    base = y * constant(y, 1 / math.e)
-    error = (upper * first - base) + (y * second + (y - upper) * first)
-    slope = constant(y, math.e * _LIMIT)
-    return base, y - half, _excess(s) + error * (slope - slope * half * s)
 
 
 def _excess(s: TensorVariable) -> TensorVariable:
