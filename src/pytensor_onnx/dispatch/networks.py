@@ -26,7 +26,7 @@ def lower_network_op(op: NetworkOp, node: Apply, onnx: Builder, *inputs: ir.Valu
     op = op.simplified(onnx, *inputs)
     emitted = op.emit(onnx, *inputs)
     if emitted is None:
-        return convert_inner(_rewritten_inner_graph(op), onnx, inputs)
+        return convert_inner(rewritten_inner_graph(op), onnx, inputs)
     values = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
     carry_fallback(values[0].producer(), _inner_graph_as_fallback(op))
     return values
@@ -37,12 +37,12 @@ def _inner_graph_as_fallback(op: NetworkOp) -> Fallback:
 
     def fallback(onnx: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
         given = [operand for operand in operands if operand is not None]
-        return convert_inner(_rewritten_inner_graph(op), onnx, given[:count])
+        return convert_inner(rewritten_inner_graph(op), onnx, given[:count])
 
     return fallback
 
 
-def _rewritten_inner_graph(op: NetworkOp) -> FunctionGraph:
+def rewritten_inner_graph(op: NetworkOp) -> FunctionGraph:
     """Return the inner graph after the rewrites of mode ONNX."""
     mode = get_mode("ONNX")
     inner = op.fgraph.unfreeze()

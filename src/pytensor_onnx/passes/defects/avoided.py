@@ -19,14 +19,15 @@ AVOIDED_DEFECTS = (
         name="coarse recurrent cells",
         operators=("GRU", "LSTM", "RNN"),
         dtypes=frozenset({ir.DataType.FLOAT}),
-        reason="Sigmoids and hyperbolic tangents have an absolute error of 1e-7: a sigmoid of -19 "
-        "is zero, a tanh of 1e-7 is off by a fifth.",
+        reason="Sigmoids, and tanh in RNN, have an absolute error of 1e-7: a sigmoid of -19 is "
+        "zero, a tanh of 1e-7 is off by a fifth.",
         tests=(
             f"{_ACCURACY_TESTS}::test_gates_of_lstm_lose_small_results",
             f"{_ACCURACY_TESTS}::test_rnn_loses_small_results",
         ),
         treatment="Kept for layers (`nn.lstm`, `nn.gru`, `nn.rnn`, those of pytensor-ml); a `scan` "
-        "of the user is a loop (`rewriting/loops/gates.py`).",
+        "of the user is a loop (`rewriting/loops/gates.py`), or an LSTM that is corrected "
+        "(`dispatch/accurate_lstm.py`).",
     ),
     Defect(
         name="integer powers through double",
