@@ -20,16 +20,17 @@ from pytensor_onnx.functions.special.trigonometric import (
 )
 
 # With so many terms Debye's expansions are exact to 1e-16 where `is_debye` holds, and Hankel's to
-# 4e-17 from this argument on.
-_DEBYE_TERMS, _HANKEL_TERMS, _HANKEL = 11, 23, 22.0
+# 6e-17 from this argument on.
+_DEBYE_TERMS, _HANKEL_TERMS, _HANKEL = 11, 29, 21.0
 # The last arguments from which quarter turns are subtracted, and whose squares are finite; and the
 # largest quotient of the square of the order by an argument between them, where phases are small.
 _FAR, _FARTHEST, _MOST = 2.0**39, 1e150, 100.0
 
 
 def is_hankel(v: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """Tell where Hankel's expansion serves, whose terms are at most one."""
-    return (x >= constant(x, _HANKEL)) & (x < constant(x, _FARTHEST)) & (v * v <= x + x)
+    """Tell where Hankel's expansion serves, whose terms are at most 4.5."""
+    is_large = (x >= constant(x, _HANKEL)) & (x < constant(x, _FARTHEST))
+    return is_large & (v * v <= constant(x, 6.0) * x)
 
 
 def is_debye(v: TensorVariable, x: TensorVariable) -> TensorVariable:
