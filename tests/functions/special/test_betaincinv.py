@@ -27,7 +27,8 @@ def exact_inverse(a: mp.mpf, b: mp.mpf, p: mp.mpf) -> mp.mpf:
         return 1 - last
     start = scipy.special.betaincinv(float(a), float(b), float(p))
     x = first if first * b < 0.1 else mp.mpf(min(float(start), 1 - 2**-53))
-    logit = mp.log(x / (1 - x))
+    # Of two small parameters the first term is nearly x / (1 - x).
+    logit = mp.log(first if max(a, b) < 0.02 else x / (1 - x))
     for _ in range(60):
         x = 1 / (1 + mp.exp(-logit))
         below = exact_betainc(a, b, x)
@@ -72,13 +73,30 @@ def next_to_one(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndar
     return [a, b, scipy.special.betainc(a, b, rng.uniform(0.1, 0.9, len(a)))]
 
 
+def next_to_zero(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    """Draw a small parameter, and shares for results between 1e-300 and 1e-10."""
+    size = min(size, 25)
+    a, b = powers(rng, -4, 0, size), powers(rng, -2, 6, size)
+    power = a * rng.uniform(-690, -23, size)
+    return [a, b, np.exp(power) * b / (a + b)]
+
+
+def of_tiny_parameters(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+    """Draw shares that differ by their last digits, for results that are not next to 0 and 1."""
+    a, b = powers(rng, -12, -2, min(size, 50)), powers(rng, -12, -2, min(size, 50))
+    return [a, b, b / (a + b) * (1 + np.minimum(a, b) * rng.uniform(-20, 20, len(a)))]
+
+
 REGIONS = [
     region((-0.3, 1.7), (-0.3, 1.7), (0.001, 0.999), bound=40),
     region((-1, 2), (-1, 2), (0.001, 0.999), bound=100),
-    region((-2, 0), (-2, 0), (0.001, 0.999), FLOAT64),
+    region((-2, 0), (-2, 0), (0.001, 0.999), FLOAT64, bound=200),
     region((0, 2), (0, 2), (-250, -5), FLOAT64),
     region((2, 4), (2, 4), (0.001, 0.999), FLOAT64, most=15, bound=40),
     region((6, 8), (6, 8), (0.001, 0.999), FLOAT64, most=2, bound=40),
+    region((2, 8), (-2, 1), (-300, -100), FLOAT64, bound=40),
+    Region("a 1e-4 … 1, b 0.01 … 1e6, results 1e-300 … 1e-10", next_to_zero, FLOAT64, 100),
+    Region("a, b 1e-12 … 0.01, results within 0 … 1", of_tiny_parameters, FLOAT64, 40),
     Region("a 1e-10 … 1e-3, b 0.1 … 10, shares next to 1", next_to_one, FLOAT64, 100),
 ]
 CASES = [Case(psm.BetaIncInv, exact_inverse, REGIONS, scipy.special.betaincinv)]
@@ -97,10 +115,10 @@ def test_values_at_the_ends_and_outside_are_those_of_scipy(dtype):
 
 
 def test_results_that_underflow_are_zero_and_results_next_to_one_are_one():
-    a, b = np.array([1e-300, 1e-3, 0.5, 1e-3]), np.array([0.5, 2.0, 1e-4, 1e-3])
-    p = np.array([0.5, 0.1, 0.9, 0.8])
+    a, b = np.array([1e-300, 1e-3, 5e-12, 0.5, 1e-3]), np.array([0.5, 2.0, 4e-13, 1e-4, 1e-3])
+    p = np.array([0.5, 0.1, 4e-305, 0.9, 0.8])
     found = compile_definition("BetaIncInv", "float64")(a, b, p)
-    np.testing.assert_array_equal(found, [0, 0, 1, 1])
+    np.testing.assert_array_equal(found, [0, 0, 0, 1, 1])
 
 
 def test_probabilities_next_to_one_have_results_next_to_one():

@@ -123,7 +123,9 @@ def _exact_density(
     is_first = x > y
     both = add_with_error(a, b)
     roundings = pt.stack([pt.switch(is_first, rounding, zero), pt.switch(is_first, zero, rounding)])
-    parts, rests = _of_part(pt.stack([a, b]), pt.stack([x, y]), roundings, both)
+    weights = pt.stack([a, b])
+    logarithms = log_of_share(weights, pt.stack([x, y]), roundings, both)
+    parts, rests = product_with_rest(weights, *logarithms)
     exponent, error = add_with_error(*split_rows(parts, 2))
     exponent, rest = add_with_error(exponent, error + pt.add(*split_rows(rests, 2)))
     exact = times_exponential(factor, exponent, rest)
@@ -131,17 +133,17 @@ def _exact_density(
     return pt.switch(pt.isnan(exact), value, exact)
 
 
-def _of_part(
+def log_of_share(
     a: TensorVariable,
     x: TensorVariable,
     rounding: TensorVariable,
     both: tuple[TensorVariable, TensorVariable],
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Return ``a log((x + rounding) (a + b) / a)`` in two parts, of two parts of ``a + b``."""
+    """Return ``log((x + rounding) (a + b) / a)`` in two parts, of two parts of ``a + b``."""
     product, error = product_with_rest(x, *both)
     base, base_rest = quotient_with_rest(product, error + rounding * both[0], a)
     logarithm, rest = log_with_rest(base)
-    return product_with_rest(a, logarithm, rest + base_rest / base)
+    return logarithm, rest + base_rest / base
 
 
 def stirling_factor(a: TensorVariable, b: TensorVariable) -> TensorVariable:

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.scalar.math import BetaIncInv
 from pytensor.scan.utils import until
@@ -9,18 +10,26 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.functions.special.beta_density import stirling_factor
+from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
+from pytensor_onnx.functions.special.beta_density import log_of_share, stirling_factor
 from pytensor_onnx.functions.special.beta_integral import both
 from pytensor_onnx.functions.special.beta_quadrature import LONG
-from pytensor_onnx.functions.special.evaluation import in_float64
+from pytensor_onnx.functions.special.evaluation import if_any_of_few, in_float64
+from pytensor_onnx.functions.special.gamma_growth import LARGEST_STEP, log_of_scaled_beta
 from pytensor_onnx.functions.special.gammaincinv import normal_quantile
 from pytensor_onnx.functions.special.log1p import log1p
 from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp
+from pytensor_onnx.functions.special.power import root_of_exponential
 from pytensor_onnx.ops import precise
 
+# Squares of numbers up to this, multiplied by parameters, are lost beside one.
+_NEAR = 1e-8
 # Steps after which elements that have not converged are NaN.
 _STEPS = 40
+# Below it, both parameters amplify rounding errors of the function; terms of the series then.
+_SMALL, _TERMS = 0.02, 50
+# So much smaller than the first parameter, the second is that of a gamma distribution.
+_SLIM = 0.1
 
 
 @define(BetaIncInv)
@@ -40,25 +49,109 @@ def betaincinv(a: TensorVariable, b: TensorVariable, p: TensorVariable) -> Tenso
 
 
 def _inverse(a: TensorVariable, b: TensorVariable, p: TensorVariable) -> TensorVariable:
-    """Solve where the result is not next to 0 or 1, where one term of a series has all digits."""
+    """Solve where the result is not next to 0 or 1, where two terms of a series have all digits."""
     one, half = constant(p, 1.0), constant(p, 0.5)
     q = one - p
     factor = stirling_factor(a, b)
     # log(a B(a, b)); b B(a, b) is that times b / a.
     beta = -(a * log1p(b / a) + b * log1p(a / b) + pt.log(factor / a))
-    least = (pt.log(p) + beta) / a
-    rest = (pt.log(q) + (beta + pt.log(b / a))) / b
-    x, y = pt.exp(least), pt.exp(rest)
-    is_tiny = least < constant(p, -600.0)
-    is_next_to_one = y * y * pt.maximum(a, one) < constant(p, 2e-17)
-    is_known = is_tiny | is_next_to_one
-    guess = _guess(a, b, p, q, x, y)
+    x, y = _first_terms(a, b, p, q, beta)
+    bounded_a, bounded_b = pt.maximum(a, one), pt.maximum(b, one)
+    near_zero, near_one = x * bounded_b < constant(p, _NEAR), y * bounded_a < constant(p, _NEAR)
+    is_known = near_zero | near_one
+    guess = _guess(a, b, p, q, x, y, beta)
     # Of the uniform distribution the median is found at once.
-    a, b, guess = (pt.switch(is_known, one, v) for v in (a, b, guess))
-    p, q = (pt.switch(is_known, half, v) for v in (p, q))
-    odds = _solve(a, b, p, q, guess, pt.switch(is_known, constant(p, 0.25), factor))
-    value = pt.switch(is_next_to_one, one - y, odds / (one + odds))
-    return pt.switch(is_tiny, x, value)
+    some_a, some_b, guess = (pt.switch(is_known, one, v) for v in (a, b, guess))
+    some_p, some_q = (pt.switch(is_known, half, v) for v in (p, q))
+    factor = pt.switch(is_known, constant(p, 0.25), factor)
+    odds = _solve(some_a, some_b, some_p, some_q, guess, factor)
+    is_small = ~is_known & (pt.maximum(a, b) < constant(p, _SMALL))
+    odds = if_any_of_few(is_small, _refined, odds, [a, b, x, y])
+    value = pt.switch(near_one, one - _two_terms(b, a, y), odds / (one + odds))
+    return pt.switch(near_zero, _two_terms(a, b, x), value)
+
+
+def _first_terms(
+    a: TensorVariable,
+    b: TensorVariable,
+    p: TensorVariable,
+    q: TensorVariable,
+    beta: TensorVariable,
+) -> list[TensorVariable]:
+    """Solve by the first term of the series at 0, and of that at 1 for ``1 - x``.
+
+    ``beta`` is ``log(a B(a, b))``. The results are exact where they, or the parameters, are small.
+    """
+    of_both = beta, beta + pt.log(b / a)
+    a, b, p, q, beta = (pt.stack(of) for of in ((a, b), (b, a), (p, q), (q, p), of_both))
+    x = pt.exp((pt.log(p) + beta) / a)
+    counts = (a < constant(p, LARGEST_STEP)) | (x < constant(p, _NEAR))
+    return split_rows(if_any_of_few(counts, _exact_term, x, [a, b, p, q, beta]), 2)
+
+
+def _exact_term(
+    value: TensorVariable,
+    a: TensorVariable,
+    b: TensorVariable,
+    p: TensorVariable,
+    q: TensorVariable,
+    beta: TensorVariable,
+) -> TensorVariable:
+    """``(p a B(a, b))**(1/a)``, by an exponent that is not rounded.
+
+    The beta function of a small ``a`` is ``(a + b) / b`` but for a factor that is nearly one.
+    """
+    zero, one, largest = (constant(p, n) for n in (0.0, 1.0, LARGEST_STEP))
+    rounding = (one - p) - q
+    both = add_with_error(a, b)
+    is_small = a < largest
+    some = pt.minimum(a, largest)
+    beta = pt.switch(is_small, log_of_scaled_beta(some, b), beta)
+    total, error = pt.switch(is_small, both[0], b), pt.switch(is_small, both[1], zero)
+    logarithm, rest = log_of_share(b, p, rounding, (total, error))
+    return root_of_exponential(a, logarithm, rest, beta)
+
+
+def _two_terms(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Solve by two terms of the series at 0, of which the first alone has the solution ``x``."""
+    one = constant(x, 1.0)
+    return x + x * (x * ((b - one) / (a + one)))
+
+
+def _refined(
+    odds: TensorVariable,
+    a: TensorVariable,
+    b: TensorVariable,
+    first_x: TensorVariable,
+    first_y: TensorVariable,
+) -> TensorVariable:
+    """Improve ``x / (1 - x)`` for two small parameters, of which it is nearly independent.
+
+    The logit of ``x`` is the logarithm of the first term of the series and a small rest.
+    """
+    one = constant(a, 1.0)
+    is_upper = odds > one
+    x = pt.minimum(odds, one / odds)
+    x = x / (one + x)
+    first = pt.switch(is_upper, first_y, first_x)
+    a, b = pt.switch(is_upper, b, a), pt.switch(is_upper, a, b)
+
+    def add(
+        n: TensorVariable,
+        total: TensorVariable,
+        power: TensorVariable,
+        a: TensorVariable,
+        b: TensorVariable,
+        x: TensorVariable,
+    ) -> list[TensorVariable]:
+        power = power * (x - b * x / n)
+        return [total + power / (a + n), power]
+
+    numbers = pt.constant(np.arange(1.0, _TERMS + 1))
+    start = [pt.zeros_like(x), pt.ones_like(x)]
+    total, _ = iterate(add, start, [a, b, x], sequences=[numbers], n_steps=_TERMS)
+    smaller = first * pt.exp(-(log1p(a * total) / a + log1p(-x)))
+    return pt.switch(is_upper, one / smaller, smaller)
 
 
 def _solve(
@@ -124,11 +217,13 @@ def _guess(
     q: TensorVariable,
     x: TensorVariable,
     y: TensorVariable,
+    beta: TensorVariable,
 ) -> TensorVariable:
     """Guess ``x / (1 - x)`` from the first term ``x`` or ``y`` of a series next to 0 or 1.
 
     Where neither is small, from a normal quantile (M. Abramowitz and I. Stegun, Handbook of
-    Mathematical Functions, 1964, 26.5.22).
+    Mathematical Functions, 1964, 26.5.22), and far below the mean of a large ``a`` beside ``b``
+    from the tail of the gamma distribution.
     """
     one, two, half = (constant(p, n) for n in (1.0, 2.0, 0.5))
     below = p <= q
@@ -143,6 +238,15 @@ def _guess(
     inner = a / b * pt.exp(-two * w)
     near_zero = x * pt.maximum(b, one) < half
     near_one = y * pt.maximum(a, one) < half
+    tail = -(pt.log(p) + beta + (b - one) * pt.log(a))
+    in_tail = below & (b < constant(p, _SLIM) * a) & (tail > b + constant(p, 20.0))
+    z = tail
+    for _ in range(2):
+        z = tail + (b - one) * pt.log(pt.maximum(z, one))
+    # About 1 / (exp(t) - 1).
+    t = z / (a + half * (b - one))
+    of_tail = pt.exp(-t) * (one / t + half + t * constant(p, 1 / 12))
+    inner = pt.switch(in_tail, of_tail, inner)
     guess = pt.switch(near_one & ~(near_zero & below), (one - y) / y, inner)
     guess = pt.switch(near_zero & (below | ~near_one), x / (one - x), guess)
     return pt.clip(guess, constant(p, 1e-270), constant(p, 1e18))

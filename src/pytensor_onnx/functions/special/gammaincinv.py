@@ -9,16 +9,15 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, polynomial
+from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import Coefficients
 from pytensor_onnx.functions.special.evaluation import if_any_of_few, in_float64
-from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.gamma_density import scaled_gamma_of_next
 from pytensor_onnx.functions.special.gammainc import lower_or_upper
 from pytensor_onnx.functions.special.gammaln import gammaln_of_positive, log_gamma_plus_one
 from pytensor_onnx.functions.special.log1p import log1p
 from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp
-from pytensor_onnx.functions.special.power import log_with_rest, quotient_with_rest
+from pytensor_onnx.functions.special.power import log_with_rest, root_of_exponential
 from pytensor_onnx.ops import precise
 
 # Steps after which elements that have not converged are NaN.
@@ -126,13 +125,10 @@ def _of_series(
 
     ``of_next`` is ``log(gamma(a + 1))``. The solution may underflow.
     """
-    one, zero = constant(p, 1.0), constant(p, 0.0)
+    one = constant(p, 1.0)
     rounding = (one - p) - q
     logarithm, rest = log_with_rest(p)
-    total, error = add_with_error(logarithm, of_next)
-    exponent, rest = quotient_with_rest(total, error + (rest + rounding / p), a)
-    # Of infinite exponents the rest is NaN.
-    x = exp(exponent, pt.switch(exponent > constant(p, -746.0), rest, zero))
+    x = root_of_exponential(a, logarithm, rest + rounding / p, of_next)
     return x + x * (x / (a + one))
 
 

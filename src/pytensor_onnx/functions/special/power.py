@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, upper_half
-from pytensor_onnx.functions.special.exponential import exp, log_2
+from pytensor_onnx.functions.special.exponential import exp, exponential_by_power, log_2
 from pytensor_onnx.functions.special.portable import binary_parts, log_ratio, to_normal
 
 
@@ -86,6 +86,19 @@ def quotient_with_rest(
     quotient = x / y
     product, error = product_with_rest(quotient, y, constant(x, 0.0))
     return quotient, (((x - product) - error) + rest) / y
+
+
+def root_of_exponential(
+    a: TensorVariable, x: TensorVariable, rest: TensorVariable, shift: TensorVariable
+) -> TensorVariable:
+    """``exp((x + rest + shift) / a)``, of an exponent that is not rounded."""
+    total, error = add_with_error(x, shift)
+    quotient, rest = quotient_with_rest(total, error + rest, a)
+    # Of infinite exponents, and of the largest parameters, the rest is NaN.
+    rest = pt.switch(pt.isnan(rest), constant(x, 0.0), rest)
+    exponent, rest = add_with_error(pt.maximum(quotient, constant(x, -1e300)), rest)
+    power, correction = exponential_by_power(pt.maximum(exponent, constant(x, -1e3)), rest)
+    return power + power * correction
 
 
 def exponent_with_rest(

@@ -49,7 +49,7 @@ def psi(x: TensorVariable) -> TensorVariable:
     """
     zero, one = constant(x, 0.0), constant(x, 1.0)
     y = pt.abs(x)
-    positive = _psi_of_positive(y)
+    positive = psi_of_positive(y)
     r = from_nearest_integer(y)
     square = r * r
     ratio = polynomial(square, COTANGENT_PI_TOP) / polynomial(square, COTANGENT_PI_BOTTOM)
@@ -69,7 +69,8 @@ def psi(x: TensorVariable) -> TensorVariable:
     return where_any(x <= zero, negative, positive)
 
 
-def _psi_of_positive(x: TensorVariable) -> TensorVariable:
+def psi_of_positive(x: TensorVariable) -> TensorVariable:
+    """``psi(x)`` for ``x > 0``."""
     one = constant(x, 1.0)
     # Numbers in place of selections, which take the runtime the time of five products: psi grows,
     # so that each part is constant where the other one serves.
