@@ -3,12 +3,12 @@
 import pytensor.tensor as pt
 import pytest
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.graph.rewriting.basic import graph_rewriter, node_rewriter
 from pytensor.graph.rewriting.unify import OpPattern
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.math import Sum, exp, log
+from pytensor.tensor.math import Dot, Sum, exp, log
 
-from pytensor_onnx.rewriting.visits import Visit
+from pytensor_onnx.rewriting.visits import Visit, WithOps
 
 
 def graph() -> FunctionGraph:
@@ -60,6 +60,50 @@ def test_a_graph_without_a_tracked_op_is_not_walked(monkeypatch):
     visit.rewrite(without)
     with pytest.raises(AssertionError, match="walked"):
         visit.rewrite(graph())
+
+
+def is_log(node):
+    return node.op == log
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"), [(lambda node: node.op == exp, ["Exp", "Exp"]), (is_log, [])]
+)
+def test_a_rewrite_is_asked_about_nodes_that_meet_the_condition(where, expected):
+    assert asked_by(Elemwise, Sum, where=where) == expected
+
+
+def test_a_graph_without_a_node_that_meets_the_condition_is_not_walked(monkeypatch):
+    @node_rewriter([Elemwise])
+    def rewrite(fgraph, node):
+        raise AssertionError
+
+    visit = Visit(rewrite, where=is_log)
+    monkeypatch.setattr(visit, "attach_updater", None)
+    visit.rewrite(graph())
+
+
+def test_properties_of_an_op_are_checked_before_a_walk(monkeypatch):
+    @node_rewriter([OpPattern(Elemwise, scalar_op=log.scalar_op)])
+    def rewrite(fgraph, node):
+        raise AssertionError
+
+    visit = Visit(rewrite)
+    monkeypatch.setattr(visit, "attach_updater", None)
+    visit.rewrite(graph())
+
+
+@pytest.mark.parametrize(("classes", "expected"), [((Sum,), 1), ((Dot, Sum), 1), ((Dot,), 0)])
+def test_a_graph_rewrite_runs_on_graphs_with_an_op_of_its_classes(classes, expected):
+    count = 0
+
+    @graph_rewriter
+    def rewrite(fgraph):
+        nonlocal count
+        count += 1
+
+    WithOps(rewrite, *classes).rewrite(graph())
+    assert count == expected
 
 
 @pytest.mark.parametrize(("once", "expected"), [(True, 1), (False, 3)])

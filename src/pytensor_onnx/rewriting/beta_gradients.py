@@ -11,13 +11,14 @@ from pytensor.scalar.basic import Exp, Log, Mul, Sub, Switch, get_scalar_type
 from pytensor.scalar.loop import ScalarLoop
 from pytensor.scalar.math import GammaLn
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.rewriting.basic import elemwise_of
 
 from pytensor_onnx.ops.beta import betainc_by_first, betainc_by_second, betainc_by_third, derivative
 
 _DERIVATIVES = (betainc_by_first, betainc_by_second, betainc_by_third)
 
 
-@node_rewriter([Elemwise])
+@node_rewriter([elemwise_of(Switch | Exp)])
 def derive_betainc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the graph that PyTensor builds for a derivative of ``betainc`` by an Op.
 

@@ -9,6 +9,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.rewriting.blockwise import blockwise_of
 from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 from pytensor.tensor.variable import TensorVariable
 
@@ -22,7 +23,7 @@ _COVERED = CheckAndRaise(
 )
 
 
-@node_rewriter([Convolve1d, Convolve2d, Blockwise])
+@node_rewriter([Convolve1d, Convolve2d, blockwise_of(Convolve1d | Convolve2d)])
 def convolve_fully(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable] | None:
     """Convolve fully, and take the part where one array covers the other in mode ``valid``.
 
@@ -34,8 +35,6 @@ def convolve_fully(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable] |
     Blockwise{FullConvolution{axes=1}, (n0),(k0)->(o0)}
     """
     op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
-    if not isinstance(op, Convolve1d | Convolve2d):
-        return None
     x, y, is_full = node.inputs
     if any(v.type.dtype.startswith("complex") for v in (x, y)):
         return None

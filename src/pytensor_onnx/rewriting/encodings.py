@@ -32,6 +32,7 @@ from pytensor_onnx.encodings.boundary import part_names
 from pytensor_onnx.named_dims import lower_named
 from pytensor_onnx.ops.encoded import Decode, Encode
 from pytensor_onnx.rewriting.loops.encoded import EncodedLoop
+from pytensor_onnx.rewriting.visits import ops_of
 
 
 @graph_rewriter
@@ -103,8 +104,7 @@ def _tensors_for_input(fgraph: FunctionGraph, variable: Variable) -> list[Variab
 def _holds_encoded(fgraph: FunctionGraph) -> bool:
     """Return whether a graph, or one of its inner graphs, has encoded values."""
     return any(map(is_encoded, fgraph.variables)) or any(
-        owner_of(node.op) or any(map(_holds_encoded, _inner_graphs(node.op)))
-        for node in fgraph.apply_nodes
+        owner_of(op) or any(map(_holds_encoded, _inner_graphs(op))) for op in ops_of(fgraph)
     )
 
 

@@ -7,9 +7,11 @@ rewrites of single nodes, which are repeated with PyTensor's own of the same sta
 
 from collections.abc import Sequence
 
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import optdb
 from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter
 from pytensor.graph.rewriting.db import RewriteDatabase
+from pytensor.scan.op import Scan
 from pytensor.scan.rewriting import scan_remove_unused
 from pytensor.tensor.rewriting.basic import constant_folding
 
@@ -21,6 +23,7 @@ from pytensor_onnx.ml.layers.pad_gradients import slice_gradients
 from pytensor_onnx.ml.layers.recurrent import recur_as_one
 from pytensor_onnx.ml.layers.spatial import channels_first
 from pytensor_onnx.ml.layers.upsampling import resize_upsampled
+from pytensor_onnx.ops.networks.recurrent import RecurrentOp
 from pytensor_onnx.rewriting import guards
 from pytensor_onnx.rewriting.arithmetic.canonical_forms import (
     canonize_product,
@@ -73,7 +76,6 @@ from pytensor_onnx.rewriting.loops.last_steps import (
 )
 from pytensor_onnx.rewriting.loops.layers import loop_over_layers
 from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_checks
-from pytensor_onnx.rewriting.loops.lstm import recur_accurately
 from pytensor_onnx.rewriting.loops.nested import batch_inner_loops
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
@@ -99,7 +101,7 @@ from pytensor_onnx.rewriting.sizes.empty_reshapes import forget_sizes_beside_zer
 from pytensor_onnx.rewriting.sizes.of_networks import InferSizes, infer_unread
 from pytensor_onnx.rewriting.small_matrices import solve_small_by_elements, write_out_small
 from pytensor_onnx.rewriting.tensor_inverses import invert_as_matrix, solve_as_matrix
-from pytensor_onnx.rewriting.visits import Visit
+from pytensor_onnx.rewriting.visits import Visit, WithOps, has_constant_operands
 
 WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     # Before layers are inlined: features of the graph, encoded values, then layers by their names.
@@ -114,13 +116,13 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "fourier_transforms": Visit(transform_real, transform_to_real),
         "convolutions": Visit(convolve_fully),
         "resize_upsampled": resize_upsampled,
-        "recurrent_layers": recur_as_one,
-        "loop_over_layers": loop_over_layers,
+        "recurrent_layers": WithOps(recur_as_one, Scan),
+        "loop_over_layers": WithOps(loop_over_layers, RecurrentOp),
         "channels_first": channels_first,
         "norm_layers": normalise_as_one,
         # After `channels_first`, which moves padding into convolutions.
-        "slice_gradients": slice_gradients,
-        "inline_gradients": inline_gradients,
+        "slice_gradients": WithOps(slice_gradients, OpFromGraph),
+        "inline_gradients": WithOps(inline_gradients, OpFromGraph),
         "attention_layers": Visit(attend_as_one),
         "inline_layers": Visit(inline_layers),
         "activations": Visit(name_activation),
@@ -157,7 +159,6 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "draw_before_loops": Visit(draw_before_loop),
         "transform_before_loops": Visit(transform_before_loop, once=True),
         "batch_scans": Visit(batch_scan, once=True),
-        "recur_accurately": Visit(recur_accurately, once=True),
         "multiply_before_loops": Visit(multiply_before_loop, once=True),
         "add_before_loops": Visit(add_before_loop, once=True),
         "divide_by_gates": Visit(divide_by_gates, once=True),
@@ -174,7 +175,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     "ifelse_simplify": {
         "specialize": SPECIALIZE,
         # Folds numbers that were cast or expanded to fit their operands.
-        "constant_folding": Visit(constant_folding, order="in_to_out"),
+        "constant_folding": Visit(constant_folding, order="in_to_out", where=has_constant_operands),
     },
 }
 """Graph rewrites, grouped by the pass of PyTensor before which they run."""
@@ -246,6 +247,9 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
 }
 """Node rewrites by stage."""
 
+FOLDED = ("canonicalize", "stabilize", "specialize", "uncanonicalize")
+"""Stages after each of whose rounds constants are folded."""
+
 GUARDED_NODES = guards.CONDITIONS
 """Rewrites of PyTensor with the condition under which each is correct."""
 
@@ -264,6 +268,9 @@ def register() -> None:
     for stage, rewrites in NODES.items():
         for rewrite in rewrites:
             rewrites_of(stage).register(rewrite.__name__, rewrite, "onnx", use_db_name_as_tag=False)
+    fold = Visit(constant_folding, order="in_to_out", once=True, where=has_constant_operands)
+    for stage in FOLDED:
+        rewrites_of(stage).register("onnx_fold", fold, "onnx", final_rewriter=True)
 
 
 register()

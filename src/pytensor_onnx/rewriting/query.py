@@ -23,6 +23,8 @@ INCOMPATIBLE = (
     "selection_dot_to_indexing",
     # Replaced by `symmetric_transposes`.
     "useless_symmetric_transpose",
+    # Replaced by the same for nodes with constant operands.
+    "topo_constant_folding",
     # Wrong: the sign of 1 / 0 is 1, the sign of 0 is 0.
     "local_sign_div",
     # Replaced by the guarded rewrites.

@@ -6,12 +6,13 @@ from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.dtype_utils import linalg_output_dtype
 from pytensor.tensor.linalg.solvers.linear_control import SolveDiscreteARE
+from pytensor.tensor.rewriting.blockwise import blockwise_of
 
 from pytensor_onnx.ops.riccati import DiscreteRiccati
 from pytensor_onnx.rewriting.inner_graphs import core_op
 
 
-@node_rewriter([SolveDiscreteARE, Blockwise])
+@node_rewriter([SolveDiscreteARE, blockwise_of(SolveDiscreteARE)])
 def solve_riccati(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the graph around a generalised Schur form by doubling, for real matrices."""
     return riccati_solution(node)

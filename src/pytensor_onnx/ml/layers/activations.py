@@ -7,7 +7,6 @@ part of it has other uses, such as its gradient, and is therefore computed anywa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytensor.tensor as pt
@@ -17,16 +16,17 @@ from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar import basic as ps
 from pytensor.scalar import math as psm
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.rewriting.basic import elemwise_of
 
 
-@node_rewriter([Elemwise])
+@node_rewriter([elemwise_of(ps.Mul | ps.Switch)])
 def name_activation(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an expression by an operator with equal results, also for NaN and infinities."""
-    form = _FORMS.get(type(node.op.scalar_op))
     old = node.outputs[0]
-    if form is None or old.type.dtype != "float32":
+    if old.type.dtype != "float32":
         return None
-    new = form(fgraph, node)
+    recognise = _gelu if isinstance(node.op.scalar_op, ps.Mul) else _choice
+    new = recognise(fgraph, node)
     if new is None or new.type != old.type:
         return None
     new.name = old.name
@@ -188,9 +188,3 @@ def _operator(name: str, x: Variable, **attributes: float | str) -> Variable:
     from pytensor_onnx.ops.networks.activations import Activation
 
     return Activation(operator=name, attributes=tuple(attributes.items()))(x)
-
-
-_FORMS: dict[type, Callable[[FunctionGraph, Apply], Variable | None]] = {
-    ps.Mul: _gelu,
-    ps.Switch: _choice,
-}

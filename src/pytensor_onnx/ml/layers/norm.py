@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,8 @@ class _Form:
 @graph_rewriter
 def normalise_as_one(fgraph: FunctionGraph) -> None:
     """Replace layers of one dtype, and their gradients."""
+    if LAYER_MODULE not in sys.modules:
+        return
     for node in fgraph.toposort():
         form = _form(node)
         if form is None:

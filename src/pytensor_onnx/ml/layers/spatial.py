@@ -7,6 +7,7 @@ layer becomes its own padding.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,8 @@ type Pairs = tuple[tuple[int, int], ...]
 @graph_rewriter
 def channels_first(fgraph: FunctionGraph) -> None:
     """Replace the layers with windows, and their gradients."""
+    if LAYER_MODULE not in sys.modules:
+        return
     for node in fgraph.toposort():
         make = _FORMS.get(_layer_name(node.op))
         if make is None:

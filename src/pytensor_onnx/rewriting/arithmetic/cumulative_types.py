@@ -19,6 +19,7 @@ from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.extra_ops import CumOp
 
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
+from pytensor_onnx.rewriting.visits import ops_of
 
 
 @graph_rewriter
@@ -39,6 +40,8 @@ def widen_cumulative(fgraph: FunctionGraph) -> None:
     >>> pytensor.function([x], pt.cumsum(x)[::-1], mode="ONNX")([True, True, True])
     array([3, 2, 1])
     """
+    if not any(_may_accumulate(op) for op in ops_of(fgraph)):
+        return
     updated = set(fgraph.update_mapping or ())
     widen_all(fgraph, [i for i in range(len(fgraph.outputs)) if i not in updated])
 
@@ -71,6 +74,10 @@ def _contains_narrow(node: Apply) -> bool:
     if not isinstance(node.op, OpFromGraph | Scan):
         return False
     return any(_is_narrow(n) or _contains_narrow(n) for n in node.op.fgraph.toposort())
+
+
+def _may_accumulate(op: Op) -> bool:
+    return isinstance(op, OpFromGraph | Scan) or _accumulates(op)
 
 
 def _is_narrow(node: Apply) -> bool:

@@ -40,7 +40,7 @@ from pytensor.tensor.subtensor import (
 from pytensor_onnx.rewriting.guards.arithmetic import may_fit
 from pytensor_onnx.rewriting.guards.guarded import guarded
 from pytensor_onnx.rewriting.guards.selections import index_by_selection
-from pytensor_onnx.rewriting.visits import Visit
+from pytensor_onnx.rewriting.visits import Visit, ops_of
 
 KEYS = (DIAGONAL, SELECTION, PERMUTATION, ORTHOGONAL)
 """The structures that the rewrites ask for, and those from which PyTensor derives these."""
@@ -98,13 +98,16 @@ class MultiplyByStructure(GraphRewriter):
 
 
 def _has_structured_product(fgraph: FunctionGraph) -> bool:
+    ops = [_core(op) for op in ops_of(fgraph)]
+    if not any(isinstance(op, Dot) for op in ops):
+        return False
     structured = _declared(fgraph)
+    structured.update(x for x in fgraph.variables if _is_structured_constant(x))
+    if not structured and not any(map(_may_make_structure, ops)):
+        return False
     for node in fgraph.toposort():
         op = _core(node.op)
-        has_operand = any(
-            (x in structured or _is_structured_constant(x)) and not _is_scalar_of(x, node)
-            for x in node.inputs
-        )
+        has_operand = any(x in structured and not _is_scalar_of(x, node) for x in node.inputs)
         if has_operand and isinstance(op, Dot):
             return True
         if _may_be_structured(node, op, has_operand):
@@ -124,7 +127,7 @@ def _core(op: Op) -> Op:
 
 
 def _is_structured_constant(x: Variable) -> bool:
-    if not isinstance(x, Constant) or getattr(x.type, "ndim", 0) < 2:
+    if x.owner is not None or not isinstance(x, Constant) or getattr(x.type, "ndim", 0) < 2:
         return False
     rules = [CONSTANT_INFER_REGISTRY[key] for key in KEYS if key in CONSTANT_INFER_REGISTRY]
     return any(rule(x) is FactState.TRUE for rule in rules)
@@ -144,7 +147,12 @@ def _may_be_structured(node: Apply, op: Op, has_operand: bool) -> bool:
     if isinstance(op, Alloc):
         rows_and_columns = node.outputs[0].type.shape[-2:]
         return has_operand or (None not in rows_and_columns and len(set(rows_and_columns)) == 1)
-    if has_operand or isinstance(op, PROPAGATING):
-        return has_operand
+    return has_operand or _may_make_structure(op)
+
+
+def _may_make_structure(op: Op) -> bool:
+    """Return whether PyTensor knows a structure of results without one of the operands."""
+    if isinstance(op, PROPAGATING):
+        return False
     classes = type(op).__mro__
     return any((key, cls) in ASSUMPTION_INFER_REGISTRY for key in KEYS for cls in classes)

@@ -64,7 +64,8 @@ def _made_of_unknown_sizes(node: Apply) -> Apply:
 
 
 def _may_be_corrected(variable: Variable) -> bool:
-    return isinstance(variable.type, TensorType) and {0, None} <= set(variable.type.shape)
+    type_ = variable.type
+    return isinstance(type_, TensorType) and 0 in type_.shape and None in type_.shape
 
 
 @graph_rewriter
