@@ -137,6 +137,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "fit_numbers": fit_numbers,
     },
     "pre_local_IncSubtensor_serialize": {"join_increments": Visit(join_increments)},
+    "canonicalize": {"multiply_matrices": Visit(guards.multiply_matrices, once=True)},
     # Before constants are pushed out of loops. Loops before their gradients, which share checks.
     "scan_eqopt1": {
         "check_inner_loops": Visit(check_inner_loops, order="in_to_out", once=True),

@@ -1,7 +1,9 @@
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx import export_onnx, nn
+from pytensor_onnx.running.linker import ONNX
 from tests.conftest import compare_onnx_and_py, op_types
 
 
@@ -65,3 +67,16 @@ def test_products_of_batches_of_one_and_many_have_the_length_of_both():
         values = [np.ones((1, 2, rows)), np.ones((n, rows, 4))]
         compare_onnx_and_py([x, y], x @ y, values)
         compare_onnx_and_py([x, y], y.mT @ x.mT, values)
+
+
+def test_the_canonical_form_of_dense_layers_takes_one_round():
+    x, w, b = pt.matrix("x"), pt.matrix("w"), pt.vector("b")
+    graph = FunctionGraph([x, w, b], [pt.exp(pt.exp(x @ w + b) @ w + b)], clone=False)
+    optimizer = ONNX.optimizer
+    profiles = optimizer.rewrite(graph)[6]
+    [rounds] = [
+        profile[1]
+        for rewriter, profile in zip(optimizer.data, profiles, strict=True)
+        if rewriter.name == "canonicalize"
+    ]
+    assert len(rounds) == 1

@@ -3,11 +3,13 @@
 from itertools import takewhile
 
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.rewriting.basic import NodeRewriter
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.rewriting.basic import NodeRewriter, copy_stack_trace, node_rewriter
 from pytensor.tensor.basic import Alloc, MakeVector
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot
 from pytensor.tensor.rewriting.blockwise import (
+    blockwise_of,
     local_blockwise_alloc_inputs,
     local_eager_useless_unbatched_blockwise,
     local_useless_unbatched_blockwise,
@@ -93,6 +95,18 @@ CONDITIONS: dict[NodeRewriter, Condition] = {
     local_eager_useless_unbatched_blockwise: needs_no_batch,
     local_reshape_to_dimshuffle: has_other_ones,
 }
+
+
+@node_rewriter([blockwise_of(Dot)])
+def multiply_matrices(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Replace a product of matrices without batch dimensions by its core Op.
+
+    PyTensor does so within the canonical form, whose rewrites would then run once more.
+    """
+    if node.op.batch_ndim(node):
+        return None
+    return copy_stack_trace(node.outputs, node.op.core_op.make_node(*node.inputs).outputs)
+
 
 drop_batches = guarded(local_useless_unbatched_blockwise, needs_no_batch)
 """Replace operations on batches of size one by those on single arrays, at the end."""
