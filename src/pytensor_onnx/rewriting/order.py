@@ -76,6 +76,7 @@ from pytensor_onnx.rewriting.loops.last_steps import (
 )
 from pytensor_onnx.rewriting.loops.layers import loop_over_layers
 from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_checks
+from pytensor_onnx.rewriting.loops.lstm import recur_accurately
 from pytensor_onnx.rewriting.loops.nested import batch_inner_loops
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
@@ -160,6 +161,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "draw_before_loops": Visit(draw_before_loop),
         "transform_before_loops": Visit(transform_before_loop, once=True),
         "batch_scans": Visit(batch_scan, once=True),
+        "recur_accurately": Visit(recur_accurately, once=True),
         "multiply_before_loops": Visit(multiply_before_loop, once=True),
         "add_before_loops": Visit(add_before_loop, once=True),
         "divide_by_gates": Visit(divide_by_gates, once=True),
