@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, upper_half
-from pytensor_onnx.functions.special.exponential import exp, exponential_by_power, log_2
+from pytensor_onnx.functions.special.exponential import exp, log_2
 from pytensor_onnx.functions.special.portable import binary_parts, log_ratio, to_normal
 
 
@@ -96,9 +96,7 @@ def root_of_exponential(
     quotient, rest = quotient_with_rest(total, error + rest, a)
     # Of infinite exponents, and of the largest parameters, the rest is NaN.
     rest = pt.switch(pt.isnan(rest), constant(x, 0.0), rest)
-    exponent, rest = add_with_error(pt.maximum(quotient, constant(x, -1e300)), rest)
-    power, correction = exponential_by_power(pt.maximum(exponent, constant(x, -1e3)), rest)
-    return power + power * correction
+    return exp(*add_with_error(pt.maximum(quotient, constant(x, -1e300)), rest))
 
 
 def exponent_with_rest(
