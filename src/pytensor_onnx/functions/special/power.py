@@ -96,7 +96,9 @@ def root_of_exponential(
     quotient, rest = quotient_with_rest(total, error + rest, a)
     # Of infinite exponents, and of the largest parameters, the rest is NaN.
     rest = pt.switch(pt.isnan(rest), constant(x, 0.0), rest)
-    return exp(*add_with_error(pt.maximum(quotient, constant(x, -1e300)), rest))
+    exponent, rest = add_with_error(pt.maximum(quotient, constant(x, -1e300)), rest)
+    # Far beyond the range of exponentials the rest may be large.
+    return exp(exponent, pt.clip(rest, constant(x, -1e-3), constant(x, 1e-3)))
 
 
 def exponent_with_rest(
