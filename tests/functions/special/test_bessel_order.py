@@ -160,10 +160,10 @@ def test_what_needs_too_many_steps_is_nan():
 
 def test_arguments_of_any_size_are_accurate_beside_the_amplitude():
     rng = np.random.default_rng(0)
-    x = np.exp(rng.uniform(np.log(2.0**39), np.log(1e149), 100))
+    x = np.exp(rng.uniform(np.log(2.0**39), np.log(1e299), 100))
     v = rng.uniform(-100, 100, 100)
     found = compile_definition("Jv", "float64")(v, x)
-    with mp.workprec(600):
+    with mp.workprec(1200):
         # Hankel's expansion (DLMF 10.17.3), whose first three terms are exact to 1e-23.
         for point in zip(v, x, found, strict=True):
             order, argument, value = (mp.mpf(float(number)) for number in point)
@@ -173,6 +173,20 @@ def test_arguments_of_any_size_are_accurate_beside_the_amplitude():
             wave = mp.cos(phase) * even - mp.sin(phase) * (square - 1) / eight
             size = mp.sqrt(2 / (mp.pi * argument))
             assert abs(value / size - wave) < 1e-15
+
+
+def test_orders_of_any_size_and_much_larger_arguments():
+    rng = np.random.default_rng(0)
+    v = np.exp(rng.uniform(np.log(2.0**30), np.log(1e70), 100))
+    x = v * v / rng.uniform(0.1, 90, 100)
+    found = compile_definition("Jv", "float64")(v, x)
+    with mp.workprec(1000):
+        # The first term of Debye's expansion (DLMF 10.19.6) is exact to 1e-17.
+        for point in zip(v, x, found, strict=True):
+            order, argument, value = (mp.mpf(float(number)) for number in point)
+            w = mp.sqrt((argument - order) * (argument + order))
+            wave = mp.cos(w - order * mp.acos(order / argument) - mp.pi / 4)
+            assert abs(value * mp.sqrt(mp.pi * w / 2) - wave) < 1e-14
 
 
 def test_gradients_by_the_argument():

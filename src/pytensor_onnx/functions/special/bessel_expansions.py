@@ -22,14 +22,18 @@ from pytensor_onnx.functions.special.trigonometric import (
 # With so many terms Debye's expansions are exact to 1e-16 where `is_debye` holds, and Hankel's to
 # 6e-17 from this argument on.
 _DEBYE_TERMS, _HANKEL_TERMS, _HANKEL = 11, 29, 21.0
-# The last arguments from which quarter turns are subtracted, and whose squares are finite; and the
-# largest quotient of the square of the order by an argument between them, where phases are small.
-_FAR, _FARTHEST, _MOST = 2.0**39, 1e150, 100.0
+# Arguments from which quarter turns are subtracted first, where Debye's expansions end, as squares
+# of arguments must be finite, and where Hankel's end, as six times an argument must be less than
+# the square of the largest order of `jv`.
+_FAR, _FARTHEST, _LAST = 2.0**39, 1e150, 1e300
+# The largest quotient of the square of the order by an argument beyond `_FAR`, where phases are
+# small.
+_MOST = 100.0
 
 
 def is_hankel(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     """Tell where Hankel's expansion serves, whose terms are at most 4.5."""
-    is_large = (x >= constant(x, _HANKEL)) & (x < constant(x, _FARTHEST))
+    is_large = (x >= constant(x, _HANKEL)) & (x < constant(x, _LAST))
     return is_large & (v * v <= constant(x, 6.0) * x)
 
 
@@ -126,7 +130,9 @@ def _waves(
 
 
 def _subtract_quarters(x: TensorVariable, quarters: TensorVariable) -> list[TensorVariable]:
-    """Subtract the nearest number of quarter turns from both."""
+    """Subtract the nearest number of quarter turns from both, and whole turns."""
     coarse, fine = quarter_turns(x)
-    turns = pt.round(coarse)
+    turns, four = pt.round(coarse), constant(x, 4.0)
+    # Numbers of quarters from 2**53 on would swallow the turns.
+    quarters = quarters - four * pt.floor(quarters / four)
     return [((coarse - turns) + fine) * constant(x, math.pi / 2), quarters - turns]

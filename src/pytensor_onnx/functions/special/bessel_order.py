@@ -35,9 +35,10 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     -----
     Integer orders are reflected by ``J(-v) = (-1)**v J(v)``. For other negative orders the power
     series serves below 2, and ``J(-v) = cos(pi v) J(v) - sin(pi v) Y(v)`` (DLMF 10.2.3) beyond.
-    Negative arguments are NaN for orders that are no integers, as in SciPy. So are arguments beyond
-    1e150, or ``2**39`` where the square of the order is more than 100 times as large, and orders
-    beyond about 9,000 that are nearly equal to the argument.
+    Negative arguments are NaN for orders that are no integers, as in SciPy. So are arguments from
+    ``2**39`` on where the square of the order is more than 100 times as large (from 1e150 on: six
+    times), arguments beyond 1e300, and orders beyond about 9,000 that are nearly equal to the
+    argument.
     """
     zero, half, one, two, nan = (constant(x, n) for n in (0.0, 0.5, 1.0, 2.0, math.nan))
     order, a = pt.abs(v), pt.abs(x)
