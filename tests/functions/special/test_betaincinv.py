@@ -121,6 +121,13 @@ def test_results_that_underflow_are_zero_and_results_next_to_one_are_one():
     np.testing.assert_array_equal(found, [0, 0, 0, 1, 1])
 
 
+def test_the_tiniest_and_the_largest_parameters():
+    a, b = np.array([1e-300, 1e-8, 0.5, 1e30, 1.0]), np.array([1e-300, 1e-8, 1e-300, 1.5, 1e300])
+    p = np.array([1e-310, 5e-324, 0.5, 0.7, 1e-3])
+    found = compile_definition("BetaIncInv", "float64")(a, b, p)
+    np.testing.assert_allclose(found, [0, 0, 1, 1, 1.0005003335835344e-303], rtol=1e-13)
+
+
 def test_probabilities_next_to_one_have_results_next_to_one():
     a, b, count = np.meshgrid([1.05, 1.55, 2.3, 9.6], [0.92, 0.966, 0.98, 0.99], [1, 2, 4, 8])
     a, b, p = a.ravel(), b.ravel(), 1 - count.ravel() * 2.0**-53

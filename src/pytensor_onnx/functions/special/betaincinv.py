@@ -49,15 +49,15 @@ def betaincinv(a: TensorVariable, b: TensorVariable, p: TensorVariable) -> Tenso
 
 
 def _inverse(a: TensorVariable, b: TensorVariable, p: TensorVariable) -> TensorVariable:
-    """Solve where the result is not next to 0 or 1, where two terms of a series have all digits."""
+    """Solve where no first terms of a series, next to 0 and 1, have all digits."""
     one, half = constant(p, 1.0), constant(p, 0.5)
     q = one - p
     factor = stirling_factor(a, b)
     # log(a B(a, b)); b B(a, b) is that times b / a.
     beta = -(a * log1p(b / a) + b * log1p(a / b) + pt.log(factor / a))
     x, y = _first_terms(a, b, p, q, beta)
-    bounded_a, bounded_b = pt.maximum(a, one), pt.maximum(b, one)
-    near_zero, near_one = x * bounded_b < constant(p, _NEAR), y * bounded_a < constant(p, _NEAR)
+    near_zero = x * pt.maximum(b, one) < constant(p, _NEAR)
+    near_one = y * y * pt.maximum(a, one) < constant(p, _NEAR * _NEAR / 5)
     is_known = near_zero | near_one
     guess = _guess(a, b, p, q, x, y, beta)
     # Of the uniform distribution the median is found at once.
@@ -67,8 +67,10 @@ def _inverse(a: TensorVariable, b: TensorVariable, p: TensorVariable) -> TensorV
     odds = _solve(some_a, some_b, some_p, some_q, guess, factor)
     is_small = ~is_known & (pt.maximum(a, b) < constant(p, _SMALL))
     odds = if_any_of_few(is_small, _refined, odds, [a, b, x, y])
-    value = pt.switch(near_one, one - _two_terms(b, a, y), odds / (one + odds))
-    return pt.switch(near_zero, _two_terms(a, b, x), value)
+    value = pt.switch(near_one, one - y, odds / (one + odds))
+    # By the second term of the series.
+    x = x + x * (x * ((b - one) / (a + one)))
+    return pt.switch(near_zero, x, value)
 
 
 def _first_terms(
@@ -109,13 +111,9 @@ def _exact_term(
     beta = pt.switch(is_small, log_of_scaled_beta(some, b), beta)
     total, error = pt.switch(is_small, both[0], b), pt.switch(is_small, both[1], zero)
     logarithm, rest = log_of_share(b, p, rounding, (total, error))
-    return root_of_exponential(a, logarithm, rest, beta)
-
-
-def _two_terms(a: TensorVariable, b: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """Solve by two terms of the series at 0, of which the first alone has the solution ``x``."""
-    one = constant(x, 1.0)
-    return x + x * (x * ((b - one) / (a + one)))
+    exact = root_of_exponential(a, logarithm, rest, beta)
+    # Products of the tiniest and of the largest numbers have no floats.
+    return pt.switch(pt.isnan(exact), value, exact)
 
 
 def _refined(
@@ -202,7 +200,8 @@ def _solve(
 
     # Runtimes that differ in the last bits of a guess start from the same number. Of the largest
     # parameters it would be many standard deviations away.
-    rounded = pt.switch(a + b > constant(p, 1e9), guess, keep_upper_bits(guess))
+    is_exact = (a + b > constant(p, 1e9)) | (guess < constant(p, 1e-270))
+    rounded = pt.switch(is_exact, guess, keep_upper_bits(guess))
     start = [rounded.flatten(), pt.ones_like(p).flatten()]
     constants = [x.flatten() for x in (a, b, goal, below, factor)]
     odds, errors = iterate(step, start, constants, n_steps=_STEPS)
@@ -249,4 +248,4 @@ def _guess(
     inner = pt.switch(in_tail, of_tail, inner)
     guess = pt.switch(near_one & ~(near_zero & below), (one - y) / y, inner)
     guess = pt.switch(near_zero & (below | ~near_one), x / (one - x), guess)
-    return pt.clip(guess, constant(p, 1e-270), constant(p, 1e18))
+    return pt.clip(guess, constant(p, 1e-307), constant(p, 1e18))

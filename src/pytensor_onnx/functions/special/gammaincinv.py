@@ -58,7 +58,8 @@ def _inverse(a: TensorVariable, p: TensorVariable, q: TensorVariable) -> TensorV
     some = pt.switch(inside, a, one)
     some_p, some_q = pt.switch(inside, p, half), pt.switch(inside, q, half)
     value = _solve(some, some_p, some_q)
-    value = pt.switch(inside, value, nan)
+    # The limit: the weight of a parameter of zero is at zero.
+    value = pt.switch(inside, value, pt.switch(pt.eq(a, zero), zero, nan))
     value = pt.switch(pt.eq(p, zero), zero, pt.switch(pt.eq(q, zero), infinity, value))
     outside = (p < zero) | (q < zero) | (a < zero) | pt.isnan(a + p)
     return pt.switch(outside, nan, value)
