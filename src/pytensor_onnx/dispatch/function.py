@@ -9,20 +9,25 @@ from functools import reduce
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
+from pytensor.scan.op import Scan
 
 import pytensor_onnx.functions.linalg  # noqa: F401  (registers the definitions)
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.batch_axes import with_equal_batches
+from pytensor_onnx.dispatch.blocks import in_blocks, may_be_long
 from pytensor_onnx.dispatch.graphs import NestedProblems, convert_inner
 from pytensor_onnx.dispatch.scalar_operators import OPERATORS
 from pytensor_onnx.dispatch.specialised import Specialised, refuse_recursion, specialised
 from pytensor_onnx.dispatch.square import record_square_matrices
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import broadcast
+from pytensor_onnx.graph.dims import broadcast, dims_of
 from pytensor_onnx.graph.inference import dtype_of
 
 _NO_LOWERING = onnx_funcify.dispatch(object)
+# Definitions of fewer operations gain less by blocks than the choice of blocks takes. Those of more
+# and those with loops always go through blocks: a second copy takes as long to load.
+_FEWEST, _MOST = 70, 160
 
 
 @onnx_funcify.register(Op)
@@ -106,16 +111,56 @@ def _call_elementwise(
         )
         results = _call_elementwise(widened, onnx, wide)
         return [onnx.cast(x, dtype) for x, dtype in zip(results, case.dtypes, strict=True)]
-    if case.serves_every_rank():
+    by_blocks = _is_called_by_blocks(case, onnx, inputs)
+    if case.serves_every_rank() and not by_blocks:
         return _call_function(case, onnx, inputs)
     whole = reduce(broadcast, map(onnx.dims, inputs))
     patterns = [(1,) * (len(whole) - len(dims)) + dims for dims in map(onnx.dims, inputs)]
     are_one = [tuple(size == 1 for size in pattern) for pattern in patterns]
     inputs = with_equal_batches(onnx, inputs, are_one, [0] * len(inputs))
-    results = _call_function(replace(case, ranks=_ranks(onnx, inputs)), onnx, inputs)
+    if by_blocks:
+        results = _call_by_blocks(case, onnx, inputs)
+    else:
+        results = _call_function(replace(case, ranks=_ranks(onnx, inputs)), onnx, inputs)
     for value in results:
         value.shape = ir.Shape(whole)
     return results
+
+
+def _is_called_by_blocks(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]) -> bool:
+    """Return whether a call goes through its operands in blocks.
+
+    Calls within functions do not, nor the operators that a runtime lacks: blocks are for functions
+    that take long.
+    """
+    if onnx.in_function or case.definition.op_type in OPERATORS:
+        return False
+    dims = [d for d in map(dims_of, inputs) if d is not None]
+    if len(dims) < len(inputs) or not may_be_long(reduce(broadcast, dims)):
+        return False
+    return len(case.of_vectors().graph().apply_nodes) >= _FEWEST
+
+
+def _call_by_blocks(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
+    """Call a function that goes through its operands, arrays of one shape, in blocks."""
+    of_vectors = case.of_vectors()
+    nodes = of_vectors.graph().apply_nodes
+    has_whole_form = len(nodes) <= _MOST and not any(isinstance(n.op, Scan) for n in nodes)
+
+    def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
+        def function(block: Builder, *vectors: ir.Value) -> list[ir.Value]:
+            return _call_function(of_vectors, block, vectors)
+
+        return in_blocks(inner, function, arguments, has_whole_form=has_whole_form)
+
+    return onnx.call(
+        case.name,
+        body,
+        *inputs,
+        variant=f"{case.variant}_in_blocks",
+        key=(case.identity, "in blocks"),
+        source=case.definition.expression,
+    )
 
 
 def _call_function(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -87,6 +87,12 @@ class Specialised:
             return 0
         core, *_ = self.definition.inputs or [()]
         return self.ranks[0] - len(core)
+
+    def of_vectors(self) -> Specialised:
+        """Return the same elementwise definition for vectors, itself if it serves every rank."""
+        if self.serves_every_rank():
+            return self
+        return replace(self, ranks=(1,) * len(self.operand_dtypes))
 
     def serves_every_rank(self, within: frozenset[Specialised] = frozenset()) -> bool:
         """Return whether elementwise operations are all that the expression uses.

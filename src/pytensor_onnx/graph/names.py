@@ -77,10 +77,13 @@ def names_in(function: ir.Function) -> Names:
 
 
 def rename_in_subgraphs(nodes: Iterable[ir.Node], names: Names) -> None:
-    """Rename values in the subgraphs of nodes whose names are used elsewhere."""
+    """Rename values of subgraphs whose names are used elsewhere, and nodes named after them."""
     for value in _values_in_subgraphs(nodes):
         if value.name:
-            value.name = names.unique(value.name)
+            node, before = value.producer(), value.name
+            value.name = names.unique(before)
+            if node is not None and node.name == before:
+                node.name = value.name
 
 
 def snake_case(op_type: str) -> str:

@@ -92,13 +92,15 @@ def _name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
 
 
 def _share_constants(body: ir.Graph, graph: ir.Graph, scope: ModelScope) -> None:
-    """Store the constants of a body with those of the model."""
+    """Store the constants of a body, and of its branches and loops, with those of the model."""
     onnx = Builder(scope)
-    for node in list(body):
-        value = node.outputs[0]
-        if node.op_type == "Constant" and value.const_value is not None:
+    for node in list(body.all_nodes()):
+        value, owner = node.outputs[0], node.graph
+        if node.op_type != "Constant" or owner is None or value.is_graph_output():
+            continue
+        if value.const_value is not None:
             shared = onnx.constant(value.const_value.numpy())
             if shared.name not in graph.initializers:
                 graph.register_initializer(shared)
             value.replace_all_uses_with(shared)
-            body.remove(node, safe=True)
+            owner.remove(node, safe=True)

@@ -312,9 +312,9 @@ def test_gradients_run_in_functions_and_loops():
 
 
 def test_negative_numbers_alone_pay_for_reflection():
-    x = pt.vector("x")
+    x = pt.vector("x", shape=(3,))
     run = compile_onnx([x], pt.gammaln(x), verify=False)
-    [function] = [f for f in run.model.functions.values() if f.name.startswith("GammaLn")]
+    [function] = run.model.functions.values()
     [choice] = [node for node in function if node.op_type == "If"]
     inside = [n.op_type for n in choice.attributes["then_branch"].as_graph()]
     assert "Gather" in inside

@@ -102,7 +102,7 @@ def test_sizes_that_a_check_compares_stay():
 
 
 def test_functions_and_their_branches_have_no_equal_nodes():
-    order, x = pt.vectors("order", "x")
+    order, x = pt.vector("order", shape=(2,)), pt.vector("x", shape=(2,))
     [function] = [
         f for f in export_onnx([order, x], pt.jv(order, x)).proto.functions if "Jv" in f.name
     ]
