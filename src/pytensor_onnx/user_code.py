@@ -68,7 +68,9 @@ def replaced_by_rewrite(old: Variable) -> tuple[Origin, ...]:
         for variable in level:
             for origin in origins_of(variable):
                 found.setdefault((id(origin.op), id(origin.trace)), origin)
-    return tuple(found.values())[:_MOST_ORIGINS]
+            if len(found) >= _MOST_ORIGINS:
+                return tuple(found.values())[:_MOST_ORIGINS]
+    return tuple(found.values())
 
 
 @cache

@@ -1,6 +1,7 @@
 """Sums and products are simplified as PyTensor does, and long ones take a time that is linear."""
 
 import sys
+from itertools import product
 
 import numpy as np
 import pytensor
@@ -8,9 +9,20 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.math import add, mul
+from pytensor.tensor.rewriting.math import local_mul_canonizer
+from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx import compile_onnx
-from pytensor_onnx.rewriting.arithmetic.canonical_forms import MOST_TERMS, PRODUCTS, SUMS, terms_of
+from pytensor_onnx.rewriting.arithmetic.canonical_forms import (
+    MOST_TERMS,
+    PRODUCTS,
+    SUMS,
+    canonize_product,
+    canonize_sum,
+    terms_of,
+)
+from pytensor_onnx.rewriting.arithmetic.signed_sums import sum_canonizer
 from pytensor_onnx.running.linker import ONNX
 from tests.conftest import compare_onnx_and_py, op_types
 
@@ -88,6 +100,27 @@ def test_short_and_long_networks_and_their_gradients(n_layers):
     found = pytensor.function(inputs, outputs, mode="ONNX")(*arrays)
     for y, reference in zip(found, expected, strict=True):
         np.testing.assert_allclose(y, reference, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("op", "rewrite", "canonizer"),
+    [(add, canonize_sum, sum_canonizer), (mul, canonize_product, local_mul_canonizer)],
+    ids=["sum", "product"],
+)
+def test_sums_and_products_change_where_the_canonizer_changes_them(op, rewrite, canonizer):
+    x, y = pt.vectors("xy")
+    numbers = [np.array([number]) for number in (0.0, 1.0, -1.0, 2.5, np.nan)]
+    arrays = [*numbers, np.ones(2), np.full(2, 2.5), np.array([1.0, 0.0]), np.array([2], "int8")]
+    operands = [x, y, x + y, x * y, -x, -1.0 * x, pt.exp(x), y.fill(0.0), pt.zeros(2), *arrays]
+    changed = []
+    for chosen in [*product(operands, repeat=2), *product(operands, [x, arrays[3]], operands)]:
+        if not any(isinstance(operand, TensorVariable) for operand in chosen):
+            continue
+        node = op(*chosen).owner
+        graph = FunctionGraph([x, y], node.outputs, clone=False)
+        changed.append(bool(canonizer.transform(graph, node)))
+        assert bool(rewrite.transform(graph, node)) == changed[-1], chosen
+    assert {*changed} == {True, False}
 
 
 def test_terms_cancel_also_in_results_that_have_other_uses():

@@ -17,6 +17,7 @@ from pytensor.tensor.rewriting.math import (
     local_mul_canonizer,
     local_sigm_times_exp,
 )
+from pytensor.tensor.variable import TensorConstant
 
 from pytensor_onnx.rewriting.arithmetic.signed_sums import negated, sum_canonizer
 from pytensor_onnx.rewriting.guards.arithmetic import (
@@ -25,6 +26,7 @@ from pytensor_onnx.rewriting.guards.arithmetic import (
     is_divided_zero,
     is_tiny,
     may_be_broadcast,
+    may_be_number,
 )
 
 MOST_TERMS = 32
@@ -140,7 +142,7 @@ def _canonized(
     if any(_is_of_kind(client, kinds) for client, _ in fgraph.clients[out]):
         return None
     terms = terms_of(fgraph, out, kinds)
-    if terms is None or not may_be_broadcast(terms) or _is_plain_sum(node, terms):
+    if terms is None or _is_canonical(node, terms) or not may_be_broadcast(terms):
         return None
     if kinds == PRODUCTS and (
         any(is_tiny(x) or is_divided_zero(fgraph, x) for x in terms) or has_rounded_product(terms)
@@ -149,13 +151,35 @@ def _canonized(
     return canonizer.transform(fgraph, node) or None
 
 
-def _is_plain_sum(node: Apply, terms: list[Variable]) -> bool:
-    """Return whether a sum adds its terms themselves and no constants, as in canonical form."""
-    if node.op != add or len(terms) != len(node.inputs):
+def _is_canonical(node: Apply, terms: list[Variable]) -> bool:
+    """Return whether the operands of a sum or product are its terms, with no number but the first.
+
+    PyTensor would compute that number again, and find that nothing changes.
+    """
+    is_product = node.op == mul
+    if not (is_product or node.op == add) or len(terms) != len(node.inputs):
         return False
-    added = [_without_leading_axes(x) for x in node.inputs]
+    first, *others = operands = [_without_leading_axes(x) for x in node.inputs]
     # The terms are listed from the last to the first.
-    return added == terms[::-1] and not any(isinstance(term, Constant) for term in terms)
+    if operands != terms[::-1]:
+        return False
+    is_number = may_be_number if is_product else _is_constant
+    if any(map(is_number, others)):
+        return False
+    absorbed = (0, 1) if is_product else (0,)
+    return not is_number(first) or _stays(first, node.outputs[0].type.dtype, absorbed)
+
+
+def _is_constant(term: Variable) -> bool:
+    return term.owner is None and isinstance(term, Constant)
+
+
+def _stays(number: Variable, dtype: str, absorbed: tuple[int, ...]) -> bool:
+    """Return whether the canonical form keeps a number: it has the dtype and is not absorbed."""
+    if not isinstance(number, TensorConstant) or number.type.dtype != dtype:
+        return False
+    value = number.unique_value
+    return value is not None and value not in absorbed
 
 
 def _without_leading_axes(x: Variable) -> Variable:

@@ -63,7 +63,7 @@ class SignedSumCanonizer(AlgebraicCanonizer):
 def negated(variable: Variable) -> Variable | None:
     """Return x for a product ``-1 * x``, None for any other variable."""
     node = variable.owner
-    if node is None or node.op != mul or len(node.inputs) != 2:
+    if node is None or len(node.inputs) != 2 or node.op != mul:
         return None
     for factor, other in (node.inputs, reversed(node.inputs)):
         if _is_minus_one(factor) and other.type.dtype == variable.type.dtype:

@@ -90,14 +90,14 @@ def may_be_zero_product(node: Apply) -> bool:
     PyTensor looks for the number that each matrix consists of, through all of its operations, which
     took 7 % of the rewriting of dense layers.
     """
-    return any(map(_may_be_number, node.inputs)) and may_fit(node)
+    return any(map(may_be_number, node.inputs)) and may_fit(node)
 
 
-def _may_be_number(matrix: Variable) -> bool:
-    """Return whether a matrix may be filled with one number."""
-    if matrix.owner is None:
-        return isinstance(matrix, Constant)
-    op = matrix.owner.op
+def may_be_number(x: Variable) -> bool:
+    """Return whether an array may be filled with one number."""
+    if x.owner is None:
+        return isinstance(x, Constant)
+    op = x.owner.op
     # PyTensor's other rewrites bring a number out of arithmetic.
     return isinstance(op.scalar_op, Second) if isinstance(op, Elemwise) else not isinstance(op, Dot)
 
