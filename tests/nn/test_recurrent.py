@@ -82,6 +82,30 @@ def test_known_sizes_and_finite_values_are_one_operator(kind):
     assert op_types(program) == ["Transpose", kind.upper(), "Squeeze", "Transpose"]
 
 
+@pytest.mark.parametrize(("batch", "n_hidden"), [(16, 4), (17, 4), (1, 64), (1, 65)])
+def test_elman_networks_of_many_units_are_loops(batch, n_hidden):
+    rng, shape = np.random.default_rng(0), (batch, 9, N_IN)
+    arrays = [draw(rng, *shape), draw(rng, N_IN, n_hidden), draw(rng, n_hidden, n_hidden) / 8]
+    x = pt.tensor("x", shape=shape, dtype="float32")
+    program = compare_onnx_and_py([x], nn.rnn(x, *arrays[1:])[0], arrays[:1], **ABSOLUTE)
+    is_operator = batch * n_hidden <= 64
+    assert ("RNN" in op_types(program), "Scan" in op_types(program)) == (
+        is_operator,
+        not is_operator,
+    )
+
+
+def test_the_number_of_sequences_selects_the_operator_at_run_time(x):
+    values = weights("rnn")
+    program = export_onnx([x], layer("rnn", x, *values), verify=False)
+    assert {"RNN", "Scan"} <= {node.op_type for node in program.model.graph.all_nodes()}
+    for batch in (0, 1, 16, 17):
+        arrays = sequences(5, batch)
+        expected = recurrence("rnn", *wide([arrays, *values]))
+        for found, wanted in zip(program(arrays), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, **ABSOLUTE)
+
+
 @pytest.mark.parametrize("kind", GATES)
 def test_layers_on_layers_transpose_at_the_ends(kind):
     x = pt.tensor("x", shape=(2, 7, N_HIDDEN), dtype="float32")

@@ -18,6 +18,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback
 from pytensor_onnx.ops.networks.base import NetworkOp
 from pytensor_onnx.ops.networks.detection import NonMaxSuppression
+from pytensor_onnx.ops.networks.recurrent import RNN
 
 
 @onnx_funcify.register(NetworkOp)
@@ -30,6 +31,26 @@ def lower_network_op(op: NetworkOp, node: Apply, onnx: Builder, *inputs: ir.Valu
     values = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
     carry_fallback(values[0].producer(), _inner_graph_as_fallback(op))
     return values
+
+
+@onnx_funcify.register(RNN)
+def lower_rnn(op: RNN, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+    """Emit the operator for few sequences, and the loop for more."""
+    batch = onnx.dims(inputs[0])[1]
+    if isinstance(batch, int) and batch <= op.largest_batch:
+        return lower_network_op(op, node, onnx, *inputs)
+
+    def loop(other: Builder) -> Sequence[ir.Value]:
+        return convert_inner(rewritten_inner_graph(op), other, inputs)
+
+    if isinstance(batch, int) or not op.largest_batch:
+        return loop(onnx)
+    op.equate_sizes(onnx, *inputs)
+    return onnx.cond(
+        onnx.LessOrEqual(onnx.size(inputs[0], 1), op.largest_batch),
+        lambda then: lower_network_op(op, node, then, *inputs),
+        loop,
+    )
 
 
 def _inner_graph_as_fallback(op: NetworkOp) -> Fallback:

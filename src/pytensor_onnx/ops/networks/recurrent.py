@@ -116,7 +116,7 @@ class RecurrentOp(NetworkOp):
         x, w, r, *others = inputs
         if not self.hidden:
             return None
-        self._equate_sizes(onnx, x, w, r, others[self.has_bias :])
+        self.equate_sizes(onnx, *inputs)
         bias = others[0] if self.has_bias else None
         states = [None, *others[self.has_bias :]] if self.has_states else []
         results = onnx.op(
@@ -132,19 +132,13 @@ class RecurrentOp(NetworkOp):
             result.shape = Shape([*dims, batch, self.hidden])
         return list(results)
 
-    def _equate_sizes(
-        self,
-        onnx: Builder,
-        x: ir.Value,
-        w: ir.Value,
-        r: ir.Value,
-        states: Sequence[ir.Value],
-    ) -> None:
+    def equate_sizes(self, onnx: Builder, *inputs: ir.Value) -> None:
         """Record that sequences and states have the sizes of each other and of the weights."""
         if onnx.in_branch or onnx.in_function:
             return
+        x, w, r, *others = inputs
         onnx.scope.equate_dims(onnx.dims(x)[2], onnx.dims(w)[2])
-        for state in states:
+        for state in others[self.has_bias :]:
             onnx.scope.equate_dims(onnx.dims(x)[1], onnx.dims(state)[1])
             onnx.scope.equate_dims(onnx.dims(r)[2], onnx.dims(state)[2])
 
@@ -204,6 +198,11 @@ class RNN(RecurrentOp):
     """
 
     order = (0,)
+
+    @property
+    def largest_batch(self) -> int:
+        """Number of sequences up to which the operator takes less time than the loop."""
+        return 64 // self.hidden if self.hidden else 0
 
     def step(
         self, of_input: TensorVariable, of_state: TensorVariable, *states: TensorVariable
