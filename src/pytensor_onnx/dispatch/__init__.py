@@ -1,6 +1,7 @@
 """Lowerings of PyTensor Ops to ONNX, one module for each op family."""
 
 from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
+    accurate_gru,
     accurate_lstm,
     advanced_inc_subtensor,
     advanced_subtensor,

@@ -64,6 +64,7 @@ from pytensor_onnx.rewriting.indexing import (
 from pytensor_onnx.rewriting.keep_origins import keep_origins
 from pytensor_onnx.rewriting.loops.batched import batch_scan
 from pytensor_onnx.rewriting.loops.batches import batch_by_axes
+from pytensor_onnx.rewriting.loops.cell_states import recur_accurately
 from pytensor_onnx.rewriting.loops.draws import draw_before_loop, transform_before_loop
 from pytensor_onnx.rewriting.loops.equal_operations import merge_equal_operations
 from pytensor_onnx.rewriting.loops.gate_quotients import divide_by_gates
@@ -76,7 +77,6 @@ from pytensor_onnx.rewriting.loops.last_steps import (
 )
 from pytensor_onnx.rewriting.loops.layers import loop_over_layers
 from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_checks
-from pytensor_onnx.rewriting.loops.lstm import recur_accurately
 from pytensor_onnx.rewriting.loops.nested import batch_inner_loops
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step

@@ -1,4 +1,4 @@
-"""Loops that compute an LSTM over one sequence are recognised however they are written."""
+"""Loops that compute a cell over one sequence are recognised however they are written."""
 
 import numpy as np
 import pytensor.tensor as pt
@@ -92,8 +92,8 @@ def states(step, inputs, **options):
     return scan(ordered, [x], start, weights, **options)
 
 
-def has_operator(program):
-    return "LSTM" in [node.op_type for node in program.model.graph.all_nodes()]
+def has_operator(program, name="LSTM"):
+    return name in [node.op_type for node in program.model.graph.all_nodes()]
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -110,3 +110,77 @@ def test_other_steps_stay_loops(name):
     outputs = states(OTHER_STEPS[name], inputs)
     program = compare_onnx_and_py(inputs, outputs, values(), **SINGLE)
     assert not has_operator(program)
+
+
+def thirds(z):
+    """Return the parts r, z, n of a vector."""
+    return pt.split(z, [N_UNITS] * 3, n_splits=3)
+
+
+def unit(h, r, z, x, scaled):
+    return (1 - pt.sigmoid(z)) * pt.tanh(x + scaled(pt.sigmoid(r))) + pt.sigmoid(z) * h
+
+
+def of_products(e, h, w, u, b):
+    (xr, xz, xn), (hr, hz, hn) = thirds(e @ w + b), thirds(h @ u)
+    return unit(h, xr + hr, xz + hz, xn, lambda r: r * hn)
+
+
+def with_two_biases(e, h, w, u, b):
+    (xr, xz, xn), (hr, hz, hn) = thirds(e @ w + b), thirds(h @ u + b**2)
+    return unit(h, xr + hr, hz + xz, xn, lambda r: hn * r)
+
+
+def of_states(e, h, w, u, b):
+    (xr, xz, xn), (ur, uz, un) = thirds(e @ w + b), (u[:, k::3][:, :N_UNITS] for k in range(3))
+    return unit(h, xr + h @ ur, xz + h @ uz, xn, lambda r: (r * h) @ un)
+
+
+def towards_the_state(e, h, w, u, b):
+    (xr, xz, xn), (hr, hz, hn) = thirds(e @ w + b), thirds(h @ u)
+    z, r = pt.sigmoid(xz + hz), pt.sigmoid(xr + hr)
+    return z * pt.tanh(xn + r * hn) + (1 - z) * h
+
+
+def without_bias(e, h, w, u, b):
+    (xr, xz, xn), (hr, hz, hn) = thirds(e @ w), thirds(h @ u)
+    return unit(h, xr + hr, xz + hz, xn, lambda r: r * hn)
+
+
+def of_columns(e, h, w, u, b):
+    (xr, xz, xn), (hr, hz, hn) = thirds(w.T @ e + b), thirds(u.T @ h)
+    return unit(h, xr + hr, xz + hz, xn, lambda r: r * hn)
+
+
+def with_another_gate(e, h, w, u, b):
+    (xr, xz, xn), (hr, hz, hn) = thirds(e @ w + b), thirds(h @ u)
+    r, z = pt.sigmoid(xr + hr), pt.sigmoid(xz + hz)
+    return (1 - r) * pt.tanh(xn + r * hn) + z * h
+
+
+def with_another_state(e, h, w, u, b):
+    (xr, xz, xn), (hr, hz, hn) = thirds(e @ w + b), thirds(h @ u)
+    return unit(h**2, xr + hr, xz + hz, xn, lambda r: r * hn)
+
+
+def with_two_resets(e, h, w, u, b):
+    (xr, xz, xn), (hr, hz, hn) = thirds(e @ w + b), thirds(h @ u)
+    return unit(h, xr + hr, xz + hz, xn, lambda r: r * hn + r * hn**2)
+
+
+UNITS = (of_products, with_two_biases, of_states, towards_the_state, without_bias, of_columns)
+OTHER_UNITS = (with_another_gate, with_another_state, with_two_resets)
+
+
+def unit_values(length=LENGTH):
+    rng = np.random.default_rng(length)
+    shapes = (length, N_IN), (N_UNITS,), (N_IN, 3 * N_UNITS), (N_UNITS, 3 * N_UNITS), (3 * N_UNITS,)
+    return [rng.normal(size=shape).astype("float32") for shape in shapes]
+
+
+@pytest.mark.parametrize("step", [*UNITS, *OTHER_UNITS])
+def test_steps_of_a_gru_are_recognised(step):
+    x, h, _, w, u, b = arguments(shape=(N_UNITS, 3 * N_UNITS))
+    y = scan(step, [x], [h], [w, u, b])
+    program = compare_onnx_and_py([x, h, w, u, b], y, unit_values(), **SINGLE)
+    assert has_operator(program, "GRU") == (step in UNITS)

@@ -53,7 +53,7 @@ def test_a_step_in_single_precision_has_few_nodes():
     gates = ["Gemm", "Exp", "Add", "Split"]
     memory = ["Gemm", "Tanh", "Div", "Div", "Add"]
     # The first loop serves long sequences only, and has the gates of all steps before it.
-    assert operators_in_loop(program) == ["Div", "Add", *gates, *memory, "Tanh", "Div"]
+    assert operators_in_loop(program) == ["Mul", "Add", *gates, *memory, "Tanh", "Div"]
 
 
 def test_weights_that_are_constant_are_parted_at_export():

@@ -26,8 +26,8 @@ AVOIDED_DEFECTS = (
             f"{_ACCURACY_TESTS}::test_rnn_loses_small_results",
         ),
         treatment="Kept for layers (`nn.lstm`, `nn.gru`, `nn.rnn`, those of pytensor-ml); a `scan` "
-        "of the user is a loop (`rewriting/loops/gates.py`), or an LSTM that is corrected "
-        "(`dispatch/accurate_lstm.py`).",
+        "of the user is a loop (`rewriting/loops/gates.py`), or corrected "
+        "(`dispatch/guessed_states.py`).",
     ),
     Defect(
         name="integer powers through double",

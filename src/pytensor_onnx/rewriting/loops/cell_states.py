@@ -1,4 +1,4 @@
-"""Replace loops that compute an LSTM over one sequence by an Op."""
+"""Replace loops that compute an LSTM or a GRU over one sequence by Ops."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.subtensor import Subtensor
 
-from pytensor_onnx.ops.networks.accurate_lstm import (
-    LARGEST,
-    LOOP_NAME,
-    AccurateLSTM,
-    least_steps,
-)
+from pytensor_onnx.ops.networks import accurate_gru, accurate_lstm
+from pytensor_onnx.ops.networks.accurate_lstm import LARGEST, least_steps
 from pytensor_onnx.rewriting.loops.buffers import (
     allocated_length,
     first_row,
@@ -24,13 +20,13 @@ from pytensor_onnx.rewriting.loops.buffers import (
     is_sum,
     unwrapped,
 )
-from pytensor_onnx.rewriting.loops.cells import lstm_of
+from pytensor_onnx.rewriting.loops.cells import cell_of
 from pytensor_onnx.rewriting.loops.layers import OPERATOR_DTYPE
 
 
 @node_rewriter([Scan])
 def recur_accurately(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
-    """Replace the states of a float32 LSTM over one sequence.
+    """Replace the states of a float32 LSTM or GRU over one sequence.
 
     Examples
     --------
@@ -43,24 +39,28 @@ def recur_accurately(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Varia
     ...     return pt.sigmoid(o) * pt.tanh(c), c
     >>> y, _ = pytensor.scan(step, [x], [start, start], [w, u], return_updates=False)
     >>> f = pytensor.function([x, w, u], y, mode="ONNX")
-    >>> any(isinstance(node.op, AccurateLSTM) for node in f.maker.fgraph.toposort())
+    >>> any(isinstance(node.op, accurate_lstm.AccurateLSTM) for node in f.maker.fgraph.toposort())
     True
     """
-    if node.op.name == LOOP_NAME or any(x.type.dtype != OPERATOR_DTYPE for x in node.outputs):
+    if any(x.type.dtype != OPERATOR_DTYPE for x in node.outputs):
         return None
-    cell, n_steps = lstm_of(node), unwrapped(node.inputs[0])
-    if cell is None or cell.hidden > LARGEST or not has_length(fgraph, cell.x, n_steps):
+    if node.op.name in (accurate_gru.LOOP_NAME, accurate_lstm.LOOP_NAME):
         return None
-    if isinstance(n_steps, Constant) and int(n_steps.data) < least_steps(cell.hidden):
+    cell, n_steps = cell_of(node), unwrapped(node.inputs[0])
+    if cell is None or cell.op.hidden > LARGEST:
+        return None
+    if not has_length(fgraph, cell.arrays[0], n_steps):
+        return None
+    if isinstance(n_steps, Constant) and int(n_steps.data) < least_steps(cell.op.hidden):
         return None
     buffers = node.op.outer_sitsot(node.inputs)
-    starts = [first_row(buffers[k]) for k in (cell.output, cell.memory)]
-    arguments = [cell.x, cell.w, cell.u, cell.b, *(start[0] for start in starts)]
+    starts = [first_row(buffers[k]) for k in cell.states]
+    arguments = [*cell.arrays, *(start[0] for start in starts), *cell.more]
     if any(x.type.dtype != OPERATOR_DTYPE for x in arguments):
         return None
-    values = AccurateLSTM(hidden=cell.hidden)(*arguments)
+    values = cell.op(*arguments, return_list=True)
     replacements: dict[Variable, Variable] = {}
-    for k, start, rows in zip((cell.output, cell.memory), starts, values, strict=True):
+    for k, start, rows in zip(cell.states, starts, values, strict=True):
         found = _replacements(fgraph, node.outputs[k], buffers[k], n_steps, start, rows)
         if found is None:
             return None
