@@ -135,7 +135,7 @@ def rnn(
     *,
     reverse: bool = False,
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Run an Elman network over sequences, exported as one ``RNN`` in float32.
+    """Run an Elman network over sequences, exported as ``RNN`` or as a loop in float32.
 
     Parameters
     ----------
