@@ -38,8 +38,9 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   next to the roots, where those cancel, the errors of both are on average less than half of
   SciPy's.
 - `Owens_t`, `Ive` and `Kve` are computed in float64, whatever the dtype of their arguments. They
-  are within 1e-13 (450 ulp) of the exact value. So is `Jv`, beside its amplitude, for orders up to
-  100; for larger ones its errors are at most as large as SciPy's, or nearly so.
+  are within 1e-13 (450 ulp) of the exact value, unless `Ive` of a negative order is next to a root,
+  where SciPy's errors are 20 times as large. So is `Jv`, beside its amplitude, for orders up to
+  500; for larger ones its errors are smaller than SciPy's.
 - `BetaInc`, `BetaIncInv` and the derivatives of `BetaInc` are computed in float64 as well. Values
   are within 1e-13 for parameters up to 1e8 (those of the inverse from 0.01 on,
   [smaller ones](limits.md) lose digits), or within 1.8e-13 up to 30 standard deviations from the

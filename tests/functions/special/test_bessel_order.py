@@ -152,10 +152,27 @@ def test_results_of_small_arguments_overflow_last():
 
 def test_what_needs_too_many_steps_is_nan():
     jv = compile_definition("Jv", "float64")
-    v, x = np.array([3e4, 3e4, 2e7, 3e4, 2.5]), np.array([3e4, 3.01e4, 1e12, 9e4, 3.0])
+    v, x = np.array([4e7, -30000.5, 2e7, 3e4, 2.5]), np.array([4e7, 3.01e4, 1e12, 9e4, 3.0])
     found = jv(v, x)
     assert np.isnan(found).tolist() == [True, True, True, False, False]
     np.testing.assert_allclose(found[3:], scipy.special.jv(v, x)[3:], rtol=1e-8)
+
+
+def test_large_orders_that_nearly_equal_the_argument():
+    # At the first two, orders of the recurrence are beyond 2**13 and have one bit less.
+    v = np.array([8109.025485717156, 7955.353334731694, 5000.0, 15000.7, -12000.0])
+    x = np.array([8158.083483533094, 8150.743397245504, 5100.0, 14950.0, 12010.0])
+    points = [map(mp.mpf, map(float, point)) for point in zip(v, x, strict=True)]
+    expected = [float(mp.besselj(*point, maxprec=200_000)) for point in points]
+    found = compile_definition("Jv", "float64")(v, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    # DLMF 10.19.8 at the order itself.
+    order = np.array([1e5, 1e6, 3e7])
+    root = np.cbrt(order)
+    first, second = scipy.special.airy(0)[0] * np.cbrt(2), scipy.special.airy(0)[1] * np.cbrt(4)
+    leading = first / root * (1 - 1 / (225 * order**2)) + second / (70 * root**5)
+    found = compile_definition("Jv", "float64")(order, order)
+    np.testing.assert_allclose(found, leading, rtol=1e-11)
 
 
 def test_arguments_of_any_size_are_accurate_beside_the_amplitude():

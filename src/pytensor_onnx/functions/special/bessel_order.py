@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.bessel_expansions import expansions, is_debye, is_hankel
-from pytensor_onnx.functions.special.bessel_recurrence import first_kind, second_kind
+from pytensor_onnx.functions.special.bessel_recurrence import first_kind, order_above, second_kind
 from pytensor_onnx.functions.special.bessel_series import bessel_series
 from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.exponential import exp
@@ -24,6 +24,8 @@ from pytensor_onnx.functions.special.reflection import is_even, sine_pi
 
 # Terms of the power series, enough for x**2 / 4 <= 2 (v + 1).
 _TERMS = 24
+# From this order on the recurrence begins at a value of Debye's expansion.
+_LARGE = 5000.0
 
 
 @define(Jv)
@@ -37,8 +39,8 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     series serves below 2, and ``J(-v) = cos(pi v) J(v) - sin(pi v) Y(v)`` (DLMF 10.2.3) beyond.
     Negative arguments are NaN for orders that are no integers, as in SciPy. So are arguments from
     ``2**39`` on where the square of the order is more than 100 times as large (from 1e150 on: six
-    times), arguments beyond 1e300, and orders beyond about 9,000 that are nearly equal to the
-    argument.
+    times), arguments beyond 1e300, and orders that nearly equal the argument above about 3e7, or
+    below -9,000 if they are no integers.
     """
     zero, half, one, two, nan = (constant(x, n) for n in (0.0, 0.5, 1.0, 2.0, math.nan))
     order, a = pt.abs(v), pt.abs(x)
@@ -64,15 +66,19 @@ def jv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
 
     power = _power(order, a, m, by_series, is_negative)
     near_count, near_x = (pt.switch(is_near, of, zero) for of in (count, a))
-    of_order, first, first_of_next = first_kind(m, near_count, near_x, power)
+    is_large = is_near & ~is_upwards & (count >= constant(x, _LARGE))
+    above = pt.switch(is_large, order_above(count, a), zero)
+    far, far_second = ifelse(
+        pt.any(is_far | is_large),
+        list(expansions(order + above, a, by_hankel, by_debye | is_large)),
+        [order, order],
+    )
+    of_order, first, first_of_next = first_kind(m, near_count, near_x, power, is_large, above, far)
     # Half of a subnormal number may be zero.
     is_tiny = order < constant(x, 1e-300)
     quotient = pt.switch(is_tiny, one, double_sine / (constant(x, math.pi) * order))
     value = _by_series(order, a, power, is_negative, quotient)
     value = pt.switch(by_series, value, of_order)
-    far, far_second = ifelse(
-        pt.any(is_far), list(expansions(order, a, by_hankel, by_debye)), [value, value]
-    )
     value = pt.switch(is_far, far, value)
     second = second_kind(m, pt.switch(is_upwards, count, zero), a, first, first_of_next)
     second = pt.switch(is_far, far_second, second)

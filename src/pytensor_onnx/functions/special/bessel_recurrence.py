@@ -17,8 +17,29 @@ _PRECISION = 2.0**-53
 _SMALLEST, _LARGEST = 1e-290, 1.79e308
 
 
+def order_above(count: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Return how far above a large order functions are tiny and `is_debye` holds: an even number.
+
+    The exponent of the decay is about 58 or more there.
+    """
+    half, highest = constant(x, 0.5), pt.maximum(count, x)
+    pairs = pt.ceil(half * ((highest - count) + constant(x, 11.0) * _root(highest)))
+    return pairs + pairs
+
+
+def _root(x: TensorVariable) -> TensorVariable:
+    """``x**(3/8)``. A cube root would do, but roots of squares are equal in all runtimes."""
+    return pt.sqrt(pt.sqrt(x * pt.sqrt(x)))
+
+
 def first_kind(
-    m: TensorVariable, count: TensorVariable, x: TensorVariable, power: TensorVariable
+    m: TensorVariable,
+    count: TensorVariable,
+    x: TensorVariable,
+    power: TensorVariable,
+    is_large: TensorVariable,
+    above: TensorVariable,
+    of_above: TensorVariable,
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
     """Bessel functions of the first kind of the orders ``m + count``, ``m`` and ``m + 1``.
 
@@ -26,7 +47,8 @@ def first_kind(
     -----
     J. C. P. Miller's algorithm: the recurrence is stable downwards, from an order where the
     function is negligible. Its scale follows from ``(x/2)**m = sum_k (m + 2k) gamma(m + k) / k!
-    J_{m+2k}(x)`` (DLMF 10.23.15). All elements share the index ``k``; each starts at its own.
+    J_{m+2k}(x)`` (DLMF 10.23.15). All elements share the index ``k``; each starts at its own. For
+    large orders the recurrence ends at ``m + count``, and the scale follows from a higher order.
 
     Parameters
     ----------
@@ -38,12 +60,16 @@ def first_kind(
         Arguments from 2 on; elements with other ones are NaN.
     power
         ``(x/2)**m``.
+    is_large
+        Whether the order is large. Then the second and third result are of other orders.
+    above, of_above
+        The `order_above` a large order, and the function of the sum of both.
     """
     zero, two, half = (constant(x, n) for n in (0.0, 2.0, 0.5))
+    lowest = pt.switch(is_large, count, zero)
     highest = pt.maximum(count, x)
-    # A cube root would do, but roots of squares are equal in all runtimes.
-    root = pt.sqrt(pt.sqrt(highest * pt.sqrt(highest)))
-    highest = highest + (constant(x, 13.5) + constant(x, 8.5) * root)
+    width = pt.switch(is_large, constant(x, 15.0), constant(x, 8.5))
+    highest = (highest - lowest) + (constant(x, 13.5) + width * _root(highest))
     is_here = (x >= two) & (highest < constant(x, _ORDERS))
     pairs = pt.switch(is_here, pt.ceil(half * highest), zero)
     # Of integers the maximum is one operator.
@@ -75,19 +101,25 @@ def first_kind(
         return (k - one, odd, even, total, found), until(k <= one)
 
     start, middle = pt.zeros_like(x), half * x
-    coarse = (m + (pairs + pairs)) - (pairs + pairs)
-    before = pt.floor(half * count)
-    parts = [coarse, middle, (m - coarse) / middle]
+    reach = pt.switch(is_large, above, pairs + pairs)
+    coarse = ((m + lowest) + reach) - reach
+    left = (m + lowest) - coarse
+    wanted = pt.switch(is_large, above, count)
+    before = pt.floor(half * wanted)
+    parts = [coarse, middle, pt.switch(is_large, zero, left / middle)]
     _, odd, even, total, found = iterate(
         step,
         [last, start, start, start, start],
-        [m, before + before < count, before + constant(x, 1.0), pairs, *parts],
+        [m, before + before < wanted, before + constant(x, 1.0), pairs, *parts],
         n_steps=_ORDERS // 2,
     )
     difference, mean = temme_coefficients(m)
     scale = power * (mean - m * difference) / (even + total)
+    scale = pt.switch(is_large, of_above / found, scale)
     scale = pt.switch(is_here, scale, constant(x, math.nan))
-    return found * scale, even * scale, odd * scale
+    # Of large orders the function is almost linear in so small a part.
+    large = even + left * (odd - even)
+    return pt.switch(is_large, large, found) * scale, even * scale, odd * scale
 
 
 def second_kind(
