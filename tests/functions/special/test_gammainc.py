@@ -126,6 +126,12 @@ def test_the_functions_add_up_to_one():
     np.testing.assert_allclose(lower + upper, 1, rtol=0, atol=5e-15)
 
 
+def test_probabilities_of_tiny_parameters_are_at_most_one():
+    rng = np.random.default_rng(0)
+    a, x = 10 ** rng.uniform(-20, -10, 1000), 10 ** rng.uniform(-20, 2, 1000)
+    assert compile_definition("GammaInc", "float64")(a, x).max() == 1
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_elements_that_do_not_converge_are_nan(name, monkeypatch):
     monkeypatch.setattr(gammainc, "_ROUNDS", 2)

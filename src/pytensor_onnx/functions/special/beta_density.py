@@ -22,7 +22,7 @@ from pytensor_onnx.functions.special.power import (
 from pytensor_onnx.ops import precise
 
 # Up to this size of an exponent roundings make errors of less than 1e-13.
-_LARGE = 150.0
+_LARGE = 60.0
 # Roundings of ``a y - b x`` count where the sum of two large parameters is between these bounds.
 _ROUNDED, _LARGEST = 1e3, 1e15
 

@@ -92,7 +92,7 @@ def _density(
     c = pt.switch(is_lowered, a - one, a)
     factor = pt.switch(is_lowered, (c + b) / c, one / x)
     d = distance_from_mean(c, b, x, y)
-    return density(c, b, x, y, d, stirling_factor(c, b), is_exact=True) * factor / y
+    return density(c, b, x, y, d, stirling_factor(c, b) * (factor / y), is_exact=True)
 
 
 def _derivative(
