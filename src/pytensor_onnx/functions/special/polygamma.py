@@ -141,9 +141,7 @@ def _zeta(s: TensorVariable, x: TensorVariable, scale: TensorVariable) -> Tensor
     before = s - one
     power = power_of_logarithm(-before, *log_with_rest(x * scale))
     is_small = x < s + constant(x, 7.0)
-    none = [pt.zeros_like(x), pt.ones_like(x)]
-    first_terms = of_few(is_small, _first_terms, none, [s, x])
-    total, last = ifelse(pt.any(is_small), first_terms, none)
+    total, last = of_few(is_small, _first_terms, [pt.zeros_like(x), pt.ones_like(x)], [s, x])
     end = x + pt.switch(is_small, constant(x, _TERMS), zero)
     square = one / (end * end)
     series = constant(x, _BERNOULLI[-1])
