@@ -15,7 +15,7 @@ from pytensor_onnx.functions.special.arithmetic import (
 )
 from pytensor_onnx.functions.special.erf import erfcx_of_positive
 from pytensor_onnx.functions.special.evaluation import in_float64, on_pair, with_an_axis
-from pytensor_onnx.functions.special.exponential import times_exponential
+from pytensor_onnx.functions.special.exponential import exponential
 from pytensor_onnx.functions.special.portable import power_of_exp
 
 # Half of the densities beyond this are zero.
@@ -61,32 +61,31 @@ def owens_t(h: TensorVariable, a: TensorVariable) -> TensorVariable:
     Statist. 27 (1956) 1075-1090, equation 2.3), with the tails of the normal distribution in the
     place of its values, so that nothing cancels.
     """
-    zero, one = constant(h, 0.0), constant(h, 1.0)
-    height, slope = pt.abs(h), pt.abs(a)
-    product = pt.switch(height > zero, height * slope, height)
+    one, last = constant(h, 1.0), constant(h, _LAST)
+    height, slope = pt.minimum(pt.abs(h), last), pt.abs(a)
+    # Zero times an infinite slope is zero.
+    product = pt.minimum(height * pt.minimum(slope, constant(h, 1e300)), last)
     is_steep = slope > one
 
-    last = constant(h, _LAST)
-    (density, tail), (other, other_tail) = on_pair(
-        _density_and_tail, pt.minimum(height, last), pt.minimum(product, last)
-    )
+    (density, tail), (other, other_tail) = on_pair(_density_and_tails, height, product)
     integral = pt.switch(is_steep, other, density) * _quadrature(
-        pt.minimum(pt.switch(is_steep, product, height), last),
-        pt.switch(is_steep, one / slope, slope),
+        pt.switch(is_steep, product, height), pt.switch(is_steep, one / slope, slope)
     )
-    steep = constant(h, 0.5) * (tail + other_tail) - tail * other_tail - integral
+    steep = constant(h, 0.25) * ((tail + other_tail) - tail * other_tail) - integral
     return pt.sign(a) * pt.switch(is_steep, steep, integral)
 
 
-def _density_and_tail(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """``exp(-x**2 / 2)`` for ``x <= 40``, and the tail of the normal distribution.
+def _density_and_tails(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+    """``exp(-x**2 / 2)`` for ``x <= 40``, and both tails of the normal distribution.
 
     The rounding error of the square is taken out.
     """
+    minus_two = constant(x, -2.0)
     square, error = square_with_error(constant(x, 0.5) * x)
-    density = times_exponential(constant(x, 1.0), -(square + square), -(error + error))
-    scaled = erfcx_of_positive(x * constant(x, math.sqrt(0.5)))
-    return density, density * (constant(x, 0.5) * scaled)
+    excess, half = exponential(minus_two * square, minus_two * error)
+    near_one = constant(x, 1.0) + excess
+    density = (near_one + near_one) * half
+    return density, density * erfcx_of_positive(x * constant(x, math.sqrt(0.5)))
 
 
 def _quadrature(h: TensorVariable, a: TensorVariable) -> TensorVariable:
