@@ -53,9 +53,9 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
 - `Exp2` and `Log2` are exact at powers of 2, `Log10` at powers of 10.
 - ONNX Runtime's own `Exp` and `Log` differ in the last bit between the body of a vector loop and
   its remainder, so that results of some functions may too. Natively and in WebAssembly the same
-  file gives results within 4 ulp of each other, equal ones for most functions. More than 1 ulp in
-  float64 differ `Sigmoid`, `Tanh`, `Sin`, `Cos`, `Tan`, `Owens_t` of a scalar, and 3 in 100,000
-  results of `GammaLn`; in float32, operators of the
+  file gives results within 4 ulp of each other, equal ones for most functions. In float64,
+  `Sigmoid`, `Tanh`, `Sin`, `Cos`, `Tan`, `Owens_t` of a scalar and 3 in 100,000 results of
+  `GammaLn` may differ by more than 1 ulp; in float32, operators of the
   runtime ([Measurements](measurements.md#special-functions-natively-and-in-webassembly)).
 
 Written by `scripts/measure_accuracy.py`: at least {size} random points for each row and dtype, ONNX
