@@ -56,8 +56,9 @@ def interleaved(
     """Return the least time of one call of each function, in seconds.
 
     The functions take turns, so that all of them see the machine in the same state; the least of
-    many rounds is what is left when nothing else runs. A turn is one call, or as many as take the
-    given time.
+    many rounds is what is left when nothing else runs. Each round starts with the next function, so
+    that none always follows the same other one, whose threads may still spin. A turn is one call,
+    or as many as take the given time.
     """
     numbers = dict.fromkeys(calls, 1)
     for name, call in calls.items():
@@ -69,9 +70,11 @@ def interleaved(
     gc.collect()
     gc.disable()
     try:
+        turns = list(calls.items())
         for _ in range(rounds):
-            for name, call in calls.items():
+            for name, call in turns:
                 best[name] = min(best[name], _time(call, numbers[name]))
+            turns.append(turns.pop(0))
     finally:
         gc.enable()
     return best

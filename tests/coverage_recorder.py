@@ -28,7 +28,8 @@ from pytensor_onnx.cli.coverage import REWRITTEN, name_of
 
 FOLDER = "PYTENSOR_ONNX_COVERAGE"
 WITHIN = "as the Op within, or a function of it"
-_DTYPE_SUFFIX = re.compile(r"(_(bool|u?int\d+|float\d+))+(_\d+)?$|_\d+$")
+_DTYPES = r"(_(bool|u?int\d+|float\d+))+"
+_DTYPE_SUFFIX = re.compile(rf"{_DTYPES}(_in_blocks|_batch\d+)?(_\d+)?$|_\d+$")
 
 _records: dict[str, dict[str, Any]] = defaultdict(
     lambda: {
