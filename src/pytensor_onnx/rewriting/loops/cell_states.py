@@ -20,7 +20,6 @@ from pytensor_onnx.rewriting.loops.buffers import (
     is_sum,
     unwrapped,
 )
-from pytensor_onnx.rewriting.loops.cells import cell_of
 from pytensor_onnx.rewriting.loops.layers import OPERATOR_DTYPE
 
 
@@ -46,6 +45,9 @@ def recur_accurately(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Varia
         return None
     if node.op.name in (accurate_gru.LOOP_NAME, accurate_lstm.LOOP_NAME):
         return None
+    # Cells take as long to import as a small graph to convert, and few graphs have such a loop.
+    from pytensor_onnx.rewriting.loops.cells import cell_of
+
     cell, n_steps = cell_of(node), unwrapped(node.inputs[0])
     if cell is None or cell.op.hidden > LARGEST:
         return None
