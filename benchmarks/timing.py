@@ -60,10 +60,10 @@ def interleaved(
     """Return the least time of one call of each function, in seconds.
 
     The functions take turns, so that all of them see the machine in the same state; the least of
-    many rounds is what is left when nothing else runs. Each round starts with the next function, so
-    that none always follows the same other one, whose threads may still spin. A turn is one call,
-    or as many as take the given time, after some that are not counted: the steps of a training run
-    follow each other, and find in the cache what the step before left there.
+    many rounds is the time without other work. Each round starts with the next function, so that no
+    function always follows the same other function, whose threads may still spin. A turn is one
+    call, or as many calls as take the given time, after uncounted calls: each step of a training
+    run finds arrays of the step before in the cache.
     """
     numbers = dict.fromkeys(calls, 1)
     for name, call in calls.items():

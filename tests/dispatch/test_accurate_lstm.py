@@ -62,6 +62,11 @@ def expected(arrays):
     return [np.reshape(outputs, (-1, len(h))), np.reshape(memories, (-1, len(c)))]
 
 
+def assert_states(program, arrays, **tolerances):
+    for found, wanted in zip(program(*arrays), expected(arrays), strict=True):
+        np.testing.assert_allclose(found, wanted, **tolerances)
+
+
 def has_operator(program):
     return "LSTM" in [node.op_type for node in program.model.graph.all_nodes()]
 
@@ -72,9 +77,7 @@ def test_one_file_serves_all_lengths():
     assert has_operator(program)
     least = least_steps(N_UNITS)
     for length in (0, 1, 2, least - 1, least, least + 1, 300):
-        arrays = values(length)
-        for found, wanted in zip(program(*arrays), expected(arrays), strict=True):
-            np.testing.assert_allclose(found, wanted, **SINGLE)
+        assert_states(program, values(length), **SINGLE)
 
 
 @pytest.mark.parametrize("units", [1, 2, 16, LARGEST])
@@ -91,8 +94,7 @@ def test_small_gates_have_correct_digits(bias):
     arrays[3] += np.float32(bias)
     arrays[5][:] = 0
     program = export_onnx(inputs, states(inputs), verify=False)
-    for found, wanted in zip(program(*arrays), expected(arrays), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-40)
+    assert_states(program, arrays, rtol=2e-5, atol=1e-40)
 
 
 def test_small_states_have_correct_digits():
@@ -101,8 +103,7 @@ def test_small_states_have_correct_digits():
         arrays[k] *= np.float32(1e-12)
     arrays[3][:] = 0
     program = export_onnx(inputs, states(inputs), verify=False)
-    for found, wanted in zip(program(*arrays), expected(arrays), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-17)
+    assert_states(program, arrays, rtol=1e-5, atol=1e-17)
 
 
 def test_large_weights_of_small_outputs():

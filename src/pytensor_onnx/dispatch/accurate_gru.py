@@ -1,5 +1,7 @@
 """Lower a GRU over one sequence to ONNX's operator and a correction, else to a loop."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
@@ -18,21 +20,13 @@ def lower_accurate_gru(
     guessed.equate_sizes(onnx, op.hidden, 3, *inputs)
     from_guess = _resetting_products if op.resets_product else _resetting_states
     return guessed.states_from_guess(
-        op, onnx, inputs, lambda then: from_guess(then, op.hidden, *inputs)
+        op, onnx, inputs, lambda then: from_guess(then, op.hidden, inputs)
     )
 
 
-def _resetting_products(
-    onnx: Builder,
-    hidden: int,
-    x: ir.Value,
-    w: ir.Value,
-    u: ir.Value,
-    b: ir.Value,
-    h0: ir.Value,
-    of_state: ir.Value,
-) -> list[ir.Value]:
+def _resetting_products(onnx: Builder, hidden: int, inputs: Sequence[ir.Value]) -> list[ir.Value]:
     """Return the states, and whether they are right, where r scales the product of the state."""
+    x, w, u, b, h0, of_state = inputs
     zeros = onnx.constant(np.zeros(2 * hidden, "float32"))
     guess = _operator(onnx, hidden, (w, u), (b, zeros, of_state), x, h0, linear_before_reset=1)
     before = guessed.before_steps(onnx, h0, guess)
@@ -46,16 +40,9 @@ def _resetting_products(
     return [h, onnx.LessOrEqual(guessed.changes(onnx, hidden, excess, u, of_input), 0)]
 
 
-def _resetting_states(
-    onnx: Builder,
-    hidden: int,
-    x: ir.Value,
-    w: ir.Value,
-    u: ir.Value,
-    b: ir.Value,
-    h0: ir.Value,
-) -> list[ir.Value]:
+def _resetting_states(onnx: Builder, hidden: int, inputs: Sequence[ir.Value]) -> list[ir.Value]:
     """Return the states, and whether they are right, where r scales the state."""
+    x, w, u, b, h0 = inputs
     zeros = onnx.constant(np.zeros(3 * hidden, "float32"))
     guess = _operator(onnx, hidden, (w, u), (b, zeros), x, h0)
     before = guessed.before_steps(onnx, h0, guess)

@@ -111,15 +111,16 @@ def _call_elementwise(
         )
         results = _call_elementwise(widened, onnx, wide)
         return [onnx.cast(x, dtype) for x, dtype in zip(results, case.dtypes, strict=True)]
-    by_blocks = _is_called_by_blocks(case, onnx, inputs)
-    if case.serves_every_rank() and not by_blocks:
+    of_vectors = case.of_vectors()
+    by_blocks = _is_called_by_blocks(of_vectors, onnx, inputs)
+    if of_vectors.ranks is None and not by_blocks:
         return _call_function(case, onnx, inputs)
     whole = reduce(broadcast, map(onnx.dims, inputs))
     patterns = [(1,) * (len(whole) - len(dims)) + dims for dims in map(onnx.dims, inputs)]
     are_one = [tuple(size == 1 for size in pattern) for pattern in patterns]
     inputs = with_equal_batches(onnx, inputs, are_one, [0] * len(inputs))
     if by_blocks:
-        results = _call_by_blocks(case, onnx, inputs)
+        results = _call_by_blocks(case, of_vectors, onnx, inputs)
     else:
         results = _call_function(replace(case, ranks=_ranks(onnx, inputs)), onnx, inputs)
     for value in results:
@@ -127,23 +128,26 @@ def _call_elementwise(
     return results
 
 
-def _is_called_by_blocks(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]) -> bool:
+def _is_called_by_blocks(
+    of_vectors: Specialised, onnx: Builder, inputs: Sequence[ir.Value]
+) -> bool:
     """Return whether a call goes through its operands in blocks.
 
     Calls within functions do not, nor the operators that a runtime lacks: blocks are for functions
     that take long.
     """
-    if onnx.in_function or case.definition.op_type in OPERATORS:
+    if onnx.in_function or of_vectors.definition.op_type in OPERATORS:
         return False
     dims = [d for d in map(dims_of, inputs) if d is not None]
     if len(dims) < len(inputs) or not may_be_long(reduce(broadcast, dims)):
         return False
-    return len(case.of_vectors().graph().apply_nodes) >= _FEWEST
+    return len(of_vectors.graph().apply_nodes) >= _FEWEST
 
 
-def _call_by_blocks(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
+def _call_by_blocks(
+    case: Specialised, of_vectors: Specialised, onnx: Builder, inputs: Sequence[ir.Value]
+) -> list[ir.Value]:
     """Call a function that goes through its operands, arrays of one shape, in blocks."""
-    of_vectors = case.of_vectors()
     nodes = of_vectors.graph().apply_nodes
     has_whole_form = len(nodes) <= _MOST and not any(isinstance(n.op, Scan) for n in nodes)
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.dispatch.graphs import convert_inner
-from pytensor_onnx.dispatch.networks import rewritten_inner_graph
+from pytensor_onnx.dispatch.networks import lower_by_inner_graph
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.marks import mark_guarded, mark_rare
 from pytensor_onnx.ops.networks.accurate_gru import AccurateGRU
@@ -37,7 +36,7 @@ def states_from_guess(
         return [*[none] * len(op.fgraph.outputs), other.constant(np.array(False))]
 
     def loop(other: Builder) -> list[ir.Value]:
-        return list(convert_inner(rewritten_inner_graph(op), other, inputs))
+        return list(lower_by_inner_graph(op, other, inputs))
 
     if isinstance(steps, int) and steps < least:
         return loop(onnx)
@@ -75,17 +74,15 @@ def operator(
 ) -> ir.Value:
     """Return the outputs of all steps by ONNX's operator, which may be wrong."""
     axis = onnx.ints([0])
-    outputs = onnx.op(
+    found = onnx.op(
         name,
         onnx.Unsqueeze(x, onnx.ints([1])),
         *(onnx.Unsqueeze(onnx.Transpose(m, perm=[1, 0]), axis) for m in weights),
         onnx.Unsqueeze(onnx.Concat(*biases, axis=0), axis),
         None,
         *(onnx.Unsqueeze(onnx.Unsqueeze(state, axis), axis) for state in states),
-        outputs=1,
         **attributes,
     )
-    found = outputs if isinstance(outputs, ir.Value) else outputs[0]
     mark_guarded(found)
     return onnx.Squeeze(found, onnx.ints([1, 2]))
 

@@ -27,7 +27,7 @@ def lower_network_op(op: NetworkOp, node: Apply, onnx: Builder, *inputs: ir.Valu
     op = op.simplified(onnx, *inputs)
     emitted = op.emit(onnx, *inputs)
     if emitted is None:
-        return convert_inner(rewritten_inner_graph(op), onnx, inputs)
+        return lower_by_inner_graph(op, onnx, inputs)
     values = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
     carry_fallback(values[0].producer(), _inner_graph_as_fallback(op))
     return values
@@ -40,16 +40,13 @@ def lower_rnn(op: RNN, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered
     if isinstance(batch, int) and batch <= op.largest_batch:
         return lower_network_op(op, node, onnx, *inputs)
 
-    def loop(other: Builder) -> Sequence[ir.Value]:
-        return convert_inner(rewritten_inner_graph(op), other, inputs)
-
     if isinstance(batch, int) or not op.largest_batch:
-        return loop(onnx)
+        return lower_by_inner_graph(op, onnx, inputs)
     op.equate_sizes(onnx, *inputs)
     return onnx.cond(
         onnx.LessOrEqual(onnx.size(inputs[0], 1), op.largest_batch),
         lambda then: lower_network_op(op, node, then, *inputs),
-        loop,
+        lambda other: lower_by_inner_graph(op, other, inputs),
     )
 
 
@@ -58,12 +55,19 @@ def _inner_graph_as_fallback(op: NetworkOp) -> Fallback:
 
     def fallback(onnx: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
         given = [operand for operand in operands if operand is not None]
-        return convert_inner(rewritten_inner_graph(op), onnx, given[:count])
+        return lower_by_inner_graph(op, onnx, given[:count])
 
     return fallback
 
 
-def rewritten_inner_graph(op: NetworkOp) -> FunctionGraph:
+def lower_by_inner_graph(
+    op: NetworkOp, onnx: Builder, inputs: Sequence[ir.Value]
+) -> Sequence[ir.Value]:
+    """Convert the inner graph, after the rewrites of mode ONNX, in line."""
+    return convert_inner(_rewritten_inner_graph(op), onnx, inputs)
+
+
+def _rewritten_inner_graph(op: NetworkOp) -> FunctionGraph:
     """Return the inner graph after the rewrites of mode ONNX."""
     mode = get_mode("ONNX")
     inner = op.fgraph.unfreeze()

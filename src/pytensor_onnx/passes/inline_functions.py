@@ -96,11 +96,12 @@ def _share_constants(body: ir.Graph, graph: ir.Graph, scope: ModelScope) -> None
     onnx = Builder(scope)
     for node in list(body.all_nodes()):
         value, owner = node.outputs[0], node.graph
-        if node.op_type != "Constant" or owner is None or value.is_graph_output():
+        if node.op_type != "Constant" or value.const_value is None:
             continue
-        if value.const_value is not None:
-            shared = onnx.constant(value.const_value.numpy())
-            if shared.name not in graph.initializers:
-                graph.register_initializer(shared)
-            value.replace_all_uses_with(shared)
-            owner.remove(node, safe=True)
+        if owner is None or value.is_graph_output():
+            continue
+        shared = onnx.constant(value.const_value.numpy())
+        if shared.name not in graph.initializers:
+            graph.register_initializer(shared)
+        value.replace_all_uses_with(shared)
+        owner.remove(node, safe=True)

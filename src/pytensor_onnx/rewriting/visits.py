@@ -84,7 +84,7 @@ class WithOps(GraphRewriter):
     rewrite
         Rewrite of a whole graph.
     classes
-        Classes of Ops, of which the rewrite needs one.
+        Classes of Ops: the rewrite needs an Op of one of the classes.
     """
 
     def __init__(self, rewrite: GraphRewriter, *classes: type[Op]) -> None:

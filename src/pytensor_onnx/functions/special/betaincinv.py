@@ -123,7 +123,7 @@ def _refined(
     first_x: TensorVariable,
     first_y: TensorVariable,
 ) -> TensorVariable:
-    """Improve ``x / (1 - x)`` for two small parameters, of which it is nearly independent.
+    """Improve ``x / (1 - x)`` for two small parameters: the result hardly depends on ``odds``.
 
     The logit of ``x`` is the logarithm of the first term of the series and a small rest.
     """

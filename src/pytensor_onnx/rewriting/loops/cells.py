@@ -142,7 +142,7 @@ def _mixtures(h: Variable, update: Variable) -> Iterator[tuple[Variable, Variabl
 
 
 def _complement(x: Variable) -> Variable | None:
-    """Return what is subtracted from one, None for other variables."""
+    """Return the variable x of a difference ``1 - x``, None for other variables."""
     operands = operands_of(x, Sub)
     if len(operands) == 2 and isinstance(operands[0], Constant) and np.all(operands[0].data == 1):
         return operands[1]

@@ -93,7 +93,7 @@ def terms_of(terms: Iterable[Part], vectors: Sequence[Variable], around: Around)
 
 
 def joint_bias(terms: Sequence[Part], size: int) -> Part:
-    """Return the sum of biases, of which some may be numbers, as one array."""
+    """Return the sum of biases, arrays and numbers, as one array."""
     is_number = [any(term.whole.type.broadcastable) for term in terms]
     if is_number == [False]:
         return terms[0]
