@@ -14,7 +14,7 @@ from pytensor.printing import Print
 
 from pytensor_onnx.encodings import encodings_of
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.functions.registry import DEFINITIONS
+from pytensor_onnx.functions.registry import definition_of
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.rewriting.inner_graphs import core_op
 
@@ -80,7 +80,8 @@ def onnx_funcify(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lower
 def has_no_lowering(op: Op) -> bool:
     """Return whether an Op, without the Blockwise around it, has no lowering and no definition."""
     kind = type(core_op(op))
-    return kind not in DEFINITIONS and onnx_funcify.dispatch(kind) is onnx_funcify.dispatch(Op)
+    is_general = onnx_funcify.dispatch(kind) is onnx_funcify.dispatch(Op)
+    return is_general and definition_of(kind) is None
 
 
 @onnx_funcify.register(DeepCopyOp)

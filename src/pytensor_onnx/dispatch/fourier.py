@@ -3,7 +3,6 @@
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 
-import pytensor_onnx.functions.fourier  # noqa: F401  (registers the definitions)
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.ops.fourier import StandardTransform

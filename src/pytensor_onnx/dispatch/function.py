@@ -11,7 +11,6 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.scan.op import Scan
 
-import pytensor_onnx.functions.linalg  # noqa: F401  (registers the definitions)
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.batch_axes import with_equal_batches
 from pytensor_onnx.dispatch.blocks import in_blocks, may_be_long
@@ -19,7 +18,7 @@ from pytensor_onnx.dispatch.graphs import NestedProblems, convert_inner
 from pytensor_onnx.dispatch.scalar_operators import OPERATORS
 from pytensor_onnx.dispatch.specialised import Specialised, refuse_recursion, specialised
 from pytensor_onnx.dispatch.square import record_square_matrices
-from pytensor_onnx.functions.registry import DEFINITIONS, Definition
+from pytensor_onnx.functions.registry import DEFINITIONS, Definition, definition_of
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import broadcast, dims_of
 from pytensor_onnx.graph.inference import dtype_of
@@ -33,7 +32,7 @@ _FEWEST, _MOST = 70, 160
 @onnx_funcify.register(Op)
 def lower_defined(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
     """Call the function that defines an Op."""
-    definition = DEFINITIONS.get(type(op))
+    definition = definition_of(type(op))
     if definition is None:
         return _NO_LOWERING(op, node, onnx, *inputs)
     definition = definition.for_op(op, len(inputs))

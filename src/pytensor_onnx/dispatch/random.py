@@ -5,19 +5,8 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
-from pytensor_onnx.functions.random import (  # noqa: F401  (registers them)
-    binomial,
-    gamma,
-    hypergeometric,
-    poisson,
-    polya_gamma,
-    samplers,
-    threefry,
-    truncated,
-    vonmises,
-)
 from pytensor_onnx.functions.random.drawing import sampler_of
-from pytensor_onnx.functions.registry import DEFINITIONS
+from pytensor_onnx.functions.registry import DEFINITIONS, import_definitions
 from pytensor_onnx.graph.builder import Builder
 
 
@@ -31,6 +20,7 @@ def refuse_random_variable(
             f"the sampler of {op.name} draws no batches",
             "draw one after the other in a loop",
         )
+    import_definitions("random")
     known = ", ".join(sorted(rv.name for rv in DEFINITIONS if issubclass(rv, RandomVariable)))
     raise onnx.unsupported(
         f"no sampler is defined for {op.name}",

@@ -19,7 +19,7 @@ from pytensor_onnx.dispatch.function import call_definition
 from pytensor_onnx.dispatch.graphs import convert_inner
 from pytensor_onnx.dispatch.integer import floor_divide, floor_modulo, integer_power
 from pytensor_onnx.dispatch.scalar_operators import LOGICAL_AND_BITWISE, OPERATORS
-from pytensor_onnx.functions.registry import DEFINITIONS
+from pytensor_onnx.functions.registry import definition_of
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.ops.portable import HalfPowerOfTwo
 from pytensor_onnx.ops.precise import PreciseLog
@@ -43,7 +43,7 @@ def lower_scalar_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value)
     operator = OPERATORS.get(type(op))
     if operator is not None:
         return onnx.op(operator, *_cast_all(node, onnx, inputs))
-    definition = DEFINITIONS.get(type(op))
+    definition = definition_of(type(op))
     if definition is not None:
         return call_definition(definition, op, node, onnx, _cast_all(node, onnx, inputs))
     raise onnx.unsupported(

@@ -19,7 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.dispatch.scalar_operators import OPERATORS
 from pytensor_onnx.errors import UnsupportedCase
-from pytensor_onnx.functions.registry import DEFINITIONS, Definition
+from pytensor_onnx.functions.registry import Definition, definition_of
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.rewriting.loops.definitions import prepare_definition
 
@@ -228,7 +228,7 @@ def _is_elementwise(node: Apply, callers: frozenset[Specialised]) -> bool:
     op = node.op.scalar_op if isinstance(node.op, Elemwise) else node.op
     if isinstance(op, ScalarInnerGraphOp):
         return all(_is_elementwise(inner, callers) for inner in op.fgraph.apply_nodes)
-    definition = DEFINITIONS.get(type(op))
+    definition = definition_of(type(op))
     if definition is None or type(op) in OPERATORS:
         return isinstance(op, ScalarOp)
     dtypes = [node.outputs[0].type.dtype] * len(node.inputs)

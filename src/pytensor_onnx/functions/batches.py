@@ -4,7 +4,7 @@ from pytensor.graph.op import Op
 from pytensor.tensor.extra_ops import SearchsortedOp
 from pytensor.tensor.math import Dot
 
-from pytensor_onnx.functions.registry import DEFINITIONS
+from pytensor_onnx.functions.registry import definition_of
 
 LOWERED_IN_BATCHES = (Dot, SearchsortedOp)
 """Ops whose lowerings take operands with axes before the core axes."""
@@ -12,7 +12,7 @@ LOWERED_IN_BATCHES = (Dot, SearchsortedOp)
 
 def defined_in_batches(op: Op) -> bool:
     """Return whether an Op has a definition that takes axes before its core axes."""
-    definition = DEFINITIONS.get(type(op))
+    definition = definition_of(type(op))
     return definition is not None and not definition.is_elementwise and definition.batches
 
 

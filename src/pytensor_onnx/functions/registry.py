@@ -1,10 +1,15 @@
-"""The registry of definitions: PyTensor expressions for the Ops that ONNX has no operator for."""
+"""The registry of definitions: PyTensor expressions for the Ops that ONNX has no operator for.
+
+Of the packages next to it, those of `PACKAGES` are imported when a definition of theirs is wanted.
+"""
 
 import inspect
+import pkgutil
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 from typing import Any
 
 from pytensor.configdefaults import config
@@ -17,7 +22,27 @@ Signature = str | Callable[[Any, int], str]
 
 DEFINITIONS: dict[type[Op], "Definition"] = {}
 
-_PACKAGE = f"{__name__.partition('.')[0]}."
+PACKAGES = {
+    "complex_numbers": ("pytensor_onnx.ops.complex_numbers",),
+    "fourier": ("pytensor_onnx.ops.fourier",),
+    "linalg": (
+        "pytensor.tensor.linalg.",
+        "pytensor_onnx.ops.complex_matrices",
+        "pytensor_onnx.ops.eigenvalues",
+        "pytensor_onnx.ops.factorisations",
+        "pytensor_onnx.ops.riccati",
+    ),
+    "random": (
+        "pymc.",
+        "pytensor.tensor.random.",
+        "pytensor_onnx.ops.draws",
+        "pytensor_onnx.ops.samplers",
+    ),
+    "signal": ("pytensor_onnx.ops.signal",),
+}
+"""Packages of definitions, with the beginnings of the names of the modules of their Ops."""
+
+_OWN = f"{__name__.partition('.')[0]}."
 
 
 @dataclass(frozen=True)
@@ -74,14 +99,18 @@ class Definition:
         return f"{code.co_filename}:{code.co_firstlineno}"
 
     @property
+    def is_own(self) -> bool:
+        """Whether the expression is one of this package, and not a user's."""
+        return self.expression.__module__.startswith(_OWN)
+
+    @property
     def float_x(self) -> str:
         """PyTensor's ``floatX`` for the expression: the user's for definitions of users.
 
         Under a ``floatX`` of float32, which users choose for their models, PyTensor would round the
         numbers of this package's formulas to float32.
         """
-        is_own = self.expression.__module__.startswith(_PACKAGE)
-        return "float64" if is_own else str(config.floatX)
+        return "float64" if self.is_own else str(config.floatX)
 
     def __call__(self, *operands: TensorVariable, **keywords: Any) -> list[TensorVariable]:
         """Return the results of the expression as a list."""
@@ -171,10 +200,36 @@ def define[E: Expression](
             op_type, expression, inputs, outputs, batches, signature_of, known_up_to
         )
         _check_parameters(definition)
-        DEFINITIONS[op_type] = definition
+        # The user's may have been registered before the package with ours was imported.
+        if not (definition.is_own and op_type in DEFINITIONS):
+            DEFINITIONS[op_type] = definition
         return expression
 
     return register
+
+
+def definition_of(op_type: type[Op]) -> Definition | None:
+    """Return the definition of a class of Ops, None if there is none.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.linalg.products import Expm
+    >>> definition_of(Expm).inputs
+    (('m', 'm'),)
+    """
+    if op_type not in DEFINITIONS:
+        for package, modules in PACKAGES.items():
+            if op_type.__module__.startswith(modules):
+                import_definitions(package)
+    return DEFINITIONS.get(op_type)
+
+
+@cache
+def import_definitions(package: str) -> None:
+    """Import all modules of a package next to this module, which register their definitions."""
+    name = f"{__package__}.{package}"
+    for module in pkgutil.iter_modules(import_module(name).__path__):
+        import_module(f"{name}.{module.name}")
 
 
 def own_signature(op: Op, count: int) -> str:

@@ -8,12 +8,6 @@ from pytensor.tensor.random.type import random_generator_type
 
 from pytensor_onnx.encodings import encoding_of
 from pytensor_onnx.encodings.registry import Tensors
-from pytensor_onnx.functions.random import (  # noqa: F401  (registers them)
-    compounds,
-    distributions,
-    pymc,
-    vectors,
-)
 from pytensor_onnx.functions.random.drawing import draw
 from pytensor_onnx.functions.random.spawning import spawned
 from pytensor_onnx.ops.spawning import Spawn

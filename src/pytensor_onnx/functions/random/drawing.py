@@ -16,7 +16,7 @@ from pytensor.tensor.basic import infer_static_shape
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.registry import DEFINITIONS, Definition, Expression, define
+from pytensor_onnx.functions.registry import Definition, Expression, define, definition_of
 from pytensor_onnx.ops.draws import Draw
 from pytensor_onnx.ops.samplers import Sampler
 
@@ -58,8 +58,8 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
 
 def sampler_of(op: RandomVariable) -> Definition | None:
     """Return the definition of a random variable, None if there is none."""
-    by_name = _BY_NAME.get(f"{type(op).__module__}.{type(op).__qualname__}")
-    return DEFINITIONS.get(type(op), by_name)
+    name = f"{type(op).__module__}.{type(op).__qualname__}"
+    return definition_of(type(op)) or _BY_NAME.get(name)
 
 
 def define_by_name(name: str) -> Callable[[Expression], Expression]:
