@@ -23,7 +23,7 @@ ARROWS = {
     "dispatch": {"graph", "ops", "functions", "encodings", "rewriting", "named_dims"},
     "dynamic_axes": {"graph"},
     "conversion": {"graph", "dispatch", "dynamic_axes", "named_dims"},
-    "pipeline": {"conversion", "dispatch", "passes", "targets"},
+    "pipeline": {"conversion", "dispatch", "graph", "passes", "targets"},
     "running": {
         *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes"),
         *("targets", "named_dims", "encodings"),

@@ -12,7 +12,7 @@ from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes import legalise
+from pytensor_onnx.passes.legaliser.legalise import legalise
 from pytensor_onnx.targets import get_profile
 
 Emit = Callable[..., ir.Value | Sequence[ir.Value]]

@@ -133,8 +133,10 @@ class GraphConverter:
         """
         if not node.outputs:
             return self._outer_line
-        before = (self._lines[v] for v in node.inputs if v in self._lines)
-        line = user_line(node.outputs[0]) or next(before, "") or self._outer_line
+        line = user_line(node.outputs[0])
+        if not line:
+            before = (self._lines[v] for v in node.inputs if v in self._lines)
+            line = next(before, "") or self._outer_line
         if line:
             self._lines.update(dict.fromkeys(node.outputs, line))
         return line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.type import Type
 from pytensor.scalar.basic import ScalarType
-from pytensor.tensor.type import DenseTensorType
+from pytensor.tensor.type import DenseTensorType, TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.encodings import encoding_of
@@ -24,7 +24,7 @@ class UnsupportedType(UnsupportedCase):
 
 def check_type(type_: Type) -> None:
     """Raise `UnsupportedCase` for a type that no ONNX tensor can hold."""
-    if isinstance(type_, NoneTypeT) or encoding_of(type_):
+    if type(type_) is TensorType or isinstance(type_, NoneTypeT) or encoding_of(type_):
         return
     if not (is_named(type_) or isinstance(type_, DenseTensorType | ScalarType)):
         raise UnsupportedType(

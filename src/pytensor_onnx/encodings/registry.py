@@ -132,6 +132,9 @@ def encoding_of(type_: Type) -> Encoding | None:
     >>> encoding_of(pt.random.rng().type).name, encoding_of(pt.vector().type)
     ('generator', None)
     """
+    # Most types are tensors of real numbers, which have no encoding.
+    if type(type_) is TensorType and not type_.dtype.startswith("complex"):
+        return None
     return next((encoding for encoding in _ENCODINGS if encoding.serves(type_)), None)
 
 

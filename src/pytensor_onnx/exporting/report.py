@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 
 from pytensor_onnx.exporting.descriptions import describe, weight_bytes
+from pytensor_onnx.graph.traversal import all_nodes
 
 if TYPE_CHECKING:
     from pytensor_onnx.exporting.program import ONNXProgram
@@ -49,7 +50,7 @@ def operator_counts(model: ir.Model) -> Counter[str]:
     """Return the number of nodes of each operator, in subgraphs as well."""
     return Counter(
         f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-        for node in model.graph.all_nodes()
+        for node in all_nodes(model.graph)
     )
 
 

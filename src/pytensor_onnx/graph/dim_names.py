@@ -5,13 +5,14 @@ import onnx_ir as ir
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import output_dims
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import all_nodes
 
 
 def infer_and_name_dims(graph: ir.Graph, scope: ModelScope) -> None:
     """Name the dimensions of all values, after all equalities between them are known."""
     for value in graph.inputs:
         scope.name_dims(value)
-    for node in graph.all_nodes():
+    for node in all_nodes(graph):
         _infer_unknown_dims(node)
         for value in node.outputs:
             scope.name_dims(value)

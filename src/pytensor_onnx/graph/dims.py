@@ -27,7 +27,7 @@ def dims_of(value: ir.Value | None) -> Dims | None:
     """Return the dimensions of a value, None for an unknown rank."""
     if value is None or value.shape is None:
         return None
-    return tuple(d.value if isinstance(d, ir.SymbolicDim) else d for d in value.shape.dims)
+    return tuple([d if isinstance(d, int) else d.value for d in value.shape.dims])
 
 
 def broadcast(first: Dims, second: Dims) -> Dims:

@@ -8,6 +8,8 @@ from keyword import iskeyword
 
 import onnx_ir as ir
 
+from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+
 
 class Names:
     """Unique names of a model.
@@ -71,7 +73,7 @@ def names_in(function: ir.Function) -> Names:
     for value in (*function.inputs, *results, *_values_in_subgraphs(function)):
         names.reserve(str(value.name))
     # The node of a result is not named after it.
-    for node in function.all_nodes():
+    for node in all_nodes(function):
         names.reserve(str(node.name))
     return names
 
@@ -99,9 +101,7 @@ def snake_case(op_type: str) -> str:
 
 def _values_in_subgraphs(nodes: Iterable[ir.Node]) -> Iterator[ir.Value]:
     for node in nodes:
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                body = attribute.as_graph()
-                yield from body.inputs
-                yield from (value for inner in body for value in inner.outputs)
-                yield from _values_in_subgraphs(body)
+        for body in bodies_of(node):
+            yield from body.inputs
+            yield from (value for inner in body for value in inner.outputs)
+            yield from _values_in_subgraphs(body)

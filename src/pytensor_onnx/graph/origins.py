@@ -9,6 +9,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.graph.builder import FUNCTION_DOMAIN
+from pytensor_onnx.graph.traversal import all_nodes
 
 OP, VARIABLE = "pytensor.op", "pytensor.variable"
 LOOP, LINE, NODE = "pytensor.loop", "pytensor.line", "pytensor.node"
@@ -65,10 +66,10 @@ def take_owners(model: ir.Model, fgraph: FunctionGraph) -> dict[str, Apply]:
 
 def places(model: ir.Model) -> Iterator[Place]:
     """Yield all nodes of a model, those of subgraphs and functions too."""
-    for node in model.graph.all_nodes():
+    for node in all_nodes(model.graph):
         yield Place(node)
     for function in model.functions.values():
-        for node in function.all_nodes():
+        for node in all_nodes(function):
             yield Place(node, function.name)
 
 

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.computed_sizes import ComputedSize
 from pytensor_onnx.graph.dims import Dim, dims_of, parts_of, replace_parts
 from pytensor_onnx.graph.names import Names, snake_case
+from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 
 
 class LocalFunction(NamedTuple):
@@ -95,9 +96,11 @@ class ModelScope:
         >>> scope.canonical_dim(sum_dim(["m", 1]))
         n+1
         """
+        if not isinstance(dim, ComputedSize) and dim not in self._equal_dims:
+            return dim
         equal: list[str] = []
         seen: list[str] = []
-        root = dim
+        root: Dim = dim
         while isinstance(root, str):
             if root in seen:
                 # A size that equals another one, whose parts were found equal to its own later.
@@ -204,7 +207,6 @@ def live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir
 def _disconnect(node: ir.Node) -> None:
     for i in range(len(node.inputs)):
         node.replace_input_with(i, None)
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            for inner in attribute.as_graph().all_nodes():
-                _disconnect(inner)
+    for body in bodies_of(node):
+        for inner in all_nodes(body):
+            _disconnect(inner)

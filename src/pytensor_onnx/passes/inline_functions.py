@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 
 
 def inline_functions(model: ir.Model, scope: ModelScope) -> int:
@@ -21,7 +22,7 @@ def inline_functions(model: ir.Model, scope: ModelScope) -> int:
     written_out: set[ir.OperatorIdentifier] = set()
 
     def calls_in(graph: ir.Graph) -> list[tuple[ir.Node, ir.Function]]:
-        found = ((node, model.functions.get(node.op_identifier())) for node in graph.all_nodes())
+        found = ((node, model.functions.get(node.op_identifier())) for node in all_nodes(graph))
         return [(node, function) for node, function in found if function is not None]
 
     def write_out(function: ir.Function) -> ir.Graph:
@@ -46,7 +47,7 @@ def inline_functions(model: ir.Model, scope: ModelScope) -> int:
 def _put_in_place(call: ir.Node, body: ir.Graph) -> None:
     """Replace a call by the body of its function."""
     graph, results, nodes = call.graph, list(body.outputs), list(body)
-    inner_nodes = list(body.all_nodes())
+    inner_nodes = list(all_nodes(body))
     assert graph is not None
     for parameter, argument in zip_longest(body.inputs, call.inputs):
         for user, index in tuple(parameter.uses()):
@@ -76,13 +77,12 @@ def _forget_names(value: ir.Value) -> None:
 
 def _name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
     """Give the values and nodes of a body names that are unique in the model."""
-    for node in body.all_nodes():
+    for node in all_nodes(body):
         for value in node.outputs:
             value.name = scope.names.unique(value.name or node.op_type)
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                for value in attribute.as_graph().inputs:
-                    value.name = scope.names.unique(value.name or "arg")
+        for inner in bodies_of(node):
+            for value in inner.inputs:
+                value.name = scope.names.unique(value.name or "arg")
         failure = scope.failures.get(str(node.name))
         if failure is None:
             node.name = node.outputs[0].name
@@ -94,7 +94,7 @@ def _name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
 def _share_constants(body: ir.Graph, graph: ir.Graph, scope: ModelScope) -> None:
     """Store the constants of a body, and of its branches and loops, with those of the model."""
     onnx = Builder(scope)
-    for node in list(body.all_nodes()):
+    for node in list(all_nodes(body)):
         value, owner = node.outputs[0], node.graph
         if node.op_type != "Constant" or value.const_value is None:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.narrowing.uses import Uses
 from pytensor_onnx.targets import Profile
@@ -18,11 +19,9 @@ def describe_placement(model: ir.Model, profile: Profile) -> list[str]:
     processor, with copies of the arrays before and after. Sizes are not counted: the processor
     computes them in any case.
     """
-    if profile.accelerator is None:
-        return []
     opset_version = model.graph.opset_imports[""]
-    nodes = [*model.graph.all_nodes()]
-    nodes += [node for function in model.functions.values() for node in function.all_nodes()]
+    nodes = [*all_nodes(model.graph)]
+    nodes += [node for function in model.functions.values() for node in all_nodes(function)]
     uses = Uses.in_model(model)
     standard = [
         node

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.computed_sizes import ComputedSize, is_plain
 from pytensor_onnx.graph.dims import Dim, Dims, dims_of
+from pytensor_onnx.graph.traversal import all_nodes
 
 _SPELLED = "pytensor_onnx.computed_sizes"
 
@@ -26,7 +27,7 @@ def spell_sizes(model: ir.Model) -> None:
     graph = model.graph
     outer = [dims_of(value) or () for value in (*graph.inputs, *graph.outputs)]
     names = {d for dims in outer for d in dims if _is_name(d) and not is_plain(str(d))}
-    values = (*graph.inputs, *(v for node in graph.all_nodes() for v in node.outputs))
+    values = (*graph.inputs, *(v for node in all_nodes(graph) for v in node.outputs))
     spelled: dict[str, ComputedSize] = {}
     for value in values:
         dims: Dims = dims_of(value) or ()

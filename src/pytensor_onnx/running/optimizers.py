@@ -78,10 +78,10 @@ def needless_optimizers(model: ir.Model) -> list[str]:
     >>> "TransposeOptimizer" in needless
     True
     """
-    nodes = [*model.graph.all_nodes()]
-    for function in model.functions.values():
-        nodes += function.all_nodes()
-    present = {node.op_type for node in nodes}
+    from pytensor_onnx.graph.traversal import all_nodes
+
+    owners: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    present = {node.op_type for owner in owners for node in all_nodes(owner)}
     return [name for name, operators in OPERATORS.items() if present.isdisjoint(operators)]
 
 

@@ -11,7 +11,7 @@ from pytensor_onnx import export_onnx
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes import join_vectors
+from pytensor_onnx.passes.fusions.join_vectors import join_vectors
 from tests.conftest import compare_onnx_and_py, op_types
 
 SIZES = (3, 1, 5, 2, 4)

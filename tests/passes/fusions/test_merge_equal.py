@@ -3,7 +3,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.passes import merge_equal
+from pytensor_onnx.passes.fusions.merge_equal import merge_equal
 from tests.conftest import op_types
 from tests.passes.conftest import bare
 

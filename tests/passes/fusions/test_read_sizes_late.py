@@ -2,7 +2,7 @@ import onnx
 import onnx_ir as ir
 
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes import read_sizes_late
+from pytensor_onnx.passes.fusions.read_sizes_late import read_sizes_late
 
 
 def parsed(body: str) -> ir.Model:

@@ -5,7 +5,7 @@ import onnx_ir as ir
 import pytest
 
 from pytensor_onnx.graph.fallbacks import carry_fallback, fallback_of
-from pytensor_onnx.passes import move_transposes
+from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from tests.passes.conftest import bare, run_model
 
 FIRST, LAST = [0, 3, 1, 2], [0, 2, 3, 1]

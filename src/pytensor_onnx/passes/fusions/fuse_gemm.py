@@ -5,6 +5,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.rewriting import put_before, remove_unused, sole_producer
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
@@ -18,7 +19,7 @@ def fuse_gemm(model: ir.Model, scope: ModelScope) -> int:
     loops get no transposed factors, which would be turned in each step.
     """
     count = 0
-    for node in list(model.graph.all_nodes()):
+    for node in list(all_nodes(model.graph)):
         if (fused := _product_and_bias(node)) is not None and isinstance(node.graph, ir.Graph):
             _replace(node.graph, node, *fused, scope)
             count += 1

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.rewriting import (
     GraphLike,
     given,
@@ -32,7 +33,7 @@ _PRODUCTS = frozenset({"Gemm", "MatMul", "Mul"})
 def halve_arguments(model: ir.Model, scope: ModelScope) -> int:
     """Halve arguments of tanh in the steps of loops; return the number of calls replaced."""
     count = 0
-    for node in list(model.graph.all_nodes()):
+    for node in list(all_nodes(model.graph)):
         if node.op_type == "Scan" and "scan_input_axes" not in node.attributes:
             count += _Loop(node, scope).halve()
     if count:
@@ -43,7 +44,7 @@ def halve_arguments(model: ir.Model, scope: ModelScope) -> int:
 
 def _drop_unused_definition(model: ir.Model) -> None:
     owners: list[GraphLike] = [model.graph, *model.functions.values()]
-    if any(map(_is_tanh, chain.from_iterable(owner.all_nodes() for owner in owners))):
+    if any(map(_is_tanh, chain.from_iterable(all_nodes(owner) for owner in owners))):
         return
     del model.functions[_TANH]
     if not model.functions:

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.rewriting import given, int_attribute, remove_unused
 
 _ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div"})
@@ -36,7 +37,7 @@ def results_after_loops(model: ir.Model, scope: ModelScope) -> int:
         Number of copies that are replaced.
     """
     count = 0
-    for node in list(model.graph.all_nodes()):
+    for node in list(all_nodes(model.graph)):
         if node.op_type == "Scan" and not node.domain:
             loop = _Loop(node)
             for position in range(loop.n_states, len(loop.body.outputs)):

@@ -10,6 +10,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.rewriting import given, int_attribute, sole_producer
 
 _OF_EACH_ELEMENT = frozenset({"Cast", "Identity"})
@@ -19,7 +20,7 @@ def row_states(model: ir.Model, scope: ModelScope) -> int:
     """Add a leading axis of size one to the vectors of loops where this makes a Gemm possible."""
     elementwise = {f.function.name for f in scope.functions.values() if f.is_definition}
     count = 0
-    for node in list(model.graph.all_nodes()):
+    for node in list(all_nodes(model.graph)):
         if node.op_type != "Scan" or "scan_input_axes" in node.attributes:
             continue
         body = node.attributes["body"].as_graph()
@@ -37,7 +38,7 @@ def _rows(body: ir.Graph, elementwise: set[str]) -> set[ir.Value]:
         return set()
     for node in body:
         given = [x for x in node.inputs if x is not None]
-        if any(attribute.type == ir.AttributeType.GRAPH for attribute in node.attributes.values()):
+        if bodies_of(node):
             return set()
         if rows.isdisjoint(given):
             continue

@@ -18,6 +18,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.rewriting import given, int_attribute, remove_unused, store_constants
 
 LONGEST = 16
@@ -81,7 +82,7 @@ def split_vectors(model: ir.Model, scope: ModelScope) -> int:
         Number of vectors that are split.
     """
     count = 0
-    for node in list(model.graph.all_nodes()):
+    for node in list(all_nodes(model.graph)):
         if node.op_type in ("Loop", "Scan") and not node.domain:
             body = node.attributes["body"].as_graph()
             groups = [group for group in _groups(body) if group.gains()]

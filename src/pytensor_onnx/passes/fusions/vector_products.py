@@ -18,6 +18,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope, content_key
 from pytensor_onnx.graph.sizes import constant_ints
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.rewriting import (
     int_attribute,
     remove_unused,
@@ -35,7 +36,7 @@ def vector_products(model: ir.Model, scope: ModelScope) -> int:
     count = 0
     lengths = _lengths_of_states(model)
     _negate_before_transposing(model, scope)
-    for squeeze in list(model.graph.all_nodes()):
+    for squeeze in list(all_nodes(model.graph)):
         operands, graph = _operands(squeeze), squeeze.graph
         if operands is None or graph is None:
             continue
@@ -60,7 +61,7 @@ def vector_products(model: ir.Model, scope: ModelScope) -> int:
 
 def _negate_before_transposing(model: ir.Model, scope: ModelScope) -> None:
     """Negate a matrix before it is transposed, so that a product can use it untransposed."""
-    for node in list(model.graph.all_nodes()):
+    for node in list(all_nodes(model.graph)):
         transpose = sole_producer(node.inputs[0], "Transpose") if node.op_type == "Neg" else None
         if transpose is not None and node.graph is not None:
             builder = Builder(scope)
@@ -73,7 +74,7 @@ def _negate_before_transposing(model: ir.Model, scope: ModelScope) -> None:
 def _lengths_of_states(model: ir.Model) -> dict[ir.Value, int]:
     """Return the lengths of the vectors that are states of loops, as their steps compute them."""
     lengths = {}
-    for node in model.graph.all_nodes():
+    for node in all_nodes(model.graph):
         if node.op_type == "Scan" and not node.domain:
             body = node.attributes["body"].as_graph()
             n_states = len(body.inputs) - int_attribute(node, "num_scan_inputs", 0)

@@ -13,6 +13,7 @@ from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.rewriting import store_constants
 
 FEWEST_ELEMENTS = 256
@@ -40,7 +41,7 @@ def broadcast_numbers(model: ir.Model, scope: ModelScope) -> int:
         Number of operands that were replaced.
     """
     count, shaped = 0, _Shaped()
-    for node in list(model.graph.all_nodes()):
+    for node in list(all_nodes(model.graph)):
         if node.domain or node.op_type in _NUMBERS_ONLY or not is_elementwise(node.op_type):
             continue
         ones = _trailing_ones(dims_of(node.outputs[0]))

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.fallbacks import has_fallback
+from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
 from pytensor_onnx.passes.layout.rules import move
 
@@ -130,6 +131,5 @@ def order_of(places: list[int]) -> list[int]:
 
 def nodes_within(node: ir.Node) -> Iterator[ir.Node]:
     """Yield the nodes of the subgraphs of a node."""
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield from attribute.as_graph().all_nodes()
+    for body in bodies_of(node):
+        yield from all_nodes(body)

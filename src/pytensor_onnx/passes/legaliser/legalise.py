@@ -17,6 +17,7 @@ from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.graph.names import Names, names_in
 from pytensor_onnx.graph.scope import LocalFunction, ModelScope
+from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.legaliser.choice import Chooser, Decompositions
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node, store_constants
@@ -124,9 +125,8 @@ class _Legaliser:
 
     def _visit_nodes(self, owner: GraphLike, nodes: Iterable[ir.Node], place: _Place) -> None:
         for node in nodes:
-            for attribute in node.attributes.values():
-                if attribute.type == ir.AttributeType.GRAPH:
-                    self.visit(attribute.as_graph(), place)
+            for body in bodies_of(node):
+                self.visit(body, place)
             if not place.in_function:
                 for value in node.outputs:
                     self.scope.name_dims(value)
@@ -163,7 +163,7 @@ def _used_functions(model: ir.Model, scope: ModelScope) -> list[ir.Function]:
     known = {f.function.identifier(): f.function for f in scope.functions.values()}
 
     def calls(graph: GraphLike) -> Iterator[ir.Function]:
-        found = (known.get(node.op_identifier()) for node in graph.all_nodes())
+        found = (known.get(node.op_identifier()) for node in all_nodes(graph))
         return (function for function in found if function is not None)
 
     used: dict[ir.OperatorIdentifier, ir.Function] = {}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from pytensor_onnx.graph.signatures import signature, type_of_text
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.targets import Profile, main_type
 
 
@@ -49,7 +50,7 @@ def main_dtype(node: ir.Node, opset_version: int) -> ir.DataType | None:
 
 
 def _nodes(model: ir.Model) -> Iterator[ir.Node]:
-    for nodes in (model.graph.all_nodes(), *(f.all_nodes() for f in model.functions.values())):
+    for nodes in (all_nodes(model.graph), *(all_nodes(f) for f in model.functions.values())):
         for node in nodes:
             if not node.domain and node.op_type not in ("Constant", "If", "Loop", "Scan"):
                 yield node

@@ -19,6 +19,7 @@ from pytensor_onnx.graph.bounds import INT32, Bounds
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import Names, name_values, names_in
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.narrowing.uses import (
     COMPARING,
@@ -53,8 +54,6 @@ def narrow_indices(model: ir.Model, profile: Profile, scope: ModelScope) -> list
     list of str
         A line with the number of nodes, if there are any.
     """
-    if profile.accelerator is None:
-        return []
     choice = _Choice(profile, scope.opset_version, Uses.in_model(model))
     count = _narrow_in(model.graph, choice, scope, scope.names)
     for function in model.functions.values():
@@ -84,7 +83,7 @@ def _write_out(node: ir.Node, scope: ModelScope, owner: GraphLike, names: Names)
 
 def _groups(owner: GraphLike, choice: _Choice) -> Iterator[list[ir.Node]]:
     """Yield groups of the nodes that can be narrowed: nodes of a group exchange int64 values."""
-    nodes = [node for node in owner.all_nodes() if choice.is_possible(node)]
+    nodes = [node for node in all_nodes(owner) if choice.is_possible(node)]
     linked = {node: node for node in nodes}
 
     def root(node: ir.Node) -> ir.Node:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.bounds import MOVING, Bounds
 from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.traversal import all_nodes
 
 COMPARING = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 CHOOSING = MOVING | {"Concat", "Where"}
@@ -65,7 +66,7 @@ class Uses:
         for owner in owners:
             if isinstance(owner, ir.Function):
                 uses._sizes |= {x: bool(given[x]) and all(given[x]) for x in owner.inputs}
-            nodes = list(owner.all_nodes())
+            nodes = list(all_nodes(owner))
             for node in nodes:
                 uses._look_back(node)
                 called = functions.get(node.op_identifier())

@@ -1,13 +1,14 @@
 """Follow values through the calls, constant Ifs and Identity nodes that a runtime removes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import names_in
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.rewriting import Form, GraphLike, put_before
 
 _SIZES = frozenset({"Shape", "Size"})
@@ -42,20 +43,20 @@ class Inlined:
         self._after: dict[ir.Value, list[ir.Value]] = defaultdict(list)
         self._calls: set[ir.Node] = set()
         self.owners: list[GraphLike] = [model.graph, *model.functions.values()]
-        for owner in self.owners:
-            for node in owner.all_nodes():
-                function = model.functions.get(node.op_identifier())
-                if function is not None:
-                    self._calls.add(node)
-                    # A call may omit the last arguments.
-                    self._join(zip(node.inputs, function.inputs, strict=False))
-                    self._join(zip(function.outputs, node.outputs, strict=False))
-                elif node.op_type == "If" and not node.domain:
-                    for branch in node.attributes.values():
-                        self._join(zip(branch.as_graph().outputs, node.outputs, strict=True))
-                elif node.op_type == "Identity" and not node.domain:
-                    self._join(zip(node.inputs, node.outputs, strict=True))
-        self.folded = self._folded()
+        nodes = [node for owner in self.owners for node in all_nodes(owner)]
+        for node in nodes:
+            function = model.functions.get(node.op_identifier()) if node.domain else None
+            if function is not None:
+                self._calls.add(node)
+                # A call may omit the last arguments.
+                self._join(zip(node.inputs, function.inputs, strict=False))
+                self._join(zip(function.outputs, node.outputs, strict=False))
+            elif node.op_type == "If" and not node.domain:
+                for branch in bodies_of(node):
+                    self._join(zip(branch.outputs, node.outputs, strict=True))
+            elif node.op_type == "Identity" and not node.domain:
+                self._join(zip(node.inputs, node.outputs, strict=True))
+        self.folded = self._folded(nodes)
         self._whole: dict[ir.Value, bool] = {}
         self._folded_origins: dict[ir.Value, list[ir.Value]] = {}
         self._leaves: dict[ir.Value, frozenset[ir.Value]] = {}
@@ -66,8 +67,7 @@ class Inlined:
                 self._before[same].append(value)
                 self._after[value].append(same)
 
-    def _folded(self) -> set[ir.Value]:
-        nodes = [node for owner in self.owners for node in owner.all_nodes()]
+    def _folded(self, nodes: Sequence[ir.Node]) -> set[ir.Value]:
         values = {v for node in nodes for v in (*node.inputs, *node.outputs) if v is not None}
         folded: set[ir.Value] = set()
         # The default of an input is no constant: a caller may pass another value.
@@ -76,7 +76,8 @@ class Inlined:
         while waiting:
             folded.update(new := _reached(waiting.pop(), self._after))
             for node in {user for v in new for user in v.consumers()} - self._calls:
-                if all(v is None or v in folded for v in node.inputs) and not _has_graph(node):
+                # A body may use any value of the graph around it.
+                if all(v is None or v in folded for v in node.inputs) and not bodies_of(node):
                     waiting += [v for v in node.outputs if v not in folded]
         return folded
 
@@ -108,7 +109,7 @@ class Inlined:
         node = value.producer()
         if value.const_value is not None or node is None or node in self._calls:
             return []
-        if _is_size(value) or _has_graph(node):
+        if _is_size(value) or bodies_of(node):
             return []
         return [v for v in node.inputs if v is not None]
 
@@ -189,7 +190,7 @@ class Inlined:
         for owner in self.owners:
             in_function = isinstance(owner, ir.Function)
             names = names_in(owner) if isinstance(owner, ir.Function) else scope.names
-            forms = [(node, form_of(node)) for node in owner.all_nodes()]
+            forms = [(node, form_of(node)) for node in all_nodes(owner)]
             replaced = defaultdict(list)
             for node, form in forms:
                 if form is not None and node.graph is not None:
@@ -203,11 +204,6 @@ class Inlined:
             for graph, nodes in replaced.items():
                 graph.remove(nodes, safe=True)
         return count
-
-
-def _has_graph(node: ir.Node) -> bool:
-    """Return whether a node has subgraphs, which may use any value of the outer graph."""
-    return any(a.type == ir.AttributeType.GRAPH for a in node.attributes.values())
 
 
 def _is_size(value: ir.Value) -> bool:
