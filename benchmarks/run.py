@@ -34,9 +34,10 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 INTRODUCTION = """\
 # Benchmarks
 
-Each number is the least of several rounds, in which the alternatives take turns. Compare numbers of
-one table only: times differ between machines, and the claims below a table are ratios of its
-numbers.
+Each number is the least of several rounds, in which the alternatives take turns, and each round
+starts with another one. Turns of networks start with a call that is not counted, as one step of a
+training run follows another. Compare numbers of one table only: times differ between machines, and
+the claims below a table are ratios of its numbers.
 
 In a clone with the extra `pymc`, Numba and JAX installed, `python -m benchmarks.run` measures all
 of this again, and with `--compare` prints the ratios of the new results to the ones below, without
