@@ -93,6 +93,7 @@ LATE: dict[str, tuple[type[Op], ...]] = {
 
 _loading = threading.RLock()
 _stand_ins: set[Callable] = set()
+_own: dict[type, Callable] = {}
 
 
 def import_lowerings(*modules: str) -> None:
@@ -101,6 +102,9 @@ def import_lowerings(*modules: str) -> None:
         before = dict(onnx_funcify.registry)
         for module in modules:
             import_module(f"{__package__}.{module}")
+        for op_type, lowering in onnx_funcify.registry.items():
+            if before.get(op_type) is not lowering:
+                _own[op_type] = lowering
         for op_type, lowering in before.items():
             if lowering not in _stand_ins and onnx_funcify.registry[op_type] is not lowering:
                 onnx_funcify.register(op_type, lowering)
@@ -111,7 +115,10 @@ def _register(module: str, op_types: tuple[type[Op], ...]) -> None:
 
     def import_and_lower(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
         import_lowerings(module)
-        return onnx_funcify(op, node, onnx, *inputs)
+        # A user's lowering may call this one for some cases, so that the dispatch returns here.
+        own = next(_own[kind] for kind in type(op).__mro__ if kind in _own)
+        result: Lowered = own(op, node, onnx, *inputs)
+        return result
 
     _stand_ins.add(import_and_lower)
     for op_type in op_types:
