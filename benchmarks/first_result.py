@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.timing import Table
 
-ROUNDS = 5
+ROUNDS = 8
 
 
 def make_model(parametrisation: str):

@@ -65,6 +65,8 @@ def distribute_factors(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     if len(factors) > MOST_TERMS:
         return None
     sums = [terms_of(fgraph, factor, SUMS) for factor in factors]
+    if sums == [[factor] for factor in factors]:
+        return None
     met: list[Variable] = []
     for term in (term for terms in sums for term in terms or [None]):
         products = None if term is None else terms_of(fgraph, term, PRODUCTS)
@@ -72,8 +74,6 @@ def distribute_factors(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
             return None
         met += products
     if has_rounded_product(met):
-        return None
-    if sums == [[factor] for factor in factors]:
         return None
     return local_greedy_distributor.transform(fgraph, node) or _without_divisors(node)
 
