@@ -86,6 +86,12 @@ def transpose(draw: Draw) -> tuple[list, dict]:
     return [Operand(shape)], {"perm": draw(st.permutations(range(len(shape))))}
 
 
+def flatten(draw: Draw) -> tuple[list, dict]:
+    shape = draw(NOT_SCALAR)
+    attributes = st.integers(-len(shape), len(shape)).map(lambda axis: {"axis": axis})
+    return [Operand(shape)], draw(st.one_of(st.just({}), attributes))
+
+
 def unsqueeze(draw: Draw) -> tuple[list, dict]:
     shape = draw(SHAPES)
     rank = len(shape) + draw(st.integers(1, 2))
@@ -304,6 +310,7 @@ STRATEGIES: dict[str, Callable[[Draw], tuple[list, dict]]] = {
     "Where": where,
     "Clip": clip,
     "Transpose": transpose,
+    "Flatten": flatten,
     "Unsqueeze": unsqueeze,
     "Squeeze": squeeze,
     "ArgMax": arg_reduction,

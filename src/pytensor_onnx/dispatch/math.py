@@ -9,6 +9,7 @@ from pytensor.tensor.math import Dot
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.ops.outer_products import OuterProductSum
 
 
 @onnx_funcify.register(Dot)
@@ -24,6 +25,20 @@ def lower_dot(
         product = onnx.MatMul(onnx.cast(x, "int32"), onnx.cast(y, "int32"))
         return onnx.Greater(product, 0)
     return onnx.MatMul(onnx.cast(x, dtype), onnx.cast(y, dtype))
+
+
+@onnx_funcify.register(OuterProductSum)
+def lower_outer_product_sum(
+    op: OuterProductSum, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
+) -> ir.Value:
+    """Multiply all rows of both arrays at once."""
+    rows, others = (dims_of(operand) or () for operand in (x, y))
+    if not (onnx.in_branch or onnx.in_function):
+        for size, other in zip(rows[:-1], others[:-1], strict=False):
+            onnx.scope.equate_dims(size, other)
+    last = node.inputs[0].type.ndim - 1
+    columns = onnx.Transpose(onnx.Flatten(x, axis=last), perm=[1, 0])
+    return onnx.MatMul(columns, onnx.Flatten(y, axis=last))
 
 
 @onnx_funcify.register(Dot22Scalar)

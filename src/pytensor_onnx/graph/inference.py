@@ -68,6 +68,7 @@ _RULES: dict[str, ShapeRule] = {
     "GatherElements": shape_rules.gathering_elements,
     "Concat": shape_rules.concatenation,
     "Reshape": shape_rules.reshaping,
+    "Flatten": shape_rules.flattening,
     "ConstantOfShape": shape_rules.filling,
     "Range": shape_rules.counting,
     "Expand": shape_rules.expansion,

@@ -167,6 +167,12 @@ def reshaping(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     return tuple(map(_size_or_unknown, sizes))
 
 
+def flattening(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    """Return the dimensions of Flatten."""
+    dims, axis = dims_of(inputs[0]), attributes.get("axis", 1)
+    return None if dims is None else (product_dim(dims[:axis]), product_dim(dims[axis:]))
+
+
 def expansion(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     """Return the dimensions of Expand."""
     dims, sizes = dims_of(inputs[0]), sizes_in(inputs[1])

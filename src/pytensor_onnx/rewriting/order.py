@@ -39,6 +39,7 @@ from pytensor_onnx.rewriting.arithmetic.increments import join_increments
 from pytensor_onnx.rewriting.arithmetic.narrowing import narrow_arithmetic
 from pytensor_onnx.rewriting.arithmetic.partial_sums import share_partial_sums
 from pytensor_onnx.rewriting.arithmetic.products import drop_empty_product, inline_products
+from pytensor_onnx.rewriting.arithmetic.summed_products import sum_batched_product
 from pytensor_onnx.rewriting.arithmetic.thin_products import (
     add_to_thin_product,
     sum_thin_product,
@@ -49,6 +50,7 @@ from pytensor_onnx.rewriting.arithmetic.whole_quotients import (
     divide_sum,
 )
 from pytensor_onnx.rewriting.arithmetic.widening import widen_operands
+from pytensor_onnx.rewriting.arithmetic.written_rows import sum_written_rows
 from pytensor_onnx.rewriting.beta_gradients import derive_betainc
 from pytensor_onnx.rewriting.convolutions import convolve_fully
 from pytensor_onnx.rewriting.encodings import encode_values
@@ -219,6 +221,8 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         inline_products,
         add_to_thin_product,
         sum_thin_product,
+        sum_batched_product,
+        sum_written_rows,
         # Here, as the axes and shapes that it adds are simplified in the same stage.
         index_by_batch,
         # Again, for the batches made of loops.
