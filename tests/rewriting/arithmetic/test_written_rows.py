@@ -68,9 +68,12 @@ def test_short_rows_and_rows_without_other_uses_are_summed():
     assert "ReduceSum" in op_types(program)
 
 
-def test_numbers_that_are_set_are_not_added_up():
+@pytest.mark.parametrize(
+    "write", [pt.set_subtensor, lambda x, n: pt.inc_subtensor(x, n, ignore_duplicates=True)]
+)
+def test_numbers_at_one_place_are_added_up_only_if_all_count(write):
     x, n = pt.matrix("x"), pt.vector("n")
     i, j = pt.lvectors("ij")
-    matrix = pt.zeros((x.shape[0], WIDTH))[i, j].set(n)
+    matrix = write(pt.zeros((x.shape[0], WIDTH))[i, j], n)
     values = [np.ones((3, WIDTH)), np.array([1.0, 2.0]), np.array([0, 0]), np.array([3, 3])]
     compare_onnx_and_py([x, n, i, j], [matrix.sum(axis=1), matrix * x], values)

@@ -73,7 +73,8 @@ def _numbers_in_zeros(matrix: Variable) -> tuple[Variable, Variable] | None:
     base, added, *arrays = node.inputs
     indices = indices_from_subtensor(arrays, node.op.idx_list)
     zero = get_underlying_scalar_constant_value(base, elemwise=False, raise_not_constant=False)
-    if node.op.set_instead_of_inc or zero != 0 or len(indices) != 2:
+    adds_all = not (node.op.set_instead_of_inc or node.op.ignore_duplicates)
+    if not adds_all or zero != 0 or len(indices) != 2:
         return None
     if not all(
         isinstance(i, Variable) and i.type.ndim == 1 and i.type.dtype in integer_dtypes
