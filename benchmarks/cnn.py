@@ -12,7 +12,7 @@ from benchmarks.timing import Table, interleaved
 from pytensor_onnx import ONNXProgram, export_onnx
 
 BATCH = 32
-STEPS = 400
+STEPS = 2000
 BLOCK = 20
 
 
