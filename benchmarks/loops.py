@@ -113,7 +113,7 @@ main (double[m, n] x, double[m] start, double a) => (double[m, n] y) {
 """
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Case:
     """A loop, values of its inputs, and the same in ONNX by hand, if it is written."""
 
@@ -147,10 +147,8 @@ def lstm(dtype: str) -> Case:
         return pt.sigmoid(o) * pt.tanh(c), c
 
     h, _ = _scan(step, sequences=[x], outputs_info=[h0, c0], non_sequences=[w, u, b])
-    rng = np.random.default_rng(0)
     shapes = [(LENGTH, N_IN), (WIDTH,), (WIDTH,), (N_IN, 4 * WIDTH), (WIDTH, 4 * WIDTH)]
-    shapes.append((4 * WIDTH,))
-    values = [rng.normal(scale=0.1, size=shape).astype(dtype) for shape in shapes]
+    values = _small([*shapes, (4 * WIDTH,)], dtype)
     label = f"LSTM of {LENGTH} steps, {WIDTH} units, {dtype}"
     by_hand = LSTM if dtype == "float64" else LSTM_32
     return Case(label, [x, h0, c0, w, u, b], h, values, by_hand)
@@ -189,9 +187,9 @@ def simple_rnn() -> Case:
     return Case(label, [x, h0, w, u, b], h, values)
 
 
-def _small(shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+def _small(shapes: Sequence[tuple[int, ...]], dtype: str = "float32") -> list[np.ndarray]:
     rng = np.random.default_rng(0)
-    return [rng.normal(scale=0.1, size=shape).astype("float32") for shape in shapes]
+    return [rng.normal(scale=0.1, size=shape).astype(dtype) for shape in shapes]
 
 
 def lstm_layer() -> Case:
@@ -294,19 +292,19 @@ def calls_of(case: Case) -> dict[str, Callable[[], Any]]:
 
 def measure() -> Table:
     """Time the loops."""
-    bounds = {
-        autoregression(): 0.6,
-        lstm("float64"): 2.5,
-        lstm("float32"): 1.0,
-        lstm_layer(): 1.0,
-        gru(): 1.0,
-        simple_rnn(): 1.0,
-        newton(): None,
-        rows(): 1.0,
-        kalman(): None,
-        runge_kutta(): None,
-    }
-    times = {case.label: interleaved(calls_of(case), rounds=60) for case in bounds}
+    bounds = [
+        (autoregression(), 0.6),
+        (lstm("float64"), 2.5),
+        (lstm("float32"), 1.0),
+        (lstm_layer(), 1.0),
+        (gru(), 1.0),
+        (simple_rnn(), 1.0),
+        (newton(), None),
+        (rows(), 1.0),
+        (kalman(), None),
+        (runge_kutta(), None),
+    ]
+    times = {case.label: interleaved(calls_of(case), rounds=60) for case, _ in bounds}
     ways = list(next(iter(times.values())))
     table = Table(
         "Loops",
@@ -315,7 +313,7 @@ def measure() -> Table:
         "options by `InferenceSession.run`, and so is the exported model. Numba compiles the "
         "step to machine code; a runtime of operators pays for each of them in each step.",
     )
-    for (label, of_ways), bound in zip(times.items(), bounds.values(), strict=True):
+    for (label, of_ways), (_, bound) in zip(times.items(), bounds, strict=True):
         ratio = of_ways["mode ONNX"] / of_ways["mode NUMBA"]
         cells = [f"{of_ways[way] * 1e6:.1f}" if way in of_ways else "" for way in ways]
         table.rows.append([label, *cells, f"{ratio:.2f}"])

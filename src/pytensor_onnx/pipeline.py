@@ -7,10 +7,9 @@ import onnx_ir as ir
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
 from pytensor_onnx.passes.legaliser.legalise import legalise
 from pytensor_onnx.passes.optimizer.keep_apart import keep_apart
-from pytensor_onnx.passes.rewriting import GraphLike
 from pytensor_onnx.passes.spell_sizes import spell_sizes
 from pytensor_onnx.targets import get_profile
 
@@ -127,8 +126,7 @@ class _Passes:
         return count
 
     def _operators(self) -> set[str]:
-        owners: list[GraphLike] = [self._model.graph, *self._model.functions.values()]
-        return {node.op_type for owner in owners for node in all_nodes(owner)}
+        return {node.op_type for node in nodes_of_model(self._model)}
 
 
 def _forget_types(function: ir.Function) -> None:

@@ -32,7 +32,7 @@ print([y.tolist() for y in compile_onnx([x], results, verify=False)([[3.0, 1.0],
 
 
 def run(code: str) -> str:
-    """Return what a new process prints, in which nothing is imported yet."""
+    """Run code in a new process, without any modules imported, and return the printed text."""
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.strip()

@@ -51,8 +51,7 @@ def _elementwise_dims(node: Apply, onnx: Builder, inputs: Sequence[ir.Value]) ->
         equal = [size for size in sizes if size is not None]
         if not onnx.in_branch and not onnx.in_function:
             for size in equal[1:]:
-                if size != equal[0]:
-                    onnx.scope.equate_dims(equal[0], size)
+                onnx.scope.equate_dims(equal[0], size)
         dims.append(next((d for d in equal if isinstance(d, int)), equal[0] if equal else None))
     return dims
 

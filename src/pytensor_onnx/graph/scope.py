@@ -131,6 +131,8 @@ class ModelScope:
         >>> scope.canonical_dim("m"), scope.canonical_dim("n")
         (3, 3)
         """
+        if first == second:
+            return
         first, second = self.canonical_dim(first), self.canonical_dim(second)
         if first == second or first is None or second is None:
             return

@@ -28,6 +28,13 @@ def all_nodes(owner: ir.Graph | ir.Function) -> Iterator[ir.Node]:
             yield from all_nodes(body)
 
 
+def nodes_of_model(model: ir.Model) -> Iterator[ir.Node]:
+    """Yield the nodes of the graph of a model and of its functions, those of bodies included."""
+    yield from all_nodes(model.graph)
+    for function in model.functions.values():
+        yield from all_nodes(function)
+
+
 def bodies_of(node: ir.Node) -> Sequence[ir.Graph]:
     """Return the graphs among the attributes of a node."""
     if node.op_type not in _WITH_BODIES or node.domain:

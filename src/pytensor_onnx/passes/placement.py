@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.narrowing.uses import Uses
 from pytensor_onnx.targets import Profile
@@ -20,12 +20,10 @@ def describe_placement(model: ir.Model, profile: Profile) -> list[str]:
     computes them in any case.
     """
     opset_version = model.graph.opset_imports[""]
-    nodes = [*all_nodes(model.graph)]
-    nodes += [node for function in model.functions.values() for node in all_nodes(function)]
     uses = Uses.in_model(model)
     standard = [
         node
-        for node in nodes
+        for node in nodes_of_model(model)
         if node.domain == "" and not (node.outputs and uses.is_size(node.outputs[0]))
     ]
     left = [node for node in standard if not _is_accelerated(node, profile, opset_version)]

@@ -78,10 +78,9 @@ def needless_optimizers(model: ir.Model) -> list[str]:
     >>> "TransposeOptimizer" in needless
     True
     """
-    from pytensor_onnx.graph.traversal import all_nodes
+    from pytensor_onnx.graph.traversal import nodes_of_model
 
-    owners: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
-    present = {node.op_type for owner in owners for node in all_nodes(owner)}
+    present = {node.op_type for node in nodes_of_model(model)}
     return [name for name, operators in OPERATORS.items() if present.isdisjoint(operators)]
 
 

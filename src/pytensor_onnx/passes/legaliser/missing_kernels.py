@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from pytensor_onnx.graph.signatures import signature, type_of_text
-from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.targets import Profile, main_type
 
 
@@ -50,7 +50,6 @@ def main_dtype(node: ir.Node, opset_version: int) -> ir.DataType | None:
 
 
 def _nodes(model: ir.Model) -> Iterator[ir.Node]:
-    for nodes in (all_nodes(model.graph), *(all_nodes(f) for f in model.functions.values())):
-        for node in nodes:
-            if not node.domain and node.op_type not in ("Constant", "If", "Loop", "Scan"):
-                yield node
+    for node in nodes_of_model(model):
+        if not node.domain and node.op_type not in ("Constant", "If", "Loop", "Scan"):
+            yield node
