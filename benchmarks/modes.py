@@ -1,5 +1,6 @@
 """PyTensor's modes side by side: time of one call, and time to the first result."""
 
+import gc
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,6 +77,7 @@ def compare(
         makers = {mode: _maker(case, mode) for mode in (installed() if modes is None else modes)}
         makers |= {name: lambda c=c[what]: c for name, c in (others or {}).items()}
         for name, make in makers.items():
+            gc.collect()  # The garbage of what ran before would count.
             start = perf_counter()
             try:
                 call = make()

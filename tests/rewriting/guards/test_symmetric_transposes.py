@@ -8,6 +8,7 @@ from pytensor.assumptions import assume
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.elemwise import DimShuffle
 
+from pytensor_onnx import nn
 from pytensor_onnx.running.linker import ONNX
 
 CASES = {
@@ -15,6 +16,8 @@ CASES = {
     "function of a gram matrix": lambda x, s: pt.exp(2 * (x @ x.T)).T,
     "inverse of a gram matrix": lambda x, s: pt.linalg.inv(x @ x.T).T,
     "congruence": lambda x, s: (x @ assume(s, symmetric=True) @ x.T).T,
+    "matrices of a batch": lambda x, s: (x @ x.T)[None].repeat(2, 0)[1:].mT,
+    "reshaped": lambda x, s: pt.specify_shape((x @ x.T).reshape((3, 3)), (3, 3)).T,
     "declared": lambda x, s: assume(s, symmetric=True).T,
     "diagonal": lambda x, s: pt.diag(s[0]).T,
     "operand of a symmetric solve": lambda x, s: pt.linalg.solve(s, x, assume_a="sym").sum() * s.T,
@@ -53,6 +56,22 @@ def test_gradients_of_networks_are_not_asked_for_symmetry():
     for w in weights:
         h = pt.tanh(h @ w)
     graph = FunctionGraph([x, *weights], pt.grad(h.sum(), weights), clone=False)
+    ONNX.optimizer.rewrite(graph)
+    assert not hasattr(graph, "assumption_feature")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda x: nn.layer_norm(x, pt.ones(4), pt.zeros(4)),
+        lambda x: pt.concatenate([x, pt.exp(x)])[1:],
+        lambda x: pt.cumsum(x, axis=0).reshape((-1, 4)),
+        lambda x: pt.sqr(x[0])[None] * x.sum(axis=1)[:, None],
+    ],
+)
+def test_results_of_operations_without_a_rule_of_symmetry_are_not_asked_for_it(result):
+    x = pt.matrix("x")
+    graph = FunctionGraph([x], [result(x).T], clone=False)
     ONNX.optimizer.rewrite(graph)
     assert not hasattr(graph, "assumption_feature")
 

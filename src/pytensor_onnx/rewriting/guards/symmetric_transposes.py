@@ -4,17 +4,27 @@ PyTensor asks this of the operand of every transpose, and forgets the answers be
 this takes a time that is quadratic in the depth of a network with gradients.
 """
 
+from pytensor.assumptions.core import ASSUMPTION_INFER_REGISTRY, IMPLIES, SYMMETRIC
 from pytensor.assumptions.dot import match_congruence
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.math import Dot
+from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.rewriting.linalg.utils import useless_symmetric_transpose
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import Subtensor
 
 _MOST_STEPS = 100
+
+_SYMMETRIC = (SYMMETRIC, *(key for key, implied in IMPLIES.items() if SYMMETRIC in implied))
+
+# The result is symmetric only if the first matrix among the operands is.
+_OF_FIRST_MATRIX = (Elemwise, DimShuffle, Reshape, SpecifyShape, Subtensor, JoinDims, SplitDims)
 
 
 @node_rewriter(useless_symmetric_transpose.tracks())
@@ -28,7 +38,8 @@ def drop_symmetric_transpose(fgraph: FunctionGraph, node: Apply) -> list[Variabl
 def may_be_symmetric(fgraph: FunctionGraph, matrix: Variable) -> bool:
     """Return whether PyTensor may know that a matrix is symmetric.
 
-    It does not know it of an input, or of a product of two other matrices.
+    It does not know it of an input, of a product of two other matrices, or of the result of an
+    operation for which it has no rule, as a layer of a network.
 
     Examples
     --------
@@ -50,14 +61,21 @@ def may_be_symmetric(fgraph: FunctionGraph, matrix: Variable) -> bool:
         op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
         if isinstance(op, Dot):
             return _is_symmetric_product(node)
-        if not isinstance(op, Elemwise | DimShuffle):
-            return True
+        if not isinstance(op, _OF_FIRST_MATRIX):
+            return _has_rule(op)
         # All matrices among the operands have to be symmetric: the first one decides.
-        matrices = [x for x in node.inputs if x.type.ndim > 1 and not all(x.type.broadcastable)]
+        operands = node.inputs if isinstance(op, Elemwise) else node.inputs[:1]
+        matrices = [x for x in operands if x.type.ndim > 1 and not all(x.type.broadcastable)]
         if not matrices:
-            return True
+            return isinstance(op, Elemwise)
         matrix = matrices[0]
     return True
+
+
+def _has_rule(op: Op) -> bool:
+    return any(
+        (key, kind) in ASSUMPTION_INFER_REGISTRY for key in _SYMMETRIC for kind in type(op).__mro__
+    )
 
 
 def _is_solve(client: Apply) -> bool:

@@ -1,9 +1,13 @@
-"""Make PyTensor infer sizes as arrays only."""
+"""Make PyTensor infer sizes as arrays only, and numbers where an operand has a number."""
 
 from typing import Any
 
-from pytensor.graph.basic import Apply, Variable
-from pytensor.tensor.basic import as_tensor_variable
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import Op
+from pytensor.raise_op import Assert
+from pytensor.scalar.basic import Cast
+from pytensor.tensor.basic import TensorFromScalar, as_tensor_variable
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.shape import ShapeFeature
 
 
@@ -12,7 +16,23 @@ class SizesAsArrays(ShapeFeature):
 
     PyTensor infers the Python number one for broadcast axes. In the sizes of a function, rewrites
     fail on it where they expect a sum of arrays.
+
+    Where one operand of an operation has a size that is a number, PyTensor infers an assertion that
+    the others have the same. The operation itself checks this, and its static shape has the number.
     """
 
     def _coerce_shape_element(self, element: Any, node: Apply) -> Variable:
-        return as_tensor_variable(super()._coerce_shape_element(element, node))
+        return as_tensor_variable(super()._coerce_shape_element(_asserted(element), node))
+
+
+def _asserted(size: Any) -> Any:
+    """Return a number about which a size asserts something, or the size itself."""
+    inner = size
+    while isinstance(inner, Variable) and inner.owner is not None and _keeps_value(inner.owner.op):
+        inner = inner.owner.inputs[0]
+    return inner.data.item() if inner is not size and isinstance(inner, Constant) else size
+
+
+def _keeps_value(op: Op) -> bool:
+    is_cast = isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast)
+    return is_cast or isinstance(op, Assert | TensorFromScalar)
