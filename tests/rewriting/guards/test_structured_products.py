@@ -7,7 +7,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.basic import Eye
 from pytensor.tensor.math import Dot
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import export_onnx, nn
 from pytensor_onnx.running.linker import ONNX
 from tests.conftest import compare_onnx_and_py
 
@@ -55,6 +55,15 @@ def test_networks_without_structured_matrices_are_not_asked_for_structure():
     y = (y / 2) ** 2
     assert not hasattr(rewritten([x, w], y), "assumption_feature")
     assert hasattr(rewritten([x, w], pt.diag(x[0]) @ y), "assumption_feature")
+
+
+def test_filters_of_convolutions_are_not_searched_for_structure():
+    images = pt.tensor("images", shape=(None, 3, 8, 8))
+    filters = pt.constant(np.ones((4, 3, 1, 1)), name="filters")
+    features = nn.conv2d(images, filters).mean(axis=(2, 3))
+    graph = rewritten([images], features @ np.arange(8.0).reshape(4, 2))
+    assert not hasattr(graph, "assumption_feature")
+    assert not hasattr(filters.tag, "is_selection")
 
 
 def test_constants_without_elements_select_nothing():

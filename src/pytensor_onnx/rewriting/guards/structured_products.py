@@ -98,19 +98,14 @@ class MultiplyByStructure(GraphRewriter):
 
 
 def _has_structured_product(fgraph: FunctionGraph) -> bool:
-    ops = [_core(op) for op in ops_of(fgraph)]
-    if not any(isinstance(op, Dot) for op in ops):
+    if not any(isinstance(_core(op), Dot) for op in ops_of(fgraph)):
         return False
     structured = _declared(fgraph)
-    structured.update(x for x in fgraph.variables if _is_structured_constant(x))
-    if not structured and not any(map(_may_make_structure, ops)):
-        return False
     for node in fgraph.toposort():
         op = _core(node.op)
-        has_operand = any(x in structured and not _is_scalar_of(x, node) for x in node.inputs)
-        if has_operand and isinstance(op, Dot):
+        if isinstance(op, Dot) and _has_structured_operand(node, structured):
             return True
-        if _may_be_structured(node, op, has_operand):
+        if _may_be_structured(node, op, structured):
             structured.update(node.outputs)
     return False
 
@@ -126,11 +121,11 @@ def _core(op: Op) -> Op:
     return op.core_op if isinstance(op, Blockwise) else op
 
 
-def _is_structured_constant(x: Variable) -> bool:
-    if x.owner is not None or not isinstance(x, Constant) or getattr(x.type, "ndim", 0) < 2:
-        return False
-    rules = [CONSTANT_INFER_REGISTRY[key] for key in KEYS if key in CONSTANT_INFER_REGISTRY]
-    return any(rule(x) is FactState.TRUE for rule in rules)
+def _has_structured_operand(node: Apply, structured: set[Variable]) -> bool:
+    return any(
+        not _is_scalar_of(x, node) and (x in structured or _is_structured_constant(x))
+        for x in node.inputs
+    )
 
 
 def _is_scalar_of(x: Variable, node: Apply) -> bool:
@@ -143,16 +138,20 @@ def _is_scalar_of(x: Variable, node: Apply) -> bool:
     )
 
 
-def _may_be_structured(node: Apply, op: Op, has_operand: bool) -> bool:
+def _is_structured_constant(x: Variable) -> bool:
+    if x.owner is not None or not isinstance(x, Constant) or getattr(x.type, "ndim", 0) < 2:
+        return False
+    rules = [CONSTANT_INFER_REGISTRY[key] for key in KEYS if key in CONSTANT_INFER_REGISTRY]
+    return any(rule(x) is FactState.TRUE for rule in rules)
+
+
+def _may_be_structured(node: Apply, op: Op, structured: set[Variable]) -> bool:
+    """Return whether PyTensor may know a structure of the results."""
+    if isinstance(op, PROPAGATING):
+        return _has_structured_operand(node, structured)
     if isinstance(op, Alloc):
         rows_and_columns = node.outputs[0].type.shape[-2:]
-        return has_operand or (None not in rows_and_columns and len(set(rows_and_columns)) == 1)
-    return has_operand or _may_make_structure(op)
-
-
-def _may_make_structure(op: Op) -> bool:
-    """Return whether PyTensor knows a structure of results without one of the operands."""
-    if isinstance(op, PROPAGATING):
-        return False
+        is_square = None not in rows_and_columns and len(set(rows_and_columns)) == 1
+        return is_square or _has_structured_operand(node, structured)
     classes = type(op).__mro__
     return any((key, cls) in ASSUMPTION_INFER_REGISTRY for key in KEYS for cls in classes)
