@@ -133,6 +133,14 @@ def matmul(draw: Draw) -> tuple[list, dict]:
     ], {}
 
 
+def gemm(draw: Draw) -> tuple[list, dict]:
+    n, k, m = (draw(SIZES) for _ in range(3))
+    flags = {name: draw(st.sampled_from([0, 1])) for name in ("transA", "transB")}
+    first = (k, n) if flags["transA"] else (n, k)
+    second = (m, k) if flags["transB"] else (k, m)
+    return [Operand(first), Operand(second)], flags
+
+
 def gather(draw: Draw) -> tuple[list, dict]:
     operands, attributes = along_axis(draw)
     return [*operands, Operand(draw(SHAPES), "int64")], attributes
@@ -316,6 +324,7 @@ STRATEGIES: dict[str, Callable[[Draw], tuple[list, dict]]] = {
     "ArgMax": arg_reduction,
     "ArgMin": arg_reduction,
     "MatMul": matmul,
+    "Gemm": gemm,
     "Gather": gather,
     "GatherElements": gather_elements,
     "GatherND": gather_nd,

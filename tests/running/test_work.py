@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
-from pytensor_onnx.nn import gru, lstm, max_pool
+from pytensor_onnx.nn import conv2d, gru, lstm, max_pool
 from pytensor_onnx.running.binding import FEWEST_STORED
 from pytensor_onnx.running.work import Work
 from tests.dispatch.loops import scan
@@ -66,6 +66,18 @@ def test_gradients_of_pools_keep_known_sizes(stride):
     x = pt.tensor("x", shape=(2, 3, 8, 8), dtype="float32")
     pooled = work([x], pt.grad((max_pool(x, 3, stride=stride, padding=1) ** 2).sum(), x))
     assert (pooled.is_large, pooled.is_fixed) == (False, True)
+
+
+def test_gradients_of_short_images_follow_the_size_of_the_batch():
+    x = pt.tensor("x", shape=(None, 16, 4, 4), dtype="float32")
+    w = pt.tensor("w", shape=(32, 16, 3, 3), dtype="float32")
+    y = max_pool(conv2d(x, w, padding=(1, 1)), 2)
+    gradients = work([x, w], pt.grad(pt.sqr(y).sum(), [x, w]))
+    assert not gradients.is_large
+    filters = np.ones((32, 16, 3, 3))
+    sizes = (1, 32, 1000)
+    feeds = [{"x": np.ones((n, 16, 4, 4)), "w": filters} for n in sizes]
+    assert [gradients.exceeds(feed) for feed in feeds] == [False, False, True]
 
 
 def test_steps_of_loops_are_small_however_many_they_are():

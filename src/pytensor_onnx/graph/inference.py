@@ -63,6 +63,7 @@ _RULES: dict[str, ShapeRule] = {
     "ArgMax": shape_rules.arg_reduction,
     "ArgMin": shape_rules.arg_reduction,
     "MatMul": shape_rules.matrix_product,
+    "Gemm": shape_rules.gemm,
     "Gather": shape_rules.gathering,
     "GatherND": shape_rules.gathering_nd,
     "GatherElements": shape_rules.gathering_elements,

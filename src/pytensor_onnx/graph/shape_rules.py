@@ -107,6 +107,14 @@ def matrix_product(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | No
     return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
 
 
+def gemm(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
+    """Return the dimensions of Gemm."""
+    a, b = dims_of(inputs[0]), dims_of(inputs[1])
+    if not a or not b:
+        return None
+    return a[1 if attributes.get("transA") else 0], b[0 if attributes.get("transB") else 1]
+
+
 def gathering(inputs: Operands, attributes: Mapping[str, Any]) -> Dims | None:
     """Return the dimensions of Gather."""
     data, indices = dims_of(inputs[0]), dims_of(inputs[1])

@@ -16,7 +16,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import Dims
+from pytensor_onnx.graph.dims import Dims, product_dim
 from pytensor_onnx.graph.marks import mark_guarded
 from pytensor_onnx.ops.networks.base import NetworkOp
 from pytensor_onnx.ops.networks.conv import Conv, transposed_onto
@@ -151,12 +151,15 @@ class MaxPoolGradient(Pool):
         farthest = onnx.MaxPool(numbered, **self.windows.attributes())
         mark_guarded(farthest)
         within = onnx.cast(onnx.Sub(last, farthest), "int64")
+        rank = len(onnx.dims(x)) - len(block)
         starts = onnx.Range(np.int64(0), onnx.Size(x), np.int64(math.prod(block)))
-        leading = onnx.sizes(x, 0, len(onnx.dims(x)) - len(block))
-        shape = onnx.Concat(leading, onnx.ints([1] * len(block)), axis=0)
+        starts.shape = ir.Shape([product_dim(onnx.dims(x)[:rank])])
+        shape = onnx.Concat(onnx.sizes(x, 0, rank), onnx.ints([1] * len(block)), axis=0)
         starts = onnx.Reshape(starts, shape, allowzero=1)
         attributes = {"kernel_shape": list(window), "strides": list(window)}
-        return onnx.MaxUnpool(gradient, onnx.Add(starts, within), **attributes)
+        result = onnx.MaxUnpool(gradient, onnx.Add(starts, within), **attributes)
+        result.shape = ir.Shape(onnx.dims(x))
+        return result
 
     def _by_indices(
         self, onnx: Builder, x: ir.Value, gradient: ir.Value, windows: Windows
