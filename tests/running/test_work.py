@@ -80,6 +80,17 @@ def test_gradients_of_short_images_follow_the_size_of_the_batch():
     assert [gradients.exceeds(feed) for feed in feeds] == [False, False, True]
 
 
+def test_draws_for_the_elements_of_an_array_are_as_many_as_these():
+    x = pt.matrix("x", dtype="float32")
+    generator = pytensor.shared(np.random.default_rng(0))
+    after, kept = pt.random.bernoulli(0.5, size=x.shape, rng=generator, return_next_rng=True)
+    program = export_onnx([x], x * kept, updates={generator: after}, verify=False)
+    dropped = Work(program.model)
+    assert not dropped.is_large
+    feeds = [{"x": np.ones((n, 100))} for n in (10, 1000)]
+    assert [dropped.exceeds(feed) for feed in feeds] == [False, True]
+
+
 def test_steps_of_loops_are_small_however_many_they_are():
     x, w = pt.matrix("x", dtype="float64"), pt.matrix("w", dtype="float64")
     h = scan(lambda e, h, w: pt.tanh(e + h @ w), [x], [x[0]], [w])

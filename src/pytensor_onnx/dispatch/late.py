@@ -28,6 +28,7 @@ from pytensor_onnx.ops import (
     pivots,
     sparse_matrices,
 )
+from pytensor_onnx.ops.draws import Draw
 from pytensor_onnx.ops.fourier import StandardTransform
 from pytensor_onnx.ops.linear_recurrence import LinearRecurrence
 from pytensor_onnx.ops.networks.accurate_gru import AccurateGRU
@@ -73,7 +74,7 @@ LATE: dict[str, tuple[type[Op], ...]] = {
     "nonzero": (basic.Nonzero,),
     "pad": (Pad,),
     "pivots": (pivots.NextPivot, pivots.PivotPosition),
-    "random": (RandomVariable,),
+    "random": (Draw, RandomVariable),
     "refused": (FromFunctionOp, ScipyWrapperOp),
     "scalar_loop": (ScalarLoop,),
     "scan": (Scan,),

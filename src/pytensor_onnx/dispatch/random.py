@@ -1,13 +1,16 @@
-"""Random variables that no distribution is defined for."""
+"""Draws, whose length is an operand, and random variables that no distribution is defined for."""
 
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
+from pytensor_onnx.dispatch.function import lower_defined
 from pytensor_onnx.functions.random.drawing import sampler_of
 from pytensor_onnx.functions.registry import DEFINITIONS, import_definitions
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.sizes import sizes_in
+from pytensor_onnx.ops.draws import Draw
 
 
 @onnx_funcify.register(RandomVariable)
@@ -26,3 +29,11 @@ def refuse_random_variable(
         f"no sampler is defined for {op.name}",
         f"draw from one of these distributions: {known}",
     )
+
+
+@onnx_funcify.register(Draw)
+def lower_draw(op: Draw, node: Apply, onnx: Builder, state: ir.Value, n: ir.Value) -> Lowered:
+    """Call the function that draws a vector, and give it the length that the operand has."""
+    after, numbers = lower_defined(op, node, onnx, state, n)
+    numbers.shape = ir.Shape(sizes_in(n) or [None])
+    return [after, numbers]
