@@ -32,6 +32,15 @@ def test_a_size_that_one_operand_knows_as_a_number_is_that_number():
     assert not isinstance(columns, Constant)
 
 
+def test_a_size_that_a_cast_changes_is_not_the_number_before():
+    x = pt.vector("x")
+    size = pt.cast(pt.constant(2.7), "int64")
+    graph = FunctionGraph([x], [pt.full((size,), x[0])], clone=False)
+    rows = Apply(graph.outputs[0].owner.op, graph.outputs[0].owner.inputs, [pt.vector()]).outputs[0]
+    graph.attach_feature(SizesAsArrays())
+    assert graph.shape_feature.get_shape(rows, 0).eval() == 2
+
+
 def test_operands_of_other_sizes_than_the_inferred_number_are_refused():
     x, y = pt.matrix("x", shape=(4, None)), pt.matrix("y")
     mean = with_unknown_sizes(x + y).mean(axis=0)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.op import Op
 from pytensor.raise_op import Assert
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import TensorFromScalar, as_tensor_variable
@@ -28,11 +28,12 @@ class SizesAsArrays(ShapeFeature):
 def _asserted(size: Any) -> Any:
     """Return a number about which a size asserts something, or the size itself."""
     inner = size
-    while isinstance(inner, Variable) and inner.owner is not None and _keeps_value(inner.owner.op):
+    while isinstance(inner, Variable) and inner.owner is not None and _keeps_value(inner.owner):
         inner = inner.owner.inputs[0]
     return inner.data.item() if inner is not size and isinstance(inner, Constant) else size
 
 
-def _keeps_value(op: Op) -> bool:
-    is_cast = isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast)
-    return is_cast or isinstance(op, Assert | TensorFromScalar)
+def _keeps_value(node: Apply) -> bool:
+    if isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast):
+        return np.can_cast(node.inputs[0].type.dtype, node.outputs[0].type.dtype)
+    return isinstance(node.op, Assert | TensorFromScalar)
