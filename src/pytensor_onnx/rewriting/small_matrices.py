@@ -26,6 +26,7 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.rewriting.inner_graphs import core_op
 from pytensor_onnx.rewriting.small_elements import (
     elements_of,
     eliminated,
@@ -61,7 +62,7 @@ def write_out_small(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
     >>> f([[1.0, 3.0], [2.0, 2.0]], [7.0, 6.0])
     array([1., 2.])
     """
-    op = _core_op(node)
+    op = core_op(node.op)
     results = _FORMS[type(op)](op, *node.inputs) if _is_small(node) else None
     return None if results is None else _as_results(node, results)
 
@@ -72,15 +73,15 @@ def solve_small_by_elements(fgraph: FunctionGraph, node: Apply) -> list[Variable
 
     PyTensor writes solutions for positive definite matrices in these operations.
     """
-    op = _core_op(node)
+    op = core_op(node.op)
     factorised = node.inputs[0].owner
     if (
         not isinstance(op, CholeskySolve | SolveTriangular)
         or factorised is None
-        or not isinstance(_core_op(factorised), Cholesky)
+        or not isinstance(core_op(factorised.op), Cholesky)
         or not _is_small(node)
         or not _is_small(factorised)
-        or not (op.lower and _core_op(factorised).lower)
+        or not (op.lower and core_op(factorised.op).lower)
         or getattr(op, "unit_diagonal", False)
     ):
         return None
@@ -90,10 +91,6 @@ def solve_small_by_elements(fgraph: FunctionGraph, node: Apply) -> list[Variable
         return _as_results(node, solved_if_definite(factor, b))
     x = substituted(factor, rows_of(b), lower=True)
     return _as_results(node, [pt.switch(is_definite(factor, b), x, nan_like(x))])
-
-
-def _core_op(node: Apply) -> Op:
-    return node.op.core_op if isinstance(node.op, Blockwise) else node.op
 
 
 def _as_results(node: Apply, results: list[TensorVariable]) -> list[Variable]:
@@ -107,7 +104,7 @@ def _as_results(node: Apply, results: list[TensorVariable]) -> list[Variable]:
 
 def _is_small(node: Apply) -> bool:
     """Return whether a node has one small matrix, and operands with as many rows."""
-    op = _core_op(node)
+    op = core_op(node.op)
     if type(op) not in _FORMS:
         return False
     matrix, *others = (x.type for x in node.inputs)

@@ -13,17 +13,16 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.scope import ModelScope, content_key
-from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.passes.rewriting import reshape_constant
 
 
 def drop_leading_axes(model: ir.Model, scope: ModelScope) -> int:
     """Drop leading axes of size one if another operand gives the result its rank."""
     count = 0
-    for nodes in (all_nodes(model.graph), *(all_nodes(f) for f in model.functions.values())):
-        for node in list(nodes):
-            if node.op_type == "Unsqueeze" and not node.domain:
-                count += _bypass(node, model.graph)
+    for node in list(nodes_of_model(model)):
+        if node.op_type == "Unsqueeze" and not node.domain:
+            count += _bypass(node, model.graph)
     for value in list(model.graph.initializers.values()):
         if value.const_value is not None and not value.is_graph_input():
             count += _shrink(value, model.graph, scope)

@@ -7,7 +7,6 @@ product with a matrix that may be structured does not ask at all.
 """
 
 from pytensor.assumptions.core import (
-    ASSUMPTION_INFER_REGISTRY,
     CONSTANT_INFER_REGISTRY,
     DIAGONAL,
     ORTHOGONAL,
@@ -20,7 +19,6 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.tensor.basic import Alloc
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
@@ -39,7 +37,9 @@ from pytensor.tensor.subtensor import (
 
 from pytensor_onnx.rewriting.guards.arithmetic import may_fit
 from pytensor_onnx.rewriting.guards.guarded import guarded
+from pytensor_onnx.rewriting.guards.rules import has_rule
 from pytensor_onnx.rewriting.guards.selections import index_by_selection
+from pytensor_onnx.rewriting.inner_graphs import core_op
 from pytensor_onnx.rewriting.visits import Visit, ops_of
 
 KEYS = (DIAGONAL, SELECTION, PERMUTATION, ORTHOGONAL)
@@ -98,11 +98,11 @@ class MultiplyByStructure(GraphRewriter):
 
 
 def _has_structured_product(fgraph: FunctionGraph) -> bool:
-    if not any(isinstance(_core(op), Dot) for op in ops_of(fgraph)):
+    if not any(isinstance(core_op(op), Dot) for op in ops_of(fgraph)):
         return False
     structured = _declared(fgraph)
     for node in fgraph.toposort():
-        op = _core(node.op)
+        op = core_op(node.op)
         if isinstance(op, Dot) and _has_structured_operand(node, structured):
             return True
         if _may_be_structured(node, op, structured):
@@ -115,10 +115,6 @@ def _declared(fgraph: FunctionGraph) -> set[Variable]:
     feature = getattr(fgraph, "assumption_feature", None)
     known = feature.cache.items() if feature is not None else ()
     return {x for (x, key), state in known if key in KEYS and state is FactState.TRUE}
-
-
-def _core(op: Op) -> Op:
-    return op.core_op if isinstance(op, Blockwise) else op
 
 
 def _has_structured_operand(node: Apply, structured: set[Variable]) -> bool:
@@ -153,5 +149,4 @@ def _may_be_structured(node: Apply, op: Op, structured: set[Variable]) -> bool:
         rows_and_columns = node.outputs[0].type.shape[-2:]
         is_square = None not in rows_and_columns and len(set(rows_and_columns)) == 1
         return is_square or _has_structured_operand(node, structured)
-    classes = type(op).__mro__
-    return any((key, cls) in ASSUMPTION_INFER_REGISTRY for key in KEYS for cls in classes)
+    return has_rule(op, KEYS)

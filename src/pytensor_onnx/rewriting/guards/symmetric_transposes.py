@@ -4,13 +4,11 @@ PyTensor asks this of the operand of every transpose, and forgets the answers be
 this takes a time that is quadratic in the depth of a network with gradients.
 """
 
-from pytensor.assumptions.core import ASSUMPTION_INFER_REGISTRY, IMPLIES, SYMMETRIC
+from pytensor.assumptions.core import IMPLIES, SYMMETRIC
 from pytensor.assumptions.dot import match_congruence
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import node_rewriter
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.math import Dot
@@ -18,6 +16,9 @@ from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.rewriting.linalg.utils import useless_symmetric_transpose
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
+
+from pytensor_onnx.rewriting.guards.rules import has_rule
+from pytensor_onnx.rewriting.inner_graphs import core_op
 
 _MOST_STEPS = 100
 
@@ -58,11 +59,11 @@ def may_be_symmetric(fgraph: FunctionGraph, matrix: Variable) -> bool:
         node = matrix.owner
         if node is None:
             return isinstance(matrix, Constant)
-        op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+        op = core_op(node.op)
         if isinstance(op, Dot):
             return _is_symmetric_product(node)
         if not isinstance(op, _OF_FIRST_MATRIX):
-            return _has_rule(op)
+            return has_rule(op, _SYMMETRIC)
         # All matrices among the operands have to be symmetric: the first one decides.
         operands = node.inputs if isinstance(op, Elemwise) else node.inputs[:1]
         matrices = [x for x in operands if x.type.ndim > 1 and not all(x.type.broadcastable)]
@@ -72,15 +73,8 @@ def may_be_symmetric(fgraph: FunctionGraph, matrix: Variable) -> bool:
     return True
 
 
-def _has_rule(op: Op) -> bool:
-    return any(
-        (key, kind) in ASSUMPTION_INFER_REGISTRY for key in _SYMMETRIC for kind in type(op).__mro__
-    )
-
-
 def _is_solve(client: Apply) -> bool:
-    op = client.op.core_op if isinstance(client.op, Blockwise) else client.op
-    return isinstance(op, Solve)
+    return isinstance(core_op(client.op), Solve)
 
 
 def _is_symmetric_product(node: Apply) -> bool:

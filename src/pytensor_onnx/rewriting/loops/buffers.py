@@ -1,18 +1,16 @@
 """Infer the lengths of sequences and buffers of loops from the graph."""
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar import basic as ps
-from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.basic import Alloc, AllocEmpty, ARange
 from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
-from pytensor.tensor.type import integer_dtypes
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.loop_checks import StepCount
+from pytensor_onnx.rewriting.sizes.conversions import keeps_integer
 
 
 def has_length(fgraph: FunctionGraph, sequence: Variable, n_steps: Variable) -> bool:
@@ -93,18 +91,11 @@ def is_sum(size: Variable, n_steps: Variable, more: int) -> bool:
 
 def unwrapped(variable: Variable) -> Variable:
     """Strip checks and integer conversions that preserve the value."""
-    while variable.owner is not None and _keeps_integer(variable.owner):
+    while variable.owner is not None and (
+        isinstance(variable.owner.op, StepCount) or keeps_integer(variable.owner)
+    ):
         (variable,) = variable.owner.inputs
     return variable
-
-
-def _keeps_integer(node: Apply) -> bool:
-    if isinstance(node.op, TensorFromScalar | ScalarFromTensor | StepCount):
-        return True
-    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, ps.Cast):
-        return False
-    before, after = node.inputs[0].type.dtype, node.outputs[0].type.dtype
-    return before in integer_dtypes and after in integer_dtypes and np.can_cast(before, after)
 
 
 def first_row(buffer: Variable) -> TensorVariable:

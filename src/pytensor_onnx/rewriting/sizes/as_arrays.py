@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.raise_op import Assert
-from pytensor.scalar.basic import Cast
-from pytensor.tensor.basic import TensorFromScalar, as_tensor_variable
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.basic import as_tensor_variable
 from pytensor.tensor.rewriting.shape import ShapeFeature
+
+from pytensor_onnx.rewriting.sizes.conversions import keeps_integer
 
 
 class SizesAsArrays(ShapeFeature):
@@ -28,12 +27,10 @@ class SizesAsArrays(ShapeFeature):
 def _asserted(size: Any) -> Any:
     """Return a number about which a size asserts something, or the size itself."""
     inner = size
-    while isinstance(inner, Variable) and inner.owner is not None and _keeps_value(inner.owner):
+    while (
+        isinstance(inner, Variable)
+        and inner.owner is not None
+        and (isinstance(inner.owner.op, Assert) or keeps_integer(inner.owner))
+    ):
         inner = inner.owner.inputs[0]
     return inner.data.item() if inner is not size and isinstance(inner, Constant) else size
-
-
-def _keeps_value(node: Apply) -> bool:
-    if isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast):
-        return np.can_cast(node.inputs[0].type.dtype, node.outputs[0].type.dtype)
-    return isinstance(node.op, Assert | TensorFromScalar)
