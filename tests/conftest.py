@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, settings
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.ops import op_gather_elements
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.mode import Mode
+from pytensor.compile.mode import OPT_FAST_COMPILE, OPT_NONE, Mode
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx import ONNXProgram, export_onnx
+from pytensor_onnx.exporting.many_operands import TakeManyOperands
 from tests import coverage_recorder, queried_rewrites
 
 RELATIVE_TOLERANCE = {
@@ -29,10 +30,11 @@ RELATIVE_TOLERANCE = {
     "complex64": 1e-5,
 }
 _comparisons: Counter[str] = Counter()
-PY = Mode("py", None)
+_MANY = (TakeManyOperands(), 200)
+PY = Mode("py", OPT_NONE.register(_MANY))
 """The graph as it is written."""
 
-REWRITTEN = Mode("py", "fast_compile")
+REWRITTEN = Mode("py", OPT_FAST_COMPILE.register(_MANY))
 """For graphs that PyTensor cannot compute, or not with accuracy, as they are written."""
 
 # A rewrite that fails is no test that passes.

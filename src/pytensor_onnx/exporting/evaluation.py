@@ -9,6 +9,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.link.basic import PerformLinker
 
+from pytensor_onnx.exporting.many_operands import TakeManyOperands
 from pytensor_onnx.rewriting.signed_vectors import give_signs
 
 
@@ -21,8 +22,8 @@ def evaluate(fgraph: FunctionGraph, inputs: Sequence[np.ndarray]) -> list[np.nda
 def evaluate_all(fgraph: FunctionGraph, inputs: Sequence[np.ndarray]) -> dict[Variable, Any]:
     """Return the value of every variable of a graph."""
     graph, equivalent = fgraph.clone_get_equiv(check_integrity=False)
-    signed = give_signs(graph)
-    equivalent = {v: signed.get(w, w) for v, w in equivalent.items()}
+    for replaced in (give_signs(graph), TakeManyOperands().replace(graph)):
+        equivalent = {v: replaced.get(w, w) for v, w in equivalent.items()}
     linker = PerformLinker(allow_gc=False).accept(graph)
     storage_in = [[np.array(array)] for array in inputs]
     # Otherwise inner graphs of Ops would be compiled in C.
