@@ -14,6 +14,9 @@ from pytensor.graph.traversal import ancestors
 
 from pytensor_onnx.errors import ArgumentError
 
+SPACES = ("unconstrained", "constrained")
+LAYOUTS = ("vector", "named")
+
 
 def check_model(model: Any) -> None:
     """Raise unless the argument is a PyMC model.

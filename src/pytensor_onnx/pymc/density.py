@@ -17,12 +17,17 @@ from pytensor.graph.traversal import graph_inputs
 
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
-from pytensor_onnx.pymc.arguments import read_choice, read_strings, shared_name, unknown
+from pytensor_onnx.pymc.arguments import (
+    LAYOUTS,
+    SPACES,
+    read_choice,
+    read_strings,
+    shared_name,
+    unknown,
+)
 from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.making import Inputs, check_options, continuous_inputs, make_program
 
-SPACES = ("unconstrained", "constrained")
-LAYOUTS = ("vector", "named")
 DIRECTION = "direction"
 GROUPS = ("logp", "dlogp", "d2logp", "hvp", "pointwise", "values", "deterministics")
 

@@ -13,6 +13,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant
 
 from pytensor_onnx.pymc.graphs import ModelGraph
+from pytensor_onnx.pymc.names import free_names
 
 METADATA = "pymc"
 
@@ -22,9 +23,10 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
 
     Its entries are ``pymc_version``; ``space``, ``"constrained"`` or ``"unconstrained"``;
     ``values``, the arguments in the order of the vector, each with its random variable, transform,
-    shape and dims; ``observed``, ``deterministics`` and ``potentials``, names; ``coords`` and
-    ``dims``; ``data``, for each container and observation its shape, dtype and SHA-256, and whether
-    it is an input of the file; ``data_sha256``, the hash of all data.
+    shape and dims; ``names``, those of `parameter_names` in both spaces; ``observed``,
+    ``deterministics`` and ``potentials``, names; ``coords`` and ``dims``; ``data``, for each
+    container and observation its shape, dtype and SHA-256, and whether it is an input of the file;
+    ``data_sha256``, the hash of all data.
 
     Parameters
     ----------
@@ -64,6 +66,10 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
             }
             for value in graph.values
         ],
+        "names": {
+            "unconstrained": free_names(model, constrained=False),
+            "constrained": free_names(model, constrained=True),
+        },
         "observed": [v.name for v in model.observed_RVs],
         "deterministics": [v.name for v in model.deterministics],
         "potentials": [v.name for v in model.potentials],

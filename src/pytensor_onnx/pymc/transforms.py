@@ -9,8 +9,7 @@ from typing import Any
 import pymc as pm
 
 from pytensor_onnx.exporting.program import ONNXProgram
-from pytensor_onnx.pymc.arguments import read_choice
-from pytensor_onnx.pymc.density import LAYOUTS, SPACES
+from pytensor_onnx.pymc.arguments import LAYOUTS, SPACES, read_choice
 from pytensor_onnx.pymc.graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.making import Inputs, check_options, make_program
 
