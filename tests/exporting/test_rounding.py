@@ -29,7 +29,7 @@ def test_one_result_that_is_accurate_by_chance_is_no_measure(compute, units, is_
     expected = evaluate(fgraph, accurate)
     np.testing.assert_allclose(expected[0], np.exp(accurate[0]), rtol=1e-6)
     found = [expected[0] + np.float32(units * 2.0**-14)]
-    distance = distances_from_double(fgraph, accurate, found, expected, [0])[0]
+    distance = distances_from_double([fgraph], accurate, found, expected, [0])[0]
     assert distance.is_rounding == is_rounding
 
 
@@ -38,8 +38,8 @@ def test_digits_are_lost_by_intermediate_results_in_float64_too():
     fgraph = FunctionGraph([x], [pt.linalg.slogdet(x @ x.T)[1]], clone=False)
     tall = [np.random.default_rng(0).normal(size=(3, 2))]
     expected = evaluate(fgraph, tall)
-    assert distances_from_double(fgraph, tall, [expected[0] + 1], expected, [0])[0].is_rounding
-    assert not distances_from_double(fgraph, tall, [expected[0] + 100], expected, [0])[
+    assert distances_from_double([fgraph], tall, [expected[0] + 1], expected, [0])[0].is_rounding
+    assert not distances_from_double([fgraph], tall, [expected[0] + 100], expected, [0])[
         0
     ].is_rounding
 
@@ -53,7 +53,9 @@ def test_nan_is_accepted_where_no_digit_is_certain(rows, is_rounding, assume_a):
     values = [np.random.default_rng(0).normal(size=(rows, 2))]
     expected = evaluate(fgraph, values)
     found = [np.full(expected[0].shape, np.nan)]
-    assert distances_from_double(fgraph, values, found, expected, [0])[0].is_rounding == is_rounding
+    assert (
+        distances_from_double([fgraph], values, found, expected, [0])[0].is_rounding == is_rounding
+    )
 
 
 def test_results_are_undetermined_where_pytensor_fails_for_numbers_rounded_otherwise():
@@ -63,4 +65,4 @@ def test_results_are_undetermined_where_pytensor_fails_for_numbers_rounded_other
     values = [np.full((2, 2), 1 / 3)]
     expected = evaluate(fgraph, values)
     with pytest.raises(UndeterminedError, match="x must be one third"):
-        distances_from_double(fgraph, values, [expected[0] + 1], expected, [0])
+        distances_from_double([fgraph], values, [expected[0] + 1], expected, [0])

@@ -183,7 +183,8 @@ def test_outputs_without_a_finite_value_are_not_called_equal(x):
     assert "not compared: y" in program.report()
     with pytest.warns(UserWarning, match="not compared: y"):
         program = export_onnx([x], [x + 1, y])
-    assert "equal to PyTensor on sampled inputs (x [3]); not compared: y" in program.verification
+    assert "equal to PyTensor on sampled inputs (x [3])" in program.verification
+    assert "not compared: y" in program.verification
     with pytest.warns(UserWarning, match="not compared: output_0"):
         program = export_onnx([x], pt.log(x), example_inputs=[-np.ones(3)])
     assert program.verification.startswith("checked and loaded, but not compared")
@@ -317,3 +318,75 @@ def test_verification_needs_no_compiler(monkeypatch):
     shift = 0.1234567  # a graph that no cache of compiled modules knows
     op = OpFromGraph([x], [pt.exp(x) * shift + x])
     assert "equal to PyTensor" in export_onnx([x], op(x)).verification
+
+
+def masked_root(x):
+    """A function whose gradient as written multiplies an unused NaN by zero."""
+    return pt.switch(pt.ge(x[0], 3), pt.sqrt(x[1] - 3), x[2])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_that_are_nan_only_as_written_are_compared_with_the_rewritten_graph(dtype):
+    x = pt.vector("x", dtype=dtype)
+    gradient = pt.grad(masked_root(x), x)
+    gradient.name = "gradient"
+    values = np.array([0, 1, 5], dtype=dtype)
+    program = export_onnx([x], gradient, example_inputs=[values])
+    np.testing.assert_array_equal(program(values), [0, 0, 1])
+    assert (
+        "agrees with the graph as written and, where that is not finite (gradient), with "
+        "PyTensor's rewritten graph" in program.report()
+    )
+
+
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_nan_of_the_graph_as_written_hides_no_wrong_number(where):
+    x = pt.vector("x")
+    gradient = pt.grad(masked_root(x), x)
+    wrong = pt.set_subtensor(gradient[where], Halve()(gradient[where] + 1))
+    with pytest.raises(VerificationError, match="differs from PyTensor"):
+        export_onnx([x], wrong, example_inputs=[np.array([0.0, 1, 5])])
+
+
+def test_nan_of_the_graph_as_written_is_right():
+    x = pt.vector("x")
+    program = export_onnx([x], pt.sqrt(x), example_inputs=[[-1.0, 4.0]])
+    np.testing.assert_array_equal(program([-1.0, 4.0]), [np.nan, 2])
+    assert "rewritten" not in program.verification
+
+
+def test_overflow_of_the_graph_as_written_is_compared_with_the_rewritten_graph():
+    x = pt.vector("x")
+    large = np.array([1.0, 1000.0])
+    program = export_onnx([x], pt.log(pt.exp(x)), example_inputs=[large])
+    np.testing.assert_array_equal(program(large), large)
+    assert "PyTensor's rewritten graph" in program.verification
+
+
+def test_graphs_that_fail_only_as_written_are_compared_with_the_rewritten_graph(x):
+    y = Assert("never")(x, pt.eq(x.shape[0], -1)).shape[0] * x
+    for options in ({}, {"example_inputs": [np.ones(3)]}):
+        program = export_onnx([x], y, **options)
+        assert "rewritten graph, as the graph as written fails (never)" in program.verification
+    with pytest.raises(VerificationError, match="differs from PyTensor"):
+        export_onnx([x], Halve()(y))
+
+
+def frames(x, length):
+    starts = 8 * pt.arange((x.shape[0] - length) // 8 + 1)
+    return x[starts[:, None] + pt.arange(length)]
+
+
+@pytest.mark.parametrize("reduce", [pt.sum, pt.mean])
+@pytest.mark.parametrize("length", [16, 100])
+def test_longer_inputs_are_sampled_where_shorter_ones_fail(x, reduce, length):
+    spectra = pt.fft.rfft(frames(x, length))
+    power = reduce((spectra**2).sum(axis=-1), axis=0)
+    assert "equal to PyTensor on sampled inputs" in export_onnx([x], power).verification
+
+
+def test_programs_that_fail_on_all_samples_ask_for_example_inputs(x):
+    y = (pt.fft.rfft(frames(x, 1000)) ** 2).sum()
+    with pytest.raises(VerificationError, match=r"(?s)fails on sampled.*give example_inputs"):
+        export_onnx([x], y)
+    assert "equal" in export_onnx([x], y, example_inputs=[np.ones(1016)]).verification

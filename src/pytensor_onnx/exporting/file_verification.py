@@ -109,7 +109,7 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
     """
     import onnx_ir as ir
 
-    from pytensor_onnx.exporting.sampling import SIZE_ATTEMPTS, sample
+    from pytensor_onnx.exporting.sampling import ATTEMPTS, sample
 
     inputs = [v for v in ir.load(file).graph.inputs if not v.is_initializer()]
     for value in inputs:
@@ -120,7 +120,7 @@ def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]
                 "tensors of real numbers only"
             )
     reason = ""
-    for attempt in range(SIZE_ATTEMPTS):
+    for attempt in ATTEMPTS:
         drawn = sample(inputs, attempt)
         try:
             return drawn, session.run(dict(zip(drawn.names, drawn.arrays, strict=True)))

@@ -285,7 +285,7 @@ class ONNXProgram:
         """
         from pytensor_onnx.exporting.verification import verify_program
 
-        self.verification = verify_program(self, inputs, state)
+        self.verification = verify_program(self, [] if inputs is None else [inputs], state)
         return self
 
     def report(self) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.exporting.evaluation import evaluate
 from pytensor_onnx.exporting.float_conversion import in_double
 from pytensor_onnx.exporting.random_rounding import UNITS
+from pytensor_onnx.exporting.references import results_of
 
 RELATIVE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2}
 
@@ -56,20 +56,20 @@ class Distance:
 
 
 def distances_from_double(
-    fgraph: FunctionGraph,
+    graphs: Sequence[FunctionGraph],
     arrays: Sequence[np.ndarray],
     found: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
     positions: Sequence[int],
 ) -> dict[int, Distance]:
-    """Compare results with those of the graph in float64.
+    """Compare results with those of a graph in float64.
 
     Parameters
     ----------
-    fgraph
-        The graph.
+    graphs
+        The graph, and one that gives the results where it is not finite.
     arrays
-        Its inputs.
+        Their inputs.
     found
         Results to compare.
     expected
@@ -89,8 +89,7 @@ def distances_from_double(
     UndeterminedError
         If PyTensor fails for all such moves, so that the results say nothing.
     """
-    graph = in_double(fgraph)
-    exact = evaluate(graph, arrays_in_double(arrays))
+    exact = results_of(map(in_double, graphs), arrays_in_double(arrays), found)
     rounded, failures = [expected], []
     for seed in range(_PERTURBATIONS + 1):
         distances = {
@@ -99,7 +98,8 @@ def distances_from_double(
         if seed == _PERTURBATIONS or all(d.is_rounding for d in distances.values()):
             break
         try:
-            rounded.append(evaluate(in_double(fgraph, seed), arrays_in_double(arrays, seed)))
+            moved = [in_double(graph, seed) for graph in graphs]
+            rounded.append(results_of(moved, arrays_in_double(arrays, seed), found))
         except Exception as error:
             failures.append(error)
     if len(failures) == _PERTURBATIONS:

@@ -10,12 +10,20 @@ from pytensor_onnx.graph.dims import dims_of
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
-_SIZES = (
-    (3, 2, 5, 4, 1),
-    *((size,) for size in (4, 5, 6, 7, 8, 12, 16, 24, 32)),
-    *((5, 2, 4, 3, 6), (2, 5, 3, 4, 6)),
-)
-SIZE_ATTEMPTS = len(_SIZES)
+_EQUAL = ((4,), (5,), (6,), (7,), (8,), (12,), (16,), (24,), (32,))
+_LONG = ((64,), (128,), (256,))
+_DIFFERENT = ((5, 2, 4, 3, 6), (2, 5, 3, 4, 6))
+_SIZES = ((3, 2, 5, 4, 1), *_EQUAL, *_DIFFERENT, *_LONG)
+ATTEMPTS = range(len(_SIZES))
+"""Numbers of the choices of sizes, in the order in which they are tried."""
+
+LONG_ATTEMPT = _SIZES.index((32,))
+
+OTHER_ATTEMPTS = (*reversed(ATTEMPTS[: -len(_LONG)]), *ATTEMPTS[-len(_LONG) :])
+"""The same where a small sample is computed, but gives outputs without an element, or NaN."""
+
+_LARGEST = 2**20
+"""Elements of an array of a sample."""
 
 _FLOATS: dict[str, Draw] = {
     "normal": lambda rng, shape: rng.normal(size=shape),
@@ -84,8 +92,8 @@ def sample(
     inputs
         Inputs of the model.
     attempt
-        Number of the choice of sizes, below `SIZE_ATTEMPTS`; the first and the last choices have
-        different sizes for different names, the others equal sizes.
+        Number of the choice of sizes, one of `ATTEMPTS`; some have different sizes for different
+        names, the others equal sizes.
     kind
         Values, one of `KINDS`.
     sizes
@@ -100,6 +108,8 @@ def sample(
     number = KINDS.index(kind)
     rng = np.random.default_rng([attempt, number] if number else attempt)
     step, start = divmod(max(number - len(_FLOATS), 0), len(_MIXED))
+    rank = max((_unknown(value) for value in inputs), default=0)
+    longest = int(_LARGEST ** (1 / rank)) if rank else 0
     chosen: dict[str, int] = {}
     arrays = []
     for position, value in enumerate(inputs):
@@ -110,11 +120,33 @@ def sample(
             elif sizes and str(dim) in sizes:
                 shape.append(sizes[str(dim)])
             else:
-                size = _SIZES[attempt][len(chosen) % len(_SIZES[attempt])]
+                size = min(longest, _SIZES[attempt][len(chosen) % len(_SIZES[attempt])])
                 shape.append(chosen.setdefault(str(dim), size))
         mixed = _MIXED[(start + position * (step + 1)) % len(_MIXED)]
         arrays.append(_draw(rng, value, tuple(shape), kind if kind in _FLOATS else mixed))
     return Sample(arrays, [str(v.name) for v in inputs], kind if kind in _FLOATS else "mixed")
+
+
+def known_sizes(values: Sequence[ir.Value], arrays: Sequence[np.ndarray]) -> dict[str, int]:
+    """Return the sizes that arrays give to the named dimensions of values.
+
+    Examples
+    --------
+    >>> state = ir.val("state", dtype=ir.DataType.FLOAT, shape=("n", 2))
+    >>> known_sizes([state], [np.zeros((3, 2))])
+    {'n': 3}
+    """
+    return {
+        str(dim): size
+        for value, array in zip(values, arrays, strict=True)
+        for dim, size in zip(dims_of(value) or (), array.shape, strict=True)
+        if not isinstance(dim, int)
+    }
+
+
+def _unknown(value: ir.Value) -> int:
+    """Return the number of axes of unknown size."""
+    return sum(not isinstance(dim, int) for dim in dims_of(value) or ())
 
 
 def _draw(

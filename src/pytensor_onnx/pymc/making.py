@@ -159,13 +159,19 @@ def make_program(
     for value in program.model.graph.outputs:
         _name_axes(value, output_axes or {})
     if verify:
-        for arrays in (inputs.examples, inputs.moved(np.random.default_rng(1))):
-            # A narrower precision makes narrower inputs than those of the model.
-            pairs = zip(arrays, program.inputs, strict=True)
-            program.verify([x.astype(v.dtype.numpy()) if v.dtype else x for x, v in pairs])
+        from pytensor_onnx.exporting.verification import verify_program
+
+        points = inputs.examples, inputs.moved(np.random.default_rng(1))
+        program.verification = verify_program(program, [_as_inputs(program, p) for p in points])
     if path is not None:
         program.save(path)
     return program
+
+
+def _as_inputs(program: ONNXProgram, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Cast arrays to the dtypes of a program's inputs, which `precision` makes narrower."""
+    pairs = zip(arrays, program.inputs, strict=True)
+    return [x.astype(v.dtype.numpy()) if v.dtype else x for x, v in pairs]
 
 
 def _name_axes(value: ir.Value, names: Mapping[int, str]) -> None:

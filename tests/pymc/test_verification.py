@@ -1,0 +1,49 @@
+"""Densities whose gradient as written is NaN are verified with the gradient that PyMC computes."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode
+
+from pytensor_onnx.pymc import export_logp
+
+FAST_RUN = Mode("py", "fast_run")
+Y = np.array([0.25, -0.26, 1.28, 0.2, -1.07, 0.72, 2.6, 1.9])
+
+
+def truncated():
+    mean, sigma = pm.Normal("mean", 30, 1), pm.HalfNormal("sigma", 0.3)
+    pm.Truncated("y", pm.Normal.dist(mean, sigma), lower=-3.0, upper=3.0, observed=Y)
+
+
+def unused_branch():
+    root = pt.sqrt(pm.Normal("b") - 3)
+    pm.Potential("term", -pt.switch(pt.ge(pm.Normal("a"), 3), root, pm.Normal("c")))
+
+
+def ordered_probit():
+    eta, cutpoints = pm.Normal("eta") * np.ones(4), np.array([-1.0, 0, 2])
+    pm.OrderedProbit("y", eta=eta, cutpoints=cutpoints, sigma=0.1, observed=[0, 1, 2, 3])
+
+
+MODELS = {
+    "ex-Gaussian": lambda: pm.ExGaussian("x", -2.5, 0.1, nu=10.0),
+    "triangular": lambda: pm.Triangular("x", lower=0.0, upper=1.0, c=0.0),
+    "ordered probit": ordered_probit,
+    "truncated": truncated,
+    "unused branch": unused_branch,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_that_are_nan_as_written_are_verified(name):
+    with pm.Model() as model:
+        MODELS[name]()
+    program = export_logp(model)
+    assert "where that is not finite (dlogp), with PyTensor's rewritten" in program.verification
+    point = model.initial_point()
+    found = program(np.concatenate([np.atleast_1d(v) for v in point.values()]))
+    logp, gradient = (f(mode=FAST_RUN)(point) for f in (model.compile_logp, model.compile_dlogp))
+    np.testing.assert_allclose(found[0], logp, rtol=1e-12)
+    np.testing.assert_allclose(found[1], gradient, rtol=1e-10, atol=1e-15)
