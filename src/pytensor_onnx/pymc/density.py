@@ -41,6 +41,7 @@ def export_logp(
     inputs: str = "vector",
     data: str | Iterable[str] = "inputs",
     jacobian: bool = True,
+    propto: bool = False,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -77,6 +78,9 @@ def export_logp(
         ``"stored"`` for none, or names. The others are stored with the present values.
     jacobian
         Whether an unconstrained density has the terms of the transforms.
+    propto
+        Whether ``"logp"`` lacks the summands that depend on no free variable. Its derivatives are
+        the same.
     verify, options
         As in `export_onnx`: ``opset_version``, ``target``, ``assume_finite``,
         ``inline_functions``, ``providers``, ``session_options``.
@@ -112,7 +116,7 @@ def export_logp(
     read_choice(space, SPACES, "space")
     vector = read_choice(inputs, LAYOUTS, "inputs") == "vector"
     graph = ModelGraph(model, constrained=space == "constrained", data=data)
-    wanted = _Outputs(graph, vector=vector, jacobian=jacobian)
+    wanted = _Outputs(graph, vector=vector, jacobian=jacobian, propto=propto)
     names = read_strings(outputs, "outputs")
     graphs: dict[str, Variable] = {}
     for name in dict.fromkeys(names):
@@ -131,23 +135,32 @@ def export_logp(
     replaced = graph.of_point if vector else graph.of_values
     results = dict(zip(graphs, replaced(list(graphs.values())), strict=True))
     return make_program(
-        graph, given, results, path, verify=verify, description={"jacobian": jacobian}, **options
+        graph,
+        given,
+        results,
+        path,
+        verify=verify,
+        description={"jacobian": jacobian, "propto": propto},
+        **options,
     )
 
 
 class _Outputs:
     """The graphs of the outputs, by the names that the user gives."""
 
-    def __init__(self, graph: ModelGraph, *, vector: bool, jacobian: bool) -> None:
+    def __init__(
+        self, graph: ModelGraph, *, vector: bool, jacobian: bool, propto: bool = False
+    ) -> None:
         self.graph = graph
         self.is_vector = vector
         self.jacobian = jacobian
+        self.propto = propto
         self.directions = self._directions()
 
     @cached_property
     def logp(self) -> Variable:
         """The log-density."""
-        return self.graph.density(jacobian=self.jacobian)
+        return self.graph.density(jacobian=self.jacobian, propto=self.propto)
 
     @cached_property
     def gradients(self) -> list[Variable]:

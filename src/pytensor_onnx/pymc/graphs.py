@@ -22,6 +22,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.pymc.arguments import check_data, check_model, read_data
 from pytensor_onnx.pymc.parameter_checks import replace_checks
+from pytensor_onnx.pymc.propto import drop_constants
 from pytensor_onnx.pymc.values import FreeValue, Size, initial_point
 
 POINT = "point"
@@ -167,9 +168,20 @@ class ModelGraph:
         check_data(list(terms.values()))
         return without_named([terms[v] for v in wanted])
 
-    def density(self, *, jacobian: bool = True) -> Variable:
-        """Return the log-density, after the rewrites that PyMC runs before a gradient."""
-        terms = [pt.sum(term) for term in self.terms(jacobian=jacobian)]
+    def density(self, *, jacobian: bool = True, propto: bool = False) -> Variable:
+        """Return the log-density, after the rewrites that PyMC runs before a gradient.
+
+        Parameters
+        ----------
+        jacobian
+            Whether to count the change of volume by the transforms.
+        propto
+            Whether to drop the summands that depend on no free variable.
+        """
+        terms = self.terms(jacobian=jacobian)
+        if propto:
+            terms = drop_constants(terms, [value.variable for value in self.values])
+        terms = [pt.sum(term) for term in terms]
         total = terms[0] if len(terms) == 1 else pt.add(*terms) if terms else pt.zeros(())
         return rewrite_pregrad(total)
 
