@@ -26,7 +26,8 @@ from pytensor_onnx.pymc.arguments import (
     unknown,
 )
 from pytensor_onnx.pymc.graphs import ModelGraph
-from pytensor_onnx.pymc.making import Inputs, check_options, continuous_inputs, make_program
+from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
+from pytensor_onnx.pymc.making import check_options, make_program
 
 DIRECTION = "direction"
 GROUPS = ("logp", "dlogp", "d2logp", "hvp", "pointwise", "values", "deterministics")
@@ -42,6 +43,7 @@ def export_logp(
     data: str | Iterable[str] = "inputs",
     jacobian: bool = True,
     propto: bool = False,
+    batch: bool = False,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -81,6 +83,9 @@ def export_logp(
     propto
         Whether ``"logp"`` lacks the summands that depend on no free variable. Its derivatives are
         the same.
+    batch
+        Whether the file computes any number of points at once: each input of a free variable, and
+        each output, has a leading axis ``point``.
     verify, options
         As in `export_onnx`: ``opset_version``, ``target``, ``assume_finite``,
         ``inline_functions``, ``providers``, ``session_options``.
@@ -130,7 +135,7 @@ def export_logp(
         for variable, (_, start, axes) in zip(
             wanted.directions, continuous_inputs(graph, vector=vector), strict=True
         ):
-            given.add(variable, np.ones_like(start), axes, free=True)
+            given.add(variable, np.ones_like(start), axes, free=True, of_point=True)
     given.add_data(graph)
     replaced = graph.of_point if vector else graph.of_values
     results = dict(zip(graphs, replaced(list(graphs.values())), strict=True))
@@ -140,7 +145,8 @@ def export_logp(
         results,
         path,
         verify=verify,
-        description={"jacobian": jacobian, "propto": propto},
+        batch=batch,
+        description={"jacobian": jacobian, "propto": propto, "batch": batch},
         **options,
     )
 

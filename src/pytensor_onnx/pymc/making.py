@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.replace import clone_replace
 
 from pytensor_onnx.exporting.arguments import check_keywords
 from pytensor_onnx.exporting.export import export_onnx
@@ -17,100 +17,19 @@ from pytensor_onnx.exporting.paths import check_file
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import identifier
+from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.pymc.arguments import shared_name
-from pytensor_onnx.pymc.graphs import POINT, ModelGraph
+from pytensor_onnx.pymc.batches import check_batch, of_batch
+from pytensor_onnx.pymc.graphs import ModelGraph
+from pytensor_onnx.pymc.inputs import BATCH, Inputs
 from pytensor_onnx.pymc.provenance import METADATA, provenance
 
-Axes = Mapping[int, str] | Sequence[int]
 _OPTIONS = frozenset(
     (
         *("opset_version", "target", "verify", "assume_finite", "inline_functions"),
         *("precision", "providers", "session_options"),
     )
 )
-
-
-class Inputs:
-    """Inputs of a file: variables, the arrays that it is made for, and the axes that stay open."""
-
-    def __init__(self) -> None:
-        self.variables: list[Variable] = []
-        self.examples: list[np.ndarray] = []
-        self.axes: dict[str, Axes] = {}
-        self._free: set[Variable] = set()
-        self._optional: set[Variable] = set()
-
-    def add(
-        self,
-        variable: Variable,
-        example: Any,
-        axes: Axes | None = None,
-        *,
-        free: bool = False,
-        optional: bool = False,
-    ) -> None:
-        """Add an input.
-
-        Parameters
-        ----------
-        variable, example, axes
-            The input, an array for it, and the axes of other sizes than the array's.
-        free
-            Whether it may have any real values.
-        optional
-            Whether it is left out of a file whose outputs do not depend on it.
-        """
-        self.variables.append(variable)
-        self.examples.append(np.asarray(example, variable.type.dtype))
-        if axes:
-            self.axes[str(variable.name)] = axes
-        if free:
-            self._free.add(variable)
-        if optional:
-            self._optional.add(variable)
-
-    def add_data(self, graph: ModelGraph) -> None:
-        """Add the data containers, whose axes have the names of their dimensions."""
-        for container, variable in graph.containers.items():
-            default = [None] * variable.type.ndim
-            dims = graph.model.named_vars_to_dims.get(str(variable.name), default)
-            sizes = enumerate(zip(variable.type.shape, dims, strict=True))
-            names = {i: dim or f"{variable.name}_{i}" for i, (n, dim) in sizes if n is None}
-            self.add(variable, container.get_value(), names, optional=True)
-
-    def add_values(self, graph: ModelGraph, *, vector: bool) -> None:
-        """Add the free variables, the continuous ones as one vector if wanted."""
-        for variable, start, axes in continuous_inputs(graph, vector=vector):
-            self.add(variable, start, axes, free=not graph.is_constrained)
-        for value in graph.discrete:
-            self.add(value.variable, value.start, value.open_axes, optional=True)
-
-    def drop_unused(self, outputs: Sequence[Variable]) -> None:
-        """Remove the optional inputs on which no output depends."""
-        unused = self._optional.difference(ancestors(outputs))
-        kept = [i for i, v in enumerate(self.variables) if v not in unused]
-        self.axes = {k: v for k, v in self.axes.items() if k not in {u.name for u in unused}}
-        self.variables = [self.variables[i] for i in kept]
-        self.examples = [self.examples[i] for i in kept]
-
-    def moved(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """Return the examples with other values of the free inputs."""
-        return [
-            (x + rng.uniform(-0.5, 0.5, x.shape)).astype(x.dtype) if v in self._free else x
-            for v, x in zip(self.variables, self.examples, strict=True)
-        ]
-
-
-def continuous_inputs(
-    graph: ModelGraph, *, vector: bool
-) -> list[tuple[Variable, np.ndarray, Axes]]:
-    """Return the inputs for the continuous values, their initial values and open axes."""
-    if not vector:
-        return [(value.variable, value.start, value.open_axes) for value in graph.continuous]
-    if not graph.continuous:
-        return []
-    is_open = graph.point.type.shape == (None,)
-    return [(graph.point, graph.start, {0: f"{POINT}_size"} if is_open else {})]
 
 
 def check_options(function: str, path: str | os.PathLike | None, options: Mapping) -> None:
@@ -135,14 +54,19 @@ def make_program(
     verify: bool = True,
     description: Mapping[str, Any],
     output_axes: Mapping[int, str] | None = None,
+    batch: bool = False,
     **options: Any,
 ) -> ONNXProgram:
     """Export graphs of a model, with its description in the metadata.
 
     In names, ``_`` stands for characters that identifiers do not have. The model is verified at the
-    initial point, which may be zero, and at one beside it.
+    initial point, which may be zero, and at one beside it. In the model of a batch, these points
+    are two of one, which is compared with the graphs of a single point, too.
     """
     inputs.drop_unused(list(outputs.values()))
+    if batch:
+        inputs, outputs = _of_batch(inputs, outputs, verify)
+        output_axes = {0: BATCH, **(output_axes or {})}
     names = [*(str(v.name) for v in inputs.variables), *outputs]
     check_names([identifier(name) for name in names])
     program = export_onnx(
@@ -166,6 +90,30 @@ def make_program(
     if path is not None:
         program.save(path)
     return program
+
+
+def _of_batch(
+    inputs: Inputs, outputs: Mapping[str, Variable], verify: bool
+) -> tuple[Inputs, dict[str, Variable]]:
+    """Return inputs and outputs for a batch of points."""
+    inputs, outputs = _as_tensors(inputs, outputs)
+    new, points = inputs.of_batch()
+    batched = dict(zip(outputs, of_batch(list(outputs.values()), points), strict=True))
+    if verify:
+        check_batch(outputs, batched, inputs.variables, points, new.examples)
+    return new, batched
+
+
+def _as_tensors(
+    inputs: Inputs, outputs: Mapping[str, Variable]
+) -> tuple[Inputs, Mapping[str, Variable]]:
+    """Return tensors in place of inputs with named dimensions, which have no place for an axis."""
+    tensors = {v: tensor_of(v).type(name=v.name) for v in inputs.variables if is_named(v.type)}
+    if not tensors:
+        return inputs, outputs
+    given = {v: v.type.filter_variable(tensor) for v, tensor in tensors.items()}
+    graphs = clone_replace(list(outputs.values()), given, rebuild_strict=False)
+    return inputs.replaced(tensors), dict(zip(outputs, without_named(graphs), strict=True))
 
 
 def _as_inputs(program: ONNXProgram, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -23,7 +23,8 @@ from pytensor_onnx.pymc import summaries
 from pytensor_onnx.pymc.arguments import check_model, read_choice, read_strings, unknown
 from pytensor_onnx.pymc.forward import forward
 from pytensor_onnx.pymc.graphs import ModelGraph
-from pytensor_onnx.pymc.making import Inputs, check_options, make_program
+from pytensor_onnx.pymc.inputs import Inputs
+from pytensor_onnx.pymc.making import check_options, make_program
 from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_posterior
 
 SEED = "seed"

@@ -15,14 +15,15 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
-from pytensor.xtensor.vectorization import vectorize_graph
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.pymc.arguments import read_strings, shared_name, unknown
+from pytensor_onnx.pymc.batches import vectorized_graph
 from pytensor_onnx.pymc.chains import POSITION, sample_chains
 from pytensor_onnx.pymc.graphs import POINT, FreeValue, ModelGraph
-from pytensor_onnx.pymc.making import Inputs, check_options, make_program
+from pytensor_onnx.pymc.inputs import Inputs
+from pytensor_onnx.pymc.making import check_options, make_program
 from pytensor_onnx.pymc.trees import Density
 
 CHAIN, DRAW = "chain", "draw"
@@ -203,26 +204,13 @@ def _density(graph: ModelGraph, *, lockstep: bool) -> tuple[Density, list[Variab
         # First, so that no size depends on the points.
         results = rewrite_graph(results, include=("ShapeOpt", "canonicalize"), clone=False)
         point = pt.tensor("points", dtype=point.type.dtype, shape=(None, *point.type.shape))
-        results = _of_points(results, graph.point, point)
+        results = vectorized_graph(results, {graph.point: point})
     at_point, further = _as_function(point, results)
 
     def density(x: TensorVariable, *given: TensorVariable) -> list[TensorVariable]:
         return [result.astype("float64") for result in at_point(x, *given)]
 
     return density, further
-
-
-def _of_points(
-    results: Sequence[Variable], point: Variable, points: TensorVariable
-) -> list[TensorVariable]:
-    """Return results for each row of a matrix of points."""
-    batched = vectorize_graph(list(results), {point: points}, new_tensor_dims=(CHAIN,))
-    return [
-        new
-        if new.type.ndim > old.type.ndim
-        else pt.broadcast_to(new, (points.shape[0], *new.shape))
-        for old, new in zip(results, batched, strict=True)
-    ]
 
 
 def _as_function(

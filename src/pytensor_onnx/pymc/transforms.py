@@ -11,7 +11,8 @@ import pymc as pm
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.pymc.arguments import LAYOUTS, SPACES, read_choice
 from pytensor_onnx.pymc.graphs import POINT, ModelGraph
-from pytensor_onnx.pymc.making import Inputs, check_options, make_program
+from pytensor_onnx.pymc.inputs import Inputs
+from pytensor_onnx.pymc.making import check_options, make_program
 
 
 def export_transforms(
@@ -22,6 +23,7 @@ def export_transforms(
     inputs: str = "vector",
     data: str | Iterable[str] = "inputs",
     deterministics: bool = False,
+    batch: bool = False,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -39,10 +41,10 @@ def export_transforms(
         continuous variable under its name and returns the point.
     inputs
         Layout of the unconstrained side: ``"vector"`` or ``"named"``, as in `export_logp`.
-    data, verify, options
-        As in `export_logp`.
     deterministics
         Whether the file also computes the deterministics.
+    data, batch, verify, options
+        As in `export_logp`.
 
     Returns
     -------
@@ -78,7 +80,16 @@ def export_transforms(
     given.add_data(graph)
     replaced = graph.of_point if vector and not is_forward else graph.of_values
     outputs = dict(zip(results, replaced(list(results.values())), strict=True))
-    return make_program(graph, given, outputs, path, verify=verify, description={}, **options)
+    return make_program(
+        graph,
+        given,
+        outputs,
+        path,
+        verify=verify,
+        batch=batch,
+        description={"batch": batch},
+        **options,
+    )
 
 
 def _continuous(graph: ModelGraph) -> list[str]:
