@@ -7,6 +7,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.tensor.type_other import NoneConst
 
 import pytensor_onnx
 from pytensor_onnx import (
@@ -111,6 +112,7 @@ def test_names_that_outputs_cannot_have_are_refused(outputs, given, message):
         (([X],), "the outputs are missing: give the inputs and then the outputs"),
         (([X], []), f"there are no outputs: {FORM}"),
         (([X], {}), f"there are no outputs: {FORM}"),
+        (([X], [NoneConst]), f"all outputs are None, and a file needs at least one: {FORM}"),
         (([ARRAY], X), "inputs[0] is a NumPy array: give variables; arrays to verify on are exam"),
         ((ARRAY, X), "inputs is a NumPy array: give variables; arrays to verify on are example_in"),
         (([X], ARRAY), "outputs is a NumPy array: give variables; arrays to verify on are exampl"),

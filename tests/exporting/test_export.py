@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor import sparse, typed_list
 from pytensor.graph import Apply, Op
+from pytensor.tensor.type_other import NoneConst
 
 from pytensor_onnx import (
     InputError,
@@ -251,6 +252,15 @@ def test_nothing_is_written_when_conversion_fails(x, tmp_path):
         export_onnx([x], Unknown()(x), path)
     assert path.read_text() == "older file"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_outputs_that_are_none_are_left_out_of_the_file(x):
+    program = export_onnx([x], [NoneConst, x * 2, NoneConst], output_names=["a", "b", "c"])
+    assert [value.name for value in program.model.graph.outputs] == ["b"]
+    first, doubled, last = program([[1.0]])
+    assert first is last is None
+    np.testing.assert_array_equal(doubled, [[2.0]])
+    assert "equal to PyTensor" in program.verification
 
 
 def test_inlined_functions_leave_no_function(x):

@@ -1,5 +1,6 @@
 """Functions of mode ``"ONNX"`` take arguments as PyTensor's do, from several threads at once."""
 
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.tensor.type_other import NoneConst
 
 from pytensor_onnx.running.session import Session
 
@@ -108,3 +110,35 @@ def test_calls_with_updates_run_one_after_the_other():
         before = list(pool.map(f, np.ones(400)))
     assert sorted(map(float, before)) == list(range(400))
     assert total.get_value() == 400
+
+
+ARGUMENT = pt.vector("x")
+CALLS = pytensor.shared(0, name="calls")
+GENERATOR = pt.random.shared_rng(seed=1, name="rng")
+FOLLOWING, DRAWN = GENERATOR.normal()
+WITH_NONE = {
+    "last": ([ARGUMENT * 2, NoneConst], {}),
+    "several": ([NoneConst, ARGUMENT * 2, NoneConst, ARGUMENT[0]], {}),
+    "single": (NoneConst, {}),
+    "alone": ([NoneConst, NoneConst], {}),
+    "updates": ([NoneConst, CALLS, NoneConst], {CALLS: CALLS + 1}),
+    "updates_alone": (NoneConst, {CALLS: CALLS + 1}),
+    "generator": ([NoneConst, DRAWN > 100, NoneConst], {GENERATOR: FOLLOWING}),
+    "complex": ([NoneConst, ARGUMENT * 1j], {}),
+}
+
+
+@pytest.mark.parametrize("name", WITH_NONE)
+def test_outputs_may_be_none(name):
+    outputs, updates = WITH_NONE[name]
+
+    def results(mode):
+        CALLS.set_value(0)
+        f = pytensor.function(
+            [ARGUMENT], outputs, updates=updates, mode=mode, on_unused_input="ignore"
+        )
+        a = np.array([1.0, 2.0])
+        pickled = pickle.loads(pickle.dumps(f))
+        return [f(a), f(a), f.copy(share_memory=False)(a), pickled(a), CALLS.get_value()]
+
+    assert str(results("ONNX")) == str(results("FAST_COMPILE"))

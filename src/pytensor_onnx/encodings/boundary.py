@@ -10,6 +10,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.type import Type
 from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.encodings.registry import encoding_of, tensor_types
 
@@ -42,7 +43,7 @@ class Boundary:
     @property
     def is_plain(self) -> bool:
         """Whether all values are arrays of one tensor."""
-        return not any(isinstance(t, ScalarType) or encoding_of(t) for t in self.types)
+        return not any(isinstance(t, ScalarType | NoneTypeT) or encoding_of(t) for t in self.types)
 
     @property
     def width(self) -> int:
@@ -130,16 +131,17 @@ class Boundary:
 
 def part_names[N: (str, str | None)](type_: Type, name: N) -> list[N]:
     """Return the names of the tensors of a value: its own, or ``<value>.<part>`` for several."""
-    encoding = encoding_of(type_)
-    parts = [""] if encoding is None else list(encoding.parts(type_))
-    if len(parts) == 1 or not name:
-        return [name] * len(parts)
-    return [f"{name}.{part}" for part in parts]
+    encoding, width = encoding_of(type_), len(tensor_types(type_))
+    if encoding is None or width == 1 or not name:
+        return [name] * width
+    return [f"{name}.{part}" for part in encoding.parts(type_)]
 
 
 def _decoded(type_: Type, arrays: Sequence[np.ndarray]) -> Any:
     encoding = encoding_of(type_)
     if encoding is not None:
         return encoding.decode(type_, arrays)
+    if isinstance(type_, NoneTypeT):
+        return None
     # A runtime has 0-d arrays only, PyTensor also NumPy's scalars.
     return arrays[0][()] if isinstance(type_, ScalarType) else arrays[0]

@@ -13,6 +13,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.type import Type
 from pytensor.tensor.type import TensorType
+from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.named_dims import is_tensor
 
@@ -168,12 +169,16 @@ def has_tensors(type_: Type) -> bool:
 def tensor_types(type_: Type) -> list[Type]:
     """Return the types of the tensors of a type; the type itself if it has no encoding.
 
+    None has no tensors.
+
     Examples
     --------
     >>> import pytensor.tensor as pt
     >>> tensor_types(pt.random.rng().type)
     [TensorType(uint64, shape=(3,))]
     """
+    if isinstance(type_, NoneTypeT):
+        return []
     encoding = encoding_of(type_)
     return [type_] if encoding is None else list(encoding.parts(type_).values())
 

@@ -167,6 +167,12 @@ def check_names(
             raise ArgumentError(f"{name!r} cannot name an output: an input has this name")
 
 
+def check_outputs(tensors: Sequence[str]) -> None:
+    """Raise if all results are None: a file leaves these out, and needs an output."""
+    if not tensors:
+        raise ArgumentError(f"all outputs are None, and a file needs at least one: {FORM}")
+
+
 def read_examples(examples: Any, names: Sequence[str]) -> list[Any] | None:
     """Return the example inputs in the order of the inputs.
 

@@ -68,7 +68,7 @@ def export_onnx(
         running statistics.
     outputs
         Results of the model: a variable, a list of them, a dict of them by the names that the
-        outputs get, or a `Model`.
+        outputs get, or a `Model`. One that is None is left out of the file; the program returns it.
     path
         File to write; none unless given. It is written only when the conversion and the
         verification succeed, and it replaces an older file in one step.

@@ -19,6 +19,7 @@ from pytensor_onnx.dynamic_axes import DynamicAxes, named_axes
 from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.exporting.arguments import (
     check_names,
+    check_outputs,
     check_state_path,
     read_examples,
     read_names,
@@ -68,6 +69,7 @@ def export_source(
         check_state_path(target, path, state_path)
     warn_of_stored_values(source)
     interface = _Interface.of(source, read_names(output_names))
+    check_outputs(interface.output_tensors)
     axes = named_axes(dynamic_axes)
     examples = read_examples(example_inputs, interface.inputs)
     source.dynamic = [axes.get(name, ()) for name in interface.inputs]

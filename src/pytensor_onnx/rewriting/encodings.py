@@ -19,6 +19,7 @@ from pytensor.graph.rewriting.basic import copy_stack_trace, graph_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import constant
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.encodings import (
     Boundary,
@@ -59,9 +60,13 @@ def encode_values(fgraph: FunctionGraph) -> None:
 
 
 def tensor_graph(fgraph: FunctionGraph) -> FunctionGraph:
-    """Return a graph of tensors for a graph with encoded values; other graphs are unchanged."""
+    """Return a graph of tensors for a graph with encoded values; other graphs are unchanged.
+
+    Outputs that are None are left out.
+    """
     # An input that nothing uses is none of the variables.
-    if not any(map(is_encoded, fgraph.inputs)) and not _holds_encoded(fgraph):
+    is_plain = not any(map(is_encoded, fgraph.inputs)) and not _holds_encoded(fgraph)
+    if is_plain and not any(map(_is_none, fgraph.outputs)):
         return fgraph
     graph = fgraph.clone(check_integrity=False)
     encode_values.rewrite(graph)
@@ -71,18 +76,23 @@ def tensor_graph(fgraph: FunctionGraph) -> FunctionGraph:
 def with_tensors(fgraph: FunctionGraph) -> FunctionGraph:
     """Replace the encoded inputs and outputs of a rewritten graph by their tensors.
 
+    Outputs that are None are left out.
+
     Parameters
     ----------
     fgraph
         Graph that `encode_values` has been applied to.
     """
-    if not any(map(is_encoded, (*fgraph.inputs, *fgraph.outputs))):
+    ends = (*fgraph.inputs, *fgraph.outputs)
+    if not any(map(is_encoded, ends)) and not any(map(_is_none, fgraph.outputs)):
         return fgraph
     inputs: list[Variable] = []
     for variable in list(fgraph.inputs):
         inputs += _tensors_for_input(fgraph, variable) if is_encoded(variable) else [variable]
     outputs: list[Variable] = []
     for variable in fgraph.outputs:
+        if _is_none(variable):
+            continue
         made = variable.owner is not None and isinstance(variable.owner.op, Decode)
         outputs += variable.owner.inputs if made else [variable]
     return FunctionGraph(inputs, outputs, clone=False)
@@ -99,6 +109,10 @@ def _tensors_for_input(fgraph: FunctionGraph, variable: Variable) -> list[Variab
             for old, new in zip(node.outputs, tensors, strict=True):
                 fgraph.replace(old, new)
     return tensors
+
+
+def _is_none(variable: Variable) -> bool:
+    return isinstance(variable.type, NoneTypeT)
 
 
 def _holds_encoded(fgraph: FunctionGraph) -> bool:
