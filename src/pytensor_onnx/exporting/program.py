@@ -257,6 +257,37 @@ class ONNXProgram:
             state = dict(self.state)
         return write_state(path, state, self.model.graph.opset_imports[""])
 
+    def select(self, outputs: str | Sequence[str]) -> ONNXProgram:
+        """Return a program of some of the outputs, and of the inputs that these depend on.
+
+        A call of it computes nothing else, whereas ONNX Runtime computes all outputs of a file,
+        whichever it returns.
+
+        Parameters
+        ----------
+        outputs
+            Names of outputs, or the name of the one whose value is returned by itself.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such output.
+
+        Examples
+        --------
+        >>> import pytensor.tensor as pt
+        >>> from pytensor_onnx import compile_onnx
+        >>> x, y = pt.vector("x"), pt.scalar("y")
+        >>> program = compile_onnx([x, y], {"total": x.sum(), "product": x * y})
+        >>> program.select("total")
+        ONNXProgram(x: float64[x_dim0] -> total: float64[])
+        >>> program.select("total")([1.0, 2.0])
+        array(3.)
+        """
+        from pytensor_onnx.exporting.selection import select_outputs
+
+        return select_outputs(self, outputs)
+
     def verify(
         self,
         inputs: Sequence[Any] | None = None,

@@ -1,0 +1,142 @@
+"""Cut a program down to some of its outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedNodesPass
+from pytensor.graph.basic import clone_get_equiv
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.traversal import ancestors
+
+from pytensor_onnx.encodings import Boundary
+from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.exporting.signature import Signature
+
+if TYPE_CHECKING:
+    from pytensor_onnx.exporting.program import ONNXProgram
+
+
+def select_outputs(program: ONNXProgram, names: str | Sequence[str]) -> ONNXProgram:
+    """Return a program of some of the outputs, and of the inputs that these depend on.
+
+    States stay, with their next values.
+
+    Parameters
+    ----------
+    program
+        The program.
+    names
+        Names of outputs, or that of one.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such output.
+    """
+    signature, n_states = program._signature, len(program._states)
+    chosen = _chosen(program, [names] if isinstance(names, str) else list(names))
+    outputs = _tensors(signature.outputs, chosen, n_states)
+    model = program.model.clone()
+    results = [model.graph.outputs[i] for i in outputs]
+    model.graph.outputs.clear()
+    model.graph.outputs.extend(results)
+    RemoveUnusedNodesPass()(model)
+    RemoveUnusedFunctionsPass()(model)
+    used = _used_inputs(model.graph, outputs, program._reference, program._rewritten)
+    groups = signature.inputs.grouped(used[: len(used) - n_states])
+    kept = [i for i, group in enumerate(groups) if any(group)]
+    inputs = _tensors(signature.inputs, kept, n_states)
+    for i in sorted(set(range(len(used))).difference(inputs), reverse=True):
+        model.graph.inputs.pop(i)
+    _cut_metadata(model)
+    reference, _ = _cut(program._reference, inputs, outputs)
+    rewritten, copies = _cut(program._rewritten, inputs, outputs)
+    named = {v.name: v for v in (*model.graph.inputs, *model.graph.initializers.values())}
+    named.update((v.name, v) for node in model.graph for v in node.outputs)
+    selected = type(program)(
+        model,
+        reference=reference,
+        rewritten=rewritten,
+        states=program._states,
+        signature=Signature(
+            Boundary(tuple(signature.inputs.types[i] for i in kept)),
+            Boundary(tuple(signature.outputs.types[i] for i in chosen)),
+            [signature.names[i] for i in kept],
+            returns_single=isinstance(names, str),
+        ),
+        failures=program._failures,
+        owners={name: copies[node] for name, node in program._owners.items() if node in copies},
+        lines=program._lines,
+        values={
+            copies[v]: named[value.name]
+            for v, value in program._values.items()
+            if v in copies and value.name in named
+        },
+        changes=program.changes,
+        target=program.target,
+        providers=program.providers,
+        session_options=program.session_options,
+    )
+    selected.state = {name: value.copy() for name, value in program.state.items()}
+    selected.verification = program.verification
+    return selected
+
+
+def _chosen(program: ONNXProgram, names: Sequence[str]) -> list[int]:
+    """Return the positions of the values that the outputs of some names are, or are parts of."""
+    signature = program._signature.outputs
+    results = [str(value.name) for value in program.model.graph.outputs[: signature.width]]
+    for name in names:
+        if name not in results:
+            close = get_close_matches(name, results, n=1) or results
+            raise ArgumentError(f"there is no output {name!r}: choose of {', '.join(close)}")
+    if not names:
+        raise ArgumentError(f"no output is named: choose of {', '.join(results)}")
+    owners = [i for i, group in enumerate(signature.grouped(results)) for _ in group]
+    return list(dict.fromkeys(owners[results.index(name)] for name in names))
+
+
+def _tensors(boundary: Boundary, values: Sequence[int], n_states: int) -> list[int]:
+    """Return the positions of the tensors of some values, and of the states behind all values."""
+    groups = boundary.grouped(range(boundary.width))
+    return [
+        *(j for i in values for j in groups[i]),
+        *range(boundary.width, boundary.width + n_states),
+    ]
+
+
+def _used_inputs(graph: ir.Graph, outputs: Sequence[int], *fgraphs: FunctionGraph) -> list[bool]:
+    """Return for each input whether the outputs of the model, or of PyTensor's graphs, use it."""
+    used = [set(ancestors([fgraph.outputs[i] for i in outputs])) for fgraph in fgraphs]
+    return [
+        bool(value.uses())
+        or value.is_graph_output()
+        or any(fgraph.inputs[i] in among for fgraph, among in zip(fgraphs, used, strict=True))
+        for i, value in enumerate(graph.inputs)
+    ]
+
+
+def _cut(
+    fgraph: FunctionGraph, inputs: Sequence[int], outputs: Sequence[int]
+) -> tuple[FunctionGraph, dict]:
+    """Return a copy of a graph with some of the inputs and outputs, and the copy of each part."""
+    results = [fgraph.outputs[i] for i in outputs]
+    copies = clone_get_equiv(fgraph.inputs, results, copy_orphans=False)
+    given = [copies[fgraph.inputs[i]] for i in inputs]
+    return FunctionGraph(given, [copies[v] for v in results], clone=False), copies
+
+
+def _cut_metadata(model: ir.Model) -> None:
+    """Remove the encoded values without their inputs or outputs from the metadata."""
+    told = json.loads(model.metadata_props.get("encodings", "{}"))
+    for side, values in (("inputs", model.graph.inputs), ("outputs", model.graph.outputs)):
+        names = {value.name for value in values}
+        encoded = told.get(side, {}).items()
+        told[side] = {k: v for k, v in encoded if names.issuperset(v["parts"].values())}
+    if "encodings" in model.metadata_props:
+        model.metadata_props["encodings"] = json.dumps(told)

@@ -1,0 +1,63 @@
+"""A program of some outputs computes these only, of the inputs that they need."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import ArgumentError, ONNXProgram, compile_onnx, export_onnx
+
+
+@pytest.fixture
+def program() -> ONNXProgram:
+    x, y, z = pt.vector("x"), pt.scalar("y"), pt.scalar("z")
+    loop = pytensor.scan(lambda t: t * y, sequences=[x], return_updates=False)
+    outputs = {"sum": x.sum(), "gamma": pt.gammaln(z), "scaled": loop, "shifted": z + y}
+    return compile_onnx([x, y, z], outputs)
+
+
+def test_values_inputs_and_nodes(program: ONNXProgram, tmp_path: Path) -> None:
+    total = program.select("sum")
+    assert [v.name for v in total.inputs] == ["x"]
+    assert total([1.0, 2.0]) == 3.0
+    assert {node.op_type for node in total.model.graph} == {"ReduceSum"}
+    assert not total.model.functions
+    scaled, again = program.select(["scaled", "sum"])(y=2.0, x=[1.0, 2.0])
+    np.testing.assert_array_equal(scaled, [2.0, 4.0])
+    assert again == 3.0
+    np.testing.assert_allclose(program.select("gamma")(5.0), np.log(24.0))
+    assert len(program([1.0], 1.0, 1.0)) == 4
+    assert total.save(tmp_path / "sum.onnx").stat().st_size > 0
+
+
+def test_a_selected_program_is_verified_and_pickled(program: ONNXProgram) -> None:
+    scaled = program.select(["scaled"])
+    assert scaled.verify([[1.0, 2.0], 3.0]) is scaled
+    (result,) = pickle.loads(pickle.dumps(scaled))([1.0], 4.0)
+    np.testing.assert_array_equal(result, [4.0])
+
+
+def test_states_and_encoded_values_stay() -> None:
+    total, x = pytensor.shared(np.array(1.0), "total"), pt.scalar("x")
+    z = pt.zvector("z")
+    program = export_onnx(
+        [x, z], {"twice": 2 * x, "conj": z.conj(), "sum": z.sum()}, updates={total: total + 1.0}
+    )
+    twice = program.select("twice")
+    assert (twice(2.0), twice(3.0), twice.state["total"]) == (4.0, 6.0, 3.0)
+    assert program.state["total"] == 1.0
+    (conjugate,) = program.select([program.model.graph.outputs[1].name])([1 + 2j])
+    np.testing.assert_array_equal(conjugate, [1 - 2j])
+    assert json.loads(program.model.metadata_props["encodings"])["inputs"]
+    assert not any(json.loads(twice.model.metadata_props["encodings"]).values())
+
+
+def test_unknown_names_are_refused(program: ONNXProgram) -> None:
+    with pytest.raises(ArgumentError, match="no output 'scale': choose of scaled"):
+        program.select(["sum", "scale"])
+    with pytest.raises(ArgumentError, match="no output is named"):
+        program.select([])
