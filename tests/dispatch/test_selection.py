@@ -45,12 +45,16 @@ class TestChoose:
             ((0,), (4, 0)),
         ],
     )
-    def test_arrays_are_broadcast(self, first, second):
-        static = [tuple(1 if n == 1 else None for n in shape) for shape in (first, second)]
+    @pytest.mark.parametrize("known", [False, True])
+    def test_arrays_are_broadcast(self, first, second, known):
+        static = [tuple(1 if n == 1 and known else None for n in x) for x in (first, second)]
         a, choices = pt.tensor("a", dtype="int64", shape=static[0]), pt.tensor("c", shape=static[1])
         rng = np.random.default_rng(1)
         values = [rng.integers(0, 4, first), rng.normal(size=second)]
-        compare_onnx_and_py([a, choices], pt.choose(a, choices), values)
+        chosen = pt.choose(a, choices)
+        compare_onnx_and_py(
+            [a, choices], [chosen, chosen.sum(axis=0) if chosen.ndim else chosen], values
+        )
 
 
 class TestPermuteRowElements:

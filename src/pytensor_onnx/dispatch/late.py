@@ -28,6 +28,7 @@ from pytensor_onnx.ops import (
     pivots,
     sparse_matrices,
 )
+from pytensor_onnx.ops.choices import ChooseFrom
 from pytensor_onnx.ops.draws import Draw
 from pytensor_onnx.ops.fourier import StandardTransform
 from pytensor_onnx.ops.linear_recurrence import LinearRecurrence
@@ -79,7 +80,7 @@ LATE: dict[str, tuple[type[Op], ...]] = {
     "scalar_loop": (ScalarLoop,),
     "scan": (Scan,),
     "search": (extra_ops.SearchsortedOp,),
-    "selection": (basic.Choose, basic.PermuteRowElements),
+    "selection": (ChooseFrom, basic.PermuteRowElements),
     "sort": (ArgSortOp, SortOp),
     "sparse_matrices": (
         sparse_matrices.EntryRows,

@@ -1,31 +1,34 @@
 """Lower elementwise selections: choices between arrays, permutations of rows."""
 
+import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
-from pytensor.tensor.basic import Choose, PermuteRowElements
+from pytensor.tensor.basic import PermuteRowElements
 
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.dispatch.raise_op import check_that
 from pytensor_onnx.dispatch.ranges import within_bounds
 from pytensor_onnx.dispatch.shape import concatenated
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.ops.choices import ChooseFrom
 
 
-@onnx_funcify.register(Choose)
-def lower_choose(
-    op: Choose, node: Apply, onnx: Builder, a: ir.Value, choices: ir.Value
+@onnx_funcify.register(ChooseFrom)
+def lower_choose_from(
+    op: ChooseFrom, node: Apply, onnx: Builder, numbers: ir.Value, *arrays: ir.Value
 ) -> ir.Value:
-    """Gather along the first axis of the choices, broadcast with the array of numbers."""
+    """Select arrays by their numbers one after the other, which broadcasts all of them."""
     error = ValueError("invalid entry in choice array")
-    index = within_bounds(onnx, onnx.cast(a, "int64"), onnx.size(choices, 0), op.mode, error)
-    rank = max(node.inputs[0].type.ndim, node.inputs[1].type.ndim - 1)
-    missing = rank + 1 - node.inputs[1].type.ndim
-    if missing:
-        choices = onnx.Unsqueeze(choices, onnx.ints(range(1, 1 + missing)))
-    index = _expanded(onnx, index, onnx.sizes(choices, 1, rank + 1))
-    choices = _expanded(onnx, choices, concatenated(onnx, [onnx.ints([1]), onnx.shape(index)]))
-    chosen = onnx.GatherElements(choices, onnx.Unsqueeze(index, onnx.ints([0])), axis=0)
-    return onnx.Squeeze(chosen, onnx.ints([0]))
+    numbers = onnx.cast(numbers, "int64")
+    if op.is_stacked:
+        index = within_bounds(onnx, numbers, onnx.size(arrays[0], 0), op.mode, error)
+        return _gathered(node, onnx, index, arrays[0])
+    count = onnx.constant(np.int64(len(arrays)))
+    index = within_bounds(onnx, numbers, count, op.mode, error)
+    chosen = arrays[-1]
+    for number, array in reversed(list(enumerate(arrays))):
+        chosen = onnx.Where(onnx.Equal(index, number), array, chosen)
+    return chosen
 
 
 @onnx_funcify.register(PermuteRowElements)
@@ -49,3 +52,15 @@ def _expanded(onnx: Builder, x: ir.Value, shape: ir.Value) -> ir.Value:
     """Broadcast a value to a shape; return the value if the shape is known to be its own."""
     grown = onnx.Expand(x, shape)
     return x if onnx.dims(grown) == onnx.dims(x) and None not in onnx.dims(x) else grown
+
+
+def _gathered(node: Apply, onnx: Builder, index: ir.Value, choices: ir.Value) -> ir.Value:
+    """Gather along the first axis of the choices, broadcast with the array of numbers."""
+    rank = max(node.inputs[0].type.ndim, node.inputs[1].type.ndim - 1)
+    missing = rank + 1 - node.inputs[1].type.ndim
+    if missing:
+        choices = onnx.Unsqueeze(choices, onnx.ints(range(1, 1 + missing)))
+    index = _expanded(onnx, index, onnx.sizes(choices, 1, rank + 1))
+    choices = _expanded(onnx, choices, concatenated(onnx, [onnx.ints([1]), onnx.shape(index)]))
+    chosen = onnx.GatherElements(choices, onnx.Unsqueeze(index, onnx.ints([0])), axis=0)
+    return onnx.Squeeze(chosen, onnx.ints([0]))

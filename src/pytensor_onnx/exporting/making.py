@@ -35,6 +35,7 @@ from pytensor_onnx.exporting.state_files import State, check_state_file
 from pytensor_onnx.graph.origins import take_lines, take_owners
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.pipeline import prepare
+from pytensor_onnx.rewriting.declared_types import with_right_types
 from pytensor_onnx.running.linker import ONNX, OPSET_VERSION
 from pytensor_onnx.running.session import SessionOptions
 from pytensor_onnx.targets import get_profile
@@ -68,6 +69,7 @@ def export_source(
     if source.updates:
         check_state_path(target, path, state_path)
     warn_of_stored_values(source)
+    source.results = list(with_right_types(source.results))
     interface = _Interface.of(source, read_names(output_names))
     check_outputs(interface.output_tensors)
     axes = named_axes(dynamic_axes)

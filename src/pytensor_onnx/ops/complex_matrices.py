@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
+from pytensor.scalar import upcast
+from pytensor.tensor.linalg._lazy import scipy_linalg
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
 
@@ -140,15 +142,59 @@ class EigOfParts(OfParts):
         real, imag = inputs
         values, vectors = np.linalg.eig((real + 1j * imag).astype(_COMPLEX[real.dtype.name]))
         order = np.argsort(values.real, kind="stable")
-        values, vectors = values[order], vectors[:, order]
-        squares = vectors.real**2 + vectors.imag**2
-        is_largest = squares >= NEARLY_LARGEST * squares.max(axis=0, initial=0)
-        for column, place in zip(vectors.T, is_largest.T, strict=True):
-            first = column[place][0]
-            column[:] = column * (first.conj() / np.abs(first))
+        values, vectors = values[order], _real_at_largest(vectors[:, order])
         parts = (values.real, values.imag, vectors.real, vectors.imag)
         for storage, part in zip(output_storage, parts, strict=True):
             storage[0] = np.ascontiguousarray(part, real.dtype)
+
+
+def _real_at_largest(vectors: np.ndarray) -> np.ndarray:
+    """Return columns turned so that their largest element is real and positive."""
+    squares = vectors.real**2 + vectors.imag**2
+    is_largest = squares >= NEARLY_LARGEST * squares.max(axis=0, initial=0)
+    firsts = np.take_along_axis(vectors, is_largest.argmax(axis=0)[None], axis=0)
+    return np.asarray(vectors * (firsts.conj() / np.abs(firsts)))
+
+
+class HermitianEigh(Op):
+    """Eigenvalues and eigenvectors of Hermitian matrices, of the pair where a second one is given.
+
+    PyTensor's Op has real eigenvectors, whatever the dtype of the matrices. The largest element of
+    an eigenvector is real and positive here.
+
+    Attributes
+    ----------
+    lower
+        Whether the lower or the upper triangle is read.
+    """
+
+    __props__ = ("lower",)
+    gufunc_signature = "(m,m)->(m),(m,m)"
+
+    def __init__(self, lower: bool = True) -> None:
+        self.lower = lower
+
+    def make_node(self, a: TensorVariable, b: TensorVariable | None = None) -> Apply:
+        """Return the application, with eigenvectors of the dtype of the matrices."""
+        inputs = [a] if b is None else [a, b]
+        dtype = upcast(*(x.type.dtype for x in inputs), "complex64")
+        real = "float64" if dtype == "complex128" else "float32"
+        n = a.type.shape[0]
+        return Apply(
+            self, inputs, [tensor(dtype=real, shape=(n,)), tensor(dtype=dtype, shape=(n, n))]
+        )
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute both by SciPy."""
+        values, vectors = scipy_linalg.eigh(*inputs, lower=self.lower)
+        if vectors.size:
+            vectors = _real_at_largest(vectors)
+        for storage, output, x in zip(output_storage, node.outputs, (values, vectors), strict=True):
+            storage[0] = np.ascontiguousarray(x, output.type.dtype)
+
+
+class EighOfParts(OfParts):
+    """Eigenvalues and eigenvectors of Hermitian matrices, both of whose triangles are given."""
 
 
 class SylvesterOfParts(OfParts):

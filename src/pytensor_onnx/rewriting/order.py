@@ -32,7 +32,6 @@ from pytensor_onnx.rewriting.arithmetic.canonical_forms import (
     drop_two_signs,
     multiply_sigmoids,
 )
-from pytensor_onnx.rewriting.arithmetic.choices import select_from_list
 from pytensor_onnx.rewriting.arithmetic.constants import fit_numbers
 from pytensor_onnx.rewriting.arithmetic.cumulative_types import widen_cumulative
 from pytensor_onnx.rewriting.arithmetic.increments import join_increments
@@ -53,6 +52,7 @@ from pytensor_onnx.rewriting.arithmetic.widening import widen_operands
 from pytensor_onnx.rewriting.arithmetic.written_rows import sum_written_rows
 from pytensor_onnx.rewriting.beta_gradients import derive_betainc
 from pytensor_onnx.rewriting.convolutions import convolve_fully
+from pytensor_onnx.rewriting.declared_types import correct_types
 from pytensor_onnx.rewriting.encodings import encode_values
 from pytensor_onnx.rewriting.fourier import transform_real, transform_to_real
 from pytensor_onnx.rewriting.guards.guarded import replace_by_guarded, rewrites_of
@@ -110,6 +110,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     # Before layers are inlined: features of the graph, encoded values, then layers by their names.
     "inline_ofg_expansion": {
         "infer_sizes": InferSizes(),
+        "correct_types": correct_types,
         "forget_sizes_beside_zero": forget_sizes_beside_zero,
         # Before `keep_origins`, which would copy the name of an operand to its Cast.
         "widen_cumulative": widen_cumulative,
@@ -236,7 +237,6 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         drop_weight_of_pymc,
     ],
     "onnx_specialize": [
-        select_from_list,
         drop_empty_product,
         infer_unread,
         count_elements,

@@ -1,11 +1,12 @@
 """Pseudo-inverses and least squares."""
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.tensor.linalg.solvers.lstsq import lstsq
 
-from pytensor_onnx import UnsupportedOpError, export_onnx
+from pytensor_onnx import export_onnx
 from tests.conftest import PY, compare_onnx_and_py
 from tests.functions.linalg.matrices import generator, symmetric
 
@@ -54,14 +55,38 @@ def test_least_squares_are_numpys(rcond):
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
 
-def test_a_vector_is_refused_as_pytensor_gives_it_a_matrix_for_a_solution():
-    x, y = pt.matrix("x"), pt.vector("y")
-    message = r"operand 1 has rank 1, where the operation takes rank 2[^@]*such as x\[:, None\]"
-    with pytest.raises(UnsupportedOpError, match=message):
-        export_onnx([x, y], lstsq(x, y, -1.0)[0])
-    a, b = generator(1).normal(size=(5, 3)), generator(2).normal(size=5)
-    solution = export_onnx([x, y], lstsq(x, y[:, None], -1.0)[0][:, 0])(a, b)
-    np.testing.assert_allclose(solution, np.linalg.lstsq(a, b)[0], rtol=1e-11)
+@pytest.mark.parametrize("rcond", [-1.0, 0.0, 0.3, 1.0, 2.0, np.nan])
+def test_rcond_is_lapacks(rcond, solve_vector):
+    # Singular values in exact powers of two, one on each side of LAPACK's rounding error.
+    a = np.diag([1.0, 2.0**-3, 2.0**-52, 2.0**-54])
+    expected = np.linalg.lstsq(a, np.ones(4), rcond)
+    for x, y in zip(solve_vector(a, np.ones(4), rcond), expected, strict=True):
+        assert x.shape == np.shape(y)
+        np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-14 * np.max(y, initial=0))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 3), (2, 4), (1, 1), (3, 0)])
+def test_vectors_have_vectors_for_solutions(shape, solve_vector):
+    a, b = generator(1).normal(size=shape), generator(2).normal(size=shape[0])
+    for found, expected in zip(solve_vector(a, b, -1.0), np.linalg.lstsq(a, b, -1), strict=True):
+        assert found.shape == np.shape(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+
+
+@pytest.fixture(scope="module")
+def solve_vector():
+    x, y, rcond = pt.matrix("x"), pt.vector("y"), pt.scalar("rcond")
+    return export_onnx([x, y, rcond], lstsq(x, y, rcond), verify=False)
+
+
+def test_float32_has_the_cutoff_of_float64():
+    x, y = pt.fmatrix("x"), pt.fvector("y")
+    a = np.diag([1.0, 1e-9]).astype("float32")
+    solution, _, rank, _ = pytensor.function([x, y], lstsq(x, y, -1.0), mode="ONNX")(
+        a, np.ones(2, "float32")
+    )
+    np.testing.assert_allclose(solution, np.linalg.lstsq(a, np.ones(2, "float32"), -1)[0], 1e-7)
+    assert rank == 2
 
 
 @pytest.mark.slow

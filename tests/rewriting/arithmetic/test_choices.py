@@ -1,4 +1,5 @@
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
@@ -34,3 +35,35 @@ def test_a_number_that_is_no_choice_raises(bad):
     program = compile_onnx([numbers, x, y], pt.choose(numbers, [x, y]), verify=False)
     with pytest.raises(ValueError, match="invalid entry"):
         program(np.array([0, bad]), np.ones(2), np.ones(2))
+
+
+@pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((2, 2), (2, 2), (1, 2)),
+        ((1, 3), (2, 3), (1, 1)),
+        ((2, 1), (1, 3), (2, 1)),
+        ((1, 1), (0, 1), (1, 2)),
+    ],
+)
+def test_sizes_of_one_broadcast_when_the_graph_runs(mode, shapes):
+    numbers, x, y = pt.lmatrix("numbers"), *pt.matrices("xy")
+    rng = np.random.default_rng(1)
+    values = [rng.integers(0, 2, shapes[0]), *(rng.normal(size=shape) for shape in shapes[1:])]
+    chosen = pt.choose(numbers, [x, y], mode=mode)
+    compare_onnx_and_py([numbers, x, y], [chosen, chosen.sum(axis=0)], values)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (1, 3)])
+def test_arrays_of_more_axes_than_the_numbers_have(shape):
+    numbers, x, y = pt.tensor("numbers", dtype="int64", shape=shape), *pt.tensor3s("xy")
+    values = [np.ones(shape, "int64"), np.zeros((2, 1, 3)), np.ones((1, 2, 1))]
+    compare_onnx_and_py([numbers, x, y], pt.choose(numbers, [x, y]), values)
+
+
+def test_a_choice_in_a_loop():
+    numbers, x, y = pt.lmatrix("numbers"), *pt.vectors("xy")
+    chosen = pytensor.scan(lambda row: pt.choose(row, [x, y]) * 2, [numbers], return_updates=False)
+    values = [np.array([[0, 1], [1, 1]]), np.array([1.0, 2.0]), np.array([3.0])]
+    compare_onnx_and_py([numbers, x, y], chosen, values)

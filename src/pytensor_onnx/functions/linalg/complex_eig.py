@@ -9,9 +9,10 @@ from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, u
 from pytensor_onnx.functions.linalg.blocks import checked_size
 from pytensor_onnx.functions.linalg.complex_schur import complex_schur
 from pytensor_onnx.functions.linalg.eig import in_order, triangular_vectors
+from pytensor_onnx.functions.linalg.phases import real_at_largest
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.complex_matrices import NEARLY_LARGEST, EigOfParts
+from pytensor_onnx.ops.complex_matrices import EigOfParts
 
 
 @define(EigOfParts, own_signature)
@@ -61,10 +62,4 @@ def _turned(v: Parts) -> Parts:
     largest = pt.maximum(pt.abs(v.real), pt.abs(v.imag)).max(axis=1, keepdims=True)
     v = Parts(v.real / largest, v.imag / largest)
     square = v.real * v.real + v.imag * v.imag
-    is_largest = pt.ge(square, NEARLY_LARGEST * square.max(axis=1, keepdims=True))
-    place = is_largest.argmax(axis=1)[:, None, :]
-    is_chosen = pt.eq(pt.arange(v.real.shape[1])[:, None], place)
-    x, y = (pt.switch(is_chosen, part, 0.0).sum(axis=1, keepdims=True) for part in v)
-    divisor = pt.sqrt((x * x + y * y) * square.sum(axis=1, keepdims=True))
-    turned = v * Parts(x / divisor, -y / divisor)
-    return Parts(turned.real, pt.switch(is_chosen, 0.0, turned.imag))
+    return real_at_largest(v.scaled(1.0 / pt.sqrt(square.sum(axis=1, keepdims=True))))

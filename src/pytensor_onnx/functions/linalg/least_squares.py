@@ -11,6 +11,8 @@ from pytensor_onnx.functions.registry import define
 
 # NumPy's, in float32 too.
 _CUTOFF = 1e-15
+# LAPACK's, half of NumPy's.
+_ROUNDING = float(np.finfo("float64").eps) / 2
 
 
 @define(MatrixPinv, "(m,n)->(n,m)")
@@ -39,19 +41,27 @@ def pinv(x: TensorVariable, *, hermitian: bool) -> TensorVariable:
     return pt.matmul(left, right.mT).astype(x.type.dtype)
 
 
-@define(Lstsq, "(m,n),(m,k),()->(n,k),(r),(),(c)")
+@define(Lstsq, "(m,n),(m,k),()->(n,k),(r),(),(c)", batches=False)
 def lstsq(x: TensorVariable, y: TensorVariable, rcond: TensorVariable) -> list[TensorVariable]:
     """Solution of least norm, sums of squared residuals, rank and singular values.
 
     As in NumPy, the residuals are an empty array unless there are more equations than unknowns and
-    the columns are independent, and a negative ``rcond`` stands for the rounding error.
+    the columns are independent, and float32 is computed in float64. As in LAPACK's ``gelsd``, an
+    ``rcond`` that is not between zero and one stands for the rounding error.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.linalg import lstsq
+    >>> from pytensor_onnx import compile_onnx
+    >>> x, y = pt.matrix("x"), pt.vector("y")
+    >>> compile_onnx([x, y], lstsq(x, y, -1.0)[0])([[1.0], [2.0]], [2.0, 4.0]).round(6)
+    array([2.])
     """
-    dtype = as_float(x, y)[0].type.dtype
     x, y, rcond = (z.astype("float64") for z in (x, y, rcond))
     u, s, vt = pt.linalg.svd(x, full_matrices=False)
-    relative = pt.switch(pt.lt(rcond, 0.0), float(np.finfo(dtype).eps), rcond)
+    relative = pt.switch(pt.le(rcond, 0.0) | pt.ge(rcond, 1.0), _ROUNDING, rcond)
     solution = pt.matmul(vt.T, _reciprocals(s, relative)[:, None] * pt.matmul(u.T, y))
-    rank = pt.gt(s, relative * _largest(s)[0]).sum()
+    rank = (~pt.le(s, relative * _largest(s)[0])).sum()
     residuals = ((y - pt.matmul(x, solution)) ** 2).sum(axis=0)
     m, n = x.shape[0], x.shape[1]
     is_given = pt.eq(rank, n) & pt.gt(m, n)

@@ -1,36 +1,28 @@
-"""Replace a choice between the arrays of a list, which ONNX lacks, by a chain of selections."""
+"""Replace choices by an Op whose result has NumPy's shape."""
 
-import pytensor.tensor as pt
+from collections.abc import Sequence
+
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
-from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import Choose
 from pytensor.typed_list.basic import MakeList
 
+from pytensor_onnx.ops.choices import ChooseFrom
 
-@node_rewriter([Choose])
-def select_from_list(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Select the array by its number, with the last array as default."""
+
+def chosen_of_any_shape(node: Apply) -> Sequence[Variable] | None:
+    """Return the result of an Op that knows the shape, None for a list that is no literal one.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> chosen = pt.choose(pt.lvector(), pt.matrices("xy"))
+    >>> chosen.type.ndim, chosen_of_any_shape(chosen.owner)[0].type.ndim
+    (1, 2)
+    """
     numbers, choices = node.inputs
-    if choices.owner is None or not isinstance(choices.owner.op, MakeList):
+    is_list = choices.owner is not None and isinstance(choices.owner.op, MakeList)
+    if not is_list and not hasattr(choices.type, "ndim"):
         return None
-    arrays = choices.owner.inputs
-    if arrays[0].type.ndim > numbers.type.ndim:
-        return None
-    numbers = _within(numbers.astype("int64"), len(arrays), node.op.mode)
-    result = arrays[-1]
-    for number, array in reversed(list(enumerate(arrays[:-1]))):
-        result = pt.switch(pt.eq(numbers, number), array, result)
-    if len(arrays) == 1:
-        result = pt.second(numbers, result)
-    return [node.outputs[0].type.filter_variable(result)]
-
-
-def _within(numbers: Variable, count: int, mode: str) -> Variable:
-    if mode == "wrap":
-        return numbers % count
-    if mode == "clip":
-        return pt.clip(numbers, 0, count - 1)
-    valid = pt.all(pt.ge(numbers, 0) & pt.lt(numbers, count))
-    return CheckAndRaise(ValueError, "invalid entry in choice array")(numbers, valid)
+    arrays = choices.owner.inputs if is_list else [choices]
+    results: Sequence[Variable]
+    results = ChooseFrom(node.op.mode, is_stacked=not is_list).make_node(numbers, *arrays).outputs
+    return results

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from pytensor.graph.basic import Apply
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.linalg.decomposition.eigen import Eig
+from pytensor.tensor.linalg.decomposition.eigen import Eig, Eigvalsh
 from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL, SolveDiscreteARE
 from pytensor.tensor.math import Dot
 from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 
 from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.ops.complex_matrices import HermitianEigh
 from pytensor_onnx.rewriting.complex_numbers.eigenvalues import (
     decompose,
     decompose_pencil,
@@ -19,6 +20,7 @@ from pytensor_onnx.rewriting.complex_numbers.equations import (
     solve_riccati,
     solve_triangular_sylvester,
 )
+from pytensor_onnx.rewriting.complex_numbers.hermitian import decompose_hermitian
 from pytensor_onnx.rewriting.complex_numbers.linear_algebra import compute
 from pytensor_onnx.rewriting.complex_numbers.parts import ENCODING
 from pytensor_onnx.rewriting.complex_numbers.products import multiply
@@ -32,6 +34,8 @@ def batch(op: Blockwise, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Ten
         return multiply(op, node, inputs)
     if isinstance(op.core_op, Eig | Schur):
         return decompose(op, node, inputs)
+    if isinstance(op.core_op, Eigvalsh | HermitianEigh):
+        return decompose_hermitian(op, node, inputs)
     if isinstance(op.core_op, TRSYL):
         return solve_triangular_sylvester(op, node, inputs)
     if isinstance(op.core_op, SolveDiscreteARE):

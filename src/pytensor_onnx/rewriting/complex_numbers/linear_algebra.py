@@ -13,7 +13,7 @@ from pytensor.graph.op import Op
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
-from pytensor.tensor.linalg.decomposition.eigen import Eig, Eigvalsh
+from pytensor.tensor.linalg.decomposition.eigen import Eig
 from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor
 from pytensor.tensor.linalg.decomposition.qr import QR
 from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
@@ -73,10 +73,6 @@ def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]
     formula, of_parts = _FORMULAS.get(type(core)), _OF_PARTS.get(type(core))
     if formula is not None:
         return [[joined(formula(core, *given))]]
-    if isinstance(core, Eigvalsh) and len(given) == 1:
-        # Each eigenvalue is one of the real matrix twice.
-        values = Blockwise(Eigvalsh(), signature="(m,m)->(m)")
-        return [[values(doubled_matrix(*_hermitian(given[0], lower=core.lower)))[..., ::2]]]
     if isinstance(core, SVD) and not core.compute_uv:
         return [[Blockwise(core)(doubled_matrix(*given[0]))[..., ::2]]]
     if of_parts is None:
@@ -125,7 +121,7 @@ def inverted(op: Expm | MatrixInverse, a: Parts) -> Parts:
 
 def _pseudo_inverse(op: MatrixPinv, a: Parts) -> Parts:
     if op.hermitian:
-        a = _hermitian(a, lower=True)
+        a = hermitian(a, lower=True)
     return first_columns(Blockwise(op)(doubled_matrix(*a)), a.real.shape[-2])
 
 
@@ -136,7 +132,7 @@ def solved(op: Solve, a: Parts, b: Parts) -> Parts:
         n = a.real.shape[-1]
         a = Parts(*(symmetric(x, n, lower=op.lower) for x in a))
     elif kind in ("her", "pos"):
-        a = _hermitian(a, lower=op.lower)
+        a = hermitian(a, lower=op.lower)
     elif kind == "tridiagonal":
         index = pt.arange(a.real.shape[-1])
         is_near = pt.le(pt.abs(index[:, None] - index), 1)
@@ -146,7 +142,7 @@ def solved(op: Solve, a: Parts, b: Parts) -> Parts:
     return _halves(Blockwise(solver)(doubled_matrix(*a), both), -op.b_ndim)
 
 
-def _hermitian(a: Parts, *, lower: bool) -> Parts:
+def hermitian(a: Parts, *, lower: bool) -> Parts:
     """Return Hermitian matrices of one triangle of given ones."""
     index = pt.arange(a.real.shape[-1])
     row, column = index[:, None], index
@@ -155,7 +151,7 @@ def _hermitian(a: Parts, *, lower: bool) -> Parts:
     return Parts(symmetric(a.real, a.real.shape[-1], lower=lower), imag - imag.mT)
 
 
-def _solve_triangular(op: SolveTriangular, a: Parts, b: Parts) -> Parts:
+def solved_triangular(op: SolveTriangular, a: Parts, b: Parts) -> Parts:
     """Return solutions of triangular systems, which the real matrices are with rows in pairs.
 
     Rows are divided by the diagonal first, so that pairs of rows have an identity there.
@@ -189,9 +185,9 @@ def _paired(z: Parts, axis: int) -> TensorVariable:
 
 def _solve_by_cholesky(op: CholeskySolve, factor: Parts, b: Parts) -> Parts:
     lower = factor if op.lower else _adjoint(factor)
-    first = _solve_triangular(SolveTriangular(lower=True, b_ndim=op.b_ndim), lower, b)
+    first = solved_triangular(SolveTriangular(lower=True, b_ndim=op.b_ndim), lower, b)
     second = SolveTriangular(lower=False, b_ndim=op.b_ndim)
-    return _solve_triangular(second, _adjoint(lower), first)
+    return solved_triangular(second, _adjoint(lower), first)
 
 
 def _adjoint(z: Parts) -> Parts:
@@ -204,7 +200,7 @@ _FORMULAS: dict[type[Op], Formula] = {
     MatrixInverse: inverted,
     MatrixPinv: _pseudo_inverse,
     Solve: solved,
-    SolveTriangular: _solve_triangular,
+    SolveTriangular: solved_triangular,
 }
 _OF_PARTS: dict[type[Op], type[OfParts]] = {
     Cholesky: CholeskyOfParts,
@@ -222,6 +218,6 @@ _OF_PARTS: dict[type[Op], type[OfParts]] = {
 }
 # Those of real matrices are complex too, and have rewrites of their own.
 _OF_BOTH = (Eig, QZ, Schur)
-ENCODING.rewrites(
-    BlockDiagonal, Eigvalsh, *_FORMULAS, *(op for op in _OF_PARTS if op not in _OF_BOTH)
-)(compute)
+ENCODING.rewrites(BlockDiagonal, *_FORMULAS, *(op for op in _OF_PARTS if op not in _OF_BOTH))(
+    compute
+)
