@@ -120,6 +120,8 @@ def _replace(
     The node is left if one of these does not take the right type, or is a result that keeps its
     own.
     """
+    for inner in applys_between(node.inputs, corrected):
+        copy_stack_trace(node.outputs, inner.outputs)
     pairs = list(zip(node.outputs, corrected, strict=True))
     same = [(old, new) for old, new in pairs if old.type.is_super(new.type)]
     known = _recorded([(old, new) for old, new in pairs if not old.type.is_super(new.type)])
