@@ -2,9 +2,11 @@
 
     python scripts/probe_kernels.py                      # the installed onnxruntime
     python scripts/probe_kernels.py --web NODE_MODULES   # onnxruntime-web, run by node
+    python scripts/probe_kernels.py --join TABLE         # keep what runs in its versions as well
 
 A dtype counts where the model loads and runs and gives the type that the standard asks for, be it
-by a kernel, by the operator's function body or by a cast that the runtime inserts.
+by a kernel, by the operator's function body or by a cast that the runtime inserts. The project's
+table of onnxruntime joins the lowest version that pyproject.toml allows and later ones.
 """
 
 import argparse
@@ -13,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import onnx_ir as ir
 from probe_models import DTYPES, Trial, trials
@@ -23,6 +26,9 @@ from web_runtime import encode
 
 OPSETS = range(18, 27)
 TABLES = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "targets"
+Table = dict[str, dict[int, list[str]]]
+"""Dtypes by operator, or variant of it, and by the first opset."""
+
 WORKER = Path(__file__).with_name("probe_worker.py")
 
 
@@ -30,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--web", metavar="NODE_MODULES", help="probe onnxruntime-web found there")
     parser.add_argument("--output", type=Path, help="file to write instead of the project's table")
+    parser.add_argument("--join", metavar="TABLE", type=Path, help="table of other versions")
     parser.add_argument("--explain", metavar="OP", help="print why calls of this operator fail")
     arguments = parser.parse_args()
     name = "onnxruntime-web" if arguments.web else "onnxruntime"
@@ -47,7 +54,12 @@ def main() -> None:
     path = arguments.output or TABLES / (
         "kernels_web.json" if arguments.web else "kernels_onnxruntime.json"
     )
-    path.write_text(render(name, version, tabulate(chosen, failures)))
+    versions, table = [version], tabulate(chosen, failures)
+    if arguments.join:
+        other = json.loads(arguments.join.read_text())
+        versions = sorted({*other["versions"], version}, key=_release)
+        table = common(table, other["kernels"])
+    path.write_text(render(name, versions, table))
 
 
 def run(command: list[str], chosen: list[Trial]) -> tuple[str, list[str]]:
@@ -74,7 +86,7 @@ def run(command: list[str], chosen: list[Trial]) -> tuple[str, list[str]]:
     return version, failures
 
 
-def tabulate(chosen: Iterable[Trial], failures: Iterable[str]) -> dict[str, dict[int, list[str]]]:
+def tabulate(chosen: Iterable[Trial], failures: Iterable[str]) -> Table:
     """Collect, by row and opset, the dtypes in which every trial ran.
 
     An operator with variants has a row for each, and one of its own for what all of them share;
@@ -85,25 +97,56 @@ def tabulate(chosen: Iterable[Trial], failures: Iterable[str]) -> dict[str, dict
         for key in {trial.key, trial.key.split("[")[0]}:
             place = (key, trial.opset, trial.dtype)
             results[place] = results.get(place, True) and not failure
-    table: dict[str, dict[int, list[str]]] = defaultdict(dict)
+    table: Table = defaultdict(dict)
     for key in sorted({key for key, _, _ in results}):
         for opset in OPSETS:
             running = [d.numpy().name for d in DTYPES if results.get((key, opset, d))]
             if running != next(reversed(table[key].values()), []):
                 table[key][opset] = running
+    return _without_equal_variants(table)
+
+
+def common(table: Table, other: dict[str, dict[str, str]]) -> Table:
+    """Return the kernels that two tables share."""
+    joined: Table = {}
+    for key in sorted(table.keys() | other):
+        rows = [_row(t, key) for t in (table, other)]
+        joined[key] = {}
+        for opset in OPSETS:
+            running = [d for d in _at(rows[0], opset) if d in _at(rows[1], opset)]
+            if running != next(reversed(joined[key].values()), []):
+                joined[key][opset] = running
+    return _without_equal_variants(joined)
+
+
+def _row(table: Mapping[str, Mapping[Any, Any]], key: str) -> dict[int, list[str]]:
+    """Return the row of an operator, or of the operator of a variant without one."""
+    row = table.get(key) or table.get(key.split("[", maxsplit=1)[0], {})
+    return {int(o): d.split() if isinstance(d, str) else d for o, d in row.items()}
+
+
+def _at(row: dict[int, list[str]], opset: int) -> list[str]:
+    return next((row[o] for o in sorted(row, reverse=True) if o <= opset), [])
+
+
+def _without_equal_variants(table: Table) -> Table:
     return {k: row for k, row in table.items() if "[" not in k or row != table[k.split("[")[0]]}
+
+
+def _release(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 def render(
     runtime: str,
-    version: str,
-    table: dict[str, dict[int, list[str]]],
+    versions: list[str],
+    table: Table,
     dtypes: Iterable[ir.DataType] = DTYPES,
 ) -> str:
     """Lay the table out with one operator on a line."""
     head = {
         "runtime": runtime,
-        "version": version,
+        "versions": versions,
         "opsets": [OPSETS.start, OPSETS.stop - 1],
         "dtypes": " ".join(d.numpy().name for d in dtypes),
     }

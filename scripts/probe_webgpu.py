@@ -66,7 +66,7 @@ def main() -> None:
             print(trial.key, trial.dtype.name, trial.opset, failure)
     table = tabulate_versions(chosen, failures)
     runtime = "onnxruntime-web, WebGPU"
-    arguments.output.write_text(render(runtime, version, table, DTYPES_PROBED))
+    arguments.output.write_text(render(runtime, [version], table, DTYPES_PROBED))
 
 
 def casts() -> Iterator[Trial]:

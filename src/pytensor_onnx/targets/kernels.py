@@ -30,12 +30,12 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KernelTable:
-    """Measured kernels of one version of a runtime.
+    """Kernels that all measured versions of a runtime have.
 
     Attributes
     ----------
-    runtime, version
-        The runtime that was measured.
+    runtime, versions
+        The runtime and its versions that were measured.
     min_opset, max_opset
         The opsets that were measured.
     probed
@@ -47,7 +47,7 @@ class KernelTable:
     """
 
     runtime: str
-    version: str
+    versions: tuple[str, ...]
     min_opset: int
     max_opset: int
     probed: frozenset[ir.DataType]
@@ -87,7 +87,7 @@ def load_kernels(file_name: str) -> KernelTable:
     data = json.loads(text)
     return KernelTable(
         runtime=data["runtime"],
-        version=data["version"],
+        versions=tuple(data["versions"]),
         min_opset=data["opsets"][0],
         max_opset=data["opsets"][1],
         probed=_dtypes(data["dtypes"]),
