@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["generator_of", "state_of"]
+from pytensor_onnx.bit_generators import DEFAULT, holding, words_in
 
-# The last word of the counter of a Philox generator that stands for a state: "pytensor" in ASCII.
-_MARK = np.uint64(0x7079_7465_6E73_6F72)
+__all__ = ["generator_of", "state_of"]
 
 
 def state_of(generator: np.random.Generator | dict[str, Any] | int) -> np.ndarray:
@@ -42,22 +41,23 @@ def state_of(generator: np.random.Generator | dict[str, Any] | int) -> np.ndarra
         generator = _from_dict(generator)
     elif not isinstance(generator, np.random.Generator):
         generator = np.random.default_rng(generator)
-    bit_generator = generator.bit_generator
-    if isinstance(bit_generator, np.random.Philox):
-        philox: Any = bit_generator.state["state"]
-        if philox["counter"][3] == _MARK:
-            return np.append(philox["key"], philox["counter"][0])
+    words = words_in(generator.bit_generator.state)
+    if words is not None:
+        return np.array(words, dtype="uint64")
     key = copy.deepcopy(generator).integers(2**64, size=2, dtype="uint64")
     return np.append(key, np.uint64(0))
 
 
-def generator_of(state: np.ndarray) -> np.random.Generator:
-    """Return a NumPy generator with a state: a Philox generator of its key and counter.
+def generator_of(state: np.ndarray, bit_generator: str = DEFAULT) -> np.random.Generator:
+    """Return a NumPy generator that holds a state.
 
     Parameters
     ----------
     state
         uint64 of shape (3,).
+    bit_generator
+        Class of its bit generator: ``"MT19937"``, ``"PCG64"``, ``"PCG64DXSM"``, ``"Philox"`` or
+        ``"SFC64"``; ``"PCG64"`` in place of a class that is not NumPy's.
 
     Examples
     --------
@@ -65,13 +65,8 @@ def generator_of(state: np.ndarray) -> np.random.Generator:
     >>> state_of(generator_of(state))
     array([1, 2, 3], dtype=uint64)
     """
-    *key, counter = np.asarray(state, dtype="uint64")
-    return np.random.Generator(
-        np.random.Philox(
-            key=np.array(key, dtype="uint64"),
-            counter=np.array([counter, 0, 0, _MARK], dtype="uint64"),
-        )
-    )
+    first, second, counter = map(int, np.asarray(state, dtype="uint64"))
+    return np.random.Generator(holding((first, second, counter), bit_generator))
 
 
 def _from_dict(state: dict[str, Any]) -> np.random.Generator:

@@ -1,5 +1,7 @@
 """Dropout of pytensor-ml in training: its generators are state of the step."""
 
+import json
+
 import numpy as np
 import pytensor
 import pytest
@@ -9,6 +11,7 @@ from pytensor_onnx.ops import draw_reference as reference
 from pytensor_onnx.random import state_of
 
 layers = pytest.importorskip("pytensor_ml.layers")
+from pytensor_ml.checkpoint import generator_from_state, jsonable_rng_state  # noqa: E402
 from pytensor_ml.model import Model  # noqa: E402
 from pytensor_ml.optim import sgd  # noqa: E402
 
@@ -57,3 +60,20 @@ def test_training_in_mode_onnx_draws_the_same_as_the_exported_step(network):
     step = network.compile_train(sgd(0.05), loss=loss, compile_kwargs={"mode": "ONNX"})
     for _ in range(3):
         np.testing.assert_allclose(step(X), program(X), rtol=1e-5)
+
+
+def test_a_checkpoint_of_mode_onnx_goes_on_where_it_was(network):
+    loss = (network.y**2).mean()
+    step = network.compile_train(sgd(0.0), loss=loss, compile_kwargs={"mode": "ONNX"})
+    generator = next(
+        v for v in pytensor.graph.traversal.graph_inputs([loss]) if v.name == "drop/rng_0"
+    )
+    fresh = generator.get_value()
+    step(X)
+    stored = json.dumps(jsonable_rng_state(generator.get_value().bit_generator.state))
+    expected = step(X), step(X)
+    restored = generator_from_state(json.loads(stored))
+    assert type(restored.bit_generator) is type(fresh.bit_generator)
+    generator.set_value(restored)
+    assert (step(X), step(X)) == expected
+    assert expected[0] != expected[1]

@@ -67,11 +67,20 @@ class Boundary:
             arrays += [value] if encoding is None else encoding.encode(type_, value)
         return arrays
 
-    def decode(self, arrays: Sequence[np.ndarray]) -> list[Any]:
-        """Return the values of arrays."""
+    def decode(
+        self, arrays: Sequence[np.ndarray], former: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Return the values of arrays.
+
+        Parameters
+        ----------
+        former
+            For each value the one of its type that it follows, None if unknown.
+        """
+        former = [None] * len(self.types) if former is None else former
         return [
-            _decoded(type_, group)
-            for type_, group in zip(self.types, self.grouped(arrays), strict=True)
+            _decoded(type_, group, value)
+            for type_, group, value in zip(self.types, self.grouped(arrays), former, strict=True)
         ]
 
     def sampled(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -137,8 +146,10 @@ def part_names[N: (str, str | None)](type_: Type, name: N) -> list[N]:
     return [f"{name}.{part}" for part in encoding.parts(type_)]
 
 
-def _decoded(type_: Type, arrays: Sequence[np.ndarray]) -> Any:
+def _decoded(type_: Type, arrays: Sequence[np.ndarray], former: Any) -> Any:
     encoding = encoding_of(type_)
+    if encoding is not None and former is not None:
+        return encoding.succeed(type_, arrays, former)
     if encoding is not None:
         return encoding.decode(type_, arrays)
     if isinstance(type_, NoneTypeT):

@@ -44,6 +44,12 @@ class Generators(Encoding):
         """Return a generator with the state."""
         return generator_of(arrays[0])
 
+    def succeed(
+        self, type_: RandomType, arrays: Sequence[np.ndarray], former: np.random.Generator
+    ) -> np.random.Generator:
+        """Return a generator with the state, and a bit generator of the former one's class."""
+        return generator_of(arrays[0], type(former.bit_generator).__name__)
+
     def following(self, fgraph: FunctionGraph, variable: Variable) -> Variable | None:
         """Return the generator after all draws, None if two Ops draw from one."""
         generator = variable

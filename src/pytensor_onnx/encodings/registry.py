@@ -66,6 +66,10 @@ class Encoding(ABC):
     def decode(self, type_: Any, arrays: Sequence[np.ndarray]) -> Any:
         """Return the value of arrays."""
 
+    def succeed(self, type_: Any, arrays: Sequence[np.ndarray], former: Any) -> Any:
+        """Return the value of arrays that follows a former value of the type."""
+        return self.decode(type_, arrays)
+
     def sampled(self, type_: Any, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """Return the arrays of a value, made of arrays of any numbers for its parts.
 

@@ -13,6 +13,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import in2out
+from pytensor.graph.traversal import ancestors
 from pytensor.link.basic import JITLinker
 from pytensor.scan.rewriting.inner_graph import (
     functional_rewrite_scan_inner_graph,
@@ -20,7 +21,8 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
-from pytensor_onnx.encodings import Boundary, constant_of, has_tensors
+from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
+from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.rewriting.encodings import tensor_graph
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
 from pytensor_onnx.running.executor import ONNXFunctionMaker
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from pytensor_onnx.running.profiling import ProfiledSession
 
 OPSET_VERSION = 21
+
+_UNKNOWN = [None]
 
 
 class ONNXLinker(JITLinker):
@@ -153,12 +157,31 @@ class ONNXLinker(JITLinker):
         frozen = self._frozen_inputs(self.fgraph)
         return [storage_map[v] for v in self.fgraph.inputs if v not in frozen]
 
-    def jit_compile(self, fn: "Session | ProfiledSession") -> Callable[[dict[str, Any]], list[Any]]:
+    def jit_compile(
+        self,
+        fn: "Session | ProfiledSession",
+        storage_map: Mapping[Variable, list[Any]] | None = None,
+    ) -> Callable[[dict[str, Any]], list[Any]]:
         """Return a function that runs the session and returns values of the graph's types."""
         outputs = Boundary.of(self.fgraph.outputs)
         if outputs.is_plain:
             return fn.run
-        return lambda feed: outputs.decode(fn.run(feed))
+        former = [(storage_map or {}).get(v, _UNKNOWN) for v in self._followed_inputs()]
+        return lambda feed: outputs.decode(fn.run(feed), [storage[0] for storage in former])
+
+    def _followed_inputs(self) -> list[Variable | None]:
+        """Return for each output the input whose value it follows, None for tensors."""
+        updated = self.fgraph.update_mapping or {}
+        followed: list[Variable | None] = []
+        for i, output in enumerate(self.fgraph.outputs):
+            found = None
+            if i in updated:
+                found = self.fgraph.inputs[updated[i]]
+            elif is_encoded(output) and not is_tensor(output.type):
+                given = (v for v in ancestors([output]) if v.owner is None)
+                found = next((v for v in given if v.type == output.type), None)
+            followed.append(found)
+        return followed
 
     def create_jitable_thunk(
         self,
@@ -177,7 +200,7 @@ class ONNXLinker(JITLinker):
         session = self.fgraph_convert(
             self.fgraph, order, input_storage, output_storage, storage_map
         )
-        run = self._updating_run(session) or self.jit_compile(session)
+        run = self._updating_run(session) or self.jit_compile(session, storage_map)
         feed = self._feed(session.input_names, inputs)
 
         def thunk() -> list[Any]:
