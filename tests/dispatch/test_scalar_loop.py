@@ -92,3 +92,35 @@ def test_gradients_that_are_loops_of_series():
     arrays = [[0.5, 2.0, 1.0], [1.5, 0.5, 3.0], [2.5, 1.0, 2.0], [0.1, 0.5, -0.4]]
     program = compare_onnx_and_py(inputs, gradients, [np.array(v) for v in arrays], rtol=1e-10)
     assert loops(program) == ["Loop"]
+
+
+@pytest.mark.parametrize(
+    ("written", "given", "count"),
+    [
+        ("float64", "float32", "int8"),
+        ("float32", "float64", "int64"),
+        ("float64", "float16", "int32"),
+        ("float32", "float32", "int16"),
+    ],
+)
+def test_operands_may_be_narrower_or_wider_than_the_loop(written, given, count):
+    x, factor, k = (ps.get_scalar_type(d)() for d in (written, written, "int64"))
+    update = [ps.exp(x * factor - x), k + ps.constant(np.int8(1))]
+    n, state, rest, counts = (
+        pt.lvector("n"),
+        *(
+            pt.tensor(name, dtype=dtype, shape=(None, None))
+            for name, dtype in (("state", given), ("rest", given), ("counts", count))
+        ),
+    )
+    values = [
+        np.array([0, 1, 3]),
+        np.linspace(-1, 1, 6).reshape(2, 3).astype(given),
+        np.array([[0.3, 0.7, -0.2]], given),
+        np.array([[1, 2, 3]] * 2, count),
+    ]
+    rest = pt.specify_shape(rest, (1, None))
+    for until in (None, ps.gt(x, 1.2)):
+        loop = ScalarLoop(init=[x, k], update=update, constant=[factor], until=until)
+        results = Elemwise(loop)(n, state, counts, rest, return_list=True)
+        compare_onnx_and_py([n, state, rest.owner.inputs[0], counts], results, values, rtol=1e-6)

@@ -6,6 +6,7 @@ from functools import reduce
 
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
+from pytensor.scalar.basic import get_scalar_type, upcast
 from pytensor.scalar.loop import ScalarLoop
 
 from pytensor_onnx.dispatch.basic import onnx_funcify
@@ -19,9 +20,9 @@ def lower_scalar_loop(
     op: ScalarLoop, node: Apply, onnx: Builder, n_steps: ir.Value, *inputs: ir.Value
 ) -> list[ir.Value]:
     """Step all elements together until the last ends; elements that ended keep their values."""
-    # The operands of an Elemwise may have other dtypes than the inputs of the loop.
-    wanted = [variable.type.dtype for variable in op.fgraph.inputs]
-    inputs = tuple(onnx.cast(x, dtype) for x, dtype in zip(inputs, wanted, strict=True))
+    op = _for_operands(op, node)
+    wide = [variable.type.dtype for variable in op.fgraph.inputs]
+    inputs = tuple(onnx.cast(x, dtype) for x, dtype in zip(inputs, wide, strict=True))
     n_states = len(op.outputs) - op.is_while
     steps = onnx.cast(n_steps, "int64")
     if not op.is_while:
@@ -50,7 +51,21 @@ def lower_scalar_loop(
     values = onnx.loop(None, _any(onnx, going), states, step)
     for value, state in zip(values, states, strict=True):
         value.shape = state.shape
-    return [*values[:n_states], *values[n_states + 1 :]]
+    results = zip([*values[:n_states], *values[n_states + 1 :]], node.outputs, strict=True)
+    return [onnx.cast(value, output.type.dtype) for value, output in results]
+
+
+def _for_operands(op: ScalarLoop, node: Apply) -> ScalarLoop:
+    """Return the loop in dtypes that hold its operands and those that it was written in.
+
+    The loop of an Elemwise keeps the dtypes that it was written in. PyTensor's Python implementation
+    computes narrower operands in these, and rounds the results to the dtypes of the operands.
+    """
+    given = [variable.type.dtype for variable in node.inputs]
+    own = [given[0], *(variable.type.dtype for variable in op.fgraph.inputs)]
+    wide = [get_scalar_type(upcast(*dtypes))() for dtypes in zip(given, own, strict=True)]
+    typed: ScalarLoop = op.make_node(*wide).op
+    return typed
 
 
 def _checked(onnx: Builder, steps: ir.Value) -> ir.Value:
