@@ -97,3 +97,14 @@ def test_empty_singular_and_non_finite_matrices(solvers):
 def test_single_precision_is_kept():
     a = pt.cmatrix("a")
     compare_onnx_and_py([a], L.inv(a), [TRIANGLE.astype("complex64")], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2), (1, 2, 3, 3)])
+def test_reshapes_in_batches(shape):
+    """Kronecker products, and the discrete equation of Lyapunov by these."""
+    rng = np.random.default_rng(5)
+    values = [rng.normal(size=shape) + 1j * rng.normal(size=shape) for _ in range(2)]
+    a, q = (pt.tensor(name, dtype="complex128", shape=(None,) * len(shape)) for name in "aq")
+    product = pt.vectorize(pt.linalg.kron, signature="(n,n),(n,n)->(m,m)")(a, q)
+    solution = pt.linalg.solve_discrete_lyapunov(a, q, method="direct")
+    compare_onnx_and_py([a, q], [product, solution], values, rtol=1e-9, atol=1e-12)

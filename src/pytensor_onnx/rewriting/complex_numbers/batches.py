@@ -42,7 +42,7 @@ def batch(op: Blockwise, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Ten
         return solve_riccati(op, node, inputs)
     if isinstance(op.core_op, QZ):
         return decompose_pencil(op, node, inputs)
-    values = values_of(op.core_op)
+    values = values_of(op.core_op, in_batch=True)
     if values is None:
         return compute(op, node, inputs)
     return by_part(op, node, inputs, values)

@@ -63,6 +63,13 @@ _OTHER: dict[type[Op], slice] = {
     PermuteRowElements: slice(1),
     Repeat: slice(1),
 }
+# Those whose sizes differ from batch to batch, as far as PyTensor knows.
+_BATCHED: dict[type[Op], slice] = {
+    Alloc: slice(1),
+    MakeVector: slice(None),
+    Reshape: slice(1),
+    SpecifyShape: slice(1),
+}
 
 
 @ENCODING.rewrites(*_LEADING)
@@ -169,9 +176,9 @@ def same_pairs(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     return [inputs[0]]
 
 
-def values_of(op: Op) -> slice | None:
+def values_of(op: Op, *, in_batch: bool = False) -> slice | None:
     """Return the operands of an Op that moves numbers that are values, None for another Op."""
-    kinds = {**_LEADING, **_OTHER}
+    kinds = {**_LEADING, **_OTHER, **(_BATCHED if in_batch else {})}
     return next((kinds[kind] for kind in type(op).__mro__ if kind in kinds), None)
 
 
