@@ -35,7 +35,7 @@ ARROWS = {
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
         *("dynamic_axes", "named_dims", "encodings", "ops"),
     },
-    "pymc": {"exporting", "functions", "graph", "ops", "named_dims"},
+    "pymc": {"exporting", "functions", "graph", "ops", "rewriting", "named_dims"},
     "web": {"graph"},
     "cli": {"dispatch", "exporting", "functions", "graph", "web", ""},
     "__main__": {"cli"},

@@ -262,19 +262,6 @@ def test_unknown_names_are_refused(model: pm.Model) -> None:
         export_logp(model, input_names=["x"])
 
 
-@pytest.mark.parametrize("check_bounds", [True, False])
-def test_invalid_parameters_have_no_density_as_in_pymc(check_bounds: bool) -> None:
-    with pm.Model(check_bounds=check_bounds) as model:
-        scale = pm.Data("scale", np.array(1.0))
-        pm.Normal("y", pm.Normal("mu"), scale, observed=[1.0])
-    program = export_logp(model)
-    for value in (2.0, -1.0):
-        model.set_data("scale", np.array(value))
-        logp, dlogp = program([0.5], value)
-        np.testing.assert_allclose(logp, model.compile_logp()({"mu": 0.5}), rtol=1e-14)
-        np.testing.assert_allclose(dlogp, model.compile_dlogp()({"mu": 0.5}), rtol=1e-14)
-
-
 class Unknown(Op):
     def make_node(self, x: pt.TensorVariable) -> Apply:
         return Apply(self, [x], [x.type()])

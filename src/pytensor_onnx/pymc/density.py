@@ -25,7 +25,7 @@ from pytensor_onnx.pymc.arguments import (
     shared_name,
     unknown,
 )
-from pytensor_onnx.pymc.graphs import ModelGraph
+from pytensor_onnx.pymc.graphs import ModelGraph, as_compiled
 from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
 from pytensor_onnx.pymc.making import check_options, make_program
 
@@ -187,7 +187,7 @@ class _Outputs:
         graph = self.graph
         match name:
             case "logp":
-                return {"logp": self.logp}
+                return {"logp": as_compiled([self.logp])[0]}
             case "dlogp":
                 return self._laid_out("dlogp", self.gradients)
             case "d2logp":
@@ -209,7 +209,7 @@ class _Outputs:
         raise unknown(name, "output", [*GROUPS, *self.variables, *terms])
 
     def _terms(self, variables: Sequence[Variable]) -> dict[str, Variable]:
-        terms = self.graph.terms(variables, jacobian=self.jacobian)
+        terms = as_compiled(self.graph.terms(variables, jacobian=self.jacobian))
         return {f"logp_{v.name}": term for v, term in zip(variables, terms, strict=True)}
 
     def _laid_out(self, name: str, parts: Sequence[Variable]) -> dict[str, Variable]:
@@ -222,7 +222,7 @@ class _Outputs:
     def _products(self, vectors: Sequence[Variable]) -> list[Variable]:
         """Return the Hessian times a vector, which is given in parts as the result is."""
         pairs = zip(self.gradients, vectors, strict=True)
-        return self.graph.gradient(pt.add(pt.zeros(()), *(pt.sum(g * v) for g, v in pairs)))
+        return self.graph.derivatives(pt.add(pt.zeros(()), *(pt.sum(g * v) for g, v in pairs)))
 
     def _hessian(self) -> Variable:
         """Return the Hessian, whose rows are products with unit vectors."""

@@ -16,6 +16,7 @@ from pymc.pytensorf import replace_vars_in_graphs, resolve_shapes, rewrite_pregr
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.gradient import grad
 from pytensor.graph.basic import Variable
+from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
@@ -24,6 +25,7 @@ from pytensor_onnx.pymc.arguments import check_data, check_model, read_data
 from pytensor_onnx.pymc.parameter_checks import replace_checks
 from pytensor_onnx.pymc.propto import drop_constants
 from pytensor_onnx.pymc.values import FreeValue, Size, initial_point
+from pytensor_onnx.rewriting import stabilised
 
 POINT = "point"
 
@@ -169,7 +171,7 @@ class ModelGraph:
         return without_named([terms[v] for v in wanted])
 
     def density(self, *, jacobian: bool = True, propto: bool = False) -> Variable:
-        """Return the log-density, after the rewrites that PyMC runs before a gradient.
+        """Return the log-density.
 
         Parameters
         ----------
@@ -182,16 +184,24 @@ class ModelGraph:
         if propto:
             terms = drop_constants(terms, [value.variable for value in self.values])
         terms = [pt.sum(term) for term in terms]
-        total = terms[0] if len(terms) == 1 else pt.add(*terms) if terms else pt.zeros(())
-        return rewrite_pregrad(total)
+        return terms[0] if len(terms) == 1 else pt.add(*terms) if terms else pt.zeros(())
 
     @cached_property
     def logp(self) -> Variable:
         """The log-density: 0-d, with the terms of the transforms in the unconstrained space."""
         return self.density()
 
-    def gradient(self, cost: Variable) -> list[Variable]:
-        """Return the gradient with respect to each of the continuous values."""
+    def gradient(self, logp: Variable) -> list[Variable]:
+        """Return the gradient of a log-density with respect to each of the continuous values.
+
+        The rewrites that PyMC runs before a gradient change a copy: they lose digits of the
+        log-density itself in the tails.
+        """
+        copy = FunctionGraph(outputs=[logp], clone=True, copy_inputs=False)
+        return self.derivatives(rewrite_pregrad(copy.outputs[0]))
+
+    def derivatives(self, cost: Variable) -> list[Variable]:
+        """Return the derivatives by each of the continuous values, without any rewrites."""
         wrt = [value.variable for value in self.continuous]
         gradients = grad(cost, wrt, disconnected_inputs="ignore") if wrt else []
         return [tensor_of(g) for g in gradients]
@@ -239,7 +249,7 @@ class ModelGraph:
         They are tensors, also those of variables with named dimensions.
         """
         replaced = without_named(_replaced(graphs, self._data_replacements()))
-        return replace_checks(replaced, check_bounds=self.model.check_bounds)
+        return replace_checks(replaced)
 
     def of_point(self, graphs: Sequence[Variable]) -> list[Variable]:
         """Return graphs of `point` in the place of the continuous values."""
@@ -304,6 +314,11 @@ class ModelGraph:
         transform = None if self.is_constrained else self.model.rvs_to_transforms[rv]
         value = rv if transform is None else transform.forward(rv, *rv.owner.inputs)
         return tensor_of(value)
+
+
+def as_compiled(logps: Sequence[Variable]) -> list[Variable]:
+    """Return log-densities as PyMC's compiled functions of these alone compute them."""
+    return stabilised(replace_checks(logps))
 
 
 def _replaced(

@@ -21,7 +21,7 @@ from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.pymc.arguments import read_strings, shared_name, unknown
 from pytensor_onnx.pymc.batches import vectorized_graph
 from pytensor_onnx.pymc.chains import POSITION, sample_chains
-from pytensor_onnx.pymc.graphs import POINT, FreeValue, ModelGraph
+from pytensor_onnx.pymc.graphs import POINT, FreeValue, ModelGraph, as_compiled
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import check_options, make_program
 from pytensor_onnx.pymc.trees import Density
@@ -199,7 +199,8 @@ def _density(graph: ModelGraph, *, lockstep: bool) -> tuple[Density, list[Variab
     Chains in lockstep have a matrix of points.
     """
     logp, point = graph.logp, graph.point
-    results = graph.of_point([logp, graph.join(graph.gradient(logp))])
+    (value,) = as_compiled([logp])
+    results = graph.of_point([value, graph.join(graph.gradient(logp))])
     if lockstep:
         # First, so that no size depends on the points.
         results = rewrite_graph(results, include=("ShapeOpt", "canonicalize"), clone=False)

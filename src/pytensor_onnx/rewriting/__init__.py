@@ -5,9 +5,9 @@ from pytensor_onnx.encodings.sparse_matrices import SparseMatrices
 from pytensor_onnx.rewriting import complex_numbers as complex_numbers  # registers its rewrites
 from pytensor_onnx.rewriting import generators as generators  # registers its rewrites
 from pytensor_onnx.rewriting import order as order
-from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx
+from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx, stabilised
 
 # PyTensor's module of sparse matrices loads SciPy's.
 registered(SparseMatrices).has_rewrites_in("pytensor_onnx.rewriting.sparse_matrices")
 
-__all__ = ["ONNX_QUERY", "register_onnx", "rewrite_for_onnx"]
+__all__ = ["ONNX_QUERY", "register_onnx", "rewrite_for_onnx", "stabilised"]

@@ -1,11 +1,14 @@
 """Select PyTensor's rewrites for conversion, and register rewrites of users."""
 
-from pytensor.compile.mode import Mode
+from collections.abc import Sequence
+
+from pytensor.compile.mode import Mode, optdb
+from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter
 from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
 
-from pytensor_onnx.rewriting.guards.guarded import GUARDED
+from pytensor_onnx.rewriting.guards.guarded import GUARDED, UNDER_CONDITION
 
 REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
 INCOMPATIBLE = (
@@ -45,6 +48,11 @@ INCOMPATIBLE = (
     # An untraced state may change its shape; a state with a trace of one row may not.
     "scan_sit_sot_to_untraced",
 )
+STABLE_QUERY = RewriteDatabaseQuery(
+    include=["canonicalize", "stabilize", "specialize", UNDER_CONDITION],
+    exclude=["fusion", "inplace", "BlasOpt", "cxx_only", "local_sign_div", GUARDED],
+)
+"""PyTensor's rewrites of arithmetic, without those that are wrong."""
 ONNX_QUERY = RewriteDatabaseQuery(include=["fast_run", *REQUIRED], exclude=list(INCOMPATIBLE))
 
 SPECIALIZE = EquilibriumDB()
@@ -70,6 +78,25 @@ def register_onnx[R: NodeRewriter](rewrite: R) -> R:
     """
     SPECIALIZE.register(rewrite.__name__, rewrite, "onnx")
     return rewrite
+
+
+def stabilised(graphs: Sequence[Variable]) -> list[Variable]:
+    """Return graphs of PyTensor's operations after its rewrites for numerical stability.
+
+    Rewrites such as that of ``log(1 - sigmoid(x))`` do not apply to an operation whose operands are
+    used elsewhere, as in a gradient: here they run before other graphs share the operands.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> x = pt.scalar("x")
+    >>> (y,) = stabilised([pt.log(1.0 - pt.sigmoid(x))])
+    >>> float(y.eval({x: 800.0}, mode="FAST_COMPILE"))
+    -800.0
+    """
+    fgraph = FunctionGraph(outputs=list(graphs), clone=True, copy_inputs=False)
+    optdb.query(STABLE_QUERY).rewrite(fgraph)
+    return list(fgraph.outputs)
 
 
 def rewrite_for_onnx(fgraph: FunctionGraph, mode: Mode) -> None:

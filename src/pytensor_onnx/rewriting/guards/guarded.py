@@ -10,6 +10,8 @@ from pytensor.graph.rewriting.db import RewriteDatabase, TopoDB
 
 GUARDED = "guarded_for_onnx"
 """Tag of PyTensor's own, which the query leaves out."""
+UNDER_CONDITION = "under_condition_for_onnx"
+"""Tag of the rewrites in their place."""
 STAGES = ("useless", "canonicalize", "stabilize", "specialize", "uncanonicalize")
 
 Condition = Callable[[Apply], bool]
@@ -44,7 +46,8 @@ def replace_by_guarded(rewrite: NodeRewriter, is_right: Condition) -> None:
             continue
         rewrites.add_tags(own.name, GUARDED)
         replacement = guarded(own, is_right)
-        rewrites.register(replacement.__name__, replacement, "onnx", use_db_name_as_tag=False)
+        tags = ("onnx", UNDER_CONDITION)
+        rewrites.register(replacement.__name__, replacement, *tags, use_db_name_as_tag=False)
 
 
 def rewrites_of(stage: str) -> RewriteDatabase:
