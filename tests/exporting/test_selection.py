@@ -15,7 +15,8 @@ from pytensor_onnx import ArgumentError, ONNXProgram, compile_onnx, export_onnx
 @pytest.fixture
 def program() -> ONNXProgram:
     x, y, z = pt.vector("x"), pt.scalar("y"), pt.scalar("z")
-    loop = pytensor.scan(lambda t: t * y, sequences=[x], return_updates=False)
+    factor = pt.exp(y)
+    loop = pytensor.scan(lambda t: t * pt.log(factor), sequences=[x], return_updates=False)
     outputs = {"sum": x.sum(), "gamma": pt.gammaln(z), "scaled": loop, "shifted": z + y}
     return compile_onnx([x, y, z], outputs)
 

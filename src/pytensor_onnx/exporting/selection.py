@@ -45,8 +45,7 @@ def select_outputs(program: ONNXProgram, names: str | Sequence[str]) -> ONNXProg
     results = [model.graph.outputs[i] for i in outputs]
     model.graph.outputs.clear()
     model.graph.outputs.extend(results)
-    RemoveUnusedNodesPass()(model)
-    RemoveUnusedFunctionsPass()(model)
+    model = _pruned(model)
     used = _used_inputs(model.graph, outputs, program._reference, program._rewritten)
     groups = signature.inputs.grouped(used[: len(used) - n_states])
     kept = [i for i, group in enumerate(groups) if any(group)]
@@ -108,6 +107,15 @@ def _tensors(boundary: Boundary, values: Sequence[int], n_states: int) -> list[i
         *(j for i in values for j in groups[i]),
         *range(boundary.width, boundary.width + n_states),
     ]
+
+
+def _pruned(model: ir.Model) -> ir.Model:
+    """Return a model without the nodes, constants and functions that no output needs."""
+    # Values remain in use by the bodies of loops that are removed, but not in a copy.
+    while RemoveUnusedNodesPass()(model).modified:
+        model = model.clone()
+    RemoveUnusedFunctionsPass()(model)
+    return model
 
 
 def _used_inputs(graph: ir.Graph, outputs: Sequence[int], *fgraphs: FunctionGraph) -> list[bool]:

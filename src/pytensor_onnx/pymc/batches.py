@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pymc.pytensorf import resolve_shapes
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
@@ -163,7 +164,7 @@ def _by_loop(
         given = {v: v.type.filter_variable(x) for v, x in zip(variables, values, strict=True)}
         return list(clone_replace(list(outputs), given, rebuild_strict=False))
 
-    return pytensor.scan(
+    rows = pytensor.scan(
         at_point,
         list(points.values()),
         return_updates=False,
@@ -171,3 +172,16 @@ def _by_loop(
         strict=False,
         name="points",
     )
+    return [_sized(row, output, variables) for row, output in zip(rows, outputs, strict=True)]
+
+
+def _sized(
+    rows: TensorVariable, output: Variable, variables: Collection[Variable]
+) -> TensorVariable:
+    """Return rows of a loop with the sizes of one, which a loop over no points does not know."""
+    if None not in output.type.shape:
+        return rows
+    (shape,) = resolve_shapes([output.shape])
+    if any(v in variables or isinstance(v.type, RandomType) for v in ancestors([shape])):
+        return rows
+    return rows.reshape((rows.shape[0], *(shape[i] for i in range(output.type.ndim))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
@@ -121,38 +121,47 @@ def export_logp(
     read_choice(space, SPACES, "space")
     vector = read_choice(inputs, LAYOUTS, "inputs") == "vector"
     graph = ModelGraph(model, constrained=space == "constrained", data=data)
-    wanted = _Outputs(graph, vector=vector, jacobian=jacobian, propto=propto)
+    wanted = DensityOutputs(graph, vector=vector, jacobian=jacobian, propto=propto)
+    return export_outputs(wanted, outputs, path, verify=verify, batch=batch, **options)
+
+
+def export_outputs(
+    wanted: DensityOutputs,
+    outputs: Sequence[str],
+    path: str | os.PathLike | None,
+    *,
+    verify: bool,
+    batch: bool,
+    **options: Any,
+) -> ONNXProgram:
+    """Export outputs of a model by their names; see `export_logp` for the arguments."""
     names = read_strings(outputs, "outputs")
     graphs: dict[str, Variable] = {}
     for name in dict.fromkeys(names):
         for output, variable in wanted.named(name).items():
-            if output in graphs and output in GROUPS:
+            if output in graphs and output in wanted.groups:
                 raise shared_name(output)
             graphs[output] = variable
-    given = Inputs()
-    given.add_values(graph, vector=vector)
-    if "hvp" in names:
-        for variable, (_, start, axes) in zip(
-            wanted.directions, continuous_inputs(graph, vector=vector), strict=True
-        ):
-            given.add(variable, np.ones_like(start), axes, free=True, of_point=True)
-    given.add_data(graph)
-    replaced = graph.of_point if vector else graph.of_values
+    graph = wanted.graph
+    replaced = graph.of_point if wanted.is_vector else graph.of_values
     results = dict(zip(graphs, replaced(list(graphs.values())), strict=True))
     return make_program(
         graph,
-        given,
+        wanted.inputs(names),
         results,
         path,
         verify=verify,
         batch=batch,
-        description={"jacobian": jacobian, "propto": propto, "batch": batch},
+        description={"jacobian": wanted.jacobian, "propto": wanted.propto, "batch": batch},
         **options,
     )
 
 
-class _Outputs:
+class DensityOutputs:
     """The graphs of the outputs, by the names that the user gives."""
+
+    groups: ClassVar[tuple[str, ...]] = GROUPS
+    has_optional_point = False
 
     def __init__(
         self, graph: ModelGraph, *, vector: bool, jacobian: bool, propto: bool = False
@@ -182,6 +191,23 @@ class _Outputs:
         values = {name: v for name, v in others.items() if name not in taken}
         return {**values, **graph.deterministics}
 
+    def inputs(self, names: Sequence[str]) -> Inputs:
+        """Return the inputs of a file of outputs."""
+        given = Inputs()
+        self.add_points(given, names)
+        given.add_data(self.graph)
+        return given
+
+    def add_points(self, given: Inputs, names: Sequence[str]) -> None:
+        """Add the inputs of each point."""
+        graph, vector = self.graph, self.is_vector
+        given.add_values(graph, vector=vector, optional=self.has_optional_point)
+        if "hvp" in names:
+            for variable, (_, start, axes) in zip(
+                self.directions, continuous_inputs(graph, vector=vector), strict=True
+            ):
+                given.add(variable, np.ones_like(start), axes, free=True, of_point=True)
+
     def named(self, name: str) -> dict[str, Variable]:
         """Return the outputs that a name stands for."""
         graph = self.graph
@@ -206,7 +232,7 @@ class _Outputs:
             return self._terms([terms[name]])
         if name in self.variables:
             return {name: self.variables[name]}
-        raise unknown(name, "output", [*GROUPS, *self.variables, *terms])
+        raise unknown(name, "output", [*self.groups, *self.variables, *terms])
 
     def _terms(self, variables: Sequence[Variable]) -> dict[str, Variable]:
         terms = as_compiled(self.graph.terms(variables, jacobian=self.jacobian))

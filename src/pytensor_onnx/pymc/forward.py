@@ -11,19 +11,17 @@ from pymc.distributions.shape_utils import change_dist_size
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors, graph_inputs
+from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import infer_shape_db
 from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.rewriting.shape import ShapeFeature
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.vectorization import vectorize_graph
 
 from pytensor_onnx.named_dims import tensor_of
-from pytensor_onnx.ops.encoded import Decode
-from pytensor_onnx.pymc.seeds import state_of_seed
+from pytensor_onnx.pymc.seeds import seeded
 
 _DRAW = "__draw__"
 _FEWEST_STREAMS = 2**16
@@ -56,7 +54,7 @@ def forward(
     batched = None if graphs.need_loop else _batched(graphs, list(given.values()), n_draws)
     if batched is None:
         return _by_loop(outputs, given, n_draws, seed)
-    return _seeded(batched, seed, pt.constant(0, dtype="int64"), streams_of(n_draws))
+    return seeded(batched, seed, pt.constant(0, dtype="int64"), streams_of(n_draws))
 
 
 class _Graphs:
@@ -171,7 +169,7 @@ def _by_loop(
         }
         results = clone_replace(list(outputs), replacements, rebuild_strict=False)
         results = [tensor_of(v) for v in results]
-        return _seeded(results, seed, number + 1, count)
+        return seeded(results, seed, number + 1, count)
 
     draws = pytensor.scan(
         step, [pt.arange(n_draws), *given.values()], return_updates=False, strict=False
@@ -188,15 +186,3 @@ def streams_of(n_draws: int) -> int:
     [65536, 65536, 131072]
     """
     return max(_FEWEST_STREAMS, 1 << n_draws.bit_length())
-
-
-def _seeded(
-    outputs: Sequence[Variable], seed: TensorVariable, number: TensorVariable, count: int
-) -> list[Variable]:
-    """Replace the generators of a graph by streams of the seed, each with a count of its own."""
-    generators = [v for v in graph_inputs(outputs) if isinstance(v.type, RandomType)]
-    streams = {
-        generator: Decode(generator.type)(state_of_seed(seed, number + i * count))
-        for i, generator in enumerate(dict.fromkeys(generators))
-    }
-    return list(clone_replace(list(outputs), streams)) if streams else list(outputs)

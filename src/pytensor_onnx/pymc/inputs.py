@@ -112,19 +112,31 @@ class Inputs:
 
     def add_values(self, graph: ModelGraph, *, vector: bool, optional: bool = False) -> None:
         """Add the free variables, the continuous ones as one vector if wanted."""
+        self.add_continuous(graph, vector=vector, optional=optional)
+        for value in graph.discrete:
+            self.add(value.variable, value.start, value.open_axes, optional=True, of_point=True)
+
+    def add_continuous(
+        self,
+        graph: ModelGraph,
+        *,
+        vector: bool,
+        optional: bool = False,
+        others: Mapping[Variable, Variable] | None = None,
+    ) -> None:
+        """Add the continuous variables, or others in their place."""
         beside = _beside(graph, vector) if graph.is_constrained else {}
         for variable, start, axes in continuous_inputs(graph, vector=vector):
+            given = (others or {}).get(variable, variable)
             self.add(
-                variable,
+                given,
                 start,
-                axes,
+                {0: f"{given.name}_size"} if vector and axes else axes,
                 free=not graph.is_constrained,
                 beside=beside.get(variable),
                 of_point=True,
                 optional=optional,
             )
-        for value in graph.discrete:
-            self.add(value.variable, value.start, value.open_axes, optional=True, of_point=True)
 
     def drop_unused(self, outputs: Sequence[Variable]) -> None:
         """Remove the optional inputs on which no output depends."""

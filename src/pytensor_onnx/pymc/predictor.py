@@ -26,8 +26,8 @@ from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import check_options, make_program
 from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_posterior
+from pytensor_onnx.pymc.seeds import SEED
 
-SEED = "seed"
 DRAWS, PROBABILITIES = "draws", "probabilities"
 KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)
 

@@ -10,6 +10,7 @@ import pymc as pm
 
 from pytensor_onnx.exporting.program import ONNXProgram
 from pytensor_onnx.pymc.arguments import LAYOUTS, SPACES, read_choice
+from pytensor_onnx.pymc.generated import add_seed, generated_quantities, seed_variable
 from pytensor_onnx.pymc.graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import check_options, make_program
@@ -23,6 +24,7 @@ def export_transforms(
     inputs: str = "vector",
     data: str | Iterable[str] = "inputs",
     deterministics: bool = False,
+    generated: bool = False,
     batch: bool = False,
     verify: bool = True,
     **options: Any,
@@ -43,6 +45,9 @@ def export_transforms(
         Layout of the unconstrained side: ``"vector"`` or ``"named"``, as in `export_logp`.
     deterministics
         Whether the file also computes the deterministics.
+    generated
+        Whether it draws the observed variables, too, with an input ``seed``: an int64, or one for
+        each point of a batch.
     data, batch, verify, options
         As in `export_logp`.
 
@@ -69,15 +74,19 @@ def export_transforms(
     graph = ModelGraph(model, constrained=is_forward, data=data)
     results = graph.unconstrained if is_forward else graph.constrained
     if vector and is_forward:
-        results = {POINT: graph.join([results[name] for name in _continuous(graph)])}
+        results = {POINT: graph.join([results[name] for name in continuous_names(graph)])}
     else:
         taken = {value.name for value in (graph.discrete if vector else graph.values)}
         results = {name: v for name, v in results.items() if name not in taken}
     if deterministics:
         results = {**results, **graph.deterministics}
+    seed = seed_variable()
+    if generated:
+        results = {**results, **generated_quantities(graph, seed)}
     given = Inputs()
     given.add_values(graph, vector=vector and not is_forward)
     given.add_data(graph)
+    add_seed(given, seed)
     replaced = graph.of_point if vector and not is_forward else graph.of_values
     outputs = dict(zip(results, replaced(list(results.values())), strict=True))
     return make_program(
@@ -92,6 +101,6 @@ def export_transforms(
     )
 
 
-def _continuous(graph: ModelGraph) -> list[str]:
+def continuous_names(graph: ModelGraph) -> list[str]:
     """Return the names of the continuous values in the unconstrained space."""
     return [str(graph.model.rvs_to_values[value.rv].name) for value in graph.continuous]
