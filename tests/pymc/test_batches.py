@@ -100,7 +100,7 @@ def test_second_derivatives_and_directions_of_each_point() -> None:
     assert one(points[0], directions[0])[0].shape == (2, 2)
 
 
-@pytest.mark.parametrize("in_scan", [False])
+@pytest.mark.parametrize("in_scan", [False, True])
 def test_an_invalid_point_has_no_density_alone(in_scan: bool) -> None:
     def logp(value: pt.TensorVariable, scale: pt.TensorVariable) -> pt.TensorVariable:
         if not in_scan:
