@@ -11,8 +11,14 @@ import pytensor.tensor as pt
 import pytensor.xtensor as px
 import pytest
 import xarray as xr
+from pytensor.graph.op import Op
 from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.tensor.linalg.decomposition.svd import SVD
+from pytensor.tensor.linalg.solvers.general import Solve
+from pytensor.xtensor.linalg import cholesky, solve
+from pytensor.xtensor.signal import convolve1d
 from pytensor.xtensor.type import XTensorVariable
+from pytensor.xtensor.vectorization import XBlockwise
 
 from pytensor_onnx import (
     InputError,
@@ -128,6 +134,44 @@ def test_values_are_those_of_pytensor(name: str, static: bool) -> None:
     result = GRAPHS[name](x, y, z)
     assert isinstance(result, XTensorVariable)
     compare_onnx_and_py([x, y, z], result, values_of(x, y, z), rtol=1e-11)
+
+
+def batched(core: Op, inputs: list[tuple[str, ...]], *results: tuple[str, ...]) -> XBlockwise:
+    return XBlockwise(core, core_dims=(tuple(inputs), results))
+
+
+def positive(x: XTensorVariable) -> XTensorVariable:
+    square = x.dot(x.rename(city="other"), dim="day")
+    unit = px.as_xtensor(np.eye(3), dims=("city", "other"))
+    return square + unit
+
+
+CORE_OPS: dict[str, Graph] = {
+    "convolution, full": lambda x, y, z: convolve1d(x + z, y.rename(day="k"), dims=("city", "k")),
+    "convolution, valid": lambda x, y, z: convolve1d(
+        x, z.rename(city="k"), mode="valid", dims=("day", "k")
+    ),
+    "convolution, same": lambda x, y, z: convolve1d(
+        x.transpose("day", "city"), y.rename(day="k"), mode="same", dims=("city", "k")
+    ),
+    "Cholesky": lambda x, y, z: cholesky(
+        positive(x) * (z**2 + 1).sum("city"), dims=["city", "other"]
+    ),
+    "solve": lambda x, y, z: solve(positive(x), z + y, dims=["city", "other"]),
+    "least squares": lambda x, y, z: batched(
+        Solve(b_ndim=1), [("city", "other"), ("city",)], ("other",)
+    )(positive(x) * (y + 10), z),
+    "two results": lambda x, y, z: batched(
+        SVD(full_matrices=False), [("day", "city")], ("day", "k"), ("k",), ("k", "city")
+    )(z * (x + 1))[1],
+}
+
+
+@pytest.mark.parametrize("name", CORE_OPS)
+def test_core_ops_are_batched_by_name(name: str) -> None:
+    x, y, z = named("x", ["city", "day"]), named("y", ["day"]), named("z", ["city", "kind"])
+    result = CORE_OPS[name](x, y, z)
+    compare_onnx_and_py([x, y, z], [result, result.values], values_of(x, y, z), rtol=1e-9)
 
 
 def test_the_rename_that_does_not_fit_is_refused_by_the_sizes() -> None:

@@ -78,7 +78,7 @@ def without_named(variables: Sequence[Variable]) -> list[Variable]:
 
 def lower_named(fgraph: FunctionGraph) -> None:
     """Lower operations on named dimensions of a graph in place, and those within its loops."""
-    if not _have_named(fgraph.outputs):
+    if "pytensor.xtensor.type" not in sys.modules or not _have_named(fgraph.outputs):
         return
     from pytensor.xtensor.rewriting.utils import lower_xtensor_db
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import optdb
-from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter
+from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter, graph_rewriter
 from pytensor.graph.rewriting.db import RewriteDatabase
 from pytensor.scan.op import Scan
 from pytensor.scan.rewriting import scan_remove_unused
@@ -23,6 +23,7 @@ from pytensor_onnx.ml.layers.pad_gradients import slice_gradients
 from pytensor_onnx.ml.layers.recurrent import recur_as_one
 from pytensor_onnx.ml.layers.spatial import channels_first
 from pytensor_onnx.ml.layers.upsampling import resize_upsampled
+from pytensor_onnx.named_dims import lower_named
 from pytensor_onnx.ops.networks.recurrent import RecurrentOp
 from pytensor_onnx.rewriting import guards
 from pytensor_onnx.rewriting.arithmetic.canonical_forms import (
@@ -106,6 +107,8 @@ from pytensor_onnx.rewriting.small_matrices import solve_small_by_elements, writ
 from pytensor_onnx.rewriting.tensor_inverses import invert_as_matrix, solve_as_matrix
 from pytensor_onnx.rewriting.visits import Visit, WithOps, has_constant_operands
 
+lower_named_dims = graph_rewriter(lower_named)
+
 WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     # Before layers are inlined: features of the graph, encoded values, then layers by their names.
     "inline_ofg_expansion": {
@@ -115,6 +118,8 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         # Before `keep_origins`, which would copy the name of an operand to its Cast.
         "widen_cumulative": widen_cumulative,
         "keep_origins": keep_origins,
+        # Before all rewrites that look at Ops on tensors.
+        "lower_named_dims": lower_named_dims,
         "optimizers": search_in_graph,
         "encode_values": encode_values,
         "fourier_transforms": Visit(transform_real, transform_to_real),
