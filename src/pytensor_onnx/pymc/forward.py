@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import pytensor
 import pytensor.tensor as pt
-from pymc.distributions.distribution import SymbolicRandomVariable
-from pymc.distributions.shape_utils import change_dist_size
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
-from pytensor.tensor.basic import infer_shape_db
+from pytensor.tensor.basic import ScalarFromTensor, infer_shape_db
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.rewriting.shape import ShapeFeature
 from pytensor.tensor.type import TensorType
@@ -31,11 +29,12 @@ _FEWEST_STREAMS = 2**16
 def forward(
     outputs: Sequence[Variable],
     given: Mapping[Variable, TensorVariable],
-    resampled: Sequence[Variable],
     n_draws: int,
     seed: TensorVariable,
 ) -> list[Variable]:
     """Return the outputs for each draw of the given variables, on a new first axis.
+
+    All other random variables are drawn anew for each of these draws.
 
     Parameters
     ----------
@@ -43,14 +42,12 @@ def forward(
         Variables of a model.
     given
         Draws of variables of the model.
-    resampled
-        Free random variables that are drawn anew.
     n_draws
         Number of draws.
     seed
         int64, 0-d.
     """
-    graphs = _Graphs(outputs, given, resampled)
+    graphs = _Graphs(outputs, given)
     batched = None if graphs.need_loop else _batched(graphs, list(given.values()), n_draws)
     if batched is None:
         return _by_loop(outputs, given, n_draws, seed)
@@ -64,47 +61,65 @@ class _Graphs:
 
     Attributes
     ----------
-    given, outputs, resampled
+    given, outputs
         Inputs for the given variables, and the graphs.
+    sources
+        Nodes of the random variables that depend on no given or random variable.
     sizes
         Sizes of draws, by the inputs that stand for them.
     """
 
     def __init__(
-        self,
-        outputs: Sequence[Variable],
-        given: Mapping[Variable, TensorVariable],
-        resampled: Sequence[Variable],
+        self, outputs: Sequence[Variable], given: Mapping[Variable, TensorVariable]
     ) -> None:
         inputs = {v: v.type.clone(shape=draws.type.shape[1:])() for v, draws in given.items()}
-        graphs = clone_replace([*outputs, *resampled], inputs, rebuild_strict=False)
+        graphs = clone_replace(list(outputs), inputs, rebuild_strict=False)
         fgraph = FunctionGraph(outputs=graphs, features=[ShapeFeature()], clone=False)
         infer_shape_db.default_query.rewrite(fgraph)
         self.given = list(inputs.values())
+        self.sources: list[Apply] = []
         self.sizes: dict[Variable, Variable] = {}
-        varying = {*self.given, *fgraph.outputs[len(outputs) :]}
+        self._varying = set[Variable](self.given)
         for node in fgraph.toposort():
-            size = node.op.size_param(node) if isinstance(node.op, RandomVariable) else None
-            if size is not None and isinstance(size.type, TensorType):
-                stand_in = size.type()
-                self.sizes[stand_in] = size
-                fgraph.replace(size, stand_in, import_missing=True)
-                # PyTensor gives a size the batch axes of the first parameter only.
-                if varying.isdisjoint(ancestors(node.op.dist_params(node)[:1])):
-                    new = _without_size(node)
-                    pairs = list(zip(node.outputs, new.outputs, strict=True))
-                    fgraph.replace_all(pairs, import_missing=True)
-        self.outputs = fgraph.outputs[: len(outputs)]
-        self.resampled = fgraph.outputs[len(outputs) :]
+            if isinstance(node.op, RandomVariable):
+                # Draws of one generator would use the same words of its stream.
+                fgraph.change_node_input(node, 0, node.inputs[0].type(), import_missing=True)
+                new = self._with_size_of_data(fgraph, node)
+                if self._varying.isdisjoint(new.inputs):
+                    self.sources.append(new)
+                self._varying.update(new.outputs)
+            elif not self._varying.isdisjoint(node.inputs) or _draws(node):
+                self._varying.update(node.outputs)
+                if isinstance(node.op, ScalarFromTensor):
+                    # PyTensor replaces it by all outputs of the node that has made its input.
+                    copied = pt.tensor_copy(node.inputs[0])
+                    fgraph.change_node_input(node, 0, copied, import_missing=True)
+        self.outputs = fgraph.outputs
+
+    def _with_size_of_data(self, fgraph: FunctionGraph, node: Apply) -> Apply:
+        """Replace the size of a random variable by an input, and return the new node."""
+        size = node.op.size_param(node)
+        if not isinstance(size.type, TensorType):
+            return node
+        stand_in = size.type()
+        self.sizes[stand_in] = size
+        fgraph.replace(size, stand_in, import_missing=True)
+        # PyTensor gives a size the batch axes of the first parameter only.
+        first, *rest = node.op.dist_params(node)
+        if first in self._varying or self._varying.isdisjoint(rest):
+            return node
+        new = _without_size(node)
+        pairs = list(zip(node.outputs, new.outputs, strict=True))
+        fgraph.replace_all(pairs, import_missing=True)
+        return new
 
     @property
     def need_loop(self) -> bool:
         """Whether a part has no form for a batch of draws."""
-        every = ancestors([*self.outputs, *self.sizes.values()])
-        nodes = {v.owner for v in every if v.owner}
+        nodes = {v.owner for v in ancestors([*self.outputs, *self.sizes.values()]) if v.owner}
         return (
-            any(isinstance(node.op, SymbolicRandomVariable | Scan) for node in nodes)
-            or any(v in self.given for v in ancestors(list(self.sizes.values())))
+            any(isinstance(node.op, Scan) or _draws(node) for node in nodes)
+            or not self._varying.isdisjoint(self.sizes.values())
             or any(self._is_refused(node) for node in nodes)
         )
 
@@ -112,9 +127,8 @@ class _Graphs:
         """Whether a random variable, such as that of `pymc.CAR`, takes no batch of parameters."""
         if not isinstance(node.op, RandomVariable):
             return False
-        varying = {*self.given, *self.resampled}
         parameters = [
-            x if varying.isdisjoint(ancestors([x])) else x.type.clone(shape=(None, *x.type.shape))()
+            x.type.clone(shape=(None, *x.type.shape))() if x in self._varying else x
             for x in node.op.dist_params(node)
         ]
         try:
@@ -122,6 +136,13 @@ class _Graphs:
         except (TypeError, ValueError):
             return True
         return False
+
+
+def _draws(node: Apply) -> bool:
+    """Whether a node other than a random variable draws from a generator."""
+    return not isinstance(node.op, RandomVariable) and any(
+        isinstance(v.type, RandomType) for v in node.inputs
+    )
 
 
 def _without_size(node: Apply) -> Apply:
@@ -133,15 +154,21 @@ def _without_size(node: Apply) -> Apply:
     return node.op.make_node(rng, None, pt.broadcast_to(first, [*sizes, *core]), *rest)
 
 
+def _of_draws(node: Apply, n_draws: int) -> Apply:
+    """Return a random variable with an axis of draws in front."""
+    op, (rng, size, *parameters) = node.op, node.inputs
+    batch = op._infer_shape(size, parameters)[: op.batch_ndim(node)]
+    size = pt.stack([pt.as_tensor(n, dtype="int64") for n in (n_draws, *batch)])
+    return op.make_node(rng, size, *parameters)
+
+
 def _batched(
     graphs: _Graphs, given: Sequence[TensorVariable], n_draws: int
 ) -> list[Variable] | None:
     """Return all draws at once, None where PyTensor has no batch of an operation."""
     replacements: dict[Variable, Variable] = dict(zip(graphs.given, given, strict=True))
-    # Random variables that depend on no draw have to get the axis of the draws themselves.
-    for rv in graphs.resampled:
-        if replacements.keys().isdisjoint(ancestors([rv])):
-            replacements[rv] = change_dist_size(rv, (n_draws,), expand=True)
+    for node in graphs.sources:
+        replacements[node.outputs[1]] = _of_draws(node, n_draws).outputs[1]
     try:
         batched = vectorize_graph(graphs.outputs, replacements, new_tensor_dims=(_DRAW,))
     except NotImplementedError:

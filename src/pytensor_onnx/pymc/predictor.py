@@ -13,7 +13,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
@@ -120,7 +120,7 @@ def export_predictor(
         part for name, kinds in wanted.items() for part in _parts(graph, name, kinds, categories)
     ]
     computed = [part.variable for part in parts]
-    given, resampled = _conditioned(graph, idata, sample_vars, computed)
+    given = _conditioned(graph, idata, sample_vars, computed)
     arrays = read_posterior(idata, given, draws)
     check_lengths(model, arrays)
     if not given:
@@ -130,8 +130,8 @@ def export_predictor(
     stored = {v: pytensor.shared(arrays[v.name], v.name, shape=arrays[v.name].shape) for v in given}
     seed = pt.lscalar(SEED)
     n_draws = len(next(iter(arrays.values())))
-    computed, draws_of, resampled = _as_tensors(graph, computed, stored, resampled)
-    batches = forward(computed, draws_of, resampled, n_draws, seed)
+    computed, draws_of = _as_tensors(graph, computed, stored)
+    batches = forward(computed, draws_of, n_draws, seed)
     summary = _Summaries(quantiles, hdi_prob)
     results = {}
     for part, values in zip(parts, batches, strict=True):
@@ -149,21 +149,15 @@ def export_predictor(
 
 
 def _as_tensors(
-    graph: ModelGraph,
-    computed: Sequence[Variable],
-    stored: Mapping[Variable, TensorVariable],
-    resampled: Sequence[Variable],
-) -> tuple[list[Variable], dict[Variable, TensorVariable], list[Variable]]:
+    graph: ModelGraph, computed: Sequence[Variable], stored: Mapping[Variable, TensorVariable]
+) -> tuple[list[Variable], dict[Variable, TensorVariable]]:
     """Return what `forward` takes as graphs of tensors, also for named dimensions."""
     if not any(is_named(v.type) for v in ancestors(computed)):
-        return list(computed), dict(stored), list(resampled)
+        return list(computed), dict(stored)
     tensors = {v: x.type.clone(shape=x.type.shape[1:])() for v, x in stored.items()}
     given = {v: v.type.filter_variable(tensor) for v, tensor in tensors.items()}
-    graphs = [*computed, *resampled]
-    graphs = clone_replace(graphs, {**graph.data_tensors, **given}, rebuild_strict=False)
-    graphs = without_named(graphs)
-    draws = {tensors[v]: x for v, x in stored.items()}
-    return graphs[: len(computed)], draws, graphs[len(computed) :]
+    graphs = clone_replace(list(computed), {**graph.data_tensors, **given}, rebuild_strict=False)
+    return without_named(graphs), {tensors[v]: x for v, x in stored.items()}
 
 
 @dataclass(frozen=True)
@@ -215,8 +209,8 @@ def _read_outputs(graph: ModelGraph, outputs: Any) -> dict[str, tuple[str, ...]]
 
 def _conditioned(
     graph: ModelGraph, idata: Any, sample_vars: Sequence[str], computed: Sequence[Variable]
-) -> tuple[list[Variable], list[Variable]]:
-    """Return the variables with posterior draws, and the free variables that are drawn anew."""
+) -> list[Variable]:
+    """Return the variables that take posterior draws."""
     names = read_strings(sample_vars, "sample_vars")
     free = {str(v.name): v for v in graph.model.free_RVs}
     for name in names:
@@ -225,7 +219,8 @@ def _conditioned(
     posterior = posterior_of(idata)
     given = [v for k, v in free.items() if k not in names and k in posterior]
     absent = [v for k, v in free.items() if k not in names and k not in posterior]
-    given += _stand_ins(graph, posterior, given, absent)
+    drawn = [*graph.model.observed_RVs, *(free[k] for k in names)]
+    given += _stand_ins(graph, posterior, given, absent, drawn)
     needed = set(ancestors(computed, blockers=given))
     missing = [str(v.name) for v in absent if v in needed]
     if missing:
@@ -233,21 +228,32 @@ def _conditioned(
             f"the posterior has no draws of {', '.join(missing)}: name them in sample_vars to draw "
             "them from their distributions"
         )
-    return given, [free[k] for k in names]
+    return given
 
 
 def _stand_ins(
-    graph: ModelGraph, posterior: Any, given: Sequence[Variable], absent: Sequence[Variable]
+    graph: ModelGraph,
+    posterior: Any,
+    given: Sequence[Variable],
+    absent: Sequence[Variable],
+    drawn: Sequence[Variable],
 ) -> list[Variable]:
     """Return the deterministics with draws that free variables without draws are behind.
 
-    Those that depend on data that are inputs are none: they were computed of the data of the fit.
+    Those that depend on data that are inputs, or on variables that are drawn anew, are none: they
+    were computed of the values of the fit.
     """
-    containers, found = set(graph.containers), list[Variable]()
-    for variable in graph.model.deterministics:
-        behind = set(ancestors([variable], blockers=[*given, *found]))
-        if variable.name in posterior and behind & set(absent) and not behind & containers:
+    deterministics = graph.model.deterministics
+    stored = {v for v in deterministics if v.name in posterior}
+    lacking, changing = set(absent), {*graph.containers, *drawn}
+    found = []
+    for node in toposort(deterministics, blockers=given):
+        for marked in (lacking, changing):
+            if not marked.isdisjoint(node.inputs):
+                marked.update(node.outputs)
+        for variable in stored.intersection(node.outputs) & lacking - changing:
             found.append(variable)
+            lacking.discard(variable)
     return found
 
 
