@@ -13,6 +13,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import ScalarFromTensor, infer_shape_db
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.rewriting.shape import ShapeFeature
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
