@@ -11,19 +11,20 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "pytensor_onnx"
 ANYWHERE = {"errors", "_version", "_deferred_sympy", "user_code"}
 ARROWS = {
-    "graph": set(),
+    "graph": {"large_constants"},
     "targets": {"graph"},
-    "encodings": {"named_dims", "random"},
+    "encodings": {"named_dims", "random", "large_constants"},
     "ops": {"graph", "encodings"},
     "functions": {"ops"},
     "named_dims": set(),
     "random": {"bit_generators"},
     "bit_generators": set(),
+    "large_constants": set(),
     "rewriting": {"functions", "ops", "encodings", "named_dims", "ml"},
-    "passes": {"graph", "targets"},
+    "passes": {"graph", "targets", "large_constants"},
     "dispatch": {"graph", "ops", "functions", "encodings", "rewriting", "named_dims"},
     "dynamic_axes": {"graph"},
-    "conversion": {"graph", "dispatch", "dynamic_axes", "named_dims"},
+    "conversion": {"graph", "dispatch", "dynamic_axes", "named_dims", "large_constants"},
     "pipeline": {"conversion", "dispatch", "graph", "passes", "targets"},
     "running": {
         *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes"),
@@ -33,7 +34,7 @@ ARROWS = {
     "ml": {"ops", "nn", "dynamic_axes"},
     "exporting": {
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
-        *("dynamic_axes", "named_dims", "encodings", "ops"),
+        *("dynamic_axes", "named_dims", "encodings", "ops", "large_constants"),
     },
     "pymc": {"exporting", "functions", "graph", "ops", "rewriting", "named_dims"},
     "web": {"graph"},

@@ -25,7 +25,8 @@ from pytensor_onnx.graph.checks import drop_checks_of_inputs
 from pytensor_onnx.graph.dim_names import infer_and_name_dims
 from pytensor_onnx.graph.dims import Dim, dims_of
 from pytensor_onnx.graph.names import name_values
-from pytensor_onnx.graph.scope import ModelScope, content_key, live_nodes
+from pytensor_onnx.graph.scope import ModelScope, live_nodes
+from pytensor_onnx.large_constants import content_key
 from pytensor_onnx.named_dims import dim_names as dim_names_of
 from pytensor_onnx.user_code import user_line
 

@@ -117,14 +117,14 @@ def test_failed_saving_keeps_the_older_file(program, tmp_path, monkeypatch):
 
 
 def test_large_weights_go_to_a_second_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(pytensor_onnx.exporting.model_files, "EXTERNAL_DATA_THRESHOLD", 1000)
-    w = pytensor.shared(np.random.default_rng(0).normal(size=(30, 30)), name="w")
+    monkeypatch.setattr(pytensor_onnx.graph.weights, "LARGEST_MESSAGE", 1000)
+    w = pytensor.shared(np.random.default_rng(0).normal(size=(40, 40)), name="w")
     x = pt.vector("x")
     program = export_onnx([x], x @ w, tmp_path / "model.onnx")
     assert {p.name for p in tmp_path.iterdir()} == {"model.onnx", "model.onnx.data"}
     assert (tmp_path / "model.onnx").stat().st_size < 3000
     session = pytensor_onnx.running.session.Session(tmp_path / "model.onnx")
-    a = np.arange(30.0)
+    a = np.arange(40.0)
     np.testing.assert_allclose(session.run({"x": a})[0], a @ w.get_value(), rtol=1e-12)
     np.testing.assert_allclose(program(a), a @ w.get_value(), rtol=1e-12)
 

@@ -113,7 +113,7 @@ def bench(
     """Measure the latency of an ONNX file in ONNX Runtime, on given or sampled inputs."""
     from pytensor_onnx.cli.inspection import read_model
     from pytensor_onnx.exporting.file_latency import measure_latency
-    from pytensor_onnx.graph.weight_files import weight_files
+    from pytensor_onnx.graph.weights import weight_files
 
     # Unreadable models and missing weights are errors of input, before the runtime refuses them.
     weight_files(read_model(file), file)

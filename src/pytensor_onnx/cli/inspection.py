@@ -60,8 +60,9 @@ def inspect_file(file: Path) -> Inspection:
     PyTensorONNXError
         If the file is not a readable model.
     """
-    from pytensor_onnx.exporting.descriptions import describe, weight_bytes
+    from pytensor_onnx.exporting.descriptions import describe
     from pytensor_onnx.exporting.report import function_sizes, operator_counts
+    from pytensor_onnx.graph.weights import weight_bytes
 
     model = read_model(file)
     graph = model.graph
@@ -115,7 +116,7 @@ def external_bytes(file: Path) -> int:
     PyTensorONNXError
         If the file is not a readable model, or one of its weight files is missing.
     """
-    from pytensor_onnx.graph.weight_files import weight_files
+    from pytensor_onnx.graph.weights import weight_files
 
     return sum(path.stat().st_size for path in weight_files(read_model(file), file))
 

@@ -15,6 +15,7 @@ from pytensor.graph.type import Type
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
+from pytensor_onnx.large_constants import tensor_constant
 from pytensor_onnx.named_dims import is_tensor
 
 Tensors = Sequence[Variable]
@@ -190,5 +191,5 @@ def tensor_types(type_: Type) -> list[Type]:
 def constant_of(variable: Variable, value: Any) -> Constant:
     """Return a constant with the type and the name of a variable."""
     if is_tensor(variable.type):
-        return variable.type.constant_type(variable.type, np.array(value), name=variable.name)
+        return tensor_constant(variable.type, np.array(value), variable.name)
     return Constant(variable.type, value, name=variable.name)

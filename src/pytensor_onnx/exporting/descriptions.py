@@ -8,15 +8,6 @@ import onnx_ir as ir
 from pytensor_onnx.graph.dims import dims_of
 
 
-def weight_bytes(model: ir.Model) -> int:
-    """Return the size of the constants of a model, in bytes."""
-    return sum(
-        value.const_value.nbytes
-        for value in model.graph.initializers.values()
-        if value.const_value is not None
-    )
-
-
 def describe(value: ir.Value) -> str:
     """Return name, dtype and shape of a value.
 

@@ -148,7 +148,8 @@ def export_onnx(
         inputs=[*request.inputs, *opaque],
         results=request.results,
         updates=updated,
-        values={variable: variable.get_value(borrow=False) for variable in {*shared, *updated}},
+        # Tensors are copied into the constants and the state.
+        values={v: v.get_value(borrow=is_tensor(v.type)) for v in {*shared, *updated}},
         returns_single=request.returns_single,
     )
     return export_source(

@@ -22,6 +22,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.exporting.random_rounding import RoundAtRandom
+from pytensor_onnx.large_constants import tensor_constant
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
 
 NARROW = ("float16", "float32")
@@ -115,7 +116,7 @@ class Conversion:
             & (~np.isfinite(data) | ((data == 0) != (variable.data == 0)))
         ):
             self.lost.setdefault(variable, user)
-        return type_.constant_type(type=type_, data=data, name=variable.name)
+        return tensor_constant(type_, data, variable.name)
 
 
 def in_double(

@@ -182,7 +182,7 @@ class _Interface:
         encoded = self.state.encode([source.values[v] for v in source.updates])
         variables = fgraph.inputs[self.given.width :]
         return {
-            v: np.asarray(value, v.type.dtype) for v, value in zip(variables, encoded, strict=True)
+            v: np.array(value, v.type.dtype) for v, value in zip(variables, encoded, strict=True)
         }
 
     def states_of(self, model: ir.Model, values: Sequence[np.ndarray]) -> list[State]:

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from pytensor_onnx.exporting.descriptions import weight_bytes
 from pytensor_onnx.exporting.paths import check_file
-
-EXTERNAL_DATA_THRESHOLD = 2**31 - 2**20
-"""Bytes of weights up to which a model is one file; protobuf messages end at 2 GB."""
+from pytensor_onnx.graph.weights import is_large
 
 
 def write_model(path: str | os.PathLike, model: ir.Model) -> Path:
@@ -33,7 +30,7 @@ def write_model(path: str | os.PathLike, model: ir.Model) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         file = Path(folder) / target.name
         data = f"{target.name}.data"
-        if weight_bytes(model) > EXTERNAL_DATA_THRESHOLD:
+        if is_large(model):
             ir.save(model, file, external_data=data)
             os.replace(file.with_name(data), target.with_name(data))
         else:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from pytensor_onnx.exporting.descriptions import describe, weight_bytes
+from pytensor_onnx.exporting.descriptions import describe
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.graph.weights import weight_bytes
 
 if TYPE_CHECKING:
     from pytensor_onnx.exporting.program import ONNXProgram

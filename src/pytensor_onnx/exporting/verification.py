@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.comparison import OWN_INPUTS, Comparison
-from pytensor_onnx.exporting.descriptions import weight_bytes
 from pytensor_onnx.exporting.sampling import ATTEMPTS, KINDS, LONG_ATTEMPT, OTHER_ATTEMPTS, Sample
+from pytensor_onnx.graph.weights import is_large, without_weights
 
 if TYPE_CHECKING:
     from pytensor_onnx.exporting.program import ONNXProgram
 
-_LARGEST_CHECKED = 2**31 - 2**20
 _ILL_CONDITIONED_SIZES = 2
 
 
@@ -63,10 +63,9 @@ def verify_program(
 
 
 def _check_model(program: ONNXProgram) -> None:
-    if weight_bytes(program.model) > _LARGEST_CHECKED:
-        return
+    model = without_weights(program.model)[0] if is_large(program.model) else program.model
     try:
-        onnx.checker.check_model(program.proto, full_check=True)
+        onnx.checker.check_model(ir.to_proto(model), full_check=True)
         _ = program.session
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise VerificationError(f"the ONNX checker refuses the model: {error}") from error

@@ -13,8 +13,9 @@ from onnx_ir.tape import Tape
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.graph.inference import bind_dtypes, dtype_of, output_dims, output_dtypes
 from pytensor_onnx.graph.known import known_choice, known_result
-from pytensor_onnx.graph.scope import ModelScope, content_key
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.signatures import signature
+from pytensor_onnx.large_constants import content_key
 
 Operand = ir.Value | np.ndarray | np.generic | int | float | bool | Sequence[int] | None
 

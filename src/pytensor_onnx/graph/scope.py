@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from hashlib import blake2b
 from typing import NamedTuple
 
-import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.computed_sizes import ComputedSize
@@ -174,14 +172,6 @@ class ModelScope:
         canonical = tuple(map(self.canonical_dim, dims))
         if canonical != dims:
             value.shape = ir.Shape(canonical)
-
-
-def content_key(array: np.ndarray) -> Hashable:
-    """Return a key of the dtype and bits of an array, whatever its shape."""
-    data = array.tobytes()
-    if len(data) > 64:
-        return array.dtype.str, blake2b(data).digest()
-    return array.dtype.str, data
 
 
 def live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir.Node]:

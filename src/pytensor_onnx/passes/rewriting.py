@@ -6,7 +6,8 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import Names, name_values, rename_in_subgraphs
-from pytensor_onnx.graph.scope import ModelScope, content_key, live_nodes
+from pytensor_onnx.graph.scope import ModelScope, live_nodes
+from pytensor_onnx.large_constants import content_key
 
 GraphLike = ir.Graph | ir.Function
 

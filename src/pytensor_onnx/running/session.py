@@ -107,6 +107,8 @@ class SessionOptions:
 class Session:
     """A model loaded into ONNX Runtime.
 
+    The weights of a model above 2 GB become inputs, which the runtime reads without a copy.
+
     Parameters
     ----------
     model
@@ -135,25 +137,25 @@ class Session:
         self.lines = dict(lines or {})
         self._options = options or SessionOptions()
         self._providers = provider_names(providers)
-        # The runtime keeps the bytes as well, so these take no further memory.
-        self._source = str(model) if isinstance(model, str | Path) else _serialize(model)
+        self._weights: dict[str, np.ndarray] = {}
         self._disabled = [] if isinstance(model, str | Path) else needless_optimizers(model)
         self.work = None if isinstance(model, str | Path) else self._work_of(model)
+        # The runtime keeps the bytes as well, so these take no further memory.
+        self._source = str(model) if isinstance(model, str | Path) else self._serialized(model)
         self._open(threads=1 if self.work and not self.work.is_large else None)
         if self.work and (self.work.is_large or self.work.is_fixed):
             self.work = None
         self._small: set[tuple[int, ...]] = set()
-        self.input_names = [x.name for x in self.runtime.get_inputs()]
+        given = [x for x in self.runtime.get_inputs() if x.name not in self._weights]
+        self.input_names = [x.name for x in given]
         self.output_names = [x.name for x in self.runtime.get_outputs()]
         self.long_outputs = {
             i: _LONG_TYPES[x.type]
             for i, x in enumerate(self.runtime.get_outputs())
             if x.type in _LONG_TYPES
         }
-        self._input_dtypes = {
-            x.name: _DTYPES[x.type] for x in self.runtime.get_inputs() if x.type in _DTYPES
-        }
-        self.equal_sizes = EqualSizes(self.runtime.get_inputs())
+        self._input_dtypes = {x.name: _DTYPES[x.type] for x in given if x.type in _DTYPES}
+        self.equal_sizes = EqualSizes(given)
 
     def _work_of(self, model: ir.Model) -> Work | None:
         """Return the work of a model, None where it does not decide the number of threads."""
@@ -224,7 +226,7 @@ class Session:
             self.equal_sizes.check(feed)
             if self.work is not None:
                 self.fit_threads(feed)
-            results = self._run(self.output_names, feed, None)
+            results = self._run(self.output_names, self._with_weights(feed), None)
         except InputError:
             raise
         except Exception as error:
@@ -242,7 +244,19 @@ class Session:
     @property
     def is_bindable(self) -> bool:
         """Whether `running.binding` serves the session."""
-        return self._run != self.runtime.run
+        return self._run != self.runtime.run and not self._weights
+
+    def _serialized(self, model: ir.Model) -> bytes:
+        import onnx_ir as ir
+
+        from pytensor_onnx.graph.weights import is_large, without_weights
+
+        if is_large(model):
+            model, self._weights = without_weights(model)
+        return ir.to_proto(model).SerializeToString()
+
+    def _with_weights(self, feed: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**self._weights, **feed} if self._weights else feed
 
     def _lacks(self) -> str:
         """Return the operators of the model for which the runtime has no kernels."""
@@ -286,7 +300,8 @@ class Session:
         """Return the exception for an error of the runtime, in the user's terms."""
         from pytensor_onnx.running.run_errors import explain
 
-        return explain(error, _deserialize(self._source), self.lines, self.failures, feed)
+        model = _deserialize(self._source)
+        return explain(error, model, self.lines, self.failures, self._with_weights(feed))
 
 
 def _allowed_threads() -> int | None:
@@ -299,12 +314,6 @@ def _allowed_threads() -> int | None:
         return None
     allowed = len(os.sched_getaffinity(0))
     return allowed if allowed < (os.cpu_count() or 1) else None
-
-
-def _serialize(model: ir.Model) -> bytes:
-    import onnx_ir as ir
-
-    return ir.to_proto(model).SerializeToString()
 
 
 def _deserialize(source: bytes | str) -> ir.Model:

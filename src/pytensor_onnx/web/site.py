@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.graph.weight_files import weight_files
+from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.web.controls import describe_input, describe_output, names_in
 from pytensor_onnx.web.packages import PLOTS, RUNTIME, WEBGPU_RUNTIME, Package, package_files
 

@@ -12,8 +12,9 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.inference import is_elementwise
-from pytensor_onnx.graph.scope import ModelScope, content_key
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
+from pytensor_onnx.large_constants import content_key
 from pytensor_onnx.passes.rewriting import reshape_constant
 
 

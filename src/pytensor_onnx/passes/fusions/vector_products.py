@@ -16,9 +16,10 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.scope import ModelScope, content_key
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.large_constants import content_key
 from pytensor_onnx.passes.rewriting import (
     int_attribute,
     remove_unused,
