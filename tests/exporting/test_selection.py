@@ -57,6 +57,19 @@ def test_states_and_encoded_values_stay() -> None:
     assert not any(json.loads(twice.model.metadata_props["encodings"]).values())
 
 
+def test_sizes_are_read_from_the_inputs_that_are_left() -> None:
+    x, y = pt.matrix("x"), pt.matrix("y", shape=(None, 3))
+    outputs = {"first": pt.zeros(y.shape), "ones": pt.ones(x.shape[0]), "sum": x.sum(axis=0)}
+    axes = {"x": {0: "n", 1: "k"}, "y": {0: "n"}}
+    program = compile_onnx([y, x], {**outputs, "twice": 2 * y}, dynamic_axes=axes)
+    ones = program.select("ones")
+    assert [v.name for v in ones.inputs] == ["x"]
+    np.testing.assert_array_equal(ones(np.zeros((2, 5))), [1.0, 1.0])
+    both = program.select(["twice", "first"])
+    assert [v.name for v in both.inputs] == ["y"]
+    assert both(np.zeros((4, 3)))[1].shape == (4, 3)
+
+
 def test_unknown_names_are_refused(program: ONNXProgram) -> None:
     with pytest.raises(ArgumentError, match="no output 'scale': choose of scaled"):
         program.select(["sum", "scale"])

@@ -11,6 +11,8 @@ import pytest
 pm = pytest.importorskip("pymc")
 arviz = pytest.importorskip("arviz")
 
+from pymc.distributions.transforms import ordered  # noqa: E402
+
 from pytensor_onnx import ArgumentError, ONNXProgram  # noqa: E402
 from pytensor_onnx.pymc import (  # noqa: E402
     export_model,
@@ -160,6 +162,8 @@ def test_points_in_a_batch(model: pm.Model) -> None:
     outputs = [value.name for value in program.model.graph.outputs]
     found = dict(zip(outputs, program(points, np.full((3, 8), 0.5), [1, 2, 3]), strict=True))
     flat = [found[name].reshape(3, -1) for name in ("scale", "weights", "slopes")]
+    inputs = {k: [v.name for v in program.select(k).inputs] for k in ("logp", "weights", "y")}
+    assert inputs == {"logp": ["point"], "weights": ["point"], "y": ["point", "seed"]}
     back = program.select("unconstrained")(np.concatenate(flat, axis=1))
     np.testing.assert_allclose(back, points, rtol=1e-11)
     for i, point in enumerate(points):
@@ -179,6 +183,22 @@ def test_variables_as_long_as_the_data() -> None:
     point = program.select("unconstrained")(constrained=latent, x=x)
     np.testing.assert_allclose(point, np.log(latent), rtol=1e-14)
     assert program(point, latent, x, 3)[-2].shape == (5,)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_draws_of_series_ordered_categories_and_correlated_pairs(batch: bool) -> None:
+    with pm.Model() as model:
+        pm.AR("path", pm.Normal("rho", shape=2), init_dist=pm.Normal.dist(), observed=Y)
+        cuts = pm.Normal("cuts", shape=2, transform=ordered, initval=[-1.0, 1.0])
+        pm.OrderedLogistic("rank", Y, cuts, observed=[0, 1, 2, 1])
+        chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=2.0, sd_dist=pm.HalfNormal.dist(1.0))
+        pm.MvNormal("pair", np.zeros(2), chol=chol, observed=np.ones((3, 2)))
+    program = export_model(model, batch=batch).select(["path", "rank", "pair"])
+    assert [value.name for value in program.inputs] == ["point", "seed"]
+    for shape in [(2,), (0,)] if batch else [()]:
+        path, rank, pair = program(np.zeros((*shape, 7)), np.ones(shape, "int64"))
+        assert pair.shape == (*shape, 3, 2)
+        assert path.shape == rank.shape == (*shape, 4)
 
 
 def test_unknown_names_are_refused(model: pm.Model) -> None:

@@ -15,6 +15,7 @@ from pytensor.graph.traversal import ancestors
 
 from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.exporting.selected_sizes import read_sizes_of
 from pytensor_onnx.exporting.signature import Signature
 
 if TYPE_CHECKING:
@@ -46,7 +47,11 @@ def select_outputs(program: ONNXProgram, names: str | Sequence[str]) -> ONNXProg
     model.graph.outputs.clear()
     model.graph.outputs.extend(results)
     model = _pruned(model)
-    used = _used_inputs(model.graph, outputs, program._reference, program._rewritten)
+    used = _behind(outputs, program._reference, program._rewritten)
+    if read_sizes_of(model.graph, used):
+        model = _pruned(model)
+    pairs = zip(model.graph.inputs, used, strict=True)
+    used = [is_used or bool(v.uses()) or v.is_graph_output() for v, is_used in pairs]
     groups = signature.inputs.grouped(used[: len(used) - n_states])
     kept = [i for i, group in enumerate(groups) if any(group)]
     inputs = _tensors(signature.inputs, kept, n_states)
@@ -118,14 +123,12 @@ def _pruned(model: ir.Model) -> ir.Model:
     return model
 
 
-def _used_inputs(graph: ir.Graph, outputs: Sequence[int], *fgraphs: FunctionGraph) -> list[bool]:
-    """Return for each input whether the outputs of the model, or of PyTensor's graphs, use it."""
+def _behind(outputs: Sequence[int], *fgraphs: FunctionGraph) -> list[bool]:
+    """Return for each input whether the outputs of PyTensor's graphs depend on it."""
     used = [set(ancestors([fgraph.outputs[i] for i in outputs])) for fgraph in fgraphs]
     return [
-        bool(value.uses())
-        or value.is_graph_output()
-        or any(fgraph.inputs[i] in among for fgraph, among in zip(fgraphs, used, strict=True))
-        for i, value in enumerate(graph.inputs)
+        any(v in among for v, among in zip(variables, used, strict=True))
+        for variables in zip(*(fgraph.inputs for fgraph in fgraphs), strict=True)
     ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc.pytensorf import resolve_shapes
+from pytensor.conditional.op import ifelse
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
@@ -57,7 +58,9 @@ def of_batch(
     except NotImplementedError:
         pass
     rest = [i for i in range(len(outputs)) if i not in results]
-    results.update(zip(rest, _by_loop([outputs[i] for i in rest], points), strict=True))
+    for group, used in _by_points([outputs[i] for i in rest], points):
+        loop = _by_loop([outputs[rest[i]] for i in group], used)
+        results.update(zip([rest[i] for i in group], loop, strict=True))
     return [results[i] for i in range(len(outputs))]
 
 
@@ -152,12 +155,22 @@ def _has_no_batch(node: Apply) -> bool:
     return isinstance(node.op, Scan) or any(isinstance(v.type, RandomType) for v in node.inputs)
 
 
+def _by_points(
+    outputs: Sequence[Variable], points: Mapping[Variable, TensorVariable]
+) -> list[tuple[list[int], dict[Variable, TensorVariable]]]:
+    """Return the positions of outputs of the same inputs of a point, with these inputs."""
+    groups: dict[tuple[Variable, ...], list[int]] = {}
+    for i, output in enumerate(outputs):
+        behind = set(ancestors([output]))
+        used = tuple(v for v in points if v in behind) or tuple(points)[:1]
+        groups.setdefault(used, []).append(i)
+    return [(group, {v: points[v] for v in used}) for used, group in groups.items()]
+
+
 def _by_loop(
     outputs: Sequence[Variable], points: Mapping[Variable, TensorVariable]
 ) -> list[TensorVariable]:
     """Compute the outputs of one point after another."""
-    if not outputs:
-        return []
     variables = list(points)
 
     def at_point(*values: TensorVariable) -> list[Variable]:
@@ -184,4 +197,5 @@ def _sized(
     (shape,) = resolve_shapes([output.shape])
     if any(v in variables or isinstance(v.type, RandomType) for v in ancestors([shape])):
         return rows
-    return rows.reshape((rows.shape[0], *(shape[i] for i in range(output.type.ndim))))
+    none = pt.zeros((0, *(shape[i] for i in range(output.type.ndim))), output.type.dtype)
+    return ifelse(pt.eq(rows.shape[0], 0), none, rows)
