@@ -37,8 +37,9 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   the poles on the negative axis are those in the last place of `log(gamma(1-x))` and `psi(1-x)`:
   next to the roots, where those cancel, the errors of both are on average less than half of
   SciPy's.
-- `Owens_t`, `Ive` and `Kve` are computed in float64, whatever the dtype of their arguments. They
-  are within 1e-13 (450 ulp) of the exact value, unless `Ive` of a negative order is next to a root,
+- `Owens_t`, `Ive`, `Kve`, `iv` and `kv` are computed in float64, whatever the dtype of their
+  arguments. They are within 1e-13 (450 ulp) of the exact value, with the first derivatives of `iv`
+  and `kv` by the argument, unless `Ive` or `iv` of a negative order is next to a root,
   where SciPy's errors are 20 times as large. So is `Jv`, beside its amplitude, for orders up to
   500; for larger ones its errors are smaller than SciPy's.
 - `BetaInc`, `BetaIncInv` and the derivatives of `BetaInc` are computed in float64 as well, within

@@ -26,6 +26,10 @@ from pytensor_onnx.ml.layers.upsampling import resize_upsampled
 from pytensor_onnx.named_dims import lower_named
 from pytensor_onnx.ops.networks.recurrent import RecurrentOp
 from pytensor_onnx.rewriting import guards
+from pytensor_onnx.rewriting.arithmetic.bessel_products import (
+    multiply_all_bessel_last,
+    multiply_bessel_last,
+)
 from pytensor_onnx.rewriting.arithmetic.canonical_forms import (
     canonize_product,
     canonize_sum,
@@ -136,6 +140,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "inline_layers": Visit(inline_layers),
         "activations": Visit(name_activation),
         "beta_gradients": Visit(derive_betainc),
+        "bessel_products": multiply_all_bessel_last,
         "riccati_equations": Visit(solve_riccati),
     },
     # Before all rewrites that look at slices and dtypes.
@@ -195,6 +200,8 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
     # Before negations become products, and constants are folded.
     "useless": [guards.minimum_of_integers],
     "canonicalize": [
+        # Again, for the steps of loops.
+        multiply_bessel_last,
         canonize_sum,
         canonize_product,
         distribute_factors,

@@ -3,6 +3,7 @@ from functools import cache
 
 import mpmath as mp
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 import scipy.special
@@ -196,3 +197,83 @@ def test_shapes_and_dtypes():
     outputs = [f(*pair) for f in (pt.ive, pt.kve) for pair in ((v, x), (s, e))]
     values = [np.array([[0], [3]]), np.ones((1, 2), "f4"), np.array(1.5), np.ones((0, 2))]
     compare_onnx_and_py([v, x, s, e], outputs, values, rtol=1e-6)
+
+
+def slope(function, v, x):
+    """Derivative of a modified Bessel function by its argument (DLMF 10.29.1)."""
+    sign = -1 if function is exact_kv else 1
+    return sign * (function(v - 1, x) + function(v + 1, x)) / 2
+
+
+def exact_iv(v: mp.mpf, x: mp.mpf) -> mp.mpf:
+    return mp.besseli(v, x).real
+
+
+def exact_kv(v: mp.mpf, x: mp.mpf) -> mp.mpf:
+    return exact_kve(v, x) * mp.exp(-x)
+
+
+def numbers(function, *points):
+    """Return the finite values of a function in high precision, rounded."""
+    with mp.workdps(60):
+        return [
+            float(function(*map(mp.mpf, map(float, point)))) for point in zip(*points, strict=True)
+        ]
+
+
+FIRST = [
+    *((0, 713), (2, 712), (2, 713.95), (0.5, 713), (100, 720), (-2.5, 712), (-3, -712), (3, -712)),
+    *((1200, 750), (1000, 750), (400, 400), (20, 30), (0, 33.9), (0, 34.1), (-20.5, 33), (2, 1e-5)),
+]
+SECOND = [
+    (1000, 700),
+    (1200, 900),
+    (2, 700),
+    (0.5, 3),
+    (2.5, 0.2),
+    (-3, 30),
+    (300, 100),
+    (0, 1e-300),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "exact", "points"),
+    [(pt.iv, exact_iv, FIRST), (pt.kv, exact_kv, SECOND)],
+)
+def test_functions_are_finite_where_their_exponential_is_not(function, exact, points):
+    v, x = pt.vectors("vx")
+    value = function(v, x)
+    results = [value, pt.grad(value.sum(), x)]
+    orders, arguments = np.transpose(points)
+    found = pytensor.function([v, x], results, mode="ONNX")(orders, arguments)
+    expected = [numbers(exact, orders, arguments)]
+    expected.append(numbers(lambda *p: slope(exact, *p), orders, arguments))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-7), ("float64", 1e-13)])
+def test_derivatives_are_finite_up_to_the_largest_numbers(dtype, rtol):
+    x = pt.vector("x", dtype=dtype)
+    value = np.array([1, 90, 91.8, -91.8] if dtype == "float32" else [709.5, 713.9, -713.9], dtype)
+    results = [pt.iv(2, x), pt.i1(x), pt.i0(x)]
+    results += [pt.grad(y.sum(), x) for y in results]
+    found = pytensor.function([x], results, mode="ONNX")(value)
+    expected = [numbers(lambda a, n=n: exact_iv(n, a), value) for n in (2, 1, 0)]
+    expected += [numbers(lambda a, n=n: slope(exact_iv, n, a), value) for n in (2, 1, 0)]
+    assert all(y.dtype == dtype for y in found)
+    np.testing.assert_allclose(found, expected, rtol=rtol)
+
+
+def test_products_with_exponentials_of_other_numbers_stay():
+    x, y = pt.vectors("xy")
+    results = [pt.ive(1, x) * pt.exp(abs(y)), pt.kve(1, x) * pt.exp(-y), pt.ive(1, x) * pt.exp(-x)]
+    results += [pt.iv(1, x[:, None]) * y, pt.iv(1, x) ** 2, pt.iv(1, x) * pt.kv(1, x)]
+    compare_onnx_and_py([x, y], results, [np.array([0.5, 3.0]), np.array([1.0, -2.0])], rtol=1e-12)
+
+
+def test_products_in_loops():
+    x = pt.vector("x")
+    values = pytensor.scan(lambda x: pt.iv(2, x), [x], return_updates=False)
+    found = pytensor.function([x], values, mode="ONNX")([1.0, 712.0])
+    np.testing.assert_allclose(found, numbers(lambda a: exact_iv(2, a), [1, 712]), rtol=1e-13)

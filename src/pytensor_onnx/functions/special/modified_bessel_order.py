@@ -1,4 +1,4 @@
-"""Modified Bessel functions of any real order, without their exponential factors.
+"""Modified Bessel functions of any real order, with and without their exponential factors.
 
 Where ``w = sqrt(v**2 + x**2)`` is large, Debye's expansions in ``1 / w`` serve, which hold
 uniformly in the order ``v`` and the argument ``x``. Elsewhere power series and quadrature add
@@ -28,6 +28,7 @@ from pytensor_onnx.functions.special.portable import power_of_exp
 from pytensor_onnx.functions.special.power import log_of_normal_with_rest, product_with_rest
 from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
 from pytensor_onnx.functions.special.temme import temme_series, temme_start
+from pytensor_onnx.ops.bessel import Kv, TimesIv
 
 # From here on so many terms of Debye's expansions are exact to 1.4e-15.
 _DEBYE = 34.0
@@ -61,6 +62,44 @@ def ive(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     others. Orders are reflected by ``I(-v) = I(v) + 2/pi sin(pi v) K(v)`` (DLMF 10.27.2). NaN at
     infinity and, for negative orders that are no integers, at zero, as in SciPy.
     """
+    return _first_kind(v, x)
+
+
+@define(TimesIv)
+@in_float64
+def times_iv(factor: TensorVariable, v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Multiply the modified Bessel function of the first kind by ``factor``.
+
+    The growth is multiplied last, half at a time, so that neither ``exp(|x|)`` overflows nor the
+    scaled function underflows. NaN where `ive` is.
+    """
+    return _first_kind(v, x, factor)
+
+
+@define(Kv)
+@in_float64
+def kv(v: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Compute the modified Bessel function of the second kind, where that is finite.
+
+    It is infinite, or NaN, where `kve` is because of its argument.
+    """
+    zero, half = constant(x, 0.0), constant(x, 0.5)
+    order, w = pt.abs(v), _hypotenuse(pt.abs(v), x)
+    decay = modified_decay(order, x, w)
+    last = constant(x, _DEBYE)
+    shift, error = add_with_error(decay.half, -half * x)
+    growth = exp(shift, decay.rest + error)
+    far = _debye(order, w)[1] * growth * growth
+    near = times_exponential(_near_k(order, x, decay), -pt.clip(x, zero, last))
+    value = pt.switch(x > zero, where_any(w > last, far, near), constant(x, math.nan))
+    value = pt.switch(pt.isinf(x) | pt.isinf(v), constant(x, math.nan), value)
+    return pt.switch(pt.eq(x, zero), constant(x, math.inf), value)
+
+
+def _first_kind(
+    v: TensorVariable, x: TensorVariable, factor: TensorVariable | None = None
+) -> TensorVariable:
+    """Return `times_iv`, or without a factor `ive`."""
     zero, nan = constant(x, 0.0), constant(x, math.nan)
     order, a = pt.abs(v), pt.abs(x)
     nearest = pt.round(order)
@@ -71,15 +110,22 @@ def ive(v: TensorVariable, x: TensorVariable) -> TensorVariable:
     near = _i_by_series(pt.minimum(order, last), pt.minimum(a, last))
     decay = modified_decay(order, a, w)
     far, far_second = _debye(order, w)
-    far = [far * decay.root * decay.root, far_second]
-    far, far_second = ifelse(pt.any(is_far), far, [near, near])
+    if factor is None:
+        far = far * decay.root * decay.root
+    far, far_second = ifelse(pt.any(is_far), [far, far_second], [near, near])
     value = pt.switch(is_far, far, near)
 
     share = constant(x, 2.0) * alternating_sine_pi(order)
     second = pt.switch(is_far, far_second, _near_k(order, a, decay))
-    # Growth and damping together, half at a time, as either alone may overflow or underflow.
     half, rest = (pt.switch(is_far, of, zero) for of in (decay.half, decay.rest))
-    growth = exp(half - a, rest)
+    if factor is None:
+        # Growth and damping together, half at a time, as either alone may overflow or underflow.
+        growth = exp(half - a, rest)
+    else:
+        shift, error = add_with_error(half, -constant(x, 0.5) * a)
+        growth = exp(shift, rest + error)
+        reciprocal = exp(-shift, -(rest + error))
+        value, share = value * factor * reciprocal * reciprocal, share * factor
     reflected = value + share * second * growth * growth
     value = where_any((v < zero) & ~is_integer, reflected, value)
     value = pt.switch((x < zero) & ~is_even(nearest), -value, value)
