@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -9,6 +10,7 @@ import pytest
 import scipy.special
 from pytensor.scalar import math as psm
 
+from pytensor_onnx.ops.bessel import Kv, TimesIv
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_definition
 from tests.functions.special.regions import BOTH, FLOAT64, Case, Region
@@ -125,14 +127,45 @@ def quadrature_of_large_orders() -> Region:
     return Region("33.5 ≤ √(v² + x²) ≤ 36, 1 ≤ x ≤ 4", draw, FLOAT64, BOUND / 3)
 
 
+def overflowing_exponentials(last: float) -> Region:
+    """Results that are finite, of which the exponential or the scaled function is not."""
+
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        return [rng.uniform(200, 300, size), rng.uniform(600, last, size)]
+
+    return Region(f"200 ≤ v ≤ 300, 600 ≤ x ≤ {last}", draw, FLOAT64, BOUND)
+
+
+def with_factors(region: Region) -> Region:
+    def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
+        return [rng.uniform(-2, 2, size), *region.draw(rng, size, dtype)]
+
+    return replace(region, label=f"{region.label}, times -2 … 2", draw=draw)
+
+
 REGIONS = [
     *(box(8, BOTH), box(20), integers()),
     *(small_arguments(), small_orders(), large_orders(), large(), decaying()),
     quadrature_of_large_orders(),
 ]
+IN_RANGE = [box(8, BOTH), box(20), small_arguments(), small_orders(), decaying()]
 CASES = [
     Case(psm.Ive, exact_ive, [*REGIONS, box(20, sign=-1)], scipy.special.ive, 50),
     Case(psm.Kve, exact_kve, REGIONS, scipy.special.kve, 50),
+    Case(
+        TimesIv,
+        lambda factor, v, x: factor * exact_ive(v, x) * mp.exp(x),
+        [with_factors(region) for region in (*IN_RANGE, overflowing_exponentials(730))],
+        lambda factor, v, x: factor * scipy.special.iv(v, x),
+        50,
+    ),
+    Case(
+        Kv,
+        lambda v, x: exact_kve(v, x) * mp.exp(-x),
+        [*IN_RANGE, overflowing_exponentials(700)],
+        scipy.special.kv,
+        50,
+    ),
 ]
 
 
