@@ -127,7 +127,8 @@ class ONNXProgram:
         Parameters
         ----------
         arguments
-            One array, or what converts to one without loss, for each input in order.
+            One array, or what converts to one, for each input in order. Numbers of another dtype
+            are taken where none changes: 0.5 of float64 is a number of float32, 0.1 is none.
         named
             The same by the names of the inputs, after those given in order.
 

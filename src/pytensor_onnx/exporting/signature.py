@@ -15,6 +15,7 @@ from pytensor.graph.type import Type
 from pytensor_onnx.encodings import Boundary, encoding_of
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.descriptions import describe, describe_given
+from pytensor_onnx.exporting.exact import exactly, first_changed
 from pytensor_onnx.exporting.precision import WIDER
 from pytensor_onnx.graph.dims import dims_of
 
@@ -184,11 +185,12 @@ class _Checked:
         self._sizes: dict[str, tuple[int, str]] = {}
 
     def add(self, value: ir.Value, variable: Variable, tensor: Any) -> None:
+        type_ = variable.type
         try:
-            array = np.asarray(variable.type.filter(tensor, allow_downcast=None))
+            array = np.asarray(type_.filter(_fitting(tensor, type_.dtype), allow_downcast=None))
         # The first for objects that are no numbers, the second for integers beyond the dtype.
         except (AttributeError, OverflowError, TypeError, ValueError):
-            given = f"{describe_given(tensor)}{_narrowing_hint(variable.type.dtype, tensor)}"
+            given = f"{describe_given(tensor)}{_narrowing_hint(type_.dtype, tensor)}"
             self.problems.append(f"input {describe(value)} was given {given}")
             return
         self.arrays.append(array)
@@ -204,12 +206,32 @@ class _Checked:
                     )
 
 
+def _fitting(given: Any, dtype: str) -> Any:
+    """Return numbers in a dtype if none changes, else as they are given.
+
+    PyTensor itself converts integers to float64, and the number of a float to its own precision.
+    """
+    if isinstance(given, Variable) or (np.ndim(given) == 0 and not isinstance(given, np.ndarray)):
+        return given
+    array = np.asarray(given)
+    if array.dtype == dtype or np.can_cast(array.dtype, dtype):
+        return given
+    converted = exactly(array, dtype)
+    return array if converted is None else converted
+
+
 def _narrowing_hint(dtype: str, argument: Any) -> str:
-    """Return the way to give wider floats than an input has."""
-    given = str(getattr(argument, "dtype", ""))
-    if given not in WIDER.get(dtype, ()):
+    """Return the first number that an input cannot hold, and the way to give it."""
+    try:
+        given, number = np.asarray(argument), first_changed(argument, dtype)
+    except (TypeError, ValueError):
         return ""
-    return f': convert it by .astype("{dtype}"), or export {given} with precision="{given}"'
+    if not number:
+        return ""
+    hint = f': {number} is no number of {dtype}. Convert it by .astype("{dtype}")'
+    if given.dtype.name in WIDER.get(dtype, ()):
+        return f'{hint}, or export {given.dtype} with precision="{given.dtype}"'
+    return f"{hint} if it may change"
 
 
 def _tensors(type_: Type, argument: Any, dtypes: Sequence[str]) -> Sequence[Any] | None:
@@ -218,11 +240,24 @@ def _tensors(type_: Type, argument: Any, dtypes: Sequence[str]) -> Sequence[Any]
     if encoding is None:
         return [argument]
     try:
-        arrays = encoding.encode(type_, type_.filter(argument, allow_downcast=None))
+        arrays = encoding.encode(type_, type_.filter(_same_numbers(type_, argument)))
     except (TypeError, ValueError):
         return [argument] if len(dtypes) == 1 else None
     # A program of narrower floats takes complex numbers of any precision.
     return [np.asarray(x, dtype) for x, dtype in zip(arrays, dtypes, strict=True)]
+
+
+def _same_numbers(type_: Type, argument: Any) -> Any:
+    """Return a sparse matrix or complex numbers in the dtype of a type, if no number changes."""
+    dtype = getattr(type_, "dtype", None)
+    if dtype is None or getattr(argument, "dtype", dtype) == dtype:
+        return argument
+    numbers = argument.data if hasattr(argument, "indptr") else np.asarray(argument)
+    if numbers.dtype.kind not in "biufc" or np.dtype(dtype).kind != "c" == numbers.dtype.kind:
+        return argument
+    parts = numbers.real, numbers.imag
+    own = np.dtype(dtype).type(0).real.dtype.name
+    return argument.astype(dtype) if all(exactly(x, own) is not None for x in parts) else argument
 
 
 def _returned(type_: Type, arrays: Sequence[np.ndarray]) -> Any:
