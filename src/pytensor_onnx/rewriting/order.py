@@ -80,6 +80,7 @@ from pytensor_onnx.rewriting.loops.inner_loops import check_inner_loops
 from pytensor_onnx.rewriting.loops.last_steps import (
     reduce_steps,
     reduce_trace,
+    shorten_buffer,
     slice_within_steps,
 )
 from pytensor_onnx.rewriting.loops.layers import loop_over_layers
@@ -166,6 +167,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     "scan_sit_sot_to_untraced": {
         "reduce_steps": Visit(reduce_steps, once=True),
         "reduce_trace": Visit(reduce_trace, once=True),
+        "shorten_buffers": Visit(shorten_buffer, once=True),
     },
     "reassociate_matmul_chain": {
         # First, as the others move operations out of the steps.

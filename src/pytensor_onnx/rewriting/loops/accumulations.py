@@ -45,9 +45,14 @@ class Accumulation:
         """Return the terms of a step, combined by the operation."""
         return [self.terms[0] if len(self.terms) == 1 else _COMBINATIONS[self.kind](*self.terms)]
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether terms are added to the state."""
+        return self.kind is ps.Add
+
     def has_short_form(self, row: Variable) -> bool:
         """Return whether the values of the state are computed without a loop."""
-        return self.has_operator or _is_short(row, running_extremes.LARGEST_ROW)
+        return self.has_operator or is_short(row, running_extremes.LARGEST_ROW)
 
     def cumulated(self, rows: TensorVariable) -> TensorVariable:
         """Return all values of the state from its initial value and the terms of all steps."""
@@ -85,7 +90,7 @@ class Recurrence:
     def has_short_form(self, row: Variable) -> bool:
         """Return whether the values of the state are computed without a loop."""
         is_float = row.type.dtype in ("float32", "float64")
-        return is_float and _is_short(row, linear_recurrence.LARGEST_ROW)
+        return is_float and is_short(row, linear_recurrence.LARGEST_ROW)
 
     def cumulated(self, rows: TensorVariable, factors: TensorVariable) -> TensorVariable:
         """Return all values of the state from its initial value and the operands of all steps."""
@@ -96,7 +101,7 @@ class Recurrence:
         return self.cumulated(rows, factors)[-1:]
 
 
-def _is_short(row: Variable, largest: int) -> bool:
+def is_short(row: Variable, largest: int) -> bool:
     """Return whether a row is known to have a number of elements or fewer."""
     sizes = row.type.shape
     return None not in sizes and int(np.prod(sizes)) <= largest

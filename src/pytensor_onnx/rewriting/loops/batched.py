@@ -16,12 +16,10 @@ from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import cast
-from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.rewriting.loops.accumulations import Accumulation, update_of
 from pytensor_onnx.rewriting.loops.batches import takes_a_loop
-from pytensor_onnx.rewriting.loops.bounds import bounds_of
 from pytensor_onnx.rewriting.loops.buffers import (
     allocated_length,
     are_equal,
@@ -30,6 +28,7 @@ from pytensor_onnx.rewriting.loops.buffers import (
     is_sum,
     unwrapped,
 )
+from pytensor_onnx.rewriting.loops.held_steps import are_held, depends_on, factors_of_sum
 from pytensor_onnx.rewriting.loops.step_indices import mark_indices
 
 
@@ -150,7 +149,7 @@ class _Loop:
             op.outer_sitsot_outs(self.node.outputs),
             strict=True,
         ):
-            if buffer.type.shape[0] == 1 or _has_one_row(buffer):
+            if buffer.type.shape[0] == 1:
                 yield _State(before, after, buffer, output, keeps_last=True)
             elif self._is_one_longer(buffer):
                 yield _State(before, after, first_row(buffer), output)
@@ -218,10 +217,16 @@ class _Loop:
         found = update_of(state.inner, state.update)
         assert found is not None
         is_reduced = state.keeps_last and not self._is_used(state)
-        is_sum = is_reduced and isinstance(found, Accumulation)
-        if not (is_sum or found.has_short_form(state.inner)):
+        if is_reduced and isinstance(found, Accumulation):
+            if found.is_sum:
+                return self._summed(state, found)
+        elif not found.has_short_form(state.inner):
             return None
         operands = found.operands()
+        # Rows that are not read later should not be held for all steps.
+        rows = operands if is_reduced else [*operands, state.inner]
+        if state.keeps_last and not are_held(rows, self.elements):
+            return None
         batched = self._batched(operands)
         if batched is None:
             return None
@@ -233,6 +238,25 @@ class _Loop:
         rows, *factors = (self._with_shape_of(initial, cast(x, dtype)) for x in mapped)
         whole = pt.concatenate([initial, rows], axis=0)
         return (found.reduced if is_reduced else found.cumulated)(whole, *factors)
+
+    def _summed(self, state: _State, sum_: Accumulation) -> TensorVariable | None:
+        """Return the last value of a sum; a shared term is multiplied by the number of steps."""
+        changing = [x for x in sum_.terms if depends_on(x, self.elements)]
+        held = [factor for term in changing for factor in factors_of_sum(term)]
+        if not are_held(held, self.elements):
+            return None
+        batched = self._batched(sum_.terms)
+        if batched is None:
+            return None
+        dtype, total = state.initial.type.dtype, state.initial
+        for rows, term in zip(batched, sum_.terms, strict=True):
+            if _is_batched(rows, term):
+                total = total + cast(rows.sum(axis=0), dtype)
+            else:
+                # No step adds a zero, also to an infinity.
+                n = cast(self.node.inputs[0], dtype)
+                total = total + pt.switch(n > 0, n * rows, pt.zeros((), dtype))
+        return total
 
     def _with_shape_of(self, initial: TensorVariable, rows: TensorVariable) -> TensorVariable:
         """Broadcast rows to the shape of a state."""
@@ -283,13 +307,3 @@ class _Loop:
 
 def _is_batched(result: TensorVariable, variable: Variable) -> bool:
     return result.type.ndim > variable.type.ndim
-
-
-def _has_one_row(buffer: Variable) -> bool:
-    """Return whether a buffer is the first row of one that is allocated with one row or more."""
-    node = buffer.owner
-    if node is None or not isinstance(node.op, Subtensor) or len(node.inputs) != 2:
-        return False
-    length, stop = allocated_length(node.inputs[0]), node.inputs[1]
-    is_first = node.op.idx_list == (slice(None, 0, None),) and bounds_of(stop) == (1, 1)
-    return is_first and length is not None and bounds_of(length)[0] >= 1

@@ -1,11 +1,19 @@
 """Reduce the steps and the trace of a loop to the part that is used."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.scan.op import Scan
 from pytensor.scan.rewriting.trace import scan_reduce_nsteps, scan_reduce_trace_no_prealloc
-from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
+from pytensor.tensor.basic import Alloc, AllocEmpty
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor, indices_from_subtensor
+
+from pytensor_onnx.rewriting.loops.bounds import bounds_of
+from pytensor_onnx.rewriting.loops.buffers import is_sum, unwrapped
 
 
 @node_rewriter([Subtensor])
@@ -119,6 +127,71 @@ def reduce_trace(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     if any(isinstance(client.op, Subtensor) and _mixes_ends(client) for client in clients):
         return None
     return scan_reduce_trace_no_prealloc.transform(fgraph, node) or None
+
+
+@node_rewriter([Subtensor])
+def shorten_buffer(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Allocate only the first rows of a buffer whose other rows are cut off.
+
+    PyTensor does so where the first value of a state has the shape of a row; a value that is
+    broadcast to it, such as zeros like another array, leaves the buffer of all steps.
+    """
+    stop = _rows_from_start(node.op.idx_list, node.inputs[1:])
+    steps = [c.inputs[0] for c, _ in fgraph.clients[node.outputs[0]] if isinstance(c.op, Scan)]
+    result = None if stop is None else _first_rows(node.inputs[0], stop, steps)
+    if result is None:
+        return None
+    copy_stack_trace(node.outputs[0], result)
+    return [node.outputs[0].type.filter_variable(result, allow_convert=True)]
+
+
+def _first_rows(buffer: Variable, stop: int, steps: Sequence[Variable]) -> Variable | None:
+    """Return the first rows of a buffer, allocated alone; None if it is not allocated here.
+
+    Parameters
+    ----------
+    steps
+        Numbers of steps of the loops that take the rows.
+    """
+    node = buffer.owner
+    op = None if node is None else node.op
+    if isinstance(op, Alloc):
+        value, length, *sizes = node.inputs
+        is_repeated = value.type.ndim < buffer.type.ndim or value.type.broadcastable[0]
+        return (
+            pt.alloc(value, stop, *sizes) if is_repeated and _is_long(length, stop, steps) else None
+        )
+    if not isinstance(op, IncSubtensor) or not op.set_instead_of_inc:
+        return None
+    empty, value, *indices = node.inputs
+    first = _rows_from_start(op.idx_list, indices)
+    if (
+        first is None
+        or first > stop
+        or not isinstance(getattr(empty.owner, "op", None), AllocEmpty)
+    ):
+        return None
+    length, *sizes = empty.owner.inputs
+    if first == stop and _is_long(length, stop, steps):
+        return pt.alloc(pt.cast(value, buffer.type.dtype), stop, *sizes)
+    rows = stop if _is_long(length, stop, steps) else pt.minimum(length, stop)
+    return AllocEmpty(buffer.type.dtype)(rows, *sizes)[:first].set(value)
+
+
+def _is_long(length: Variable, rows: int, steps: Sequence[Variable]) -> bool:
+    """Return whether a length is known to be a number of rows or more, as that of all steps is."""
+    return bounds_of(length)[0] >= rows or any(is_sum(length, unwrapped(n), rows) for n in steps)
+
+
+def _rows_from_start(idx_list: Sequence[Any], inputs: Sequence[Variable]) -> int | None:
+    """Return the number of rows that an index selects from the start, None if unknown."""
+    if len(idx_list) != 1:
+        return None
+    (first,) = indices_from_subtensor(inputs, idx_list)
+    bounds = _constant_bounds(first)
+    if bounds is None or bounds.start not in (None, 0) or bounds.step not in (None, 1):
+        return None
+    return bounds.stop if bounds.stop is not None and bounds.stop > 0 else None
 
 
 def _mixes_ends(read: Apply) -> bool:
