@@ -65,6 +65,7 @@ def convert(
     defaults: Mapping[Variable, np.ndarray] | None = None,
     dynamic_axes: NamedAxes | None = None,
     dim_names: bool = False,
+    fixes_sizes: bool = False,
     constant_names: Mapping[str, np.ndarray] | None = None,
     name: str = "main_graph",
 ) -> Converted:
@@ -85,6 +86,9 @@ def convert(
     dim_names
         Whether named dimensions of `pytensor.xtensor` keep their names: sizes of one name must
         then be equal in all inputs, where PyTensor requires it only of tensors that meet.
+    fixes_sizes
+        Whether an asserted constant size may become that of an axis of an input. Another size is
+        then an `InputError`, and not the AssertionError of PyTensor.
     constant_names
         Arrays whose content goes by a name, in whatever shape the rewrites left it; a matrix
         ``w`` that they transposed is ``w.T``.
@@ -99,7 +103,7 @@ def convert(
         If the opset is not one that models are made for, or ``dynamic_axes`` does not fit.
     """
     _check_opset(opset_version)
-    scope = ModelScope(opset_version)
+    scope = ModelScope(opset_version, fixes_sizes=fixes_sizes)
     _name_constants(scope, constant_names or {})
     converter = GraphConverter(Builder(scope))
     input_names = input_names or names_of(fgraph.inputs, "input")

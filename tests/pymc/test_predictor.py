@@ -16,7 +16,7 @@ arviz = pytest.importorskip("arviz")
 import pytensor.tensor as pt  # noqa: E402
 from pymc.distributions.transforms import ordered  # noqa: E402
 
-from pytensor_onnx import ArgumentError, ONNXProgram  # noqa: E402
+from pytensor_onnx import ArgumentError, InputError, ONNXProgram  # noqa: E402
 from pytensor_onnx.pymc import export_predictor  # noqa: E402
 
 RNG = np.random.default_rng(8)
@@ -88,6 +88,34 @@ def test_summaries_are_those_of_arviz_and_numpy(tmp_path: Path) -> None:
     assert told["draws"] == 60
     assert told["outputs"]["y"] == ["mean", "draws", "hdi"]
     assert named(program, x=np.zeros(0), seed=1)["mu_hdi"].shape == (0, 2)
+
+
+def test_outputs_are_by_default_those_of_the_observed_variables() -> None:
+    with linear() as model:
+        pm.Poisson("count", pm.math.exp(model["a"]), observed=3)
+    found = named(export_predictor(model, POSTERIOR), x=np.arange(5.0), seed=2)
+    assert list(found) == ["y_mean", "y_sd", "y", "count_mean", "count_sd", "count"]
+    np.testing.assert_allclose(found["y_sd"], found["y"].std(axis=0, ddof=1), rtol=1e-12)
+    assert found["count"].shape == (60,)
+    with pm.Model() as nothing_observed:
+        pm.Normal("a")
+    with pytest.raises(ArgumentError, match="no observed variables: name the outputs"):
+        export_predictor(nothing_observed, POSTERIOR)
+
+
+@pytest.mark.parametrize("dims", ["player", None])
+def test_stored_draws_fix_the_sizes_of_inputs(dims: str | None) -> None:
+    with pm.Model(coords={"player": list("abcd")}) as model:
+        tries = pm.Data("tries", np.array([45, 45, 44, 43]), dims=dims)
+        rate = pm.Beta("rate", 2, 6, shape=4, dims=dims)
+        pm.Deterministic("expected", tries * rate)
+        pm.Binomial("hits", tries, rate, observed=[10, 12, 9, 8], dims=dims)
+    posterior = {"rate": RNG.beta(20, 60, (1, 50, 4))}
+    for outputs in (None, {"hits": "mean"}, {"expected": "sd"}):
+        program = export_predictor(model, posterior, outputs=outputs)
+        assert program.inputs[0].shape == (4,)
+        with pytest.raises(InputError, match=r"input tries: int..\[4\] was given int..\[3\]"):
+            program(np.ones(3, "int32"), *([] if len(program.inputs) == 1 else [1]))
 
 
 def test_draws_have_the_distribution_of_the_posterior_predictive() -> None:

@@ -1,6 +1,6 @@
 """Lower operations that read, change and assert shapes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,10 +114,11 @@ def lower_specify_shape(
     op: SpecifyShape, node: Apply, onnx: Builder, x: ir.Value, *shape: Any
 ) -> ir.Value:
     """Check the unknown sizes of an asserted shape, and return the value."""
+    given = {axis: size for axis, size in enumerate(shape) if isinstance(size, ir.Value)}
+    if onnx.scope.fixes_sizes:
+        equate_sizes(onnx, x, {axis: v for axis, v in given.items() if v.const_value is not None})
     conditions = [
-        onnx.Equal(onnx.size(x, axis), onnx.cast(size, "int64"))
-        for axis, size in enumerate(shape)
-        if isinstance(size, ir.Value)
+        onnx.Equal(onnx.size(x, axis), onnx.cast(size, "int64")) for axis, size in given.items()
     ]
     expected = [
         None if isinstance(v.type, NoneTypeT) else (constant_ints(size) or [v])[0]
@@ -126,6 +127,16 @@ def lower_specify_shape(
     listing = ", ".join(map(str, expected)) + ("," if len(expected) == 1 else "")
     message = f"SpecifyShape: Got another shape, expected ({listing})."
     return check_that(onnx, conditions, x, AssertionError(message))
+
+
+def equate_sizes(onnx: Builder, x: ir.Value, sizes: Mapping[int, ir.Value]) -> None:
+    """Record the sizes that axes of a value must have for the graph to be valid."""
+    dims = dims_of(x)
+    if dims is None or onnx.in_branch or onnx.in_function:
+        return
+    for axis, size in sizes.items():
+        for known in constant_ints(size) or sizes_in(size) or ():
+            onnx.scope.equate_dims(dims[axis], known)
 
 
 def vector_of(onnx: Builder, elements: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:

@@ -17,7 +17,7 @@ from pytensor.tensor.basic import (
 
 from pytensor_onnx.dispatch.basic import onnx_funcify
 from pytensor_onnx.dispatch.raise_op import check_that
-from pytensor_onnx.dispatch.shape import vector_of
+from pytensor_onnx.dispatch.shape import equate_sizes, vector_of
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.sizes import sizes_in
@@ -49,10 +49,14 @@ def lower_alloc(
     if dims is not None and dims == wanted and None not in dims:
         return value
     first = len(sizes) - node.inputs[0].type.ndim
-    conditions = [
-        onnx.Equal(onnx.size(value, axis), onnx.cast(sizes[first + axis], "int64"))
+    equal = {
+        axis: sizes[first + axis]
         for axis, static in enumerate(node.inputs[0].type.shape)
         if static != 1
+    }
+    equate_sizes(onnx, value, equal)
+    conditions = [
+        onnx.Equal(onnx.size(value, axis), onnx.cast(size, "int64")) for axis, size in equal.items()
     ]
     error = ValueError(Alloc._runtime_broadcast_error_msg)
     return onnx.Expand(value, check_that(onnx, conditions, shape, error))

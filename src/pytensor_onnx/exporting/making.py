@@ -90,6 +90,7 @@ def export_source(
         output_names=interface.output_tensors,
         defaults=values if stores_state else {},
         dynamic_axes=axes,
+        fixes_sizes=True,
         dim_names=True,
         constant_names=_constant_names(reference),
         name=source.name or (Path(path).stem if path else "main_graph"),

@@ -38,10 +38,13 @@ class ModelScope:
     ----------
     opset_version
         Version of the standard operator set.
+    fixes_sizes
+        Whether a constant size that the graph asserts may become that of an axis of an input.
     """
 
-    def __init__(self, opset_version: int) -> None:
+    def __init__(self, opset_version: int, *, fixes_sizes: bool = False) -> None:
         self.opset_version = opset_version
+        self.fixes_sizes = fixes_sizes
         self.names = Names()
         self.dim_names = Names()
         self.function_names = Names()

@@ -37,7 +37,7 @@ def export_predictor(
     idata: Any,
     path: str | os.PathLike | None = None,
     *,
-    outputs: Sequence[str] | Mapping[str, str | Sequence[str]],
+    outputs: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     draws: int | None = None,
     sample_vars: Sequence[str] = (),
     data: str | Iterable[str] = "inputs",
@@ -62,7 +62,8 @@ def export_predictor(
     path
         File to write; none unless given.
     outputs
-        Names of variables, whose draws the file returns, or for each name a list of results, any of
+        By default means, standard deviations and draws of all observed variables. Otherwise names
+        of variables, whose draws the file returns, or for each name a list of results, any of
 
         - ``"draws"``: the output ``y``, with the draws on its first axis;
         - ``"mean"`` and ``"sd"`` of the draws: ``y_mean`` and ``y_sd``;
@@ -192,6 +193,11 @@ class _Summaries:
 
 def _read_outputs(graph: ModelGraph, outputs: Any) -> dict[str, tuple[str, ...]]:
     """Return the kinds of outputs wanted of each variable, by its name."""
+    if outputs is None:
+        observed = [str(v.name) for v in graph.model.observed_RVs]
+        if not observed:
+            raise ArgumentError("the model has no observed variables: name the outputs")
+        outputs = dict.fromkeys(observed, ("mean", "sd", DRAWS))
     if not isinstance(outputs, Mapping):
         outputs = dict.fromkeys(read_strings(outputs, "outputs"), DRAWS)
     model = graph.model
