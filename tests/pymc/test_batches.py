@@ -120,6 +120,16 @@ def test_an_invalid_point_has_no_density_alone(in_scan: bool) -> None:
     np.testing.assert_allclose(found, [expected[0], -np.inf, expected[1]], rtol=1e-13)
 
 
+def test_a_point_whose_covariance_is_none_has_no_density_alone() -> None:
+    with pm.Model() as model:
+        r = pm.Flat("r")
+        covariance = pt.stack([1.0, r, r, 1.0]).reshape((2, 2))
+        pm.MvNormal("y", np.zeros(2), cov=covariance, observed=np.ones(2))
+    (found,) = export_logp(model, outputs=["logp"], batch=True)([[0.3], [2.0], [-0.5]])
+    expected = [model.compile_logp()({"r": r}) for r in (0.3, -0.5)]
+    np.testing.assert_allclose(found, [expected[0], -np.inf, expected[1]], rtol=1e-13)
+
+
 def test_one_input_for_each_variable_and_discrete_ones() -> None:
     with pm.Model() as model:
         k, p = pm.Binomial("k", 5, 0.3), pm.Beta("p", 2, 2, shape=2)

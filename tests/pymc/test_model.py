@@ -53,6 +53,11 @@ def program(model: pm.Model, tmp_path_factory: pytest.TempPathFactory) -> ONNXPr
     return export_model(model, tmp_path_factory.mktemp("model") / "model.onnx")
 
 
+@pytest.fixture(scope="module")
+def batched(model: pm.Model) -> ONNXProgram:
+    return export_model(model, batch=True)
+
+
 def constrained(model: pm.Model) -> dict[str, np.ndarray]:
     variables = [*model.free_RVs, *model.deterministics]
     graphs = model.replace_rvs_by_values(variables)
@@ -121,20 +126,16 @@ def test_generated_quantities_have_the_moments_of_predictive_draws(model: pm.Mod
         assert abs(found - wanted) < 0.12
 
 
-def test_draws_depend_on_their_seeds_only(model: pm.Model, program: ONNXProgram) -> None:
-    one = program.select(["y", "count"])
+def test_draws_depend_on_their_seeds_only(program: ONNXProgram, batched: ONNXProgram) -> None:
+    one, many = program.select(["y", "count"]), batched.select(["y", "count"])
     y, count = one(POINT, X, seed=5)
-    again, _ = one(POINT, X, seed=5)
-    other, _ = one(POINT, X, seed=6)
-    np.testing.assert_array_equal(y, again)
-    assert not np.any(y == other)
-    batch = export_model(model, outputs=["generated", "logp"], batch=True)
-    ys, counts, logps = batch(np.stack([POINT, POINT + 1]), X, [6, 5])
-    np.testing.assert_allclose(ys[0], other, rtol=1e-14)
-    np.testing.assert_allclose(ys[1], one(POINT + 1, X, seed=5)[0], rtol=1e-14)
-    assert logps.shape == (2,)
-    assert batch(np.empty((0, 7)), X, np.empty(0, "int64"))[1].shape == (0, 4)
-    assert count.shape == counts[0].shape == (4,)
+    np.testing.assert_array_equal(one(POINT, X, seed=5)[0], y)
+    ys, counts = many(np.stack([POINT, POINT, POINT + 1]), X, [5, 6, 5])
+    np.testing.assert_allclose(ys[0], y, rtol=1e-14)
+    np.testing.assert_array_equal(counts[0], count)
+    assert not np.any(ys[1] == y)
+    np.testing.assert_allclose(ys[2], one(POINT + 1, X, seed=5)[0], rtol=1e-14)
+    assert many(np.empty((0, 7)), X, np.empty(0, "int64"))[1].shape == (0, 4)
 
 
 def test_one_input_for_each_variable_and_discrete_ones() -> None:
@@ -156,15 +157,14 @@ def test_one_input_for_each_variable_and_discrete_ones() -> None:
     np.testing.assert_allclose(interval, low, rtol=1e-12)
 
 
-def test_points_in_a_batch(model: pm.Model) -> None:
-    program = export_model(model, batch=True, data="stored")
+def test_points_in_a_batch(model: pm.Model, batched: ONNXProgram) -> None:
     points = RNG.normal(size=(3, 7))
-    outputs = [value.name for value in program.model.graph.outputs]
-    found = dict(zip(outputs, program(points, np.full((3, 8), 0.5), [1, 2, 3]), strict=True))
+    outputs = [value.name for value in batched.model.graph.outputs]
+    found = dict(zip(outputs, batched(points, np.full((3, 8), 0.5), X, [1, 2, 3]), strict=True))
     flat = [found[name].reshape(3, -1) for name in ("scale", "weights", "slopes")]
-    inputs = {k: [v.name for v in program.select(k).inputs] for k in ("logp", "weights", "y")}
-    assert inputs == {"logp": ["point"], "weights": ["point"], "y": ["point", "seed"]}
-    back = program.select("unconstrained")(np.concatenate(flat, axis=1))
+    inputs = {k: [v.name for v in batched.select(k).inputs] for k in ("logp", "scale", "y")}
+    assert inputs == {"logp": ["point", "x"], "scale": ["point"], "y": ["point", "x", "seed"]}
+    back = batched.select("unconstrained")(np.concatenate(flat, axis=1))
     np.testing.assert_allclose(back, points, rtol=1e-11)
     for i, point in enumerate(points):
         parts = {"scale_log__": point[0], "weights_simplex__": point[1:3]}
@@ -185,20 +185,20 @@ def test_variables_as_long_as_the_data() -> None:
     assert program(point, latent, x, 3)[-2].shape == (5,)
 
 
-@pytest.mark.parametrize("batch", [False, True])
-def test_draws_of_series_ordered_categories_and_correlated_pairs(batch: bool) -> None:
+def test_draws_of_series_ordered_categories_and_correlated_pairs() -> None:
     with pm.Model() as model:
         pm.AR("path", pm.Normal("rho", shape=2), init_dist=pm.Normal.dist(), observed=Y)
         cuts = pm.Normal("cuts", shape=2, transform=ordered, initval=[-1.0, 1.0])
         pm.OrderedLogistic("rank", Y, cuts, observed=[0, 1, 2, 1])
         chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=2.0, sd_dist=pm.HalfNormal.dist(1.0))
         pm.MvNormal("pair", np.zeros(2), chol=chol, observed=np.ones((3, 2)))
-    program = export_model(model, batch=batch).select(["path", "rank", "pair"])
+    program = export_model(model, outputs=["generated", "unconstrained"], batch=True)
+    program = program.select(["path", "rank", "pair"])
     assert [value.name for value in program.inputs] == ["point", "seed"]
-    for shape in [(2,), (0,)] if batch else [()]:
-        path, rank, pair = program(np.zeros((*shape, 7)), np.ones(shape, "int64"))
-        assert pair.shape == (*shape, 3, 2)
-        assert path.shape == rank.shape == (*shape, 4)
+    for n in (2, 0):
+        path, rank, pair = program(np.zeros((n, 7)), np.ones(n, "int64"))
+        assert pair.shape == (n, 3, 2)
+        assert path.shape == rank.shape == (n, 4)
 
 
 def test_unknown_names_are_refused(model: pm.Model) -> None:
