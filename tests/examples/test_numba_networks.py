@@ -11,7 +11,7 @@ from tests.conftest import PY
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.compiled)])
 def test_networks_of_any_rank_learn_in_numba_as_by_definition(dtype):
     rng = np.random.default_rng(0)
     inputs, values, outputs = [], [], []

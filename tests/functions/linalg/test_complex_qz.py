@@ -44,7 +44,12 @@ def assert_standard(aa, bb, alpha, beta):
 
 
 @pytest.mark.parametrize(
-    "n", [1, 2, 3, 10, *(pytest.param(n, marks=pytest.mark.slow) for n in (33, 100))]
+    "n",
+    [
+        *(1, 2, 3, 10),
+        pytest.param(33, marks=pytest.mark.sweep),
+        pytest.param(100, marks=pytest.mark.slow),
+    ],
 )
 def test_backward_errors_are_lapacks(n, decompose):
     names, a, b = zip(*list(classes(n))[:: 80 if n == 100 else 1], strict=True)

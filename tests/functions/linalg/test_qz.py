@@ -59,7 +59,7 @@ def assert_standard(aa, bb):
         3,
         10,
         pytest.param(33, marks=pytest.mark.slow),
-        pytest.param(64, marks=pytest.mark.slow),
+        pytest.param(64, marks=pytest.mark.sweep),
     ],
 )
 def test_backward_errors_are_lapacks(n, decompose):
