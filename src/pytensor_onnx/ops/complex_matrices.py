@@ -193,6 +193,25 @@ class HermitianEigh(Op):
             storage[0] = np.ascontiguousarray(x, output.type.dtype)
 
 
+class ComplexLstsq(Op):
+    """Least squares of complex matrices, whose solutions PyTensor's Op takes for real ones."""
+
+    __props__ = ()
+
+    def make_node(self, x: TensorVariable, y: TensorVariable, rcond: TensorVariable) -> Apply:
+        """Return the application to matrices, with results of their dtype."""
+        dtype = upcast(x.type.dtype, y.type.dtype, "complex64")
+        real = "float64" if dtype == "complex128" else "float32"
+        types = [(dtype, (None, None)), (real, (None,)), ("int32", ()), (real, (None,))]
+        return Apply(self, [x, y, rcond], [tensor(dtype=d, shape=shape) for d, shape in types])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Compute all by NumPy."""
+        found = np.linalg.lstsq(*inputs)
+        for storage, output, x in zip(output_storage, node.outputs, found, strict=True):
+            storage[0] = np.asarray(x, output.type.dtype)
+
+
 class EighOfParts(OfParts):
     """Eigenvalues and eigenvectors of Hermitian matrices, both of whose triangles are given."""
 

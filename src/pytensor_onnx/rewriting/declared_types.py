@@ -23,7 +23,7 @@ from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.complex_matrices import HermitianEigh
+from pytensor_onnx.ops.complex_matrices import ComplexLstsq, HermitianEigh
 from pytensor_onnx.rewriting.arithmetic.choices import chosen_of_any_shape
 from pytensor_onnx.rewriting.inner_graphs import core_op, inner_nodes
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
@@ -38,9 +38,10 @@ def correct_types(fgraph: FunctionGraph) -> None:
     """Replace Ops with results of a wrong type, and infer the types of dependent results anew.
 
     These are least squares of vectors, solutions of tensors that are no matrices, choices of arrays
-    with more axes than the numbers or broadcast with them, and eigenvectors of Hermitian matrices.
-    An Op is left, and refused later, where a dependent Op does not take the right type. Complex
-    eigenvectors that PyTensor takes for real ones may be moved only: it has dropped `conj`, say.
+    with more axes than the numbers or broadcast with them, eigenvectors of Hermitian matrices, and
+    least squares of complex ones. An Op is left, and refused later, where a dependent Op does not
+    take the right type. Complex results that PyTensor takes for real ones may be moved only: it has
+    dropped `conj`, say.
 
     Examples
     --------
@@ -173,11 +174,13 @@ def _is_complex(x: Variable) -> bool:
 
 
 def _least_squares(node: Apply) -> Sequence[Variable] | None:
-    """Return the results for a vector, which PyTensor takes for a matrix of solutions."""
+    """Return the results for a vector, which PyTensor takes for a matrix, or of complex numbers."""
     x, y, rcond = node.inputs
+    is_complex = _is_complex(x) or _is_complex(y)
+    op = ComplexLstsq() if is_complex else node.op
     if y.type.ndim != 1:
-        return None
-    solution, *others = node.op(x, y[:, None], rcond)
+        return op.make_node(x, y, rcond).outputs if is_complex else None
+    solution, *others = op(x, y[:, None], rcond)
     return [solution[:, 0], *others]
 
 

@@ -95,3 +95,21 @@ def test_gradients_are_pytensors():
     value = (pt.linalg.pinv(x) ** 2).sum()
     a = symmetric(generator(4).normal(size=(3, 3)))
     compare_onnx_and_py([x], pt.grad(value, x), [a], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_least_squares_of_complex_matrices(dtype):
+    x, y, rcond = pt.matrix("x", dtype=dtype), pt.matrix("y", dtype=dtype), pt.scalar("rcond")
+    program = export_onnx([x, y, rcond], lstsq(x, y, rcond), verify=False)
+    parts = generator(6).normal(size=(2, 5, 5))
+    whole = (parts[0] + 1j * parts[1]).astype(dtype)
+    tolerance = 1e-11 if dtype == "complex128" else 1e-4
+    for a, bound in ((whole[:, :3], -1.0), (whole[:3], 0.5), (whole[:, [0, 0]], 1e-6)):
+        b = whole[: len(a), 3:]
+        for found, expected in zip(program(a, b, bound), np.linalg.lstsq(a, b, bound), strict=True):
+            assert (found.shape, found.dtype) == (np.shape(expected), np.asarray(expected).dtype)
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    v = pt.vector("v", dtype=dtype)
+    solution = export_onnx([x, v], lstsq(x, v, -1.0)[0], verify=False)(whole[:, :3], whole[:, 4])
+    expected = np.linalg.lstsq(whole[:, :3], whole[:, 4], -1)[0]
+    np.testing.assert_allclose(solution, expected, rtol=tolerance)

@@ -34,10 +34,10 @@ def pinv(x: TensorVariable, *, hermitian: bool) -> TensorVariable:
     wide = x.astype("float64")
     if hermitian:
         w, v = pt.linalg.eigh(wide)
-        left, right = v, v * _reciprocals(w, _CUTOFF)[..., None, :]
+        left, right = v, v * reciprocals(w, _CUTOFF)[..., None, :]
     else:
         u, s, vt = pt.linalg.svd(wide, full_matrices=False)
-        left, right = vt.mT, u * _reciprocals(s, _CUTOFF)[..., None, :]
+        left, right = vt.mT, u * reciprocals(s, _CUTOFF)[..., None, :]
     return pt.matmul(left, right.mT).astype(x.type.dtype)
 
 
@@ -59,17 +59,32 @@ def lstsq(x: TensorVariable, y: TensorVariable, rcond: TensorVariable) -> list[T
     """
     x, y, rcond = (z.astype("float64") for z in (x, y, rcond))
     u, s, vt = pt.linalg.svd(x, full_matrices=False)
-    relative = pt.switch(pt.le(rcond, 0.0) | pt.ge(rcond, 1.0), _ROUNDING, rcond)
-    solution = pt.matmul(vt.T, _reciprocals(s, relative)[:, None] * pt.matmul(u.T, y))
-    rank = (~pt.le(s, relative * _largest(s)[0])).sum()
+    relative = lapack_cutoff(rcond)
+    solution = pt.matmul(vt.T, reciprocals(s, relative)[:, None] * pt.matmul(u.T, y))
     residuals = ((y - pt.matmul(x, solution)) ** 2).sum(axis=0)
-    m, n = x.shape[0], x.shape[1]
-    is_given = pt.eq(rank, n) & pt.gt(m, n)
-    residuals = residuals[: pt.switch(is_given, y.shape[1], 0)]
-    return [solution, residuals, rank.astype("int32"), s]
+    rank = rank_of(s, relative)
+    return [solution, given_residuals(residuals, rank, x), rank.astype("int32"), s]
 
 
-def _reciprocals(values: TensorVariable, relative: TensorVariable | float) -> TensorVariable:
+def lapack_cutoff(rcond: TensorVariable) -> TensorVariable:
+    """Return the relative size of singular values that count as zero, as LAPACK reads it."""
+    return pt.switch(pt.le(rcond, 0.0) | pt.ge(rcond, 1.0), _ROUNDING, rcond)
+
+
+def rank_of(s: TensorVariable, relative: TensorVariable) -> TensorVariable:
+    """Return the number of singular values of a matrix that do not count as zero."""
+    return (~pt.le(s, relative * _largest(s)[0])).sum()
+
+
+def given_residuals(
+    residuals: TensorVariable, rank: TensorVariable, x: TensorVariable
+) -> TensorVariable:
+    """Return the residuals, none unless the columns are independent and fewer than the rows."""
+    is_given = pt.eq(rank, x.shape[1]) & pt.gt(x.shape[0], x.shape[1])
+    return residuals[: pt.switch(is_given, residuals.shape[0], 0)]
+
+
+def reciprocals(values: TensorVariable, relative: TensorVariable | float) -> TensorVariable:
     """Return reciprocals, and zero for values that are small beside the largest."""
     is_small = pt.le(pt.abs(values), relative * _largest(values))
     return pt.switch(is_small, 0.0, 1.0 / pt.switch(is_small, 1.0, values))

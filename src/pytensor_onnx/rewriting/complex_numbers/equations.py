@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.linalg.inverse import MatrixInverse, TensorInv
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL, SolveDiscreteARE
@@ -12,7 +13,13 @@ from pytensor.tensor.linalg.solvers.lstsq import TensorSolve
 
 from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.functions.linalg.complex_reflectors import doubled_matrix
-from pytensor_onnx.ops.complex_matrices import SylvesterOfParts
+from pytensor_onnx.functions.linalg.least_squares import (
+    given_residuals,
+    lapack_cutoff,
+    rank_of,
+    reciprocals,
+)
+from pytensor_onnx.ops.complex_matrices import ComplexLstsq, SVDOfParts, SylvesterOfParts
 from pytensor_onnx.ops.eigenvalues import TriangularSchur
 from pytensor_onnx.ops.riccati import DiscreteRiccati
 from pytensor_onnx.rewriting.complex_numbers.linear_algebra import (
@@ -104,3 +111,28 @@ def solve_tensor(
     (real, sizes), (imag, _) = (matrix_to_solve(part, y.real, op.axes) for part in x)
     result = solved(Solve(b_ndim=1), Parts(real, imag), Parts(*(part.ravel() for part in y)))
     return [[joined(Parts(*(part.reshape(sizes) for part in result)))]]
+
+
+@ENCODING.rewrites(ComplexLstsq)
+def solve_least_squares(
+    op: ComplexLstsq, node: Apply, inputs: Sequence[Tensors]
+) -> Sequence[Tensors]:
+    """Solve by singular values, in float64 as NumPy does."""
+    x, y = (
+        whole(operand(v, given, "float64"))
+        for v, given in zip(node.inputs[:2], inputs[:2], strict=True)
+    )
+    parts = Blockwise(SVDOfParts(SVD(full_matrices=False)))(*x)
+    left, s, right = Parts(*parts[:2]), parts[2], Parts(*parts[3:])
+    relative = lapack_cutoff(inputs[2][0])
+    scaled = (left.adjoint() @ y).scaled(reciprocals(s, relative)[:, None])
+    solution = right.adjoint() @ scaled
+    rest = y - x @ solution
+    rank = rank_of(s, relative)
+    squares = (rest.real**2 + rest.imag**2).sum(axis=0)
+    residuals = given_residuals(squares, rank, x.real)
+    dtype = real_dtype(node.outputs[0])
+    found = Parts(*(part.astype(dtype) for part in solution))
+    results = [residuals, rank, s]
+    types = [output.type.dtype for output in node.outputs[1:]]
+    return [[joined(found)], *([x.astype(d)] for x, d in zip(results, types, strict=True))]
