@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         export_onnx,
         export_value_and_grad,
     )
+    from pytensor_onnx.exporting.loading import load
     from pytensor_onnx.exporting.program import ONNXProgram
     from pytensor_onnx.exporting.quantization import quantize_onnx
     from pytensor_onnx.exporting.training import export_training_step
@@ -48,6 +49,7 @@ _MODULES = {
     "export_function_onnx": "exporting.export",
     "export_onnx": "exporting.export",
     "export_value_and_grad": "exporting.export",
+    "load": "exporting.loading",
     "quantize_onnx": "exporting.quantization",
     "define": "functions.registry",
     "ONNXProgram": "exporting.program",
@@ -75,6 +77,7 @@ __all__ = [
     "export_onnx",
     "export_training_step",
     "export_value_and_grad",
+    "load",
     "onnx_funcify",
     "quantize_onnx",
     "register_onnx",

@@ -45,12 +45,12 @@ def test_the_installed_runtime_has_every_kernel_of_the_table(tmp_path):
     assert joined["kernels"] == json.loads(recorded.read_text())["kernels"]
 
 
-def test_the_table_was_measured_on_the_lowest_version_that_is_allowed():
+def test_the_table_holds_for_the_lowest_version_that_is_allowed():
     with (ROOT / "pyproject.toml").open("rb") as file:
         dependencies = tomllib.load(file)["project"]["dependencies"]
     (bound,) = (d.split(">=")[1] for d in dependencies if d.startswith("onnxruntime>="))
     lowest = load_kernels("kernels_onnxruntime.json").versions[0]
-    assert Version(lowest) == Version(bound)
+    assert Version(lowest) <= Version(bound)
 
 
 @pytest.mark.slow

@@ -134,7 +134,8 @@ class Boundary:
             encoding = encoding_of(type_)
             if encoding is not None:
                 parts = dict(zip(encoding.parts(type_), group, strict=True))
-                described[name] = {"encoding": encoding.name, "parts": parts}
+                details = encoding.details(type_)
+                described[name] = {"encoding": encoding.name, "parts": parts, **details}
         return described
 
 

@@ -42,6 +42,12 @@ class ComplexNumbers(Encoding):
         """Return the type of the pairs."""
         return {"pairs": TensorType(REAL[type_.dtype], shape=(*type_.shape, 2))}
 
+    def type_of(self, parts: Mapping[str, TensorType], details: Mapping[str, str]) -> Type:
+        """Return the type of complex arrays whose pairs have a type."""
+        pairs = parts["pairs"]
+        dtype = next(dtype for dtype, real in REAL.items() if real == pairs.dtype)
+        return TensorType(dtype, shape=pairs.shape[:-1])
+
     def encode(self, type_: TensorType | ScalarType, value: Any) -> Sequence[np.ndarray]:
         """Return the parts of complex numbers, a view where their memory is contiguous."""
         numbers = np.ascontiguousarray(value, type_.dtype)

@@ -9,7 +9,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.type import Type
 from pytensor.scan.op import Scan
 from pytensor.tensor.random.op import RNGConsumerOp
-from pytensor.tensor.random.type import RandomType
+from pytensor.tensor.random.type import RandomType, random_generator_type
 from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.encodings.registry import Encoding, register_encoding
@@ -35,6 +35,10 @@ class Generators(Encoding):
     def parts(self, type_: RandomType) -> Mapping[str, TensorType]:
         """Return the type of the state."""
         return {"state": TensorType("uint64", shape=(3,))}
+
+    def type_of(self, parts: Mapping[str, TensorType], details: Mapping[str, str]) -> Type:
+        """Return the type of generators."""
+        return random_generator_type
 
     def encode(self, type_: RandomType, value: Any) -> Sequence[np.ndarray]:
         """Return the state of a generator or a seed."""

@@ -71,6 +71,14 @@ class Encoding(ABC):
         """Return the value of arrays that follows a former value of the type."""
         return self.decode(type_, arrays)
 
+    def details(self, type_: Any) -> Mapping[str, str]:
+        """Return what a file says of a type beyond its parts."""
+        return {}
+
+    def type_of(self, parts: Mapping[str, TensorType], details: Mapping[str, str]) -> Type:
+        """Return the type whose tensors have the types of some parts, to load a file."""
+        raise NotImplementedError(f"files with values of the encoding {self.name} are not loaded")
+
     def sampled(self, type_: Any, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """Return the arrays of a value, made of arrays of any numbers for its parts.
 
@@ -142,6 +150,11 @@ def encoding_of(type_: Type) -> Encoding | None:
     if type(type_) is TensorType and not type_.dtype.startswith("complex"):
         return None
     return next((encoding for encoding in _ENCODINGS if encoding.serves(type_)), None)
+
+
+def encoding_named(name: str) -> Encoding:
+    """Return the encoding that has a name in the metadata of a model."""
+    return next(encoding for encoding in _ENCODINGS if encoding.name == name)
 
 
 def encodings_of(node: Apply) -> list[Encoding]:

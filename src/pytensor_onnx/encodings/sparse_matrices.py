@@ -58,6 +58,16 @@ class SparseMatrices(Encoding):
             "shape": TensorType("int64", shape=(2,)),
         }
 
+    def details(self, type_: Any) -> Mapping[str, str]:
+        """Return the format of the matrices."""
+        return {"format": type_.format}
+
+    def type_of(self, parts: Mapping[str, TensorType], details: Mapping[str, str]) -> Type:
+        """Return the type of matrices of a format."""
+        from pytensor.sparse.type import SparseTensorType
+
+        return SparseTensorType(details.get("format", "csr"), parts["data"].dtype)
+
     def encode(self, type_: Any, value: Any) -> Sequence[np.ndarray]:
         """Return the vectors of a matrix, which are copied only where their dtype is another.
 

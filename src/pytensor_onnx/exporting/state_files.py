@@ -60,6 +60,18 @@ def write_state(path: str | os.PathLike, values: Mapping[str, np.ndarray], opset
     return file
 
 
+def read_state(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Read the named arrays of a file of `write_state`."""
+    file = Path(path)
+    if file.suffix == ".npz":
+        with np.load(file) as arrays:
+            return dict(arrays)
+    from pytensor_onnx.running.session import Session
+
+    session = Session(file)
+    return dict(zip(session.output_names, session.run({}), strict=True))
+
+
 def check_state_file(
     path: str | os.PathLike | None, model_path: str | os.PathLike | None = None
 ) -> None:

@@ -48,7 +48,7 @@ def verify_program(
     VerificationError
         If the model is refused or its results differ from PyTensor's.
     """
-    _check_model(program)
+    check_model(program)
     comparison = Comparison(program, state or {})
     for arrays in inputs:
         _compare_on_given(comparison, arrays)
@@ -62,7 +62,8 @@ def verify_program(
     return comparison.verdict(omitted)
 
 
-def _check_model(program: ONNXProgram) -> None:
+def check_model(program: ONNXProgram) -> None:
+    """Raise a `VerificationError` if the checker or the runtime refuses the model."""
     model = without_weights(program.model)[0] if is_large(program.model) else program.model
     try:
         onnx.checker.check_model(ir.to_proto(model), full_check=True)
