@@ -200,7 +200,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
 
 NODES: dict[str, Sequence[NodeRewriter]] = {
     # Before negations become products, and constants are folded.
-    "useless": [guards.minimum_of_integers],
+    "useless": [guards.minimum_of_integers, guards.zero_quotient],
     "canonicalize": [
         # Again, for the steps of loops.
         multiply_bessel_last,

@@ -5,6 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
+from pytensor_onnx import export_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 
@@ -32,6 +33,36 @@ def test_zero_over_zero_is_nan_unless_it_is_an_integer(dtype):
     x = pt.vector("x", dtype=dtype)
     zero = pt.constant(np.zeros(1, dtype))
     compare_onnx_and_py([x], [zero / x, zero // x], [np.array([0, 1, 2], dtype)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_quotient_written_with_a_zero_is_nan_for_zero_and_nan(dtype):
+    x, n = pt.matrix("x", dtype=dtype), pt.vector("n", dtype="int64")
+    zeros = np.zeros(2, dtype)
+    quotients = [0 / x, zeros / x, 0 / x[0], 0.0 / n, pt.exp(0 / x), (0 / x) * n]
+    values = np.array([[0, 2], [np.nan, -3], [np.inf, 1]], dtype)
+    compare_onnx_and_py([x, n], quotients, [values, np.array([0, 5])])
+
+
+X, Y = pt.matrix("X"), pt.vector("y")
+OVERWRITTEN = {
+    "standard deviation": pt.std(X, axis=1)[::-1].set(Y) * np.array([1.1, -0.8]),
+    "norm": pt.sqrt((X**2).sum(axis=1))[:].set(Y) ** 2,
+    "logarithm": pt.log(X[:, 0])[::-1].set(Y),
+    "masked": pt.switch(X > 0, pt.sqrt(X), 2.0 * Y),
+    "masked power": pt.switch(X > 0, abs(X) ** Y, 0.0),
+    "of no weight": pt.zeros_like(X) * pt.log(X),
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITTEN)
+def test_an_infinite_derivative_of_an_overwritten_value_is_zero(name):
+    """As in mode NUMBA, where 0 / x is zero; the graph as written has 0 / 0."""
+    gradient = pt.grad(OVERWRITTEN[name].sum(), X)
+    program = export_onnx([X, Y], gradient)
+    function = pytensor.function([X, Y], gradient, mode="ONNX", on_unused_input="ignore")
+    for run in (program, function):
+        np.testing.assert_array_equal(run(np.zeros((2, 2)), np.array([0.5, 0.25])), 0)
 
 
 def test_the_sign_of_a_quotient_by_zero_is_that_of_infinity():

@@ -23,7 +23,6 @@ from pytensor_onnx.rewriting.arithmetic.signed_sums import negated, sum_canonize
 from pytensor_onnx.rewriting.guards.arithmetic import (
     has_rounded_product,
     has_unknown_operand,
-    is_divided_zero,
     is_tiny,
     may_be_broadcast,
     may_be_number,
@@ -144,9 +143,7 @@ def _canonized(
     terms = terms_of(fgraph, out, kinds)
     if terms is None or _is_canonical(node, terms) or not may_be_broadcast(terms):
         return None
-    if kinds == PRODUCTS and (
-        any(is_tiny(x) or is_divided_zero(fgraph, x) for x in terms) or has_rounded_product(terms)
-    ):
+    if kinds == PRODUCTS and (any(map(is_tiny, terms)) or has_rounded_product(terms)):
         return None
     return canonizer.transform(fgraph, node) or None
 

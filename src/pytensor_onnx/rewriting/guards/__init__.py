@@ -1,6 +1,7 @@
 """Rewrites of PyTensor that run under a condition: elsewhere they are wrong, slow or endless."""
 
 from pytensor_onnx.rewriting.guards import arithmetic, batches, indexing, reductions, thin_products
+from pytensor_onnx.rewriting.guards.arithmetic import zero_quotient
 from pytensor_onnx.rewriting.guards.batches import drop_batches, multiply_matrices
 from pytensor_onnx.rewriting.guards.indexing import take_diagonals
 from pytensor_onnx.rewriting.guards.reductions import minimum_of_integers
@@ -23,4 +24,5 @@ __all__ = [
     "minimum_of_integers",
     "multiply_matrices",
     "take_diagonals",
+    "zero_quotient",
 ]

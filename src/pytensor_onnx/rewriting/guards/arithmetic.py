@@ -5,11 +5,12 @@ from itertools import zip_longest
 from math import prod
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import NodeRewriter
-from pytensor.scalar.basic import Second
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.graph.rewriting.basic import NodeRewriter, copy_stack_trace, node_rewriter
+from pytensor.scalar.basic import Cast, Second
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, add, int_div, sub, true_div
 from pytensor.tensor.rewriting.math import (
     local_0_dot_x,
@@ -36,9 +37,31 @@ def divides_exactly(node: Apply) -> bool:
     return node.op != int_div or not node.outputs[0].type.dtype.startswith("float")
 
 
-def has_zero_quotient(node: Apply) -> bool:
-    """Return whether the quotient of zero and any number is zero: 0.0 / 0.0 is NaN."""
-    return has_unknown_operand(node) and not node.outputs[0].type.dtype.startswith("float")
+@node_rewriter([true_div, int_div])
+def zero_quotient(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Choose NaN for ``0.0 / 0.0`` and ``0.0 / nan`` in a quotient that is written with a zero.
+
+    PyTensor's rewrites take any such quotient for zero. That is right for the others, whose zero is
+    the derivative of a value that is masked or overwritten.
+    """
+    zero, divisor = node.inputs
+    dtype = node.outputs[0].type.dtype
+    if not (_is_written_zero(zero) and has_unknown_operand(node) and dtype.startswith("float")):
+        return None
+    has_none = pt.or_(pt.eq(divisor, 0), pt.isnan(divisor))
+    nan = np.asarray(np.nan, dtype)
+    result = pt.switch(has_none, nan, pt.cast(zero, dtype))
+    copy_stack_trace(node.outputs[0], result)
+    return [node.outputs[0].type.filter_variable(result, allow_convert=True)]
+
+
+def _is_written_zero(x: Variable) -> bool:
+    """Return whether a variable is a constant zero, cast or expanded to fit other operands."""
+    while (node := x.owner) is not None and (
+        isinstance(node.op, DimShuffle) or isinstance(getattr(node.op, "scalar_op", None), Cast)
+    ):
+        (x,) = node.inputs
+    return isinstance(x, Constant) and x.data.size > 0 and not np.any(x.data)
 
 
 def has_unknown_operand(node: Apply) -> bool:
@@ -47,13 +70,6 @@ def has_unknown_operand(node: Apply) -> bool:
     PyTensor replaces the quotient of a number and itself by one.
     """
     return not all(isinstance(x, Constant) for x in node.inputs)
-
-
-def is_divided_zero(fgraph: FunctionGraph, factor: Variable) -> bool:
-    """Return whether a factor is a zero that is divided in the graph: 0.0 / 0.0 is NaN."""
-    if not isinstance(factor, Constant) or np.any(factor.data):
-        return False
-    return any(node.op == true_div and i == 0 for node, i in fgraph.clients[factor])
 
 
 def is_tiny(factor: Variable) -> bool:
@@ -138,7 +154,7 @@ def is_wide_float(node: Apply) -> bool:
 
 CONDITIONS: dict[NodeRewriter, Condition] = {
     local_div_by_one: divides_exactly,
-    local_zero_div: has_zero_quotient,
+    local_zero_div: has_unknown_operand,
     local_0_dot_x: may_be_zero_product,
     local_mul_specialize: lambda node: may_be_broadcast(node.inputs),
     local_log1p: is_log_of_one_plus,
