@@ -105,7 +105,7 @@ def convert(
     _check_opset(opset_version)
     scope = ModelScope(opset_version, fixes_sizes=fixes_sizes)
     _name_constants(scope, constant_names or {})
-    converter = GraphConverter(Builder(scope))
+    converter = GraphConverter(Builder(scope, always_runs=True))
     input_names = input_names or names_of(fgraph.inputs, "input")
     result_names = output_names or names_of(fgraph.outputs, "output")
     axes = dynamic_axes or {}

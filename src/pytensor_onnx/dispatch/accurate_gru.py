@@ -17,7 +17,7 @@ def lower_accurate_gru(
     op: AccurateGRU, node: Apply, onnx: Builder, *inputs: ir.Value
 ) -> list[ir.Value]:
     """Correct the outputs of the operator."""
-    guessed.equate_sizes(onnx, op.hidden, 3, *inputs)
+    onnx.equate_operands("AccurateGRU", inputs, {"hidden": op.hidden, "gates": 3})
     from_guess = _resetting_products if op.resets_product else _resetting_states
     return guessed.states_from_guess(
         op, onnx, inputs, lambda then: from_guess(then, op.hidden, inputs)

@@ -17,7 +17,7 @@ def lower_accurate_lstm(
     """Correct the outputs of the operator."""
     hidden = op.hidden
     x, w, u, b, h0, c0 = inputs
-    guessed.equate_sizes(onnx, hidden, 4, *inputs)
+    onnx.equate_operands("AccurateLSTM", inputs, {"hidden": hidden, "gates": 4})
 
     def from_guess(then: Builder) -> list[ir.Value]:
         zeros = then.constant(np.zeros(4 * hidden, "float32"))

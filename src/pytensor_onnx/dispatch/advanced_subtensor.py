@@ -93,9 +93,7 @@ def checked_mask(onnx: Builder, x: ir.Value, mask: IndexArray) -> ir.Value:
     where = ", ".join(map(str, mask.axes))
     error = IndexError(f"boolean index did not match indexed array along axis {where}")
     checked = check_that(onnx, [condition], mask.index, error)
-    if not onnx.in_branch and not onnx.in_function:
-        for first, second in pairs:
-            onnx.scope.equate_dims(first, second)
+    onnx.equate_sizes(pairs)
     return checked
 
 

@@ -40,7 +40,7 @@ def lower_elemwise(op: Elemwise, node: Apply, onnx: Builder, *inputs: ir.Value) 
 
 
 def _elementwise_dims(node: Apply, onnx: Builder, inputs: Sequence[ir.Value]) -> list[Dim]:
-    """Return the dimensions of the result, and equate sizes of operands that do not broadcast."""
+    """Return the dimensions of the result."""
     dims: list[Dim] = []
     for axis, static in enumerate(node.outputs[0].type.shape):
         sizes: list[Dim] = [static]
@@ -49,9 +49,6 @@ def _elementwise_dims(node: Apply, onnx: Builder, inputs: Sequence[ir.Value]) ->
             if known is not None and variable.type.shape[axis] != 1:
                 sizes.append(known[axis])
         equal = [size for size in sizes if size is not None]
-        if not onnx.in_branch and not onnx.in_function:
-            for size in equal[1:]:
-                onnx.scope.equate_dims(equal[0], size)
         dims.append(next((d for d in equal if isinstance(d, int)), equal[0] if equal else None))
     return dims
 

@@ -17,7 +17,6 @@ from pytensor_onnx.dispatch.blocks import in_blocks, may_be_long
 from pytensor_onnx.dispatch.graphs import NestedProblems, convert_inner
 from pytensor_onnx.dispatch.scalar_operators import OPERATORS
 from pytensor_onnx.dispatch.specialised import Specialised, refuse_recursion, specialised
-from pytensor_onnx.dispatch.square import record_square_matrices
 from pytensor_onnx.functions.registry import DEFINITIONS, Definition, definition_of
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import broadcast, dims_of
@@ -37,7 +36,6 @@ def lower_defined(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowe
         return _NO_LOWERING(op, node, onnx, *inputs)
     definition = definition.for_op(op, len(inputs))
     _check_ranks(definition, node, onnx)
-    record_square_matrices(op, onnx, inputs)
     return call_definition(definition, op, node, onnx, inputs)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pytensor.graph.fg import AbstractFunctionGraph
 from pytensor.graph.type import Type
 
 from pytensor_onnx.dispatch.basic import Lowered, has_no_lowering, onnx_funcify
+from pytensor_onnx.dispatch.operand_sizes import OperandSizes
 from pytensor_onnx.dispatch.types import (
     UnsupportedType,
     check_operands,
@@ -106,6 +108,7 @@ class GraphConverter:
                 check_type(variable.type)
             check_operands(node)
             inputs = [self.value_of(variable) for variable in node.inputs]
+            sizes = self._equate_sizes(node, inputs)
             lowered = onnx_funcify(node.op, node, self.onnx, *inputs)
         except UnsupportedCase as case:
             self._add_problem(node, case, line)
@@ -123,8 +126,16 @@ class GraphConverter:
         for variable, value in zip(node.outputs, values, strict=True):
             is_tensor = is_array(variable.type) and not is_encoded(variable)
             if isinstance(value, ir.Value) and is_tensor:
-                self._adopt(variable, value)
+                self._adopt(variable, value, sizes.get(variable, ()))
             self.values[variable] = value
+
+    def _equate_sizes(self, node: Apply, inputs: Sequence[Any]) -> dict[Variable, list[Dim]]:
+        """Record sizes that a node needs to be equal; return known dimensions of its results."""
+        if not self.typed or not self.onnx.always_runs:
+            return {}
+        sizes = OperandSizes(node, inputs)
+        self.onnx.equate_sizes(sizes.pairs, [x for x in inputs if isinstance(x, ir.Value)])
+        return dict(zip(node.outputs, sizes.results, strict=False))
 
     def _line(self, node: Apply) -> str:
         """Return the user's line for a node: that of an operand where a gradient has none.
@@ -157,7 +168,7 @@ class GraphConverter:
         else:
             self.problems.append(problem_as_written(node, case, line, has_no_lowering))
 
-    def _adopt(self, variable: Variable, value: ir.Value) -> None:
+    def _adopt(self, variable: Variable, value: ir.Value, found: Sequence[Dim] = ()) -> None:
         """Give a value the type and name of the variable that it computes.
 
         A size of zero in PyTensor's type says nothing: a reshape has it for every size that is not
@@ -180,9 +191,8 @@ class GraphConverter:
                 f"the lowering of {variable.owner.op} returned rank {len(known)} for {variable}, "
                 f"which has rank {len(static)}"
             )
-        dims: list[Dim] = [
-            s or k for s, k in zip(static, known or (None,) * len(static), strict=True)
-        ]
+        sizes = zip_longest(static, known or (), found)
+        dims: list[Dim] = [s or k or f for s, k, f in sizes]
         value.shape = ir.Shape(dims)
         if variable.name and value.name is None and not self.onnx.in_function:
             value.name = self.onnx.scope.names.unique(variable.name)

@@ -52,17 +52,6 @@ def states_from_guess(
     return results
 
 
-def equate_sizes(onnx: Builder, hidden: int, gates: int, *inputs: ir.Value) -> None:
-    """Record that sequence, weights, bias, and arrays of one state have the sizes of each other."""
-    if onnx.in_branch or onnx.in_function:
-        return
-    x, w, u, b, *states = map(onnx.dims, inputs)
-    width = gates * hidden
-    pairs = [(x[1], w[0]), (w[1], width), (u[0], hidden), (u[1], width), (b[0], width)]
-    for size, other in (*pairs, *((state[0], hidden) for state in states)):
-        onnx.scope.equate_dims(size, other)
-
-
 def operator(
     onnx: Builder,
     name: str,

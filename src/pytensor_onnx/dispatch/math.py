@@ -20,7 +20,6 @@ def lower_dot(
 ) -> ir.Value:
     """Multiply matrices in the dtype of the result; for bool, combine by any."""
     dtype = node.outputs[0].type.dtype
-    _equate_dims(onnx, node, x, y)
     if dtype == "bool":
         product = onnx.MatMul(onnx.cast(x, "int32"), onnx.cast(y, "int32"))
         return onnx.Greater(product, 0)
@@ -33,9 +32,7 @@ def lower_outer_product_sum(
 ) -> ir.Value:
     """Multiply all rows of both arrays at once."""
     rows, others = (dims_of(operand) or () for operand in (x, y))
-    if not (onnx.in_branch or onnx.in_function):
-        for size, other in zip(rows[:-1], others[:-1], strict=False):
-            onnx.scope.equate_dims(size, other)
+    onnx.equate_sizes(zip(rows[:-1], others[:-1], strict=False))
     last = node.inputs[0].type.ndim - 1
     columns = onnx.Transpose(onnx.Flatten(x, axis=last), perm=[1, 0])
     return onnx.MatMul(columns, onnx.Flatten(y, axis=last))
@@ -46,7 +43,6 @@ def lower_dot22_scalar(
     op: Dot22Scalar, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value, scale: ir.Value
 ) -> ir.Value:
     """Multiply matrices and scale the product."""
-    _equate_dims(onnx, node, x, y)
     return _scaled(onnx, scale, onnx.MatMul(x, y))
 
 
@@ -67,7 +63,6 @@ def lower_gemm(
     A constant factor of one adds no node. Matrices of equal shape that are added to the product
     with a factor of one or minus one are a Gemm.
     """
-    _equate_dims(onnx, node, x, y)
     if isinstance(op, Gemm):
         sign = _sign(alpha, beta, node.outputs[0].type.dtype)
         if sign is not None:
@@ -102,22 +97,6 @@ def _gemm(onnx: Builder, z: ir.Value, x: ir.Value, y: ir.Value, alpha: float) ->
         else:
             operands.append(factor)
     return onnx.Gemm(*operands, z, alpha=alpha, **attributes)
-
-
-def _equate_dims(onnx: Builder, node: Apply, x: ir.Value, y: ir.Value) -> None:
-    """Record that the contracted sizes of a product are equal.
-
-    Batch axes broadcast only if PyTensor knows that they have a size of one.
-    """
-    rows, columns = dims_of(x), dims_of(y)
-    if not rows or not columns or onnx.in_branch or onnx.in_function:
-        return
-    onnx.scope.equate_dims(rows[-1], columns[-2] if len(columns) > 1 else columns[-1])
-    for axis in range(-min(len(rows), len(columns)), -2):
-        if not any(v.type.shape[axis] == 1 for v in node.inputs[:2]):
-            onnx.scope.equate_dims(rows[axis], columns[axis])
-    for value in (x, y):
-        onnx.scope.name_dims(value)
 
 
 def _scaled(onnx: Builder, factor: ir.Value, x: ir.Value) -> ir.Value:

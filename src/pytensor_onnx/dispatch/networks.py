@@ -42,7 +42,7 @@ def lower_rnn(op: RNN, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered
 
     if isinstance(batch, int) or not op.largest_batch:
         return lower_by_inner_graph(op, onnx, inputs)
-    op.equate_sizes(onnx, *inputs)
+    onnx.equate_operands("RNN", op.operands(inputs), {})
     return onnx.cond(
         onnx.LessOrEqual(onnx.size(inputs[0], 1), op.largest_batch),
         lambda then: lower_network_op(op, node, then, *inputs),
@@ -81,10 +81,6 @@ def lower_non_max_suppression(
     op: NonMaxSuppression, node: Apply, onnx: Builder, *inputs: ir.Value
 ) -> ir.Value:
     """Emit the operator; how many it selects is known at run time."""
-    if not (onnx.in_branch or onnx.in_function):
-        (images, boxes, corners), (scored_images, _, scored_boxes) = map(onnx.dims, inputs[:2])
-        for size, other in ((images, scored_images), (boxes, scored_boxes), (corners, 4)):
-            onnx.scope.equate_dims(size, other)
     selected = onnx.NonMaxSuppression(*inputs, center_point_box=int(op.center_point_box))
     selected.shape = ir.Shape([onnx.scope.computed_dim("selected"), 3])
     return selected

@@ -132,11 +132,10 @@ def lower_specify_shape(
 def equate_sizes(onnx: Builder, x: ir.Value, sizes: Mapping[int, ir.Value]) -> None:
     """Record the sizes that axes of a value must have for the graph to be valid."""
     dims = dims_of(x)
-    if dims is None or onnx.in_branch or onnx.in_function:
-        return
-    for axis, size in sizes.items():
-        for known in constant_ints(size) or sizes_in(size) or ():
-            onnx.scope.equate_dims(dims[axis], known)
+    if dims is not None:
+        for axis, size in sizes.items():
+            known = constant_ints(size) or sizes_in(size) or ()
+            onnx.equate_sizes([(dims[axis], other) for other in known])
 
 
 def vector_of(onnx: Builder, elements: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:

@@ -77,11 +77,6 @@ def lower_make_vector(op: MakeVector, node: Apply, onnx: Builder, *elements: ir.
 @onnx_funcify.register(Join)
 def lower_join(op: Join, node: Apply, onnx: Builder, *tensors: ir.Value) -> ir.Value:
     """Concatenate in the dtype of the result."""
-    dims = [dims_of(x) or () for x in tensors]
-    for others in dims[1:] if not (onnx.in_branch or onnx.in_function) else ():
-        for axis, (first, other) in enumerate(zip(dims[0], others, strict=False)):
-            if axis != op.axis % len(dims[0]):
-                onnx.scope.equate_dims(first, other)
     parts = [onnx.cast(x, node.outputs[0].type.dtype) for x in tensors]
     return onnx.Concat(*parts, axis=op.axis) if len(parts) > 1 else parts[0]
 

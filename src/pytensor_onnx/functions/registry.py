@@ -78,7 +78,7 @@ class Definition:
         """Return the definition with the signature for an Op and its number of operands."""
         if self.signature_of is None:
             return self
-        inputs, outputs = _core_axes(self.signature_of(op, count))
+        inputs, outputs = core_axes(self.signature_of(op, count))
         return replace(self, inputs=inputs, outputs=outputs, signature_of=None)
 
     @property
@@ -192,7 +192,7 @@ def define[E: Expression](
     array([[0., 4.],
            [2., 0.]])
     """
-    inputs, outputs = _core_axes("->()" if callable(signature) else signature)
+    inputs, outputs = core_axes("->()" if callable(signature) else signature)
     signature_of = signature if callable(signature) else None
 
     def register(expression: E) -> E:
@@ -247,7 +247,14 @@ def own_signature(op: Op, count: int) -> str:
 Axes = tuple[tuple[str, ...], ...]
 
 
-def _core_axes(signature: str | None) -> tuple[Axes, Axes] | tuple[None, None]:
+def core_axes(signature: str | None) -> tuple[Axes, Axes] | tuple[None, None]:
+    """Return the letters of the axes of operands and results in a signature, None without one.
+
+    Examples
+    --------
+    >>> core_axes("(m,n),(n)->(m)")
+    ((('m', 'n'), ('n',)), (('m',),))
+    """
     if signature is None:
         return None, None
     inputs, outputs = _parse_gufunc_signature(re.sub(r"\s", "", signature))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,8 @@ import onnx_ir as ir
 from onnx_ir.tape import Tape
 
 from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.graph.dims import Dim
+from pytensor_onnx.graph.equal_sizes import equal_sizes
 from pytensor_onnx.graph.inference import bind_dtypes, dtype_of, output_dims, output_dtypes
 from pytensor_onnx.graph.known import known_choice, known_result
 from pytensor_onnx.graph.scope import ModelScope
@@ -30,12 +32,13 @@ class Emitter:
         *,
         in_function: bool = False,
         shaped: bool = True,
+        always_runs: bool = False,
     ) -> None:
         self.scope = scope
+        self.always_runs = always_runs
         self.in_function: bool = in_function or (parent is not None and parent.in_function)
         self.shaped: bool = shaped and (parent is None or parent.shaped)
         self.depth: int = 0 if parent is None else parent.depth + 1
-        self.in_branch = parent is not None
         self.provenance: dict[str, str] = {}
         self.peek: Callable[[Any], Any] = {}.get
         self._tape = Tape()
@@ -97,12 +100,51 @@ class Emitter:
         dtypes = output_dtypes(op_type, types, bound, attributes)
         dtypes += [dtypes[-1] if dtypes else None] * (outputs - len(dtypes))
         values = [ir.Value(type=_tensor_type(dtype)) for dtype in dtypes[:outputs]]
+        self.equate_operands(op_type, inputs, attributes)
         if self.shaped:
             dims = output_dims(op_type, inputs, attributes)
             if dims is not None:
                 values[0].shape = ir.Shape(dims)
         self._emit(op_type, inputs, values, attributes)
         return values[0] if outputs == 1 else values
+
+    def equate_operands(
+        self, op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any]
+    ) -> None:
+        """Record the sizes that an operator needs to be equal.
+
+        Parameters
+        ----------
+        op_type
+            Name of the operator.
+        inputs
+            Its operands, None where one is left out.
+        attributes
+            Its attributes.
+        """
+        if self.always_runs:
+            pairs = list(equal_sizes(op_type, inputs, attributes))
+            self.equate_sizes(pairs, [value for value in inputs if pairs and value is not None])
+
+    def equate_sizes(
+        self, pairs: Iterable[tuple[Dim, Dim]], values: Sequence[ir.Value] = ()
+    ) -> None:
+        """Record that sizes are equal if every run of the model needs them to be.
+
+        Branches, bodies of loops and functions need it of some runs.
+
+        Parameters
+        ----------
+        pairs
+            Dimensions with equal sizes.
+        values
+            Values whose dimensions take the names of equal ones.
+        """
+        if self.always_runs:
+            for first, second in pairs:
+                self.scope.equate_dims(first, second)
+            for value in values:
+                self.scope.rename_dims(value)
 
     def _operand(self, op_type: str, value: Any, dtype: str | ir.DataType) -> ir.Value:
         if isinstance(value, np.ndarray | np.generic):

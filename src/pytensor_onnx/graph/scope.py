@@ -149,7 +149,10 @@ class ModelScope:
         return isinstance(dim, ComputedSize) or dim in self._computed_dims
 
     def _rank(self, dim: str | int) -> int:
-        return 3 if isinstance(dim, int) else self._ranks.get(dim, 0)
+        """Return the rank of a size, of a name, and of a name made for a computed size."""
+        if isinstance(dim, int):
+            return 3
+        return self._ranks.get(dim, -1 if dim in self._computed_dims else 0)
 
     def _is_free_of(self, dim: Dim, part: str) -> bool:
         """Return whether a dimension, or an equal one, is not computed from another."""
@@ -172,6 +175,11 @@ class ModelScope:
                 self._computed_dims.update(new.values())
             dims = tuple(new.get(i, d) for i, d in enumerate(dims))
             value.shape = ir.Shape(dims)
+        self.rename_dims(value)
+
+    def rename_dims(self, value: ir.Value) -> None:
+        """Give the named dimensions of a value one name for all that must be equal, or a size."""
+        dims = dims_of(value) or ()
         canonical = tuple(map(self.canonical_dim, dims))
         if canonical != dims:
             value.shape = ir.Shape(canonical)

@@ -129,7 +129,9 @@ class Attention(NetworkOp):
 
     def simplified(self, onnx: Builder, *inputs: ir.Value) -> NetworkOp:
         """Return an Op with the causal mask counted from the first key, if that is equivalent."""
-        self._equate_sizes(onnx, inputs)
+        q, k, v, *others = inputs
+        mask = others.pop(0) if self.has_mask else None
+        onnx.equate_operands("Attention", [q, k, v, mask, *others], self._props_dict())
         if self.is_causal and self.ends_together and self._has_key_for_each_query(onnx, inputs):
             return Attention(self.input_types, **{**self._props_dict(), "ends_together": False})
         return self
@@ -170,20 +172,6 @@ class Attention(NetworkOp):
         length = 1 if self.q_num_heads else 2
         first, second = (onnx.scope.canonical_dim(onnx.dims(x)[length]) for x in inputs[:2])
         return first is not None and first == second
-
-    def _equate_sizes(self, onnx: Builder, inputs: Sequence[ir.Value]) -> None:
-        """Record that all arrays have the same batch, and that each key has a value."""
-        if onnx.in_branch or onnx.in_function:
-            return
-        q, k, v, *past = (onnx.dims(x) for x in (*inputs[:3], *inputs[3 + self.has_mask :]))
-        # PyTensor repeats a batch with a static size of one.
-        batches = [dims[0] for dims in (q, k, v, *past) if dims[0] != 1]
-        for size in batches[1:]:
-            onnx.scope.equate_dims(batches[0], size)
-        length = 1 if self.q_num_heads else 2
-        onnx.scope.equate_dims(k[length], v[length])
-        if past:
-            onnx.scope.equate_dims(past[0][2], past[1][2])
 
 
 def split_heads(x: TensorVariable, *heads: int) -> TensorVariable:

@@ -113,15 +113,12 @@ class RecurrentOp(NetworkOp):
         """Emit the operator, which stores the number of hidden units."""
         from onnx_ir import Shape
 
-        x, w, r, *others = inputs
+        x = inputs[0]
         if not self.hidden:
             return None
-        self.equate_sizes(onnx, *inputs)
-        bias = others[0] if self.has_bias else None
-        states = [None, *others[self.has_bias :]] if self.has_states else []
         results = onnx.op(
             type(self).__name__,
-            *(x, w, r, *([bias] if bias or states else []), *states),
+            *self.operands(inputs),
             outputs=1 + self.n_states,
             hidden_size=self.hidden,
             **({"direction": "reverse"} if self.is_reversed else {}),
@@ -132,15 +129,12 @@ class RecurrentOp(NetworkOp):
             result.shape = Shape([*dims, batch, self.hidden])
         return list(results)
 
-    def equate_sizes(self, onnx: Builder, *inputs: ir.Value) -> None:
-        """Record that sequences and states have the sizes of each other and of the weights."""
-        if onnx.in_branch or onnx.in_function:
-            return
+    def operands(self, inputs: Sequence[ir.Value]) -> list[ir.Value | None]:
+        """Return the operands of the operator, None where one is left out."""
         x, w, r, *others = inputs
-        onnx.scope.equate_dims(onnx.dims(x)[2], onnx.dims(w)[2])
-        for state in others[self.has_bias :]:
-            onnx.scope.equate_dims(onnx.dims(x)[1], onnx.dims(state)[1])
-            onnx.scope.equate_dims(onnx.dims(r)[2], onnx.dims(state)[2])
+        bias = others[0] if self.has_bias else None
+        states = [None, *others[self.has_bias :]] if self.has_states else []
+        return [x, w, r, *([bias] if bias or states else []), *states]
 
     def _attributes(self) -> dict[str, int]:
         return {}
