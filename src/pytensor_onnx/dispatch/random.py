@@ -27,7 +27,9 @@ def refuse_random_variable(
     known = ", ".join(sorted(rv.name for rv in DEFINITIONS if issubclass(rv, RandomVariable)))
     raise onnx.unsupported(
         f"no sampler is defined for {op.name}",
-        f"draw from one of these distributions: {known}",
+        "register a sampler in PyTensor expressions with "
+        f"@pytensor_onnx.define({type(op).__name__}), as docs/add-an-op.md shows, write a "
+        f"pymc.CustomDist with dist= in place of random=, or draw from one of these distributions: {known}",
     )
 
 
