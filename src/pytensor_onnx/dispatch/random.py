@@ -28,8 +28,9 @@ def refuse_random_variable(
     raise onnx.unsupported(
         f"no sampler is defined for {op.name}",
         "register a sampler in PyTensor expressions with "
-        f"@pytensor_onnx.define({type(op).__name__}), as docs/add-an-op.md shows, write a "
-        f"pymc.CustomDist with dist= in place of random=, or draw from one of these distributions: {known}",
+        f"@pytensor_onnx.define({type(op).__name__}), as docs/add-an-op.md shows, "
+        "write a pymc.CustomDist with dist= in place of random=, "
+        f"or draw from one of these distributions: {known}",
     )
 
 
