@@ -18,6 +18,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.type import HasDataType
+from pytensor.tensor.basic import Choose
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.optimize import ScipyWrapperOp
@@ -73,7 +74,7 @@ def record(
 
 
 def record_rewritten(outputs: Sequence[Variable]) -> None:
-    """Note that draws, searches and operations on complex and sparse values were compared.
+    """Note that choices, draws, searches and operations on complex and sparse values were compared.
 
     The graph of a program has none of them any more: they are rewritten before all else.
     """
@@ -82,7 +83,11 @@ def record_rewritten(outputs: Sequence[Variable]) -> None:
             dtypes = [str(getattr(v.type, "dtype", "")) for v in (*node.inputs, *node.outputs)]
             is_complex = any(dtype.startswith("complex") for dtype in dtypes)
             is_sparse = type(node.op).__module__.startswith("pytensor.sparse")
-            if isinstance(node.op, RandomVariable | ScipyWrapperOp) or is_complex or is_sparse:
+            if (
+                isinstance(node.op, Choose | RandomVariable | ScipyWrapperOp)
+                or is_complex
+                or is_sparse
+            ):
                 for op in _recorded_ops(node.op):
                     _record_node(op, node, REWRITTEN)
 
