@@ -328,6 +328,24 @@ def test_deterministics_of_data_stand_for_nothing_else() -> None:
     np.testing.assert_array_equal(named(program)["mu"], posterior["mu"].reshape(60, 4))
 
 
+def test_deterministics_of_variables_drawn_anew_stand_for_nothing_else() -> None:
+    with pm.Model() as model:
+        x = pm.Normal("x", observed=np.zeros(2))
+        pm.Deterministic("effect", pm.Normal("offset") * x + pm.Normal("b"))
+    posterior = {"b": RNG.normal(size=(1, 30)), "effect": RNG.normal(size=(1, 30, 2))}
+    with pytest.raises(ArgumentError, match="no draws of offset"):
+        export_predictor(model, posterior, outputs=["effect"])
+
+
+def test_models_of_many_variables_are_exported() -> None:
+    with pm.Model() as model:
+        effects = [pm.Normal(f"a{i}") for i in range(40)]
+        pm.Deterministic("total", pt.add(*effects))
+    posterior = {f"a{i}": RNG.normal(size=(1, 9)) for i in range(40)}
+    (total,) = export_predictor(model, posterior, outputs=["total"])()
+    np.testing.assert_allclose(total, sum(posterior.values())[0], rtol=1e-12)
+
+
 def test_unfitting_draws_and_unknown_names_are_refused(tmp_path: Path) -> None:
     def refuse(message: str, posterior: object = POSTERIOR, **arguments: object) -> None:
         path = tmp_path / "p.onnx"
