@@ -29,7 +29,7 @@ def regression() -> pm.Model:
         x = pm.Data("x", X, dims="row")
         y = pm.Data("y_data", Y, dims="row")
         group = pm.Data("group_of", [0, 1, 0, 1, 0, 0], dims="row")
-        slopes = pm.Normal("slopes", pm.Normal("mean"), 2, dims="group")
+        slopes = pm.Normal("slopes", pm.Normal("mean"), np.float64(2), dims="group")
         sigma = pm.HalfNormal("sigma")
         mean = pm.Deterministic("fitted", slopes[group] * x, dims="row")
         pm.Normal("y", mean, sigma, observed=y, dims="row")

@@ -18,6 +18,7 @@ from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.source import Source
 from pytensor_onnx.named_dims import is_tensor, lower_named
 from pytensor_onnx.rewriting.arithmetic.cumulative_types import widen_all
+from pytensor_onnx.rewriting.arithmetic.numbers import widen_numbers
 from pytensor_onnx.rewriting.declared_types import correct_all
 from pytensor_onnx.rewriting.encodings import encode_values, with_tensors
 from pytensor_onnx.rewriting.keep_origins import KeepOrigins
@@ -60,6 +61,7 @@ def reference_graph(
         fgraph.remove_input(fgraph.inputs.index(stand_in))
     correct_all(fgraph, range(len(source.results)))
     widen_all(fgraph, range(len(source.results)))
+    widen_numbers.rewrite(fgraph)
     fgraph.attach_feature(KeepOrigins())
     lower_named(fgraph)
     search_in_graph.rewrite(fgraph)

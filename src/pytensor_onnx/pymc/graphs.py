@@ -26,6 +26,7 @@ from pytensor_onnx.pymc.parameter_checks import replace_checks
 from pytensor_onnx.pymc.propto import drop_constants
 from pytensor_onnx.pymc.values import FreeValue, Size, initial_point
 from pytensor_onnx.rewriting import stabilised
+from pytensor_onnx.rewriting.arithmetic.numbers import widen_numbers
 
 POINT = "point"
 
@@ -198,6 +199,7 @@ class ModelGraph:
         log-density itself in the tails.
         """
         copy = FunctionGraph(outputs=[logp], clone=True, copy_inputs=False)
+        widen_numbers.rewrite(copy)
         return self.derivatives(rewrite_pregrad(copy.outputs[0]))
 
     def derivatives(self, cost: Variable) -> list[Variable]:

@@ -39,8 +39,10 @@ from pytensor_onnx.rewriting.arithmetic.canonical_forms import (
 )
 from pytensor_onnx.rewriting.arithmetic.constants import fit_numbers
 from pytensor_onnx.rewriting.arithmetic.cumulative_types import widen_cumulative
+from pytensor_onnx.rewriting.arithmetic.formulas import remember_formulas
 from pytensor_onnx.rewriting.arithmetic.increments import join_increments
 from pytensor_onnx.rewriting.arithmetic.narrowing import narrow_arithmetic
+from pytensor_onnx.rewriting.arithmetic.numbers import widen_numbers
 from pytensor_onnx.rewriting.arithmetic.partial_sums import share_partial_sums
 from pytensor_onnx.rewriting.arithmetic.products import drop_empty_product, inline_products
 from pytensor_onnx.rewriting.arithmetic.summed_products import sum_batched_product
@@ -148,6 +150,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     "merge1": {
         "slice_before_masking": Visit(slice_before_masking),
         "index_joined_from_start": Visit(index_joined_from_start),
+        "widen_numbers": widen_numbers,
         "widen_operands": Visit(widen_operands),
         "fit_numbers": fit_numbers,
     },
@@ -289,6 +292,7 @@ def register() -> None:
     for stage, rewrites in NODES.items():
         for rewrite in rewrites:
             rewrites_of(stage).register(rewrite.__name__, rewrite, "onnx", use_db_name_as_tag=False)
+    remember_formulas()
     fold = Visit(constant_folding, order="in_to_out", once=True, where=has_constant_operands)
     for stage in FOLDED:
         rewrites_of(stage).register("onnx_fold", fold, "onnx", final_rewriter=True)

@@ -8,6 +8,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter
 from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
 
+from pytensor_onnx.rewriting.arithmetic.numbers import widen_numbers
 from pytensor_onnx.rewriting.guards.guarded import GUARDED, UNDER_CONDITION
 
 REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
@@ -95,6 +96,7 @@ def stabilised(graphs: Sequence[Variable]) -> list[Variable]:
     -800.0
     """
     fgraph = FunctionGraph(outputs=list(graphs), clone=True, copy_inputs=False)
+    widen_numbers.rewrite(fgraph)
     optdb.query(STABLE_QUERY).rewrite(fgraph)
     return list(fgraph.outputs)
 
