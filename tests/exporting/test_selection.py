@@ -9,7 +9,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import ArgumentError, ONNXProgram, compile_onnx, export_onnx
+from pytensor_onnx import ArgumentError, ONNXProgram, compile_onnx, export_onnx, load
 
 
 @pytest.fixture
@@ -68,6 +68,35 @@ def test_sizes_are_read_from_the_inputs_that_are_left() -> None:
     both = program.select(["twice", "first"])
     assert [v.name for v in both.inputs] == ["y"]
     assert both(np.zeros((4, 3)))[1].shape == (4, 3)
+
+
+def test_a_program_of_a_file(program: ONNXProgram, tmp_path: Path) -> None:
+    loaded = load(program.save(tmp_path / "all.onnx"))
+    scaled = loaded.select("scaled")
+    assert [v.name for v in scaled.inputs] == ["x", "y"]
+    np.testing.assert_array_equal(scaled([1.0, 2.0], y=2.0), [2.0, 4.0])
+    np.testing.assert_allclose(loaded.select(["gamma"]).verify()(5.0), [np.log(24.0)])
+
+
+def test_states_and_encoded_values_of_a_file(tmp_path: Path) -> None:
+    total, x, z = pytensor.shared(np.array(1.0), "total"), pt.scalar("x"), pt.zvector("z")
+    results = {"twice": 2 * x, "conj": z.conj(), "size": z.shape[0] + pt.ones(2)}
+    path = tmp_path / "all.onnx"
+    export_onnx([x, z], results, path, updates={total: total + 1.0})
+    loaded = load(path)
+    twice, size = loaded.select("twice"), loaded.select("size")
+    assert (twice(2.0), twice(3.0), twice.state["total"]) == (4.0, 6.0, 3.0)
+    assert loaded.state["total"] == 1.0
+    np.testing.assert_array_equal(size([1j, 2j, 3j]), [4.0, 4.0])
+    (conjugate,) = loaded.select(["conj"])([1 + 2j])
+    np.testing.assert_array_equal(conjugate, [1 - 2j])
+
+
+def test_a_lower_precision_has_its_losses() -> None:
+    x, y = pt.vector("x"), pt.vector("y")
+    program = compile_onnx([x, y], {"a": pt.exp(x), "b": pt.log(y)}, precision="float32")
+    selected = program.select("b").verify()
+    assert [loss.split(":")[0] for loss in selected.losses] == ["b"]
 
 
 def test_unknown_names_are_refused(program: ONNXProgram) -> None:

@@ -1,5 +1,6 @@
 """A file of all functions of a model computes each of them as PyMC does."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,6 +93,15 @@ def test_functions_are_chosen_by_their_outputs(model: pm.Model, program: ONNXPro
     assert len(flat) == len(parameter_names(model, space="constrained"))
     np.testing.assert_allclose(unconstrain(flat), POINT, rtol=1e-12)
     assert len(unconstrain.model.graph) < len(program.model.graph) / 4
+
+
+def test_the_metadata_name_the_inputs_and_outputs_that_are_left(program: ONNXProgram) -> None:
+    def is_input(selected: ONNXProgram) -> bool:
+        return json.loads(selected.model.metadata_props["pymc"])["data"]["x"]["input"]
+
+    assert is_input(program)
+    assert is_input(program.select("fitted"))
+    assert not is_input(program.select("unconstrained"))
 
 
 def test_a_session_of_the_whole_file(model: pm.Model, program: ONNXProgram, tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedNodesPass
-from pytensor.graph.basic import clone_get_equiv
+from pytensor.graph.basic import Variable, clone_get_equiv
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import ancestors
 
@@ -17,8 +18,10 @@ from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.selected_sizes import read_sizes_of
 from pytensor_onnx.exporting.signature import Signature
+from pytensor_onnx.graph.names import identifier
 
 if TYPE_CHECKING:
+    from pytensor_onnx.exporting.precision import Narrowing
     from pytensor_onnx.exporting.program import ONNXProgram
 
 
@@ -83,6 +86,7 @@ def select_outputs(program: ONNXProgram, names: str | Sequence[str]) -> ONNXProg
         },
         changes=program.changes,
         target=program.target,
+        narrowing=program._narrowing and _cut_narrowing(program._narrowing, inputs, outputs),
         providers=program.providers,
         session_options=program.session_options,
     )
@@ -125,7 +129,7 @@ def _pruned(model: ir.Model) -> ir.Model:
 
 def _behind(outputs: Sequence[int], *fgraphs: FunctionGraph) -> list[bool]:
     """Return for each input whether the outputs of PyTensor's graphs depend on it."""
-    used = [set(ancestors([fgraph.outputs[i] for i in outputs])) for fgraph in fgraphs]
+    used = [set(ancestors(_results(fgraph, outputs))) for fgraph in fgraphs]
     return [
         any(v in among for v, among in zip(variables, used, strict=True))
         for variables in zip(*(fgraph.inputs for fgraph in fgraphs), strict=True)
@@ -136,14 +140,32 @@ def _cut(
     fgraph: FunctionGraph, inputs: Sequence[int], outputs: Sequence[int]
 ) -> tuple[FunctionGraph, dict]:
     """Return a copy of a graph with some of the inputs and outputs, and the copy of each part."""
-    results = [fgraph.outputs[i] for i in outputs]
+    results = _results(fgraph, outputs)
     copies = clone_get_equiv(fgraph.inputs, results, copy_orphans=False)
     given = [copies[fgraph.inputs[i]] for i in inputs]
     return FunctionGraph(given, [copies[v] for v in results], clone=False), copies
 
 
+def _results(fgraph: FunctionGraph, outputs: Sequence[int]) -> list[Variable]:
+    """Return some outputs of a graph; none of that of a loaded program, which has none."""
+    return [fgraph.outputs[i] for i in outputs] if fgraph.outputs else []
+
+
+def _cut_narrowing(
+    narrowing: Narrowing, inputs: Sequence[int], outputs: Sequence[int]
+) -> Narrowing:
+    """Return the graphs of both precisions for some of the inputs and outputs."""
+    written, of_written = _cut(narrowing.written, inputs, outputs)
+    narrow, of_narrow = _cut(narrowing.narrow, inputs, outputs)
+    pairs = narrowing.variables.items()
+    variables = {
+        of_written[v]: of_narrow[new] for v, new in pairs if v in of_written and new in of_narrow
+    }
+    return replace(narrowing, written=written, narrow=narrow, variables=variables)
+
+
 def _cut_metadata(model: ir.Model) -> None:
-    """Remove the encoded values without their inputs or outputs from the metadata."""
+    """Remove inputs and outputs that the model does not have from the metadata."""
     told = json.loads(model.metadata_props.get("encodings", "{}"))
     for side, values in (("inputs", model.graph.inputs), ("outputs", model.graph.outputs)):
         names = {value.name for value in values}
@@ -151,3 +173,9 @@ def _cut_metadata(model: ir.Model) -> None:
         told[side] = {k: v for k, v in encoded if names.issuperset(v["parts"].values())}
     if "encodings" in model.metadata_props:
         model.metadata_props["encodings"] = json.dumps(told)
+    if "pymc" in model.metadata_props:
+        description = json.loads(model.metadata_props["pymc"])
+        names = {value.name for value in model.graph.inputs}
+        for name, data in description["data"].items():
+            data["input"] = identifier(name) in names
+        model.metadata_props["pymc"] = json.dumps(description)
