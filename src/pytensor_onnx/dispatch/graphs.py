@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -12,6 +12,7 @@ import onnx_ir as ir
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import AbstractFunctionGraph
+from pytensor.graph.traversal import toposort
 from pytensor.graph.type import Type
 
 from pytensor_onnx.dispatch.basic import Lowered, has_no_lowering, onnx_funcify
@@ -224,13 +225,40 @@ def convert_inner(
     typed
         Whether the types of the inner variables are those of the values.
     """
-    converter = GraphConverter(onnx, typed=typed)
-    for variable, value in zip(fgraph.inputs, inputs, strict=True):
+    known = zip(fgraph.inputs, inputs, strict=True)
+    return _converted(fgraph.outputs, fgraph.toposort(), known, GraphConverter(onnx, typed=typed))
+
+
+def convert_expressions(
+    expressions: Sequence[Variable], onnx: Builder, known: Mapping[Variable, ir.Value]
+) -> list[ir.Value]:
+    """Convert expressions that a lowering makes into a builder and return their values.
+
+    Parameters
+    ----------
+    expressions
+        Variables computed from known ones.
+    onnx
+        Builder that receives the nodes.
+    known
+        Values of variables, such as those of the inputs of a node.
+    """
+    nodes = toposort(expressions, blockers=known)
+    return _converted(expressions, nodes, known.items(), GraphConverter(onnx))
+
+
+def _converted(
+    variables: Sequence[Variable],
+    nodes: Iterable[Apply],
+    known: Iterable[tuple[Variable, ir.Value]],
+    converter: GraphConverter,
+) -> list[ir.Value]:
+    for variable, value in known:
         converter.add_value(variable, value)
-    converter.convert(fgraph.toposort())
+    converter.convert(nodes)
     if converter.problems:
         raise NestedProblems(converter.problems)
-    return [converter.value_of(variable) for variable in fgraph.outputs]
+    return [converter.value_of(variable) for variable in variables]
 
 
 def _provenance(node: Apply, line: str) -> dict[str, str]:

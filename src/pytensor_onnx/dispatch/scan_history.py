@@ -7,12 +7,14 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scan.op import Scan
 
+from pytensor_onnx.dispatch.graphs import convert_expressions
 from pytensor_onnx.dispatch.scan_buffers import (
     buffer_size,
     most_steps,
     nearest_later,
     written_to_fresh_buffer,
 )
+from pytensor_onnx.dispatch.scan_rows import zeros_like_row
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.sizes import constant_ints
@@ -71,15 +73,8 @@ class Histories:
 
     def mapped(self) -> list[History | None]:
         """Return the history of each output without recurrence; None for stacked outputs."""
-        n_outer = len(self.node.outputs) - self.op.info.n_nit_sot - self.op.info.n_untraced_sit_sot
-        return [
-            self._mapped_history(size, variable)
-            for size, variable in zip(
-                self.op.outer_nitsot(self.node.inputs),
-                self.node.outputs[n_outer : n_outer + self.op.info.n_nit_sot],
-                strict=True,
-            )
-        ]
+        sizes = self.op.outer_nitsot(self.node.inputs)
+        return [self._mapped_history(size, position) for position, size in enumerate(sizes)]
 
     def mit_mot(self) -> list[dict[int, History]]:
         """Return, for each buffer that is read and written, the histories of its written offsets.
@@ -120,15 +115,21 @@ class Histories:
         limit = most_steps(buffer_size(variable), n_steps, n_initial)
         return limit + n_initial if limit and limit + n_initial <= _MOST_CARRIED else None
 
-    def _mapped_history(self, size: Variable, variable: Variable) -> History | None:
-        n_steps, row = self.node.inputs[0], variable.type.shape[1:]
-        if not isinstance(size, Constant) or None in row:
+    def _mapped_history(self, size: Variable, position: int) -> History | None:
+        n_steps = self.node.inputs[0]
+        if not isinstance(size, Constant):
             return None
         kept = int(size.data)
         is_filled = not isinstance(n_steps, Constant) or kept <= int(n_steps.data)
         if not 0 < kept <= (1 if self.op.info.as_while else _MOST_CARRIED) or not is_filled:
             return None
-        nothing = self.onnx.constant(np.zeros(row, variable.type.dtype))
+        row = zeros_like_row(self.node, position)
+        if row is None:
+            return None
+        zeros, sizes = row
+        values = dict(zip(self.node.inputs, self.outer, strict=True))
+        values |= {size: self.onnx.size(values[x], axis) for size, (x, axis) in sizes.items()}
+        (nothing,) = convert_expressions([zeros], self.onnx, values)
         return History([nothing] * kept, is_kept=True)
 
     def _initial_rows(self, variable: Variable, buffer: ir.Value) -> ir.Value | None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.scan.utils import until
@@ -79,6 +80,63 @@ def test_states_that_are_not_read_are_not_held(name):
     x = pt.vector("x")
     program = compare_onnx_and_py([x], OTHERS[name](x), [np.array([0.3, 1.1])], rtol=1e-12)
     assert axes_of_steps(program) == []
+
+
+ROWS = {
+    "vector": lambda y, x, a: pt.exp(y),
+    "sizes of a shared array": lambda y, x, a: pt.outer(a, y) * x,
+    "product": lambda y, x, a: pt.outer(y, a) @ pt.outer(a, y),
+    "a number as size": lambda y, x, a: pt.full(a[0].astype("int64"), y[0]),
+    "part": lambda y, x, a: y[1:] - y[:-1],
+    "joined": lambda y, x, a: pt.concatenate([y, a]),
+    "size of a state alone": lambda y, x, a: pt.zeros_like(y),
+    "complex": lambda y, x, a: pt.exp(1j * y),
+}
+
+
+@pytest.mark.parametrize("kept", [-1, slice(-3, None)], ids=["last", "last three"])
+@pytest.mark.parametrize("row", ROWS)
+def test_last_values_without_a_first_one_are_held_alone(row, kept):
+    x, a = pt.vectors("x", "a")
+
+    def step(y, x, a):
+        return pt.tanh(y) + x, ROWS[row](y, x, a)
+
+    rows = last(step, [pt.zeros_like(x), None], inputs=[x, a])[1][kept]
+    inputs = [np.array([0.9, 1.1]), np.array([3.0, 2.0])]
+    program = compare_onnx_and_py([x, a], rows, inputs, rtol=1e-12)
+    assert axes_of_steps(program) == []
+
+
+@pytest.mark.parametrize("limit", [3, 100])
+def test_a_last_value_without_a_first_one_of_a_loop_with_a_condition(limit):
+    x = pt.vector("x")
+
+    def step(i, y, x):
+        return (pt.tanh(y) + x, pt.exp(y) + i), until(i > limit)
+
+    rows = scan(step, [pt.arange(N_STEPS)], [pt.zeros_like(x), None], [x])[1]
+    program = compare_onnx_and_py([x], rows[-1], [np.array([0.9, 1.1])], rtol=1e-12)
+    assert axes_of_steps(program) == []
+
+
+def test_last_values_of_any_number_of_steps():
+    x, n = pt.vector("x"), pt.lscalar("n")
+    values = [pt.zeros_like(x), None]
+    rows = scan(lambda y, x: (pt.tanh(y) + x, pt.exp(y)), [], values, [x], n_steps=n)[1]
+    for steps in (1, 2, 5):
+        compare_onnx_and_py([x, n], [rows[-1], rows[-2:]], [np.ones(3), np.array(steps)])
+    f = pytensor.function([x, n], rows[-1], mode="ONNX")
+    with pytest.raises(IndexError):
+        f(np.ones(3), 0)
+    assert pytensor.function([x, n], rows[-2:], mode="ONNX")(np.ones(3), 0).shape == (0, 3)
+
+
+def test_rows_whose_size_the_steps_alone_know_are_held_for_all_steps():
+    x = pt.vector("x")
+    values = [pt.zeros_like(x), None]
+    rows = last(lambda y, x: (pt.tanh(y) + x, pt.exp(y)[y > -1]), values, inputs=[x])[1][-1]
+    compare_onnx_and_py([x], rows, [np.array([0.9, 1.1])], rtol=1e-12)
 
 
 def test_a_sum_of_any_number_of_steps_starts_with_its_first_state():
