@@ -12,6 +12,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.conditional import ifelse
 from pytensor.graph.basic import Constant
+from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.utils import until
 
 from pytensor_onnx import (
@@ -202,6 +203,14 @@ def test_a_loop_within_a_loop_that_ends_early():
     )
     program = compare([p], [xs, last], Pair(np.array([2.0]), np.array([4])))
     assert len(program(Pair(np.array([2.0]), np.array([4])))[0]) == 4
+
+
+def test_checks():
+    p, x = pair("p"), pt.dscalar("x")
+    checked = CheckAndRaise(ValueError, "negative")(p, x > 0)
+    compare([p, x], [checked, parts(checked)[1]], VALUE, 2.0)
+    with pytest.raises(ValueError, match="negative"):
+        pytensor.function([p, x], parts(checked), mode="ONNX")(VALUE, -1.0)
 
 
 def test_an_op_without_a_rewrite_is_named():

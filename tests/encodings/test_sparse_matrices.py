@@ -15,8 +15,11 @@ import scipy.sparse as sp
 from pytensor import sparse
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
+from pytensor.compile.ops import ViewOp, deep_copy_op
 from pytensor.conditional import ifelse
 from pytensor.graph import Apply, Op
+from pytensor.printing import Print
+from pytensor.raise_op import CheckAndRaise
 from pytensor.sparse import linalg
 
 from pytensor_onnx import (
@@ -175,6 +178,16 @@ def test_functions_branches_and_loops():
     for value in (0, 1):
         values = [A, np.int8(value), V]
         compare_onnx_and_py([x, choice, v], [chosen, steps], values, atol=1e-12)
+
+
+def test_checks_and_prints():
+    x, v = sparse.csr_matrix("x"), pt.vector("v")
+    checked = CheckAndRaise(ValueError, "too few rows")(x, x.shape[0] > 2)
+    printed = Print("x")(ViewOp()(deep_copy_op(checked)))
+    compare_onnx_and_py([x, v], [sparse.dot(checked, v), printed], [A, V])
+    f = pytensor.function([x], sparse.sp_sum(checked), mode="ONNX")
+    with pytest.raises(ValueError, match="too few rows"):
+        f(A[:2])
 
 
 def test_other_sparse_types_are_refused():

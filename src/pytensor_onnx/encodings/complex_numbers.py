@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pytensor.graph.op import Op
 from pytensor.graph.type import Type
 from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.elemwise import CAReduce
 from pytensor.tensor.type import DenseTensorType, TensorType
 
 from pytensor_onnx.encodings.registry import Encoding, register_encoding
@@ -37,6 +39,10 @@ class ComplexNumbers(Encoding):
         """Return whether a type is one of complex arrays or scalars."""
         is_array = isinstance(type_, DenseTensorType | ScalarType) or is_named(type_)
         return is_array and type_.dtype in REAL
+
+    def owns(self, op: Op) -> bool:
+        """Return whether an Op reduces real numbers as complex ones."""
+        return isinstance(op, CAReduce) and op.acc_dtype in REAL
 
     def parts(self, type_: TensorType | ScalarType) -> Mapping[str, TensorType]:
         """Return the type of the pairs."""

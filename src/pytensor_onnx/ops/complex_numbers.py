@@ -4,13 +4,14 @@ PyTensor's rewrites know none of them: to write ``0 - x`` as ``-x`` changes the 
 with it the side of a branch cut.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.scalar.basic import ScalarOp, ScalarType, upgrade_to_float_no_complex
+from pytensor.scalar.math import erf as scalar_erf
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
@@ -72,10 +73,10 @@ class ComplexFunction(ScalarOp):
     Attributes
     ----------
     function
-        The function of NumPy.
+        The function of NumPy or SciPy.
     """
 
-    function: np.ufunc
+    function: Callable[..., Any]
     nin = 2
     nout = 2
 
@@ -84,7 +85,7 @@ class ComplexFunction(ScalarOp):
         return [*upgrade_to_float_no_complex(*types)] * 2
 
     def impl(self, *parts: Any) -> tuple[Any, Any]:
-        """Compute the function by NumPy."""
+        """Compute the function of complex numbers."""
         numbers = [_number(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         with np.errstate(all="ignore"):
             result = self.function(*numbers)
@@ -198,6 +199,15 @@ class ComplexArcCos(ComplexFunction):
     function = np.arccos
 
 
+class ComplexErf(ComplexFunction):
+    """Error function of a complex number."""
+
+    @staticmethod
+    def function(z: Any) -> Any:
+        """Compute the function by SciPy."""
+        return scalar_erf.impl(z)
+
+
 class ComplexProd(Op):
     """Products of complex numbers along the last axis but one of pairs."""
 
@@ -256,4 +266,5 @@ tanh = Elemwise(ComplexTanh(name="complex_tanh"))
 arcsinh = Elemwise(ComplexArcSinh(name="complex_arcsinh"))
 arccosh = Elemwise(ComplexArcCosh(name="complex_arccosh"))
 arctanh = Elemwise(ComplexArcTanh(name="complex_arctanh"))
+erf = Elemwise(ComplexErf(name="complex_erf"))
 arccos = Elemwise(ComplexArcCos(name="complex_arccos"))

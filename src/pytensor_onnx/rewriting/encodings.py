@@ -16,6 +16,8 @@ from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.rewriting.basic import copy_stack_trace, graph_rewriter
+from pytensor.printing import Print
+from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import constant
 from pytensor.tensor.blockwise import Blockwise
@@ -239,6 +241,9 @@ def _rewritten(node: Apply, inputs: list[Sequence[Variable]]) -> list[Sequence[V
     op, outputs = node.op, Boundary.of(node.outputs)
     if isinstance(op, TypeCastingOp | DeepCopyOp):
         return [inputs[0]]
+    if isinstance(op, CheckAndRaise | Print):
+        # All parts are checked, since a graph may use any of them.
+        return [[op.make_node(part, *node.inputs[1:]).outputs[0] for part in inputs[0]]]
     if isinstance(op, Scan):
         return EncodedLoop(op, _graph_of_tensors).rebuilt(node, inputs)
     flat = [tensor for tensors in inputs for tensor in tensors]

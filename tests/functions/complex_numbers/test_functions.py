@@ -159,3 +159,22 @@ def test_files_are_verified_and_call_each_function_once():
     names = [function.name for function in program.model.functions.values()]
     of_exp = [name for name in names if name.startswith("ComplexExp")]
     assert [name.endswith("_in_blocks") for name in sorted(of_exp)] == [False, True]
+
+
+def test_order_is_by_the_real_part_first():
+    x, y = pt.zvector("x"), pt.zvector("y")
+    numbers = [complex(a, b) for a, b in product((1.0, 2.0, -np.inf, np.nan), repeat=2)]
+    left, right = map(np.array, zip(*product(numbers, numbers), strict=True))
+    results = [pt.maximum(x, y), pt.minimum(x, y), x < y, x <= y, x > y, x >= y]
+    f = pytensor.function([x, y], results, mode="ONNX")
+    functions = (np.maximum, np.minimum, np.less, np.less_equal, np.greater, np.greater_equal)
+    with np.errstate(all="ignore"):
+        for found, function in zip(f(left, right), functions, strict=True):
+            np.testing.assert_array_equal(found, function(left, right), err_msg=function.__name__)
+
+
+def test_order_of_complex_and_real_numbers():
+    z, x = pt.vector("z", dtype="complex64"), pt.dvector("x")
+    results = [pt.maximum(z, x), z < x, pt.fill(z, x[0]), pt.eye(2, dtype="complex64")]
+    values = [np.array([1 + 1j, 2j, 1]).astype("complex64"), np.array([1.0, 0.0, 2.0])]
+    compare_onnx_and_py([z, x], results, values)

@@ -147,3 +147,21 @@ def test_products_at_entries_are_added_in_blocks_of_columns(monkeypatch, dtype):
         pytensor.function([x, u, v], sparse.sampling_dot(u, v, x), mode="ONNX")(
             matrix((3, 4), "csr", dtype), np.ones((3, 2), dtype), np.ones((4, 4), dtype)
         )
+
+
+@pytest.mark.parametrize("left", ["csr", "csc"])
+@pytest.mark.parametrize("right", ["csr", "csc"])
+def test_gradients_of_products_of_two_sparse_matrices(left, right):
+    x, y = sparse.matrix(left, "x"), sparse.matrix(right, "y")
+    weights = pt.matrix("weights")
+    results = []
+    for product in (sparse.structured_dot, sparse.true_dot):
+        cost = (sparse.dense_from_sparse(product(x, y)) * weights).sum()
+        results += pytensor.grad(cost, [x, y])
+    rng = np.random.default_rng(0)
+    samples = [
+        (matrix((4, 3), left), matrix((3, 2), right), rng.normal(size=(4, 2))),
+        (matrix((0, 3), left), matrix((3, 1), right), np.zeros((0, 1))),
+        (matrix((2, 1), left), sp.csr_matrix((1, 5)).asformat(right), np.ones((2, 5))),
+    ]
+    compare_on([x, y, weights], results, samples, rtol=1e-14, atol=1e-14)

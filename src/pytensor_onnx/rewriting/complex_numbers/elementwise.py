@@ -8,10 +8,12 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scalar import basic as ps
+from pytensor.scalar.math import Erf
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.functions.complex_numbers.parts import chosen
 from pytensor_onnx.ops import complex_numbers as ops
 from pytensor_onnx.rewriting.complex_numbers.parts import (
     ENCODING,
@@ -59,6 +61,8 @@ def _computed(op: ps.ScalarOp, node: Apply, inputs: Sequence[Tensors]) -> list[T
     dtype = real_dtype(*node.inputs, *node.outputs)
     result = formula(*operands(node.inputs, inputs, dtype))
     (output,) = node.outputs
+    if isinstance(result, Parts) and isinstance(op, ps.Second) and not is_complex(output):
+        result = result.real
     if isinstance(result, Parts):
         if not is_complex(output):
             return None
@@ -179,6 +183,27 @@ def _equal(x: Parts, y: Parts) -> TensorVariable:
     return pt.eq(x.real, y.real) & pt.eq(x.imag, y.imag)
 
 
+def _ordered(compare: Callable[..., TensorVariable]) -> Formula:
+    """Return a comparison by the real part, then the imaginary one; false for NaN in any part."""
+    strict = {pt.lt: pt.lt, pt.le: pt.lt, pt.gt: pt.gt, pt.ge: pt.gt}[compare]
+
+    def comparison(x: Parts, y: Parts) -> TensorVariable:
+        differs = strict(x.real, y.real) & ~(pt.isnan(x.imag) | pt.isnan(y.imag))
+        return differs | (pt.eq(x.real, y.real) & compare(x.imag, y.imag))
+
+    return comparison
+
+
+def _extreme(compare: Callable[..., TensorVariable]) -> Formula:
+    """Return the choice of one of two numbers: the first NaN, else the first in an order."""
+    ordered = _ordered(compare)
+
+    def extreme(x: Parts, y: Parts) -> Parts:
+        return chosen(pt.isnan(x.real) | pt.isnan(x.imag) | ordered(x, y), x, y)
+
+    return extreme
+
+
 _FORMULAS: dict[type[ps.ScalarOp], Formula] = {
     ps.Abs: lambda z: ops.hypotenuse(*z),
     ps.Add: _chained(_add),
@@ -194,17 +219,24 @@ _FORMULAS: dict[type[ps.ScalarOp], Formula] = {
     ps.Cos: _cosine,
     ps.Cosh: _function(ops.cosh),
     ps.EQ: _equal,
+    Erf: _function(ops.erf),
     ps.Exp: _function(ops.exp),
     ps.Exp2: _function(ops.exp2),
     ps.Expm1: _function(ops.expm1),
+    ps.GE: _ordered(pt.ge),
+    ps.GT: _ordered(pt.gt),
     ps.Identity: lambda z: z,
     ps.Imag: lambda z: z.imag,
     ps.IsInf: lambda z: pt.isinf(z.real) | pt.isinf(z.imag),
     ps.IsNan: lambda z: pt.isnan(z.real) | pt.isnan(z.imag),
+    ps.LE: _ordered(pt.le),
+    ps.LT: _ordered(pt.lt),
     ps.Log: _function(ops.log),
     ps.Log10: _scaled_log(1 / math.log(10)),
     ps.Log1p: _function(ops.log1p),
     ps.Log2: _scaled_log(1 / math.log(2)),
+    ps.Maximum: _chained(_extreme(pt.ge)),
+    ps.Minimum: _chained(_extreme(pt.le)),
     ps.Mul: _chained(_multiply),
     ps.NEQ: lambda x, y: ~_equal(x, y),
     ps.Neg: lambda z: Parts(-z.real, -z.imag),

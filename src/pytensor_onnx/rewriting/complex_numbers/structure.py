@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
-from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import (
     Alloc,
     AllocEmpty,
@@ -56,7 +55,6 @@ _LEADING: dict[type[Op], slice] = {
     SplitDims: slice(1),
 }
 _OTHER: dict[type[Op], slice] = {
-    CheckAndRaise: slice(1),
     ExtractDiag: slice(1),
     FillDiagonal: slice(2),
     FillDiagonalOffset: slice(2),

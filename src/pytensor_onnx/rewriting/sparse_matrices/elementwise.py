@@ -19,14 +19,18 @@ from pytensor.sparse.math import (
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
-from pytensor_onnx.ops.sparse_matrices import EntryRows, RowProducts, Take
-from pytensor_onnx.rewriting.sparse_matrices.merging import summed
+from pytensor_onnx.ops.sparse_matrices import EntryRows, RowProducts, SegmentSum, Take
+from pytensor_onnx.rewriting.sparse_matrices.conversions import from_dense
+from pytensor_onnx.rewriting.sparse_matrices.merging import grouped, in_format, summed
 from pytensor_onnx.rewriting.sparse_matrices.parts import (
     ENCODING,
     Compressed,
     checked_shape,
+    flat_positions,
+    is_sparse,
     same_size,
 )
+from pytensor_onnx.rewriting.sparse_matrices.rows import take_rows
 
 
 def elements_at(dense: TensorVariable, x: Compressed) -> TensorVariable:
@@ -116,12 +120,37 @@ def products_at_entries(
     op: StructuredDotGradCSR | StructuredDotGradCSC, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:
     """Return the gradient of a product by the entries of its first factor."""
-    (indices,), (indptr,), (b,), (gradient,) = inputs
+    (indices,), (indptr,) = inputs[:2]
     major = EntryRows()(indptr, indices)
     is_by_rows = isinstance(op, StructuredDotGradCSR)
     rows, cols = (major, indices) if is_by_rows else (indices, major)
-    result = products_of_rows(gradient, rows, b, cols)
-    return [[pt.cast(result, node.outputs[0].type.dtype)]]
+    dtype = node.outputs[0].type.dtype
+    if any(map(is_sparse, node.inputs)):
+        b, gradient = (
+            Compressed.of(v, x) if is_sparse(v) else from_dense(x[0], "csr")
+            for v, x in zip(node.inputs[2:], inputs[2:], strict=True)
+        )
+        return [[pt.cast(products_of_sparse_rows(gradient, rows, b, cols), dtype)]]
+    (b,), (gradient,) = inputs[2:]
+    return [[pt.cast(products_of_rows(gradient, rows, b, cols), dtype)]]
+
+
+def products_of_sparse_rows(
+    x: Compressed, rows: TensorVariable, y: Compressed, others: TensorVariable
+) -> TensorVariable:
+    """Return the inner products of rows of one sparse matrix with rows of another."""
+    y = in_format(y, "csr")
+    same = same_size(others, [(x.n_cols, y.n_cols)], "dimension mismatch")
+    met = take_rows(y, same)
+    met_rows, met_cols = Take()(rows, met.row_of), Take()(y.indices, met.entries)
+    places = [flat_positions(met_rows, met_cols, x.n_cols), x.places()]
+    groups = grouped(pt.concatenate(places))
+    count = met.entries.shape[0]
+    dtype = ps.upcast(x.data.type.dtype, y.data.type.dtype)
+    elements = SegmentSum()(pt.cast(x.data, dtype), groups.group_of[count:], groups.count)
+    factors = Take()(pt.cast(y.data, dtype), met.entries)
+    products = factors * Take()(elements, groups.group_of[:count])
+    return SegmentSum()(products, met.row_of, rows.shape[0])
 
 
 def products_of_rows(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.raise_op import CheckAndRaise
+from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors, registered
@@ -109,6 +110,11 @@ class Compressed:
     def dense(self) -> TensorVariable:
         """Return the dense matrix."""
         return dense_of(self.data, self.rows, self.cols, self.n_rows, self.n_cols)
+
+
+def is_sparse(variable: Variable) -> bool:
+    """Return whether a variable is a sparse matrix."""
+    return isinstance(variable.type, SparseTensorType)
 
 
 def dense_of(

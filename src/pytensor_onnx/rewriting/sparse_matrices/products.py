@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.sparse.math import Dot, StructuredDot, TrueDot, Usmm
-from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
@@ -17,6 +16,7 @@ from pytensor_onnx.rewriting.sparse_matrices.parts import (
     ENCODING,
     Compressed,
     dense_of,
+    is_sparse,
     same_size,
 )
 from pytensor_onnx.rewriting.sparse_matrices.rows import take_rows
@@ -50,11 +50,6 @@ def scaled_product_and_sum(op: Usmm, node: Apply, inputs: Sequence[Tensors]) -> 
     dtype = node.outputs[0].type.dtype
     product = dense_product(node.inputs[1], node.inputs[2], x, y, dtype=dtype)
     return [[product * pt.cast(alpha, dtype) + pt.cast(z, dtype)]]
-
-
-def is_sparse(variable: Variable) -> bool:
-    """Return whether a variable is a sparse matrix."""
-    return isinstance(variable.type, SparseTensorType)
 
 
 def dense_product(

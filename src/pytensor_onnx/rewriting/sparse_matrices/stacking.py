@@ -11,8 +11,12 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.rewriting.sparse_matrices.conversions import from_dense
 from pytensor_onnx.rewriting.sparse_matrices.merging import sorted_entries
-from pytensor_onnx.rewriting.sparse_matrices.parts import ENCODING, Compressed, same_size
-from pytensor_onnx.rewriting.sparse_matrices.products import is_sparse
+from pytensor_onnx.rewriting.sparse_matrices.parts import (
+    ENCODING,
+    Compressed,
+    is_sparse,
+    same_size,
+)
 
 
 @ENCODING.rewrites(VStack)
