@@ -16,6 +16,7 @@ from onnx.reference.ops import op_gather_elements
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import OPT_FAST_COMPILE, OPT_NONE, Mode
 from pytensor.graph.basic import Variable
+from pytensor.scalar.basic import autocast_float, autocast_int
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx import ONNXProgram, export_onnx
@@ -92,6 +93,21 @@ def called(function: Callable, *arguments: Variable) -> Variable | list[Variable
     results = function(*inputs)
     results = list(results) if isinstance(results, list | tuple) else [results]
     return OpFromGraph(inputs, results, on_unused_input="ignore")(*arguments)
+
+
+@contextmanager
+def numbers_in_double() -> Iterator[None]:
+    """Have PyTensor make float64 and int64 constants of Python numbers.
+
+    It makes float32 ones of 2.0, and PyMC's own log-densities are off by 1e-8; ours are not
+    (`tests/pymc/test_numbers.py`).
+    """
+    before = autocast_float.dtypes, autocast_int.dtypes
+    autocast_float.dtypes, autocast_int.dtypes = ("float64",), ("int64",)
+    try:
+        yield
+    finally:
+        autocast_float.dtypes, autocast_int.dtypes = before
 
 
 def compare_onnx_and_py(

@@ -46,7 +46,7 @@ def test_files_have_the_vectors_and_the_shape_and_say_so():
     assert "equal to PyTensor" in program.verification
     described = json.loads(program.model.metadata_props["encodings"])
     parts = {part: f"x.{part}" for part in ("data", "indices", "indptr", "shape")}
-    assert described["inputs"] == {"x": {"encoding": "sparse", "parts": parts}}
+    assert described["inputs"] == {"x": {"encoding": "sparse", "parts": parts, "format": "csr"}}
     assert list(described["outputs"]) == ["turned"]
     inputs = [(i.name, str(i.shape), str(i.dtype)) for i in program.model.graph.inputs]
     assert inputs == [

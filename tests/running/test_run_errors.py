@@ -86,7 +86,7 @@ CASES = {
         "index 9 into m is out of range for an array of shape (3, 4)",
     ),
     "values of another length": (
-        lambda: x[k % 2].set(y),
+        lambda: x[k % 2].set(y[: i - 1]),
         "values of shape (4,) do not fit the 2 elements that are set or incremented in an array "
         "of shape (3,)",
     ),
