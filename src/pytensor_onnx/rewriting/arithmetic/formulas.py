@@ -19,6 +19,7 @@ from pytensor.tensor.rewriting.math import (
     local_mul_canonizer,
 )
 from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorConstant
 
 type Terms = tuple[list[Variable], list[Variable]]
 
@@ -97,12 +98,20 @@ def _remembering(canonizer: AlgebraicCanonizer) -> Callable[..., Terms]:
         results: Terms = simplify(num, denum, out_type)
         new = results[0][0] if results[0] else None
         if isinstance(new, Constant) and all(new is not v for v in num):
-            terms = [[v for v in part if isinstance(v, Constant)] for part in (num, denum)]
+            terms = [[v for v in part if _is_one_number(v)] for part in (num, denum)]
             if _may_differ(new, [*terms[0], *terms[1]]):
-                new.tag.formula = canonizer.merge_num_denum(*terms)
+                formula = canonizer.merge_num_denum(*terms)
+                # PyTensor takes an array of equal elements for one number.
+                axes = (0,) * (formula.ndim - new.ndim)
+                new.tag.formula = formula[axes] if axes else formula
         return results
 
     return simplify_and_note
+
+
+def _is_one_number(x: Variable) -> bool:
+    """Return whether all elements of a constant are equal; PyTensor joins these alone."""
+    return isinstance(x, TensorConstant) and x.unique_value is not None
 
 
 def _may_differ(new: Variable, operands: Sequence[Variable]) -> bool:

@@ -11,7 +11,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph
 from pytensor.graph.rewriting.basic import graph_rewriter
-from pytensor.scalar.basic import Cast, Switch
+from pytensor.scalar.basic import Cast, ScalarType, Second, Switch
 from pytensor.tensor.basic import cast, constant
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import TensorType
@@ -19,6 +19,8 @@ from pytensor.tensor.type import TensorType
 from pytensor_onnx.rewriting.arithmetic.formulas import WIDE, formula_of, is_narrow, is_number
 
 REASON = "widen_numbers"
+NOT_A_TERM = (Switch, Second)
+"""Operations whose first operand chooses, or has the shape, and is no part of the number."""
 
 
 @graph_rewriter
@@ -99,11 +101,15 @@ class _Numbers:
     def _operand(self, node: Apply, i: int) -> Variable | None:
         """Return an operand of the wide formula, None if there is none."""
         x = node.inputs[i]
-        if is_narrow(x) or (isinstance(x, Constant) and is_number(x)):
+        if i == 0 and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, NOT_A_TERM):
+            return x
+        if is_narrow(x) or (is_number(x) and self._is_fixed(x)):
             return self.widened(x)
-        if not isinstance(x.type, TensorType) or x.type.dtype.startswith(("float", "complex")):
+        if not isinstance(x.type, TensorType | ScalarType):
             return None
-        if not isinstance(node.op, Elemwise) or x.type.dtype == "bool" or _is_condition(node, i):
+        if x.type.dtype.startswith(("float", "complex")):
+            return None
+        if not isinstance(node.op, Elemwise) or x.type.dtype == "bool":
             return x
         # The functions of small integers are narrow.
         return cast(x, "int64") if self._is_fixed(x) else None
@@ -116,10 +122,6 @@ class _Numbers:
                 is_result and all(map(self._is_fixed, x.owner.inputs))
             )
         return self._fixed[x]
-
-
-def _is_condition(node: Apply, i: int) -> bool:
-    return i == 0 and isinstance(node.op.scalar_op, Switch)
 
 
 def _remade(node: Apply, operands: Sequence[Variable], position: int) -> Variable | None:
