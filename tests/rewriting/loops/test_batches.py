@@ -140,7 +140,7 @@ def test_search_in_batches_of_different_sizes_is_refused():
     a, b = pt.matrix("a"), pt.matrix("b")
     run = compile_onnx([a, b], vectorize_graph(pt.searchsorted(x, v), {x: a, v: b}), verify=False)
     for sizes in ((3, 2), (1, 2), (2, 1)):
-        with pytest.raises(ValueError, match="have different sizes"):
+        with pytest.raises(ValueError, match="dimension 'a_dim0' is"):
             run(np.zeros((sizes[0], 4)), np.zeros((sizes[1], 5)))
 
 
