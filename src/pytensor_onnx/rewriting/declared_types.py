@@ -25,8 +25,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.complex_matrices import ComplexLstsq, HermitianEigh
 from pytensor_onnx.rewriting.arithmetic.choices import chosen_of_any_shape
-from pytensor_onnx.rewriting.inner_graphs import core_op, inner_nodes
-from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
+from pytensor_onnx.rewriting.inner_graphs import core_op, inner_nodes, with_inner_graph
 from pytensor_onnx.rewriting.tensor_inverses import matrix_to_solve
 from pytensor_onnx.rewriting.visits import ops_of
 
@@ -100,9 +99,8 @@ def correct_all(fgraph: FunctionGraph, results: Sequence[int]) -> None:
         if corrected is not None:
             _replace(fgraph, node, corrected, results)
         elif _is_wrong_inside(node, Scan):
-            inner = node.op.fgraph.unfreeze()
-            correct_all(inner, [])
-            new = loop_like(node.op, inner.inputs, inner.outputs).make_node(*node.inputs).outputs
+            loop = with_inner_graph(node.op, lambda inner: correct_all(inner, []))
+            new = loop.make_node(*node.inputs).outputs
             fgraph.replace_all(list(zip(node.outputs, new, strict=True)), reason="correct_types")
 
 
@@ -144,7 +142,7 @@ def _replace(
 
 
 def _recorded(pairs: Iterable[tuple[Variable, Variable]]) -> dict[Variable, Variable]:
-    """Return results by those that they replace, and give them the names and the user's lines."""
+    """Return new results by the old ones, and give them the names and the user's lines of these."""
     replaced = dict(pairs)
     for old, new in replaced.items():
         new.name = old.name

@@ -5,12 +5,12 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex_numbers.parts import Parts
 from pytensor_onnx.functions.linalg.balancing import balance
-from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
+from pytensor_onnx.functions.linalg.batches import diagonals, unflat
 from pytensor_onnx.functions.linalg.blocks import checked_size
 from pytensor_onnx.functions.linalg.complex_schur import complex_schur
 from pytensor_onnx.functions.linalg.eig import in_order, triangular_vectors
 from pytensor_onnx.functions.linalg.phases import real_at_largest
-from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
+from pytensor_onnx.functions.linalg.scaling import power_of_two, scaled_parts
 from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.ops.complex_matrices import EigOfParts
 
@@ -36,11 +36,7 @@ def eig(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     """
     n = checked_size(real, "Last 2 dimensions of the array must be square")
     like, dtype = real, real.type.dtype
-    valid_real, real = finite(flat(real).astype("float64"))
-    valid_imag, imag = finite(flat(imag).astype("float64"))
-    valid = valid_real + valid_imag
-    scale = power_of_two(pt.concatenate([real, imag], axis=2), axis=(1, 2))
-    (real, size), (imag, _) = not_empty(real * scale, n), not_empty(imag * scale, n)
+    (real, imag), size, scale, valid = scaled_parts(Parts(real, imag), n)
     d = balance(pt.sqrt(real * real + imag * imag), size)
     ratio = d[:, None, :] / d[:, :, None]
     balanced = Parts(real * ratio, imag * ratio)

@@ -4,7 +4,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.complex_numbers.parts import Parts
-from pytensor_onnx.functions.linalg.batches import flat, not_empty, unflat
+from pytensor_onnx.functions.linalg.batches import unflat
 from pytensor_onnx.functions.linalg.blocks import checked_size
 from pytensor_onnx.functions.linalg.complex_reflectors import (
     doubled_matrix,
@@ -15,7 +15,7 @@ from pytensor_onnx.functions.linalg.complex_reflectors import (
 )
 from pytensor_onnx.functions.linalg.eigh import symmetric_eigen
 from pytensor_onnx.functions.linalg.phases import real_at_largest
-from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
+from pytensor_onnx.functions.linalg.scaling import scaled_parts
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
 from pytensor_onnx.ops.complex_matrices import EighOfParts
@@ -41,11 +41,7 @@ def eigh(real: TensorVariable, imag: TensorVariable) -> list[TensorVariable]:
     """
     n = checked_size(real, "expected square matrix")
     like, dtype = real, real.type.dtype
-    valid_real, real = finite(flat(real).astype("float64"))
-    valid_imag, imag = finite(flat(imag).astype("float64"))
-    valid = valid_real + valid_imag
-    scale = power_of_two(pt.concatenate([real, imag], axis=2), axis=(1, 2))
-    (real, size), (imag, _) = not_empty(real * scale, n), not_empty(imag * scale, n)
+    (real, imag), size, scale, valid = scaled_parts(Parts(real, imag), n)
 
     def step(k: TensorVariable, a: TensorVariable, q: TensorVariable) -> list[TensorVariable]:
         n = q.shape[1] // 2

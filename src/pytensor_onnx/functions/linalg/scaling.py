@@ -4,6 +4,8 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.parts import Parts
+from pytensor_onnx.functions.linalg.batches import flat, not_empty
 from pytensor_onnx.functions.padding import zeros
 
 _EXPONENTS = {"float32": 120, "float64": 1000}
@@ -41,3 +43,28 @@ def finite(a: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """
     is_finite = pt.isfinite(a).all(axis=(1, 2), keepdims=True)
     return pt.switch(is_finite, 0.0, np.nan), pt.switch(is_finite, a, 0.0)
+
+
+def scaled_parts(
+    parts: Parts, n: TensorVariable
+) -> tuple[Parts, TensorVariable, TensorVariable, TensorVariable]:
+    """Return complex matrices in one batch of float64, brought near one and not empty.
+
+    Parameters
+    ----------
+    parts
+        Real and imaginary parts of square matrices.
+    n
+        Number of their rows.
+
+    Returns
+    -------
+    tuple
+        The parts, the number of rows, at least one, the scale, and zero for each finite matrix and
+        else NaN.
+    """
+    valid_real, real = finite(flat(parts.real).astype("float64"))
+    valid_imag, imag = finite(flat(parts.imag).astype("float64"))
+    scale = power_of_two(pt.concatenate([real, imag], axis=2), axis=(1, 2))
+    (real, size), (imag, _) = not_empty(real * scale, n), not_empty(imag * scale, n)
+    return Parts(real, imag), size, scale, valid_real + valid_imag

@@ -18,7 +18,7 @@ from pytensor.tensor.basic import Join, cast
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.extra_ops import CumOp
 
-from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
+from pytensor_onnx.rewriting.inner_graphs import with_inner_graph
 from pytensor_onnx.rewriting.visits import ops_of
 
 
@@ -65,9 +65,8 @@ def widen_all(fgraph: FunctionGraph, results: Sequence[int]) -> None:
 
 def _widened_loop(node: Apply) -> list[Variable]:
     """Return the outputs of a loop that computes with wide values in its steps."""
-    inner = node.op.fgraph.unfreeze()
-    widen_all(inner, [])
-    return loop_like(node.op, inner.inputs, inner.outputs).make_node(*node.inputs).outputs
+    loop = with_inner_graph(node.op, lambda inner: widen_all(inner, []))
+    return loop.make_node(*node.inputs).outputs
 
 
 def _contains_narrow(node: Apply) -> bool:
