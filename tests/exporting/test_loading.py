@@ -1,4 +1,4 @@
-"""Files are loaded as programs that do what the exported program does."""
+"""A loaded program computes, describes and verifies as the exported one."""
 
 import pickle
 

@@ -56,7 +56,7 @@ def lower_scalar_loop(
 
 
 def _for_operands(op: ScalarLoop, node: Apply) -> ScalarLoop:
-    """Return the loop in dtypes that hold its operands and those that it was written in.
+    """Return the loop in dtypes that hold both its operands and its declared dtypes.
 
     The loop of an Elemwise keeps the dtypes that it was written in. PyTensor's Python code
     computes narrower operands in these, and rounds the results to the dtypes of the operands.

@@ -72,7 +72,7 @@ class Encoding(ABC):
         return self.decode(type_, arrays)
 
     def details(self, type_: Any) -> Mapping[str, str]:
-        """Return what a file says of a type beyond its parts."""
+        """Return further entries of a type in the metadata of a file, such as a format."""
         return {}
 
     def type_of(self, parts: Mapping[str, TensorType], details: Mapping[str, str]) -> Type:

@@ -91,7 +91,7 @@ def check_batch(
     points: Mapping[Variable, TensorVariable],
     arrays: Sequence[np.ndarray],
 ) -> None:
-    """Raise unless a batch gives what a loop over its points gives.
+    """Raise an error if the results of a batch and of a loop over its points differ.
 
     Parameters
     ----------

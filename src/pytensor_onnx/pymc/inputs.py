@@ -148,7 +148,7 @@ class Inputs:
         return Inputs([replace(x, variable=others.get(x.variable, x.variable)) for x in self._all])
 
     def of_batch(self) -> tuple[Inputs, dict[Variable, TensorVariable]]:
-        """Return the inputs of a batch of points, and those that replace the inputs of one point.
+        """Return the inputs of a batch of points, and a map from the inputs of one point to them.
 
         Raises
         ------

@@ -53,7 +53,7 @@ STABLE_QUERY = RewriteDatabaseQuery(
     include=["canonicalize", "stabilize", "specialize", UNDER_CONDITION],
     exclude=["fusion", "inplace", "BlasOpt", "cxx_only", "local_sign_div", GUARDED],
 )
-"""PyTensor's rewrites of arithmetic, without those that are wrong."""
+"""PyTensor's rewrites of arithmetic, without the wrong ones."""
 ONNX_QUERY = RewriteDatabaseQuery(include=["fast_run", *REQUIRED], exclude=list(INCOMPATIBLE))
 
 SPECIALIZE = EquilibriumDB()

@@ -128,7 +128,7 @@ def quadrature_of_large_orders() -> Region:
 
 
 def overflowing_exponentials(last: float) -> Region:
-    """Results that are finite, of which the exponential or the scaled function is not."""
+    """Return a region of finite results whose exponential or scaled function is not finite."""
 
     def draw(rng: np.random.Generator, size: int, dtype: str) -> list[np.ndarray]:
         return [rng.uniform(200, 300, size), rng.uniform(600, last, size)]

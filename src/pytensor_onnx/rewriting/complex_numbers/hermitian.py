@@ -51,7 +51,7 @@ def decompose_hermitian(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Seque
 
 
 def _eigenvalues(matrix: Parts) -> TensorVariable:
-    """Return eigenvalues, each of which is one of the real matrix of twice the size twice."""
+    """Return every second eigenvalue of the real matrix of twice the size, which has each twice."""
     values = Blockwise(Eigvalsh(), signature="(m,m)->(m)")
     return values(doubled_matrix(*matrix))[..., ::2]
 

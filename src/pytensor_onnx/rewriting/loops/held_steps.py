@@ -17,7 +17,8 @@ def are_held(values: Sequence[Variable], elements: Collection[Variable]) -> bool
     """Return whether the values of all steps have about the size of the sequences.
 
     A loop holds the values of one step. Values with more axes than an element of a sequence are
-    larger, unless they are known to be small. So are those that all steps share, once repeated.
+    larger, unless they are known to be small. Values that all steps share are larger once they are
+    repeated.
 
     Parameters
     ----------
