@@ -29,7 +29,7 @@ def measure(rounds: int = 7) -> Table:
             make, ndim = (convolve1d, 1) if kind == "signals" else (convolve2d, 2)
             x, y = pt.tensor("x", shape=(None,) * ndim), pt.tensor("y", shape=(None,) * ndim)
             result = make(x, y)
-            onnx = compile_onnx(
+            build = compile_onnx(
                 [x, y], result, session_options=SessionOptions(threads=1), verify=False
             )
             numba = pytensor.function([x, y], result, mode="NUMBA", trust_input=True)
@@ -37,7 +37,7 @@ def measure(rounds: int = 7) -> Table:
                 rng = np.random.default_rng(1)
                 a, b = rng.normal(size=(n,) * ndim), rng.normal(size=(k,) * ndim)
                 best = interleaved(
-                    {"ONNX": lambda: onnx(a, b), "NUMBA": lambda: numba(a, b)},  # noqa: B023
+                    {"ONNX": lambda: build(a, b), "NUMBA": lambda: numba(a, b)},  # noqa: B023
                     rounds=rounds,
                     seconds=0,
                 )

@@ -36,15 +36,15 @@ def _measure_one(table: Table, n: int, rounds: int) -> None:
         ("complex, size unknown", free, fft(free, None, None), numbers, np.fft.fft),
         ("real", x, rfft(x), rng.normal(size=(1, n)), np.fft.rfft),
     ):
-        onnx = compile_onnx(
+        build = compile_onnx(
             [given], result, session_options=SessionOptions(threads=1), verify=False
         )
         best = interleaved(
-            {"ONNX": lambda: onnx(value), "NumPy": lambda: reference(value)},  # noqa: B023
+            {"ONNX": lambda: build(value), "NumPy": lambda: reference(value)},  # noqa: B023
             rounds=rounds,
             seconds=0,
         )
-        found = np.asarray(onnx(value))
+        found = np.asarray(build(value))
         found = found if np.iscomplexobj(found) else found[..., 0] + 1j * found[..., 1]
         exact = reference(value.astype("clongdouble" if np.iscomplexobj(value) else "longdouble"))
         error = np.linalg.norm(found - exact) / np.linalg.norm(exact)

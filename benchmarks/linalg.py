@@ -98,11 +98,13 @@ def _measure_one(table: Table, operation: Timed) -> None:
             for name, ndim in (("a", 2), ("b", 1))
         ][: 1 + operation.has_vector]
         result = operation.function(*inputs)
-        onnx = compile_onnx(inputs, result, session_options=SessionOptions(threads=1), verify=False)
+        build = compile_onnx(
+            inputs, result, session_options=SessionOptions(threads=1), verify=False
+        )
         numba = pytensor.function(inputs, result, mode="NUMBA", trust_input=True)
         for shape in shapes:
             arguments = values(operation, *shape)
-            calls = {"ONNX": partial(onnx, *arguments), "NUMBA": partial(numba, *arguments)}
+            calls = {"ONNX": partial(build, *arguments), "NUMBA": partial(numba, *arguments)}
             best = interleaved(calls, rounds=_rounds(calls["ONNX"]), seconds=0)
             ratio = best["ONNX"] / best["NUMBA"]
             key = shape if batch_rank else shape[0]

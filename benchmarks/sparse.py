@@ -42,11 +42,11 @@ def _measure_one(table: Table, kind: str, size: int, count: int, rounds: int) ->
         (f"with {COLUMNS} columns", columns, rng.normal(size=(size, COLUMNS)), rounds),
     ):
         product = sparse.dot(x, given)
-        onnx = compile_onnx(
+        build = compile_onnx(
             [x, given], product, session_options=SessionOptions(threads=1), verify=False
         )
         numba = pytensor.function([x, given], product, mode="NUMBA", trust_input=True)
-        calls = {"ONNX": partial(onnx, matrix, value), "NUMBA": partial(numba, matrix, value)}
+        calls = {"ONNX": partial(build, matrix, value), "NUMBA": partial(numba, matrix, value)}
         best = interleaved(calls, rounds=turns, seconds=0)
         ratio = best["ONNX"] / best["NUMBA"]
         cells = [f"{1e3 * best[mode]:.3g}" for mode in ("ONNX", "NUMBA")]

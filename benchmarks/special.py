@@ -115,8 +115,8 @@ def measure(size: int = SIZE, rounds: int = 5) -> Table:
 
 def _measure_one(table: Table, function: Timed, dtype: str, size: int, rounds: int) -> None:
     values, point = function.values(size, dtype), function.values(1, dtype)
-    onnx = _compiled(function, dtype, 1)
-    calls = {"ONNX": lambda: onnx(*values), "SciPy": lambda: function.apply_scipy(*values)}
+    build = _compiled(function, dtype, 1)
+    calls = {"ONNX": lambda: build(*values), "SciPy": lambda: function.apply_scipy(*values)}
     inputs = _inputs(function, dtype, 1)
     try:
         numba = pytensor.function(inputs, function.apply(*inputs), mode="NUMBA")

@@ -117,7 +117,7 @@ def convert(
     outputs = _make_outputs(fgraph, converter, wanted)
     raise_problems(converter.problems)
 
-    converter.onnx.provenance = {}
+    converter.build.provenance = {}
     graph = _make_graph(name, converter, inputs, outputs, defaults or {})
     name_output_dims(list(zip(result_names, outputs, strict=True)), axes, scope)
     if dim_names:
@@ -163,7 +163,7 @@ def _make_inputs(
     dynamic_axes: NamedAxes,
     keeps_names: bool,
 ) -> list[ir.Value]:
-    scope = converter.onnx.scope
+    scope = converter.build.scope
     for name in wanted:
         for dim in dynamic_axes.get(name, {}).values():
             if dim is not None:
@@ -230,7 +230,7 @@ def _input_dims(
 
 def _drop_checks_of_inputs(converter: GraphConverter, inputs: Sequence[ir.Value]) -> None:
     """Drop checks of equal sizes of inputs, and use the checked values instead."""
-    kept = drop_checks_of_inputs(converter.onnx, inputs)
+    kept = drop_checks_of_inputs(converter.build, inputs)
     if kept:
         for variable, value in converter.values.items():
             converter.values[variable] = _followed(value, kept)
@@ -246,8 +246,8 @@ def _make_outputs(
     fgraph: FunctionGraph, converter: GraphConverter, names: Sequence[str]
 ) -> list[ir.Value]:
     """Return a separate value for each output, with the wanted name."""
-    onnx = converter.onnx
-    onnx.provenance = {}
+    build = converter.build
+    build.provenance = {}
     outputs: list[ir.Value] = []
     for variable, name in zip(fgraph.outputs, names, strict=True):
         try:
@@ -257,7 +257,7 @@ def _make_outputs(
         if not isinstance(value, ir.Value):
             continue
         if value.producer() is None or any(value is other for other in outputs):
-            copy = onnx.Identity(value)
+            copy = build.Identity(value)
             copy.shape = value.shape
             value = copy
         value.name = name
@@ -286,8 +286,8 @@ def _make_graph(
     defaults: Mapping[Variable, np.ndarray],
 ) -> ir.Graph:
     """Return the graph of the nodes that outputs depend on, with names for their values."""
-    scope = converter.onnx.scope
-    nodes = live_nodes(converter.onnx.nodes, outputs)
+    scope = converter.build.scope
+    nodes = live_nodes(converter.build.nodes, outputs)
     initializers = [x for x in scope.initializers.values() if any(True for _ in x.uses())]
     for variable, default in defaults.items():
         value = converter.values[variable]

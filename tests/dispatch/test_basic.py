@@ -341,8 +341,8 @@ def test_a_lowering_of_ones_own_takes_three_lines():
             outputs[0][0] = inputs[0] ** 3
 
     @pytensor_onnx.onnx_funcify.register(Cube)
-    def lower_cube(op, node, onnx, x):
-        return onnx.Mul(onnx.Mul(x, x), x)
+    def lower_cube(op, node, build, x):
+        return build.Mul(build.Mul(x, x), x)
 
     x = pt.vector("x")
     program = compare_onnx_and_py([x], Cube()(x) + 1, [A])
@@ -352,18 +352,18 @@ def test_a_lowering_of_ones_own_takes_three_lines():
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (lambda onnx, x: None, "returned 0 values"),
-        (lambda onnx, x: [x, x], "returned 2 values"),
-        (lambda onnx, x: onnx.Greater(x, 0), "returned BOOL"),
-        (lambda onnx, x: onnx.Unsqueeze(x, [0]), "returned rank 2"),
-        (lambda onnx, x: onnx.Add(1, 2), "no operand tells the dtype"),
+        (lambda build, x: None, "returned 0 values"),
+        (lambda build, x: [x, x], "returned 2 values"),
+        (lambda build, x: build.Greater(x, 0), "returned BOOL"),
+        (lambda build, x: build.Unsqueeze(x, [0]), "returned rank 2"),
+        (lambda build, x: build.Add(1, 2), "no operand tells the dtype"),
     ],
 )
 def test_a_lowering_that_returns_something_else_is_refused(returned, message):
     class Wrong(Opaque):
         pass
 
-    onnx_funcify.register(Wrong)(lambda op, node, onnx, x: returned(onnx, x))
+    onnx_funcify.register(Wrong)(lambda op, node, build, x: returned(build, x))
     x = pt.vector("x")
     with pytest.raises(TypeError, match=message) as raised:
         export_onnx([x], Wrong(1)(x))

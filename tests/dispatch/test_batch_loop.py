@@ -32,8 +32,8 @@ class Scaled(Op):
 
 
 @onnx_funcify.register(Scaled)
-def lower_scaled(op, node, onnx, x, v):
-    return [onnx.Mul(x, v), onnx.ReduceSum(v, keepdims=0)]
+def lower_scaled(op, node, build, x, v):
+    return [build.Mul(x, v), build.ReduceSum(v, keepdims=0)]
 
 
 @pytest.mark.parametrize(

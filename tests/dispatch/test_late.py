@@ -18,8 +18,8 @@ from pytensor.tensor.sort import SortOp
 before = onnx_funcify.dispatch(SortOp)
 
 @onnx_funcify.register(SortOp)
-def sort_halves(op, node, onnx, *inputs):
-    return onnx.Div(before(op, node, onnx, *inputs), 2)
+def sort_halves(op, node, build, *inputs):
+    return build.Div(before(op, node, build, *inputs), 2)
 
 @define(Expm, "(m,m)->(m,m)")
 def double(x):

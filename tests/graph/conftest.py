@@ -15,7 +15,7 @@ def scope():
 
 
 @pytest.fixture
-def onnx(scope):
+def build(scope):
     return Builder(scope)
 
 
@@ -23,21 +23,21 @@ def value(name="x", dtype=ir.DataType.DOUBLE, shape=("n", 3)):
     return ir.val(name, dtype=dtype, shape=shape)
 
 
-def run(onnx, inputs, outputs, **feeds):
+def run(build, inputs, outputs, **feeds):
     """Close the builder as a model and run it."""
-    outputs = onnx.own_results(outputs)
-    nodes = onnx.nodes
+    outputs = build.own_results(outputs)
+    nodes = build.nodes
     for x in inputs:
-        onnx.scope.names.unique(x.name)
-    name_values(nodes, onnx.scope.names)
+        build.scope.names.unique(x.name)
+    name_values(nodes, build.scope.names)
     graph = ir.Graph(
         inputs,
         outputs,
         nodes=nodes,
-        initializers=list(onnx.scope.initializers.values()),
-        opset_imports={"": onnx.scope.opset_version, FUNCTION_DOMAIN: 1},
+        initializers=list(build.scope.initializers.values()),
+        opset_imports={"": build.scope.opset_version, FUNCTION_DOMAIN: 1},
         name="g",
     )
-    functions = [local.function for local in onnx.scope.functions.values()]
+    functions = [local.function for local in build.scope.functions.values()]
     proto = ir.to_proto(ir.Model(graph, ir_version=10, functions=functions))
     return onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feeds)

@@ -10,13 +10,13 @@ from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.running.session import Session
 
 
-def run(onnx: Builder, x: ir.Value, result: ir.Value, array: np.ndarray) -> np.ndarray:
+def run(build: Builder, x: ir.Value, result: ir.Value, array: np.ndarray) -> np.ndarray:
     result.name = "result"
     graph = ir.Graph(
         [x],
         [result],
-        nodes=onnx.nodes,
-        initializers=list(onnx.scope.initializers.values()),
+        nodes=build.nodes,
+        initializers=list(build.scope.initializers.values()),
         opset_imports={"": 21},
         name="g",
     )
@@ -39,24 +39,24 @@ def run(onnx: Builder, x: ir.Value, result: ir.Value, array: np.ndarray) -> np.n
     ],
 )
 def test_merged_axes(dims, axes, shape, operators) -> None:
-    onnx = Builder(ModelScope(21))
+    build = Builder(ModelScope(21))
     x = ir.val("x", dtype=ir.DataType.INT64, shape=dims)
-    result = merge_axes(onnx, x, axes)
-    assert [node.op_type for node in onnx.nodes] == operators
+    result = merge_axes(build, x, axes)
+    assert [node.op_type for node in build.nodes] == operators
     array = np.arange(np.prod(shape)).reshape(shape)
     kept = [axis for axis in range(array.ndim) if axis not in axes]
     expected = array.transpose(*kept, *axes).reshape(
         *(shape[axis] for axis in kept), int(np.prod([shape[axis] for axis in axes], dtype=int))
     )
-    np.testing.assert_array_equal(run(onnx, x, result, array), expected)
+    np.testing.assert_array_equal(run(build, x, result, array), expected)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 13])
 @pytest.mark.parametrize("static", [False, True])
 def test_folded_axes(size: int, static: bool) -> None:
-    onnx = Builder(ModelScope(21))
+    build = Builder(ModelScope(21))
     x = ir.val("x", dtype=ir.DataType.INT64, shape=["n", size if static else "m"])
-    result = fold_last_axis(onnx, x, "Mul", 1)
-    assert ("Loop" in [node.op_type for node in onnx.nodes]) != static
+    result = fold_last_axis(build, x, "Mul", 1)
+    assert ("Loop" in [node.op_type for node in build.nodes]) != static
     array = np.random.default_rng(0).integers(-9, 9, size=(3, size))
-    np.testing.assert_array_equal(run(onnx, x, result, array), array.prod(axis=1))
+    np.testing.assert_array_equal(run(build, x, result, array), array.prod(axis=1))

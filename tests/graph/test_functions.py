@@ -11,31 +11,31 @@ from tests.graph.conftest import run, value
 DOUBLE, FLOAT, INT64 = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.INT64
 
 
-def square_plus_half(onnx, x):
-    return onnx.Add(onnx.Mul(x, x), 0.5)
+def square_plus_half(build, x):
+    return build.Add(build.Mul(x, x), 0.5)
 
 
-def test_a_function_is_defined_once_for_each_dtype(onnx, scope):
+def test_a_function_is_defined_once_for_each_dtype(build, scope):
     x, y = value("x"), value("y", FLOAT)
     for _ in range(3):
-        onnx.call("Square", square_plus_half, x)
-    result = onnx.call("Square", square_plus_half, y)
+        build.call("Square", square_plus_half, x)
+    result = build.call("Square", square_plus_half, y)
     assert result.dtype == FLOAT
     functions = [local.function for local in scope.functions.values()]
     assert [f.name for f in functions] == ["Square_float64", "Square_float32"]
     assert {f.domain for f in functions} == {"pytensor"}
-    assert [node.op_type for node in onnx.nodes] == ["Square_float64"] * 3 + ["Square_float32"]
+    assert [node.op_type for node in build.nodes] == ["Square_float64"] * 3 + ["Square_float32"]
 
 
-def test_a_function_serves_every_rank(onnx):
+def test_a_function_serves_every_rank(build):
     x, y = value("x", shape=()), value("y", shape=("n", 2, 2))
-    results = [onnx.call("Square", square_plus_half, v) for v in (x, y)]
-    found = run(onnx, [x, y], results, x=np.array(3.0), y=np.full((1, 2, 2), 2.0))
+    results = [build.call("Square", square_plus_half, v) for v in (x, y)]
+    found = run(build, [x, y], results, x=np.array(3.0), y=np.full((1, 2, 2), 2.0))
     assert found[0] == 9.5
     np.testing.assert_array_equal(found[1], np.full((1, 2, 2), 4.5))
 
 
-def test_a_function_body_carries_its_own_constants(onnx, scope):
+def test_a_function_body_carries_its_own_constants(build, scope):
     """An ONNX function cannot refer to the initializers of the model."""
 
     def body(inner, x):
@@ -46,15 +46,15 @@ def test_a_function_body_carries_its_own_constants(onnx, scope):
         )[0]
 
     x = value()
-    result = onnx.call("Damp", body, x)
+    result = build.call("Damp", body, x)
     (local,) = scope.functions.values()
     constants = [node for node in local.function if node.op_type == "Constant"]
     assert [float(n.attributes["value"].as_tensor().numpy()) for n in constants] == [0.5, 0.25]
     assert scope.initializers == {}
-    np.testing.assert_array_equal(run(onnx, [x], [result], x=np.ones((1, 3)))[0], [[0.5] * 3])
+    np.testing.assert_array_equal(run(build, [x], [result], x=np.ones((1, 3)))[0], [[0.5] * 3])
 
 
-def test_constants_in_a_function_tell_shapes(onnx):
+def test_constants_in_a_function_tell_shapes(build):
     ranks = []
 
     def body(inner, x):
@@ -62,71 +62,71 @@ def test_constants_in_a_function_tell_shapes(onnx):
         ranks.append(dims_of(column))
         return column
 
-    onnx.call("Column", body, value(), shapes=[(None, 3)])
+    build.call("Column", body, value(), shapes=[(None, 3)])
     assert ranks == [(None, 1)]
 
 
-def test_functions_call_functions(onnx):
+def test_functions_call_functions(build):
     def body(inner, x):
         return inner.Neg(inner.call("Square", square_plus_half, x))
 
     x = value()
-    result = onnx.call("Negative", body, x)
-    found = run(onnx, [x], [result, onnx.call("Square", square_plus_half, x)], x=np.ones((1, 3)))
+    result = build.call("Negative", body, x)
+    found = run(build, [x], [result, build.call("Square", square_plus_half, x)], x=np.ones((1, 3)))
     np.testing.assert_array_equal(found[0], -found[1])
     assert found[0][0, 0] == -1.5
 
 
-def test_a_function_that_returns_a_list_gives_a_list(onnx):
+def test_a_function_that_returns_a_list_gives_a_list(build):
     x = value()
-    results = onnx.call("Both", lambda inner, x: [x, inner.Neg(x), x], x)
-    found = run(onnx, [x], results, x=np.ones((1, 3)))
+    results = build.call("Both", lambda inner, x: [x, inner.Neg(x), x], x)
+    found = run(build, [x], results, x=np.ones((1, 3)))
     assert [float(f[0, 0]) for f in found] == [1.0, -1.0, 1.0]
 
 
-def test_different_functions_of_one_name_get_names_of_their_own(onnx, scope):
+def test_different_functions_of_one_name_get_names_of_their_own(build, scope):
     x = value()
     results = [
-        onnx.call("f", lambda inner, x, c=c: inner.Mul(x, c), x, variant="", key=("f", c))
+        build.call("f", lambda inner, x, c=c: inner.Mul(x, c), x, variant="", key=("f", c))
         for c in (2.0, 3.0)
     ]
     names = [local.function.name for local in scope.functions.values()]
     assert names == ["f", "f_1"]
-    found = run(onnx, [x], results, x=np.ones((1, 3)))
+    found = run(build, [x], results, x=np.ones((1, 3)))
     assert [float(f[0, 0]) for f in found] == [2.0, 3.0]
 
 
-def test_functions_for_other_shapes_have_definitions_of_their_own(onnx):
+def test_functions_for_other_shapes_have_definitions_of_their_own(build):
     def rows(inner: Builder, x: ir.Value) -> ir.Value:
         return inner.ints([inner.dims(x)[0]])
 
     x, y = ir.val("x", ir.DataType.DOUBLE, (3, 2)), ir.val("y", ir.DataType.DOUBLE, (5, 2))
-    results = [onnx.call("Rows", rows, v, shapes=[dims_of(v)]) for v in (x, y, x)]
-    found = run(onnx, [x, y], results, x=np.ones((3, 2)), y=np.ones((5, 2)))
+    results = [build.call("Rows", rows, v, shapes=[dims_of(v)]) for v in (x, y, x)]
+    found = run(build, [x, y], results, x=np.ones((3, 2)), y=np.ones((5, 2)))
     assert [int(v[0]) for v in found] == [3, 5, 3]
-    assert len(onnx.scope.functions) == 2
+    assert len(build.scope.functions) == 2
 
 
-def test_names_in_a_function_are_its_own(onnx, scope):
+def test_names_in_a_function_are_its_own(build, scope):
     x = value()
     for _ in range(3):
-        onnx.Mul(x, 1.5)
-    onnx.call("Square", square_plus_half, x)
-    name_values(onnx.nodes, scope.names)
+        build.Mul(x, 1.5)
+    build.call("Square", square_plus_half, x)
+    name_values(build.nodes, scope.names)
     (local,) = scope.functions.values()
     assert [v.name for v in local.function.inputs] == ["x"]
     assert [v.name for n in local.function for v in n.outputs] == ["constant", "mul", "result"]
 
 
-def test_functions_have_the_parameters_and_the_summary_of_their_source(onnx):
-    def scaled(onnx: Builder, amount: ir.Value, rate: ir.Value) -> ir.Value:
+def test_functions_have_the_parameters_and_the_summary_of_their_source(build):
+    def scaled(build: Builder, amount: ir.Value, rate: ir.Value) -> ir.Value:
         """Scale an amount.
 
         At a rate.
         """
-        return onnx.Mul(amount, rate)
+        return build.Mul(amount, rate)
 
-    onnx.call("Scaled", scaled, value(), value())
-    (local,) = onnx.scope.functions.values()
+    build.call("Scaled", scaled, value(), value())
+    (local,) = build.scope.functions.values()
     assert [v.name for v in local.function.inputs] == ["amount", "rate"]
     assert local.function.doc_string == "Scale an amount."

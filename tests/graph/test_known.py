@@ -17,15 +17,15 @@ ARITHMETIC = ["Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Less", "LessOr
 
 def run(op_type: str, arrays: list[np.ndarray], **attributes: object) -> np.ndarray:
     """Return what ONNX Runtime computes from inputs of unknown sizes."""
-    onnx = Builder(ModelScope(21))
+    build = Builder(ModelScope(21))
     inputs = [
         ir.val(f"x{i}", dtype=ir.DataType.from_numpy(a.dtype), shape=[None] * a.ndim)
         for i, a in enumerate(arrays)
     ]
-    result = onnx.op(op_type, *inputs, **attributes)
-    assert [node.op_type for node in onnx.nodes] == [op_type]
+    result = build.op(op_type, *inputs, **attributes)
+    assert [node.op_type for node in build.nodes] == [op_type]
     result.name = "result"
-    graph = ir.Graph(inputs, [result], nodes=onnx.nodes, opset_imports={"": 21}, name="g")
+    graph = ir.Graph(inputs, [result], nodes=build.nodes, opset_imports={"": 21}, name="g")
     (found,) = Session(ir.Model(graph, ir_version=10)).run(
         {x.name: a for x, a in zip(inputs, arrays, strict=True)}
     )
@@ -33,9 +33,9 @@ def run(op_type: str, arrays: list[np.ndarray], **attributes: object) -> np.ndar
 
 
 def check(op_type: str, *arrays: np.ndarray, **attributes: object) -> None:
-    onnx = Builder(ModelScope(21))
-    result = onnx.op(op_type, *map(onnx.constant, arrays), **attributes)
-    assert not onnx.nodes
+    build = Builder(ModelScope(21))
+    result = build.op(op_type, *map(build.constant, arrays), **attributes)
+    assert not build.nodes
     found, expected = result.const_value.numpy(), run(op_type, list(arrays), **attributes)
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     np.testing.assert_array_equal(found, expected)
@@ -85,24 +85,24 @@ def test_structure() -> None:
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 0), ()])
 def test_static_shapes(shape: tuple[int, ...]) -> None:
-    onnx = Builder(ModelScope(21))
+    build = Builder(ModelScope(21))
     x = ir.val("x", dtype=ir.DataType.FLOAT, shape=shape)
-    assert onnx.Shape(x).const_value.numpy().tolist() == list(shape)
-    assert onnx.Shape(x, start=1).const_value.numpy().tolist() == list(shape[1:])
-    assert onnx.Shape(x, start=0, end=1).const_value.numpy().tolist() == list(shape[:1])
+    assert build.Shape(x).const_value.numpy().tolist() == list(shape)
+    assert build.Shape(x, start=1).const_value.numpy().tolist() == list(shape[1:])
+    assert build.Shape(x, start=0, end=1).const_value.numpy().tolist() == list(shape[:1])
 
 
 def test_unknown_and_large_values_are_left_to_the_runtime() -> None:
-    onnx = Builder(ModelScope(21))
+    build = Builder(ModelScope(21))
     x = ir.val("x", dtype=ir.DataType.INT64, shape=["n", 3])
-    large, floats = onnx.constant(np.arange(65)), onnx.constant(np.array([1.0, 2.0]))
-    onnx.Shape(x)
-    onnx.Add(onnx.Shape(x), 1)
-    onnx.Add(large, large)
-    onnx.Add(floats, floats)
-    onnx.Gather(onnx.ints([1, 2]), 2)
-    onnx.Div(onnx.ints([1]), 0)
-    found = [node.op_type for node in onnx.nodes]
+    large, floats = build.constant(np.arange(65)), build.constant(np.array([1.0, 2.0]))
+    build.Shape(x)
+    build.Add(build.Shape(x), 1)
+    build.Add(large, large)
+    build.Add(floats, floats)
+    build.Gather(build.ints([1, 2]), 2)
+    build.Div(build.ints([1]), 0)
+    found = [node.op_type for node in build.nodes]
     assert found == ["Shape", "Shape", "Add", "Add", "Add", "Gather", "Div"]
 
 

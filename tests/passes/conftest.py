@@ -61,7 +61,7 @@ def run_model(model: ir.Model, feeds: dict[str, np.ndarray]) -> list[np.ndarray]
 def bare(
     emit: Emit, *operands: Any, opset: int = 21, shapes: Sequence[Sequence[int | str]] = ()
 ) -> Bare:
-    """Return the model of what ``emit(onnx, *values)`` returns; sizes are named unless given."""
+    """Return the model of what ``emit(build, *values)`` returns; sizes are named unless given."""
     scope = ModelScope(opset)
     onnx_ = Builder(scope)
     arrays = [np.asarray(operand) for operand in operands]

@@ -16,9 +16,9 @@ X = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 @pytest.fixture
 def model():
-    def emit(onnx, x):
-        y = onnx.Exp(x)
-        return [y, onnx.Neg(y)]
+    def emit(build, x):
+        y = build.Exp(x)
+        return [y, build.Neg(y)]
 
     return bare(emit, X)
 
@@ -34,7 +34,7 @@ def replaced(model, results_of):
 
 
 def test_new_nodes_stand_where_the_old_one_stood(model):
-    new = replaced(model, lambda onnx, x: onnx.Mul(onnx.Add(x, 1.0), 2.0))
+    new = replaced(model, lambda build, x: build.Mul(build.Add(x, 1.0), 2.0))
     assert [node.op_type for node in model.model.graph] == ["Add", "Mul", "Neg"]
     assert [node.op_type for node in new] == ["Add", "Mul"]
     np.testing.assert_array_equal(model.run()[0], 2 * (X + 1))
@@ -42,9 +42,9 @@ def test_new_nodes_stand_where_the_old_one_stood(model):
 
 
 def test_nodes_that_the_results_do_not_need_are_left_out(model):
-    def results_of(onnx, x):
-        onnx.Abs(onnx.Neg(x))
-        return onnx.Mul(x, 2.0)
+    def results_of(build, x):
+        build.Abs(build.Neg(x))
+        return build.Mul(x, 2.0)
 
     assert [node.op_type for node in replaced(model, results_of)] == ["Mul"]
     assert [node.op_type for node in model.model.graph] == ["Mul", "Neg"]
@@ -53,19 +53,19 @@ def test_nodes_that_the_results_do_not_need_are_left_out(model):
 def test_an_output_keeps_its_name_and_the_shape_that_was_known(model):
     old = model.model.graph.outputs[0]
     name, shape = old.name, list(old.shape)
-    replaced(model, lambda onnx, x: onnx.Mul(x, 2.0))
+    replaced(model, lambda build, x: build.Mul(x, 2.0))
     assert model.model.graph.outputs[0].name == name
     assert list(model.model.graph.outputs[0].shape) == shape
 
 
 def test_a_value_from_elsewhere_is_copied(model):
-    new = replaced(model, lambda onnx, x: x)
+    new = replaced(model, lambda build, x: x)
     assert [node.op_type for node in new] == ["Identity"]
     np.testing.assert_array_equal(model.run()[0], X)
 
 
 def test_new_names_are_not_those_of_the_model(model):
-    new = replaced(model, lambda onnx, x: onnx.Mul(onnx.Neg(x), 2.0))
+    new = replaced(model, lambda build, x: build.Mul(build.Neg(x), 2.0))
     names = [v.name for node in model.model.graph for v in node.outputs]
     assert len(set(names)) == len(names)
     assert all(node.name for node in new)

@@ -31,7 +31,7 @@ def test_a_density_has_the_tails_of_pymc_s_beside_its_gradient(name: str) -> Non
         MODELS[name]()
     (value,) = model.value_vars
     logp = model.compile_logp(mode=REFERENCE)
-    onnx = model.compile_logp(mode="ONNX")
+    build = model.compile_logp(mode="ONNX")
     outputs = ["logp", "dlogp", "pointwise"] if model.observed_RVs else ["logp", "dlogp", "logp_x"]
     program = export_logp(model, outputs=outputs, verify=False)
     shape = model.initial_point()[value.name].shape
@@ -41,4 +41,4 @@ def test_a_density_has_the_tails_of_pymc_s_beside_its_gradient(name: str) -> Non
             expected = logp({value.name: point})
         found, _, *_ = program(point.ravel())
         np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=f"at {x}")
-        np.testing.assert_allclose(onnx({value.name: point}), expected, rtol=1e-12)
+        np.testing.assert_allclose(build({value.name: point}), expected, rtol=1e-12)

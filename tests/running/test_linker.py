@@ -302,8 +302,8 @@ def test_inner_graph_of_an_op_that_is_an_operator_is_left_alone(x):
             return [pt.maximum(x * 1.0, 0.0)]
 
     @onnx_funcify.register(Rectified)
-    def lower_rectified(op, node, onnx, x):
-        return onnx.Relu(x)
+    def lower_rectified(op, node, build, x):
+        return build.Relu(x)
 
     y = Rectified()(x)
     f = pytensor.function([x], y, mode="ONNX")

@@ -12,12 +12,12 @@ from pytensor_onnx.ops.networks.accurate_lstm import AccurateLSTM
 
 @onnx_funcify.register(AccurateLSTM)
 def lower_accurate_lstm(
-    op: AccurateLSTM, node: Apply, onnx: Builder, *inputs: ir.Value
+    op: AccurateLSTM, node: Apply, build: Builder, *inputs: ir.Value
 ) -> list[ir.Value]:
     """Correct the outputs of the operator."""
     hidden = op.hidden
     x, w, u, b, h0, c0 = inputs
-    onnx.equate_operands("AccurateLSTM", inputs, {"hidden": hidden, "gates": 4})
+    build.equate_operands("AccurateLSTM", inputs, {"hidden": hidden, "gates": 4})
 
     def from_guess(then: Builder) -> list[ir.Value]:
         zeros = then.constant(np.zeros(4 * hidden, "float32"))
@@ -36,4 +36,4 @@ def lower_accurate_lstm(
         changes = guessed.changes(then, hidden, excess, u, of_input)
         return [h, c, then.LessOrEqual(changes, 0)]
 
-    return guessed.states_from_guess(op, onnx, inputs, from_guess)
+    return guessed.states_from_guess(op, build, inputs, from_guess)

@@ -123,16 +123,16 @@ def _position(entries: Sequence[ir.Value | slice]) -> int:
     return places[0]
 
 
-def view_of(onnx: Builder, node: Apply, index: AdvancedIndex, x: ir.Value) -> ir.Value:
+def view_of(build: Builder, node: Apply, index: AdvancedIndex, x: ir.Value) -> ir.Value:
     """Return the view that the basic part of an index selects."""
     if index.views_all:
         return x
     view = Subtensor(index.idx_list).make_node(node.inputs[0], *index.variables)
-    return lower_node(onnx, view, x, *index.values)
+    return lower_node(build, view, x, *index.values)
 
 
 def put_view(
-    onnx: Builder, node: Apply, index: AdvancedIndex, x: ir.Value, view: ir.Value
+    build: Builder, node: Apply, index: AdvancedIndex, x: ir.Value, view: ir.Value
 ) -> ir.Value:
     """Return an array with the view of an index replaced."""
     if index.views_all:
@@ -140,12 +140,12 @@ def put_view(
     template = Subtensor(index.idx_list).make_node(node.inputs[0], *index.variables)
     op = IncSubtensor(index.idx_list, set_instead_of_inc=True)
     put = op.make_node(node.inputs[0], template.outputs[0].type(), *index.variables)
-    return lower_node(onnx, put, x, view, *index.values)
+    return lower_node(build, put, x, view, *index.values)
 
 
-def lower_node(onnx: Builder, node: Apply, *values: ir.Value) -> ir.Value:
+def lower_node(build: Builder, node: Apply, *values: ir.Value) -> ir.Value:
     """Lower a node outside of the graph, for given values of its inputs."""
-    lowered = onnx_funcify(node.op, node, onnx, *values)
+    lowered = onnx_funcify(node.op, node, build, *values)
     if not isinstance(lowered, ir.Value):
         raise TypeError(f"{node.op} has more than one result")
     return lowered

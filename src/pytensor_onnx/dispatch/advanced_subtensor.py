@@ -33,120 +33,120 @@ from pytensor_onnx.graph.builder import Builder
 
 @onnx_funcify.register(AdvancedSubtensor)
 def lower_advanced_subtensor(
-    op: AdvancedSubtensor, node: Apply, onnx: Builder, x: ir.Value, *values: ir.Value
+    op: AdvancedSubtensor, node: Apply, build: Builder, x: ir.Value, *values: ir.Value
 ) -> ir.Value:
     """Apply the basic part of the index, then gather."""
     index = read_index(op, node, values)
-    return take(onnx, view_of(onnx, node, index, x), index)
+    return take(build, view_of(build, node, index, x), index)
 
 
-def take(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
+def take(build: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
     """Return the elements that the arrays of an index select."""
     if not index.arrays:
         return x
     if len(index.arrays) > 1:
-        return _take_points(onnx, x, index)
+        return _take_points(build, x, index)
     array = index.arrays[0]
-    selected, width = (_compress if array.is_mask else _gather)(onnx, x, array)
-    return moved(onnx, selected, array.axis, width, index.position)
+    selected, width = (_compress if array.is_mask else _gather)(build, x, array)
+    return moved(build, selected, array.axis, width, index.position)
 
 
-def _gather(onnx: Builder, x: ir.Value, array: IndexArray) -> tuple[ir.Value, int]:
+def _gather(build: Builder, x: ir.Value, array: IndexArray) -> tuple[ir.Value, int]:
     positions = array.index
     if positions.dtype != ir.DataType.INT32:
-        positions = as_positions(onnx, positions)
-    return onnx.Gather(x, positions, axis=array.axis), array.rank
+        positions = as_positions(build, positions)
+    return build.Gather(x, positions, axis=array.axis), array.rank
 
 
-def _compress(onnx: Builder, x: ir.Value, mask: IndexArray) -> tuple[ir.Value, int]:
+def _compress(build: Builder, x: ir.Value, mask: IndexArray) -> tuple[ir.Value, int]:
     """Compress by a mask, with the axes of the mask merged into one."""
-    condition = checked_mask(onnx, x, mask)
-    if condition.const_value is None and mask.rank == len(onnx.dims(x)):
-        selected = onnx.Compress(x, as_vector(onnx, condition))
-        selected.shape = ir.Shape([true_count(onnx, mask.index)])
+    condition = checked_mask(build, x, mask)
+    if condition.const_value is None and mask.rank == len(build.dims(x)):
+        selected = build.Compress(x, as_vector(build, condition))
+        selected.shape = ir.Shape([true_count(build, mask.index)])
         return selected, 1
-    merged, condition = merge_axes(onnx, x, mask, condition)
+    merged, condition = merge_axes(build, x, mask, condition)
     if condition.const_value is not None:
-        [positions] = nonzero(onnx, condition, 1)
-        return onnx.Gather(merged, positions, axis=mask.axis), 1
-    selected = onnx.Compress(merged, condition, axis=mask.axis)
-    dims = list(onnx.dims(merged))
-    dims[mask.axis] = true_count(onnx, mask.index)
+        [positions] = nonzero(build, condition, 1)
+        return build.Gather(merged, positions, axis=mask.axis), 1
+    selected = build.Compress(merged, condition, axis=mask.axis)
+    dims = list(build.dims(merged))
+    dims[mask.axis] = true_count(build, mask.index)
     selected.shape = ir.Shape(dims)
     return selected, 1
 
 
-def checked_mask(onnx: Builder, x: ir.Value, mask: IndexArray) -> ir.Value:
+def checked_mask(build: Builder, x: ir.Value, mask: IndexArray) -> ir.Value:
     """Return a mask with checked sizes: Compress would accept a shorter one."""
     covered = slice(mask.axis, mask.axis + mask.rank)
-    wanted = onnx.sizes(x, covered.start, covered.stop)
-    own = onnx.shape(mask.index)
-    canonical = onnx.scope.canonical_dim
-    pairs = list(zip(onnx.dims(mask.index), onnx.dims(x)[covered], strict=True))
+    wanted = build.sizes(x, covered.start, covered.stop)
+    own = build.shape(mask.index)
+    canonical = build.scope.canonical_dim
+    pairs = list(zip(build.dims(mask.index), build.dims(x)[covered], strict=True))
     if all(canonical(a) == canonical(b) for a, b in pairs):
         return mask.index
-    equal = onnx.Equal(own, wanted)
+    equal = build.Equal(own, wanted)
     if mask.rank == 1:
-        condition = onnx.Squeeze(equal, onnx.ints([0]))
+        condition = build.Squeeze(equal, build.ints([0]))
     else:
-        condition = onnx.cast(onnx.ReduceMin(onnx.cast(equal, "uint8"), keepdims=0), "bool")
+        condition = build.cast(build.ReduceMin(build.cast(equal, "uint8"), keepdims=0), "bool")
     where = ", ".join(map(str, mask.axes))
     error = IndexError(f"boolean index did not match indexed array along axis {where}")
-    checked = check_that(onnx, [condition], mask.index, error)
-    onnx.equate_sizes(pairs)
+    checked = check_that(build, [condition], mask.index, error)
+    build.equate_sizes(pairs)
     return checked
 
 
 def merge_axes(
-    onnx: Builder, x: ir.Value, mask: IndexArray, condition: ir.Value
+    build: Builder, x: ir.Value, mask: IndexArray, condition: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
     """Merge the axes of a mask into one, and flatten the mask."""
     if mask.rank == 1:
         return x, condition
-    vector = as_vector(onnx, condition)
-    rank = len(onnx.dims(x))
+    vector = as_vector(build, condition)
+    rank = len(build.dims(x))
     shape = [
-        onnx.sizes(x, 0, mask.axis),
-        onnx.sizes(vector, 0, 1),
-        onnx.sizes(x, mask.axis + mask.rank, rank),
+        build.sizes(x, 0, mask.axis),
+        build.sizes(vector, 0, 1),
+        build.sizes(x, mask.axis + mask.rank, rank),
     ]
-    return onnx.Reshape(x, concatenated(onnx, shape), allowzero=1), vector
+    return build.Reshape(x, concatenated(build, shape), allowzero=1), vector
 
 
-def _take_points(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
+def _take_points(build: Builder, x: ir.Value, index: AdvancedIndex) -> ir.Value:
     """Gather by several arrays that broadcast against each other."""
-    arrays = positions_of(onnx, x, index)
-    along = along_axis(onnx, x, index.axes, arrays)
+    arrays = positions_of(build, x, index)
+    along = along_axis(build, x, index.axes, arrays)
     if along is not None:
-        selected = onnx.GatherElements(x, along.positions, axis=along.axis)
-        return onnx.Squeeze(selected, onnx.ints([along.axis])) if along.inserted else selected
-    batch = _batched_positions(onnx, x, index.axes, arrays)
+        selected = build.GatherElements(x, along.positions, axis=along.axis)
+        return build.Squeeze(selected, build.ints([along.axis])) if along.inserted else selected
+    batch = _batched_positions(build, x, index.axes, arrays)
     if batch is not None:
-        return onnx.GatherND(x, batch, batch_dims=len(index.axes) - 1)
-    if _are_orthogonal(onnx, arrays):
-        return _take_grid(onnx, x, index, arrays)
-    order = leading_order(onnx, x, index)
-    front = x if order == sorted(order) else onnx.Transpose(x, perm=order)
-    points = stack(onnx, broadcast_arrays(onnx, arrays))
-    selected = onnx.GatherND(front, points)
-    return moved(onnx, selected, 0, len(onnx.dims(points)) - 1, index.position)
+        return build.GatherND(x, batch, batch_dims=len(index.axes) - 1)
+    if _are_orthogonal(build, arrays):
+        return _take_grid(build, x, index, arrays)
+    order = leading_order(build, x, index)
+    front = x if order == sorted(order) else build.Transpose(x, perm=order)
+    points = stack(build, broadcast_arrays(build, arrays))
+    selected = build.GatherND(front, points)
+    return moved(build, selected, 0, len(build.dims(points)) - 1, index.position)
 
 
-def leading_order(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> list[int]:
+def leading_order(build: Builder, x: ir.Value, index: AdvancedIndex) -> list[int]:
     """Return the axes of an array with the indexed ones first."""
-    return [*index.axes, *(axis for axis in range(len(onnx.dims(x))) if axis not in index.axes)]
+    return [*index.axes, *(axis for axis in range(len(build.dims(x))) if axis not in index.axes)]
 
 
-def positions_of(onnx: Builder, x: ir.Value, index: AdvancedIndex) -> list[ir.Value]:
+def positions_of(build: Builder, x: ir.Value, index: AdvancedIndex) -> list[ir.Value]:
     """Return an array of integers for each indexed axis."""
     arrays: list[ir.Value] = []
     for array in index.arrays:
         if array.is_mask:
             arrays += nonzero(
-                onnx, checked_mask(onnx, x, array), array.rank, true_count(onnx, array.index)
+                build, checked_mask(build, x, array), array.rank, true_count(build, array.index)
             )
         else:
-            arrays.append(as_positions(onnx, array.index))
+            arrays.append(as_positions(build, array.index))
     return arrays
 
 
@@ -165,84 +165,84 @@ class AlongAxis(NamedTuple):
 
 
 def along_axis(
-    onnx: Builder, x: ir.Value, axes: Sequence[int], arrays: Sequence[ir.Value]
+    build: Builder, x: ir.Value, axes: Sequence[int], arrays: Sequence[ir.Value]
 ) -> AlongAxis | None:
     """Recognise one array that indexes an axis while the others enumerate their axes."""
-    rank = len(onnx.dims(x))
-    index_rank = max(len(onnx.dims(array)) for array in arrays)
+    rank = len(build.dims(x))
+    index_rank = max(len(build.dims(array)) for array in arrays)
     if list(axes) != list(range(rank)) or index_rank not in (rank, rank - 1):
         return None
-    others = [axis for axis in axes if not _counts_axis(onnx, x, axis, arrays[axis], index_rank)]
+    others = [axis for axis in axes if not _counts_axis(build, x, axis, arrays[axis], index_rank)]
     inserted = index_rank < rank
     if len(others) != 1 or (inserted and others[0] != rank - 1):
         return None
     [axis] = others
-    missing = range(index_rank - len(onnx.dims(arrays[axis])))
-    positions = unsqueezed(onnx, arrays[axis], [*missing, *([axis] if inserted else [])])
-    fitted = _fitted_but(onnx, positions, x, rank, [axis])
+    missing = range(index_rank - len(build.dims(arrays[axis])))
+    positions = unsqueezed(build, arrays[axis], [*missing, *([axis] if inserted else [])])
+    fitted = _fitted_but(build, positions, x, rank, [axis])
     return None if fitted is None else AlongAxis(axis, fitted, inserted)
 
 
 def _batched_positions(
-    onnx: Builder, x: ir.Value, axes: Sequence[int], arrays: Sequence[ir.Value]
+    build: Builder, x: ir.Value, axes: Sequence[int], arrays: Sequence[ir.Value]
 ) -> ir.Value | None:
     """Recognise one array that indexes an axis while earlier ones enumerate their axes."""
-    rank, last = max(len(onnx.dims(array)) for array in arrays), len(arrays) - 1
+    rank, last = max(len(build.dims(array)) for array in arrays), len(arrays) - 1
     if list(axes) != list(range(len(arrays))) or rank < last:
         return None
-    if not all(_counts_axis(onnx, x, axis, arrays[axis], rank) for axis in range(last)):
+    if not all(_counts_axis(build, x, axis, arrays[axis], rank) for axis in range(last)):
         return None
-    fitted = _fitted_but(onnx, arrays[-1], x, rank, range(last, rank))
-    return None if fitted is None else unsqueezed(onnx, fitted, [rank])
+    fitted = _fitted_but(build, arrays[-1], x, rank, range(last, rank))
+    return None if fitted is None else unsqueezed(build, fitted, [rank])
 
 
-def _counts_axis(onnx: Builder, x: ir.Value, axis: int, array: ir.Value, rank: int) -> bool:
+def _counts_axis(build: Builder, x: ir.Value, axis: int, array: ir.Value, rank: int) -> bool:
     """Return whether an array enumerates the positions of an axis along that axis."""
-    return varying_axes(onnx, array, rank) == [axis] and counts_whole_axis(
-        onnx, array, onnx.dims(x)[axis]
+    return varying_axes(build, array, rank) == [axis] and counts_whole_axis(
+        build, array, build.dims(x)[axis]
     )
 
 
 def _fitted_but(
-    onnx: Builder, array: ir.Value, x: ir.Value, rank: int, free: Sequence[int]
+    build: Builder, array: ir.Value, x: ir.Value, rank: int, free: Sequence[int]
 ) -> ir.Value | None:
     """Return an array broadcast to a rank, and to another's sizes except along some axes.
 
     None if its sizes are not known to be these or one.
     """
-    array = unsqueezed(onnx, array, list(range(rank - len(onnx.dims(array)))))
-    own, wanted = onnx.dims(array), onnx.dims(x)
+    array = unsqueezed(build, array, list(range(rank - len(build.dims(array)))))
+    own, wanted = build.dims(array), build.dims(x)
     bound = [axis for axis in range(rank) if axis not in free]
     if any(wanted[axis] is None or own[axis] not in (1, wanted[axis]) for axis in bound):
         return None
     if all(own[axis] == wanted[axis] for axis in bound):
         return array
     sizes = [(array, axis) if axis in free else (x, axis) for axis in range(rank)]
-    return onnx.Expand(array, sizes_of(onnx, sizes))
+    return build.Expand(array, sizes_of(build, sizes))
 
 
-def _are_orthogonal(onnx: Builder, arrays: Sequence[ir.Value]) -> bool:
-    rank = max(len(onnx.dims(array)) for array in arrays)
-    varying = [varying_axes(onnx, array, rank) for array in arrays]
+def _are_orthogonal(build: Builder, arrays: Sequence[ir.Value]) -> bool:
+    rank = max(len(build.dims(array)) for array in arrays)
+    varying = [varying_axes(build, array, rank) for array in arrays]
     distinct = {axis for axes in varying for axis in axes}
     return all(len(axes) == 1 for axes in varying) and len(distinct) == len(arrays)
 
 
 def _take_grid(
-    onnx: Builder, x: ir.Value, index: AdvancedIndex, arrays: Sequence[ir.Value]
+    build: Builder, x: ir.Value, index: AdvancedIndex, arrays: Sequence[ir.Value]
 ) -> ir.Value:
     """Gather along one axis after the other, by arrays that each vary along their own axis."""
-    rank = max(len(onnx.dims(array)) for array in arrays)
+    rank = max(len(build.dims(array)) for array in arrays)
     source: dict[int, int] = {}
     for axis, array in zip(index.axes, arrays, strict=True):
-        [varying] = varying_axes(onnx, array, rank)
+        [varying] = varying_axes(build, array, rank)
         source[varying] = axis
-        x = onnx.Gather(x, as_vector(onnx, array), axis=axis)
-    rest = [axis for axis in range(len(onnx.dims(x))) if axis not in index.axes]
+        x = build.Gather(x, as_vector(build, array), axis=axis)
+    rest = [axis for axis in range(len(build.dims(x))) if axis not in index.axes]
     block = [source[axis] for axis in sorted(source)]
     order = rest[: index.position] + block + rest[index.position :]
     if order != sorted(order):
-        x = onnx.Transpose(x, perm=order)
+        x = build.Transpose(x, perm=order)
     return unsqueezed(
-        onnx, x, [index.position + axis for axis in range(rank) if axis not in source]
+        build, x, [index.position + axis for axis in range(rank) if axis not in source]
     )

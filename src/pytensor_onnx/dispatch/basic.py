@@ -22,7 +22,7 @@ Lowered = ir.Value | Sequence[ir.Value]
 
 
 @singledispatch
-def onnx_funcify(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+def onnx_funcify(op: Op, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
     """Lower an Op to ONNX: emit its nodes and return its values.
 
     Register a lowering for an Op of your own with ``@onnx_funcify.register(MyOp)``.
@@ -33,7 +33,7 @@ def onnx_funcify(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lower
         The Op; its class selects the lowering.
     node
         The Apply node: the types of the inputs and outputs, and the constants among them.
-    onnx
+    build
         Builder to emit nodes with.
     inputs
         One value for each input of the node.
@@ -86,13 +86,13 @@ def has_no_lowering(op: Op) -> bool:
 
 @onnx_funcify.register(DeepCopyOp)
 @onnx_funcify.register(TypeCastingOp)
-def lower_identity(op: Op, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_identity(op: Op, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Return the input: values in ONNX are never changed in place."""
     return x
 
 
 @onnx_funcify.register(Print)
-def lower_print(op: Print, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_print(op: Print, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Return the input, with a warning: ONNX cannot print."""
     warnings.warn(f"ONNX cannot print: {op.message or op} is left out", UserWarning, stacklevel=2)
     return x

@@ -11,24 +11,24 @@ Pattern = tuple[bool, ...]
 
 
 def batch_sizes(
-    onnx: Builder, inputs: Sequence[ir.Value], patterns: Sequence[Pattern], cores: Sequence[int]
+    build: Builder, inputs: Sequence[ir.Value], patterns: Sequence[Pattern], cores: Sequence[int]
 ) -> list[ir.Value]:
     """Return the sizes of the batch axes, each as a vector of one element.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that reads them.
     inputs, patterns
         Operands, and which of their batch axes broadcast.
     cores
         Numbers of core axes of the operands.
     """
-    return [_size(onnx, inputs, patterns, cores, axis) for axis in range(len(patterns[0]))]
+    return [_size(build, inputs, patterns, cores, axis) for axis in range(len(patterns[0]))]
 
 
 def _size(
-    onnx: Builder,
+    build: Builder,
     inputs: Sequence[ir.Value],
     patterns: Sequence[Pattern],
     cores: Sequence[int],
@@ -37,17 +37,17 @@ def _size(
     """Return the size of a batch axis, shared by all operands that do not broadcast along it."""
     for x, pattern, core in zip(inputs, patterns, cores, strict=True):
         if not pattern[axis]:
-            position = len(onnx.dims(x)) - core - len(pattern) + axis
-            return onnx.sizes(x, position, position + 1)
-    return onnx.ints([1])
+            position = len(build.dims(x)) - core - len(pattern) + axis
+            return build.sizes(x, position, position + 1)
+    return build.ints([1])
 
 
-def expanded(onnx: Builder, x: ir.Value, batch: Sequence[ir.Value], core: int) -> ir.Value:
+def expanded(build: Builder, x: ir.Value, batch: Sequence[ir.Value], core: int) -> ir.Value:
     """Return an operand broadcast to the sizes of all batch axes.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the Expand.
     x
         Operand with that many core axes, its last ones.
@@ -56,13 +56,13 @@ def expanded(onnx: Builder, x: ir.Value, batch: Sequence[ir.Value], core: int) -
     core
         Number of core axes.
     """
-    rank = len(onnx.dims(x))
-    sizes = [*batch, *([onnx.sizes(x, rank - core, rank)] if core else [])]
-    return onnx.Expand(x, sizes[0] if len(sizes) == 1 else onnx.Concat(*sizes, axis=0))
+    rank = len(build.dims(x))
+    sizes = [*batch, *([build.sizes(x, rank - core, rank)] if core else [])]
+    return build.Expand(x, sizes[0] if len(sizes) == 1 else build.Concat(*sizes, axis=0))
 
 
 def with_equal_batches(
-    onnx: Builder, inputs: Sequence[ir.Value], patterns: Sequence[Pattern], cores: Sequence[int]
+    build: Builder, inputs: Sequence[ir.Value], patterns: Sequence[Pattern], cores: Sequence[int]
 ) -> list[ir.Value]:
     """Broadcast operands whose batch axes differ from those of the whole batch.
 
@@ -70,9 +70,9 @@ def with_equal_batches(
     """
     if len(set(patterns)) <= 1:
         return list(inputs)
-    batch = batch_sizes(onnx, inputs, patterns, cores)
+    batch = batch_sizes(build, inputs, patterns, cores)
     whole = tuple(map(all, zip(*patterns, strict=True)))
     return [
-        x if pattern == whole else expanded(onnx, x, batch, core)
+        x if pattern == whole else expanded(build, x, batch, core)
         for x, pattern, core in zip(inputs, patterns, cores, strict=True)
     ]

@@ -15,7 +15,7 @@ from pytensor_onnx.graph.dims import dims_of
 
 
 def loop_over_batch(
-    op: Blockwise, node: Apply, onnx: Builder, inputs: tuple[ir.Value, ...]
+    op: Blockwise, node: Apply, build: Builder, inputs: tuple[ir.Value, ...]
 ) -> list[ir.Value]:
     """Lower the core Op once, in the body of a Loop over the flattened batch.
 
@@ -23,7 +23,7 @@ def loop_over_batch(
     ----------
     op, node
         Blockwise Op and its Apply node.
-    onnx
+    build
         Builder that receives the Loop.
     inputs
         Values with the batch axes first; batch axes of size one broadcast.
@@ -36,24 +36,24 @@ def loop_over_batch(
     n_batch = op.batch_ndim(node)
     core_ranks = [len(signature) for signature in op.inputs_sig]
     patterns = [variable.type.broadcastable[:n_batch] for variable in node.inputs]
-    sizes = batch_sizes(onnx, inputs, patterns, core_ranks)
-    batch = onnx.Concat(*sizes, axis=0) if len(sizes) > 1 else sizes[0]
-    count = reduce(onnx.Mul, sizes)
+    sizes = batch_sizes(build, inputs, patterns, core_ranks)
+    batch = build.Concat(*sizes, axis=0) if len(sizes) > 1 else sizes[0]
+    count = reduce(build.Mul, sizes)
     flat = [
-        None if all(pattern) else _flattened(onnx, x, rank, sizes, count)
+        None if all(pattern) else _flattened(build, x, rank, sizes, count)
         for x, pattern, rank in zip(inputs, patterns, core_ranks, strict=True)
     ]
 
     def step(loop: Builder, i: ir.Value) -> list[ir.Value]:
         elements = [
-            onnx.Squeeze(x, onnx.ints(range(n_batch)))
+            build.Squeeze(x, build.ints(range(n_batch)))
             if rows is None
             else loop.Gather(rows, i, axis=0)
             for x, rows in zip(inputs, flat, strict=True)
         ]
         return _core_results(op, node.inputs, loop, elements)
 
-    stacked = onnx.loop(onnx.Squeeze(count, onnx.ints([0])), None, [], step)
+    stacked = build.loop(build.Squeeze(count, build.ints([0])), None, [], step)
     outputs = []
     for value, signature, variable, origins in zip(
         stacked, op.outputs_sig, node.outputs, _origins(op, node), strict=True
@@ -61,18 +61,18 @@ def loop_over_batch(
         rank = len(signature)
         value.shape = ir.Shape([None] * (rank + 1))
         core = [
-            _core_size(onnx, size, origin, value, axis + 1, op, inputs)
+            _core_size(build, size, origin, value, axis + 1, op, inputs)
             for axis, (size, origin) in enumerate(
                 zip(variable.type.shape[n_batch:], origins, strict=True)
             )
         ]
-        shape = onnx.Concat(batch, *core, axis=0) if rank else batch
-        outputs.append(onnx.Reshape(value, shape, allowzero=1))
+        shape = build.Concat(batch, *core, axis=0) if rank else batch
+        outputs.append(build.Reshape(value, shape, allowzero=1))
     return outputs
 
 
 def _core_size(
-    onnx: Builder,
+    build: Builder,
     static: int | None,
     origin: tuple[int, int] | None,
     stacked: ir.Value,
@@ -82,12 +82,12 @@ def _core_size(
 ) -> ir.Value:
     """Return the size of an axis of each result, which an empty stack of results does not have."""
     if static is not None:
-        return onnx.ints([static])
+        return build.ints([static])
     if origin is None:
-        return onnx.Shape(stacked, start=axis, end=axis + 1)
+        return build.Shape(stacked, start=axis, end=axis + 1)
     x, signature = inputs[origin[0]], op.inputs_sig[origin[0]]
-    position = len(onnx.dims(x)) - len(signature) + origin[1]
-    return onnx.sizes(x, position, position + 1)
+    position = len(build.dims(x)) - len(signature) + origin[1]
+    return build.sizes(x, position, position + 1)
 
 
 def _origins(op: Blockwise, node: Apply) -> list[list[tuple[int, int] | None]]:
@@ -104,14 +104,14 @@ def _origins(op: Blockwise, node: Apply) -> list[list[tuple[int, int] | None]]:
 
 
 def _flattened(
-    onnx: Builder, x: ir.Value, core_rank: int, batch: list[ir.Value], count: ir.Value
+    build: Builder, x: ir.Value, core_rank: int, batch: list[ir.Value], count: ir.Value
 ) -> ir.Value:
     """Return an input with one batch axis, broadcast to the whole batch."""
-    whole, rank = expanded(onnx, x, batch, core_rank), len(onnx.dims(x))
+    whole, rank = expanded(build, x, batch, core_rank), len(build.dims(x))
     if not core_rank:
-        return onnx.Reshape(whole, count, allowzero=1)
-    core = onnx.sizes(x, rank - core_rank, rank)
-    flat = onnx.Reshape(whole, onnx.Concat(count, core, axis=0), allowzero=1)
+        return build.Reshape(whole, count, allowzero=1)
+    core = build.sizes(x, rank - core_rank, rank)
+    flat = build.Reshape(whole, build.Concat(count, core, axis=0), allowzero=1)
     flat.shape = ir.Shape((None, *(dims_of(x) or ())[rank - core_rank :]))
     return flat
 

@@ -29,7 +29,7 @@ def may_be_long(dims: Dims) -> bool:
 
 
 def in_blocks(
-    onnx: Builder, function: Function, inputs: Sequence[ir.Value], *, has_whole_form: bool
+    build: Builder, function: Function, inputs: Sequence[ir.Value], *, has_whole_form: bool
 ) -> list[ir.Value]:
     """Apply a function of vectors to the elements of arrays, block by block.
 
@@ -38,7 +38,7 @@ def in_blocks(
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     function
         Elementwise function of vectors.
@@ -49,34 +49,34 @@ def in_blocks(
         microseconds of a call, and takes twice the time to create a session.
     """
     x, *_ = inputs
-    vectors = [onnx.Reshape(v, onnx.ints([-1])) for v in inputs]
+    vectors = [build.Reshape(v, build.ints([-1])) for v in inputs]
 
     def by_block(inner: Builder) -> list[ir.Value]:
         return _loop_over_blocks(inner, function, vectors)
 
     if has_whole_form:
-        is_long = onnx.Greater(onnx.Size(x), LONGEST_WHOLE)
-        results = onnx.cond(is_long, by_block, lambda inner: function(inner, *vectors))
+        is_long = build.Greater(build.Size(x), LONGEST_WHOLE)
+        results = build.cond(is_long, by_block, lambda inner: function(inner, *vectors))
     else:
-        results = by_block(onnx)
-    return [onnx.Reshape(y, onnx.Shape(x), allowzero=1) for y in results]
+        results = by_block(build)
+    return [build.Reshape(y, build.Shape(x), allowzero=1) for y in results]
 
 
 def _loop_over_blocks(
-    onnx: Builder, function: Function, vectors: Sequence[ir.Value]
+    build: Builder, function: Function, vectors: Sequence[ir.Value]
 ) -> list[ir.Value]:
     """Fill up the last block with the last element, and apply the function to each of them."""
-    length = onnx.Shape(vectors[0])
-    count = onnx.Max(onnx.Div(length, onnx.ints([BLOCK])), onnx.ints([1]))
-    missing = onnx.Mod(onnx.Neg(length), count)
-    padding = onnx.Concat(onnx.ints([0]), missing, axis=0)
-    rows = onnx.Concat(count, onnx.ints([-1]), axis=0)
-    blocks = [onnx.Reshape(onnx.Pad(v, padding, mode="edge"), rows) for v in vectors]
+    length = build.Shape(vectors[0])
+    count = build.Max(build.Div(length, build.ints([BLOCK])), build.ints([1]))
+    missing = build.Mod(build.Neg(length), count)
+    padding = build.Concat(build.ints([0]), missing, axis=0)
+    rows = build.Concat(count, build.ints([-1]), axis=0)
+    blocks = [build.Reshape(build.Pad(v, padding, mode="edge"), rows) for v in vectors]
 
     def of_block(inner: Builder, *block: ir.Value) -> list[ir.Value]:
         # The rank of the results, which a Scan must know, is not inferred through all functions.
-        return [inner.Reshape(y, onnx.ints([-1])) for y in function(inner, *block)]
+        return [inner.Reshape(y, build.ints([-1])) for y in function(inner, *block)]
 
-    stacked = onnx.scan([], blocks, of_block)
-    flat = [onnx.Reshape(y, onnx.ints([-1])) for y in stacked]
-    return [onnx.Slice(y, onnx.ints([0]), length) for y in flat]
+    stacked = build.scan([], blocks, of_block)
+    flat = [build.Reshape(y, build.ints([-1])) for y in stacked]
+    return [build.Slice(y, build.ints([0]), length) for y in flat]

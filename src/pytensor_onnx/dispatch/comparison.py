@@ -11,22 +11,22 @@ from pytensor_onnx.graph.builder import Builder
 
 @onnx_funcify.register(ps.LogicalComparison)
 def lower_comparison(
-    op: ps.LogicalComparison, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
+    op: ps.LogicalComparison, node: Apply, build: Builder, x: ir.Value, y: ir.Value
 ) -> ir.Value:
     """Compare in the common dtype of both operands; uint64 and signed integers exactly."""
     if _mixes_uint64_and_signed(node):
-        return _compare_with_uint64(op, node, onnx, x, y)
+        return _compare_with_uint64(op, node, build, x, y)
     dtype = ps.upcast(*(variable.type.dtype for variable in node.inputs))
-    x, y = onnx.cast(x, dtype), onnx.cast(y, dtype)
+    x, y = build.cast(x, dtype), build.cast(y, dtype)
     if dtype == "bool" and not isinstance(op, ps.EQ | ps.NEQ):
-        x, y = onnx.cast(x, "uint8"), onnx.cast(y, "uint8")
-    return _compare(op, onnx, x, y)
+        x, y = build.cast(x, "uint8"), build.cast(y, "uint8")
+    return _compare(op, build, x, y)
 
 
-def _compare(op: ps.LogicalComparison, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+def _compare(op: ps.LogicalComparison, build: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     if isinstance(op, ps.NEQ):
-        return onnx.Not(onnx.Equal(x, y))
-    return onnx.op(COMPARISONS[type(op)], x, y)
+        return build.Not(build.Equal(x, y))
+    return build.op(COMPARISONS[type(op)], x, y)
 
 
 def _mixes_uint64_and_signed(node: Apply) -> bool:
@@ -35,13 +35,13 @@ def _mixes_uint64_and_signed(node: Apply) -> bool:
 
 
 def _compare_with_uint64(
-    op: ps.LogicalComparison, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
+    op: ps.LogicalComparison, node: Apply, build: Builder, x: ir.Value, y: ir.Value
 ) -> ir.Value:
     """Compare as uint64 unless the signed operand is negative, since no dtype holds both."""
     signed = y if node.inputs[0].type.dtype == "uint64" else x
     order = op.impl(1, -1) if signed is y else op.impl(-1, 1)
-    is_negative = onnx.Less(signed, 0)
-    compared = _compare(op, onnx, onnx.cast(x, "uint64"), onnx.cast(y, "uint64"))
+    is_negative = build.Less(signed, 0)
+    compared = _compare(op, build, build.cast(x, "uint64"), build.cast(y, "uint64"))
     if order:
-        return onnx.Or(is_negative, compared)
-    return onnx.And(onnx.Not(is_negative), compared)
+        return build.Or(is_negative, compared)
+    return build.And(build.Not(is_negative), compared)

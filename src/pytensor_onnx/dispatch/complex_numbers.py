@@ -14,30 +14,30 @@ from pytensor_onnx.ops.complex_numbers import (
 
 
 @onnx_funcify.register(PartSum)
-def lower_part_sum(op: PartSum, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+def lower_part_sum(op: PartSum, node: Apply, build: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
     """Add by Sum: runtimes drop an Add of zero, which makes a positive zero of a negative one."""
-    return onnx.Sum(a, b)
+    return build.Sum(a, b)
 
 
 @onnx_funcify.register(PartDifference)
 def lower_part_difference(
-    op: PartDifference, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value
+    op: PartDifference, node: Apply, build: Builder, a: ir.Value, b: ir.Value
 ) -> ir.Value:
     """Return the difference of two parts."""
-    return onnx.Sub(a, b)
+    return build.Sub(a, b)
 
 
 @onnx_funcify.register(ProductReal)
 def lower_product_real(
-    op: ProductReal, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value, c: ir.Value, d: ir.Value
+    op: ProductReal, node: Apply, build: Builder, a: ir.Value, b: ir.Value, c: ir.Value, d: ir.Value
 ) -> ir.Value:
     """Return the real part of a product."""
-    return onnx.Sub(onnx.Mul(a, c), onnx.Mul(b, d))
+    return build.Sub(build.Mul(a, c), build.Mul(b, d))
 
 
 @onnx_funcify.register(ProductImag)
 def lower_product_imag(
-    op: ProductImag, node: Apply, onnx: Builder, a: ir.Value, b: ir.Value, c: ir.Value, d: ir.Value
+    op: ProductImag, node: Apply, build: Builder, a: ir.Value, b: ir.Value, c: ir.Value, d: ir.Value
 ) -> ir.Value:
     """Return the imaginary part of a product, by Sum as in `lower_part_sum`."""
-    return onnx.Sum(onnx.Mul(a, d), onnx.Mul(b, c))
+    return build.Sum(build.Mul(a, d), build.Mul(b, c))

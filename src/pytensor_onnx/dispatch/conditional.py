@@ -12,18 +12,18 @@ from pytensor_onnx.graph.sizes import constant_ints
 
 @onnx_funcify.register(LazyIfElse)
 def lower_lazy_if_else(
-    op: LazyIfElse, node: Apply, onnx: Builder, condition: ir.Value, *inputs: ir.Value
+    op: LazyIfElse, node: Apply, build: Builder, condition: ir.Value, *inputs: ir.Value
 ) -> list[ir.Value]:
     """Convert each branch to a subgraph that refers to outer values directly.
 
     A constant condition leaves one branch.
     """
-    condition = onnx.cast(condition, "bool")
+    condition = build.cast(condition, "bool")
     known = constant_ints(condition)
     if known is not None:
         chosen = op.true_branch if known[0] else op.false_branch
-        return convert_inner(chosen.fgraph, onnx, inputs)
-    return onnx.cond(
+        return convert_inner(chosen.fgraph, build, inputs)
+    return build.cond(
         condition,
         lambda then: convert_inner(op.true_branch.fgraph, then, inputs),
         lambda otherwise: convert_inner(op.false_branch.fgraph, otherwise, inputs),
@@ -32,12 +32,12 @@ def lower_lazy_if_else(
 
 @onnx_funcify.register(IfElse)
 def lower_if_else(
-    op: IfElse, node: Apply, onnx: Builder, condition: ir.Value, *values: ir.Value
+    op: IfElse, node: Apply, build: Builder, condition: ir.Value, *values: ir.Value
 ) -> list[ir.Value]:
     """Choose between computed values."""
     n = op.n_outs
-    condition = onnx.cast(condition, "bool")
+    condition = build.cast(condition, "bool")
     known = constant_ints(condition)
     if known is not None:
         return list(values[:n] if known[0] else values[n:])
-    return onnx.cond(condition, lambda then: values[:n], lambda otherwise: values[n:])
+    return build.cond(condition, lambda then: values[:n], lambda otherwise: values[n:])

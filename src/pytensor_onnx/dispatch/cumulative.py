@@ -14,80 +14,80 @@ _FIRST_OPSET_WITH_CUMPROD = 26
 
 
 @onnx_funcify.register(CumOp)
-def lower_cumulative(op: CumOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_cumulative(op: CumOp, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Accumulate along one axis in the dtype of the operand; integers wrap around."""
     if op.mode == "add":
-        return onnx.CumSum(x, np.int64(op.axis))
-    if onnx.scope.opset_version >= _FIRST_OPSET_WITH_CUMPROD:
-        return onnx.CumProd(x, np.int64(op.axis))
-    return _cumulative_product(onnx, x, op.axis)
+        return build.CumSum(x, np.int64(op.axis))
+    if build.scope.opset_version >= _FIRST_OPSET_WITH_CUMPROD:
+        return build.CumProd(x, np.int64(op.axis))
+    return _cumulative_product(build, x, op.axis)
 
 
-def _cumulative_product(onnx: Builder, x: ir.Value, axis: int) -> ir.Value:
+def _cumulative_product(build: Builder, x: ir.Value, axis: int) -> ir.Value:
     """Multiply the slices in order: another order would overflow elsewhere.
 
     The slices are along the first axis, since a runtime may fail to loop along another axis of an
     empty array.
     """
-    dims = onnx.dims(x)
+    dims = build.dims(x)
     if 0 in dims:
         return x
     order = [axis, *(i for i in range(len(dims)) if i != axis)]
-    first = x if axis == 0 else onnx.Transpose(x, perm=order)
+    first = x if axis == 0 else build.Transpose(x, perm=order)
     if isinstance(dims[axis], int):
-        product = onnx.call("CumProd", _product_of_slices, first)
+        product = build.call("CumProd", _product_of_slices, first)
     else:
-        product = onnx.call("CumProdOrEmpty", _product_of_any_slices, first)
+        product = build.call("CumProdOrEmpty", _product_of_any_slices, first)
     product.shape = first.shape
-    return product if axis == 0 else onnx.Transpose(product, perm=np.argsort(order).tolist())
+    return product if axis == 0 else build.Transpose(product, perm=np.argsort(order).tolist())
 
 
-def _product_of_slices(onnx: Builder, x: ir.Value) -> ir.Value:
-    return _scan_product(onnx, _slice_of_ones(onnx, x), x)
+def _product_of_slices(build: Builder, x: ir.Value) -> ir.Value:
+    return _scan_product(build, _slice_of_ones(build, x), x)
 
 
-def _product_of_any_slices(onnx: Builder, x: ir.Value) -> ir.Value:
+def _product_of_any_slices(build: Builder, x: ir.Value) -> ir.Value:
     """Prepend a slice of ones and drop it from the result, so that no loop is empty."""
-    ones = _slice_of_ones(onnx, x)
-    more = onnx.Concat(x, onnx.Unsqueeze(ones, onnx.ints([0])), axis=0)
-    return onnx.Slice(
-        _scan_product(onnx, ones, more), onnx.ints([0]), onnx.Shape(x, start=0, end=1)
+    ones = _slice_of_ones(build, x)
+    more = build.Concat(x, build.Unsqueeze(ones, build.ints([0])), axis=0)
+    return build.Slice(
+        _scan_product(build, ones, more), build.ints([0]), build.Shape(x, start=0, end=1)
     )
 
 
-def _slice_of_ones(onnx: Builder, x: ir.Value) -> ir.Value:
-    one = onnx.constant(np.ones((), dtype_of(x).numpy()))
-    return onnx.Expand(one, onnx.Shape(x, start=1))
+def _slice_of_ones(build: Builder, x: ir.Value) -> ir.Value:
+    one = build.constant(np.ones((), dtype_of(x).numpy()))
+    return build.Expand(one, build.Shape(x, start=1))
 
 
-def _scan_product(onnx: Builder, start: ir.Value, x: ir.Value) -> ir.Value:
+def _scan_product(build: Builder, start: ir.Value, x: ir.Value) -> ir.Value:
     def step(body: Builder, product: ir.Value, factor: ir.Value) -> list[ir.Value]:
         new = body.Mul(product, factor)
         return [new, new]
 
-    return onnx.scan([start], [x], step)[1]
+    return build.scan([start], [x], step)[1]
 
 
 @onnx_funcify.register(RunningExtreme)
-def lower_running_extreme(op: RunningExtreme, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_running_extreme(op: RunningExtreme, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Combine each row with the row 1, 2, 4, 8, … rows before it."""
     body = _running_maximum if op.kind == "max" else _running_minimum
-    result = onnx.call("CumMax" if op.kind == "max" else "CumMin", body, x)
+    result = build.call("CumMax" if op.kind == "max" else "CumMin", body, x)
     result.shape = x.shape
     return result
 
 
-def _running_maximum(onnx: Builder, x: ir.Value) -> ir.Value:
-    return _double(onnx, x, "Max")
+def _running_maximum(build: Builder, x: ir.Value) -> ir.Value:
+    return _double(build, x, "Max")
 
 
-def _running_minimum(onnx: Builder, x: ir.Value) -> ir.Value:
-    return _double(onnx, x, "Min")
+def _running_minimum(build: Builder, x: ir.Value) -> ir.Value:
+    return _double(build, x, "Min")
 
 
-def _double(onnx: Builder, x: ir.Value, operator: str) -> ir.Value:
-    length = onnx.Shape(x, start=0, end=1)
-    zero, one = onnx.ints([0]), onnx.ints([1])
+def _double(build: Builder, x: ir.Value, operator: str) -> ir.Value:
+    length = build.Shape(x, start=0, end=1)
+    zero, one = build.ints([0]), build.ints([1])
 
     def step(loop: Builder, i: ir.Value, distance: ir.Value, rows: ir.Value) -> list[ir.Value]:
         first = loop.Slice(rows, zero, distance, zero)
@@ -97,5 +97,5 @@ def _double(onnx: Builder, x: ir.Value, operator: str) -> ir.Value:
         twice = loop.Add(distance, distance)
         return [loop.Squeeze(loop.Less(twice, length), zero), twice, whole]
 
-    any_pair = onnx.Squeeze(onnx.Less(one, length), zero)
-    return onnx.loop(None, any_pair, [one, x], step)[1]
+    any_pair = build.Squeeze(build.Less(one, length), zero)
+    return build.loop(None, any_pair, [one, x], step)[1]

@@ -18,38 +18,38 @@ from pytensor_onnx.graph.folding import merge_axes
 
 @onnx_funcify.register(Eye)
 def lower_eye(
-    op: Eye, node: Apply, onnx: Builder, rows: ir.Value, columns: ir.Value, offset: ir.Value
+    op: Eye, node: Apply, build: Builder, rows: ir.Value, columns: ir.Value, offset: ir.Value
 ) -> ir.Value:
     """Compare row numbers and column numbers."""
-    return onnx.cast(diagonal_mask(onnx, rows, columns, offset), op.dtype)
+    return build.cast(diagonal_mask(build, rows, columns, offset), op.dtype)
 
 
 @onnx_funcify.register(AllocDiag)
-def lower_alloc_diag(op: AllocDiag, node: Apply, onnx: Builder, diagonal: ir.Value) -> ir.Value:
+def lower_alloc_diag(op: AllocDiag, node: Apply, build: Builder, diagonal: ir.Value) -> ir.Value:
     """Select between the diagonal and zero, then pad for the offset and move the new axes."""
     rank = node.inputs[0].type.ndim
-    size = onnx.size(diagonal, rank - 1)
-    rows = onnx.Unsqueeze(diagonal, onnx.ints([rank - 1]))
-    matrix = onnx.Where(diagonal_mask(onnx, size, size), rows, onnx.number_like(diagonal, 0))
+    size = build.size(diagonal, rank - 1)
+    rows = build.Unsqueeze(diagonal, build.ints([rank - 1]))
+    matrix = build.Where(diagonal_mask(build, size, size), rows, build.number_like(diagonal, 0))
     if op.offset:
         below, right = max(-op.offset, 0), max(op.offset, 0)
         batch = [0] * (rank - 1)
-        matrix = onnx.Pad(matrix, onnx.ints([*batch, below, right, *batch, right, below]))
+        matrix = build.Pad(matrix, build.ints([*batch, below, right, *batch, right, below]))
     order = list(range(rank - 1))
     order.insert(op.axis1, rank - 1)
     order.insert(op.axis2, rank)
-    return matrix if order == sorted(order) else onnx.Transpose(matrix, perm=order)
+    return matrix if order == sorted(order) else build.Transpose(matrix, perm=order)
 
 
 @onnx_funcify.register(ExtractDiag)
-def lower_extract_diag(op: ExtractDiag, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_extract_diag(op: ExtractDiag, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Select every ``m + 1``-th element of the flattened matrices of ``m`` columns."""
-    columns = onnx.size(x, op.axis2)
-    flat = merge_axes(onnx, x, [op.axis1, op.axis2])
+    columns = build.size(x, op.axis2)
+    flat = merge_axes(build, x, [op.axis1, op.axis2])
     if columns.const_value is not None:
         m = int(columns.const_value.numpy())
         bounds = [
-            onnx.ints([bound])
+            build.ints([bound])
             for bound in (
                 max(op.offset, -op.offset * m),
                 max((m - op.offset) * m, 0),
@@ -58,48 +58,48 @@ def lower_extract_diag(op: ExtractDiag, node: Apply, onnx: Builder, x: ir.Value)
         ]
         start, stop, step = bounds
     else:
-        shifted = onnx.Sub(columns, op.offset) if op.offset else columns
-        end = onnx.Mul(onnx.Max(shifted, 0) if op.offset > 0 else shifted, columns)
-        first = onnx.constant(np.int64(op.offset))
+        shifted = build.Sub(columns, op.offset) if op.offset else columns
+        end = build.Mul(build.Max(shifted, 0) if op.offset > 0 else shifted, columns)
+        first = build.constant(np.int64(op.offset))
         if op.offset < 0:
-            first = onnx.Mul(columns, -op.offset)
+            first = build.Mul(columns, -op.offset)
         start, stop, step = (
-            vector_of(onnx, [bound]) for bound in (first, end, onnx.Add(columns, 1))
+            vector_of(build, [bound]) for bound in (first, end, build.Add(columns, 1))
         )
-    last = len(onnx.dims(flat)) - 1
-    return onnx.Slice(flat, start, stop, onnx.ints([last]), step)
+    last = len(build.dims(flat)) - 1
+    return build.Slice(flat, start, stop, build.ints([last]), step)
 
 
 @onnx_funcify.register(FillDiagonal)
 def lower_fill_diagonal(
-    op: FillDiagonal, node: Apply, onnx: Builder, x: ir.Value, value: ir.Value
+    op: FillDiagonal, node: Apply, build: Builder, x: ir.Value, value: ir.Value
 ) -> ir.Value:
     """Replace the elements with equal indices; arrays beyond matrices need equal sizes."""
     rank = node.inputs[0].type.ndim
-    sizes = [onnx.size(x, axis) for axis in range(rank)]
+    sizes = [build.size(x, axis) for axis in range(rank)]
     if rank == 2:
-        return onnx.Where(diagonal_mask(onnx, *sizes), value, x)
-    same = [onnx.Equal(sizes[0], size) for size in sizes[1:]]
+        return build.Where(diagonal_mask(build, *sizes), value, x)
+    same = [build.Equal(sizes[0], size) for size in sizes[1:]]
     error = ValueError("All dimensions of input must be of equal length")
-    x = check_that(onnx, same, x, error)
+    x = check_that(build, same, x, error)
     counts = [
-        onnx.Unsqueeze(count_up(onnx, size), onnx.ints(range(1, rank - axis)))
+        build.Unsqueeze(count_up(build, size), build.ints(range(1, rank - axis)))
         if axis < rank - 1
-        else count_up(onnx, size)
+        else count_up(build, size)
         for axis, size in enumerate(sizes)
     ]
-    mask = reduce(onnx.And, [onnx.Equal(counts[0], count) for count in counts[1:]])
-    return onnx.Where(mask, value, x)
+    mask = reduce(build.And, [build.Equal(counts[0], count) for count in counts[1:]])
+    return build.Where(mask, value, x)
 
 
 @onnx_funcify.register(FillDiagonalOffset)
 def lower_fill_diagonal_offset(
     op: FillDiagonalOffset,
     node: Apply,
-    onnx: Builder,
+    build: Builder,
     x: ir.Value,
     value: ir.Value,
     offset: ir.Value,
 ) -> ir.Value:
     """Replace the elements of one diagonal."""
-    return onnx.Where(diagonal_mask(onnx, onnx.size(x, 0), onnx.size(x, 1), offset), value, x)
+    return build.Where(diagonal_mask(build, build.size(x, 0), build.size(x, 1), offset), value, x)

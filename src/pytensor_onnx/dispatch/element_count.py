@@ -9,16 +9,16 @@ from pytensor_onnx.ops.element_count import ElementCount
 
 
 @onnx_funcify.register(ElementCount)
-def lower_element_count(op: ElementCount, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_element_count(op: ElementCount, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Count all elements, or multiply the sizes of some axes as floats.
 
     Runtimes multiply integers in other operators.
     """
     first, last = op.axes[0], op.axes[-1] + 1
     if len(op.axes) == node.inputs[0].type.ndim:
-        return onnx.cast(onnx.Size(x), op.dtype)
+        return build.cast(build.Size(x), op.dtype)
     if len(op.axes) == last - first:
-        sizes = onnx.sizes(x, first, last)
+        sizes = build.sizes(x, first, last)
     else:
-        sizes = onnx.Gather(onnx.shape(x), onnx.ints(list(op.axes)))
-    return onnx.ReduceProd(onnx.cast(sizes, op.dtype), keepdims=0)
+        sizes = build.Gather(build.shape(x), build.ints(list(op.axes)))
+    return build.ReduceProd(build.cast(sizes, op.dtype), keepdims=0)

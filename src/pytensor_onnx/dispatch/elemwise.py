@@ -22,15 +22,15 @@ Reduction = Callable[[Builder, ir.Value, Sequence[int]], ir.Value]
 
 
 @onnx_funcify.register(Elemwise)
-def lower_elemwise(op: Elemwise, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+def lower_elemwise(op: Elemwise, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
     """Lower the scalar op on tensors, which ONNX broadcasts.
 
     PyTensor broadcasts an axis only if its type has a size of one; ONNX broadcasts any size of one.
     Axes of inputs that must be equal get one name, and every call compares their sizes; sizes of
     intermediate values are not compared.
     """
-    dims = _elementwise_dims(node, onnx, inputs) if onnx.shaped else None
-    lowered = onnx_funcify(op.scalar_op, node, onnx, *inputs)
+    dims = _elementwise_dims(node, build, inputs) if build.shaped else None
+    lowered = onnx_funcify(op.scalar_op, node, build, *inputs)
     values = [lowered] if isinstance(lowered, ir.Value) else list(lowered)
     if dims is not None:
         for value in values:
@@ -39,7 +39,7 @@ def lower_elemwise(op: Elemwise, node: Apply, onnx: Builder, *inputs: ir.Value) 
     return values
 
 
-def _elementwise_dims(node: Apply, onnx: Builder, inputs: Sequence[ir.Value]) -> list[Dim]:
+def _elementwise_dims(node: Apply, build: Builder, inputs: Sequence[ir.Value]) -> list[Dim]:
     """Return the dimensions of the result."""
     dims: list[Dim] = []
     for axis, static in enumerate(node.outputs[0].type.shape):
@@ -54,55 +54,55 @@ def _elementwise_dims(node: Apply, onnx: Builder, inputs: Sequence[ir.Value]) ->
 
 
 @onnx_funcify.register(DimShuffle)
-def lower_dim_shuffle(op: DimShuffle, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_dim_shuffle(op: DimShuffle, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Squeeze the dropped axes, transpose the kept ones, insert the new ones.
 
     A constant number gets its axes here, since rewrites do not run in the definition of a function.
     """
     if x.const_value is not None and x.const_value.size == 1:
-        return onnx.constant(x.const_value.numpy().reshape((1,) * node.outputs[0].type.ndim))
+        return build.constant(x.const_value.numpy().reshape((1,) * node.outputs[0].type.ndim))
     kept = sorted(op.shuffle)
     permutation = [kept.index(axis) for axis in op.shuffle]
     dropped = [axis for axis in range(node.inputs[0].type.ndim) if axis not in kept]
     if dropped:
-        x = onnx.Squeeze(x, onnx.ints(dropped))
+        x = build.Squeeze(x, build.ints(dropped))
     if permutation != sorted(permutation):
-        x = onnx.Transpose(x, perm=permutation)
+        x = build.Transpose(x, perm=permutation)
     if op.augment:
-        x = onnx.Unsqueeze(x, onnx.ints(op.augment))
+        x = build.Unsqueeze(x, build.ints(op.augment))
     return x
 
 
 @onnx_funcify.register(CAReduce)
-def lower_reduction(op: CAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_reduction(op: CAReduce, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Reduce in the accumulator's dtype, except short sums of float32, which stay in float32."""
     reduction = _REDUCTIONS.get(type(op.scalar_op))
     if reduction is None:
-        raise onnx.unsupported(f"a reduction with {op.scalar_op} has no counterpart in ONNX")
+        raise build.unsupported(f"a reduction with {op.scalar_op} has no counterpart in ONNX")
     result_dtype = node.outputs[0].type.dtype
     axes = _reduced_axes(op, node)
     is_float = dtype_of(x).is_floating_point()
     # The extremum of no floats is the initial value in ONNX as well.
     if isinstance(op, NonZeroDimsCAReduce) and op.initial and not is_float:
-        x, axes = _with_initial(op, onnx, x, axes)
+        x, axes = _with_initial(op, build, x, axes)
     if axes and _is_sum_of_narrow_floats(op, node):
-        x = onnx.cast(x, "float32")
-        return onnx.cast(sum_floats(onnx, x, axes, _sizes(node, onnx, x)), result_dtype)
-    x = onnx.cast(x, _accumulator(op, node))
-    return onnx.cast(reduction(onnx, x, axes) if axes else x, result_dtype)
+        x = build.cast(x, "float32")
+        return build.cast(sum_floats(build, x, axes, _sizes(node, build, x)), result_dtype)
+    x = build.cast(x, _accumulator(op, node))
+    return build.cast(reduction(build, x, axes) if axes else x, result_dtype)
 
 
 @onnx_funcify.register(NonZeroDimsCAReduce)
-def lower_extremum(op: NonZeroDimsCAReduce, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_extremum(op: NonZeroDimsCAReduce, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Reduce, and fail for a reduction of no elements."""
     axes = _reduced_axes(op, node)
-    result = lower_reduction(op, node, onnx, x)
-    if op.initial or not _may_be_empty(node, onnx, x, axes):
+    result = lower_reduction(op, node, build, x)
+    if op.initial or not _may_be_empty(node, build, x, axes):
         return result
     name = op.ufunc.__name__
     error = ValueError(f"zero-size array to reduction operation {name} which has no identity")
     if result.producer() is not None and result.producer().op_type.startswith("Reduce"):
-        name_failure(onnx, result, error)
+        name_failure(build, result, error)
 
     def require(inner: Builder, x: ir.Value, result: ir.Value) -> ir.Value:
         failed = inner.cast(inner.Less(inner.Size(x), inner.Size(result)), "int64")
@@ -110,7 +110,7 @@ def lower_extremum(op: NonZeroDimsCAReduce, node: Apply, onnx: Builder, x: ir.Va
         name_failure(inner, checked, error)
         return checked
 
-    return onnx.call(f"RequireNonEmpty{name.capitalize()}", require, x, result)
+    return build.call(f"RequireNonEmpty{name.capitalize()}", require, x, result)
 
 
 def _reduced_axes(op: CAReduce | Argmax | Softmax | LogSoftmax, node: Apply) -> list[int]:
@@ -118,12 +118,12 @@ def _reduced_axes(op: CAReduce | Argmax | Softmax | LogSoftmax, node: Apply) -> 
     return list(range(rank)) if op.axis is None else [axis % rank for axis in op.axis]
 
 
-def _may_be_empty(node: Apply, onnx: Builder, x: ir.Value, axes: Sequence[int]) -> bool:
-    sizes = _sizes(node, onnx, x)
+def _may_be_empty(node: Apply, build: Builder, x: ir.Value, axes: Sequence[int]) -> bool:
+    sizes = _sizes(node, build, x)
     return any(not isinstance(sizes[axis], int) or sizes[axis] == 0 for axis in axes)
 
 
-def _sizes(node: Apply, onnx: Builder, x: ir.Value) -> list[Dim]:
+def _sizes(node: Apply, build: Builder, x: ir.Value) -> list[Dim]:
     """Return the known sizes of an operand; a zero in its type counts as unknown."""
     static = node.inputs[0].type.shape
     return [s or d for s, d in zip(static, dims_of(x) or (None,) * len(static), strict=True)]
@@ -143,8 +143,8 @@ def _accumulator(op: CAReduce, node: Apply) -> str:
 
 
 def _reduce_with(operator: str) -> Reduction:
-    def reduce(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-        return onnx.op(operator, x, onnx.ints(axes), keepdims=0)
+    def reduce(build: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+        return build.op(operator, x, build.ints(axes), keepdims=0)
 
     return reduce
 
@@ -152,11 +152,11 @@ def _reduce_with(operator: str) -> Reduction:
 def _reduce_extremum(operator: str) -> Reduction:
     """Reduce with an operator that orders bool values as 0 and 1."""
 
-    def reduce(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    def reduce(build: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
         if x.dtype == ir.DataType.BOOL:
-            x = onnx.cast(x, "uint8")
-            return onnx.cast(onnx.op(operator, x, onnx.ints(axes), keepdims=0), "bool")
-        return onnx.op(operator, x, onnx.ints(axes), keepdims=0)
+            x = build.cast(x, "uint8")
+            return build.cast(build.op(operator, x, build.ints(axes), keepdims=0), "bool")
+        return build.op(operator, x, build.ints(axes), keepdims=0)
 
     return reduce
 
@@ -164,26 +164,26 @@ def _reduce_extremum(operator: str) -> Reduction:
 def _reduce_bits(logical: Reduction, operator: str, identity: int) -> Reduction:
     """Reduce bool values by logic and integers bit by bit."""
 
-    def reduce(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    def reduce(build: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
         if x.dtype == ir.DataType.BOOL:
-            return logical(onnx, x, axes)
+            return logical(build, x, axes)
         if dtype_of(x).is_floating_point():
-            raise onnx.unsupported("floats have no bits to combine", "reduce integers or bool")
-        return fold_last_axis(onnx, merge_axes(onnx, x, axes), operator, identity)
+            raise build.unsupported("floats have no bits to combine", "reduce integers or bool")
+        return fold_last_axis(build, merge_axes(build, x, axes), operator, identity)
 
     return reduce
 
 
-def _is_count_odd(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-    count = onnx.ReduceSum(onnx.cast(x, "int32"), onnx.ints(axes), keepdims=0)
-    return onnx.Equal(onnx.Mod(count, 2), 1)
+def _is_count_odd(build: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    count = build.ReduceSum(build.cast(x, "int32"), build.ints(axes), keepdims=0)
+    return build.Equal(build.Mod(count, 2), 1)
 
 
-def _reduce_prod_without_zeros(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+def _reduce_prod_without_zeros(build: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
     """Multiply the nonzero elements; the product of zeros only is zero."""
-    is_zero = onnx.Equal(x, 0)
-    product = onnx.ReduceProd(onnx.Where(is_zero, 1, x), onnx.ints(axes), keepdims=0)
-    return onnx.Where(_reduce_extremum("ReduceMin")(onnx, is_zero, axes), 0, product)
+    is_zero = build.Equal(x, 0)
+    product = build.ReduceProd(build.Where(is_zero, 1, x), build.ints(axes), keepdims=0)
+    return build.Where(_reduce_extremum("ReduceMin")(build, is_zero, axes), 0, product)
 
 
 _any, _all = _reduce_extremum("ReduceMax"), _reduce_extremum("ReduceMin")
@@ -200,46 +200,46 @@ _REDUCTIONS: dict[type, Reduction] = {
 
 
 def _with_initial(
-    op: NonZeroDimsCAReduce, onnx: Builder, x: ir.Value, axes: list[int]
+    op: NonZeroDimsCAReduce, build: Builder, x: ir.Value, axes: list[int]
 ) -> tuple[ir.Value, list[int]]:
     """Append the initial value along the reduced axes, so that no reduction is empty."""
     if not axes:
         return x, axes
     axis = axes[0]
     if len(axes) > 1:
-        x = merge_axes(onnx, x, axes)
-        axis = len(onnx.dims(x)) - 1
+        x = merge_axes(build, x, axes)
+        axis = len(build.dims(x)) - 1
     dtype = dtype_of(x).numpy()
-    initial = onnx.constant(np.asarray(op.initial_value(dtype), dtype))
-    one = onnx.ScatterElements(onnx.shape(x), onnx.ints([axis]), onnx.ints([1]), axis=0)
-    return onnx.Concat(x, onnx.Expand(initial, one), axis=axis), [axis]
+    initial = build.constant(np.asarray(op.initial_value(dtype), dtype))
+    one = build.ScatterElements(build.shape(x), build.ints([axis]), build.ints([1]), axis=0)
+    return build.Concat(x, build.Expand(initial, one), axis=axis), [axis]
 
 
 @onnx_funcify.register(Argmax)
-def lower_argmax(op: Argmax, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_argmax(op: Argmax, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Return the position of the first maximum; several axes are merged into one."""
     axes = _reduced_axes(op, node)
     axis = axes[0] if len(axes) == 1 else node.inputs[0].type.ndim - len(axes)
     if len(axes) != 1:
-        x = merge_axes(onnx, x, axes)
-    position = onnx.ArgMax(x, axis=axis, keepdims=0)
-    name_failure(onnx, position, ValueError("attempt to get argmax of an empty sequence"))
+        x = merge_axes(build, x, axes)
+    position = build.ArgMax(x, axis=axis, keepdims=0)
+    name_failure(build, position, ValueError("attempt to get argmax of an empty sequence"))
     return position
 
 
 @onnx_funcify.register(Softmax)
 @onnx_funcify.register(LogSoftmax)
-def lower_softmax(op: Softmax | LogSoftmax, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_softmax(op: Softmax | LogSoftmax, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Normalise along one axis; several axes are merged into one."""
     operator = "Softmax" if isinstance(op, Softmax) else "LogSoftmax"
     rank = node.inputs[0].type.ndim
     axes = _reduced_axes(op, node)
-    x = onnx.cast(x, node.outputs[0].type.dtype)
+    x = build.cast(x, node.outputs[0].type.dtype)
     if len(axes) == 1:
-        return onnx.op(operator, x, axis=axes[0])
+        return build.op(operator, x, axis=axes[0])
     order = [*(axis for axis in range(rank) if axis not in axes), *axes]
     is_ordered = order == list(range(rank))
-    shape = onnx.shape(x if is_ordered else onnx.Transpose(x, perm=order))
-    merged = merge_axes(onnx, x, axes)
-    result = onnx.Reshape(onnx.op(operator, merged, axis=rank - len(axes)), shape, allowzero=1)
-    return result if is_ordered else onnx.Transpose(result, perm=np.argsort(order).tolist())
+    shape = build.shape(x if is_ordered else build.Transpose(x, perm=order))
+    merged = merge_axes(build, x, axes)
+    result = build.Reshape(build.op(operator, merged, axis=rank - len(axes)), shape, allowzero=1)
+    return result if is_ordered else build.Transpose(result, perm=np.argsort(order).tolist())

@@ -13,12 +13,12 @@ Tensors = ir.Value | Sequence[ir.Value]
 
 
 @onnx_funcify.register(Decode)
-def lower_decode(op: Decode, node: Apply, onnx: Builder, *tensors: ir.Value) -> list[Tensors]:
+def lower_decode(op: Decode, node: Apply, build: Builder, *tensors: ir.Value) -> list[Tensors]:
     """Return the tensors as one value, which an Op without a rewrite takes."""
     return [tensors if len(tensors) > 1 else tensors[0]]
 
 
 @onnx_funcify.register(Encode)
-def lower_encode(op: Encode, node: Apply, onnx: Builder, value: Tensors) -> Sequence[ir.Value]:
+def lower_encode(op: Encode, node: Apply, build: Builder, value: Tensors) -> Sequence[ir.Value]:
     """Return the tensors of a value that such an Op returned."""
     return [value] if isinstance(value, ir.Value) else value

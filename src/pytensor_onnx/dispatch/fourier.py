@@ -12,23 +12,23 @@ _FIRST_OPSET_WITH_AXIS_INPUT = 20
 
 @onnx_funcify.register(StandardTransform)
 def lower_standard_transform(
-    op: StandardTransform, node: Apply, onnx: Builder, pairs: ir.Value
+    op: StandardTransform, node: Apply, build: Builder, pairs: ir.Value
 ) -> ir.Value:
     """Transform along the last axis but one; the operator divides an inverse by the size."""
     rank = node.inputs[0].type.ndim
     # The operator needs an axis before the transformed one.
     if rank == 2:
-        pairs = onnx.Unsqueeze(pairs, onnx.ints([0]))
+        pairs = build.Unsqueeze(pairs, build.ints([0]))
     axis = max(rank - 2, 1)
-    if onnx.scope.opset_version >= _FIRST_OPSET_WITH_AXIS_INPUT:
-        result = onnx.DFT(pairs, None, onnx.constant(axis), inverse=int(op.inverse))
+    if build.scope.opset_version >= _FIRST_OPSET_WITH_AXIS_INPUT:
+        result = build.DFT(pairs, None, build.constant(axis), inverse=int(op.inverse))
     else:
-        result = onnx.DFT(pairs, axis=axis, inverse=int(op.inverse))
+        result = build.DFT(pairs, axis=axis, inverse=int(op.inverse))
     if rank == 2:
-        result = onnx.Squeeze(result, onnx.ints([0]))
+        result = build.Squeeze(result, build.ints([0]))
     if not op.inverse:
         return result
     if op.size is not None:
-        return onnx.Mul(result, op.size)
-    size = onnx.Gather(onnx.shape(result), onnx.constant(-2), axis=0)
-    return onnx.Mul(result, onnx.cast(size, node.outputs[0].type.dtype))
+        return build.Mul(result, op.size)
+    size = build.Gather(build.shape(result), build.constant(-2), axis=0)
+    return build.Mul(result, build.cast(size, node.outputs[0].type.dtype))

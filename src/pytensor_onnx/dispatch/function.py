@@ -29,24 +29,24 @@ _FEWEST, _MOST = 70, 160
 
 
 @onnx_funcify.register(Op)
-def lower_defined(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+def lower_defined(op: Op, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
     """Call the function that defines an Op."""
     definition = definition_of(type(op))
     if definition is None:
-        return _NO_LOWERING(op, node, onnx, *inputs)
+        return _NO_LOWERING(op, node, build, *inputs)
     definition = definition.for_op(op, len(inputs))
-    _check_ranks(definition, node, onnx)
-    return call_definition(definition, op, node, onnx, inputs)
+    _check_ranks(definition, node, build)
+    return call_definition(definition, op, node, build, inputs)
 
 
-def _check_ranks(definition: Definition, node: Apply, onnx: Builder) -> None:
+def _check_ranks(definition: Definition, node: Apply, build: Builder) -> None:
     """Refuse operands of lower rank, such as the vector of `lstsq`, which PyTensor lets pass."""
     for position, (variable, core) in enumerate(
         zip(node.inputs, definition.inputs or (), strict=False)
     ):
         rank = variable.type.ndim
         if rank < len(core):
-            raise onnx.unsupported(
+            raise build.unsupported(
                 f"operand {position} has rank {rank}, where the operation takes rank {len(core)}, "
                 "and PyTensor types the result as for that rank",
                 "add an axis of size one, such as x[:, None], and index the result by [..., 0]",
@@ -54,7 +54,7 @@ def _check_ranks(definition: Definition, node: Apply, onnx: Builder) -> None:
 
 
 def call_definition(
-    definition: Definition, op: Op, node: Apply, onnx: Builder, inputs: Sequence[ir.Value]
+    definition: Definition, op: Op, node: Apply, build: Builder, inputs: Sequence[ir.Value]
 ) -> list[ir.Value]:
     """Call the function that a PyTensor expression defines.
 
@@ -66,21 +66,21 @@ def call_definition(
         The Op, without the Elemwise or Blockwise that may be around it.
     node
         Apply node: the static sizes of the operands, and the dtypes of the results.
-    onnx
+    build
         Builder that receives the call.
     inputs
         Operands, with axes before the core axes where the definition batches.
     """
-    return _call(specialised(definition, op, node, _dtypes(inputs)), onnx, inputs)
+    return _call(specialised(definition, op, node, _dtypes(inputs)), build, inputs)
 
 
 def decompositions() -> dict[str, Callable[..., ir.Value]]:
     """Return functions that call a definition, by the ONNX operator that it defines."""
 
     def call(definition: Definition) -> Callable[..., ir.Value]:
-        def decomposed(onnx: Builder, *inputs: ir.Value) -> ir.Value:
+        def decomposed(build: Builder, *inputs: ir.Value) -> ir.Value:
             dtypes = _dtypes(inputs)
-            return _call(Specialised(definition, {}, dtypes, dtypes[:1]), onnx, inputs)[0]
+            return _call(Specialised(definition, {}, dtypes, dtypes[:1]), build, inputs)[0]
 
         return decomposed
 
@@ -91,49 +91,49 @@ def decompositions() -> dict[str, Callable[..., ir.Value]]:
     }
 
 
-def _call(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
+def _call(case: Specialised, build: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
     if case.definition.is_elementwise:
-        return _call_elementwise(case, onnx, inputs)
-    return _call_function(replace(case, ranks=_ranks(onnx, inputs)), onnx, inputs)
+        return _call_elementwise(case, build, inputs)
+    return _call_function(replace(case, ranks=_ranks(build, inputs)), build, inputs)
 
 
 def _call_elementwise(
-    case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]
+    case: Specialised, build: Builder, inputs: Sequence[ir.Value]
 ) -> list[ir.Value]:
     """Call an elementwise definition: float16 in float32, one with a loop on equal shapes."""
     if "float16" in case.operand_dtypes:
-        wide = [onnx.cast(x, "float32") for x in inputs]
+        wide = [build.cast(x, "float32") for x in inputs]
         widened = replace(
             case, operand_dtypes=_dtypes(wide), dtypes=("float32",) * len(case.dtypes)
         )
-        results = _call_elementwise(widened, onnx, wide)
-        return [onnx.cast(x, dtype) for x, dtype in zip(results, case.dtypes, strict=True)]
+        results = _call_elementwise(widened, build, wide)
+        return [build.cast(x, dtype) for x, dtype in zip(results, case.dtypes, strict=True)]
     of_vectors = case.of_vectors()
-    by_blocks = _is_called_by_blocks(of_vectors, onnx, inputs)
+    by_blocks = _is_called_by_blocks(of_vectors, build, inputs)
     if of_vectors.ranks is None and not by_blocks:
-        return _call_function(case, onnx, inputs)
-    whole = reduce(broadcast, map(onnx.dims, inputs))
-    patterns = [(1,) * (len(whole) - len(dims)) + dims for dims in map(onnx.dims, inputs)]
+        return _call_function(case, build, inputs)
+    whole = reduce(broadcast, map(build.dims, inputs))
+    patterns = [(1,) * (len(whole) - len(dims)) + dims for dims in map(build.dims, inputs)]
     are_one = [tuple(size == 1 for size in pattern) for pattern in patterns]
-    inputs = with_equal_batches(onnx, inputs, are_one, [0] * len(inputs))
+    inputs = with_equal_batches(build, inputs, are_one, [0] * len(inputs))
     if by_blocks:
-        results = _call_by_blocks(case, of_vectors, onnx, inputs)
+        results = _call_by_blocks(case, of_vectors, build, inputs)
     else:
-        results = _call_function(replace(case, ranks=_ranks(onnx, inputs)), onnx, inputs)
+        results = _call_function(replace(case, ranks=_ranks(build, inputs)), build, inputs)
     for value in results:
         value.shape = ir.Shape(whole)
     return results
 
 
 def _is_called_by_blocks(
-    of_vectors: Specialised, onnx: Builder, inputs: Sequence[ir.Value]
+    of_vectors: Specialised, build: Builder, inputs: Sequence[ir.Value]
 ) -> bool:
     """Return whether a call goes through its operands in blocks.
 
     Calls within functions do not, nor the operators that a runtime lacks: blocks are for functions
     that take long.
     """
-    if onnx.in_function or of_vectors.definition.op_type in OPERATORS:
+    if build.in_function or of_vectors.definition.op_type in OPERATORS:
         return False
     dims = [d for d in map(dims_of, inputs) if d is not None]
     if len(dims) < len(inputs) or not may_be_long(reduce(broadcast, dims)):
@@ -142,7 +142,7 @@ def _is_called_by_blocks(
 
 
 def _call_by_blocks(
-    case: Specialised, of_vectors: Specialised, onnx: Builder, inputs: Sequence[ir.Value]
+    case: Specialised, of_vectors: Specialised, build: Builder, inputs: Sequence[ir.Value]
 ) -> list[ir.Value]:
     """Call a function that goes through its operands, arrays of one shape, in blocks."""
     nodes = of_vectors.graph().apply_nodes
@@ -154,7 +154,7 @@ def _call_by_blocks(
 
         return in_blocks(inner, function, arguments, has_whole_form=has_whole_form)
 
-    return onnx.call(
+    return build.call(
         case.name,
         body,
         *inputs,
@@ -164,9 +164,9 @@ def _call_by_blocks(
     )
 
 
-def _call_function(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
-    unfinished = onnx.scope.unfinished
-    refuse_recursion(case, onnx)
+def _call_function(case: Specialised, build: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
+    unfinished = build.scope.unfinished
+    refuse_recursion(case, build)
 
     def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
         unfinished.add(case)
@@ -180,7 +180,7 @@ def _call_function(case: Specialised, onnx: Builder, inputs: Sequence[ir.Value])
         finally:
             unfinished.discard(case)
 
-    return onnx.call(
+    return build.call(
         case.name,
         body,
         *inputs,
@@ -196,5 +196,5 @@ def _dtypes(values: Sequence[ir.Value]) -> tuple[str, ...]:
     return tuple(str(dtype_of(x).numpy()) for x in values)
 
 
-def _ranks(onnx: Builder, values: Sequence[ir.Value]) -> tuple[int, ...]:
-    return tuple(len(onnx.dims(x)) for x in values)
+def _ranks(build: Builder, values: Sequence[ir.Value]) -> tuple[int, ...]:
+    return tuple(len(build.dims(x)) for x in values)

@@ -42,20 +42,20 @@ class GraphConverter:
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     typed
         Whether the values take names, ranks and static dimensions of the PyTensor variables; off
         for the body of a function that serves several ranks.
     """
 
-    def __init__(self, onnx: Builder, *, typed: bool = True) -> None:
-        self.onnx = onnx
-        self.typed = typed and onnx.shaped
+    def __init__(self, build: Builder, *, typed: bool = True) -> None:
+        self.build = build
+        self.typed = typed and build.shaped
         self.values: dict[Variable, Any] = {}
         self.problems: list[Problem] = []
         self._lines: dict[Variable, str] = {}
-        self._outer_line = onnx.provenance.get(LINE, "")
+        self._outer_line = build.provenance.get(LINE, "")
 
     def add_value(self, variable: Variable, value: ir.Value) -> None:
         """Let a value stand for a variable."""
@@ -94,12 +94,12 @@ class GraphConverter:
             return variable.data
         check_type(variable.type)
         data = np.asarray(variable.data, dtype=variable.type.dtype)
-        return self.onnx.constant(data, name=variable.name)
+        return self.build.constant(data, name=variable.name)
 
     def _convert_node(self, node: Apply) -> None:
         line = self._line(node)
-        self.onnx.provenance = _provenance(node, line)
-        self.onnx.peek = self.values.get
+        self.build.provenance = _provenance(node, line)
+        self.build.peek = self.values.get
         if any(not is_supported(v) and not isinstance(v, Constant) for v in node.inputs):
             # Their problem is known, and no value of their type stands for them.
             self.values.update((v, _placeholder(v)) for v in node.outputs)
@@ -110,7 +110,7 @@ class GraphConverter:
             check_operands(node)
             inputs = [self.value_of(variable) for variable in node.inputs]
             sizes = self._equate_sizes(node, inputs)
-            lowered = onnx_funcify(node.op, node, self.onnx, *inputs)
+            lowered = onnx_funcify(node.op, node, self.build, *inputs)
         except UnsupportedCase as case:
             self._add_problem(node, case, line)
             self.values.update((v, _placeholder(v)) for v in node.outputs)
@@ -132,10 +132,10 @@ class GraphConverter:
 
     def _equate_sizes(self, node: Apply, inputs: Sequence[Any]) -> dict[Variable, list[Dim]]:
         """Record sizes that a node needs to be equal; return known dimensions of its results."""
-        if not self.typed or not self.onnx.always_runs:
+        if not self.typed or not self.build.always_runs:
             return {}
         sizes = OperandSizes(node, inputs)
-        self.onnx.equate_sizes(sizes.pairs, [x for x in inputs if isinstance(x, ir.Value)])
+        self.build.equate_sizes(sizes.pairs, [x for x in inputs if isinstance(x, ir.Value)])
         return dict(zip(node.outputs, sizes.results, strict=False))
 
     def _line(self, node: Apply) -> str:
@@ -195,10 +195,10 @@ class GraphConverter:
         sizes = zip_longest(static, known or (), found)
         dims: list[Dim] = [s or k or f for s, k, f in sizes]
         value.shape = ir.Shape(dims)
-        if variable.name and value.name is None and not self.onnx.in_function:
-            value.name = self.onnx.scope.names.unique(variable.name)
-        if not self.onnx.in_function:
-            self.onnx.scope.name_dims(value)
+        if variable.name and value.name is None and not self.build.in_function:
+            value.name = self.build.scope.names.unique(variable.name)
+        if not self.build.in_function:
+            self.build.scope.name_dims(value)
 
 
 class NestedProblems(Exception):  # noqa: N818  (control flow between converters)
@@ -210,7 +210,7 @@ class NestedProblems(Exception):  # noqa: N818  (control flow between converters
 
 
 def convert_inner(
-    fgraph: AbstractFunctionGraph, onnx: Builder, inputs: Sequence[ir.Value], *, typed: bool = True
+    fgraph: AbstractFunctionGraph, build: Builder, inputs: Sequence[ir.Value], *, typed: bool = True
 ) -> list[ir.Value]:
     """Convert an inner graph into a builder and return the values of its outputs.
 
@@ -218,7 +218,7 @@ def convert_inner(
     ----------
     fgraph
         Inner graph of an Op.
-    onnx
+    build
         Builder that receives the nodes.
     inputs
         One value for each input of the inner graph.
@@ -226,11 +226,11 @@ def convert_inner(
         Whether the types of the inner variables are those of the values.
     """
     known = zip(fgraph.inputs, inputs, strict=True)
-    return _converted(fgraph.outputs, fgraph.toposort(), known, GraphConverter(onnx, typed=typed))
+    return _converted(fgraph.outputs, fgraph.toposort(), known, GraphConverter(build, typed=typed))
 
 
 def convert_expressions(
-    expressions: Sequence[Variable], onnx: Builder, known: Mapping[Variable, ir.Value]
+    expressions: Sequence[Variable], build: Builder, known: Mapping[Variable, ir.Value]
 ) -> list[ir.Value]:
     """Convert expressions that a lowering makes into a builder and return their values.
 
@@ -238,13 +238,13 @@ def convert_expressions(
     ----------
     expressions
         Variables computed from known ones.
-    onnx
+    build
         Builder that receives the nodes.
     known
         Values of variables, such as those of the inputs of a node.
     """
     nodes = toposort(expressions, blockers=known)
-    return _converted(expressions, nodes, known.items(), GraphConverter(onnx))
+    return _converted(expressions, nodes, known.items(), GraphConverter(build))
 
 
 def _converted(
@@ -292,14 +292,14 @@ def _placeholder_of(type_: Type) -> ir.Value:
 
 
 @onnx_funcify.register(OpFromGraph)
-def lower_op_from_graph(op: OpFromGraph, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+def lower_op_from_graph(op: OpFromGraph, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
     """Call a model-local function; equal Ops share its definition."""
 
     def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
         """Compute the inner graph of an OpFromGraph."""
         return convert_inner(op.fgraph, inner, arguments)
 
-    return onnx.call(
+    return build.call(
         re.sub(r"\W+", "_", op.name or type(op).__name__),
         body,
         *inputs,

@@ -24,12 +24,12 @@ FromGuess = Callable[[Builder], list[ir.Value]]
 
 def states_from_guess(
     op: AccurateLSTM | AccurateGRU,
-    onnx: Builder,
+    build: Builder,
     inputs: Sequence[ir.Value],
     from_guess: FromGuess,
 ) -> list[ir.Value]:
     """Return the states of many steps from a guess, and those of few or wrong ones by a loop."""
-    steps, least = onnx.dims(inputs[0])[0], least_steps(op.hidden)
+    steps, least = build.dims(inputs[0])[0], least_steps(op.hidden)
 
     def nothing(other: Builder) -> list[ir.Value]:
         none = other.constant(np.zeros((0, op.hidden), "float32"))
@@ -39,13 +39,13 @@ def states_from_guess(
         return list(lower_by_inner_graph(op, other, inputs))
 
     if isinstance(steps, int) and steps < least:
-        return loop(onnx)
+        return loop(build)
     if isinstance(steps, int):
-        *states, is_right = from_guess(onnx)
+        *states, is_right = from_guess(build)
     else:
-        is_long = onnx.GreaterOrEqual(onnx.size(inputs[0], 0), least)
-        *states, is_right = onnx.cond(is_long, from_guess, nothing)
-    results = onnx.cond(is_right, lambda then: states, loop)
+        is_long = build.GreaterOrEqual(build.size(inputs[0], 0), least)
+        *states, is_right = build.cond(is_long, from_guess, nothing)
+    results = build.cond(is_right, lambda then: states, loop)
     for result in results:
         result.shape = ir.Shape([steps, op.hidden])
     mark_rare(results[0])
@@ -53,7 +53,7 @@ def states_from_guess(
 
 
 def operator(
-    onnx: Builder,
+    build: Builder,
     name: str,
     weights: Sequence[ir.Value],
     biases: Sequence[ir.Value],
@@ -62,32 +62,34 @@ def operator(
     **attributes: int,
 ) -> ir.Value:
     """Return the outputs of all steps by ONNX's operator, which may be wrong."""
-    axis = onnx.ints([0])
-    found = onnx.op(
+    axis = build.ints([0])
+    found = build.op(
         name,
-        onnx.Unsqueeze(x, onnx.ints([1])),
-        *(onnx.Unsqueeze(onnx.Transpose(m, perm=[1, 0]), axis) for m in weights),
-        onnx.Unsqueeze(onnx.Concat(*biases, axis=0), axis),
+        build.Unsqueeze(x, build.ints([1])),
+        *(build.Unsqueeze(build.Transpose(m, perm=[1, 0]), axis) for m in weights),
+        build.Unsqueeze(build.Concat(*biases, axis=0), axis),
         None,
-        *(onnx.Unsqueeze(onnx.Unsqueeze(state, axis), axis) for state in states),
+        *(build.Unsqueeze(build.Unsqueeze(state, axis), axis) for state in states),
         **attributes,
     )
     mark_guarded(found)
-    return onnx.Squeeze(found, onnx.ints([1, 2]))
+    return build.Squeeze(found, build.ints([1, 2]))
 
 
-def before_steps(onnx: Builder, start: ir.Value, states: ir.Value) -> ir.Value:
+def before_steps(build: Builder, start: ir.Value, states: ir.Value) -> ir.Value:
     """Return the states before all steps."""
-    first, last, axis = onnx.ints([0]), onnx.ints([-1]), onnx.ints([0])
-    return onnx.Concat(onnx.Unsqueeze(start, axis), onnx.Slice(states, first, last, axis), axis=0)
+    first, last, axis = build.ints([0]), build.ints([-1]), build.ints([0])
+    return build.Concat(
+        build.Unsqueeze(start, axis), build.Slice(states, first, last, axis), axis=0
+    )
 
 
-def sigmoids(onnx: Builder, x: ir.Value) -> ir.Value:
+def sigmoids(build: Builder, x: ir.Value) -> ir.Value:
     """Return sigmoids, which are zero where the exponential overflows."""
-    return onnx.Reciprocal(onnx.Add(onnx.Exp(onnx.Neg(x)), 1))
+    return build.Reciprocal(build.Add(build.Exp(build.Neg(x)), 1))
 
 
-def accumulated(onnx: Builder, factors: ir.Value, terms: ir.Value, start: ir.Value) -> ir.Value:
+def accumulated(build: Builder, factors: ir.Value, terms: ir.Value, start: ir.Value) -> ir.Value:
     """Multiply a state by the factor of each step and add its term."""
 
     def step(body: Builder, state: ir.Value, factor: ir.Value, term: ir.Value) -> list[ir.Value]:
@@ -95,7 +97,7 @@ def accumulated(onnx: Builder, factors: ir.Value, terms: ir.Value, start: ir.Val
         # A loop copies a state that it records.
         return [body.Add(kept, term), kept]
 
-    return onnx.Add(onnx.scan([start], [factors, terms], step)[1], terms)
+    return build.Add(build.scan([start], [factors, terms], step)[1], terms)
 
 
 def rounding_error(hidden: int) -> float:
@@ -107,14 +109,14 @@ def rounding_error(hidden: int) -> float:
     return max(hidden, 16) * float(np.finfo(np.float32).epsneg)
 
 
-def excess(onnx: Builder, hidden: int, guess: ir.Value, states: ir.Value) -> ir.Value:
+def excess(build: Builder, hidden: int, guess: ir.Value, states: ir.Value) -> ir.Value:
     """Return by how much differences between guess and states exceed rounding errors."""
-    allowed = onnx.Mul(onnx.Abs(states), rounding_error(hidden))
-    return onnx.Sub(onnx.Abs(onnx.Sub(states, guess)), allowed)
+    allowed = build.Mul(build.Abs(states), rounding_error(hidden))
+    return build.Sub(build.Abs(build.Sub(states, guess)), allowed)
 
 
 def changes(
-    onnx: Builder, hidden: int, excess: ir.Value, u: ir.Value, others: ir.Value
+    build: Builder, hidden: int, excess: ir.Value, u: ir.Value, others: ir.Value
 ) -> ir.Value:
     """Return a sum that is zero if no argument changes by more than its sum may be rounded.
 
@@ -128,5 +130,5 @@ def changes(
         The other terms of the arguments.
     """
     error = rounding_error(hidden)
-    more = onnx.Gemm(excess, onnx.Abs(u), onnx.Abs(others), beta=-error)
-    return onnx.ReduceSum(onnx.Relu(more), keepdims=0)
+    more = build.Gemm(excess, build.Abs(u), build.Abs(others), beta=-error)
+    return build.ReduceSum(build.Relu(more), keepdims=0)

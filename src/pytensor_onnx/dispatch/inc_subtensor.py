@@ -24,17 +24,17 @@ _LARGEST_CONSTANT_INDEX = 1024
 
 @onnx_funcify.register(IncSubtensor)
 def lower_inc_subtensor(
-    op: IncSubtensor, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value, *indices: ir.Value
+    op: IncSubtensor, node: Apply, build: Builder, x: ir.Value, y: ir.Value, *indices: ir.Value
 ) -> ir.Value:
     """Set or increment the selected elements, in the simplest form that the index allows."""
-    entries = entries_of(op, onnx, indices)
+    entries = entries_of(op, build, indices)
     combine = _replace if op.set_instead_of_inc else _add
-    y = onnx.cast(y, node.outputs[0].type.dtype)
-    return _update(onnx, x, y, entries, combine, zeros=_is_zeros(node.inputs[0]))
+    y = build.cast(y, node.outputs[0].type.dtype)
+    return _update(build, x, y, entries, combine, zeros=_is_zeros(node.inputs[0]))
 
 
 def _update(
-    onnx: Builder,
+    build: Builder,
     x: ir.Value,
     y: ir.Value,
     entries: Sequence[Entry],
@@ -46,34 +46,34 @@ def _update(
     while entries and entries[-1] == slice(None):
         entries.pop()
     if not entries:
-        return combine(onnx, x, _broadcast_to(onnx, y, onnx.dims(x), [onnx.shape(x)]))
+        return combine(build, x, _broadcast_to(build, y, build.dims(x), [build.shape(x)]))
     first_slice = next((i for i, e in enumerate(entries) if isinstance(e, slice)), len(entries))
     if first_slice:
-        return _update_one_row(onnx, x, y, entries, first_slice, combine, zeros=zeros)
+        return _update_one_row(build, x, y, entries, first_slice, combine, zeros=zeros)
     constant = _constant_index(entries)
-    dims = onnx.dims(x)
+    dims = build.dims(x)
     if constant is not None:
         axis = _lone_slice(constant, dims)
         if axis is not None:
-            return _update_between(onnx, x, y, axis, constant[axis], combine, zeros=zeros)
+            return _update_between(build, x, y, axis, constant[axis], combine, zeros=zeros)
         positions = _constant_positions(constant, dims)
         if positions is not None:
             kept = positions.shape[:-1]
-            sizes = [onnx.ints(kept), onnx.sizes(x, len(entries), len(dims))]
-            y = _broadcast_to(onnx, y, (*kept, *dims[len(entries) :]), sizes)
-            return _scatter(onnx, x, onnx.constant(positions), y, combine)
+            sizes = [build.ints(kept), build.sizes(x, len(entries), len(dims))]
+            y = _broadcast_to(build, y, (*kept, *dims[len(entries) :]), sizes)
+            return _scatter(build, x, build.constant(positions), y, combine)
         axis = _lone_integer(constant, dims)
         if axis is not None:
             following = len(dims) - 1 - axis
-            if len(onnx.dims(y)) > following:
-                y = onnx.Unsqueeze(y, onnx.ints([len(onnx.dims(y)) - following]))
+            if len(build.dims(y)) > following:
+                y = build.Unsqueeze(y, build.ints([len(build.dims(y)) - following]))
             at = constant[axis] % dims[axis]
-            return _update_between(onnx, x, y, axis, slice(at, at + 1), combine, zeros=zeros)
-    return _update_rows(onnx, x, y, entries, combine)
+            return _update_between(build, x, y, axis, slice(at, at + 1), combine, zeros=zeros)
+    return _update_rows(build, x, y, entries, combine)
 
 
 def _update_one_row(
-    onnx: Builder,
+    build: Builder,
     x: ir.Value,
     y: ir.Value,
     entries: Sequence[Entry],
@@ -84,20 +84,20 @@ def _update_one_row(
 ) -> ir.Value:
     """Update the one row that integers along the leading axes select, and put it back."""
     if depth < len(entries):
-        row = select(onnx, x, entries[:depth])
-        y, combine = _update(onnx, row, y, entries[depth:], combine, zeros=zeros), _replace
-    position = vector_of(onnx, [entry for entry in entries[:depth] if isinstance(entry, ir.Value)])
+        row = select(build, x, entries[:depth])
+        y, combine = _update(build, row, y, entries[depth:], combine, zeros=zeros), _replace
+    position = vector_of(build, [entry for entry in entries[:depth] if isinstance(entry, ir.Value)])
     if position.const_value is not None:
-        index = onnx.constant(position.const_value.numpy()[None])
+        index = build.constant(position.const_value.numpy()[None])
     else:
-        index = onnx.Unsqueeze(position, onnx.ints([0]))
-    rank = len(onnx.dims(x))
-    y = _broadcast_to(onnx, y, onnx.dims(x)[depth:], [onnx.sizes(x, depth, rank)])
-    return _scatter(onnx, x, index, onnx.Unsqueeze(y, onnx.ints([0])), combine)
+        index = build.Unsqueeze(position, build.ints([0]))
+    rank = len(build.dims(x))
+    y = _broadcast_to(build, y, build.dims(x)[depth:], [build.sizes(x, depth, rank)])
+    return _scatter(build, x, index, build.Unsqueeze(y, build.ints([0])), combine)
 
 
 def _update_between(
-    onnx: Builder,
+    build: Builder,
     x: ir.Value,
     y: ir.Value,
     axis: int,
@@ -107,90 +107,90 @@ def _update_between(
     zeros: bool,
 ) -> ir.Value:
     """Join the parts before, in and after a slice whose bounds are known; pad where x is zero."""
-    dims, rank = onnx.dims(x), len(onnx.dims(x))
+    dims, rank = build.dims(x), len(build.dims(x))
     size = int(dims[axis] or 0)
     start, stop, _ = entry.indices(size)
     stop = max(start, stop)
     inner = (*dims[:axis], stop - start, *dims[axis + 1 :])
-    sizes = [onnx.sizes(x, 0, axis), onnx.ints([stop - start]), onnx.sizes(x, axis + 1, rank)]
-    y = _broadcast_to(onnx, y, inner, sizes)
+    sizes = [build.sizes(x, 0, axis), build.ints([stop - start]), build.sizes(x, axis + 1, rank)]
+    y = _broadcast_to(build, y, inner, sizes)
     if zeros:
         pads = np.zeros((2, rank), dtype="int64")
         pads[:, axis] = start, size - stop
-        return onnx.Pad(y, onnx.constant(pads.reshape(-1))) if pads.any() else y
+        return build.Pad(y, build.constant(pads.reshape(-1))) if pads.any() else y
 
     def part(low: int, high: int) -> ir.Value:
-        return onnx.Slice(x, onnx.ints([low]), onnx.ints([high]), onnx.ints([axis]))
+        return build.Slice(x, build.ints([low]), build.ints([high]), build.ints([axis]))
 
-    parts = [y if combine is _replace else combine(onnx, part(start, stop), y)]
+    parts = [y if combine is _replace else combine(build, part(start, stop), y)]
     if start > 0:
         parts.insert(0, part(0, start))
     if stop < size:
         parts.append(part(stop, size))
-    return onnx.Concat(*parts, axis=axis) if len(parts) > 1 else parts[0]
+    return build.Concat(*parts, axis=axis) if len(parts) > 1 else parts[0]
 
 
 def _update_rows(
-    onnx: Builder, x: ir.Value, y: ir.Value, entries: Sequence[Entry], combine: Combine
+    build: Builder, x: ir.Value, y: ir.Value, entries: Sequence[Entry], combine: Combine
 ) -> ir.Value:
     """Scatter the rows whose positions the index selects from the positions of all rows.
 
     A row is the subarray at one position along the indexed axes, which come first.
     """
-    depth, dims, rank = len(entries), onnx.dims(x), len(onnx.dims(x))
-    count = reduce(onnx.Mul, [onnx.size(x, axis) for axis in range(depth)])
-    positions = onnx.Range(np.int64(0), count, np.int64(1))
+    depth, dims, rank = len(entries), build.dims(x), len(build.dims(x))
+    count = reduce(build.Mul, [build.size(x, axis) for axis in range(depth)])
+    positions = build.Range(np.int64(0), count, np.int64(1))
     if depth > 1:
-        positions = onnx.Reshape(positions, onnx.sizes(x, 0, depth), allowzero=1)
-    positions = select(onnx, positions, entries)
-    rest = onnx.sizes(x, depth, rank)
-    selected = (*onnx.dims(positions), *dims[depth:])
-    y = _broadcast_to(onnx, y, selected, [onnx.shape(positions), rest])
+        positions = build.Reshape(positions, build.sizes(x, 0, depth), allowzero=1)
+    positions = select(build, positions, entries)
+    rest = build.sizes(x, depth, rank)
+    selected = (*build.dims(positions), *dims[depth:])
+    y = _broadcast_to(build, y, selected, [build.shape(positions), rest])
     if depth == 1:
-        return _scatter(onnx, x, onnx.Unsqueeze(positions, onnx.ints([1])), y, combine)
-    index = onnx.Reshape(positions, onnx.ints([-1, 1]))
-    if len(onnx.dims(positions)) > 1:
-        flat = concatenated(onnx, [onnx.sizes(index, 0, 1), rest])
-        y = onnx.Reshape(y, flat, allowzero=1)
-    rows = concatenated(onnx, [onnx.Unsqueeze(count, onnx.ints([0])), rest])
-    scattered = _scatter(onnx, onnx.Reshape(x, rows, allowzero=1), index, y, combine)
-    return onnx.Reshape(scattered, onnx.shape(x), allowzero=1)
+        return _scatter(build, x, build.Unsqueeze(positions, build.ints([1])), y, combine)
+    index = build.Reshape(positions, build.ints([-1, 1]))
+    if len(build.dims(positions)) > 1:
+        flat = concatenated(build, [build.sizes(index, 0, 1), rest])
+        y = build.Reshape(y, flat, allowzero=1)
+    rows = concatenated(build, [build.Unsqueeze(count, build.ints([0])), rest])
+    scattered = _scatter(build, build.Reshape(x, rows, allowzero=1), index, y, combine)
+    return build.Reshape(scattered, build.shape(x), allowzero=1)
 
 
 def _scatter(
-    onnx: Builder, x: ir.Value, index: ir.Value, y: ir.Value, combine: Combine
+    build: Builder, x: ir.Value, index: ir.Value, y: ir.Value, combine: Combine
 ) -> ir.Value:
     reduction = {} if combine is _replace else {"reduction": "add"}
-    return onnx.ScatterND(x, index, y, **reduction)
+    return build.ScatterND(x, index, y, **reduction)
 
 
-def _replace(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+def _replace(build: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     return y
 
 
-def _add(onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return onnx.Or(x, y) if x.dtype == ir.DataType.BOOL else onnx.Add(x, y)
+def _add(build: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return build.Or(x, y) if x.dtype == ir.DataType.BOOL else build.Add(x, y)
 
 
-def _broadcast_to(onnx: Builder, y: ir.Value, dims: Dims, sizes: Sequence[ir.Value]) -> ir.Value:
+def _broadcast_to(build: Builder, y: ir.Value, dims: Dims, sizes: Sequence[ir.Value]) -> ir.Value:
     """Return a value broadcast to sizes as in an assignment: nothing else may grow.
 
     Expand would let sizes of one in the target grow as well; the Reshape after it refuses that.
     """
-    surplus = len(onnx.dims(y)) - len(dims)
+    surplus = len(build.dims(y)) - len(dims)
     if surplus > 0:
-        y = onnx.Squeeze(y, onnx.ints(range(surplus)))
-    own = onnx.dims(y)
+        y = build.Squeeze(y, build.ints(range(surplus)))
+    own = build.dims(y)
     if own == dims and None not in dims:
         return y
-    shape = concatenated(onnx, sizes)
-    expanded = onnx.Expand(y, shape)
+    shape = concatenated(build, sizes)
+    expanded = build.Expand(y, shape)
     fits = all(
         a == 1 or (a is not None and a == b)
         for a, b in zip(own, dims[len(dims) - len(own) :], strict=True)
     )
     if not fits:
-        expanded = onnx.Reshape(expanded, shape, allowzero=1)
+        expanded = build.Reshape(expanded, shape, allowzero=1)
     expanded.shape = ir.Shape(dims)
     return expanded
 

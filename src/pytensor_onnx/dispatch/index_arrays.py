@@ -15,14 +15,14 @@ from pytensor_onnx.graph.sizes import constant_ints, sizes_in
 Axis = tuple[ir.Value, int]
 
 
-def as_positions(onnx: Builder, index: ir.Value) -> ir.Value:
+def as_positions(build: Builder, index: ir.Value) -> ir.Value:
     """Convert an array of indices to int64.
 
     uint64 indices wrap around, as in NumPy.
     """
     if index.const_value is not None:
-        return onnx.constant(index.const_value.numpy().astype("int64"))
-    return onnx.cast(index, "int64")
+        return build.constant(index.const_value.numpy().astype("int64"))
+    return build.cast(index, "int64")
 
 
 def axes_of(value: ir.Value, axes: Sequence[int]) -> list[Axis]:
@@ -30,17 +30,17 @@ def axes_of(value: ir.Value, axes: Sequence[int]) -> list[Axis]:
     return [(value, axis) for axis in axes]
 
 
-def dims_along(onnx: Builder, axes: Sequence[Axis]) -> Dims:
+def dims_along(build: Builder, axes: Sequence[Axis]) -> Dims:
     """Return the dimensions of axes."""
-    return tuple(onnx.dims(value)[axis] for value, axis in axes)
+    return tuple(build.dims(value)[axis] for value, axis in axes)
 
 
-def sizes_of(onnx: Builder, axes: Sequence[Axis]) -> ir.Value:
+def sizes_of(build: Builder, axes: Sequence[Axis]) -> ir.Value:
     """Return the sizes of axes as a vector."""
-    return vector_of(onnx, [onnx.size(value, axis) for value, axis in axes])
+    return vector_of(build, [build.size(value, axis) for value, axis in axes])
 
 
-def broadcast_arrays(onnx: Builder, arrays: Sequence[ir.Value]) -> list[ir.Value]:
+def broadcast_arrays(build: Builder, arrays: Sequence[ir.Value]) -> list[ir.Value]:
     """Broadcast arrays of indices against each other.
 
     An axis of unknown size may have size one at run time, so an Expand is needed unless all arrays
@@ -48,71 +48,71 @@ def broadcast_arrays(onnx: Builder, arrays: Sequence[ir.Value]) -> list[ir.Value
     """
     if all(array.const_value is not None for array in arrays):
         values = [array.const_value.numpy() for array in arrays if array.const_value is not None]
-        return [onnx.constant(value) for value in np.broadcast_arrays(*values)]
-    dims = reduce(broadcast, map(onnx.dims, arrays))
-    if all(onnx.dims(array) == dims for array in arrays) and None not in dims:
+        return [build.constant(value) for value in np.broadcast_arrays(*values)]
+    dims = reduce(broadcast, map(build.dims, arrays))
+    if all(build.dims(array) == dims for array in arrays) and None not in dims:
         return list(arrays)
     if None in dims:
-        whole = reduce(lambda a, b: _expand(onnx, a, onnx.shape(b)), arrays)
-        shape = onnx.shape(whole)
-        expanded = [whole, *(_expand(onnx, array, shape) for array in arrays[1:])]
+        whole = reduce(lambda a, b: _expand(build, a, build.shape(b)), arrays)
+        shape = build.shape(whole)
+        expanded = [whole, *(_expand(build, array, shape) for array in arrays[1:])]
     else:
         shape = sizes_of(
-            onnx, [_source(onnx, arrays, axis - len(dims), dims) for axis in range(len(dims))]
+            build, [_source(build, arrays, axis - len(dims), dims) for axis in range(len(dims))]
         )
         expanded = [
-            array if onnx.dims(array) == dims else _expand(onnx, array, shape) for array in arrays
+            array if build.dims(array) == dims else _expand(build, array, shape) for array in arrays
         ]
     return expanded
 
 
-def _expand(onnx: Builder, array: ir.Value, shape: ir.Value) -> ir.Value:
+def _expand(build: Builder, array: ir.Value, shape: ir.Value) -> ir.Value:
     """Expand an array of indices to a shape, by a node that fails as NumPy does."""
-    expanded = onnx.Expand(array, shape)
+    expanded = build.Expand(array, shape)
     message = "shape mismatch: indexing arrays could not be broadcast together"
-    name_failure(onnx, expanded, IndexError(message))
+    name_failure(build, expanded, IndexError(message))
     return expanded
 
 
-def _source(onnx: Builder, arrays: Sequence[ir.Value], axis: int, dims: Dims) -> Axis:
+def _source(build: Builder, arrays: Sequence[ir.Value], axis: int, dims: Dims) -> Axis:
     """Return an axis, counted from the end, of an array with the size of the broadcast one."""
     for array in arrays:
-        own = onnx.dims(array)
+        own = build.dims(array)
         if len(own) >= -axis and own[axis] == dims[axis]:
             return array, len(own) + axis
     raise ValueError(f"no array has the size {dims[axis]} along axis {axis}")
 
 
-def stack(onnx: Builder, arrays: Sequence[ir.Value]) -> ir.Value:
+def stack(build: Builder, arrays: Sequence[ir.Value]) -> ir.Value:
     """Stack arrays of indices of one shape along a new last axis."""
-    rank = len(onnx.dims(arrays[0]))
+    rank = len(build.dims(arrays[0]))
     if all(array.const_value is not None for array in arrays):
         values = [array.const_value.numpy() for array in arrays if array.const_value is not None]
-        return onnx.constant(np.stack(values, axis=-1))
-    columns = [unsqueezed(onnx, array, [rank]) for array in arrays]
-    return onnx.Concat(*columns, axis=rank) if len(columns) > 1 else columns[0]
+        return build.constant(np.stack(values, axis=-1))
+    columns = [unsqueezed(build, array, [rank]) for array in arrays]
+    return build.Concat(*columns, axis=rank) if len(columns) > 1 else columns[0]
 
 
-def unsqueezed(onnx: Builder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+def unsqueezed(build: Builder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
     """Insert axes of size one at the given positions of the result."""
     if not axes:
         return value
     if value.const_value is not None:
-        return onnx.constant(np.expand_dims(value.const_value.numpy(), tuple(axes)))
-    return onnx.Unsqueeze(value, onnx.ints(axes))
+        return build.constant(np.expand_dims(value.const_value.numpy(), tuple(axes)))
+    return build.Unsqueeze(value, build.ints(axes))
 
 
-def as_vector(onnx: Builder, array: ir.Value) -> ir.Value:
+def as_vector(build: Builder, array: ir.Value) -> ir.Value:
     """Flatten an array of indices."""
     if array.const_value is not None:
-        return onnx.constant(array.const_value.numpy().reshape(-1))
+        return build.constant(array.const_value.numpy().reshape(-1))
     node = array.producer()
-    while node is not None and node.op_type == "Unsqueeze" and len(onnx.dims(array)) > 1:
+    while node is not None and node.op_type == "Unsqueeze" and len(build.dims(array)) > 1:
         array, node = node.inputs[0], node.inputs[0].producer()  # type: ignore[assignment, union-attr]
-    return array if len(onnx.dims(array)) == 1 else onnx.Reshape(array, onnx.ints([-1]))
+    return array if len(build.dims(array)) == 1 else build.Reshape(array, build.ints([-1]))
 
 
-def moved(onnx: Builder, value: ir.Value, start: int, width: int, position: int) -> ir.Value:
+def moved(build: Builder, value: ir.Value, start: int, width: int, position: int) -> ir.Value:
     """Move a block of consecutive axes to another position.
 
     Examples
@@ -124,19 +124,19 @@ def moved(onnx: Builder, value: ir.Value, start: int, width: int, position: int)
     >>> onnx.dims(moved(onnx, x, 2, 2, 0))
     (4, 5, 2, 3)
     """
-    axes = list(range(len(onnx.dims(value))))
+    axes = list(range(len(build.dims(value))))
     block, rest = axes[start : start + width], axes[:start] + axes[start + width :]
     order = rest[:position] + block + rest[position:]
-    return value if order == axes else onnx.Transpose(value, perm=order)
+    return value if order == axes else build.Transpose(value, perm=order)
 
 
-def varying_axes(onnx: Builder, array: ir.Value, rank: int) -> list[int]:
+def varying_axes(build: Builder, array: ir.Value, rank: int) -> list[int]:
     """Return the axes of a broadcast array along which an array may vary."""
-    dims = onnx.dims(array)
+    dims = build.dims(array)
     return [rank - len(dims) + axis for axis, dim in enumerate(dims) if dim != 1]
 
 
-def counts_whole_axis(onnx: Builder, array: ir.Value, size: Dim) -> bool:
+def counts_whole_axis(build: Builder, array: ir.Value, size: Dim) -> bool:
     """Return whether an array is known to enumerate an axis of a size along its varying axis."""
     if array.const_value is not None:
         values = array.const_value.numpy().reshape(-1)

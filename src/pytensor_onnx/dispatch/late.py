@@ -115,11 +115,11 @@ def import_lowerings(*modules: str) -> None:
 def _register(module: str, op_types: tuple[type[Op], ...]) -> None:
     """Register a lowering that imports the module with the Ops' own, and calls that."""
 
-    def import_and_lower(op: Op, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+    def import_and_lower(op: Op, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
         import_lowerings(module)
         # A user's lowering may call this one for some cases, so that the dispatch returns here.
         own = next(_own[kind] for kind in type(op).__mro__ if kind in _own)
-        result: Lowered = own(op, node, onnx, *inputs)
+        result: Lowered = own(op, node, build, *inputs)
         return result
 
     _stand_ins.add(import_and_lower)

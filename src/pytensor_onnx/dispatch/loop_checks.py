@@ -10,53 +10,53 @@ from pytensor_onnx.ops.loop_checks import FirstRows, StepCount, StepIndex
 
 
 @onnx_funcify.register(StepCount)
-def lower_step_count(op: StepCount, node: Apply, onnx: Builder, n_steps: ir.Value) -> ir.Value:
+def lower_step_count(op: StepCount, node: Apply, build: Builder, n_steps: ir.Value) -> ir.Value:
     """Return the number if it is not negative."""
-    return checked_count(onnx, onnx.cast(n_steps, "int64"), op.failure)
+    return checked_count(build, build.cast(n_steps, "int64"), op.failure)
 
 
 @onnx_funcify.register(FirstRows)
 def lower_first_rows(
-    op: FirstRows, node: Apply, onnx: Builder, rows: ir.Value, count: ir.Value
+    op: FirstRows, node: Apply, build: Builder, rows: ir.Value, count: ir.Value
 ) -> ir.Value:
     """Return the first rows, as many as the count."""
-    return first_rows(onnx, rows, onnx.cast(count, "int64"), op.failure)
+    return first_rows(build, rows, build.cast(count, "int64"), op.failure)
 
 
 @onnx_funcify.register(StepIndex)
-def lower_step_index(op: StepIndex, node: Apply, onnx: Builder, index: ir.Value) -> ir.Value:
+def lower_step_index(op: StepIndex, node: Apply, build: Builder, index: ir.Value) -> ir.Value:
     """Return the index; a later pass marks the nodes that use it."""
     return index
 
 
-def checked_count(onnx: Builder, n_steps: ir.Value, failure: Exception) -> ir.Value:
+def checked_count(build: Builder, n_steps: ir.Value, failure: Exception) -> ir.Value:
     """Check the number of steps by a node that fails if it is negative.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     n_steps
         The number, an int64 of rank 0.
     failure
         Exception for a negative number when this package runs the model.
     """
-    is_negative = onnx.cast(onnx.Less(n_steps, 0), "int64")
-    checked = onnx.Gather(onnx.Unsqueeze(n_steps, [0]), is_negative, axis=0)
-    name_failure(onnx, checked, failure)
-    if not onnx.in_function:
-        onnx.name_size(checked, "steps")
+    is_negative = build.cast(build.Less(n_steps, 0), "int64")
+    checked = build.Gather(build.Unsqueeze(n_steps, [0]), is_negative, axis=0)
+    name_failure(build, checked, failure)
+    if not build.in_function:
+        build.name_size(checked, "steps")
     return checked
 
 
 def first_rows(
-    onnx: Builder, sequence: ir.Value, count: ir.Value, failure: Exception, start: int = 0
+    build: Builder, sequence: ir.Value, count: ir.Value, failure: Exception, start: int = 0
 ) -> ir.Value:
     """Slice rows by a node that fails if there are too few.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     sequence
         The sequence.
@@ -67,12 +67,12 @@ def first_rows(
     start
         Position of the first row.
     """
-    dims = onnx.dims(sequence)
-    n_rows = onnx.Unsqueeze(count, [0])
-    cut = onnx.Slice(sequence, [start], onnx.Add(n_rows, start) if start else n_rows, [0])
-    row = onnx.sizes(sequence, 1, len(dims))
-    shape = onnx.Concat(n_rows, row, axis=0) if len(dims) > 1 else n_rows
-    exact = onnx.Reshape(cut, shape, allowzero=1)
-    exact.shape = ir.Shape((*onnx.dims(exact)[:1], *dims[1:]))
-    name_failure(onnx, exact, failure)
+    dims = build.dims(sequence)
+    n_rows = build.Unsqueeze(count, [0])
+    cut = build.Slice(sequence, [start], build.Add(n_rows, start) if start else n_rows, [0])
+    row = build.sizes(sequence, 1, len(dims))
+    shape = build.Concat(n_rows, row, axis=0) if len(dims) > 1 else n_rows
+    exact = build.Reshape(cut, shape, allowzero=1)
+    exact.shape = ir.Shape((*build.dims(exact)[:1], *dims[1:]))
+    name_failure(build, exact, failure)
     return exact

@@ -16,34 +16,34 @@ from pytensor_onnx.ops.outer_products import OuterProductSum
 @onnx_funcify.register(Dot22)
 @onnx_funcify.register(BatchedDot)
 def lower_dot(
-    op: Dot | Dot22 | BatchedDot, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
+    op: Dot | Dot22 | BatchedDot, node: Apply, build: Builder, x: ir.Value, y: ir.Value
 ) -> ir.Value:
     """Multiply matrices in the dtype of the result; for bool, combine by any."""
     dtype = node.outputs[0].type.dtype
     if dtype == "bool":
-        product = onnx.MatMul(onnx.cast(x, "int32"), onnx.cast(y, "int32"))
-        return onnx.Greater(product, 0)
-    return onnx.MatMul(onnx.cast(x, dtype), onnx.cast(y, dtype))
+        product = build.MatMul(build.cast(x, "int32"), build.cast(y, "int32"))
+        return build.Greater(product, 0)
+    return build.MatMul(build.cast(x, dtype), build.cast(y, dtype))
 
 
 @onnx_funcify.register(OuterProductSum)
 def lower_outer_product_sum(
-    op: OuterProductSum, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
+    op: OuterProductSum, node: Apply, build: Builder, x: ir.Value, y: ir.Value
 ) -> ir.Value:
     """Multiply all rows of both arrays at once."""
     rows, others = (dims_of(operand) or () for operand in (x, y))
-    onnx.equate_sizes(zip(rows[:-1], others[:-1], strict=False))
+    build.equate_sizes(zip(rows[:-1], others[:-1], strict=False))
     last = node.inputs[0].type.ndim - 1
-    columns = onnx.Transpose(onnx.Flatten(x, axis=last), perm=[1, 0])
-    return onnx.MatMul(columns, onnx.Flatten(y, axis=last))
+    columns = build.Transpose(build.Flatten(x, axis=last), perm=[1, 0])
+    return build.MatMul(columns, build.Flatten(y, axis=last))
 
 
 @onnx_funcify.register(Dot22Scalar)
 def lower_dot22_scalar(
-    op: Dot22Scalar, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value, scale: ir.Value
+    op: Dot22Scalar, node: Apply, build: Builder, x: ir.Value, y: ir.Value, scale: ir.Value
 ) -> ir.Value:
     """Multiply matrices and scale the product."""
-    return _scaled(onnx, scale, onnx.MatMul(x, y))
+    return _scaled(build, scale, build.MatMul(x, y))
 
 
 @onnx_funcify.register(Gemm)
@@ -51,7 +51,7 @@ def lower_dot22_scalar(
 def lower_gemm(
     op: Gemm | Gemv,
     node: Apply,
-    onnx: Builder,
+    build: Builder,
     z: ir.Value,
     alpha: ir.Value,
     x: ir.Value,
@@ -66,15 +66,15 @@ def lower_gemm(
     if isinstance(op, Gemm):
         sign = _sign(alpha, beta, node.outputs[0].type.dtype)
         if sign is not None:
-            return _gemm(onnx, z, x, y, sign)
-    product = _scaled(onnx, alpha, onnx.MatMul(x, y))
+            return _gemm(build, z, x, y, sign)
+    product = _scaled(build, alpha, build.MatMul(x, y))
     if beta.const_value is None:
-        scaled = onnx.Where(onnx.Equal(beta, 0), 0, onnx.Mul(beta, z))
+        scaled = build.Where(build.Equal(beta, 0), 0, build.Mul(beta, z))
     elif np.all(beta.const_value.numpy() == 0):
         return product
     else:
-        scaled = _scaled(onnx, beta, z)
-    return onnx.Add(scaled, product)
+        scaled = _scaled(build, beta, z)
+    return build.Add(scaled, product)
 
 
 def _sign(alpha: ir.Value, beta: ir.Value, dtype: str) -> float | None:
@@ -85,7 +85,7 @@ def _sign(alpha: ir.Value, beta: ir.Value, dtype: str) -> float | None:
     return sign if abs(sign) == 1 and other == 1 else None
 
 
-def _gemm(onnx: Builder, z: ir.Value, x: ir.Value, y: ir.Value, alpha: float) -> ir.Value:
+def _gemm(build: Builder, z: ir.Value, x: ir.Value, y: ir.Value, alpha: float) -> ir.Value:
     """Return ``z + alpha * x @ y`` by one operator, which transposes the factors."""
     operands: list[ir.Value | None] = []
     attributes: dict[str, int] = {}
@@ -96,10 +96,10 @@ def _gemm(onnx: Builder, z: ir.Value, x: ir.Value, y: ir.Value, alpha: float) ->
             attributes[name] = 1
         else:
             operands.append(factor)
-    return onnx.Gemm(*operands, z, alpha=alpha, **attributes)
+    return build.Gemm(*operands, z, alpha=alpha, **attributes)
 
 
-def _scaled(onnx: Builder, factor: ir.Value, x: ir.Value) -> ir.Value:
+def _scaled(build: Builder, factor: ir.Value, x: ir.Value) -> ir.Value:
     if factor.const_value is not None and np.all(factor.const_value.numpy() == 1):
         return x
-    return onnx.Mul(factor, x)
+    return build.Mul(factor, x)

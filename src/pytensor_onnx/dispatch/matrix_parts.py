@@ -10,15 +10,15 @@ from pytensor_onnx.ops.matrix_parts import Elements, Window
 
 @onnx_funcify.register(Elements)
 def lower_elements(
-    op: Elements, node: Apply, onnx: Builder, x: ir.Value, places: ir.Value
+    op: Elements, node: Apply, build: Builder, x: ir.Value, places: ir.Value
 ) -> ir.Value:
     """Return the elements by GatherElements."""
-    return onnx.GatherElements(x, places, axis=0)
+    return build.GatherElements(x, places, axis=0)
 
 
 @onnx_funcify.register(Window)
 def lower_window(
-    op: Window, node: Apply, onnx: Builder, x: ir.Value, start: ir.Value, end: ir.Value
+    op: Window, node: Apply, build: Builder, x: ir.Value, start: ir.Value, end: ir.Value
 ) -> ir.Value:
     """Return the rows and columns by Slice."""
-    return onnx.Slice(x, start, end)
+    return build.Slice(x, start, end)

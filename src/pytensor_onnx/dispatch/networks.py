@@ -22,29 +22,29 @@ from pytensor_onnx.ops.networks.recurrent import RNN
 
 
 @onnx_funcify.register(NetworkOp)
-def lower_network_op(op: NetworkOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+def lower_network_op(op: NetworkOp, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
     """Emit the operator, which carries the inner graph as its fallback, or else the inner graph."""
-    op = op.simplified(onnx, *inputs)
-    emitted = op.emit(onnx, *inputs)
+    op = op.simplified(build, *inputs)
+    emitted = op.emit(build, *inputs)
     if emitted is None:
-        return lower_by_inner_graph(op, onnx, inputs)
+        return lower_by_inner_graph(op, build, inputs)
     values = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
     carry_fallback(values[0].producer(), _inner_graph_as_fallback(op))
     return values
 
 
 @onnx_funcify.register(RNN)
-def lower_rnn(op: RNN, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+def lower_rnn(op: RNN, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
     """Emit the operator for few sequences, and the loop for more."""
-    batch = onnx.dims(inputs[0])[1]
+    batch = build.dims(inputs[0])[1]
     if isinstance(batch, int) and batch <= op.largest_batch:
-        return lower_network_op(op, node, onnx, *inputs)
+        return lower_network_op(op, node, build, *inputs)
 
     if isinstance(batch, int) or not op.largest_batch:
-        return lower_by_inner_graph(op, onnx, inputs)
-    onnx.equate_operands("RNN", op.operands(inputs), {})
-    return onnx.cond(
-        onnx.LessOrEqual(onnx.size(inputs[0], 1), op.largest_batch),
+        return lower_by_inner_graph(op, build, inputs)
+    build.equate_operands("RNN", op.operands(inputs), {})
+    return build.cond(
+        build.LessOrEqual(build.size(inputs[0], 1), op.largest_batch),
         lambda then: lower_network_op(op, node, then, *inputs),
         lambda other: lower_by_inner_graph(op, other, inputs),
     )
@@ -53,18 +53,18 @@ def lower_rnn(op: RNN, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered
 def _inner_graph_as_fallback(op: NetworkOp) -> Fallback:
     count = len(op.fgraph.inputs)
 
-    def fallback(onnx: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
+    def fallback(build: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
         given = [operand for operand in operands if operand is not None]
-        return lower_by_inner_graph(op, onnx, given[:count])
+        return lower_by_inner_graph(op, build, given[:count])
 
     return fallback
 
 
 def lower_by_inner_graph(
-    op: NetworkOp, onnx: Builder, inputs: Sequence[ir.Value]
+    op: NetworkOp, build: Builder, inputs: Sequence[ir.Value]
 ) -> Sequence[ir.Value]:
     """Convert the inner graph, after the rewrites of mode ONNX, in line."""
-    return convert_inner(_rewritten_inner_graph(op), onnx, inputs)
+    return convert_inner(_rewritten_inner_graph(op), build, inputs)
 
 
 def _rewritten_inner_graph(op: NetworkOp) -> FunctionGraph:
@@ -78,9 +78,9 @@ def _rewritten_inner_graph(op: NetworkOp) -> FunctionGraph:
 
 @onnx_funcify.register(NonMaxSuppression)
 def lower_non_max_suppression(
-    op: NonMaxSuppression, node: Apply, onnx: Builder, *inputs: ir.Value
+    op: NonMaxSuppression, node: Apply, build: Builder, *inputs: ir.Value
 ) -> ir.Value:
     """Emit the operator; how many it selects is known at run time."""
-    selected = onnx.NonMaxSuppression(*inputs, center_point_box=int(op.center_point_box))
-    selected.shape = ir.Shape([onnx.scope.computed_dim("selected"), 3])
+    selected = build.NonMaxSuppression(*inputs, center_point_box=int(op.center_point_box))
+    selected.shape = ir.Shape([build.scope.computed_dim("selected"), 3])
     return selected

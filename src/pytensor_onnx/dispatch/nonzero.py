@@ -12,17 +12,17 @@ _COUNT = "pytensor_onnx.count"
 
 
 @onnx_funcify.register(Nonzero)
-def lower_nonzero(op: Nonzero, node: Apply, onnx: Builder, x: ir.Value) -> list[ir.Value]:
+def lower_nonzero(op: Nonzero, node: Apply, build: Builder, x: ir.Value) -> list[ir.Value]:
     """Return the positions along each axis; NaN counts as nonzero."""
-    return nonzero(onnx, x, node.inputs[0].type.ndim, true_count(onnx, x))
+    return nonzero(build, x, node.inputs[0].type.ndim, true_count(build, x))
 
 
-def nonzero(onnx: Builder, x: ir.Value, rank: int, count: str | None = None) -> list[ir.Value]:
+def nonzero(build: Builder, x: ir.Value, rank: int, count: str | None = None) -> list[ir.Value]:
     """Return the positions of nonzero elements: a vector for each axis, constants for a constant.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     x
         Value of one dimension or more.
@@ -32,21 +32,21 @@ def nonzero(onnx: Builder, x: ir.Value, rank: int, count: str | None = None) -> 
         Name of the dimension for the number of positions.
     """
     if x.const_value is not None:
-        return [onnx.constant(axis) for axis in np.nonzero(x.const_value.numpy())]
-    positions = nonzero_matrix(onnx, x, rank, count)
+        return [build.constant(axis) for axis in np.nonzero(x.const_value.numpy())]
+    positions = nonzero_matrix(build, x, rank, count)
     if rank == 1:
-        return [onnx.Squeeze(positions, onnx.ints([0]))]
-    return [onnx.Gather(positions, np.int64(axis), axis=0) for axis in range(rank)]
+        return [build.Squeeze(positions, build.ints([0]))]
+    return [build.Gather(positions, np.int64(axis), axis=0) for axis in range(rank)]
 
 
-def nonzero_matrix(onnx: Builder, x: ir.Value, rank: int, count: str | None = None) -> ir.Value:
+def nonzero_matrix(build: Builder, x: ir.Value, rank: int, count: str | None = None) -> ir.Value:
     """Return the positions of the elements that are not zero, one in each column."""
-    positions = onnx.NonZero(x)
+    positions = build.NonZero(x)
     positions.shape = ir.Shape([rank, count])
     return positions
 
 
-def true_count(onnx: Builder, x: ir.Value) -> str:
+def true_count(build: Builder, x: ir.Value) -> str:
     """Return the name of the dimension for the number of elements that are not zero.
 
     Examples
@@ -59,5 +59,5 @@ def true_count(onnx: Builder, x: ir.Value) -> str:
     ('x_count', 'y_count', 'x_count')
     """
     if _COUNT not in x.meta:
-        x.meta[_COUNT] = onnx.scope.computed_dim(f"{x.name or 'nonzero'}_count")
+        x.meta[_COUNT] = build.scope.computed_dim(f"{x.name or 'nonzero'}_count")
     return x.meta[_COUNT]

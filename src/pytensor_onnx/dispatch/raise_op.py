@@ -18,14 +18,14 @@ from pytensor_onnx.graph.sizes import CHECKED, same_sizes
 
 @onnx_funcify.register(CheckAndRaise)
 def lower_check_and_raise(
-    op: CheckAndRaise, node: Apply, onnx: Builder, x: ir.Value, *conditions: ir.Value
+    op: CheckAndRaise, node: Apply, build: Builder, x: ir.Value, *conditions: ir.Value
 ) -> ir.Value:
     """Return the value if all conditions hold, else fail in a node that carries the message."""
-    return check_that(onnx, conditions, x, op.exc_type(op.msg))
+    return check_that(build, conditions, x, op.exc_type(op.msg))
 
 
 def check_that(
-    onnx: Builder, conditions: Sequence[ir.Value], x: ir.Value, error: Exception
+    build: Builder, conditions: Sequence[ir.Value], x: ir.Value, error: Exception
 ) -> ir.Value:
     """Return a value if all conditions hold, else fail in a node that carries a message.
 
@@ -35,7 +35,7 @@ def check_that(
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     conditions
         Values of dtype bool and rank 0.
@@ -47,7 +47,7 @@ def check_that(
     open_conditions = [condition for condition in conditions if not _is_known_to_hold(condition)]
     if not open_conditions:
         return x
-    valid = reduce(onnx.And, open_conditions)
+    valid = reduce(build.And, open_conditions)
 
     def fail(failed: Builder) -> ir.Value:
         past_end = failed.Add(_zero(failed, valid, x), index_of(error))
@@ -55,12 +55,12 @@ def check_that(
         name_failure(failed, failure, error)
         return failure
 
-    (checked,) = onnx.cond(valid, lambda kept: x, fail)
+    (checked,) = build.cond(valid, lambda kept: x, fail)
     checked.meta[CHECKED] = x
     return checked
 
 
-def _zero(onnx: Builder, valid: ir.Value, x: ir.Value) -> ir.Value:
+def _zero(build: Builder, valid: ir.Value, x: ir.Value) -> ir.Value:
     """Return the integer zero, computed at run time.
 
     ONNX Runtime warns of a failure that it constant-folds, in a branch that it drops afterwards.
@@ -68,8 +68,8 @@ def _zero(onnx: Builder, valid: ir.Value, x: ir.Value) -> ir.Value:
     """
     measured = _measured_by(x)
     if measured is None:
-        return onnx.cast(valid, "int64")
-    return onnx.Mul(onnx.Size(measured), 0)
+        return build.cast(valid, "int64")
+    return build.Mul(build.Size(measured), 0)
 
 
 def _measured_by(size: ir.Value) -> ir.Value | None:

@@ -15,17 +15,17 @@ from pytensor_onnx.ops.draws import Draw
 
 @onnx_funcify.register(RandomVariable)
 def refuse_random_variable(
-    op: RandomVariable, node: Apply, onnx: Builder, *inputs: ir.Value
+    op: RandomVariable, node: Apply, build: Builder, *inputs: ir.Value
 ) -> Lowered:
     """Raise for a distribution that no sampler is defined for, or for a batch that it draws not."""
     if sampler_of(op) is not None:
-        raise onnx.unsupported(
+        raise build.unsupported(
             f"the sampler of {op.name} draws no batches",
             "draw one after the other in a loop",
         )
     import_definitions("random")
     known = ", ".join(sorted(rv.name for rv in DEFINITIONS if issubclass(rv, RandomVariable)))
-    raise onnx.unsupported(
+    raise build.unsupported(
         f"no sampler is defined for {op.name}",
         "register a sampler in PyTensor expressions with "
         f"@pytensor_onnx.define({type(op).__name__}), as docs/add-an-op.md shows, "
@@ -35,8 +35,8 @@ def refuse_random_variable(
 
 
 @onnx_funcify.register(Draw)
-def lower_draw(op: Draw, node: Apply, onnx: Builder, state: ir.Value, n: ir.Value) -> Lowered:
+def lower_draw(op: Draw, node: Apply, build: Builder, state: ir.Value, n: ir.Value) -> Lowered:
     """Call the function that draws a vector, and give it the length that the operand has."""
-    after, numbers = lower_defined(op, node, onnx, state, n)
+    after, numbers = lower_defined(op, node, build, state, n)
     numbers.shape = ir.Shape(sizes_in(n) or [None])
     return [after, numbers]

@@ -11,7 +11,7 @@ from pytensor_onnx.graph.sizes import constant_ints
 _LONGEST_CONSTANT = 4096
 
 
-def count_up(onnx: Builder, size: ir.Value) -> ir.Value:
+def count_up(build: Builder, size: ir.Value) -> ir.Value:
     """Return ``0, 1, ..., size - 1``, a constant for a small constant size.
 
     Examples
@@ -23,45 +23,45 @@ def count_up(onnx: Builder, size: ir.Value) -> ir.Value:
     """
     known = constant_ints(size)
     if known and known[0] <= _LONGEST_CONSTANT:
-        return onnx.constant(np.arange(known[0]))
-    return onnx.Range(np.int64(0), onnx.cast(size, "int64"), np.int64(1))
+        return build.constant(np.arange(known[0]))
+    return build.Range(np.int64(0), build.cast(size, "int64"), np.int64(1))
 
 
-def column(onnx: Builder, vector: ir.Value) -> ir.Value:
+def column(build: Builder, vector: ir.Value) -> ir.Value:
     """Return a vector as a matrix of one column."""
     if vector.const_value is not None:
-        return onnx.constant(vector.const_value.numpy()[:, None])
-    return onnx.Unsqueeze(vector, onnx.ints([1]))
+        return build.constant(vector.const_value.numpy()[:, None])
+    return build.Unsqueeze(vector, build.ints([1]))
 
 
 def diagonal_mask(
-    onnx: Builder, rows: ir.Value, columns: ir.Value, offset: ir.Value | None = None
+    build: Builder, rows: ir.Value, columns: ir.Value, offset: ir.Value | None = None
 ) -> ir.Value:
     """Return a bool matrix that is true on one diagonal.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     rows, columns
         0-d int64 values.
     offset
         Offset of the diagonal to the right of the main one, a 0-d integer.
     """
-    first, second = count_up(onnx, rows), count_up(onnx, columns)
+    first, second = count_up(build, rows), count_up(build, columns)
     if offset is not None and constant_ints(offset) != [0]:
-        first = onnx.Add(first, onnx.cast(offset, "int64"))
-    return onnx.Equal(column(onnx, first), second)
+        first = build.Add(first, build.cast(offset, "int64"))
+    return build.Equal(column(build, first), second)
 
 
 def within_bounds(
-    onnx: Builder, index: ir.Value, size: ir.Value, mode: str, error: Exception
+    build: Builder, index: ir.Value, size: ir.Value, mode: str, error: Exception
 ) -> ir.Value:
     """Return int64 indices below a 0-d size.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     index
         Indices, possibly out of bounds.
@@ -73,21 +73,21 @@ def within_bounds(
         Exception of the mode ``"raise"``.
     """
     if mode == "wrap":
-        return wrapped(onnx, index, size)
+        return wrapped(build, index, size)
     if mode == "clip":
-        return onnx.Max(onnx.Min(index, onnx.Sub(size, 1)), 0)
-    return check_that(onnx, [all_below(onnx, index, size)], index, error)
+        return build.Max(build.Min(index, build.Sub(size, 1)), 0)
+    return check_that(build, [all_below(build, index, size)], index, error)
 
 
-def wrapped(onnx: Builder, index: ir.Value, size: ir.Value) -> ir.Value:
+def wrapped(build: Builder, index: ir.Value, size: ir.Value) -> ir.Value:
     """Return indices modulo a 0-d size; zero for a size of zero."""
-    result = floor_modulo(onnx, index, size)
+    result = floor_modulo(build, index, size)
     result.shape = index.shape
     return result
 
 
-def all_below(onnx: Builder, index: ir.Value, size: ir.Value) -> ir.Value:
+def all_below(build: Builder, index: ir.Value, size: ir.Value) -> ir.Value:
     """Return, as a 0-d bool, whether all indices are in the range of a size."""
-    outside = onnx.Or(onnx.Less(index, 0), onnx.GreaterOrEqual(index, size))
-    count = onnx.ReduceMax(onnx.cast(outside, "int32"), keepdims=0)
-    return onnx.LessOrEqual(count, 0)
+    outside = build.Or(build.Less(index, 0), build.GreaterOrEqual(index, size))
+    count = build.ReduceMax(build.cast(outside, "int32"), keepdims=0)
+    return build.LessOrEqual(count, 0)

@@ -28,61 +28,63 @@ _POWERS_BEFORE[0] = np.arange(_BLOCK)
 _LONGEST = 62
 
 
-def by_blocks(onnx: Builder, x: ir.Value, factor: ir.Value) -> ir.Value:
+def by_blocks(build: Builder, x: ir.Value, factor: ir.Value) -> ir.Value:
     """Return y[t] = factor * y[t - 1] + x[t] of a vector, with a factor of shape (1,)."""
-    zero, front = onnx.number_like(x, 0), onnx.ints([1, 0, -1, 0])
+    zero, front = build.number_like(x, 0), build.ints([1, 0, -1, 0])
     dtype = dtype_of(x).numpy()
-    powers, of_block = _powers(onnx, onnx.cast(factor, "float64"))
-    powers_of_blocks, of_group = _powers(onnx, of_block)
+    powers, of_block = _powers(build, build.cast(factor, "float64"))
+    powers_of_blocks, of_group = _powers(build, of_block)
     powers, powers_of_blocks, of_group = (
-        onnx.cast(v, dtype) for v in (powers, powers_of_blocks, of_group)
+        build.cast(v, dtype) for v in (powers, powers_of_blocks, of_group)
     )
-    length, as_blocks = onnx.Shape(x, start=0, end=1), onnx.ints([-1, _BLOCK])
-    missing = onnx.Mod(onnx.Neg(length), onnx.ints([_BLOCK**2]))
-    padded = onnx.Pad(x, onnx.Concat(onnx.ints([0]), missing, axis=0), zero)
-    blocks = onnx.Reshape(padded, as_blocks)
-    groups = onnx.Reshape(onnx.MatMul(blocks, _weights(onnx, powers, _TO_LAST)), as_blocks)
-    lasts = doubled(onnx, onnx.MatMul(groups, _weights(onnx, powers_of_blocks, _TO_LAST)), of_group)
-    groups = onnx.Concat(onnx.Pad(lasts, front, zero), groups, axis=1)
-    weights = _weights(onnx, powers_of_blocks, _POWERS_BEFORE)
-    before = onnx.Reshape(onnx.MatMul(groups, weights), onnx.ints([-1, 1]))
-    weights = _weights(onnx, powers, _POWERS)
-    values = onnx.MatMul(onnx.Concat(before, blocks, axis=1), weights)
-    flat, start = onnx.Reshape(values, onnx.ints([-1])), onnx.ints([0])
-    return onnx.Slice(flat, start, length, start)
+    length, as_blocks = build.Shape(x, start=0, end=1), build.ints([-1, _BLOCK])
+    missing = build.Mod(build.Neg(length), build.ints([_BLOCK**2]))
+    padded = build.Pad(x, build.Concat(build.ints([0]), missing, axis=0), zero)
+    blocks = build.Reshape(padded, as_blocks)
+    groups = build.Reshape(build.MatMul(blocks, _weights(build, powers, _TO_LAST)), as_blocks)
+    lasts = doubled(
+        build, build.MatMul(groups, _weights(build, powers_of_blocks, _TO_LAST)), of_group
+    )
+    groups = build.Concat(build.Pad(lasts, front, zero), groups, axis=1)
+    weights = _weights(build, powers_of_blocks, _POWERS_BEFORE)
+    before = build.Reshape(build.MatMul(groups, weights), build.ints([-1, 1]))
+    weights = _weights(build, powers, _POWERS)
+    values = build.MatMul(build.Concat(before, blocks, axis=1), weights)
+    flat, start = build.Reshape(values, build.ints([-1])), build.ints([0])
+    return build.Slice(flat, start, length, start)
 
 
-def _powers(onnx: Builder, factor: ir.Value) -> tuple[ir.Value, ir.Value]:
+def _powers(build: Builder, factor: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Return the powers 0 to 32 and a zero, and the power 32, in float64."""
     counts = np.arange(_ZERO + 1)[:, None]
     is_used = (np.arange(_BLOCK) < counts) & (counts < _ZERO)
     others = np.where(counts == _ZERO, 0.0, np.ones(_BLOCK))
-    chosen = onnx.Where(onnx.constant(is_used), factor, onnx.constant(others))
-    powers = onnx.ReduceProd(chosen, onnx.ints([1]), keepdims=0)
-    return powers, onnx.Gather(powers, onnx.ints([_BLOCK]), axis=0)
+    chosen = build.Where(build.constant(is_used), factor, build.constant(others))
+    powers = build.ReduceProd(chosen, build.ints([1]), keepdims=0)
+    return powers, build.Gather(powers, build.ints([_BLOCK]), axis=0)
 
 
-def _weights(onnx: Builder, powers: ir.Value, exponents: np.ndarray) -> ir.Value:
-    weights = onnx.Gather(powers, onnx.constant(exponents), axis=0)
+def _weights(build: Builder, powers: ir.Value, exponents: np.ndarray) -> ir.Value:
+    weights = build.Gather(powers, build.constant(exponents), axis=0)
     weights.shape = ir.Shape(exponents.shape)
     return weights
 
 
-def doubled(onnx: Builder, x: ir.Value, factor: ir.Value) -> ir.Value:
+def doubled(build: Builder, x: ir.Value, factor: ir.Value) -> ir.Value:
     """Return y[t] = factor * y[t - 1] + x[t] along the first axis, in log n rounds."""
-    axis, zero = onnx.ints([0]), onnx.number_like(x, -0.0)
-    rounds, pads = rounds_of(onnx, x)
+    axis, zero = build.ints([0]), build.number_like(x, -0.0)
+    rounds, pads = rounds_of(build, x)
 
     def step(loop: Builder, i: ir.Value, values: ir.Value, power: ir.Value) -> list[ir.Value]:
         earlier = loop.Pad(values, loop.Gather(pads, i, axis=0), zero, axis)
         return [loop.Add(values, loop.Mul(power, earlier)), loop.Mul(power, power)]
 
-    return onnx.loop(rounds, None, [x, factor], step)[0]
+    return build.loop(rounds, None, [x, factor], step)[0]
 
 
-def rounds_of(onnx: Builder, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+def rounds_of(build: Builder, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Return the number of rounds for a first axis, and the pads that move it by 1, 2, 4, 8, …."""
     distances = 2 ** np.arange(_LONGEST)
-    is_enough = onnx.GreaterOrEqual(onnx.constant(distances), onnx.Shape(x, start=0, end=1))
-    rounds = onnx.ArgMax(onnx.cast(is_enough, "int32"), keepdims=0)
-    return rounds, onnx.constant(np.stack([distances, -distances], 1))
+    is_enough = build.GreaterOrEqual(build.constant(distances), build.Shape(x, start=0, end=1))
+    rounds = build.ArgMax(build.cast(is_enough, "int32"), keepdims=0)
+    return rounds, build.constant(np.stack([distances, -distances], 1))

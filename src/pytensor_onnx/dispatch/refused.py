@@ -14,10 +14,10 @@ REFUSED = (FromFunctionOp, ScipyWrapperOp)
 
 @onnx_funcify.register(FromFunctionOp)
 def refuse_python_function(
-    op: FromFunctionOp, node: Apply, onnx: Builder, *inputs: ir.Value
+    op: FromFunctionOp, node: Apply, build: Builder, *inputs: ir.Value
 ) -> Lowered:
     """Refuse a function of Python, which no ONNX runtime can call."""
-    raise onnx.unsupported(
+    raise build.unsupported(
         "wrap_py calls a Python function, and ONNX runtimes run no Python",
         "write the function with PyTensor's operations, or as an Op with a lowering of its own "
         "(docs/add-an-op.md), or compute its result beforehand and give it as an input",
@@ -25,12 +25,12 @@ def refuse_python_function(
 
 
 @onnx_funcify.register(ScipyWrapperOp)
-def refuse_optimizer(op: ScipyWrapperOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+def refuse_optimizer(op: ScipyWrapperOp, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
     """Refuse an optimizer that no loop stands for; others are loops before the conversion."""
     from pytensor_onnx.functions.optimize.calls import search
 
     try:
         search(node)
     except Refused as refused:
-        raise onnx.unsupported(refused.reason, refused.instead) from None
+        raise build.unsupported(refused.reason, refused.instead) from None
     raise AssertionError("an optimizer was left that a loop stands for")

@@ -33,20 +33,20 @@ def _is_discrete(variable: Variable) -> bool:
     return variable.type.dtype in ps.discrete_dtypes
 
 
-def _cast_all(node: Apply, onnx: Builder, inputs: tuple[ir.Value, ...]) -> list[ir.Value]:
-    return [onnx.cast(x, node.outputs[0].type.dtype) for x in inputs]
+def _cast_all(node: Apply, build: Builder, inputs: tuple[ir.Value, ...]) -> list[ir.Value]:
+    return [build.cast(x, node.outputs[0].type.dtype) for x in inputs]
 
 
 @onnx_funcify.register(ScalarOp)
-def lower_scalar_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> Lowered:
+def lower_scalar_op(op: ScalarOp, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
     """Emit the operator in the table, or call the function that defines the op."""
     operator = OPERATORS.get(type(op))
     if operator is not None:
-        return onnx.op(operator, *_cast_all(node, onnx, inputs))
+        return build.op(operator, *_cast_all(node, build, inputs))
     definition = definition_of(type(op))
     if definition is not None:
-        return call_definition(definition, op, node, onnx, _cast_all(node, onnx, inputs))
-    raise onnx.unsupported(
+        return call_definition(definition, op, node, build, _cast_all(node, build, inputs))
+    raise build.unsupported(
         f"no lowering is registered for the scalar operation {type(op).__name__}",
         "write it with supported operations, or register a lowering with "
         f"@pytensor_onnx.onnx_funcify.register({type(op).__name__})",
@@ -54,15 +54,15 @@ def lower_scalar_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value)
 
 
 @onnx_funcify.register(PreciseLog)
-def lower_precise_log(op: PreciseLog, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_precise_log(op: PreciseLog, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Take the logarithm of sums of one element, which is computed element by element."""
-    x = onnx.cast(x, node.outputs[0].type.dtype)
-    return onnx.ReduceLogSum(onnx.Unsqueeze(x, [-1]), [-1], keepdims=0)
+    x = build.cast(x, node.outputs[0].type.dtype)
+    return build.ReduceLogSum(build.Unsqueeze(x, [-1]), [-1], keepdims=0)
 
 
 @onnx_funcify.register(HalfPowerOfTwo)
 def lower_half_power_of_two(
-    op: HalfPowerOfTwo, node: Apply, onnx: Builder, exponents: ir.Value
+    op: HalfPowerOfTwo, node: Apply, build: Builder, exponents: ir.Value
 ) -> ir.Value:
     """Look it up; indices of NaN are bounded.
 
@@ -74,67 +74,67 @@ def lower_half_power_of_two(
     # Negative indices count from the end, so that the one of exponent 0 comes first.
     halves = np.concatenate([np.arange(-1, info.maxexp + 1), np.arange(first, -1)])
     with np.errstate(over="ignore"):
-        table = onnx.constant(np.ldexp(one, halves))
+        table = build.constant(np.ldexp(one, halves))
     ends = np.int32(first + 1), np.int32(info.maxexp + 1)
-    places = onnx.Clip(onnx.cast(exponents, "int32"), *ends)
+    places = build.Clip(build.cast(exponents, "int32"), *ends)
     # Numbers of the graph may be arrays when it runs.
     if node.outputs[0].type.ndim == 1:
-        return onnx.GatherElements(table, places, axis=0)
-    found = onnx.GatherElements(table, onnx.Reshape(places, onnx.ints([-1])), axis=0)
-    return onnx.Reshape(found, onnx.Shape(exponents), allowzero=1)
+        return build.GatherElements(table, places, axis=0)
+    found = build.GatherElements(table, build.Reshape(places, build.ints([-1])), axis=0)
+    return build.Reshape(found, build.Shape(exponents), allowzero=1)
 
 
 @onnx_funcify.register(ps.IsNan)
 @onnx_funcify.register(ps.IsInf)
-def lower_is_nan_or_inf(op: ScalarOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_is_nan_or_inf(op: ScalarOp, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Test floats; no integer is NaN or infinite."""
     if _is_discrete(node.inputs[0]):
-        return onnx.Not(onnx.Equal(x, x))
-    return onnx.IsNaN(x) if isinstance(op, ps.IsNan) else onnx.IsInf(x)
+        return build.Not(build.Equal(x, x))
+    return build.IsNaN(x) if isinstance(op, ps.IsNan) else build.IsInf(x)
 
 
 @onnx_funcify.register(ps.Switch)
 def lower_switch(
-    op: ps.Switch, node: Apply, onnx: Builder, condition: ir.Value, x: ir.Value, y: ir.Value
+    op: ps.Switch, node: Apply, build: Builder, condition: ir.Value, x: ir.Value, y: ir.Value
 ) -> ir.Value:
     """Select; any number except zero is true."""
-    x, y = _cast_all(node, onnx, (x, y))
-    return onnx.Where(onnx.cast(condition, "bool"), x, y)
+    x, y = _cast_all(node, build, (x, y))
+    return build.Where(build.cast(condition, "bool"), x, y)
 
 
 @onnx_funcify.register(ps.UnaryBitOp)
 @onnx_funcify.register(ps.BinaryBitOp)
-def lower_bit_op(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> ir.Value:
+def lower_bit_op(op: ScalarOp, node: Apply, build: Builder, *inputs: ir.Value) -> ir.Value:
     """Use the logical operator for bool and the bitwise one for integers."""
     if not _is_discrete(node.outputs[0]):
-        raise onnx.unsupported(
+        raise build.unsupported(
             "uint64 and a signed integer have no common dtype with bits", "cast one of them first"
         )
     logical, bitwise = LOGICAL_AND_BITWISE[type(op)]
     operator = logical if _is_bool(node.outputs[0]) else bitwise
-    return onnx.op(operator, *_cast_all(node, onnx, inputs))
+    return build.op(operator, *_cast_all(node, build, inputs))
 
 
 @onnx_funcify.register(ps.Add)
 @onnx_funcify.register(ps.Mul)
 @onnx_funcify.register(ps.Maximum)
 @onnx_funcify.register(ps.Minimum)
-def lower_associative(op: ScalarOp, node: Apply, onnx: Builder, *inputs: ir.Value) -> ir.Value:
+def lower_associative(op: ScalarOp, node: Apply, build: Builder, *inputs: ir.Value) -> ir.Value:
     """Chain the binary operator from the left; for bool, add is Or and multiply is And.
 
     A maximum with zero is a Relu. A constant is added to a matrix product first, as its bias,
     before other terms: PyTensor merges a layer and its residual connection into one sum.
     """
     if isinstance(op, ps.Maximum) and (x := _other_than_zero(node, inputs)) is not None:
-        return onnx.Relu(x)
+        return build.Relu(x)
     if _is_bool(node.outputs[0]):
         operator = "Or" if isinstance(op, ps.Add | ps.Maximum) else "And"
     else:
         operator = {ps.Add: "Add", ps.Mul: "Mul", ps.Maximum: "Max", ps.Minimum: "Min"}[type(op)]
-    terms = _cast_all(node, onnx, inputs)
+    terms = _cast_all(node, build, inputs)
     if operator == "Add":
         terms = _bias_beside_product(terms)
-    return reduce(lambda x, y: onnx.op(operator, x, y), terms)
+    return reduce(lambda x, y: build.op(operator, x, y), terms)
 
 
 def _bias_beside_product(terms: list[ir.Value]) -> list[ir.Value]:
@@ -168,131 +168,131 @@ def _other_than_zero(node: Apply, inputs: tuple[ir.Value, ...]) -> ir.Value | No
 
 @onnx_funcify.register(MulWithoutZeros)
 def lower_mul_without_zeros(
-    op: MulWithoutZeros, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value
+    op: MulWithoutZeros, node: Apply, build: Builder, x: ir.Value, y: ir.Value
 ) -> ir.Value:
     """Multiply, with zeros replaced by one."""
-    x, y = _cast_all(node, onnx, (x, y))
-    product = onnx.Where(onnx.Equal(y, 0), x, onnx.Mul(x, y))
-    return onnx.Where(onnx.Equal(x, 0), y, product)
+    x, y = _cast_all(node, build, (x, y))
+    product = build.Where(build.Equal(y, 0), x, build.Mul(x, y))
+    return build.Where(build.Equal(x, 0), y, product)
 
 
 @onnx_funcify.register(ps.Sqr)
-def lower_sqr(op: ps.Sqr, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_sqr(op: ps.Sqr, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Multiply by itself."""
-    (x,) = _cast_all(node, onnx, (x,))
-    return onnx.And(x, x) if _is_bool(node.outputs[0]) else onnx.Mul(x, x)
+    (x,) = _cast_all(node, build, (x,))
+    return build.And(x, x) if _is_bool(node.outputs[0]) else build.Mul(x, x)
 
 
 @onnx_funcify.register(ps.Neg)
-def lower_neg(op: ps.Neg, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_neg(op: ps.Neg, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Negate; unsigned integers wrap around."""
     if node.outputs[0].type.dtype.startswith("uint"):
-        return onnx.Sub(0, x)
-    return onnx.Neg(x)
+        return build.Sub(0, x)
+    return build.Neg(x)
 
 
 @onnx_funcify.register(ps.Abs)
-def lower_abs(op: ps.Abs, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_abs(op: ps.Abs, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Return the absolute value; a bool is its own."""
-    return x if _is_bool(node.inputs[0]) else onnx.Abs(x)
+    return x if _is_bool(node.inputs[0]) else build.Abs(x)
 
 
 @onnx_funcify.register(ps.Identity)
 @onnx_funcify.register(ps.Conj)
 @onnx_funcify.register(ps.Real)
-def lower_same(op: ScalarOp, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_same(op: ScalarOp, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Return the operand, which is the conjugate and the real part of a real number."""
-    return onnx.cast(x, node.outputs[0].type.dtype)
+    return build.cast(x, node.outputs[0].type.dtype)
 
 
 @onnx_funcify.register(ps.Imag)
-def lower_imag(op: ps.Imag, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_imag(op: ps.Imag, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Return zeros: the operand is real."""
-    zero = onnx.constant(np.zeros((), node.outputs[0].type.dtype))
-    return onnx.Expand(zero, onnx.shape(x))
+    zero = build.constant(np.zeros((), node.outputs[0].type.dtype))
+    return build.Expand(zero, build.shape(x))
 
 
 @onnx_funcify.register(ps.Cast)
-def lower_cast(op: ps.Cast, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_cast(op: ps.Cast, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Convert to the dtype of the result.
 
     The result of a float out of the range of an integer dtype depends on the machine, as in NumPy.
     """
-    return onnx.cast(x, node.outputs[0].type.dtype)
+    return build.cast(x, node.outputs[0].type.dtype)
 
 
 @onnx_funcify.register(ps.Second)
 def lower_second(
-    op: ps.Second, node: Apply, onnx: Builder, shape_like: ir.Value, x: ir.Value
+    op: ps.Second, node: Apply, build: Builder, shape_like: ir.Value, x: ir.Value
 ) -> ir.Value:
     """Broadcast the second operand against the shape of the first."""
-    return onnx.Expand(onnx.cast(x, node.outputs[0].type.dtype), onnx.shape(shape_like))
+    return build.Expand(build.cast(x, node.outputs[0].type.dtype), build.shape(shape_like))
 
 
 @onnx_funcify.register(ps.Clip)
 def lower_clip(
-    op: ps.Clip, node: Apply, onnx: Builder, x: ir.Value, low: ir.Value, high: ir.Value
+    op: ps.Clip, node: Apply, build: Builder, x: ir.Value, low: ir.Value, high: ir.Value
 ) -> ir.Value:
     """Clip as PyTensor does: NaN bounds are ignored, and the lower bound takes precedence."""
-    x, low, high = _cast_all(node, onnx, (x, low, high))
+    x, low, high = _cast_all(node, build, (x, low, high))
     bounds = [v.data for v in node.inputs[1:] if isinstance(v, Constant)]
     if len(bounds) == 2 and all(np.size(b) == 1 for b in bounds) and bounds[0] <= bounds[1]:
         scalars = [
-            onnx.constant(np.asarray(b, dtype=node.outputs[0].type.dtype).reshape(()))
+            build.constant(np.asarray(b, dtype=node.outputs[0].type.dtype).reshape(()))
             for b in bounds
         ]
         ranks = [getattr(v.type, "ndim", 0) for v in node.inputs]
         if max(ranks) == ranks[0]:
-            return onnx.Clip(x, *scalars)
-    capped = onnx.Where(onnx.Greater(x, high), high, x)
-    return onnx.Where(onnx.Less(x, low), low, capped)
+            return build.Clip(x, *scalars)
+    capped = build.Where(build.Greater(x, high), high, x)
+    return build.Where(build.Less(x, low), low, capped)
 
 
 @onnx_funcify.register(ps.Trunc)
-def lower_trunc(op: ps.Trunc, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_trunc(op: ps.Trunc, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Round towards zero and keep the sign of zero."""
-    (x,) = _cast_all(node, onnx, (x,))
-    return onnx.Where(onnx.Greater(x, 0), onnx.Floor(x), onnx.Ceil(x))
+    (x,) = _cast_all(node, build, (x,))
+    return build.Where(build.Greater(x, 0), build.Floor(x), build.Ceil(x))
 
 
 @onnx_funcify.register(ps.RoundHalfAwayFromZero)
 def lower_round_half_away_from_zero(
-    op: ps.RoundHalfAwayFromZero, node: Apply, onnx: Builder, x: ir.Value
+    op: ps.RoundHalfAwayFromZero, node: Apply, build: Builder, x: ir.Value
 ) -> ir.Value:
     """Round towards zero, and add one if at least a half is left: ``x + 0.5`` may be rounded."""
-    whole = onnx.Where(onnx.Greater(x, 0), onnx.Floor(x), onnx.Ceil(x))
-    is_up = onnx.GreaterOrEqual(onnx.Abs(onnx.Sub(x, whole)), 0.5)
-    return onnx.Where(is_up, onnx.Add(whole, onnx.Sign(x)), whole)
+    whole = build.Where(build.Greater(x, 0), build.Floor(x), build.Ceil(x))
+    is_up = build.GreaterOrEqual(build.Abs(build.Sub(x, whole)), 0.5)
+    return build.Where(is_up, build.Add(whole, build.Sign(x)), whole)
 
 
 @onnx_funcify.register(ps.IntDiv)
-def lower_int_div(op: ps.IntDiv, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+def lower_int_div(op: ps.IntDiv, node: Apply, build: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     """Divide and round down; integer division by zero is zero, as in NumPy."""
-    x, y = _cast_all(node, onnx, (x, y))
-    return floor_divide(onnx, x, y)
+    x, y = _cast_all(node, build, (x, y))
+    return floor_divide(build, x, y)
 
 
 @onnx_funcify.register(ps.Mod)
-def lower_mod(op: ps.Mod, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+def lower_mod(op: ps.Mod, node: Apply, build: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     """Return the remainder with the sign of the divisor; zero for an integer modulo zero."""
-    x, y = _cast_all(node, onnx, (x, y))
-    return floor_modulo(onnx, x, y)
+    x, y = _cast_all(node, build, (x, y))
+    return floor_modulo(build, x, y)
 
 
 @onnx_funcify.register(ps.Pow)
-def lower_pow(op: ps.Pow, node: Apply, onnx: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+def lower_pow(op: ps.Pow, node: Apply, build: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     """Raise to a power; integers by repeated squaring, exact and wrapping around."""
-    x, y = _cast_all(node, onnx, (x, y))
-    return integer_power(onnx, x, y) if _is_discrete(node.outputs[0]) else onnx.Pow(x, y)
+    x, y = _cast_all(node, build, (x, y))
+    return integer_power(build, x, y) if _is_discrete(node.outputs[0]) else build.Pow(x, y)
 
 
 @onnx_funcify.register(ps.Composite)
 def lower_composite(
-    op: ps.Composite, node: Apply, onnx: Builder, *inputs: ir.Value
+    op: ps.Composite, node: Apply, build: Builder, *inputs: ir.Value
 ) -> list[ir.Value]:
     """Emit the scalar graph operator by operator."""
-    values = convert_inner(op.fgraph, onnx, inputs, typed=False)
+    values = convert_inner(op.fgraph, build, inputs, typed=False)
     return [
-        onnx.cast(value, variable.type.dtype)
+        build.cast(value, variable.type.dtype)
         for value, variable in zip(values, node.outputs, strict=True)
     ]

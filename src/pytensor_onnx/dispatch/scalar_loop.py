@@ -17,21 +17,21 @@ from pytensor_onnx.graph.builder import Builder
 
 @onnx_funcify.register(ScalarLoop)
 def lower_scalar_loop(
-    op: ScalarLoop, node: Apply, onnx: Builder, n_steps: ir.Value, *inputs: ir.Value
+    op: ScalarLoop, node: Apply, build: Builder, n_steps: ir.Value, *inputs: ir.Value
 ) -> list[ir.Value]:
     """Step all elements together until the last ends; elements that ended keep their values."""
     op = _for_operands(op, node)
     wide = [variable.type.dtype for variable in op.fgraph.inputs]
-    inputs = tuple(onnx.cast(x, dtype) for x, dtype in zip(inputs, wide, strict=True))
+    inputs = tuple(build.cast(x, dtype) for x, dtype in zip(inputs, wide, strict=True))
     n_states = len(op.outputs) - op.is_while
-    steps = onnx.cast(n_steps, "int64")
+    steps = build.cast(n_steps, "int64")
     if not op.is_while:
-        steps = _checked(onnx, steps)
-    initial = _broadcast(onnx, steps, inputs)
-    going = onnx.Less(initial[0], initial[1])
+        steps = _checked(build, steps)
+    initial = _broadcast(build, steps, inputs)
+    going = build.Less(initial[0], initial[1])
     states = [*initial[2 : 2 + n_states], going]
     if op.is_while:
-        states.append(onnx.Not(onnx.Equal(going, going)))
+        states.append(build.Not(build.Equal(going, going)))
 
     def step(body: Builder, i: ir.Value, *before: ir.Value) -> list[ir.Value]:
         is_going = before[n_states]
@@ -48,11 +48,11 @@ def lower_scalar_loop(
         done = body.Where(is_going, results[-1], before[-1])
         return [_any(body, follows), *after, follows, done]
 
-    values = onnx.loop(None, _any(onnx, going), states, step)
+    values = build.loop(None, _any(build, going), states, step)
     for value, state in zip(values, states, strict=True):
         value.shape = state.shape
     results = zip([*values[:n_states], *values[n_states + 1 :]], node.outputs, strict=True)
-    return [onnx.cast(value, output.type.dtype) for value, output in results]
+    return [build.cast(value, output.type.dtype) for value, output in results]
 
 
 def _for_operands(op: ScalarLoop, node: Apply) -> ScalarLoop:
@@ -68,22 +68,22 @@ def _for_operands(op: ScalarLoop, node: Apply) -> ScalarLoop:
     return typed
 
 
-def _checked(onnx: Builder, steps: ir.Value) -> ir.Value:
+def _checked(build: Builder, steps: ir.Value) -> ir.Value:
     """Return the number of steps, with a node that fails if it is negative."""
     if steps.const_value is not None and (steps.const_value.numpy() >= 0).all():
         return steps
-    is_right = onnx.Not(_any(onnx, onnx.Less(steps, 0)))
+    is_right = build.Not(_any(build, build.Less(steps, 0)))
     error = ValueError("ScalarLoop does not have a termination condition.")
-    return check_that(onnx, [is_right], steps, error)
+    return check_that(build, [is_right], steps, error)
 
 
-def _broadcast(onnx: Builder, steps: ir.Value, inputs: tuple[ir.Value, ...]) -> list[ir.Value]:
+def _broadcast(build: Builder, steps: ir.Value, inputs: tuple[ir.Value, ...]) -> list[ir.Value]:
     """Broadcast zeros, the number of steps and the operands to one shape."""
-    shape = onnx.Shape(reduce(onnx.Or, [onnx.Equal(x, x) for x in (steps, *inputs)]))
-    zero = onnx.Sub(steps, steps)
-    return [onnx.Expand(x, shape) for x in (zero, steps, *inputs)]
+    shape = build.Shape(reduce(build.Or, [build.Equal(x, x) for x in (steps, *inputs)]))
+    zero = build.Sub(steps, steps)
+    return [build.Expand(x, shape) for x in (zero, steps, *inputs)]
 
 
-def _any(onnx: Builder, condition: ir.Value) -> ir.Value:
+def _any(build: Builder, condition: ir.Value) -> ir.Value:
     """Return whether any element of a condition is true, false for an empty array."""
-    return onnx.Greater(onnx.ReduceSum(onnx.cast(condition, "float32"), keepdims=0), 0)
+    return build.Greater(build.ReduceSum(build.cast(condition, "float32"), keepdims=0), 0)

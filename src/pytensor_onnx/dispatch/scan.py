@@ -37,21 +37,21 @@ Read = tuple[ir.Value, int, Exception]
 
 
 @onnx_funcify.register(Scan)
-def lower_scan(op: Scan, node: Apply, onnx: Builder, *outer: ir.Value) -> list[ir.Value]:
+def lower_scan(op: Scan, node: Apply, build: Builder, *outer: ir.Value) -> list[ir.Value]:
     """Run the inner graph step by step."""
-    return _Lowering(op, node, onnx, list(outer)).run()
+    return _Lowering(op, node, build, list(outer)).run()
 
 
 class _Lowering:
     """Lowering of one Scan, with its inputs and outputs grouped as by `Scan`."""
 
-    def __init__(self, op: Scan, node: Apply, onnx: Builder, outer: list[ir.Value]) -> None:
+    def __init__(self, op: Scan, node: Apply, build: Builder, outer: list[ir.Value]) -> None:
         self.op, self.info, self.node = op, op.info, node
-        self.onnx, self.outer = onnx, outer
+        self.build, self.outer = build, outer
         self.n_steps = self._checked_steps()
         self.reads = self._reads()
         self.is_scan = self._has_fixed_form()
-        histories = Histories(op, node, onnx, self.outer)
+        histories = Histories(op, node, build, self.outer)
         self.mit_mot = histories.mit_mot()
         self.recurrent = histories.recurrent()
         self.mapped = histories.mapped()
@@ -80,24 +80,24 @@ class _Lowering:
     def _emit(self, initial: list[ir.Value]) -> list[ir.Value]:
         """Emit the loop; return the last state and the stacked rows."""
         if constant_ints(self.n_steps) == [0]:
-            self._loop(self.onnx.subgraph(), initial)
-            return self._skipped(self.onnx, initial)
+            self._loop(self.build.subgraph(), initial)
+            return self._skipped(self.build, initial)
         if not self.is_scan or runs_at_least_once(self.n_steps):
-            return self._loop(self.onnx, initial)
-        return self.onnx.cond(
-            self.onnx.Greater(self.n_steps, 0),
+            return self._loop(self.build, initial)
+        return self.build.cond(
+            self.build.Greater(self.n_steps, 0),
             lambda then: self._loop(then, initial),
             lambda otherwise: self._skipped(otherwise, initial),
         )
 
-    def _loop(self, onnx: Builder, initial: list[ir.Value]) -> list[ir.Value]:
+    def _loop(self, build: Builder, initial: list[ir.Value]) -> list[ir.Value]:
         if self.is_scan:
 
             def step(body: Builder, *values: ir.Value) -> list[ir.Value]:
                 return self._step(body, values[: len(initial)], values[len(initial) :])[0]
 
-            cut = [self._cut(onnx, *read) for read in self.reads]
-            return onnx.scan(initial, cut or [self._steps_without_value(onnx)], step)
+            cut = [self._cut(build, *read) for read in self.reads]
+            return build.scan(initial, cut or [self._steps_without_value(build)], step)
 
         def step_if_going(body: Builder, i: ir.Value, *state: ir.Value) -> list[ir.Value]:
             elements = [_element(body, i, *read) for read in self.reads]
@@ -106,8 +106,8 @@ class _Lowering:
             going = [_negated(body, body.cast(results[-1], "bool"))] if self.info.as_while else []
             return [*going, *values]
 
-        condition = onnx.constant(np.True_) if self.info.as_while else None
-        return onnx.loop(self.n_steps, condition, initial, step_if_going)
+        condition = build.constant(np.True_) if self.info.as_while else None
+        return build.loop(self.n_steps, condition, initial, step_if_going)
 
     def _step(
         self, body: Builder, state: Sequence[ir.Value], elements: Sequence[ir.Value]
@@ -150,7 +150,7 @@ class _Lowering:
         ]
         return [*values, *self.stacked], results
 
-    def _skipped(self, onnx: Builder, initial: list[ir.Value]) -> list[ir.Value]:
+    def _skipped(self, build: Builder, initial: list[ir.Value]) -> list[ir.Value]:
         """Return the outputs of zero steps."""
         op, outer = self.op, self.node.inputs
         typed = [
@@ -160,13 +160,13 @@ class _Lowering:
             *op.outer_nitsot_outs(self.node.outputs),
         ]
         whole = [x for h, x in zip(self.histories, typed, strict=True) if not h.is_kept]
-        return [*initial, *map(partial(_empty_trace, onnx), self.stacked, whole)]
+        return [*initial, *map(partial(_empty_trace, build), self.stacked, whole)]
 
     def _outputs(self) -> list[ir.Value]:
         op = self.op
         buffers = op.outer_mitsot(self.outer) + op.outer_sitsot(self.outer)
         variables = op.outer_mitsot(self.node.inputs) + op.outer_sitsot(self.node.inputs)
-        outputs = Outputs(op, self.node, self.onnx, self.n_steps)
+        outputs = Outputs(op, self.node, self.build, self.n_steps)
         return [
             *map(outputs.mit_mot, op.outer_mitmot(self.outer), self.mit_mot),
             *map(outputs.recurrent, self.recurrent, buffers, variables),
@@ -180,13 +180,13 @@ class _Lowering:
 
     def _checked_steps(self) -> ir.Value:
         """Return the number of steps, with a node that fails if it is negative."""
-        steps = self.onnx.cast(self.outer[0], "int64")
+        steps = self.build.cast(self.outer[0], "int64")
         if steps.const_value is None:
             if sizes_in(steps) not in (None, (None,)):
                 return steps
-            return checked_count(self.onnx, steps, StepCount(self.op.name or "scan").failure)
+            return checked_count(self.build, steps, StepCount(self.op.name or "scan").failure)
         if int(steps.const_value.numpy()) < 0:
-            raise self.onnx.unsupported("a scan cannot run a negative number of steps")
+            raise self.build.unsupported("a scan cannot run a negative number of steps")
         return steps
 
     def _reads(self) -> list[Read]:
@@ -225,17 +225,17 @@ class _Lowering:
             None not in getattr(variable.type, "shape", ()) for variable in states
         )
 
-    def _steps_without_value(self, onnx: Builder) -> ir.Value:
+    def _steps_without_value(self, build: Builder) -> ir.Value:
         """Return a sequence that only counts the steps, with one byte for each."""
-        return onnx.ConstantOfShape(onnx.Unsqueeze(self.n_steps, [0]), value=np.zeros(1, "bool"))
+        return build.ConstantOfShape(build.Unsqueeze(self.n_steps, [0]), value=np.zeros(1, "bool"))
 
-    def _cut(self, onnx: Builder, sequence: ir.Value, start: int, failure: Exception) -> ir.Value:
+    def _cut(self, build: Builder, sequence: ir.Value, start: int, failure: Exception) -> ir.Value:
         """Cut a sequence to the number of steps, by a node that fails if it is too short."""
-        canonical = onnx.scope.canonical_dim
-        length, steps = canonical(onnx.dims(sequence)[0]), sizes_in(self.n_steps)
+        canonical = build.scope.canonical_dim
+        length, steps = canonical(build.dims(sequence)[0]), sizes_in(self.n_steps)
         if not start and steps and steps[0] is not None and length == canonical(steps[0]):
             return sequence
-        return first_rows(onnx, sequence, self.n_steps, failure, start)
+        return first_rows(build, sequence, self.n_steps, failure, start)
 
     def _length(self) -> Dim:
         """Return the dimension of a trace, if known."""

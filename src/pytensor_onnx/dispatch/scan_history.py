@@ -43,14 +43,14 @@ class Histories:
     ----------
     op, node
         The Scan and its Apply node.
-    onnx
+    build
         Builder around the loop.
     outer
         The inputs of the Scan.
     """
 
-    def __init__(self, op: Scan, node: Apply, onnx: Builder, outer: list[ir.Value]) -> None:
-        self.op, self.node, self.onnx, self.outer = op, node, onnx, outer
+    def __init__(self, op: Scan, node: Apply, build: Builder, outer: list[ir.Value]) -> None:
+        self.op, self.node, self.build, self.outer = op, node, build, outer
 
     def recurrent(self) -> list[History]:
         """Return the history of each recurrent output."""
@@ -128,8 +128,8 @@ class Histories:
             return None
         zeros, sizes = row
         values = dict(zip(self.node.inputs, self.outer, strict=True))
-        values |= {size: self.onnx.size(values[x], axis) for size, (x, axis) in sizes.items()}
-        (nothing,) = convert_expressions([zeros], self.onnx, values)
+        values |= {size: self.build.size(values[x], axis) for size, (x, axis) in sizes.items()}
+        (nothing,) = convert_expressions([zeros], self.build, values)
         return History([nothing] * kept, is_kept=True)
 
     def _initial_rows(self, variable: Variable, buffer: ir.Value) -> ir.Value | None:
@@ -138,16 +138,18 @@ class Histories:
         A value that is written to a buffer broadcasts along its rows.
         """
         written = written_to_fresh_buffer(variable)
-        value = None if written is None else self.onnx.peek(written)
+        value = None if written is None else self.build.peek(written)
         dims, whole = dims_of(value), dims_of(buffer)
         if value is None or not dims or whole is None or len(dims) != len(whole):
             return None
-        canonical = self.onnx.scope.canonical_dim
+        canonical = self.build.scope.canonical_dim
         if [*map(canonical, dims[1:])] == [*map(canonical, whole[1:])]:
             return value
-        return self.onnx.Expand(
+        return self.build.Expand(
             value,
-            self.onnx.Concat(self.onnx.ints([1]), self.onnx.sizes(buffer, 1, len(whole)), axis=0),
+            self.build.Concat(
+                self.build.ints([1]), self.build.sizes(buffer, 1, len(whole)), axis=0
+            ),
         )
 
     def _row(self, buffer: ir.Value, position: int) -> ir.Value:
@@ -156,4 +158,4 @@ class Histories:
             operand, axes = producer.inputs
             if constant_ints(axes) == [0] and operand is not None:
                 return operand
-        return self.onnx.Gather(buffer, np.int64(position), axis=0)
+        return self.build.Gather(buffer, np.int64(position), axis=0)

@@ -21,39 +21,39 @@ class Outputs:
     ----------
     op, node
         The Scan and its Apply node.
-    onnx
+    build
         Builder around the loop.
     n_steps
         Number of steps.
     """
 
-    def __init__(self, op: Scan, node: Apply, onnx: Builder, n_steps: ir.Value) -> None:
-        self.op, self.node, self.onnx, self.n_steps = op, node, onnx, n_steps
+    def __init__(self, op: Scan, node: Apply, build: Builder, n_steps: ir.Value) -> None:
+        self.op, self.node, self.build, self.n_steps = op, node, build, n_steps
 
     def mit_mot(self, buffer: ir.Value, histories: dict[int, History]) -> ir.Value:
         """Return a buffer after all writes, the last write to each place winning."""
-        onnx = self.onnx
+        build = self.build
         dims = dims_of(buffer)
         for offset in sorted(histories, reverse=True):
             trace = self._with_row_shape(histories[offset].trace, buffer)
-            end = onnx.Add(onnx.Shape(trace, start=0, end=1), offset)
-            parts = [onnx.Slice(buffer, [0], [offset], [0])] if offset else []
-            parts += [trace, onnx.Slice(buffer, end, onnx.ints([_END]), onnx.ints([0]))]
-            buffer = onnx.Concat(*parts, axis=0)
+            end = build.Add(build.Shape(trace, start=0, end=1), offset)
+            parts = [build.Slice(buffer, [0], [offset], [0])] if offset else []
+            parts += [trace, build.Slice(buffer, end, build.ints([_END]), build.ints([0]))]
+            buffer = build.Concat(*parts, axis=0)
             buffer.shape = None if dims is None else ir.Shape(dims)
         return buffer
 
     def recurrent(self, history: History, buffer: ir.Value, variable: Variable) -> ir.Value:
         """Return initial values and trace, cut to the last rows that fit the buffer."""
-        onnx = self.onnx
+        build = self.build
         if history.is_kept:
-            n_kept, size = len(history.final), onnx.dims(buffer)[0]
-            first = None if size == n_kept else onnx.Sub(n_kept, onnx.sizes(buffer, 0, 1))
+            n_kept, size = len(history.final), build.dims(buffer)[0]
+            first = None if size == n_kept else build.Sub(n_kept, build.sizes(buffer, 0, 1))
             return self._joined(history.final, first)
         n_initial = len(history.initial)
-        rows = [onnx.Unsqueeze(x, [0]) for x in reversed(history.initial)]
+        rows = [build.Unsqueeze(x, [0]) for x in reversed(history.initial)]
         trace = self._with_row_shape(history.trace, buffer)
-        whole = onnx.Concat(*rows, trace, axis=0)
+        whole = build.Concat(*rows, trace, axis=0)
         return self._fit(whole, None, variable, n_initial, buffer)
 
     def mapped(self, history: History, size: ir.Value, variable: Variable) -> ir.Value:
@@ -64,17 +64,17 @@ class Outputs:
         n_steps, n_kept = self.n_steps, len(history.final)
         if n_steps.const_value is not None:
             return self._joined(history.final, None)
-        missing = self.onnx.Max(self.onnx.Sub(n_kept, n_steps), 0)
-        return self._joined(history.final, self.onnx.Unsqueeze(missing, [0]))
+        missing = self.build.Max(self.build.Sub(n_kept, n_steps), 0)
+        return self._joined(history.final, self.build.Unsqueeze(missing, [0]))
 
     def _joined(self, newest_first: list[ir.Value], first: ir.Value | None) -> ir.Value:
         """Return values in the order of the steps, all or from a position on."""
-        onnx = self.onnx
-        rows = [onnx.Unsqueeze(x, [0]) for x in reversed(newest_first)]
-        joined = onnx.Concat(*rows, axis=0) if len(rows) > 1 else rows[0]
+        build = self.build
+        rows = [build.Unsqueeze(x, [0]) for x in reversed(newest_first)]
+        joined = build.Concat(*rows, axis=0) if len(rows) > 1 else rows[0]
         if first is None:
             return joined
-        return onnx.Slice(joined, first, onnx.ints([_END]), onnx.ints([0]))
+        return build.Slice(joined, first, build.ints([_END]), build.ints([0]))
 
     def _with_row_shape(self, trace: ir.Value | None, buffer: ir.Value) -> ir.Value:
         """Give a trace the row shape of a buffer, even if it has no rows."""
@@ -86,11 +86,11 @@ class Outputs:
             or all(isinstance(d, int) for d in dims[1:])
         ):
             return trace
-        onnx = self.onnx
-        shape = onnx.Concat(
-            onnx.Shape(trace, start=0, end=1), onnx.sizes(buffer, 1, len(dims)), axis=0
+        build = self.build
+        shape = build.Concat(
+            build.Shape(trace, start=0, end=1), build.sizes(buffer, 1, len(dims)), axis=0
         )
-        reshaped = onnx.Reshape(trace, shape, allowzero=1)
+        reshaped = build.Reshape(trace, shape, allowzero=1)
         reshaped.shape = ir.Shape((length, *dims[1:]))
         return reshaped
 
@@ -108,27 +108,27 @@ class Outputs:
         """
         if self._is_exact(variable, n_initial):
             return whole
-        onnx = self.onnx
+        build = self.build
         if size is None:
             assert buffer is not None
-            size = onnx.size(buffer, 0)
-        size = onnx.Reshape(onnx.cast(size, "int64"), onnx.ints([1]))
-        rank = len(onnx.dims(whole))
-        n_rows = onnx.Shape(whole, start=0, end=1)
-        missing = onnx.Max(onnx.Sub(size, n_rows), 0)
-        start = onnx.Max(onnx.Sub(n_rows, size), 0)
-        last = onnx.Slice(whole, start, onnx.ints([_END]), onnx.ints([0]))
+            size = build.size(buffer, 0)
+        size = build.Reshape(build.cast(size, "int64"), build.ints([1]))
+        rank = len(build.dims(whole))
+        n_rows = build.Shape(whole, start=0, end=1)
+        missing = build.Max(build.Sub(size, n_rows), 0)
+        start = build.Max(build.Sub(n_rows, size), 0)
+        last = build.Slice(whole, start, build.ints([_END]), build.ints([0]))
         # The size that PyTensor reduces the trace to, for all but its last steps, is a constant.
         is_reduced = isinstance(variable, Constant) and self.n_steps.const_value is None
         if self.op.info.as_while or is_reduced:
             return last
-        zero = onnx.constant(np.zeros((), dtype_of(whole).numpy()))
+        zero = build.constant(np.zeros((), dtype_of(whole).numpy()))
         shape = (
             missing
             if rank == 1
-            else onnx.Concat(missing, onnx.Shape(whole, start=1, end=rank), axis=0)
+            else build.Concat(missing, build.Shape(whole, start=1, end=rank), axis=0)
         )
-        return onnx.Concat(last, onnx.Expand(zero, shape), axis=0)
+        return build.Concat(last, build.Expand(zero, shape), axis=0)
 
     def _is_exact(self, variable: Variable, n_initial: int) -> bool:
         """Return whether a buffer is known to hold all of an output and no more."""

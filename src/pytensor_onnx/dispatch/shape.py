@@ -18,47 +18,49 @@ from pytensor_onnx.graph.sizes import constant_ints, sizes_in
 
 
 @onnx_funcify.register(Shape)
-def lower_shape(op: Shape, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_shape(op: Shape, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Read the shape."""
-    return onnx.shape(x)
+    return build.shape(x)
 
 
 @onnx_funcify.register(Shape_i)
-def lower_shape_i(op: Shape_i, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_shape_i(op: Shape_i, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Read the size of one axis."""
-    return onnx.size(x, op.i)
+    return build.size(x, op.i)
 
 
 @onnx_funcify.register(Reshape)
 def lower_reshape(
-    op: Reshape, node: Apply, onnx: Builder, x: ir.Value, shape: ir.Value
+    op: Reshape, node: Apply, build: Builder, x: ir.Value, shape: ir.Value
 ) -> ir.Value:
     """Reshape to sizes that are known at export or read at run time."""
-    return _reshape(onnx, x, shape, node.outputs[0].type.shape)
+    return _reshape(build, x, shape, node.outputs[0].type.shape)
 
 
 @onnx_funcify.register(JoinDims)
-def lower_join_dims(op: JoinDims, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_join_dims(op: JoinDims, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Merge consecutive axes into one."""
     first, last, rank = op.start_axis, op.start_axis + op.n_axes, node.inputs[0].type.ndim
     if op.n_axes == 0:
-        return onnx.Unsqueeze(x, onnx.ints([first]))
-    parts = [onnx.sizes(x, 0, first), onnx.ints([-1]), onnx.sizes(x, last, rank)]
-    return _reshape(onnx, x, concatenated(onnx, parts), node.outputs[0].type.shape)
+        return build.Unsqueeze(x, build.ints([first]))
+    parts = [build.sizes(x, 0, first), build.ints([-1]), build.sizes(x, last, rank)]
+    return _reshape(build, x, concatenated(build, parts), node.outputs[0].type.shape)
 
 
 @onnx_funcify.register(SplitDims)
 def lower_split_dims(
-    op: SplitDims, node: Apply, onnx: Builder, x: ir.Value, sizes: ir.Value
+    op: SplitDims, node: Apply, build: Builder, x: ir.Value, sizes: ir.Value
 ) -> ir.Value:
     """Split one axis into several."""
     rank = node.inputs[0].type.ndim
-    sizes = onnx.cast(sizes, "int64")
-    parts = [onnx.sizes(x, 0, op.axis), sizes, onnx.sizes(x, op.axis + 1, rank)]
-    return _reshape(onnx, x, concatenated(onnx, parts), node.outputs[0].type.shape)
+    sizes = build.cast(sizes, "int64")
+    parts = [build.sizes(x, 0, op.axis), sizes, build.sizes(x, op.axis + 1, rank)]
+    return _reshape(build, x, concatenated(build, parts), node.outputs[0].type.shape)
 
 
-def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int | None]) -> ir.Value:
+def _reshape(
+    build: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int | None]
+) -> ir.Value:
     """Reshape to a constant shape if the known sizes allow it.
 
     A size of zero in PyTensor's type is ignored: PyTensor infers it for every unknown size if
@@ -72,8 +74,8 @@ def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int |
     x = _before_reshapes(x)
     dims = dims_of(x)
     if dims is not None:
-        dims = tuple(map(onnx.scope.canonical_dim, dims))
-        wanted = tuple(map(onnx.scope.canonical_dim, wanted))
+        dims = tuple(map(build.scope.canonical_dim, dims))
+        wanted = tuple(map(build.scope.canonical_dim, wanted))
         rest = quotient_dim(dims, [size for size in wanted if size != -1])
         reached = tuple(rest if size == -1 else size for size in wanted)
         if len(dims) == len(wanted) and (wanted == (-1,) or (reached == dims and None not in dims)):
@@ -81,8 +83,8 @@ def _reshape(onnx: Builder, x: ir.Value, shape: ir.Value, static: Sequence[int |
         wanted = reached if isinstance(rest, int) else wanted
     target = _constant_target(dims or (), wanted)
     if target is not None:
-        return onnx.Reshape(x, onnx.ints(target), allowzero=int(0 in wanted))
-    return onnx.Reshape(x, onnx.cast(shape, "int64"), allowzero=1)
+        return build.Reshape(x, build.ints(target), allowzero=int(0 in wanted))
+    return build.Reshape(x, build.cast(shape, "int64"), allowzero=1)
 
 
 def _before_reshapes(x: ir.Value) -> ir.Value:
@@ -111,14 +113,14 @@ def _constant_target(dims: Dims, wanted: Dims) -> list[int] | None:
 
 @onnx_funcify.register(SpecifyShape)
 def lower_specify_shape(
-    op: SpecifyShape, node: Apply, onnx: Builder, x: ir.Value, *shape: Any
+    op: SpecifyShape, node: Apply, build: Builder, x: ir.Value, *shape: Any
 ) -> ir.Value:
     """Check the unknown sizes of an asserted shape, and return the value."""
     given = {axis: size for axis, size in enumerate(shape) if isinstance(size, ir.Value)}
-    if onnx.scope.fixes_sizes:
-        equate_sizes(onnx, x, {axis: v for axis, v in given.items() if v.const_value is not None})
+    if build.scope.fixes_sizes:
+        equate_sizes(build, x, {axis: v for axis, v in given.items() if v.const_value is not None})
     conditions = [
-        onnx.Equal(onnx.size(x, axis), onnx.cast(size, "int64")) for axis, size in given.items()
+        build.Equal(build.size(x, axis), build.cast(size, "int64")) for axis, size in given.items()
     ]
     expected = [
         None if isinstance(v.type, NoneTypeT) else (constant_ints(size) or [v])[0]
@@ -126,19 +128,19 @@ def lower_specify_shape(
     ]
     listing = ", ".join(map(str, expected)) + ("," if len(expected) == 1 else "")
     message = f"SpecifyShape: Got another shape, expected ({listing})."
-    return check_that(onnx, conditions, x, AssertionError(message))
+    return check_that(build, conditions, x, AssertionError(message))
 
 
-def equate_sizes(onnx: Builder, x: ir.Value, sizes: Mapping[int, ir.Value]) -> None:
+def equate_sizes(build: Builder, x: ir.Value, sizes: Mapping[int, ir.Value]) -> None:
     """Record the sizes that axes of a value must have for the graph to be valid."""
     dims = dims_of(x)
     if dims is not None:
         for axis, size in sizes.items():
             known = constant_ints(size) or sizes_in(size) or ()
-            onnx.equate_sizes([(dims[axis], other) for other in known])
+            build.equate_sizes([(dims[axis], other) for other in known])
 
 
-def vector_of(onnx: Builder, elements: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:
+def vector_of(build: Builder, elements: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:
     """Join 0-d values to a vector: a constant for constants, a Shape for sizes of one tensor.
 
     Examples
@@ -156,13 +158,13 @@ def vector_of(onnx: Builder, elements: Sequence[ir.Value], dtype: str = "int64")
     parts: list[ir.Value] = []
     done = 0
     while done < len(elements):
-        part, length = _longest_part(onnx, elements[done:], dtype)
+        part, length = _longest_part(build, elements[done:], dtype)
         parts.append(part)
         done += length
-    return concatenated(onnx, parts, dtype)
+    return concatenated(build, parts, dtype)
 
 
-def _longest_part(onnx: Builder, elements: Sequence[ir.Value], dtype: str) -> tuple[ir.Value, int]:
+def _longest_part(build: Builder, elements: Sequence[ir.Value], dtype: str) -> tuple[ir.Value, int]:
     """Return a vector of the longest prefix with a single source, and its length."""
     sizes = [(sizes_in(element) or (None,))[0] for element in elements]
     for i in range(len(elements) if dtype == "int64" else 0):
@@ -175,15 +177,15 @@ def _longest_part(onnx: Builder, elements: Sequence[ir.Value], dtype: str) -> tu
             end < len(dims) and end - axis + i < len(sizes) and dims[end] == sizes[end - axis + i]
         ):
             end += 1
-        return onnx.sizes(source, axis - i, end), end - axis + i
+        return build.sizes(source, axis - i, end), end - axis + i
     constants = []
     for element in elements:
         if element.const_value is None:
             break
         constants.append(element.const_value.numpy().astype(dtype))
     if constants:
-        return onnx.constant(np.array(constants, dtype=dtype)), len(constants)
-    return onnx.Unsqueeze(onnx.cast(elements[0], dtype), onnx.ints([0])), 1
+        return build.constant(np.array(constants, dtype=dtype)), len(constants)
+    return build.Unsqueeze(build.cast(elements[0], dtype), build.ints([0])), 1
 
 
 def _read_from(size: ir.Value) -> tuple[ir.Value | None, int]:
@@ -197,7 +199,7 @@ def _read_from(size: ir.Value) -> tuple[ir.Value | None, int]:
     return shape.inputs[0], start.as_int() if start else 0
 
 
-def concatenated(onnx: Builder, vectors: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:
+def concatenated(build: Builder, vectors: Sequence[ir.Value], dtype: str = "int64") -> ir.Value:
     """Join vectors; vectors that are known to be empty are left out.
 
     Examples
@@ -214,9 +216,9 @@ def concatenated(onnx: Builder, vectors: Sequence[ir.Value], dtype: str = "int64
             continue
         if parts and parts[-1].const_value is not None and vector.const_value is not None:
             both = [parts[-1].const_value.numpy(), vector.const_value.numpy()]
-            parts[-1] = onnx.constant(np.concatenate(both))
+            parts[-1] = build.constant(np.concatenate(both))
         else:
             parts.append(vector)
     if not parts:
-        return onnx.constant(np.empty(0, dtype))
-    return onnx.Concat(*parts, axis=0) if len(parts) > 1 else parts[0]
+        return build.constant(np.empty(0, dtype))
+    return build.Concat(*parts, axis=0) if len(parts) > 1 else parts[0]

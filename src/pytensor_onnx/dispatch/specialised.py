@@ -283,10 +283,10 @@ def _text_of(keyword: str, value: Any) -> str:
     return f"{keyword}_{value}" if isinstance(value, int | float | str | tuple) else ""
 
 
-def refuse_recursion(case: Specialised, onnx: Builder) -> None:
+def refuse_recursion(case: Specialised, build: Builder) -> None:
     """Raise if a definition is called by itself."""
-    if case in onnx.scope.unfinished:
-        raise onnx.unsupported(
+    if case in build.scope.unfinished:
+        raise build.unsupported(
             f"the definition of {case.name} at {case.definition.location} calls itself",
             "write it with other operations, or give the calls other attributes",
         )

@@ -34,39 +34,39 @@ class _Slices:
 
 @onnx_funcify.register(Subtensor)
 def lower_subtensor(
-    op: Subtensor, node: Apply, onnx: Builder, x: ir.Value, *indices: ir.Value
+    op: Subtensor, node: Apply, build: Builder, x: ir.Value, *indices: ir.Value
 ) -> ir.Value:
     """Slice with one operator, then gather the integers, one axis after the other."""
-    return select(onnx, x, entries_of(op, onnx, indices))
+    return select(build, x, entries_of(op, build, indices))
 
 
 def entries_of(
-    op: Subtensor | IncSubtensor, onnx: Builder, indices: Sequence[ir.Value]
+    op: Subtensor | IncSubtensor, build: Builder, indices: Sequence[ir.Value]
 ) -> list[Entry]:
     """Return the index with its integers and slices of values in PyTensor's order."""
-    return unflatten_index_variables([onnx.cast(i, "int64") for i in indices], op.idx_list)
+    return unflatten_index_variables([build.cast(i, "int64") for i in indices], op.idx_list)
 
 
-def select(onnx: Builder, x: ir.Value, entries: Sequence[Entry]) -> ir.Value:
+def select(build: Builder, x: ir.Value, entries: Sequence[Entry]) -> ir.Value:
     """Index the leading axes of a value by integers and slices."""
     element = _known_element(x, entries)
     if element is not None:
         return element
-    slices = _slices(onnx, x, entries)
+    slices = _slices(build, x, entries)
     rest = _last_part(x, slices)
     if rest is not None:
         x = rest
     elif slices.axes:
-        x = onnx.Slice(
+        x = build.Slice(
             x,
-            vector_of(onnx, slices.starts),
-            vector_of(onnx, slices.stops),
-            onnx.ints(slices.axes),
-            vector_of(onnx, slices.steps),
+            vector_of(build, slices.starts),
+            vector_of(build, slices.stops),
+            build.ints(slices.axes),
+            vector_of(build, slices.steps),
         )
     for axis, entry in reversed(list(enumerate(entries))):
         if not isinstance(entry, slice):
-            x = onnx.Gather(x, entry, axis=axis)
+            x = build.Gather(x, entry, axis=axis)
     return x
 
 
@@ -100,34 +100,34 @@ def _last_part(x: ir.Value, slices: _Slices) -> ir.Value | None:
     return last if is_cut_there else None
 
 
-def _slices(onnx: Builder, x: ir.Value, entries: Sequence[Entry]) -> _Slices:
+def _slices(build: Builder, x: ir.Value, entries: Sequence[Entry]) -> _Slices:
     slices = _Slices()
     for axis, entry in enumerate(entries):
         if not isinstance(entry, slice) or entry == slice(None):
             continue
-        step = onnx.constant(np.int64(1)) if entry.step is None else entry.step
-        start = _bound(onnx, entry.start, step, at_start=True)
-        stop = _bound(onnx, entry.stop, step, at_start=False)
+        step = build.constant(np.int64(1)) if entry.step is None else entry.step
+        start = _bound(build, entry.start, step, at_start=True)
+        stop = _bound(build, entry.stop, step, at_start=False)
         slices.axes.append(axis)
         slices.steps.append(step)
         slices.starts.append(start)
-        slices.stops.append(_stop_before_the_front(onnx, x, axis, start, stop, step))
+        slices.stops.append(_stop_before_the_front(build, x, axis, start, stop, step))
     return slices
 
 
-def _bound(onnx: Builder, bound: ir.Value | None, step: ir.Value, *, at_start: bool) -> ir.Value:
+def _bound(build: Builder, bound: ir.Value | None, step: ir.Value, *, at_start: bool) -> ir.Value:
     """Return a bound of a slice; an open bound is the end in the direction of the step."""
     if bound is not None:
         return bound
     forward, backward = (0, _INT64_MAX) if at_start else (_INT64_MAX, _INT64_MIN)
     signs = constant_ints(step)
     if signs is not None:
-        return onnx.constant(np.int64(forward if signs[0] > 0 else backward))
-    return onnx.Where(onnx.Greater(step, 0), np.int64(forward), np.int64(backward))
+        return build.constant(np.int64(forward if signs[0] > 0 else backward))
+    return build.Where(build.Greater(step, 0), np.int64(forward), np.int64(backward))
 
 
 def _stop_before_the_front(
-    onnx: Builder, x: ir.Value, axis: int, start: ir.Value, stop: ir.Value, step: ir.Value
+    build: Builder, x: ir.Value, axis: int, start: ir.Value, stop: ir.Value, step: ir.Value
 ) -> ir.Value:
     """Return a stop that selects nothing where a backward slice starts before the first element.
 
@@ -136,16 +136,16 @@ def _stop_before_the_front(
     first, signs = constant_ints(start), constant_ints(step)
     if (signs and signs[0] > 0) or (first and first[0] >= -1):
         return stop
-    size = onnx.size(x, axis)
+    size = build.size(x, axis)
     known = constant_ints(size)
     if first and known:
-        before_front = onnx.constant(np.bool_(first[0] + known[0] < 0))
+        before_front = build.constant(np.bool_(first[0] + known[0] < 0))
     elif first:
-        before_front = onnx.Less(size, -first[0])
+        before_front = build.Less(size, -first[0])
     else:
-        before_front = onnx.Less(start, onnx.Neg(size))
+        before_front = build.Less(start, build.Neg(size))
     if signs is None:
-        before_front = onnx.And(before_front, onnx.Less(step, 0))
+        before_front = build.And(before_front, build.Less(step, 0))
     if before_front.const_value is not None:
-        return onnx.constant(np.int64(_PAST_THE_END)) if before_front.const_value.numpy() else stop
-    return onnx.Where(before_front, np.int64(_PAST_THE_END), stop)
+        return build.constant(np.int64(_PAST_THE_END)) if before_front.const_value.numpy() else stop
+    return build.Where(before_front, np.int64(_PAST_THE_END), stop)

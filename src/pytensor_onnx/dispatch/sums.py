@@ -13,7 +13,7 @@ LONGEST_SHORT_SUM = 1024
 
 
 def sum_floats(
-    onnx: Builder, x: ir.Value, axes: Sequence[int], sizes: Sequence[Dim], *, keepdims: int = 0
+    build: Builder, x: ir.Value, axes: Sequence[int], sizes: Sequence[Dim], *, keepdims: int = 0
 ) -> ir.Value:
     """Sum float32 elements: short sums in float32, all others in float64.
 
@@ -23,7 +23,7 @@ def sum_floats(
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     x
         Value of dtype float32.
@@ -45,10 +45,10 @@ def sum_floats(
     done: list[int] = []
     for stage in stages:
         if stage is long:
-            x = onnx.cast(x, "float64")
+            x = build.cast(x, "float64")
         gone = [] if keepdims else done
         along = [axis - sum(other < axis for other in gone) for axis in sorted(stage)]
-        x = onnx.ReduceSum(x, onnx.ints(along), keepdims=keepdims)
+        x = build.ReduceSum(x, build.ints(along), keepdims=keepdims)
         done += stage
     return x
 

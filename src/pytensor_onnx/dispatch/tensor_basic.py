@@ -28,7 +28,7 @@ _LONGEST_RANGE = 2**53
 @onnx_funcify.register(TensorFromScalar)
 @onnx_funcify.register(ScalarFromTensor)
 def lower_scalar_conversion(
-    op: TensorFromScalar | ScalarFromTensor, node: Apply, onnx: Builder, x: ir.Value
+    op: TensorFromScalar | ScalarFromTensor, node: Apply, build: Builder, x: ir.Value
 ) -> ir.Value:
     """Return the input, as a scalar is a 0-d tensor."""
     return x
@@ -36,15 +36,15 @@ def lower_scalar_conversion(
 
 @onnx_funcify.register(Alloc)
 def lower_alloc(
-    op: Alloc, node: Apply, onnx: Builder, value: ir.Value, *sizes: ir.Value
+    op: Alloc, node: Apply, build: Builder, value: ir.Value, *sizes: ir.Value
 ) -> ir.Value:
     """Broadcast a value to a shape, along the axes with a static size of one.
 
     The other axes must have the size of the shape; unknown sizes are checked at run time.
     """
-    shape = vector_of(onnx, sizes)
+    shape = vector_of(build, sizes)
     if isinstance(node.inputs[0], Constant) and node.inputs[0].data.size == 1:
-        return onnx.ConstantOfShape(shape, value=np.asarray(node.inputs[0].data).reshape(1))
+        return build.ConstantOfShape(shape, value=np.asarray(node.inputs[0].data).reshape(1))
     dims, wanted = dims_of(value), sizes_in(shape)
     if dims is not None and dims == wanted and None not in dims:
         return value
@@ -54,42 +54,43 @@ def lower_alloc(
         for axis, static in enumerate(node.inputs[0].type.shape)
         if static != 1
     }
-    equate_sizes(onnx, value, equal)
+    equate_sizes(build, value, equal)
     conditions = [
-        onnx.Equal(onnx.size(value, axis), onnx.cast(size, "int64")) for axis, size in equal.items()
+        build.Equal(build.size(value, axis), build.cast(size, "int64"))
+        for axis, size in equal.items()
     ]
     error = ValueError(Alloc._runtime_broadcast_error_msg)
-    return onnx.Expand(value, check_that(onnx, conditions, shape, error))
+    return build.Expand(value, check_that(build, conditions, shape, error))
 
 
 @onnx_funcify.register(AllocEmpty)
-def lower_alloc_empty(op: AllocEmpty, node: Apply, onnx: Builder, *sizes: ir.Value) -> ir.Value:
+def lower_alloc_empty(op: AllocEmpty, node: Apply, build: Builder, *sizes: ir.Value) -> ir.Value:
     """Allocate zeros, as ONNX has no uninitialised memory."""
-    return onnx.ConstantOfShape(vector_of(onnx, sizes), value=np.zeros(1, op.dtype))
+    return build.ConstantOfShape(vector_of(build, sizes), value=np.zeros(1, op.dtype))
 
 
 @onnx_funcify.register(MakeVector)
-def lower_make_vector(op: MakeVector, node: Apply, onnx: Builder, *elements: ir.Value) -> ir.Value:
+def lower_make_vector(op: MakeVector, node: Apply, build: Builder, *elements: ir.Value) -> ir.Value:
     """Stack scalars."""
-    return vector_of(onnx, elements, node.outputs[0].type.dtype)
+    return vector_of(build, elements, node.outputs[0].type.dtype)
 
 
 @onnx_funcify.register(Join)
-def lower_join(op: Join, node: Apply, onnx: Builder, *tensors: ir.Value) -> ir.Value:
+def lower_join(op: Join, node: Apply, build: Builder, *tensors: ir.Value) -> ir.Value:
     """Concatenate in the dtype of the result."""
-    parts = [onnx.cast(x, node.outputs[0].type.dtype) for x in tensors]
-    return onnx.Concat(*parts, axis=op.axis) if len(parts) > 1 else parts[0]
+    parts = [build.cast(x, node.outputs[0].type.dtype) for x in tensors]
+    return build.Concat(*parts, axis=op.axis) if len(parts) > 1 else parts[0]
 
 
 @onnx_funcify.register(Split)
 def lower_split(
-    op: Split, node: Apply, onnx: Builder, x: ir.Value, sizes: ir.Value
+    op: Split, node: Apply, build: Builder, x: ir.Value, sizes: ir.Value
 ) -> list[ir.Value]:
     """Split into parts of the given sizes."""
     dims, known = dims_of(x), sizes_in(sizes) or (None,) * op.len_splits
     if op.len_splits == 1 and dims is not None and dims[op.axis] == known[0] is not None:
         return [x]
-    parts = onnx.Split(x, onnx.cast(sizes, "int64"), axis=op.axis, outputs=op.len_splits)
+    parts = build.Split(x, build.cast(sizes, "int64"), axis=op.axis, outputs=op.len_splits)
     parts = [parts] if isinstance(parts, ir.Value) else parts
     for part, size in zip(parts, known, strict=False):
         if dims is not None:
@@ -99,26 +100,26 @@ def lower_split(
 
 @onnx_funcify.register(ARange)
 def lower_arange(
-    op: ARange, node: Apply, onnx: Builder, start: ir.Value, stop: ir.Value, step: ir.Value
+    op: ARange, node: Apply, build: Builder, start: ir.Value, stop: ir.Value, step: ir.Value
 ) -> ir.Value:
     """Return a range as NumPy does, with the length computed from the uncast bounds."""
     if all(variable.type.dtype in discrete_dtypes for variable in node.inputs):
-        bounds = [onnx.cast(x, "int64") for x in (start, stop, step)]
-        return onnx.cast(onnx.Range(*bounds), op.dtype)
-    return _float_range(onnx, start, stop, step, op.dtype)
+        bounds = [build.cast(x, "int64") for x in (start, stop, step)]
+        return build.cast(build.Range(*bounds), op.dtype)
+    return _float_range(build, start, stop, step, op.dtype)
 
 
 def _float_range(
-    onnx: Builder, start: ir.Value, stop: ir.Value, step: ir.Value, dtype: str
+    build: Builder, start: ir.Value, stop: ir.Value, step: ir.Value, dtype: str
 ) -> ir.Value:
     """Multiply the step, as NumPy does, which is more accurate than adding it up."""
-    wide_start, wide_stop, wide_step = (onnx.cast(x, "float64") for x in (start, stop, step))
-    length = onnx.Ceil(onnx.Div(onnx.Sub(wide_stop, wide_start), wide_step))
-    countable = onnx.Less(onnx.Abs(length), float(_LONGEST_RANGE))
-    length = check_that(onnx, [countable], length, ValueError("arange: cannot compute length"))
-    count = onnx.Range(np.int64(0), onnx.cast(length, "int64"), np.int64(1))
-    second = onnx.cast(onnx.Add(wide_start, wide_step), dtype)
+    wide_start, wide_stop, wide_step = (build.cast(x, "float64") for x in (start, stop, step))
+    length = build.Ceil(build.Div(build.Sub(wide_stop, wide_start), wide_step))
+    countable = build.Less(build.Abs(length), float(_LONGEST_RANGE))
+    length = check_that(build, [countable], length, ValueError("arange: cannot compute length"))
+    count = build.Range(np.int64(0), build.cast(length, "int64"), np.int64(1))
+    second = build.cast(build.Add(wide_start, wide_step), dtype)
     compute = "float32" if dtype == "float16" else dtype
-    first, second = onnx.cast(onnx.cast(start, dtype), compute), onnx.cast(second, compute)
-    steps = onnx.Mul(onnx.cast(count, compute), onnx.Sub(second, first))
-    return onnx.cast(onnx.Add(first, steps), dtype)
+    first, second = build.cast(build.cast(start, dtype), compute), build.cast(second, compute)
+    steps = build.Mul(build.cast(count, compute), build.Sub(second, first))
+    return build.cast(build.Add(first, steps), dtype)

@@ -10,7 +10,7 @@ from pytensor_onnx.ops.triangles import Triangle
 
 
 @onnx_funcify.register(Triangle)
-def lower_triangle(op: Triangle, node: Apply, onnx: Builder, x: ir.Value) -> ir.Value:
+def lower_triangle(op: Triangle, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Return the triangle by Trilu."""
-    diagonal = [onnx.constant(np.int64(op.diagonal))] if op.diagonal else []
-    return onnx.Trilu(x, *diagonal, upper=int(not op.lower))
+    diagonal = [build.constant(np.int64(op.diagonal))] if op.diagonal else []
+    return build.Trilu(x, *diagonal, upper=int(not op.lower))

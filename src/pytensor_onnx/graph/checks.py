@@ -10,14 +10,14 @@ from pytensor_onnx.graph.failures import is_check
 from pytensor_onnx.graph.sizes import sizes_in
 
 
-def drop_checks_of_inputs(onnx: Builder, inputs: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
+def drop_checks_of_inputs(build: Builder, inputs: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
     """Drop checks that two sizes of inputs are equal if other nodes require the same.
 
     The inputs then have one name for both sizes, and every call compares sizes of one name.
 
     Parameters
     ----------
-    onnx
+    build
         Builder of the nodes.
     inputs
         Inputs of the model.
@@ -27,10 +27,10 @@ def drop_checks_of_inputs(onnx: Builder, inputs: Sequence[ir.Value]) -> dict[ir.
     dict
         The checked value for each result of a check that was dropped.
     """
-    scope = onnx.scope
+    scope = build.scope
     given = {dim for value in inputs for dim in dims_of(value) or () if isinstance(dim, str)}
     kept: dict[ir.Value, ir.Value] = {}
-    for node in onnx.nodes:
+    for node in build.nodes:
         checked = _checked_sizes(node)
         if checked <= given and len({scope.canonical_dim(dim) for dim in checked}) == 1:
             (copy,) = node.attributes["then_branch"].as_graph()

@@ -13,12 +13,12 @@ CHECK = "pytensor.check"
 _LONGEST_NAME = 60
 
 
-def name_failure(onnx: Builder, value: ir.Value, error: Exception) -> None:
+def name_failure(build: Builder, value: ir.Value, error: Exception) -> None:
     """Record the exception for the failure of a node, and name the node after it.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that emitted the node.
     value
         Result of the node.
@@ -30,9 +30,9 @@ def name_failure(onnx: Builder, value: ir.Value, error: Exception) -> None:
         return
     text = _text(error)
     words = re.sub(r"\W+", "_", f"check {error}")[:_LONGEST_NAME].strip("_")
-    producer.name = onnx.scope.names.unique(words)
+    producer.name = build.scope.names.unique(words)
     producer.metadata_props[CHECK] = text
-    onnx.scope.failures[text] = error
+    build.scope.failures[text] = error
 
 
 def index_of(error: Exception) -> int:

@@ -41,7 +41,7 @@ def fallback_of(node: ir.Node) -> Fallback | None:
     return fallback
 
 
-def convert_fallback(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def convert_fallback(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Emit the fallback of a node."""
-    results = node.meta[_KEY](onnx, *node.inputs)
+    results = node.meta[_KEY](build, *node.inputs)
     return [results] if isinstance(results, ir.Value) else list(results)

@@ -11,32 +11,32 @@ from pytensor_onnx.graph.dims import Dim, Dims, product_dim
 from pytensor_onnx.graph.inference import dtype_of
 
 
-def merge_axes(onnx: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+def merge_axes(build: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
     """Move axes to the end and merge them into one, of size one without axes.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     x
         Value of known rank.
     axes
         Axes to merge, counted from the start.
     """
-    dims = onnx.dims(x)
+    dims = build.dims(x)
     rank = len(dims)
     kept = [axis for axis in range(rank) if axis not in axes]
     order = [*kept, *axes]
-    moved = x if order == list(range(rank)) else onnx.Transpose(x, perm=order)
+    moved = x if order == list(range(rank)) else build.Transpose(x, perm=order)
     if len(axes) == 1:
         return moved
-    sizes = onnx.dims(moved)
+    sizes = build.dims(moved)
     size = product_dim(sizes[len(kept) :])
     target = _constant_target(sizes[: len(kept)], size)
     if target is not None:
-        merged = onnx.Reshape(moved, onnx.ints(target), allowzero=0)
+        merged = build.Reshape(moved, build.ints(target), allowzero=0)
     else:
-        merged = onnx.Reshape(moved, _merged_shape(onnx, moved, len(kept)), allowzero=1)
+        merged = build.Reshape(moved, _merged_shape(build, moved, len(kept)), allowzero=1)
     merged.shape = ir.Shape([*sizes[: len(kept)], size])
     return merged
 
@@ -49,18 +49,18 @@ def _constant_target(kept: Dims, size: Dim) -> list[int] | None:
     return None if 0 in static else [*static, -1]
 
 
-def _merged_shape(onnx: Builder, moved: ir.Value, n_kept: int) -> ir.Value:
+def _merged_shape(build: Builder, moved: ir.Value, n_kept: int) -> ir.Value:
     """Compute the kept sizes and the product of the others."""
-    sizes = [onnx.Shape(moved, start=i, end=i + 1) for i in range(n_kept, len(onnx.dims(moved)))]
-    return onnx.Concat(onnx.Shape(moved, start=0, end=n_kept), reduce(onnx.Mul, sizes), axis=0)
+    sizes = [build.Shape(moved, start=i, end=i + 1) for i in range(n_kept, len(build.dims(moved)))]
+    return build.Concat(build.Shape(moved, start=0, end=n_kept), reduce(build.Mul, sizes), axis=0)
 
 
-def fold_last_axis(onnx: Builder, x: ir.Value, operator: str, identity: int) -> ir.Value:
+def fold_last_axis(build: Builder, x: ir.Value, operator: str, identity: int) -> ir.Value:
     """Reduce the last axis by combining one half of the elements with the other, repeatedly.
 
     Parameters
     ----------
-    onnx
+    build
         Builder that receives the nodes.
     x
         Value of one dimension or more.
@@ -69,14 +69,14 @@ def fold_last_axis(onnx: Builder, x: ir.Value, operator: str, identity: int) -> 
     identity
         Identity element of the operator; the result for no elements.
     """
-    rank = len(onnx.dims(x))
-    size = onnx.dims(x)[-1]
-    neutral = onnx.constant(np.asarray(identity).astype(dtype_of(x).numpy()))
+    rank = len(build.dims(x))
+    size = build.dims(x)[-1]
+    neutral = build.constant(np.asarray(identity).astype(dtype_of(x).numpy()))
     if size == 0:
-        return onnx.Expand(neutral, onnx.Shape(x, start=0, end=rank - 1))
+        return build.Expand(neutral, build.Shape(x, start=0, end=rank - 1))
     if isinstance(size, int):
-        return _fold_static(onnx, x, operator, size)
-    last = onnx.ints([rank - 1])
+        return _fold_static(build, x, operator, size)
+    last = build.ints([rank - 1])
 
     def step(loop: Builder, i: ir.Value, rest: ir.Value) -> list[ir.Value]:
         length = loop.Shape(rest, start=rank - 1, end=rank)
@@ -88,22 +88,22 @@ def fold_last_axis(onnx: Builder, x: ir.Value, operator: str, identity: int) -> 
         halved = loop.Concat(loop.op(operator, first, second), odd, axis=rank - 1)
         return [loop.Greater(loop.Squeeze(loop.Sub(length, half), [0]), 1), halved]
 
-    one_more = onnx.Concat(onnx.Shape(x, start=0, end=rank - 1), onnx.ints([1]), axis=0)
-    padded = onnx.Concat(x, onnx.Expand(neutral, one_more), axis=rank - 1)
-    padded.shape = ir.Shape([*onnx.dims(x)[:-1], None])
-    any_left = onnx.Greater(onnx.Squeeze(onnx.Shape(x, start=rank - 1, end=rank), [0]), 0)
-    (folded,) = onnx.loop(None, any_left, [padded], step)
-    return onnx.Squeeze(folded, last)
+    one_more = build.Concat(build.Shape(x, start=0, end=rank - 1), build.ints([1]), axis=0)
+    padded = build.Concat(x, build.Expand(neutral, one_more), axis=rank - 1)
+    padded.shape = ir.Shape([*build.dims(x)[:-1], None])
+    any_left = build.Greater(build.Squeeze(build.Shape(x, start=rank - 1, end=rank), [0]), 0)
+    (folded,) = build.loop(None, any_left, [padded], step)
+    return build.Squeeze(folded, last)
 
 
-def _fold_static(onnx: Builder, x: ir.Value, operator: str, size: int) -> ir.Value:
+def _fold_static(build: Builder, x: ir.Value, operator: str, size: int) -> ir.Value:
     """Reduce a last axis of known positive size in unrolled rounds."""
-    axis = len(onnx.dims(x)) - 1
+    axis = len(build.dims(x)) - 1
     while size > 1:
         half = size // 2
-        halves = [onnx.Slice(x, [i * half], [(i + 1) * half], [axis]) for i in range(2)]
-        odd = [onnx.Slice(x, [2 * half], [size], [axis])] if size % 2 else []
-        x = onnx.op(operator, *halves)
-        x = onnx.Concat(x, *odd, axis=axis) if odd else x
+        halves = [build.Slice(x, [i * half], [(i + 1) * half], [axis]) for i in range(2)]
+        odd = [build.Slice(x, [2 * half], [size], [axis])] if size % 2 else []
+        x = build.op(operator, *halves)
+        x = build.Concat(x, *odd, axis=axis) if odd else x
         size -= half
-    return onnx.Squeeze(x, [axis])
+    return build.Squeeze(x, [axis])

@@ -93,14 +93,14 @@ def _name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
 
 def _share_constants(body: ir.Graph, graph: ir.Graph, scope: ModelScope) -> None:
     """Store the constants of a body, and of its branches and loops, with those of the model."""
-    onnx = Builder(scope)
+    build = Builder(scope)
     for node in list(all_nodes(body)):
         value, owner = node.outputs[0], node.graph
         if node.op_type != "Constant" or value.const_value is None:
             continue
         if owner is None or value.is_graph_output():
             continue
-        shared = onnx.constant(value.const_value.numpy())
+        shared = build.constant(value.const_value.numpy())
         if shared.name not in graph.initializers:
             graph.register_initializer(shared)
         value.replace_all_uses_with(shared)

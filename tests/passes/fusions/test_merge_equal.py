@@ -30,8 +30,8 @@ def assert_merged(nodes):
 
 
 def test_chains_of_equal_nodes_are_merged():
-    def twice(onnx, x):
-        return onnx.Add(*(onnx.Neg(onnx.Softmax(x, axis=1)) for _ in range(2)))
+    def twice(build, x):
+        return build.Add(*(build.Neg(build.Softmax(x, axis=1)) for _ in range(2)))
 
     assert merged(twice) == ["Add", "Neg", "Softmax"]
 
@@ -39,9 +39,9 @@ def test_chains_of_equal_nodes_are_merged():
 @pytest.mark.parametrize(
     "emit",
     [
-        lambda onnx, x: onnx.Add(onnx.Softmax(x, axis=0), onnx.Softmax(x, axis=1)),
-        lambda onnx, x: onnx.Add(onnx.Sub(x, 1), onnx.Sub(1, x)),
-        lambda onnx, x: [onnx.Neg(x), onnx.Neg(x)],
+        lambda build, x: build.Add(build.Softmax(x, axis=0), build.Softmax(x, axis=1)),
+        lambda build, x: build.Add(build.Sub(x, 1), build.Sub(1, x)),
+        lambda build, x: [build.Neg(x), build.Neg(x)],
     ],
     ids=["attributes", "order of operands", "results of the model"],
 )
@@ -51,19 +51,19 @@ def test_different_nodes_and_results_stay(emit):
 
 
 def test_subgraph_reads_the_node_that_stays():
-    def captured(onnx, x):
-        first, second = onnx.Neg(x), onnx.Neg(x)
-        condition = onnx.constant(np.bool_(True))
-        chosen = onnx.cond(condition, lambda then: then.Abs(second), lambda other: other.Exp(x))
-        return [onnx.Sqrt(first), *chosen]
+    def captured(build, x):
+        first, second = build.Neg(x), build.Neg(x)
+        condition = build.constant(np.bool_(True))
+        chosen = build.cond(condition, lambda then: then.Abs(second), lambda other: other.Exp(x))
+        return [build.Sqrt(first), *chosen]
 
     assert merged(captured).count("Neg") == 1
 
 
 def test_bodies_of_the_main_graph_are_merged():
-    def branches(onnx, x):
-        condition = onnx.constant(np.bool_(True))
-        return onnx.cond(
+    def branches(build, x):
+        condition = build.constant(np.bool_(True))
+        return build.cond(
             condition,
             lambda then: then.Add(then.Neg(then.Abs(x)), then.Neg(then.Abs(x))),
             lambda other: other.Exp(x),
@@ -82,8 +82,8 @@ def test_guarded_products_have_no_equal_nodes():
 
 
 def test_random_numbers_are_drawn_twice():
-    def draws(onnx, x):
-        return onnx.Sub(onnx.RandomNormalLike(x), onnx.RandomNormalLike(x))
+    def draws(build, x):
+        return build.Sub(build.RandomNormalLike(x), build.RandomNormalLike(x))
 
     model = bare(draws, np.zeros((1, 2)))
     assert merge_equal(model.model, model.scope) == 0

@@ -19,8 +19,8 @@ from tests.passes.conftest import bare
 def test_a_size_of_one_is_broadcast_to_nothing(shape, target, static):
     x = np.ones(shape)
 
-    def emit(onnx, value):
-        return onnx.Neg(onnx.Expand(onnx.Abs(value), onnx.ints(target)))
+    def emit(build, value):
+        return build.Neg(build.Expand(build.Abs(value), build.ints(target)))
 
     model = bare(emit, x, shapes=[shape] if static else ())
     model.legalise()

@@ -31,7 +31,7 @@ def test_integer_reductions_wrap_around_on_any_shape(data, op_type, dtype, keepd
     axes = data.draw(st.sets(st.integers(0, len(shape) - 1), min_size=1).map(sorted))
     shapes = [shape] if is_static else []
     model = bare(
-        lambda onnx, x: onnx.op(op_type, x, onnx.ints(axes), keepdims=int(keepdims)),
+        lambda build, x: build.op(op_type, x, build.ints(axes), keepdims=int(keepdims)),
         value,
         shapes=shapes,
     )
@@ -44,7 +44,7 @@ def test_integer_reductions_wrap_around_on_any_shape(data, op_type, dtype, keepd
 @pytest.mark.parametrize("axes", [[0], [1], [0, 2], [0, 1, 2]])
 def test_an_integer_sum_is_one_product_without_a_loop(axes):
     value = np.ones((2, 3, 4), "int64")
-    model = bare(lambda onnx, x: onnx.ReduceSum(x, onnx.ints(axes)), value, shapes=[value.shape])
+    model = bare(lambda build, x: build.ReduceSum(x, build.ints(axes)), value, shapes=[value.shape])
     operators = legalised(model).operators()
     assert operators.count("MatMul") == 1
     assert not {"Loop", "ReduceSum"} & set(operators)
@@ -52,16 +52,16 @@ def test_an_integer_sum_is_one_product_without_a_loop(axes):
 
 def test_merged_sizes_are_not_multiplied_in_a_loop():
     value = np.ones((2, 3, 4), "int64")
-    model = bare(lambda onnx, x: onnx.ReduceSum(x, onnx.ints([0, 2])), value)
+    model = bare(lambda build, x: build.ReduceSum(x, build.ints([0, 2])), value)
     assert "Loop" not in legalised(model).operators()
 
 
 def test_integer_sums_along_axes_of_an_unknown_rank_are_refused():
-    def emit(onnx, x):
+    def emit(build, x):
         def body(inner, x):
             return inner.ReduceSum(x, inner.ints([0]), keepdims=0)
 
-        return onnx.call("Total", body, x)
+        return build.call("Total", body, x)
 
     with pytest.raises(UnsupportedOpError, match="unknown rank"):
         bare(emit, np.ones((2, 3), "int64")).legalise()
@@ -70,7 +70,7 @@ def test_integer_sums_along_axes_of_an_unknown_rank_are_refused():
 @pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceMin"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_a_guarded_extremum_of_no_elements_follows_the_standard(op_type, dtype):
-    model = bare(lambda onnx, x: onnx.op(op_type, x, onnx.ints([0])), np.ones((0, 2), dtype))
+    model = bare(lambda build, x: build.op(op_type, x, build.ints([0])), np.ones((0, 2), dtype))
     (found,) = legalised(model).run()
     np.testing.assert_array_equal(found, [[-np.inf if op_type == "ReduceMax" else np.inf] * 2])
 

@@ -73,14 +73,14 @@ def test_sums_of_infinities_that_cancel_are_not_asked():
     functions, operators = guards(lambda x: pt.abs(x) - pt.exp(x))
     assert functions
     assert not any("OfOneSign" in name for name in operators)
-    onnx = Builder(ModelScope(21))
+    build = Builder(ModelScope(21))
     x = ir.val("x", dtype=ir.DataType.DOUBLE, shape=("n", 3))
-    magnitude, minus_zero_or_more = onnx.Abs(x), onnx.Sqrt(x)
-    assert has_one_sign(onnx.Neg(magnitude))
-    assert not has_one_sign(onnx.Div(magnitude, minus_zero_or_more))
+    magnitude, minus_zero_or_more = build.Abs(x), build.Sqrt(x)
+    assert has_one_sign(build.Neg(magnitude))
+    assert not has_one_sign(build.Div(magnitude, minus_zero_or_more))
     # The maximum of no elements is minus infinity.
-    assert not has_one_sign(onnx.ReduceMax(magnitude, onnx.ints([1])))
-    assert not has_one_sign(onnx.Concat(magnitude, onnx.Neg(magnitude), axis=0))
+    assert not has_one_sign(build.ReduceMax(magnitude, build.ints([1])))
+    assert not has_one_sign(build.Concat(magnitude, build.Neg(magnitude), axis=0))
 
 
 def test_the_maximum_of_large_numbers_is_finite():

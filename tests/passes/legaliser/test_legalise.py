@@ -22,21 +22,21 @@ LARGE = 2**53
 X = np.array([[1.0, -2.0, 0.5], [0.25, 4.0, -8.0]])
 
 
-def reduced(onnx: Builder, op_type: str, value: ir.Value, axes=None, **attributes) -> ir.Value:
-    given = [] if axes is None else [onnx.ints(axes)]
-    return onnx.op(op_type, value, *given, **attributes)
+def reduced(build: Builder, op_type: str, value: ir.Value, axes=None, **attributes) -> ir.Value:
+    given = [] if axes is None else [build.ints(axes)]
+    return build.op(op_type, value, *given, **attributes)
 
 
 def reduction(op_type: str, x, axes=None, **attributes) -> Bare:
-    return bare(lambda onnx, value: reduced(onnx, op_type, value, axes, **attributes), x)
+    return bare(lambda build, value: reduced(build, op_type, value, axes, **attributes), x)
 
 
 def assert_reductions(op_type: str, f, arrays, all_axes) -> None:
     """Compare the reductions of arrays along axes, with and without these, in one model."""
     cases = list(itertools.product(range(len(arrays)), all_axes, (0, 1)))
 
-    def emit(onnx: Builder, *values: ir.Value) -> list[ir.Value]:
-        return [reduced(onnx, op_type, values[i], a, keepdims=keep) for i, a, keep in cases]
+    def emit(build: Builder, *values: ir.Value) -> list[ir.Value]:
+        return [reduced(build, op_type, values[i], a, keepdims=keep) for i, a, keep in cases]
 
     model = bare(emit, *arrays)
     model.legalise()
@@ -148,12 +148,12 @@ def test_int64_is_compared_as_a_whole(op_type, others, expected):
 
 @pytest.mark.parametrize("op_type", ["Max", "Min"])
 def test_sizes_are_compared_by_one_operator(op_type):
-    def emit(onnx, x):
-        size = onnx.Shape(x)
-        (checked,) = onnx.cond(
-            onnx.Equal(onnx.Size(x), 6), lambda inner: [size], lambda inner: [inner.Add(size, 1)]
+    def emit(build, x):
+        size = build.Shape(x)
+        (checked,) = build.cond(
+            build.Equal(build.Size(x), 6), lambda inner: [size], lambda inner: [inner.Add(size, 1)]
         )
-        return onnx.op(op_type, onnx.Sub(checked, 2), 0)
+        return build.op(op_type, build.Sub(checked, 2), 0)
 
     model = bare(emit, np.zeros((1, 6)))
     assert model.legalise() == []
@@ -161,7 +161,7 @@ def test_sizes_are_compared_by_one_operator(op_type):
 
 
 def test_clip_may_lack_its_lower_bound():
-    model = bare(lambda onnx, x: onnx.Clip(x, None, np.int64(2**32 - 2)), TRICKY)
+    model = bare(lambda build, x: build.Clip(x, None, np.int64(2**32 - 2)), TRICKY)
     model.legalise()
     np.testing.assert_array_equal(model.run()[0], np.minimum(TRICKY, 2**32 - 2))
 
@@ -210,7 +210,7 @@ def test_no_range_divides_the_smallest_number_by_minus_one(start, stop, step):
 
 
 def test_range_of_a_count_is_left_alone():
-    model = bare(lambda onnx, n: onnx.Range(np.int64(0), n, np.int64(1)), np.int64(4))
+    model = bare(lambda build, n: build.Range(np.int64(0), n, np.int64(1)), np.int64(4))
     assert model.legalise() == []
     assert list(model.run()[0]) == [0, 1, 2, 3]
 
@@ -230,7 +230,7 @@ def test_truncated_remainder_of_large_integers_is_exact():
 def test_narrow_integers_computed_wider_wrap_around(dtype):
     info = np.iinfo(dtype)
     x = np.array([[info.max, info.min], [info.max, 3]], dtype)
-    model = bare(lambda onnx, v: onnx.Einsum(v, v, equation="ij,jk->ik"), x)
+    model = bare(lambda build, v: build.Einsum(v, v, equation="ij,jk->ik"), x)
     assert model.legalise() == [f"Einsum of {dtype} computed in int32: no kernel"]
     np.testing.assert_array_equal(model.run()[0], x @ x, strict=True)
 
@@ -346,16 +346,16 @@ def test_nodes_with_correct_kernels_are_unchanged(op_type, operands):
 
 
 def test_all_nodes_that_cannot_run_are_listed_at_once():
-    def emit(onnx: Builder, x: ir.Value) -> list[ir.Value]:
-        (chosen,) = onnx.cond(
-            onnx.Greater(onnx.Size(x), 3),
+    def emit(build: Builder, x: ir.Value) -> list[ir.Value]:
+        (chosen,) = build.cond(
+            build.Greater(build.Size(x), 3),
             lambda then: then.Det(x),
             lambda otherwise: otherwise.ReduceSum(x, keepdims=0),
         )
         return [
             chosen,
-            onnx.call("Determinant", lambda onnx, x: onnx.Det(x), x),
-            onnx.OneHot(onnx.cast(x, "int64"), np.array(3), np.array([0.0, 1.0])),
+            build.call("Determinant", lambda build, x: build.Det(x), x),
+            build.OneHot(build.cast(x, "int64"), np.array(3), np.array([0.0, 1.0])),
         ]
 
     with pytest.raises(UnsupportedOpError) as raised:
@@ -369,9 +369,9 @@ def test_all_nodes_that_cannot_run_are_listed_at_once():
 
 
 def test_changes_are_counted_by_kind():
-    def emit(onnx: Builder, x: ir.Value) -> list[ir.Value]:
-        largest = onnx.ReduceMax(onnx.Erf(onnx.Erf(x)))
-        return [largest, onnx.ReduceSum(onnx.cast(x, "int64"), keepdims=0)]
+    def emit(build: Builder, x: ir.Value) -> list[ir.Value]:
+        largest = build.ReduceMax(build.Erf(build.Erf(x)))
+        return [largest, build.ReduceSum(build.cast(x, "int64"), keepdims=0)]
 
     assert bare(emit, X).legalise() == [
         "Erf of float64 computed by a function: no kernel (2 times)",
@@ -383,30 +383,30 @@ def test_changes_are_counted_by_kind():
 # Subgraphs, functions, new nodes
 
 
-def in_branch(onnx: Builder, x: ir.Value) -> ir.Value:
-    return onnx.cond(
-        onnx.Greater(onnx.Size(x), 0),
+def in_branch(build: Builder, x: ir.Value) -> ir.Value:
+    return build.cond(
+        build.Greater(build.Size(x), 0),
         lambda then: then.ReduceMax(then.Erf(x), then.ints([0]), keepdims=0),
         lambda otherwise: otherwise.ReduceSum(x, otherwise.ints([0]), keepdims=0),
     )[0]
 
 
-def in_loop(onnx: Builder, x: ir.Value) -> ir.Value:
+def in_loop(build: Builder, x: ir.Value) -> ir.Value:
     def step(body: Builder, i: ir.Value, state: ir.Value) -> ir.Value:
         return body.Add(state, body.ReduceMax(body.Erf(state), body.ints([0]), keepdims=1))
 
-    return onnx.loop(onnx.constant(np.int64(2)), None, [x], step)[0]
+    return build.loop(build.constant(np.int64(2)), None, [x], step)[0]
 
 
-def in_function(onnx: Builder, x: ir.Value) -> ir.Value:
+def in_function(build: Builder, x: ir.Value) -> ir.Value:
     def body(inner: Builder, x: ir.Value) -> ir.Value:
         return inner.ReduceMax(inner.Erf(x), inner.ints([0]), keepdims=0)
 
-    return onnx.call("Largest", body, x)
+    return build.call("Largest", body, x)
 
 
-def in_nested_function(onnx: Builder, x: ir.Value) -> ir.Value:
-    return onnx.call("Outer", lambda inner, x: in_branch(inner, in_function(inner, x)), x)
+def in_nested_function(build: Builder, x: ir.Value) -> ir.Value:
+    return build.call("Outer", lambda inner, x: in_branch(inner, in_function(inner, x)), x)
 
 
 NESTED = {
@@ -475,10 +475,10 @@ def test_legalising_a_form_changes_nothing(op_type):
     assert model.operators() == once
 
 
-def whole(onnx: Builder, x: ir.Value) -> list[ir.Value]:
-    i = onnx.cast(x, "int64")
-    results = [emit(onnx, x) for emit, _ in NESTED.values()]
-    return [*results, onnx.Sign(i), onnx.ReduceProd(i), onnx.Max(i, 5), onnx.ArgMax(x, axis=1)]
+def whole(build: Builder, x: ir.Value) -> list[ir.Value]:
+    i = build.cast(x, "int64")
+    results = [emit(build, x) for emit, _ in NESTED.values()]
+    return [*results, build.Sign(i), build.ReduceProd(i), build.Max(i, 5), build.ArgMax(x, axis=1)]
 
 
 def test_names_are_unique_in_the_model_and_in_each_function():
@@ -496,9 +496,11 @@ def test_names_are_unique_in_the_model_and_in_each_function():
 
 
 def test_names_in_a_function_do_not_depend_on_the_rest_of_the_model():
-    def busy(onnx: Builder, x: ir.Value) -> list[ir.Value]:
-        return [onnx.Identity(onnx.Where(onnx.IsNaN(x), x, x)) for _ in range(5)] + [
-            onnx.call("Ordered", lambda onnx, i: onnx.Neg(onnx.Max(i, 3)), onnx.cast(x, "int64"))
+    def busy(build: Builder, x: ir.Value) -> list[ir.Value]:
+        return [build.Identity(build.Where(build.IsNaN(x), x, x)) for _ in range(5)] + [
+            build.call(
+                "Ordered", lambda build, i: build.Neg(build.Max(i, 3)), build.cast(x, "int64")
+            )
         ]
 
     model = bare(busy, X)
@@ -544,28 +546,28 @@ def test_names_of_outputs_are_kept():
 
 FORMS = {
     "extremum": (
-        lambda onnx, x: onnx.ReduceMax(x, onnx.ints([1]), keepdims=0),
+        lambda build, x: build.ReduceMax(x, build.ints([1]), keepdims=0),
         np.where(X > 3, NAN, X),
     ),
-    "position": (lambda onnx, x: onnx.ArgMin(x, axis=1), np.where(X > 3, NAN, X)),
+    "position": (lambda build, x: build.ArgMin(x, axis=1), np.where(X > 3, NAN, X)),
     "int64": (
-        lambda onnx, x: [
-            *(onnx.op(op, x, onnx.ints([0])) for op in ("ReduceMax", "ReduceProd", "ReduceSum")),
-            *(onnx.Sign(x), onnx.Max(x, 3), onnx.Clip(x, 1, 5)),
+        lambda build, x: [
+            *(build.op(op, x, build.ints([0])) for op in ("ReduceMax", "ReduceProd", "ReduceSum")),
+            *(build.Sign(x), build.Max(x, 3), build.Clip(x, 1, 5)),
         ],
         TRICKY.reshape(3, 3),
     ),
     "uint64": (
-        lambda onnx, x: [
-            onnx.ReduceMin(x, onnx.ints([0])),
-            onnx.ArgMin(x, axis=0),
-            onnx.CumSum(x, np.int64(0)),
-            onnx.TopK(x, onnx.ints([1]), outputs=2)[0],
+        lambda build, x: [
+            build.ReduceMin(x, build.ints([0])),
+            build.ArgMin(x, axis=0),
+            build.CumSum(x, np.int64(0)),
+            build.TopK(x, build.ints([1]), outputs=2)[0],
         ],
         TRICKY.reshape(3, 3).astype("uint64"),
     ),
     "functions": (
-        lambda onnx, x: [onnx.op(op, x) for op in ("Erf", "Tan", "Sigmoid", "Asinh", "Softplus")],
+        lambda build, x: [build.op(op, x) for op in ("Erf", "Tan", "Sigmoid", "Asinh", "Softplus")],
         100 * X,
     ),
 }

@@ -307,12 +307,12 @@ def dtypes_of(op_type: str, dtypes: Sequence[str]) -> list[str]:
 def test_operator_runs_with_the_result_of_numpy_in_every_dtype(case, target):
     operands = {dtype: case.operands(dtype) for dtype in dtypes_of(case.op_type, case.dtypes)}
 
-    def emit(onnx: Builder, *values: ir.Value) -> list[ir.Value]:
+    def emit(build: Builder, *values: ir.Value) -> list[ir.Value]:
         rest, results = iter(values), []
         for arrays in operands.values():
             taken = itertools.islice(rest, len(arrays))
             results += listed(
-                onnx.op(case.op_type, *taken, outputs=case.outputs, **case.attributes)
+                build.op(case.op_type, *taken, outputs=case.outputs, **case.attributes)
             )
         return results
 
@@ -338,10 +338,10 @@ def test_reduction_runs_with_the_result_of_numpy_along_all_axes(op_type):
         exact = op_type in ("ReduceMax", "ReduceMin") or not dtype.startswith("float")
         arrays[dtype] = (values if exact else small)(dtype).reshape(4, 3, 4)
 
-    def emit(onnx: Builder, *inputs: ir.Value) -> list[ir.Value]:
+    def emit(build: Builder, *inputs: ir.Value) -> list[ir.Value]:
         of_dtype = dict(zip(arrays, inputs, strict=True))
         return [
-            onnx.op(op_type, of_dtype[dtype], onnx.ints(axes), keepdims=keepdims)
+            build.op(op_type, of_dtype[dtype], build.ints(axes), keepdims=keepdims)
             for dtype, axes, keepdims in cases
         ]
 

@@ -13,16 +13,16 @@ from tests.passes.conftest import bare
 X = np.array([1.0, -2.0])
 
 
-def turned(onnx, x):
-    return onnx.Neg(x)
+def turned(build, x):
+    return build.Neg(x)
 
 
-def passed_on(onnx, x, factor):
-    return onnx.Mul(onnx.call("Turned", turned, x), factor)
+def passed_on(build, x, factor):
+    return build.Mul(build.call("Turned", turned, x), factor)
 
 
-def thrice(onnx, node):
-    return onnx.Neg(onnx.Neg(onnx.Neg(node.inputs[0])))
+def thrice(build, node):
+    return build.Neg(build.Neg(build.Neg(node.inputs[0])))
 
 
 def node_of(model, op_type):
@@ -34,7 +34,9 @@ def node_of(model, op_type):
 def nested():
     """Return a model in which x goes through Exp, two functions and Log."""
     return bare(
-        lambda onnx, x: onnx.Log(onnx.call("PassedOn", passed_on, onnx.Exp(x), onnx.constant(0.1))),
+        lambda build, x: build.Log(
+            build.call("PassedOn", passed_on, build.Exp(x), build.constant(0.1))
+        ),
         X,
     )
 
@@ -59,8 +61,8 @@ def test_users_are_nodes_of_functions_and_of_callers(nested):
 
 
 def test_a_function_that_is_called_with_its_own_result_has_all_origins():
-    def twice(onnx, x):
-        return onnx.call("Turned", turned, onnx.call("Turned", turned, onnx.Exp(x)))
+    def twice(build, x):
+        return build.call("Turned", turned, build.call("Turned", turned, build.Exp(x)))
 
     model = bare(twice, X)
     inlined = Inlined(model.model)
@@ -73,7 +75,9 @@ def test_nodes_of_constants_may_be_folded(nested):
     folded = Inlined(nested.model).folded
     mul = node_of(nested, "Mul")
     assert [v in folded for v in (*mul.inputs, *mul.outputs)] == [False, True, False]
-    model = bare(lambda onnx, x: onnx.Add(x, onnx.call("Turned", turned, onnx.constant(2.0))), X)
+    model = bare(
+        lambda build, x: build.Add(x, build.call("Turned", turned, build.constant(2.0))), X
+    )
     add = node_of(model, "Add")
     assert [v in Inlined(model.model).folded for v in add.inputs] == [False, True]
 
@@ -99,12 +103,12 @@ def test_an_identity_and_the_branches_of_a_condition_are_gone():
 
 
 def test_sizes_are_folded_and_whole():
-    def emit(onnx, x):
-        size = onnx.Cast(onnx.Shape(x, start=0, end=1), to=int(ir.DataType.DOUBLE))
-        root = onnx.Sqrt(onnx.Mul(size, size))
-        return onnx.Add(x, onnx.Mul(root, onnx.Div(onnx.constant(1.0), size)))
+    def emit(build, x):
+        size = build.Cast(build.Shape(x, start=0, end=1), to=int(ir.DataType.DOUBLE))
+        root = build.Sqrt(build.Mul(size, size))
+        return build.Add(x, build.Mul(root, build.Div(build.constant(1.0), size)))
 
-    for make in (emit, lambda onnx, x: onnx.call("Emitted", emit, x)):
+    for make in (emit, lambda build, x: build.call("Emitted", emit, x)):
         model = bare(make, X)
         for function in model.model.functions.values():
             for node in function:
@@ -119,12 +123,12 @@ def test_sizes_are_folded_and_whole():
 
 
 def test_dtypes_are_traced_through_a_function_of_its_own_result():
-    def halved(onnx, x):
-        return onnx.Mul(x, 0.5)
+    def halved(build, x):
+        return build.Mul(x, 0.5)
 
-    def twice(onnx, x):
-        half = onnx.call("Halved", halved, onnx.constant(1.0))
-        return onnx.Add(x, onnx.call("Halved", halved, half))
+    def twice(build, x):
+        half = build.call("Halved", halved, build.constant(1.0))
+        return build.Add(x, build.call("Halved", halved, half))
 
     model = bare(twice, X)
     mul = node_of(model, "Mul")

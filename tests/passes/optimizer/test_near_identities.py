@@ -135,12 +135,12 @@ CONSTANTS = st.one_of(
 
 @given(st.sampled_from(sorted(ARITHMETIC)), CONSTANTS, st.booleans(), st.booleans())
 def test_only_dropped_operations_get_another_form(op_type, constant, first, in_function):
-    def emit(onnx, x, *constants):
-        operands = [onnx.Abs(x), *(constants or [onnx.constant(constant)])]
-        return onnx.Neg(onnx.op(op_type, *(operands[::-1] if first else operands)))
+    def emit(build, x, *constants):
+        operands = [build.Abs(x), *(constants or [build.constant(constant)])]
+        return build.Neg(build.op(op_type, *(operands[::-1] if first else operands)))
 
-    def caller(onnx, x):
-        return onnx.call("Arithmetic", emit, x, onnx.constant(constant))
+    def caller(build, x):
+        return build.call("Arithmetic", emit, x, build.constant(constant))
 
     model = bare(caller if in_function else emit, VALUES)
     changes = keep_apart(model.model, model.scope, get_profile("onnxruntime"))

@@ -12,9 +12,9 @@ from tests.passes.conftest import bare
 
 
 def take_range(dtype):
-    def emit(onnx, x, limit):
+    def emit(build, x, limit):
         one = np.array(1, dtype)
-        return onnx.Gather(x, onnx.Range(np.array(-2, dtype), limit, one), axis=0)
+        return build.Gather(x, build.Range(np.array(-2, dtype), limit, one), axis=0)
 
     return emit
 
@@ -30,7 +30,7 @@ def test_indices_of_a_range_are_counted_one_by_one(dtype):
 
 
 def test_a_range_of_other_uses_is_left_alone():
-    model = bare(lambda onnx, n: onnx.Neg(onnx.Range(np.int64(0), n, np.int64(1))), np.array(3))
+    model = bare(lambda build, n: build.Neg(build.Range(np.int64(0), n, np.int64(1))), np.array(3))
     assert keep_apart(model.model, model.scope, get_profile("onnxruntime")) == []
     assert model.operators() == ["Range", "Neg"]
 

@@ -56,12 +56,12 @@ class Activation(KeepsShape):
         """Apply the formula."""
         return [FORMULAS[self.operator].value(x, **dict(self.attributes))]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value | None:
         """Emit the operator, if the opset and the dtype have it."""
         formula = FORMULAS[self.operator]
-        if onnx.scope.opset_version < formula.opset or dtype_of(x) not in formula.dtypes:
+        if build.scope.opset_version < formula.opset or dtype_of(x) not in formula.dtypes:
             return None
-        return getattr(onnx, self.operator)(x, **dict(self.attributes))
+        return getattr(build, self.operator)(x, **dict(self.attributes))
 
     def pullback(
         self, inputs: Gradient, outputs: Gradient, output_grads: Gradient
@@ -86,9 +86,9 @@ class Relu(KeepsShape):
         """Compare with zero."""
         return [pt.maximum(x, like(x, 0))]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
         """Emit the operator."""
-        return onnx.Relu(x)
+        return build.Relu(x)
 
     def pullback(
         self, inputs: Gradient, outputs: Gradient, output_grads: Gradient
@@ -107,9 +107,9 @@ class PRelu(KeepsShape):
         """Multiply the negative part."""
         return [pt.switch(x < like(x, 0), slope * x, x)]
 
-    def emit(self, onnx: Builder, x: ir.Value, slope: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value, slope: ir.Value) -> ir.Value:
         """Emit the operator."""
-        return onnx.PRelu(x, slope)
+        return build.PRelu(x, slope)
 
 
 class Sigmoid(KeepsShape):
@@ -121,9 +121,9 @@ class Sigmoid(KeepsShape):
         """Use the scalar operation."""
         return [pt.sigmoid(x)]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
         """Emit the operator; in float32 an absolute error of 2e-7 is accepted."""
-        y = onnx.Sigmoid(x)
+        y = build.Sigmoid(x)
         if y.dtype == ir.DataType.FLOAT:
             accept_absolute_error(y)
         return y
@@ -145,9 +145,9 @@ class Silu(KeepsShape):
         """Multiply."""
         return [x * Sigmoid()(x)]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
         """Emit Sigmoid and Mul."""
-        return onnx.Mul(x, Sigmoid().emit(onnx, x))
+        return build.Mul(x, Sigmoid().emit(build, x))
 
     def pullback(
         self, inputs: Gradient, outputs: Gradient, output_grads: Gradient
@@ -171,10 +171,10 @@ class SiluGradient(KeepsShape):
         s = Sigmoid()(x)
         return [gradient * s * (like(x, 1) + x * (like(x, 1) - s))]
 
-    def emit(self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value:
         """Emit the formula with the sigmoid and the product of the forward pass."""
-        s = Sigmoid().emit(onnx, x)
-        return onnx.Mul(gradient, onnx.Add(s, onnx.Mul(y, onnx.Sub(1, s))))
+        s = Sigmoid().emit(build, x)
+        return build.Mul(gradient, build.Add(s, build.Mul(y, build.Sub(1, s))))
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return which inputs have a gradient: y is a function of x."""

@@ -127,31 +127,31 @@ class Attention(NetworkOp):
             shapes += [[*past[:2], past[2] + length, past[3]] for past in others[-2:]]
         return shapes
 
-    def simplified(self, onnx: Builder, *inputs: ir.Value) -> NetworkOp:
+    def simplified(self, build: Builder, *inputs: ir.Value) -> NetworkOp:
         """Return an Op with the causal mask counted from the first key, if that is equivalent."""
         q, k, v, *others = inputs
         mask = others.pop(0) if self.has_mask else None
-        onnx.equate_operands("Attention", [q, k, v, mask, *others], self._props_dict())
-        if self.is_causal and self.ends_together and self._has_key_for_each_query(onnx, inputs):
+        build.equate_operands("Attention", [q, k, v, mask, *others], self._props_dict())
+        if self.is_causal and self.ends_together and self._has_key_for_each_query(build, inputs):
             return Attention(self.input_types, **{**self._props_dict(), "ends_together": False})
         return self
 
-    def emit(self, onnx: Builder, *inputs: ir.Value) -> list[ir.Value] | None:
+    def emit(self, build: Builder, *inputs: ir.Value) -> list[ir.Value] | None:
         """Emit one operator if ONNX has it with the same meaning.
 
         The operator has its scale in float32, and leaves undefined the result of a query without a
         key, and whether scores are capped before or after they are masked.
         """
-        repeats = len({onnx.dims(x)[0] == 1 for x in inputs}) > 1
+        repeats = len({build.dims(x)[0] == 1 for x in inputs}) > 1
         ends = self.is_causal and self.ends_together
         is_narrower = inputs[0].dtype == ir.DataType.DOUBLE
         if repeats or ends or self.has_mask or self.softcap or is_narrower:
             return None
-        if onnx.scope.opset_version < OPERATOR_OPSET:
+        if build.scope.opset_version < OPERATOR_OPSET:
             return None
         q, k, v, *past = inputs
         heads = {"q_num_heads": self.q_num_heads, "kv_num_heads": self.kv_num_heads}
-        results = onnx.Attention(
+        results = build.Attention(
             *(q, k, v, *([None, *past] if past else [])),
             is_causal=int(self.is_causal),
             outputs=3 if past else 1,
@@ -159,18 +159,18 @@ class Attention(NetworkOp):
             **({} if self.scale is None else {"scale": self.scale}),
         )
         results = results if past else [results]
-        if onnx.in_function:
+        if build.in_function:
             return results
-        results[0].shape = ir.Shape([*onnx.dims(q)[:-1], None])
+        results[0].shape = ir.Shape([*build.dims(q)[:-1], None])
         for result, before, new in zip(results[1:], past, (k, v), strict=False):
-            dims, added = onnx.dims(before), onnx.dims(new)[1 if self.q_num_heads else 2]
-            length = sum_dim([onnx.scope.canonical_dim(dim) for dim in (dims[2], added)])
+            dims, added = build.dims(before), build.dims(new)[1 if self.q_num_heads else 2]
+            length = sum_dim([build.scope.canonical_dim(dim) for dim in (dims[2], added)])
             result.shape = ir.Shape([*dims[:2], length, dims[3]])
         return results
 
-    def _has_key_for_each_query(self, onnx: Builder, inputs: Sequence[ir.Value]) -> bool:
+    def _has_key_for_each_query(self, build: Builder, inputs: Sequence[ir.Value]) -> bool:
         length = 1 if self.q_num_heads else 2
-        first, second = (onnx.scope.canonical_dim(onnx.dims(x)[length]) for x in inputs[:2])
+        first, second = (build.scope.canonical_dim(build.dims(x)[length]) for x in inputs[:2])
         return first is not None and first == second
 
 

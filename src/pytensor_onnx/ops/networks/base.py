@@ -29,7 +29,7 @@ class NetworkOp(SymbolicOp):
     It returns the results, or None where no operator computes this case.
     """
 
-    def simplified(self, onnx: Builder, *inputs: ir.Value) -> NetworkOp:
+    def simplified(self, build: Builder, *inputs: ir.Value) -> NetworkOp:
         """Return an Op that computes the same from these inputs and is easier to emit."""
         return self
 

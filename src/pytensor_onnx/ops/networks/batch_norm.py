@@ -61,16 +61,16 @@ class BatchNorm(KeepsShape):
             -half * along_x * scale * inverse,
         ]
 
-    def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, *inputs: ir.Value) -> ir.Value:
         """Emit the operator; the rounding error of its epsilon is added to the variance."""
         x, gamma, beta, mean, var = inputs
         if is_float32(self.epsilon, dtype_of(x)):
-            return onnx.BatchNormalization(x, gamma, beta, mean, var, epsilon=self.epsilon)
+            return build.BatchNormalization(x, gamma, beta, mean, var, epsilon=self.epsilon)
         if var.const_value is None:
-            var = onnx.Add(var, self.epsilon)
+            var = build.Add(var, self.epsilon)
         else:
-            var = onnx.constant(var.const_value.numpy() + self.epsilon)
-        return onnx.BatchNormalization(x, gamma, beta, mean, var, epsilon=0.0)
+            var = build.constant(var.const_value.numpy() + self.epsilon)
+        return build.BatchNormalization(x, gamma, beta, mean, var, epsilon=0.0)
 
     def _deviation(self, var: TensorVariable) -> TensorVariable:
         return pt.sqrt(var + np.asarray(self.epsilon, dtype=var.type.dtype))

@@ -49,9 +49,9 @@ class Conv(Convolution):
             result = result + pt.shape_padright(vector, len(counts))
         return [result]
 
-    def emit(self, onnx: Builder, *operands: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, *operands: ir.Value) -> ir.Value | None:
         """Emit the operator of the same name."""
-        return onnx.Conv(*operands, **self.attributes())
+        return build.Conv(*operands, **self.attributes())
 
     def infer_shape(
         self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
@@ -111,10 +111,10 @@ class ConvTranspose(Convolution):
             result = result + pt.shape_padright(vector, len(counts))
         return [result]
 
-    def emit(self, onnx: Builder, *operands: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, *operands: ir.Value) -> ir.Value:
         """Emit the operator of the same name."""
         more = {"output_padding": list(self.output_padding)} if any(self.output_padding) else {}
-        return onnx.ConvTranspose(*operands, **self.attributes(), **more)
+        return build.ConvTranspose(*operands, **self.attributes(), **more)
 
     def sizes(self, images: TensorVariable, filters: TensorVariable) -> Sizes:
         """Return the spatial sizes of the result, ints where they are known."""
@@ -171,7 +171,7 @@ class ConvFilterGradient(Convolution):
         filter_sizes = self._taps(sizes_of(images), sizes_of(gradient))
         return [multiply_windows(self, images, gradient, filter_sizes)]
 
-    def emit(self, onnx: Builder, *operands: ir.Value) -> None:
+    def emit(self, build: Builder, *operands: ir.Value) -> None:
         """Emit no operator, so that the inner graph is converted.
 
         The gradient is also the cross-correlation of images and gradient with the batch as

@@ -30,9 +30,9 @@ class GlobalMaxPool(GlobalPool):
         """Reduce the spatial axes."""
         return [pt.max(x, axis=self._axes(x), keepdims=True)]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
         """Emit the operator."""
-        return onnx.GlobalMaxPool(x)
+        return build.GlobalMaxPool(x)
 
     def pullback(
         self,
@@ -54,9 +54,9 @@ class GlobalAveragePool(GlobalPool):
         """Reduce the spatial axes."""
         return [pt.mean(x, axis=self._axes(x), keepdims=True).astype(x.type.dtype)]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
         """Emit the operator."""
-        return onnx.GlobalAveragePool(x)
+        return build.GlobalAveragePool(x)
 
 
 class GlobalLpPool(GlobalPool):
@@ -70,9 +70,9 @@ class GlobalLpPool(GlobalPool):
         total = pt.sum(absolute_power(x, self.p), axis=self._axes(x), keepdims=True)
         return [root(total, self.p).astype(x.type.dtype)]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
         """Emit the operator."""
-        return onnx.GlobalLpPool(x, p=self.p)
+        return build.GlobalLpPool(x, p=self.p)
 
     def pullback(
         self,

@@ -34,9 +34,9 @@ class LayerNorm(KeepsShape):
         y, _ = standardise(x, _last_axes(x, self.n_axes), self.epsilon)
         return [y * gamma + beta[0] if beta else y * gamma]
 
-    def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, *inputs: ir.Value) -> ir.Value:
         """Emit the operator."""
-        return onnx.LayerNormalization(*inputs, axis=-self.n_axes, epsilon=self.epsilon)
+        return build.LayerNormalization(*inputs, axis=-self.n_axes, epsilon=self.epsilon)
 
     def pullback(
         self,
@@ -67,18 +67,18 @@ class RMSNorm(KeepsShape):
         """Divide in float32 or wider."""
         return [self._divide(x)[0] * gamma]
 
-    def emit(self, onnx: Builder, x: ir.Value, gamma: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, x: ir.Value, gamma: ir.Value) -> ir.Value | None:
         """Emit the operator if the opset has it, else a mean of squares."""
         dtype = dtype_of(x)
-        if onnx.scope.opset_version >= RMS_OPSET and is_float32(self.epsilon, dtype):
-            return onnx.RMSNormalization(x, gamma, axis=-self.n_axes, epsilon=self.epsilon)
+        if build.scope.opset_version >= RMS_OPSET and is_float32(self.epsilon, dtype):
+            return build.RMSNormalization(x, gamma, axis=-self.n_axes, epsilon=self.epsilon)
         if dtype == ir.DataType.FLOAT16:
             return None
-        axes = onnx.ints(list(range(-self.n_axes, 0)))
+        axes = build.ints(list(range(-self.n_axes, 0)))
         # ONNX Runtime fuses the norm where the square is a power; epsilon is float32 then.
-        square = onnx.Pow(x, np.float32(2)) if dtype == ir.DataType.FLOAT else onnx.Mul(x, x)
-        square = onnx.ReduceMean(square, axes, keepdims=1)
-        return onnx.Mul(onnx.Div(x, onnx.Sqrt(onnx.Add(square, self.epsilon))), gamma)
+        square = build.Pow(x, np.float32(2)) if dtype == ir.DataType.FLOAT else build.Mul(x, x)
+        square = build.ReduceMean(square, axes, keepdims=1)
+        return build.Mul(build.Div(x, build.Sqrt(build.Add(square, self.epsilon))), gamma)
 
     def pullback(
         self,
@@ -114,9 +114,9 @@ class InstanceNorm(KeepsShape):
         y, _ = standardise(x, _last_axes(x, x.type.ndim - 2), self.epsilon)
         return [y * along_channels(gamma, x) + along_channels(beta, x)]
 
-    def emit(self, onnx: Builder, x: ir.Value, gamma: ir.Value, beta: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value, gamma: ir.Value, beta: ir.Value) -> ir.Value:
         """Emit the operator."""
-        return onnx.InstanceNormalization(x, gamma, beta, epsilon=self.epsilon)
+        return build.InstanceNormalization(x, gamma, beta, epsilon=self.epsilon)
 
     def pullback(
         self,
@@ -159,12 +159,12 @@ class GroupNorm(KeepsShape):
         gamma, beta = affine
         return [y * along_channels(gamma, x) + along_channels(beta, x)]
 
-    def emit(self, onnx: Builder, x: ir.Value, *affine: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, x: ir.Value, *affine: ir.Value) -> ir.Value | None:
         """Emit the operator, whose scale has one number for each channel from opset 21 on."""
-        if onnx.scope.opset_version < GROUP_OPSET or not affine:
+        if build.scope.opset_version < GROUP_OPSET or not affine:
             return None
         attributes = {"num_groups": self.groups, "epsilon": self.epsilon}
-        return onnx.GroupNormalization(x, *affine, **attributes)
+        return build.GroupNormalization(x, *affine, **attributes)
 
 
 class KeepBatch(NetworkOp):
@@ -177,9 +177,9 @@ class KeepBatch(NetworkOp):
         """Reshape."""
         return [x.reshape((x.shape[0], *self.sizes))]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
         """Emit the operator, in which a size of 0 is that of the input."""
-        return onnx.Reshape(x, onnx.ints([0, *self.sizes]))
+        return build.Reshape(x, build.ints([0, *self.sizes]))
 
     def pullback(
         self,

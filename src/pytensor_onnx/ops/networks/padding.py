@@ -42,10 +42,10 @@ class ConstantPad(NetworkOp):
             x = pt.concatenate([*before, x, *after], axis=axis)
         return [x]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value:
         """Emit the operator, whose widths are first those before all axes."""
-        pads = onnx.ints([pair[i] for i in (0, 1) for pair in self.widths])
-        return onnx.Pad(x, pads, *([] if self.value == 0 else [onnx.number_like(x, self.value)]))
+        pads = build.ints([pair[i] for i in (0, 1) for pair in self.widths])
+        return build.Pad(x, pads, *([] if self.value == 0 else [build.number_like(x, self.value)]))
 
     def pullback(
         self,

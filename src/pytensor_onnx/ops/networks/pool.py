@@ -59,12 +59,12 @@ class MaxPool(Pool):
             y = reduce(pt.maximum, taps(y, self.windows, axis, count))
         return [y]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value | None:
         """Emit the operator, unless a window may contain no elements, for which it is wrong."""
-        windows = self.windows.in_operators(onnx.dims(x)[2:])
-        if windows is None or self.windows.may_miss(onnx.dims(x)[2:]):
+        windows = self.windows.in_operators(build.dims(x)[2:])
+        if windows is None or self.windows.may_miss(build.dims(x)[2:]):
             return None
-        return onnx.MaxPool(x, **windows.attributes())
+        return build.MaxPool(x, **windows.attributes())
 
     def pullback(
         self,
@@ -113,17 +113,17 @@ class MaxPoolGradient(Pool):
         )
         return [total[(slice(None), slice(None), *inside)]]
 
-    def emit(self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value | None:
         """Emit the fastest form: comparisons if the windows tile the array, else a scatter.
 
         A window without elements has no index to scatter to.
         """
-        windows = self.windows.in_operators(onnx.dims(x)[2:])
-        if windows is None or self.windows.may_miss(onnx.dims(x)[2:]):
+        windows = self.windows.in_operators(build.dims(x)[2:])
+        if windows is None or self.windows.may_miss(build.dims(x)[2:]):
             return None
-        if x.dtype == ir.DataType.FLOAT and self._tile(onnx.dims(x)[2:]):
-            return self._by_comparison(onnx, x, y, gradient)
-        return self._by_indices(onnx, x, gradient, windows)
+        if x.dtype == ir.DataType.FLOAT and self._tile(build.dims(x)[2:]):
+            return self._by_comparison(build, x, y, gradient)
+        return self._by_indices(build, x, gradient, windows)
 
     def _tile(self, sizes: Sequence[object]) -> bool:
         """Return whether windows tile images whose positions are exact in float32."""
@@ -131,52 +131,52 @@ class MaxPoolGradient(Pool):
         return self.windows.tile(sizes) and math.prod(known) <= _MOST_POSITIONS
 
     def _by_comparison(
-        self, onnx: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value
+        self, build: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value
     ) -> ir.Value:
         """Find the maximum of each window that is farthest from its end, and write there.
 
         MaxUnpool takes positions in the whole array, and each image has a block of them.
         """
         window = self.windows.window
-        block = _known_block(onnx.dims(x))
+        block = _known_block(build.dims(x))
         in_block = (*(1 for _ in block[len(window) :]), *window)
         positions = np.arange(math.prod(block), dtype="float32").reshape(block)
         last = positions[tuple(slice(k - 1, None, k) for k in in_block)]
         of_window = last.flat[0] - positions[tuple(slice(k) for k in in_block)]
         repetitions = [size // k for size, k in zip(block, in_block, strict=True)]
-        is_largest = onnx.Equal(x, repeat_elements(onnx, y, window))
+        is_largest = build.Equal(x, repeat_elements(build, y, window))
         # A product repeats the numbers in a third of the time of Where; they are finite.
-        distances = onnx.Tile(of_window, onnx.ints(repetitions))
-        numbered = onnx.Mul(onnx.cast(is_largest, "float32"), distances)
-        farthest = onnx.MaxPool(numbered, **self.windows.attributes())
+        distances = build.Tile(of_window, build.ints(repetitions))
+        numbered = build.Mul(build.cast(is_largest, "float32"), distances)
+        farthest = build.MaxPool(numbered, **self.windows.attributes())
         mark_guarded(farthest)
-        within = onnx.cast(onnx.Sub(last, farthest), "int64")
-        rank = len(onnx.dims(x)) - len(block)
-        starts = onnx.Range(np.int64(0), onnx.Size(x), np.int64(math.prod(block)))
-        starts.shape = ir.Shape([product_dim(onnx.dims(x)[:rank])])
-        shape = onnx.Concat(onnx.sizes(x, 0, rank), onnx.ints([1] * len(block)), axis=0)
-        starts = onnx.Reshape(starts, shape, allowzero=1)
+        within = build.cast(build.Sub(last, farthest), "int64")
+        rank = len(build.dims(x)) - len(block)
+        starts = build.Range(np.int64(0), build.Size(x), np.int64(math.prod(block)))
+        starts.shape = ir.Shape([product_dim(build.dims(x)[:rank])])
+        shape = build.Concat(build.sizes(x, 0, rank), build.ints([1] * len(block)), axis=0)
+        starts = build.Reshape(starts, shape, allowzero=1)
         attributes = {"kernel_shape": list(window), "strides": list(window)}
-        result = onnx.MaxUnpool(gradient, onnx.Add(starts, within), **attributes)
-        result.shape = ir.Shape(onnx.dims(x))
+        result = build.MaxUnpool(gradient, build.Add(starts, within), **attributes)
+        result.shape = ir.Shape(build.dims(x))
         return result
 
     def _by_indices(
-        self, onnx: Builder, x: ir.Value, gradient: ir.Value, windows: Windows
+        self, build: Builder, x: ir.Value, gradient: ir.Value, windows: Windows
     ) -> ir.Value:
         """Scatter to the indices of the maxima in the flattened array."""
-        maxima, indices = onnx.op("MaxPool", x, outputs=2, **windows.attributes())
+        maxima, indices = build.op("MaxPool", x, outputs=2, **windows.attributes())
         indices.shape = maxima.shape
         mark_guarded(indices)
-        flat = onnx.ints([-1])
-        zeros = onnx.Expand(onnx.number_like(x, 0), onnx.shape(onnx.Reshape(x, flat)))
-        total = onnx.ScatterElements(
+        flat = build.ints([-1])
+        zeros = build.Expand(build.number_like(x, 0), build.shape(build.Reshape(x, flat)))
+        total = build.ScatterElements(
             zeros,
-            onnx.Reshape(indices, flat),
-            onnx.Reshape(gradient, flat),
+            build.Reshape(indices, flat),
+            build.Reshape(gradient, flat),
             **({"reduction": "add"} if self.windows.overlap else {}),
         )
-        return onnx.Reshape(total, onnx.shape(x), allowzero=1)
+        return build.Reshape(total, build.shape(x), allowzero=1)
 
 
 class AveragePool(Pool):
@@ -196,18 +196,18 @@ class AveragePool(Pool):
         total = window_sum(y, self.windows)
         return [(total / self._sizes(x).astype(y.type.dtype)).astype(dtype)]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value | None:
         """Emit the operator, unless a window may contain no elements, for which it is wrong."""
-        windows = self.windows.in_operators(onnx.dims(x)[2:])
+        windows = self.windows.in_operators(build.dims(x)[2:])
         if self.count_include_pad:
             # The operator counts its own padding.
             windows = windows if windows is self.windows else None
-        elif self.windows.may_miss(onnx.dims(x)[2:]):
+        elif self.windows.may_miss(build.dims(x)[2:]):
             return None
         if windows is None:
             return None
         counts = {"count_include_pad": 1} if self.count_include_pad else {}
-        return onnx.AveragePool(x, **windows.attributes(), **counts)
+        return build.AveragePool(x, **windows.attributes(), **counts)
 
     def pullback(
         self,
@@ -248,10 +248,10 @@ class LpPool(Pool):
         total = window_sum(absolute_power(y, self.p), self.windows)
         return [root(total, self.p).astype(dtype)]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value | None:
         """Emit the operator."""
-        windows = self.windows.in_operators(onnx.dims(x)[2:])
-        return None if windows is None else onnx.LpPool(x, p=self.p, **windows.attributes())
+        windows = self.windows.in_operators(build.dims(x)[2:])
+        return None if windows is None else build.LpPool(x, p=self.p, **windows.attributes())
 
     def pullback(
         self,
@@ -311,8 +311,8 @@ def _known_block(dims: Dims) -> list[int]:
     return spatial
 
 
-def repeat_elements(onnx: Builder, x: ir.Value, times: Sequence[int]) -> ir.Value:
+def repeat_elements(build: Builder, x: ir.Value, times: Sequence[int]) -> ir.Value:
     """Emit the operator that repeats each element along the spatial axes."""
     scales = np.array([1, 1, *times], dtype="float32")
     asymmetric = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    return onnx.Resize(x, None, scales, mode="nearest", **asymmetric)
+    return build.Resize(x, None, scales, mode="nearest", **asymmetric)

@@ -109,14 +109,14 @@ class RecurrentOp(NetworkOp):
         sizes = [self.hidden or size_of(state, 1)] * count
         return pt.split(products, sizes, n_splits=count, axis=1)
 
-    def emit(self, onnx: Builder, *inputs: ir.Value) -> list[ir.Value] | None:
+    def emit(self, build: Builder, *inputs: ir.Value) -> list[ir.Value] | None:
         """Emit the operator, which stores the number of hidden units."""
         from onnx_ir import Shape
 
         x = inputs[0]
         if not self.hidden:
             return None
-        results = onnx.op(
+        results = build.op(
             type(self).__name__,
             *self.operands(inputs),
             outputs=1 + self.n_states,
@@ -124,7 +124,7 @@ class RecurrentOp(NetworkOp):
             **({"direction": "reverse"} if self.is_reversed else {}),
             **self._attributes(),
         )
-        time, batch = onnx.dims(x)[:2]
+        time, batch = build.dims(x)[:2]
         for result, dims in zip(results, [(time, 1), *[(1,)] * self.n_states], strict=True):
             result.shape = Shape([*dims, batch, self.hidden])
         return list(results)

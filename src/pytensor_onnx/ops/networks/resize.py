@@ -79,7 +79,7 @@ class Resize(NetworkOp):
             gradient = pt.moveaxis(last @ matrix, -1, 2 + axis)
         return [gradient]
 
-    def emit(self, onnx: Builder, x: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, x: ir.Value) -> ir.Value | None:
         """Emit the operator, if float32 coordinates suffice; cubic interpolation of images only."""
         how = self.interpolation
         (variable,) = self.fgraph.inputs
@@ -96,10 +96,10 @@ class Resize(NetworkOp):
         attributes |= {"exclude_outside": 1} if how.exclude_outside else {}
         scales = self._float32_scales(variable)
         if scales is not None:
-            return onnx.Resize(x, None, scales, **attributes)
+            return build.Resize(x, None, scales, **attributes)
         # All sizes: a runtime refuses those of some axes (the defect "sizes of some axes").
-        sizes = onnx.Concat(onnx.sizes(x, 0, 2), onnx.ints(self.sizes or ()), axis=0)
-        return onnx.Resize(x, None, None, sizes, **attributes)
+        sizes = build.Concat(build.sizes(x, 0, 2), build.ints(self.sizes or ()), axis=0)
+        return build.Resize(x, None, None, sizes, **attributes)
 
     def is_operator(self, x: Variable) -> bool:
         """Return whether the operator agrees with the inner graph."""

@@ -51,30 +51,30 @@ class RotaryEmbedding(KeepsShape):
             return x[..., ::2], x[..., 1::2]
         return pt.split(x, [self.half] * 2, axis=3)
 
-    def emit(self, onnx: Builder, *inputs: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, *inputs: ir.Value) -> ir.Value | None:
         """Emit one operator if ONNX has it for the dtype, which excludes float64."""
         x, cos, sin, *positions = inputs
-        if onnx.scope.opset_version < OPERATOR_OPSET or x.dtype == ir.DataType.DOUBLE:
+        if build.scope.opset_version < OPERATOR_OPSET or x.dtype == ir.DataType.DOUBLE:
             return None
-        if not positions and onnx.dims(cos)[0] != onnx.dims(x)[0]:
-            if onnx.dims(cos)[0] != 1 or onnx.dims(cos)[1] == 1:
+        if not positions and build.dims(cos)[0] != build.dims(x)[0]:
+            if build.dims(cos)[0] != 1 or build.dims(cos)[1] == 1:
                 return None
             # The operator has no tables for all texts of a batch.
-            shape = onnx.Concat(onnx.sizes(x, 0, 1), onnx.ints([1, 1]), axis=0)
-            cos, sin = (onnx.Expand(table, shape) for table in (cos, sin))
+            shape = build.Concat(build.sizes(x, 0, 1), build.ints([1, 1]), axis=0)
+            cos, sin = (build.Expand(table, shape) for table in (cos, sin))
         given = positions[0] if positions else cos
-        sizes = zip(onnx.dims(x)[::2], onnx.dims(given)[:2], strict=True)
+        sizes = zip(build.dims(x)[::2], build.dims(given)[:2], strict=True)
         if any((size == 1) != (own == 1) for size, own in sizes):
             # The operator does not broadcast, except to the sizes of x.
-            if not positions or 1 in onnx.dims(x)[::2]:
+            if not positions or 1 in build.dims(x)[::2]:
                 return None
-            batch, length = onnx.sizes(x, 0, 1), onnx.sizes(x, 2, 3)
-            positions = [onnx.Expand(given, onnx.Concat(batch, length, axis=0))]
-        return onnx.RotaryEmbedding(
+            batch, length = build.sizes(x, 0, 1), build.sizes(x, 2, 3)
+            positions = [build.Expand(given, build.Concat(batch, length, axis=0))]
+        return build.RotaryEmbedding(
             x,
             cos,
             sin,
-            *(onnx.cast(ids, "int64") for ids in positions),
+            *(build.cast(ids, "int64") for ids in positions),
             interleaved=int(self.interleaved),
             rotary_embedding_dim=self.half * 2,
         )

@@ -35,7 +35,7 @@ class SameConv(Convolution):
         result = Conv(**self.geometry())(pad_with_zeros(images, pads), filters, *bias)
         return [result]
 
-    def emit(self, onnx: Builder, *operands: ir.Value) -> ir.Value | None:
+    def emit(self, build: Builder, *operands: ir.Value) -> ir.Value | None:
         """Emit a `Conv` with ``auto_pad``.
 
         Runtimes crop windows shorter than a stride from another position, and refuse dilations.
@@ -44,7 +44,7 @@ class SameConv(Convolution):
         if max(self.dilations) > 1 or any(size is None or size < stride for size, stride in sizes):
             return None
         auto_pad = "SAME_UPPER" if self.upper else "SAME_LOWER"
-        return onnx.Conv(*operands, **self.attributes(), auto_pad=auto_pad)
+        return build.Conv(*operands, **self.attributes(), auto_pad=auto_pad)
 
     def infer_shape(
         self, node: Apply, input_shapes: Sequence[Sequence[Variable]]

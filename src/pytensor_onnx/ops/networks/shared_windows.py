@@ -57,7 +57,7 @@ class ConvOfSharedWindows(Conv):
         apart = products.reshape((o, *counts, rest))
         return [apart.transpose((rank + 1, *range(rank + 1)))]
 
-    def emit(self, onnx: Builder, *operands: ir.Value) -> None:
+    def emit(self, build: Builder, *operands: ir.Value) -> None:
         """Emit no operator, so that the inner graph is converted."""
         return None
 

@@ -36,9 +36,9 @@ class ZeroPad(NetworkOp):
             x = pt.concatenate([before, x, after], axis=axis)
         return [x]
 
-    def emit(self, onnx: Builder, x: ir.Value, widths: ir.Value) -> ir.Value:
+    def emit(self, build: Builder, x: ir.Value, widths: ir.Value) -> ir.Value:
         """Emit the operator, for the spatial axes."""
-        return onnx.Pad(x, widths, None, onnx.ints(range(2, len(onnx.dims(x)))))
+        return build.Pad(x, widths, None, build.ints(range(2, len(build.dims(x)))))
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Declare that the widths have no gradient."""

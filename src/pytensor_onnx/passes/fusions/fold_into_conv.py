@@ -260,10 +260,10 @@ def _vector(builder: Builder, value: ir.Value) -> ir.Value:
 def _plus_bias(fallback: Fallback) -> Fallback:
     """Return the fallback of a convolution with a bias, given one without."""
 
-    def biased(onnx: Builder, images: ir.Value, filters: ir.Value, bias: ir.Value) -> ir.Value:
-        results = fallback(onnx, images, filters)
+    def biased(build: Builder, images: ir.Value, filters: ir.Value, bias: ir.Value) -> ir.Value:
+        results = fallback(build, images, filters)
         result = results if isinstance(results, ir.Value) else results[0]
         axes = range(1, len(dims_of(images) or ()) - 1)
-        return onnx.Add(result, onnx.Unsqueeze(bias, onnx.ints(axes)))
+        return build.Add(result, build.Unsqueeze(bias, build.ints(axes)))
 
     return biased

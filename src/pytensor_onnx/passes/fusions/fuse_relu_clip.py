@@ -29,13 +29,13 @@ def fuse_relu_clip(model: ir.Model, scope: ModelScope) -> int:
     return count
 
 
-def _fused(onnx: Builder, node: ir.Node) -> ir.Value:
+def _fused(build: Builder, node: ir.Node) -> ir.Value:
     x, *bounds = node.inputs
     relu = None if x is None else x.producer()
     if relu is None:
         raise TypeError("no Relu stands before the Clip")
     low, high = (_constant(bound) for bound in bounds)
-    return onnx.Clip(relu.inputs[0], np.clip(np.zeros_like(low), low, high), node.inputs[2])
+    return build.Clip(relu.inputs[0], np.clip(np.zeros_like(low), low, high), node.inputs[2])
 
 
 def _relu_before(node: ir.Node) -> ir.Node | None:

@@ -83,15 +83,15 @@ def _known(value: ir.Value | None, start: int = 0) -> list[int]:
     return sizes if len(sizes) == len(dims) else []
 
 
-def _with_depth(onnx: Builder, node: ir.Node) -> ir.Value:
+def _with_depth(build: Builder, node: ir.Node) -> ir.Value:
     """Emit a convolution of one image, whose depth is the batch."""
     (images, filters), bias = map(given, node.inputs[:2]), node.inputs[2:]
     if not bias and _has_one_tap(node):
-        return _by_elements(onnx, images, filters)
+        return _by_elements(build, images, filters)
     order = [1, 0, *range(2, len(dims_of(images) or ()))]
-    image = onnx.Unsqueeze(onnx.Transpose(images, perm=order), onnx.ints([0]))
-    result = onnx.Conv(image, onnx.Unsqueeze(filters, onnx.ints([2])), *bias, **_deeper(node))
-    return onnx.Transpose(onnx.Squeeze(result, onnx.ints([0])), perm=order)
+    image = build.Unsqueeze(build.Transpose(images, perm=order), build.ints([0]))
+    result = build.Conv(image, build.Unsqueeze(filters, build.ints([2])), *bias, **_deeper(node))
+    return build.Transpose(build.Squeeze(result, build.ints([0])), perm=order)
 
 
 def _has_one_tap(node: ir.Node) -> bool:
@@ -102,7 +102,7 @@ def _has_one_tap(node: ir.Node) -> bool:
     return set(filters) == {1} and sizes[0] == sizes[1] and max(strides) == 1
 
 
-def _by_elements(onnx: Builder, images: ir.Value, filters: ir.Value) -> ir.Value:
+def _by_elements(build: Builder, images: ir.Value, filters: ir.Value) -> ir.Value:
     """Emit the product of filters of one tap and the elements of all images.
 
     The gradient of such filters needs the same matrix of elements.
@@ -110,16 +110,16 @@ def _by_elements(onnx: Builder, images: ir.Value, filters: ir.Value) -> ir.Value
     outputs, channels = _known(filters)[:2]
     sizes, rank = _known(images, 2), len(dims_of(images) or ())
     batch = _batch(images) or 0
-    moved = onnx.Transpose(images, perm=[*range(2, rank), 0, 1])
-    elements = _reshape(onnx, moved, [math.prod(sizes) * batch, channels])
-    products = onnx.Gemm(_reshape(onnx, filters, [outputs, channels]), elements, transB=1)
-    apart = _reshape(onnx, products, [outputs, *sizes, batch])
-    return onnx.Transpose(apart, perm=[rank - 1, *range(rank - 1)])
+    moved = build.Transpose(images, perm=[*range(2, rank), 0, 1])
+    elements = _reshape(build, moved, [math.prod(sizes) * batch, channels])
+    products = build.Gemm(_reshape(build, filters, [outputs, channels]), elements, transB=1)
+    apart = _reshape(build, products, [outputs, *sizes, batch])
+    return build.Transpose(apart, perm=[rank - 1, *range(rank - 1)])
 
 
-def _reshape(onnx: Builder, x: ir.Value, shape: list[int]) -> ir.Value:
+def _reshape(build: Builder, x: ir.Value, shape: list[int]) -> ir.Value:
     """Emit a reshape as the lowering of PyTensor's does, so that equal ones are merged."""
-    return onnx.Reshape(x, onnx.ints(shape), allowzero=0)
+    return build.Reshape(x, build.ints(shape), allowzero=0)
 
 
 def _deeper(node: ir.Node) -> dict[str, Any]:
@@ -135,31 +135,31 @@ def _deeper(node: ir.Node) -> dict[str, Any]:
     return attributes
 
 
-def _by_columns(onnx: Builder, node: ir.Node) -> ir.Value:
+def _by_columns(build: Builder, node: ir.Node) -> ir.Value:
     """Emit one product for all elements under all taps, and their sums where windows overlap."""
     images, filters = map(given, node.inputs)
     outputs, *taps = _known(filters)
     columns, sizes = math.prod(taps), _known(images, 2)
     batch = _batch(images) or -1
     # The gradient of the filters needs the same matrix of images.
-    channels_first = onnx.Transpose(images, perm=[1, 2, 3, 0])
+    channels_first = build.Transpose(images, perm=[1, 2, 3, 0])
     shape = [outputs, math.prod(sizes) * batch if batch > 0 else -1]
-    elements = _reshape(onnx, channels_first, shape)
-    matrix = _reshape(onnx, filters, [outputs, columns])
+    elements = _reshape(build, channels_first, shape)
+    matrix = _reshape(build, filters, [outputs, columns])
     has_one_tap = _has_one_tap(node)
     is_large = batch < 0 or batch >= _FEWEST_IMAGES
     if is_large and not has_one_tap and math.prod(sizes) <= _MOST_GATHERED:
-        return _sums_of_products(onnx, node, onnx.Gemm(matrix, elements, transA=1))
+        return _sums_of_products(build, node, build.Gemm(matrix, elements, transA=1))
     parts = sizes if has_one_tap else [math.prod(sizes)]
     inner, rank = [*range(len(parts))], len(parts)
     if outputs * columns >= _FEWEST_WEIGHTS and shape[1] in _FEW_ELEMENTS:
         # The runtime packs the second factor, which takes as long as the product with few rows.
-        products = onnx.Gemm(matrix, elements, transA=1)
+        products = build.Gemm(matrix, elements, transA=1)
         apart, perm = [columns, *parts, batch], [rank + 1, 0, *(i + 1 for i in inner)]
     else:
-        products = onnx.Gemm(elements, matrix, transA=1)
+        products = build.Gemm(elements, matrix, transA=1)
         apart, perm = [*parts, batch, columns], [rank, rank + 1, *inner]
-    windows = onnx.Transpose(_reshape(onnx, products, apart), perm=perm)
+    windows = build.Transpose(_reshape(build, products, apart), perm=perm)
     if has_one_tap:
         return windows
     attributes = {
@@ -167,15 +167,15 @@ def _by_columns(onnx: Builder, node: ir.Node) -> ir.Value:
         for name in ("pads", "strides", "dilations")
         if name in node.attributes
     }
-    return onnx.Col2Im(
+    return build.Col2Im(
         windows,
-        onnx.ints(_known(node.outputs[0], 2)),
-        onnx.ints(taps[1:]),
+        build.ints(_known(node.outputs[0], 2)),
+        build.ints(taps[1:]),
         **attributes,
     )
 
 
-def _sums_of_products(onnx: Builder, node: ir.Node, products: ir.Value) -> ir.Value:
+def _sums_of_products(build: Builder, node: ir.Node, products: ir.Value) -> ir.Value:
     """Emit the sums of products (channels and taps, elements of all images) for each element."""
     _, channels, *taps = _known(node.inputs[1])
     counts, sizes = _known(node.inputs[0], 2), _known(node.outputs[0], 2)
@@ -186,11 +186,11 @@ def _sums_of_products(onnx: Builder, node: ir.Node, products: ir.Value) -> ir.Va
     positions = products_of_elements(counts, taps, sizes, strides, dilations, starts)
     each = math.prod(taps) * math.prod(counts)
     batch = _batch(node.inputs[0]) or -1
-    rows = _reshape(onnx, products, [channels, each, batch])
+    rows = _reshape(build, products, [channels, each, batch])
     if (positions == each).any():
-        rows = onnx.Pad(rows, onnx.ints([0, 0, 0, 0, 1, 0]))
-    gathered = onnx.Gather(rows, onnx.ints(positions.ravel().tolist()), axis=1)
+        rows = build.Pad(rows, build.ints([0, 0, 0, 0, 1, 0]))
+    gathered = build.Gather(rows, build.ints(positions.ravel().tolist()), axis=1)
     shape = [channels, len(positions), math.prod(sizes) * batch if batch > 0 else -1]
-    sums = onnx.ReduceSum(_reshape(onnx, gathered, shape), onnx.ints([1]), keepdims=0)
-    apart = _reshape(onnx, sums, [channels, *sizes, batch])
-    return onnx.Transpose(apart, perm=[3, 0, 1, 2])
+    sums = build.ReduceSum(_reshape(build, gathered, shape), build.ints([1]), keepdims=0)
+    apart = _reshape(build, sums, [channels, *sizes, batch])
+    return build.Transpose(apart, perm=[3, 0, 1, 2])

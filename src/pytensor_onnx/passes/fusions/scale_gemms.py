@@ -28,14 +28,14 @@ def scale_gemms(model: ir.Model, scope: ModelScope) -> int:
             product = sole_producer(matrix, "Gemm") or sole_producer(matrix, "MatMul")
             if number is None or product is None or not _is_scalable(product):
                 continue
-            onnx = Builder(scope)
-            onnx.provenance = dict(node.metadata_props)
+            build = Builder(scope)
+            build.provenance = dict(node.metadata_props)
             kept = {name: attribute.value for name, attribute in product.attributes.items()}
-            result = onnx.Gemm(*product.inputs[:2], **kept, alpha=number)
+            result = build.Gemm(*product.inputs[:2], **kept, alpha=number)
             if view is not None:
                 kept = {name: attribute.value for name, attribute in view.attributes.items()}
-                result = onnx.op(view.op_type, result, *view.inputs[1:], **kept)
-            replace_node(model.graph, node, onnx, [result], scope.names)
+                result = build.op(view.op_type, result, *view.inputs[1:], **kept)
+            replace_node(model.graph, node, build, [result], scope.names)
             count += 1
             break
     if count:

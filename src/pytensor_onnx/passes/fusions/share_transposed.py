@@ -36,10 +36,10 @@ def share_transposed(model: ir.Model, scope: ModelScope) -> int:
         if source is None:
             kept.setdefault(array.shape, []).append((value, array))
             continue
-        onnx = Builder(scope)
-        ir.convenience.replace_all_uses_with(value, onnx.Transpose(source, perm=[1, 0]))
-        name_values(onnx.nodes, scope.names)
-        graph.insert_before(next(iter(graph)), onnx.nodes)
+        build = Builder(scope)
+        ir.convenience.replace_all_uses_with(value, build.Transpose(source, perm=[1, 0]))
+        name_values(build.nodes, scope.names)
+        graph.insert_before(next(iter(graph)), build.nodes)
         del graph.initializers[str(value.name)]
         count += 1
     return count

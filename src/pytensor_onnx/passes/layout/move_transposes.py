@@ -168,13 +168,13 @@ class _Mover(Walk):
             self._made[node.inputs[0], perm_of(node)] = node.outputs[0]
 
     def moved(self, node: ir.Node, moved: Moved) -> None:
-        onnx = Builder(self._scope)
-        onnx.provenance = dict(node.metadata_props)
+        build = Builder(self._scope)
+        build.provenance = dict(node.metadata_props)
         operands = [
-            value if value is None or perm is None else self._base(onnx, value, perm)
+            value if value is None or perm is None else self._base(build, value, perm)
             for value, perm in zip(node.inputs, moved.wanted, strict=True)
         ]
-        emitted = moved.emit(onnx, operands)
+        emitted = moved.emit(build, operands)
         self._stored += moved.stored
         results = [emitted] if isinstance(emitted, ir.Value) else list(emitted)
         new_node = results[0].producer()
@@ -186,7 +186,7 @@ class _Mover(Walk):
             if new.name is None:
                 new.name = self._scope.names.unique(str(old.name))
                 self._renamed.append((old, new))
-        self._insert(onnx, node)
+        self._insert(build, node)
         for old, new, perm in zip(node.outputs, results, moved.perms, strict=True):
             if perm is None:
                 self._replace(old, new, node)
@@ -196,13 +196,13 @@ class _Mover(Walk):
     def needed(self, value: ir.Value, node: ir.Node | None) -> None:
         base, perm = self._bases[value], self.perms[value]
         if (base, perm) not in self._made:
-            onnx = Builder(self._scope)
+            build = Builder(self._scope)
             producer = value.producer()
-            onnx.provenance = dict(producer.metadata_props) if producer is not None else {}
-            made = self._turned(onnx, base, perm)
+            build.provenance = dict(producer.metadata_props) if producer is not None else {}
+            made = self._turned(build, base, perm)
             made.shape = value.shape
             made.name, value.name = value.name, None
-            self._insert(onnx, node)
+            self._insert(build, node)
         made = self._made[base, perm]
         if node is None:
             for i, output in enumerate(self.graph.outputs):
@@ -214,40 +214,40 @@ class _Mover(Walk):
                 if operand is value:
                     user.replace_input_with(position, made)
 
-    def _turned(self, onnx: Builder, base: ir.Value, perm: Perm) -> ir.Value:
+    def _turned(self, build: Builder, base: ir.Value, perm: Perm) -> ir.Value:
         """Return the Transpose of a base, created at most once."""
         if (base, perm) not in self._made:
-            self._made[base, perm] = onnx.Transpose(base, perm=list(perm))
+            self._made[base, perm] = build.Transpose(base, perm=list(perm))
         return self._made[base, perm]
 
-    def _base(self, onnx: Builder, value: ir.Value, perm: Perm) -> ir.Value:
+    def _base(self, build: Builder, value: ir.Value, perm: Perm) -> ir.Value:
         """Return a base that gives a value by a permutation, or broadcasts as it."""
         own, back = self.perms.get(value), inverse(perm)
         if own == perm:
             return self._bases[value]
         if own is None and is_constant(value):
-            turned = transposed_constant(onnx, value, back)
+            turned = transposed_constant(build, value, back)
             self._stored.append((value, turned))
             return turned
         if own is None and back in self.transposed.get(value, ()):
-            return self._turned(onnx, value, back)
+            return self._turned(build, value, back)
         wide = wide_axes(value, len(perm))
         assert wide is not None
-        return with_axes(onnx, self._bases.get(value, value), [perm[a] for a in wide], len(perm))
+        return with_axes(build, self._bases.get(value, value), [perm[a] for a in wide], len(perm))
 
     def _replace(self, old: ir.Value, new: ir.Value, node: ir.Node) -> None:
         """Replace a value in all of its uses; an output keeps its name."""
         if old.is_graph_output():
             if new.producer() is None or new.is_graph_output():
-                onnx = Builder(self._scope)
-                new = onnx.Identity(new)
+                build = Builder(self._scope)
+                new = build.Identity(new)
                 new.shape = old.shape
-                self._insert(onnx, node)
+                self._insert(build, node)
             new.name, old.name = old.name, None
         ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
 
-    def _insert(self, onnx: Builder, node: ir.Node | None) -> None:
-        nodes = list(onnx.nodes)
+    def _insert(self, build: Builder, node: ir.Node | None) -> None:
+        nodes = list(build.nodes)
         name_values(nodes, self._scope.names)
         if node is None:
             self.graph.extend(nodes)

@@ -23,19 +23,19 @@ def keep_meta(node: ir.Node, new: ir.Node | None, moved: Moved) -> None:
         perms = [list(perm) for perm in moved.wanted if perm is not None]
         backs = [None if perm is None else list(inverse(perm)) for perm in moved.perms]
 
-        def turned(onnx: Builder, *operands: ir.Value) -> list[ir.Value]:
-            own = [onnx.Transpose(x, perm=p) for x, p in zip(operands, perms, strict=True)]
-            results = fallback(onnx, *own)
+        def turned(build: Builder, *operands: ir.Value) -> list[ir.Value]:
+            own = [build.Transpose(x, perm=p) for x, p in zip(operands, perms, strict=True)]
+            results = fallback(build, *own)
             results = [results] if isinstance(results, ir.Value) else list(results)
             return [
-                result if back is None else onnx.Transpose(result, perm=back)
+                result if back is None else build.Transpose(result, perm=back)
                 for result, back in zip(results, backs, strict=True)
             ]
 
         carry_fallback(new, turned)
 
 
-def transposed_constant(onnx: Builder, value: ir.Value, back: Perm) -> ir.Value:
+def transposed_constant(build: Builder, value: ir.Value, back: Perm) -> ir.Value:
     """Return a constant with its axes in another order, without leading axes of size one."""
     assert value.const_value is not None
     array = value.const_value.numpy()
@@ -44,10 +44,10 @@ def transposed_constant(onnx: Builder, value: ir.Value, back: Perm) -> ir.Value:
     turned = array.reshape((1,) * (len(back) - array.ndim) + array.shape).transpose(back)
     kept = 0 if array.ndim == len(back) else next(i for i, n in enumerate(turned.shape) if n != 1)
     turned = np.ascontiguousarray(turned.reshape(turned.shape[kept:]))
-    return onnx.constant(turned)
+    return build.constant(turned)
 
 
-def with_axes(onnx: Builder, value: ir.Value, places: list[int], rank: int) -> ir.Value:
+def with_axes(build: Builder, value: ir.Value, places: list[int], rank: int) -> ir.Value:
     """Reshape a value so that its axes larger than one are at the given positions."""
     if not places:
         return value
@@ -56,7 +56,7 @@ def with_axes(onnx: Builder, value: ir.Value, places: list[int], rank: int) -> i
         value = node.inputs[0] or value
     ones = [i for i, d in enumerate(dims_of(value) or ()) if d == 1]
     if ones:
-        value = onnx.Squeeze(value, onnx.ints(ones))
+        value = build.Squeeze(value, build.ints(ones))
     # ONNX broadcasts operands of fewer axes, so no leading axis is needed.
     added = [i - min(places) for i in range(min(places), rank) if i not in places]
-    return onnx.Unsqueeze(value, onnx.ints(added)) if added else value
+    return build.Unsqueeze(value, build.ints(added)) if added else value

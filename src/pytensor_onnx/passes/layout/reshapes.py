@@ -32,7 +32,7 @@ def _flatten(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     if not users or not all(_is_weighted(user, position) for user, position in users):
         return None
 
-    def emit(onnx: Builder, xs: Sequence[ir.Value | None]) -> ir.Value:
+    def emit(build: Builder, xs: Sequence[ir.Value | None]) -> ir.Value:
         order = [p - 1 for p in inverse(perm)[1:]]
         for user, _ in users:
             weight = user.inputs[1]
@@ -40,9 +40,9 @@ def _flatten(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
             assert weight.const_value is not None
             array = weight.const_value.numpy()
             rows = array.reshape(*sizes, -1).transpose(*order, len(sizes)).reshape(array.shape)
-            moved.stored.append((weight, onnx.constant(np.ascontiguousarray(rows))))
+            moved.stored.append((weight, build.constant(np.ascontiguousarray(rows))))
             user.replace_input_with(1, moved.stored[-1][1])
-        return onnx.Reshape(*xs)
+        return build.Reshape(*xs)
 
     moved = Moved([perm, None], [None], emit)
     return moved
@@ -74,11 +74,11 @@ def _regroup(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     order = np.array(inverse(result))
     attributes = attributes_of(node)
 
-    def emit(onnx: Builder, xs: Sequence[ir.Value | None]) -> ir.Value:
+    def emit(build: Builder, xs: Sequence[ir.Value | None]) -> ir.Value:
         target = xs[1] if sizes is None else np.array(sizes)[order]
         if sizes is None:
-            target = onnx.Gather(target, order, axis=0)
-        return onnx.Reshape(xs[0], target, **attributes)
+            target = build.Gather(target, order, axis=0)
+        return build.Reshape(xs[0], target, **attributes)
 
     return Moved([perm, None], [result], emit)
 

@@ -54,7 +54,7 @@ def _elementwise(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved(
         wanted,
         [perm],
-        lambda onnx, xs: onnx.op(node.op_type, *xs, **attributes),
+        lambda build, xs: build.op(node.op_type, *xs, **attributes),
         broadcasts=True,
     )
 
@@ -69,14 +69,14 @@ def _along_axis(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved(
         [perm, *[None] * (len(node.inputs) - 1)],
         [perm] * count,
-        lambda onnx, xs: onnx.op(node.op_type, *xs, outputs=count, **attributes),
+        lambda build, xs: build.op(node.op_type, *xs, outputs=count, **attributes),
     )
 
 
 def _concat(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     perm = next(p for p in perms if p is not None)
     axis = perm[node.attributes["axis"].as_int()]
-    return Moved([perm] * len(perms), [perm], lambda onnx, xs: onnx.Concat(*xs, axis=axis))
+    return Moved([perm] * len(perms), [perm], lambda build, xs: build.Concat(*xs, axis=axis))
 
 
 def _reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
@@ -91,7 +91,7 @@ def _reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved(
         [perm, None],
         [perm if keeps else without(perm, axes)],
-        lambda onnx, xs: onnx.op(node.op_type, xs[0], np.array(renamed), **attributes),
+        lambda build, xs: build.op(node.op_type, xs[0], np.array(renamed), **attributes),
     )
 
 
@@ -105,7 +105,7 @@ def _arg_reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved(
         [perm],
         [perm if keeps else without(perm, [axis.as_int()])],
-        lambda onnx, xs: onnx.op(node.op_type, *xs, **attributes),
+        lambda build, xs: build.op(node.op_type, *xs, **attributes),
     )
 
 
@@ -130,7 +130,9 @@ def _squeeze(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     if perm is None or axes is None:
         return None
     renamed = np.array(sorted(perm[axis] for axis in axes))
-    return Moved([perm, None], [without(perm, axes)], lambda onnx, xs: onnx.Squeeze(xs[0], renamed))
+    return Moved(
+        [perm, None], [without(perm, axes)], lambda build, xs: build.Squeeze(xs[0], renamed)
+    )
 
 
 def _unsqueeze(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
@@ -146,7 +148,7 @@ def _unsqueeze(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved(
         [perm, None],
         [tuple(result)],
-        lambda onnx, xs: onnx.Unsqueeze(xs[0], np.array(sorted(added))),
+        lambda build, xs: build.Unsqueeze(xs[0], np.array(sorted(added))),
     )
 
 
@@ -159,7 +161,7 @@ def _slice(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved(
         [perm, *[None] * (len(perms) - 1)],
         [perm],
-        lambda onnx, xs: onnx.Slice(*xs[:3], renamed, *xs[4:]),
+        lambda build, xs: build.Slice(*xs[:3], renamed, *xs[4:]),
     )
 
 
@@ -172,7 +174,7 @@ def _gather(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved(
         [perm, None],
         [perm if index else without(perm, [axis.as_int()])],
-        lambda onnx, xs: onnx.Gather(*xs, axis=renamed),
+        lambda build, xs: build.Gather(*xs, axis=renamed),
     )
 
 
@@ -187,7 +189,7 @@ def _pad(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved(
         [perm, *[None] * (len(perms) - 1)],
         [perm],
-        lambda onnx, xs: onnx.Pad(xs[0], renamed, *xs[2:], **attributes),
+        lambda build, xs: build.Pad(xs[0], renamed, *xs[2:], **attributes),
     )
 
 
@@ -196,7 +198,7 @@ def _tile(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     if perm is None or repeats is None:
         return None
     renamed = np.array([repeats[i] for i in inverse(perm)])
-    return Moved([perm, None], [perm], lambda onnx, xs: onnx.Tile(xs[0], renamed))
+    return Moved([perm, None], [perm], lambda build, xs: build.Tile(xs[0], renamed))
 
 
 def _shape(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
@@ -210,9 +212,9 @@ def _shape(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     ]
     if len(axes) == 1:
         axis = perm[axes[0]]
-        return Moved([perm], [None], lambda onnx, xs: onnx.Shape(*xs, start=axis, end=axis + 1))
+        return Moved([perm], [None], lambda build, xs: build.Shape(*xs, start=axis, end=axis + 1))
     order = np.array([perm[i] for i in axes])
-    return Moved([perm], [None], lambda onnx, xs: onnx.Gather(onnx.Shape(*xs), order, axis=0))
+    return Moved([perm], [None], lambda build, xs: build.Gather(build.Shape(*xs), order, axis=0))
 
 
 _RULES = {

@@ -89,18 +89,18 @@ def _is_faster(axes: _Axes) -> bool:
     return size >= FEWEST_ELEMENTS and row >= SHORTEST_ROW and size // row <= MOST_ROWS
 
 
-def _reversed(onnx: Builder, node: ir.Node, axes: _Axes) -> ir.Value:
+def _reversed(build: Builder, node: ir.Node, axes: _Axes) -> ir.Value:
     """Emit the reversal, with the first or the last axis in the rows, whichever is longer."""
     x, (first, middle, last) = given(node.inputs[0]), axes
     if last >= first:
-        rows = onnx.Reshape(x, onnx.ints([first * middle, last]))
-        rows = onnx.Gather(rows, onnx.ints(_exchanged(first, middle)), axis=0)
-        result = onnx.Transpose(rows, perm=[1, 0])
+        rows = build.Reshape(x, build.ints([first * middle, last]))
+        rows = build.Gather(rows, build.ints(_exchanged(first, middle)), axis=0)
+        result = build.Transpose(rows, perm=[1, 0])
     else:
-        rows = onnx.Transpose(onnx.Reshape(x, onnx.ints([first, middle * last])), perm=[1, 0])
-        result = onnx.Gather(rows, onnx.ints(_exchanged(middle, last)), axis=0)
+        rows = build.Transpose(build.Reshape(x, build.ints([first, middle * last])), perm=[1, 0])
+        result = build.Gather(rows, build.ints(_exchanged(middle, last)), axis=0)
     sizes = [d for d in dims_of(node.outputs[0]) or () if isinstance(d, int)]
-    return onnx.Reshape(result, onnx.ints(sizes))
+    return build.Reshape(result, build.ints(sizes))
 
 
 def _exchanged(outer: int, inner: int) -> list[int]:

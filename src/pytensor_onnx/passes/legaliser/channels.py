@@ -22,20 +22,20 @@ def may_mix_channels(node: ir.Node) -> bool:
     return is_linear and len(dims) == 3 and dims[1] != 1
 
 
-def resize_as_image(onnx: Builder, node: ir.Node) -> ir.Value:
+def resize_as_image(build: Builder, node: ir.Node) -> ir.Value:
     """Resize the array as images of one row."""
     x, region, *targets = node.inputs
     if x is None or region is not None:
         raise TypeError("a Resize of a region")
-    images = onnx.Unsqueeze(x, onnx.ints([2]))
+    images = build.Unsqueeze(x, build.ints([2]))
     attributes = {k: v.value for k, v in node.attributes.items()}
-    with_rows = [None if target is None else _with_one_row(onnx, target) for target in targets]
-    return onnx.Squeeze(onnx.Resize(images, None, *with_rows, **attributes), onnx.ints([2]))
+    with_rows = [None if target is None else _with_one_row(build, target) for target in targets]
+    return build.Squeeze(build.Resize(images, None, *with_rows, **attributes), build.ints([2]))
 
 
-def _with_one_row(onnx: Builder, target: ir.Value) -> ir.Value:
+def _with_one_row(build: Builder, target: ir.Value) -> ir.Value:
     """Insert a one for the rows into the scales or sizes of an array (N, C, L)."""
     if target.const_value is not None:
-        return onnx.constant(np.insert(target.const_value.numpy(), 2, 1))
-    parts = [onnx.Slice(target, onnx.ints([i]), onnx.ints([j])) for i, j in ((0, 2), (2, 3))]
-    return onnx.Concat(parts[0], onnx.cast(onnx.ints([1]), dtype_of(target)), parts[1], axis=0)
+        return build.constant(np.insert(target.const_value.numpy(), 2, 1))
+    parts = [build.Slice(target, build.ints([i]), build.ints([j])) for i, j in ((0, 2), (2, 3))]
+    return build.Concat(parts[0], build.cast(build.ints([1]), dtype_of(target)), parts[1], axis=0)

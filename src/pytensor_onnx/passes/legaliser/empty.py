@@ -16,11 +16,11 @@ def expands_to_nothing(node: ir.Node) -> bool:
     return 0 in (constant_ints(node.inputs[1]) or ())
 
 
-def expand_to_nothing(onnx: Builder, node: ir.Node) -> ir.Value:
+def expand_to_nothing(build: Builder, node: ir.Node) -> ir.Value:
     """Broadcast to one for a size of zero, and slice nothing of it."""
     x, shape = node.inputs
     sizes = np.array(constant_ints(shape), dtype="int64")
-    expanded = onnx.Expand(x, onnx.constant(np.maximum(sizes, 1)))
+    expanded = build.Expand(x, build.constant(np.maximum(sizes, 1)))
     axes = (np.flatnonzero(sizes == 0) - sizes.size).tolist()
-    nothing = onnx.ints([0] * len(axes))
-    return onnx.Slice(expanded, nothing, nothing, onnx.ints(axes))
+    nothing = build.ints([0] * len(axes))
+    return build.Slice(expanded, nothing, nothing, build.ints(axes))

@@ -27,20 +27,20 @@ _INT64_BYTES = 8
 
 
 def between_casts(
-    onnx: Builder, node: ir.Node, dtype: ir.DataType, wider: ir.DataType
+    build: Builder, node: ir.Node, dtype: ir.DataType, wider: ir.DataType
 ) -> ir.Value | list[ir.Value]:
     """Run an operator in a wider dtype, between two casts that lose nothing."""
-    types = signature(node.op_type, onnx.scope.opset_version)
+    types = signature(node.op_type, build.scope.opset_version)
     operands = [
-        onnx.cast(x, wider) if x is not None and _has(types.input_type(i), x, dtype) else x
+        build.cast(x, wider) if x is not None and _has(types.input_type(i), x, dtype) else x
         for i, x in enumerate(node.inputs)
     ]
     attributes = {k: v.value for k, v in node.attributes.items()}
     n_outputs = len(node.outputs)
-    results = onnx.op(node.op_type, *operands, outputs=n_outputs, **attributes)
+    results = build.op(node.op_type, *operands, outputs=n_outputs, **attributes)
     results = [results] if isinstance(results, ir.Value) else results
     return [
-        onnx.cast(new, dtype) if old.dtype == dtype and new.dtype == wider else new
+        build.cast(new, dtype) if old.dtype == dtype and new.dtype == wider else new
         for new, old in zip(results, node.outputs, strict=True)
     ]
 
@@ -49,17 +49,17 @@ def _has(variable: object, value: ir.Value, dtype: ir.DataType) -> bool:
     return isinstance(variable, str) and value.dtype == dtype
 
 
-def where_bool(onnx: Builder, node: ir.Node) -> ir.Value:
+def where_bool(build: Builder, node: ir.Node) -> ir.Value:
     """Select between bool values by logic."""
     condition, x, y = node.inputs
-    return onnx.Or(onnx.And(condition, x), onnx.And(onnx.Not(condition), y))
+    return build.Or(build.And(condition, x), build.And(build.Not(condition), y))
 
 
-def where_unsigned(onnx: Builder, node: ir.Node) -> ir.Value:
+def where_unsigned(build: Builder, node: ir.Node) -> ir.Value:
     """Select between integers as ``c * x + (1 - c) * y``, which is exact modulo the range."""
     condition, x, y = node.inputs
-    c = onnx.cast(given(condition), dtype_of(x))
-    return onnx.Add(onnx.Mul(c, x), onnx.Mul(onnx.Sub(1, c), y))
+    c = build.cast(given(condition), dtype_of(x))
+    return build.Add(build.Mul(c, x), build.Mul(build.Sub(1, c), y))
 
 
 def is_zero_dim(node: ir.Node) -> bool:
@@ -67,42 +67,42 @@ def is_zero_dim(node: ir.Node) -> bool:
     return bool(node.inputs) and dims_of(node.inputs[0]) == ()
 
 
-def lift_zero_dim(onnx: Builder, node: ir.Node) -> ir.Value:
+def lift_zero_dim(build: Builder, node: ir.Node) -> ir.Value:
     """Run an operator along the axis of a vector of one element in place of a 0-d value."""
     x, *rest = node.inputs
     attributes = {k: v.value for k, v in node.attributes.items()}
     if "axis" in attributes:
         attributes["axis"] = 0
-    lifted = onnx.op(node.op_type, onnx.Unsqueeze(x, [0]), *rest, **attributes)
+    lifted = build.op(node.op_type, build.Unsqueeze(x, [0]), *rest, **attributes)
     if node.op_type in ("ArgMax", "ArgMin") and not attributes.get("keepdims", 1):
         return lifted
-    return onnx.Squeeze(lifted, [0])
+    return build.Squeeze(lifted, [0])
 
 
-def integer_sum(onnx: Builder, node: ir.Node) -> ir.Value:
+def integer_sum(build: Builder, node: ir.Node) -> ir.Value:
     """Sum integers as a product with a column of ones: exact, and wrapping like NumPy's sum.
 
     Unsigned integers are summed as signed ones, whose sums have the same bits.
     """
     x = given(node.inputs[0])
     wide = ir.DataType.INT64 if dtype_of(x).itemsize == _INT64_BYTES else ir.DataType.INT32
-    merged = _merge_reduced(onnx, node, onnx.cast(x, wide))
-    dims = onnx.dims(merged)
+    merged = _merge_reduced(build, node, build.cast(x, wide))
+    dims = build.dims(merged)
     rank, size = len(dims), dims[-1]
-    one = onnx.constant(np.ones((), wide.numpy()))
+    one = build.constant(np.ones((), wide.numpy()))
     if isinstance(size, int):
-        column = onnx.Expand(one, onnx.ints([size, 1]))
+        column = build.Expand(one, build.ints([size, 1]))
     else:
-        length = onnx.Shape(merged, start=rank - 1)
-        column = onnx.Expand(one, onnx.Concat(length, onnx.ints([1]), axis=0))
-    total = onnx.Squeeze(onnx.MatMul(merged, column), onnx.ints([rank - 1]))
-    return _restore(onnx, node, onnx.cast(total, dtype_of(x)))
+        length = build.Shape(merged, start=rank - 1)
+        column = build.Expand(one, build.Concat(length, build.ints([1]), axis=0))
+    total = build.Squeeze(build.MatMul(merged, column), build.ints([rank - 1]))
+    return _restore(build, node, build.cast(total, dtype_of(x)))
 
 
-def integer_product(onnx: Builder, node: ir.Node) -> ir.Value:
+def integer_product(build: Builder, node: ir.Node) -> ir.Value:
     """Multiply integers in pairs, then the products, recursively."""
-    merged = _merge_reduced(onnx, node, given(node.inputs[0]))
-    return _restore(onnx, node, fold_last_axis(onnx, merged, "Mul", 1))
+    merged = _merge_reduced(build, node, given(node.inputs[0]))
+    return _restore(build, node, fold_last_axis(build, merged, "Mul", 1))
 
 
 def _axes(node: ir.Node, rank: int) -> list[int]:
@@ -110,29 +110,31 @@ def _axes(node: ir.Node, rank: int) -> list[int]:
     return list(range(rank)) if axes is None else sorted(a % rank for a in axes)
 
 
-def _merge_reduced(onnx: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
+def _merge_reduced(build: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
     """Return the operand with the reduced axes merged into the last one."""
     dims = dims_of(x)
     if dims is not None:
-        return merge_axes(onnx, x, _axes(node, len(dims)))
+        return merge_axes(build, x, _axes(node, len(dims)))
     if len(node.inputs) > 1:
-        raise onnx.unsupported(f"{node.op_type} of integers along axes of an array of unknown rank")
-    flat = onnx.Reshape(x, onnx.ints([-1]))
+        raise build.unsupported(
+            f"{node.op_type} of integers along axes of an array of unknown rank"
+        )
+    flat = build.Reshape(x, build.ints([-1]))
     flat.shape = ir.Shape([None])
     return flat
 
 
-def _restore(onnx: Builder, node: ir.Node, result: ir.Value) -> ir.Value:
+def _restore(build: Builder, node: ir.Node, result: ir.Value) -> ir.Value:
     """Restore the reduced axes with size one if the reduction keeps them."""
     if not int_attribute(node, "keepdims", 1):
         return result
     dims = dims_of(node.inputs[0])
-    return onnx.Unsqueeze(result, onnx.ints(_axes(node, len(dims or ()))))
+    return build.Unsqueeze(result, build.ints(_axes(node, len(dims or ()))))
 
 
-def nan_reduction(onnx: Builder, node: ir.Node) -> ir.Value:
+def nan_reduction(build: Builder, node: ir.Node) -> ir.Value:
     """Reduce to NaN, or to the position of the first NaN, if an element is NaN."""
-    return NAN_REDUCTIONS[node.op_type](onnx, node)
+    return NAN_REDUCTIONS[node.op_type](build, node)
 
 
 def may_skip_nan(node: ir.Node) -> bool:
@@ -140,7 +142,7 @@ def may_skip_nan(node: ir.Node) -> bool:
     return is_bare(node) and not is_never_nan(node.inputs[0])
 
 
-def nan_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+def nan_extremum(build: Builder, node: ir.Node) -> ir.Value:
     """Reduce to NaN if an element is NaN.
 
     A sum of numbers of one sign is NaN only then: infinities do not cancel.
@@ -164,22 +166,22 @@ def nan_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
     name = f"{node.op_type}KeepDims" if keepdims else node.op_type
     name += "OfOneSign" if by_sum else ""
     variant = f"{dtype_of(operands[0]).numpy()}{'' if len(operands) > 1 else '_all'}"
-    return onnx.call(name, body, *operands, variant=variant)
+    return build.call(name, body, *operands, variant=variant)
 
 
-def nan_arg_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+def nan_arg_extremum(build: Builder, node: ir.Node) -> ir.Value:
     """Return the position of the first NaN, if any."""
     (x,) = node.inputs
     attributes = {k: v.value for k, v in node.attributes.items()}
-    is_nan = onnx.Cast(onnx.IsNaN(x), to=int(ir.DataType.UINT8))
+    is_nan = build.Cast(build.IsNaN(x), to=int(ir.DataType.UINT8))
     axis, keepdims = attributes.get("axis", 0), attributes.get("keepdims", 1)
-    any_nan = onnx.Cast(
-        onnx.ReduceMax(is_nan, onnx.ints([axis]), keepdims=keepdims), to=int(ir.DataType.BOOL)
+    any_nan = build.Cast(
+        build.ReduceMax(is_nan, build.ints([axis]), keepdims=keepdims), to=int(ir.DataType.BOOL)
     )
-    position = onnx.op(node.op_type, x, **attributes)
+    position = build.op(node.op_type, x, **attributes)
     mark_guarded(position)
-    first_nan = onnx.ArgMax(is_nan, axis=axis, keepdims=keepdims)
-    return onnx.Where(any_nan, first_nan, position)
+    first_nan = build.ArgMax(is_nan, axis=axis, keepdims=keepdims)
+    return build.Where(any_nan, first_nan, position)
 
 
 def may_be_empty(node: ir.Node) -> bool:
@@ -210,43 +212,45 @@ def _inner_sizes(node: ir.Node) -> list[Dim]:
     return [*(left or ())[-1:], *(right or ())[-2:-1]]
 
 
-def signed_product(onnx: Builder, node: ir.Node) -> ir.Value:
+def signed_product(build: Builder, node: ir.Node) -> ir.Value:
     """Multiply unsigned integers as signed ones, whose products and sums have the same bits."""
     x, y = node.inputs
     dtype = dtype_of(x)
     signed = _SIGNED[dtype]
-    return onnx.cast(onnx.MatMul(onnx.cast(given(x), signed), onnx.cast(given(y), signed)), dtype)
+    return build.cast(
+        build.MatMul(build.cast(given(x), signed), build.cast(given(y), signed)), dtype
+    )
 
 
-def batched_product(onnx: Builder, node: ir.Node) -> ir.Value:
+def batched_product(build: Builder, node: ir.Node) -> ir.Value:
     """Multiply, with zeros for an empty sum.
 
     The runtime does not repeat a matrix on the left then, so the zeros have the batch axes.
     """
     x, y = node.inputs
-    product = onnx.MatMul(x, y)
+    product = build.MatMul(x, y)
     mark_guarded(product)
     left, right = dims_of(x), dims_of(y)
     zeros: ir.Value | int = 0
     if left is not None and right is not None and 1 in left[:-2]:
-        batch = onnx.sizes(given(y), 0, len(right) - 2)
-        sizes = onnx.Concat(batch, onnx.ints([1, 1]), axis=0) if right[2:] else onnx.ints([1, 1])
-        zeros = onnx.ConstantOfShape(sizes, value=np.zeros(1, dtype_of(x).numpy()))
-    return onnx.Where(onnx.Equal(onnx.Shape(x, start=-1), 0), zeros, product)
+        batch = build.sizes(given(y), 0, len(right) - 2)
+        sizes = build.Concat(batch, build.ints([1, 1]), axis=0) if right[2:] else build.ints([1, 1])
+        zeros = build.ConstantOfShape(sizes, value=np.zeros(1, dtype_of(x).numpy()))
+    return build.Where(build.Equal(build.Shape(x, start=-1), 0), zeros, product)
 
 
-def nan_log_softmax(onnx: Builder, node: ir.Node) -> ir.Value:
+def nan_log_softmax(build: Builder, node: ir.Node) -> ir.Value:
     """Subtract the logarithm of the sum of exponentials, which is NaN if an element is.
 
     The maximum, which is subtracted first against overflow, may ignore NaN.
     """
     x = given(node.inputs[0])
-    axis = onnx.ints([int_attribute(node, "axis", -1)])
-    largest = onnx.ReduceMax(x, axis, keepdims=1)
+    axis = build.ints([int_attribute(node, "axis", -1)])
+    largest = build.ReduceMax(x, axis, keepdims=1)
     mark_guarded(largest)
-    below = onnx.Sub(x, largest)
-    total = onnx.ReduceSum(onnx.Exp(below), axis, keepdims=1)
-    return onnx.Sub(below, onnx.Log(total))
+    below = build.Sub(x, largest)
+    total = build.ReduceSum(build.Exp(below), axis, keepdims=1)
+    return build.Sub(below, build.Log(total))
 
 
 NAN_REDUCTIONS = {

@@ -27,14 +27,14 @@ _EXACT_IN_DOUBLE = 2**52
 _TOP_BIT = np.uint64(2**63)
 
 
-def exact_reduction(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+def exact_reduction(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
     """Reduce integers exactly, wrapping around as NumPy does."""
-    return REDUCTIONS[node.op_type](onnx, node)
+    return REDUCTIONS[node.op_type](build, node)
 
 
-def by_comparison(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+def by_comparison(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
     """Compare int64 by Less, Greater and TopK only."""
-    return ORDERED[node.op_type](onnx, node)
+    return ORDERED[node.op_type](build, node)
 
 
 def may_differ_in_lower_halves(node: ir.Node) -> bool:
@@ -46,75 +46,75 @@ def may_differ_in_lower_halves(node: ir.Node) -> bool:
     return is_bare(node) and not (is_extremum and fit_int32(node))
 
 
-def extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+def extremum(build: Builder, node: ir.Node) -> ir.Value:
     """Combine the operands by maximum or minimum, one after the other."""
     comparison = "Less" if node.op_type == "Max" else "Greater"
-    return reduce(lambda x, y: onnx.Where(onnx.op(comparison, x, y), y, x), _operands(node))
+    return reduce(lambda x, y: build.Where(build.op(comparison, x, y), y, x), _operands(node))
 
 
-def clip(onnx: Builder, node: ir.Node) -> ir.Value:
+def clip(build: Builder, node: ir.Node) -> ir.Value:
     """Apply the lower and then the upper bound; either may be missing."""
     x, low, high = [*node.inputs, None, None][:3]
     if low is not None:
-        x = onnx.Where(onnx.Less(x, low), low, x)
+        x = build.Where(build.Less(x, low), low, x)
     if high is not None:
-        x = onnx.Where(onnx.Greater(x, high), high, x)
+        x = build.Where(build.Greater(x, high), high, x)
     return given(x)
 
 
-def relu(onnx: Builder, node: ir.Node) -> ir.Value:
+def relu(build: Builder, node: ir.Node) -> ir.Value:
     """Select between x and zero."""
     (x,) = _operands(node)
-    return onnx.Where(onnx.Greater(x, 0), x, 0)
+    return build.Where(build.Greater(x, 0), x, 0)
 
 
-def sign(onnx: Builder, node: ir.Node) -> ir.Value:
+def sign(build: Builder, node: ir.Node) -> ir.Value:
     """Subtract ``x < 0`` from ``x > 0``."""
     (x,) = _operands(node)
-    above, below = (onnx.cast(onnx.op(op, x, 0), _dtype(x)) for op in ("Greater", "Less"))
-    return onnx.Sub(above, below)
+    above, below = (build.cast(build.op(op, x, 0), _dtype(x)) for op in ("Greater", "Less"))
+    return build.Sub(above, below)
 
 
-def reduce_extremum(onnx: Builder, node: ir.Node) -> ir.Value:
+def reduce_extremum(build: Builder, node: ir.Node) -> ir.Value:
     """Select the largest or smallest element along one axis after the other."""
     x, *given_axes = _operands(node)
     largest = int(node.op_type == "ReduceMax")
     keepdims = int_attribute(node, "keepdims", 1)
     dims = dims_of(x)
-    one = onnx.ints([1])
+    one = build.ints([1])
     if dims is None:
-        flat = onnx.TopK(onnx.Reshape(x, onnx.ints([-1])), one, largest=largest, outputs=2)[0]
-        ones = onnx.Expand(one, onnx.Shape(onnx.Shape(x)))
-        return onnx.Reshape(flat, ones if keepdims else onnx.ints([]))
+        flat = build.TopK(build.Reshape(x, build.ints([-1])), one, largest=largest, outputs=2)[0]
+        ones = build.Expand(one, build.Shape(build.Shape(x)))
+        return build.Reshape(flat, ones if keepdims else build.ints([]))
     axes = constant_ints(given_axes[0]) if given_axes else []
     if axes == [] and not int_attribute(node, "noop_with_empty_axes", 0):
         axes = list(range(len(dims)))
     if axes is None:
-        raise onnx.unsupported(f"{node.op_type} of int64 along axes that the graph computes")
+        raise build.unsupported(f"{node.op_type} of int64 along axes that the graph computes")
     for axis in axes:
-        x = onnx.TopK(x, one, axis=axis, largest=largest, outputs=2)[0]
-    return x if keepdims or not axes else onnx.Squeeze(x, onnx.ints(axes))
+        x = build.TopK(x, one, axis=axis, largest=largest, outputs=2)[0]
+    return x if keepdims or not axes else build.Squeeze(x, build.ints(axes))
 
 
-def absolute_sum(onnx: Builder, node: ir.Node) -> ir.Value:
+def absolute_sum(build: Builder, node: ir.Node) -> ir.Value:
     """Sum absolute values."""
-    return _sum_of(onnx, node, onnx.Abs(node.inputs[0]))
+    return _sum_of(build, node, build.Abs(node.inputs[0]))
 
 
-def square_sum(onnx: Builder, node: ir.Node) -> ir.Value:
+def square_sum(build: Builder, node: ir.Node) -> ir.Value:
     """Sum squares."""
-    return _sum_of(onnx, node, onnx.Mul(node.inputs[0], node.inputs[0]))
+    return _sum_of(build, node, build.Mul(node.inputs[0], node.inputs[0]))
 
 
-def _sum_of(onnx: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
+def _sum_of(build: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
     attributes = {k: v.value for k, v in node.attributes.items()}
-    return onnx.ReduceSum(x, *node.inputs[1:], **attributes)
+    return build.ReduceSum(x, *node.inputs[1:], **attributes)
 
 
-def truncated_modulo(onnx: Builder, node: ir.Node) -> ir.Value:
+def truncated_modulo(build: Builder, node: ir.Node) -> ir.Value:
     """Return the remainder with the sign of the dividend, as C does."""
     x, y = _operands(node)
-    return onnx.Sub(x, onnx.Mul(onnx.Div(x, y), y))
+    return build.Sub(x, build.Mul(build.Div(x, y), y))
 
 
 def is_truncated(node: ir.Node) -> bool:
@@ -133,41 +133,41 @@ def counts_in_double(node: ir.Node) -> bool:
     return abs(start[0]) > _EXACT_IN_DOUBLE or not 0 < abs(step[0]) <= _SMALL_STEP
 
 
-def integer_range(onnx: Builder, node: ir.Node) -> ir.Value:
+def integer_range(build: Builder, node: ir.Node) -> ir.Value:
     """Compute the length in integers, then scale and shift a range of that length.
 
     Distance and step are divided as uint64, which represents all of them and cannot end the
     process.
     """
     start, limit, step = _operands(node)
-    upwards = onnx.Greater(step, 0)
-    low, high = onnx.Where(upwards, start, limit), onnx.Where(upwards, limit, start)
-    distance = onnx.cast(onnx.Sub(high, low), ir.DataType.UINT64)
-    whole = onnx.Div(onnx.Sub(distance, 1), onnx.cast(onnx.Abs(step), ir.DataType.UINT64))
-    count = onnx.Add(onnx.cast(whole, ir.DataType.INT64), 1)
-    count = onnx.Where(onnx.Less(low, high), count, 0)
-    return onnx.Add(start, onnx.Mul(onnx.Range(np.int64(0), count, np.int64(1)), step))
+    upwards = build.Greater(step, 0)
+    low, high = build.Where(upwards, start, limit), build.Where(upwards, limit, start)
+    distance = build.cast(build.Sub(high, low), ir.DataType.UINT64)
+    whole = build.Div(build.Sub(distance, 1), build.cast(build.Abs(step), ir.DataType.UINT64))
+    count = build.Add(build.cast(whole, ir.DataType.INT64), 1)
+    count = build.Where(build.Less(low, high), count, 0)
+    return build.Add(start, build.Mul(build.Range(np.int64(0), count, np.int64(1)), step))
 
 
-def non_zero(onnx: Builder, node: ir.Node) -> ir.Value:
+def non_zero(build: Builder, node: ir.Node) -> ir.Value:
     """Return the positions of true elements, as bool."""
-    return onnx.NonZero(onnx.cast(_operands(node)[0], "bool"))
+    return build.NonZero(build.cast(_operands(node)[0], "bool"))
 
 
-def in_int64_modulo(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+def in_int64_modulo(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
     """Compute uint64 in int64, whose sums and products are the same modulo 2**64."""
-    return between_casts(onnx, node, ir.DataType.UINT64, ir.DataType.INT64)
+    return between_casts(build, node, ir.DataType.UINT64, ir.DataType.INT64)
 
 
-def in_int64_order(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+def in_int64_order(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
     """Compare uint64 as int64: with the top bit flipped, their order is the same."""
     x, *rest = node.inputs
-    flipped = onnx.cast(onnx.BitwiseXor(x, _TOP_BIT), ir.DataType.INT64)
+    flipped = build.cast(build.BitwiseXor(x, _TOP_BIT), ir.DataType.INT64)
     attributes = {k: v.value for k, v in node.attributes.items()}
     n_outputs = len(node.outputs)
-    results = onnx.op(node.op_type, flipped, *rest, outputs=n_outputs, **attributes)
+    results = build.op(node.op_type, flipped, *rest, outputs=n_outputs, **attributes)
     return [
-        onnx.BitwiseXor(onnx.cast(new, ir.DataType.UINT64), _TOP_BIT)
+        build.BitwiseXor(build.cast(new, ir.DataType.UINT64), _TOP_BIT)
         if old.dtype == ir.DataType.UINT64
         else new
         for new, old in zip([results] if n_outputs == 1 else results, node.outputs, strict=True)

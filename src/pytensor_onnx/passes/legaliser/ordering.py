@@ -19,7 +19,7 @@ from pytensor_onnx.graph.marks import is_bare, mark_guarded
 from pytensor_onnx.passes.rewriting import given, int_attribute
 
 
-def top_k(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def top_k(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Sort with the runtime's kernel if no element is NaN, else in two stable rounds."""
     axis, largest = int_attribute(node, "axis", -1), int_attribute(node, "largest", 1)
     order = {"axis": axis, "largest": largest}
@@ -35,24 +35,24 @@ def top_k(onnx: Builder, node: ir.Node) -> list[ir.Value]:
 
     x, k = node.inputs
     name = f"TopK{'Largest' if largest else 'Smallest'}Axis{axis}".replace("-", "Minus")
-    return list(onnx.call(name, body, given(x), given(k), variant=str(dtype_of(x).numpy())))
+    return list(build.call(name, body, given(x), given(k), variant=str(dtype_of(x).numpy())))
 
 
 def _numbers_then_nan(
-    onnx: Builder, x: ir.Value, k: ir.Value, is_nan: ir.Value, order: dict[str, int]
+    build: Builder, x: ir.Value, k: ir.Value, is_nan: ir.Value, order: dict[str, int]
 ) -> list[ir.Value]:
     """Sort with infinity in place of NaN, then by a NaN mask; both sorts are stable."""
     axis = order["axis"]
-    size = onnx.Shape(x, start=axis, **({} if axis == -1 else {"end": axis + 1}))
-    numbers = onnx.Where(is_nan, float("inf"), x)
-    first = _guarded(onnx.TopK(numbers, size, outputs=2, **order))[1]
-    flags = onnx.GatherElements(onnx.cast(is_nan, "int32"), first, axis=axis)
-    second = onnx.TopK(flags, k, outputs=2, **order)[1]
-    positions = onnx.GatherElements(first, second, axis=axis)
-    return [onnx.GatherElements(x, positions, axis=axis), positions]
+    size = build.Shape(x, start=axis, **({} if axis == -1 else {"end": axis + 1}))
+    numbers = build.Where(is_nan, float("inf"), x)
+    first = _guarded(build.TopK(numbers, size, outputs=2, **order))[1]
+    flags = build.GatherElements(build.cast(is_nan, "int32"), first, axis=axis)
+    second = build.TopK(flags, k, outputs=2, **order)[1]
+    positions = build.GatherElements(first, second, axis=axis)
+    return [build.GatherElements(x, positions, axis=axis), positions]
 
 
-def unique(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def unique(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Return the unique numbers, then one NaN if there is any."""
 
     def body(inner: Builder, x: ir.Value) -> list[ir.Value]:
@@ -77,10 +77,10 @@ def unique(onnx: Builder, node: ir.Node) -> list[ir.Value]:
             ),
         ]
 
-    return list(onnx.call("Unique", body, given(node.inputs[0])))[: len(node.outputs)]
+    return list(build.call("Unique", body, given(node.inputs[0])))[: len(node.outputs)]
 
 
-def unique_slices(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def unique_slices(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Compare slices as rows of ranks, never empty, with a unique rank for a slice with NaN.
 
     As in NumPy, slices with NaN are all different, and stay in order.
@@ -88,22 +88,22 @@ def unique_slices(onnx: Builder, node: ir.Node) -> list[ir.Value]:
     x = given(node.inputs[0])
     dims = dims_of(x)
     if dims is None:
-        raise onnx.unsupported("Unique of slices of a value of unknown rank")
+        raise build.unsupported("Unique of slices of a value of unknown rank")
     axis = int_attribute(node, "axis", 0) % len(dims)
-    rows = merge_axes(onnx, x, [i for i in range(len(dims)) if i != axis])
-    one_each = onnx.Concat(onnx.Shape(x, start=axis, end=axis + 1), onnx.ints([1]), axis=0)
+    rows = merge_axes(build, x, [i for i in range(len(dims)) if i != axis])
+    one_each = build.Concat(build.Shape(x, start=axis, end=axis + 1), build.ints([1]), axis=0)
     if dtype_of(x).is_floating_point():
-        ranks = onnx.Reshape(onnx.Unique(rows, outputs=4)[2], onnx.Shape(rows), allowzero=1)
-        has_nan = onnx.ReduceMax(onnx.cast(onnx.IsNaN(rows), "int32"), onnx.ints([1]))
-        number = onnx.CumSum(onnx.Expand(onnx.ints([1]), one_each), onnx.ints([0]))
-        last = onnx.Where(onnx.Greater(has_nan, 0), number, 0)
+        ranks = build.Reshape(build.Unique(rows, outputs=4)[2], build.Shape(rows), allowzero=1)
+        has_nan = build.ReduceMax(build.cast(build.IsNaN(rows), "int32"), build.ints([1]))
+        number = build.CumSum(build.Expand(build.ints([1]), one_each), build.ints([0]))
+        last = build.Where(build.Greater(has_nan, 0), number, 0)
     else:
         ranks = rows
-        last = onnx.Expand(onnx.number_like(x, 0), one_each)
+        last = build.Expand(build.number_like(x, 0), one_each)
     last.shape = ir.Shape([dims[axis], 1])
-    padded = onnx.Concat(ranks, last, axis=1)
-    _, *rest = _guarded(onnx.Unique(padded, axis=0, outputs=4))
-    return [onnx.Gather(x, rest[0], axis=axis), *rest][: len(node.outputs)]
+    padded = build.Concat(ranks, last, axis=1)
+    _, *rest = _guarded(build.Unique(padded, axis=0, outputs=4))
+    return [build.Gather(x, rest[0], axis=axis), *rest][: len(node.outputs)]
 
 
 def is_of_elements(node: ir.Node) -> bool:

@@ -16,12 +16,12 @@ from pytensor_onnx.graph.marks import mark_checked, mark_guarded
 Pooling = Callable[[Builder, ir.Value], ir.Value]
 
 
-def keep_non_finite(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def keep_non_finite(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Pool with propagation of NaN and minus infinity."""
-    return GUARDED[node.op_type](onnx, node)
+    return GUARDED[node.op_type](build, node)
 
 
-def max_pool(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def max_pool(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Pool, and recompute the result if the sum of the values is not finite.
 
     NaN is then found by pooling a mask. The kernel with indices as second output is right for minus
@@ -37,24 +37,24 @@ def max_pool(onnx: Builder, node: ir.Node) -> list[ir.Value]:
             mark_checked(pooled)
         return inner.Where(inner.cast(is_nan, "bool"), float("nan"), largest)
 
-    return _guard(onnx, node, pool_with_care)
+    return _guard(build, node, pool_with_care)
 
 
-def global_max_pool(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def global_max_pool(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Pool, and reduce exactly if the sum of the values is not finite."""
     axes = range(2, len(dims_of(node.inputs[0]) or ()))
 
     def reduce(inner: Builder, x: ir.Value) -> ir.Value:
         return inner.ReduceMax(x, inner.ints(list(axes)), keepdims=1)
 
-    return _guard(onnx, node, reduce)
+    return _guard(build, node, reduce)
 
 
-def _guard(onnx: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Value]:
+def _guard(build: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Value]:
     x, attributes = node.inputs[0], {k: v.value for k, v in node.attributes.items()}
     if x is None:
         raise TypeError(f"{node.op_type} without an operand")
-    results = onnx.op(node.op_type, x, outputs=len(node.outputs), **attributes)
+    results = build.op(node.op_type, x, outputs=len(node.outputs), **attributes)
     pooled, *indices = [results] if isinstance(results, ir.Value) else results
     mark_guarded(pooled)
     mark_checked(pooled)
@@ -68,7 +68,7 @@ def _guard(onnx: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Val
     rank = len(dims_of(x) or ())
     key = (node.op_type, dtype_of(x), rank, str(attributes))
     name = f"KeepNonFiniteIn{node.op_type}"
-    return [onnx.call(name, keep, x, pooled, variant=str(dtype_of(x).numpy()), key=key), *indices]
+    return [build.call(name, keep, x, pooled, variant=str(dtype_of(x).numpy()), key=key), *indices]
 
 
 GUARDED = {"MaxPool": max_pool, "GlobalMaxPool": global_max_pool}

@@ -32,20 +32,20 @@ def may_be_empty(node: ir.Node) -> bool:
     return is_bare(node) and not (dims is not None and all(map(is_positive, dims[:2])))
 
 
-def keep_non_finite(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def keep_non_finite(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Run the loop where an operand is large, infinite or NaN, or empty."""
     operands = [x for x in node.inputs if x is not None and not _is_small_constant(x)]
     tests = []
     if operands:
-        totals = [onnx.ReduceL1(x, keepdims=0) for x in operands]
-        total = totals[0] if len(totals) == 1 else onnx.Sum(*totals)
-        tests.append(onnx.Less(total, LARGEST))
+        totals = [build.ReduceL1(x, keepdims=0) for x in operands]
+        total = totals[0] if len(totals) == 1 else build.Sum(*totals)
+        tests.append(build.Less(total, LARGEST))
     if may_be_empty(node):
-        tests.append(_has_elements(onnx, node))
-    return _where(onnx, node, tests, lambda other: convert_fallback(other, node))
+        tests.append(_has_elements(build, node))
+    return _where(build, node, tests, lambda other: convert_fallback(other, node))
 
 
-def keep_states(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def keep_states(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Return the initial states where there are no steps or no sequences."""
 
     def initial_states(other: Builder) -> list[ir.Value]:
@@ -60,7 +60,7 @@ def keep_states(onnx: Builder, node: ir.Node) -> list[ir.Value]:
             result.shape = old.shape
         return results
 
-    return _where(onnx, node, [_has_elements(onnx, node)], initial_states)
+    return _where(build, node, [_has_elements(build, node)], initial_states)
 
 
 def lacks_product_with_state(node: ir.Node) -> bool:
@@ -68,30 +68,32 @@ def lacks_product_with_state(node: ir.Node) -> bool:
     return not any(node.inputs[5:]) and not _is_small_constant(given(node.inputs[2]))
 
 
-def give_state(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def give_state(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Give the initial state of zeros."""
     x, w, r, *bias = node.inputs[:4]
-    operands = [x, w, r, *(bias or [None]), None, _zero_state(onnx, node)]
-    return _operator(onnx, node, operands)
+    operands = [x, w, r, *(bias or [None]), None, _zero_state(build, node)]
+    return _operator(build, node, operands)
 
 
-def _zero_state(onnx: Builder, node: ir.Node) -> ir.Value:
+def _zero_state(build: Builder, node: ir.Node) -> ir.Value:
     x, r = given(node.inputs[0]), given(node.inputs[2])
-    batch, hidden = onnx.Shape(x, start=1, end=2), onnx.Shape(r, start=2)
-    return onnx.Expand(onnx.number_like(x, 0), onnx.Concat(onnx.ints([1]), batch, hidden, axis=0))
+    batch, hidden = build.Shape(x, start=1, end=2), build.Shape(r, start=2)
+    return build.Expand(
+        build.number_like(x, 0), build.Concat(build.ints([1]), batch, hidden, axis=0)
+    )
 
 
-def _operator(onnx: Builder, node: ir.Node, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
+def _operator(build: Builder, node: ir.Node, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
     """Emit the operator of a layer for other operands."""
     attributes = {k: v.value for k, v in node.attributes.items()}
-    results = onnx.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
+    results = build.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
     for result, old in zip(results, node.outputs, strict=True):
         result.shape = old.shape
     return list(results)
 
 
 def _where(
-    onnx: Builder, node: ir.Node, tests: Sequence[ir.Value], other: Branch
+    build: Builder, node: ir.Node, tests: Sequence[ir.Value], other: Branch
 ) -> list[ir.Value]:
     """Compute a layer by its operator where all tests hold, else by another branch."""
 
@@ -101,15 +103,15 @@ def _where(
         return results
 
     if not tests:
-        return operator(onnx)
-    condition = tests[0] if len(tests) == 1 else onnx.And(*tests)
-    results = onnx.cond(condition, operator, other)
+        return operator(build)
+    condition = tests[0] if len(tests) == 1 else build.And(*tests)
+    results = build.cond(condition, operator, other)
     mark_rare(results[0])
     return results
 
 
-def _has_elements(onnx: Builder, node: ir.Node) -> ir.Value:
-    return onnx.Greater(onnx.Size(node.inputs[0]), 0)
+def _has_elements(build: Builder, node: ir.Node) -> ir.Value:
+    return build.Greater(build.Size(node.inputs[0]), 0)
 
 
 def _is_small_constant(x: ir.Value) -> bool:

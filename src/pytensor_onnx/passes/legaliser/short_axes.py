@@ -25,11 +25,11 @@ def may_be_short(node: ir.Node) -> bool:
     return not is_checked(node) and any(_least_sizes(node))
 
 
-def check_room(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def check_room(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Make a pool fail if an axis is shorter than a window."""
     message = "a window of a pool is larger than the padded array"
-    checked = _at_least(onnx, node.inputs[0], _least_sizes(node), message)
-    return _with_operand(onnx, node, 0, checked)
+    checked = _at_least(build, node.inputs[0], _least_sizes(node), message)
+    return _with_operand(build, node, 0, checked)
 
 
 def may_have_no_taps(node: ir.Node) -> bool:
@@ -40,12 +40,12 @@ def may_have_no_taps(node: ir.Node) -> bool:
     return dims is not None and not all(map(is_positive, dims[2:]))
 
 
-def check_taps(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def check_taps(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Make a convolution fail if its filters are empty."""
     dims = dims_of(node.inputs[1]) or ()
     least = [0 if is_positive(dim) else 1 for dim in dims[2:]]
     message = f"the filters of {node.op_type} are empty"
-    return _with_operand(onnx, node, 1, _at_least(onnx, node.inputs[1], least, message))
+    return _with_operand(build, node, 1, _at_least(build, node.inputs[1], least, message))
 
 
 def may_have_empty_channels(node: ir.Node) -> bool:
@@ -54,7 +54,7 @@ def may_have_empty_channels(node: ir.Node) -> bool:
     return not is_checked(node) and dims is not None and not all(map(is_positive, dims[2:]))
 
 
-def check_channels(onnx: Builder, node: ir.Node) -> list[ir.Value]:
+def check_channels(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Let a normalisation fail where its channels are empty.
 
     Where there are none at all, the result keeps the sizes of the operand.
@@ -63,29 +63,31 @@ def check_channels(onnx: Builder, node: ir.Node) -> list[ir.Value]:
     dims = dims_of(x) or ()
     least = [0 if is_positive(dim) else 1 for dim in dims[2:]]
     message = f"the channels of {node.op_type} are empty"
-    results = _with_operand(onnx, node, 0, _at_least(onnx, x, least, message))
+    results = _with_operand(build, node, 0, _at_least(build, x, least, message))
     if all(map(is_positive, dims[:2])):
         return results
-    return [onnx.Reshape(results[0], onnx.Shape(x), allowzero=1), *results[1:]]
+    return [build.Reshape(results[0], build.Shape(x), allowzero=1), *results[1:]]
 
 
-def _at_least(onnx: Builder, x: ir.Value | None, least: Sequence[int], message: str) -> ir.Value:
+def _at_least(build: Builder, x: ir.Value | None, least: Sequence[int], message: str) -> ir.Value:
     """Reshape an array to its own sizes, or to larger required ones, which fails."""
     if x is None:
         raise TypeError(f"an operand is missing where {message}")
-    sizes = onnx.Max(onnx.Shape(x), onnx.ints([0, 0, *least]))
+    sizes = build.Max(build.Shape(x), build.ints([0, 0, *least]))
     mark_guarded(sizes)
-    checked = onnx.Reshape(x, sizes)
+    checked = build.Reshape(x, sizes)
     checked.shape = x.shape
-    name_failure(onnx, checked, ValueError(message))
+    name_failure(build, checked, ValueError(message))
     return checked
 
 
-def _with_operand(onnx: Builder, node: ir.Node, position: int, operand: ir.Value) -> list[ir.Value]:
+def _with_operand(
+    build: Builder, node: ir.Node, position: int, operand: ir.Value
+) -> list[ir.Value]:
     """Emit a node with another operand, marked as checked."""
     operands = [operand if i == position else old for i, old in enumerate(node.inputs)]
     attributes = {k: v.value for k, v in node.attributes.items()}
-    results = onnx.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
+    results = build.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
     values = [results] if isinstance(results, ir.Value) else results
     mark_checked(values[0]).meta.update(node.meta)
     return values

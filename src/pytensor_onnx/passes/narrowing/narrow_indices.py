@@ -202,7 +202,7 @@ class _Writer:
         graph = value.graph if value.is_graph_output() else None
         if not wide and graph is None:
             return
-        cast = self._inserted(value, lambda onnx: onnx.cast(value, _INT64))
+        cast = self._inserted(value, lambda build: build.cast(value, _INT64))
         for use in wide:
             use.node.replace_input_with(use.idx, cast)
         if graph is not None:
@@ -211,22 +211,22 @@ class _Writer:
 
     def _narrowed(self, value: ir.Value) -> ir.Value:
         if value not in self._narrow:
-            self._narrow[value] = self._inserted(value, lambda onnx: self._cast(onnx, value))
+            self._narrow[value] = self._inserted(value, lambda build: self._cast(build, value))
         return self._narrow[value]
 
-    def _cast(self, onnx: Builder, value: ir.Value) -> ir.Value:
+    def _cast(self, build: Builder, value: ir.Value) -> ir.Value:
         array = ir.convenience.get_const_tensor(value)
         if array is not None:
-            return onnx.constant(np.clip(array.numpy(), *INT32).astype("int32"))
+            return build.constant(np.clip(array.numpy(), *INT32).astype("int32"))
         if not self.bounds.fit(value):
-            value = onnx.Clip(value, *map(np.int64, INT32))
-        return onnx.cast(value, _INT32)
+            value = build.Clip(value, *map(np.int64, INT32))
+        return build.cast(value, _INT32)
 
     def _inserted(self, value: ir.Value, form: Callable[[Builder], ir.Value]) -> ir.Value:
         """Insert the nodes of a form behind the node of a value."""
-        onnx = self.builder()
-        result = form(onnx)
-        nodes = live_nodes(onnx.nodes, [result])
+        build = self.builder()
+        result = form(build)
+        nodes = live_nodes(build.nodes, [result])
         name_values(nodes, self.names)
         producer = value.producer()
         graph = value.graph if producer is None else producer.graph

@@ -27,7 +27,7 @@ def _is_relu(value: ir.Value) -> bool:
     return node is not None and node.op_type == "Relu" and not node.domain
 
 
-def _clip_apart(onnx: Builder, node: ir.Node) -> ir.Value:
+def _clip_apart(build: Builder, node: ir.Node) -> ir.Value:
     """Clip the same values, hidden from the runtime by a Max of one operand."""
     x, low, high = node.inputs
-    return onnx.Clip(onnx.Max(x), low, high)
+    return build.Clip(build.Max(x), low, high)

@@ -194,11 +194,11 @@ class Inlined:
             replaced = defaultdict(list)
             for node, form in forms:
                 if form is not None and node.graph is not None:
-                    onnx = Builder(scope, in_function=in_function)
-                    onnx.provenance = dict(node.metadata_props)
-                    made = form(onnx, node)
+                    build = Builder(scope, in_function=in_function)
+                    build.provenance = dict(node.metadata_props)
+                    made = form(build, node)
                     results = [made] if isinstance(made, ir.Value) else made
-                    put_before(node.graph, node, onnx, results, names)
+                    put_before(node.graph, node, build, results, names)
                     replaced[node.graph].append(node)
                     count += 1
             for graph, nodes in replaced.items():

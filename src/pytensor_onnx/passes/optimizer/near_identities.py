@@ -56,30 +56,30 @@ def _rounds_to(value: ir.Value, neutral: int) -> bool:
         return bool(number != neutral and np.float32(number) == neutral)
 
 
-def _sum(onnx: Builder, node: ir.Node, position: int) -> ir.Value:
+def _sum(build: Builder, node: ir.Node, position: int) -> ir.Value:
     """Add by a Sum; a difference is a sum with the negative constant."""
     left, right = map(given, node.inputs)
     if node.op_type == "Add":
-        return onnx.Sum(left, right)
-    return onnx.Sum(left, _negative(onnx, right))
+        return build.Sum(left, right)
+    return build.Sum(left, _negative(build, right))
 
 
-def _product(onnx: Builder, node: ir.Node, position: int) -> ir.Value:
+def _product(build: Builder, node: ir.Node, position: int) -> ir.Value:
     """Multiply or divide by the negative constant, and negate the result."""
     operands = list(map(given, node.inputs))
     constant = operands[position]
     if constant.const_value is not None:
-        operands[position] = _negative(onnx, constant)
-        return onnx.Neg(onnx.op(node.op_type, *operands))
+        operands[position] = _negative(build, constant)
+        return build.Neg(build.op(node.op_type, *operands))
     # The sign of zero matters: a division by it is infinite.
     zero, one = np.float64(0), np.float64(1)
-    is_negative = onnx.Or(onnx.Less(constant, zero), onnx.Less(onnx.Div(one, constant), zero))
-    sign = onnx.Where(is_negative, one, -one)
-    operands[position] = onnx.Neg(onnx.Abs(constant))
-    return onnx.Mul(onnx.op(node.op_type, *operands), sign)
+    is_negative = build.Or(build.Less(constant, zero), build.Less(build.Div(one, constant), zero))
+    sign = build.Where(is_negative, one, -one)
+    operands[position] = build.Neg(build.Abs(constant))
+    return build.Mul(build.op(node.op_type, *operands), sign)
 
 
-def _negative(onnx: Builder, value: ir.Value) -> ir.Value:
+def _negative(build: Builder, value: ir.Value) -> ir.Value:
     if value.const_value is None:
-        return onnx.Neg(value)
-    return onnx.constant(-value.const_value.numpy())
+        return build.Neg(value)
+    return build.constant(-value.const_value.numpy())

@@ -26,7 +26,7 @@ def _may_move(value: ir.Value, inlined: Inlined) -> bool:
     return mode is None or mode.as_string() == "constant"
 
 
-def _pool_apart(onnx: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+def _pool_apart(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
     """Pool the same values, hidden from the Pad by a Max of one operand."""
     attributes = {key: a.value for key, a in node.attributes.items()}
-    return onnx.op("MaxPool", onnx.Max(node.inputs[0]), outputs=len(node.outputs), **attributes)
+    return build.op("MaxPool", build.Max(node.inputs[0]), outputs=len(node.outputs), **attributes)

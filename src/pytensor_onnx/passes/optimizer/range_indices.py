@@ -24,7 +24,7 @@ def _takes_range(node: ir.Node, inlined: Inlined) -> bool:
     return any(n is not None and n.op_type == "Range" and not n.domain for n in makers)
 
 
-def _take_by_copy(onnx: Builder, node: ir.Node) -> ir.Value:
+def _take_by_copy(build: Builder, node: ir.Node) -> ir.Value:
     """Gather by the same indices, hidden from the runtime by a Max of one operand."""
     x, index = node.inputs
-    return onnx.Gather(x, onnx.Max(index), **{key: a.value for key, a in node.attributes.items()})
+    return build.Gather(x, build.Max(index), **{key: a.value for key, a in node.attributes.items()})

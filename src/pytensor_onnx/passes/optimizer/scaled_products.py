@@ -44,14 +44,14 @@ def _kept_apart(node: ir.Node, inlined: Inlined) -> tuple[bool, bool, bool]:
     return left, right, any(_is_unfit(n, inlined) for n in inlined.users(node.outputs[0]))
 
 
-def _protected(onnx: Builder, node: ir.Node, apart: tuple[bool, bool, bool]) -> ir.Value:
+def _protected(build: Builder, node: ir.Node, apart: tuple[bool, bool, bool]) -> ir.Value:
     if all(x is not None and x.shape is not None and len(x.shape) == 2 for x in node.inputs):
-        return onnx.Gemm(*node.inputs)
+        return build.Gemm(*node.inputs)
     *operands, result_apart = apart
-    result = onnx.MatMul(
-        *(onnx.Max(x) if own else x for x, own in zip(node.inputs, operands, strict=True))
+    result = build.MatMul(
+        *(build.Max(x) if own else x for x, own in zip(node.inputs, operands, strict=True))
     )
-    return onnx.Max(result) if result_apart else result
+    return build.Max(result) if result_apart else result
 
 
 def _is_of_integers(node: ir.Node) -> bool:
