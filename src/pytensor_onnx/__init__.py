@@ -21,16 +21,16 @@ if TYPE_CHECKING:
         UnsupportedTypeError,
         VerificationError,
     )
-    from pytensor_onnx.exporting.export import (
+    from pytensor_onnx.exporting.files.loading import load
+    from pytensor_onnx.exporting.files.quantization import quantize_onnx
+    from pytensor_onnx.exporting.program.export import (
         compile_onnx,
         export_function_onnx,
         export_onnx,
         export_value_and_grad,
     )
-    from pytensor_onnx.exporting.loading import load
-    from pytensor_onnx.exporting.program import ONNXProgram
-    from pytensor_onnx.exporting.quantization import quantize_onnx
-    from pytensor_onnx.exporting.training import export_training_step
+    from pytensor_onnx.exporting.program.program import ONNXProgram
+    from pytensor_onnx.exporting.program.training import export_training_step
     from pytensor_onnx.functions.registry import define
     from pytensor_onnx.rewriting import register_onnx
     from pytensor_onnx.running.session import SessionOptions
@@ -45,17 +45,17 @@ _MODULES = {
     "UnsupportedOpError": "errors",
     "UnsupportedTypeError": "errors",
     "VerificationError": "errors",
-    "compile_onnx": "exporting.export",
-    "export_function_onnx": "exporting.export",
-    "export_onnx": "exporting.export",
-    "export_value_and_grad": "exporting.export",
-    "load": "exporting.loading",
-    "quantize_onnx": "exporting.quantization",
+    "compile_onnx": "exporting.program.export",
+    "export_function_onnx": "exporting.program.export",
+    "export_onnx": "exporting.program.export",
+    "export_value_and_grad": "exporting.program.export",
+    "load": "exporting.files.loading",
+    "quantize_onnx": "exporting.files.quantization",
     "define": "functions.registry",
-    "ONNXProgram": "exporting.program",
+    "ONNXProgram": "exporting.program.program",
     "register_onnx": "rewriting",
     "SessionOptions": "running.session",
-    "export_training_step": "exporting.training",
+    "export_training_step": "exporting.program.training",
 }
 
 __all__ = [

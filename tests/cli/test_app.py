@@ -15,7 +15,7 @@ import pytensor_onnx
 from pytensor_onnx import VerificationError, export_onnx
 from pytensor_onnx.cli.app import app, main
 from pytensor_onnx.cli.inspection import external_bytes
-from pytensor_onnx.exporting.file_verification import Outcome
+from pytensor_onnx.exporting.files.file_verification import Outcome
 
 
 def run(*arguments):
@@ -87,7 +87,7 @@ def test_verify_ends_a_file_that_does_not(tmp_path, monkeypatch):
         given.append((path, timeout, data_bytes))
         return Outcome(["it loads"], "it did not end")
 
-    monkeypatch.setattr("pytensor_onnx.exporting.file_verification.verify_file_apart", verify)
+    monkeypatch.setattr("pytensor_onnx.exporting.files.file_verification.verify_file_apart", verify)
     result = run("verify", file)
     assert isinstance(result.exception, VerificationError)
     assert str(result.exception) == "it did not end"
@@ -146,7 +146,7 @@ def assert_harmless(text):
 def test_names_in_a_file_reach_no_terminal_as_they_are(evil, capsys, monkeypatch, command):
     told = Outcome([f"it runs on {EVIL}"], f"it has no {EVIL}")
     monkeypatch.setattr(
-        "pytensor_onnx.exporting.file_verification.verify_file_apart", lambda *_, **__: told
+        "pytensor_onnx.exporting.files.file_verification.verify_file_apart", lambda *_, **__: told
     )
     with pytest.raises(SystemExit):
         main([command, str(evil)])
@@ -290,7 +290,7 @@ def test_no_command_shows_the_help(capsys, arguments):
 
 def test_a_file_that_does_not_run_ends_with_status_1(capsys, monkeypatch, special):
     monkeypatch.setattr(
-        "pytensor_onnx.exporting.file_verification.verify_file_apart",
+        "pytensor_onnx.exporting.files.file_verification.verify_file_apart",
         lambda *_, **__: Outcome([], "it did not end"),
     )
     with pytest.raises(SystemExit) as exit_:

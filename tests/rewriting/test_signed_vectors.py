@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.exporting.evaluation import evaluate
+from pytensor_onnx.exporting.verification.evaluation import evaluate
 from tests.functions.linalg.matrices import generator
 
 

@@ -19,7 +19,7 @@ from pytensor_onnx._version import __version__
 from pytensor_onnx.cli.tables import digits_table, inspection_tables, latency_table
 from pytensor_onnx.cli.terminal import plain
 from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError
-from pytensor_onnx.exporting.paths import check_file
+from pytensor_onnx.exporting.requests.paths import check_file
 
 app = typer.Typer(
     help="Export PyTensor graphs to ONNX, and inspect ONNX files.",
@@ -112,7 +112,7 @@ def bench(
 ) -> None:
     """Measure the latency of an ONNX file in ONNX Runtime, on given or sampled inputs."""
     from pytensor_onnx.cli.inspection import read_model
-    from pytensor_onnx.exporting.file_latency import measure_latency
+    from pytensor_onnx.exporting.files.file_latency import measure_latency
     from pytensor_onnx.graph.weights import weight_files
 
     # Unreadable models and missing weights are errors of input, before the runtime refuses them.
@@ -137,7 +137,7 @@ def verify(
     The file runs in a separate process with a time limit and, on Linux, a memory limit.
     """
     from pytensor_onnx.cli.inspection import external_bytes
-    from pytensor_onnx.exporting.file_verification import verify_file_apart
+    from pytensor_onnx.exporting.files.file_verification import verify_file_apart
 
     data_bytes = external_bytes(file)
     started = time.perf_counter()

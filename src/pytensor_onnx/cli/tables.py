@@ -12,7 +12,7 @@ from pytensor_onnx.cli.terminal import duration, make_table, one_line
 if TYPE_CHECKING:
     from pytensor_onnx.cli.demo import DigitsResult
     from pytensor_onnx.cli.inspection import Inspection
-    from pytensor_onnx.exporting.file_latency import Latency
+    from pytensor_onnx.exporting.files.file_latency import Latency
 
 
 def inspection_tables(found: Inspection) -> list[Table]:

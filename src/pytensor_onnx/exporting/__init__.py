@@ -1,1 +1,1 @@
-"""Export of graphs to models: arguments, programs, verification, reports, training steps."""
+"""Export of graphs to models, in four groups: requests, verification, program, files."""

@@ -20,9 +20,9 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.vectorization import vectorize_graph
 
 from pytensor_onnx.errors import VerificationError
-from pytensor_onnx.exporting.evaluation import evaluate
-from pytensor_onnx.exporting.reference_graph import reference_graph
-from pytensor_onnx.exporting.source import Source, check_inputs
+from pytensor_onnx.exporting.requests.reference_graph import reference_graph
+from pytensor_onnx.exporting.requests.source import Source, check_inputs
+from pytensor_onnx.exporting.verification.evaluation import evaluate
 
 _AXIS = "__point__"
 

@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import graph_inputs
 
-from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.pymc.arguments import (
     LAYOUTS,

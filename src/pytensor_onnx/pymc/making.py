@@ -11,10 +11,10 @@ import onnx_ir as ir
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
-from pytensor_onnx.exporting.arguments import check_keywords
-from pytensor_onnx.exporting.export import export_onnx
-from pytensor_onnx.exporting.paths import check_file
-from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.exporting.program.export import export_onnx
+from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.requests.arguments import check_keywords
+from pytensor_onnx.exporting.requests.paths import check_file
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import identifier
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
@@ -83,7 +83,7 @@ def make_program(
     for value in program.model.graph.outputs:
         _name_axes(value, output_axes or {})
     if verify:
-        from pytensor_onnx.exporting.verification import verify_program
+        from pytensor_onnx.exporting.verification.verification import verify_program
 
         points = inputs.examples, inputs.moved(np.random.default_rng(1))
         program.verification = verify_program(program, [_as_inputs(program, p) for p in points])

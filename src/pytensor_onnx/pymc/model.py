@@ -10,7 +10,7 @@ import pymc as pm
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
-from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.pymc.arguments import LAYOUTS, read_choice
 from pytensor_onnx.pymc.density import GROUPS, DensityOutputs, export_outputs
 from pytensor_onnx.pymc.generated import add_seed, generated_quantities, seed_variable

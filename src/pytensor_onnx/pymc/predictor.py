@@ -17,7 +17,7 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.pymc import summaries
 from pytensor_onnx.pymc.arguments import check_model, read_choice, read_strings, unknown

@@ -8,7 +8,7 @@ from typing import Any
 
 import pymc as pm
 
-from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.pymc.arguments import LAYOUTS, SPACES, read_choice
 from pytensor_onnx.pymc.generated import add_seed, generated_quantities, seed_variable
 from pytensor_onnx.pymc.graphs import POINT, ModelGraph

@@ -12,7 +12,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.exporting.program import ONNXProgram
+from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.random import state_of
 
 RECORDED = Path(__file__).with_suffix(".json")

@@ -1,0 +1,1 @@
+"""Tools on files: loading, quantization, verification, latency."""

@@ -1,0 +1,234 @@
+"""Verify any ONNX file in a separate process with limits of time and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pytensor_onnx.exporting.verification.sampling import Sample
+    from pytensor_onnx.running.session import Session
+
+MEMORY = 2**30
+"""Bytes that a file may take beyond its own size, which the runtime holds several times."""
+
+COPIES = 16
+_MEMORY_MESSAGES = (
+    *("bad_alloc", "Failed to allocate memory", "MemoryError", "Unable to allocate"),
+    *(
+        "bad_array_new_length",
+        "Integer overflow",
+        "array is too big",
+        "maximum supported dimension",
+    ),
+)
+
+
+@dataclass
+class Outcome:
+    """Successful steps of a verification, and the error that ended it, if any."""
+
+    steps: list[str] = field(default_factory=list)
+    error: str | None = None
+
+
+def verify_file(path: str | os.PathLike) -> Iterator[str]:
+    """Check a file, load it into ONNX Runtime and run it on sampled inputs.
+
+    Parameters
+    ----------
+    path
+        An ONNX file of any exporter.
+
+    Yields
+    ------
+    str
+        One line for each successful step.
+
+    Raises
+    ------
+    VerificationError
+        If the ONNX checker or ONNX Runtime refuses the file, or no sampled inputs fit.
+    """
+    import onnx
+    import onnx_ir as ir
+
+    from pytensor_onnx.exporting.requests.descriptions import describe
+
+    file = os.fspath(path)
+    try:
+        onnx.checker.check_model(file, full_check=True)
+        yield "the ONNX checker accepts it"
+        # The stacks of further threads would count as memory of the file.
+        session = load(file, threads=1)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise VerificationError(f"the ONNX checker refuses {file}: {error}") from error
+    yield "ONNX Runtime loads it"
+    drawn, results = run_on_sample(session, file)
+    found = ", ".join(
+        describe(ir.val(name, dtype=ir.DataType.from_numpy(a.dtype), shape=a.shape))
+        for name, a in zip(session.output_names, results, strict=True)
+    )
+    yield f"it runs on {drawn} and returns {found}"
+
+
+def load(file: str, *, threads: int | None = None) -> Session:
+    """Load a file into ONNX Runtime.
+
+    Raises
+    ------
+    VerificationError
+        If ONNX Runtime refuses the file.
+    """
+    from pytensor_onnx.running.session import Session, SessionOptions
+
+    try:
+        return Session(file, options=SessionOptions(threads=threads))
+    except PyTensorONNXError as error:
+        raise VerificationError(str(error)) from error
+
+
+def run_on_sample(session: Session, file: str) -> tuple[Sample, list[np.ndarray]]:
+    """Return the first sampled inputs that a file runs on, and its results.
+
+    Raises
+    ------
+    VerificationError
+        If no sampled inputs fit, or an input has no numbers to sample.
+    """
+    import onnx_ir as ir
+
+    from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, sample
+
+    inputs = [v for v in ir.load(file).graph.inputs if not v.is_initializer()]
+    for value in inputs:
+        type_ = value.type
+        if not isinstance(type_, ir.TensorType) or type_.dtype.numpy().kind not in "biuf":
+            raise VerificationError(
+                f"{file} was not run: input {value.name!r} is of type {type_}, and samples are "
+                "tensors of real numbers only"
+            )
+    reason = ""
+    for attempt in ATTEMPTS:
+        drawn = sample(inputs, attempt)
+        try:
+            return drawn, session.run(dict(zip(drawn.names, drawn.arrays, strict=True)))
+        except Exception as error:
+            reason = reason or str(error)
+    raise VerificationError(f"{file} runs on no sampled inputs: {reason}")
+
+
+def verify_file_apart(path: Path, *, timeout: float, data_bytes: int = 0) -> Outcome:
+    """Verify a file in a separate process with a timeout.
+
+    Parameters
+    ----------
+    path
+        An ONNX file, which may run forever or use all memory.
+    timeout
+        Time limit in seconds.
+    data_bytes
+        Size of the external weights of the model, which is added to the memory limit.
+
+    Returns
+    -------
+    Outcome
+        The successful steps, and the error that ended the verification, if any.
+    """
+    memory = MEMORY + COPIES * (path.stat().st_size + data_bytes)
+    command = [sys.executable, "-P", "-m", __name__, str(path), str(memory)]
+    outcome = Outcome()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0) as process:
+        try:
+            assert process.stdout is not None
+            # The first line says that the imports are done.
+            process.stdout.readline()
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+            outcome.error = (
+                f"{path} did not end within {timeout:g} s (--timeout takes another limit)"
+            )
+        except BaseException:
+            process.kill()
+            raise
+    for line in output.decode().splitlines():
+        kind, text = json.loads(line)
+        if kind == "step":
+            outcome.steps.append(text)
+        else:
+            outcome.error = outcome.error or text
+    if outcome.error is None and process.returncode:
+        outcome.error = (
+            f"{path} ended the process that verified it: {_exit_reason(process.returncode)}"
+        )
+    if outcome.error and any(text in outcome.error for text in _MEMORY_MESSAGES):
+        reason = outcome.error.strip()
+        outcome.error = f"{path} needs more than {memory / 2**30:.1f} GiB of memory: {reason}"
+    return outcome
+
+
+def _exit_reason(code: int) -> str:
+    if code > 0:
+        return f"exit code {code}"
+    return f"{signal.Signals(-code).name}, which running out of memory can cause"
+
+
+def _limit_memory(n_bytes: int) -> None:
+    """Limit the further memory of this process, on systems that support it."""
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (ImportError, OSError):
+        return
+    limit = pages * resource.getpagesize() + n_bytes
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or limit < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def _main(file: str, memory: str) -> None:
+    """Verify a file in this process, and write a line of JSON for each step."""
+    import onnxruntime  # noqa: F401  before memory is counted
+
+    import pytensor_onnx.exporting.verification.verification  # noqa: F401
+
+    lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
+
+    def write(kind: str, text: Any) -> None:
+        lines.write(json.dumps([kind, text]) + "\n")
+        lines.flush()
+
+    # The runtime prints names of the model unescaped.
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    lines.write("\n")
+    lines.flush()
+    _limit_memory(int(memory))
+    try:
+        for step in verify_file(file):
+            write("step", step)
+    except VerificationError as error:
+        write("error", str(error))
+    except MemoryError as error:
+        write("error", f"MemoryError: {error}")
+    except Exception as error:
+        write("error", f"{file} cannot be verified: {type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,301 @@
+"""Export a graph or a compiled function, or compile a graph to ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytensor.compile.executor import Function
+from pytensor.compile.ops import view_op
+from pytensor.gradient import grad
+from pytensor.graph.basic import Variable
+
+from pytensor_onnx.dynamic_axes import DynamicAxes
+from pytensor_onnx.encodings import has_tensors
+from pytensor_onnx.exporting.program.making import export_source
+from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.requests.arguments import (
+    as_function,
+    as_variables,
+    check_keywords,
+    read_arguments,
+)
+from pytensor_onnx.exporting.requests.noise import with_noise
+from pytensor_onnx.exporting.requests.source import Source, Updates, check_inputs, read_updates
+from pytensor_onnx.ml.model import warn_of_training
+from pytensor_onnx.named_dims import is_tensor, without_named
+from pytensor_onnx.running.linker import OPSET_VERSION
+from pytensor_onnx.running.session import SessionOptions
+
+EXPORT_KEYWORDS = frozenset(
+    (
+        *("path", "output_names", "state_path", "dynamic_axes", "example_inputs"),
+        *("opset_version", "target", "verify", "assume_finite", "inline_functions"),
+        *("precision", "providers", "session_options"),
+    )
+)
+_STATE_KEYWORDS = frozenset(("state_defaults", "static_state"))
+
+
+def export_onnx(
+    inputs: Sequence[Variable] | Variable | Any = None,
+    outputs: Variable | Sequence[Variable] | Mapping[str, Variable] | Any = None,
+    path: str | os.PathLike | None = None,
+    *,
+    output_names: Sequence[str] | None = None,
+    updates: Updates | None = None,
+    state_path: str | os.PathLike | None = None,
+    dynamic_axes: DynamicAxes | None = None,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    opset_version: int | str = OPSET_VERSION,
+    target: str = "onnxruntime",
+    verify: bool = True,
+    assume_finite: bool = False,
+    inline_functions: bool = False,
+    precision: str | None = None,
+    rng: str = "state",
+    **session: Any,
+) -> ONNXProgram:
+    """Export a PyTensor graph as an ONNX model.
+
+    Parameters
+    ----------
+    inputs
+        Variables that become the inputs of the model, in order. A `Model` of pytensor-ml, or the
+        output of its layers, may stand here alone: its inputs are found, in the order of the
+        arguments of its operations, and it is exported as it predicts, without dropout and with
+        running statistics.
+    outputs
+        Results of the model: a variable, a list of them, a dict of them by the names that the
+        outputs get, or a `Model`. One that is None is left out of the file; the program returns it.
+    path
+        File to write; none unless given. It is written only when the conversion and the
+        verification succeed, and it replaces an older file in one step.
+    output_names
+        Names of the outputs; those of the variables unless given.
+    updates
+        New values of shared variables. Each of them becomes an input, whose default is the present
+        value, and an output named ``<name>_next``; the metadata ``state`` of the model is a JSON
+        object of these pairs. Other shared variables are stored in the model.
+    state_path
+        Where the present values go instead, by `ONNXProgram.save_state`; inputs have no defaults.
+        Needed for ``"web"``, ``"webgpu"`` and ``"node"``, which take no values for defaults.
+    dynamic_axes
+        Names for axes of unknown size: ``{"x": {0: "batch"}}``; a list of axes, ``{"x": [0]}``,
+        leaves the names open. Axes of one name must have equal sizes. Sizes of outputs follow from
+        those of the inputs; a name given for one is used where the graph has none. Named dimensions
+        of `pytensor.xtensor` keep their names unless renamed here.
+    example_inputs
+        One array for each input, in a list or by name. The model is made for their shapes, but for
+        the axes in ``dynamic_axes``, and verified on them.
+    opset_version
+        Version of the standard operator set, 18 to 26, or ``"latest"`` for the one whose operators
+        the target is fastest with: 23, which has those of transformers.
+    target
+        Runtime to export for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"`` or
+        ``"standard"``.
+    verify
+        Whether to check the model, load it and compare it with PyTensor.
+    assume_finite
+        Whether to leave out the guards that make maxima propagate NaN in runtimes that drop it.
+    inline_functions
+        Whether to write out the model-local functions, for runtimes that do not know them.
+    precision
+        ``"float32"`` or ``"float16"`` to replace all wider floats: of inputs, outputs, state and
+        constants. The report gives the error that this brings and the operations that add most to
+        it. Sums of float16 are accumulated in float32, and random numbers are other ones.
+        ``"float64"`` keeps floats that the targets ``"web"`` and ``"webgpu"`` replace by float32.
+    rng
+        ``"inputs"`` to make the noise of random draws inputs, in place of generators.
+    session
+        ``providers`` and ``session_options`` of `compile_onnx`.
+
+    Returns
+    -------
+    ONNXProgram
+        The model, which can be called, saved, verified and reported on.
+
+    Raises
+    ------
+    UnsupportedOpError, UnsupportedTypeError
+        If parts of the graph cannot be converted; the message lists all of them.
+    VerificationError
+        If the model does not agree with PyTensor.
+    ArgumentError, MissingFolderError
+        If an argument is not one that the function takes, or the folder of a file is missing.
+    InputError
+        If the example inputs do not fit the inputs.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import export_onnx
+    >>> x = pt.matrix("x")
+    >>> program = export_onnx([x], pt.exp(x).sum(axis=0), dynamic_axes={"x": {0: "batch"}})
+    >>> program([[0.0, 0.0], [0.0, 0.0]])
+    array([2., 2.])
+    """
+    check_keywords("export_onnx", session, EXPORT_KEYWORDS | {"updates", "rng"})
+    request = read_arguments(inputs, outputs, path, dynamic_axes, output_names)
+    if not updates:
+        warn_of_training(request.results)
+    request, updated = with_noise(rng, request, read_updates(updates))
+    shared = check_inputs(request.inputs, [*request.results, *updated.values()])
+    opaque = [v for v in shared if v not in updated and not has_tensors(v.type)]
+    source = Source(
+        # What no tensor can hold stays an input, which the conversion then refuses with all else.
+        inputs=[*request.inputs, *opaque],
+        results=request.results,
+        updates=updated,
+        # Tensors are copied into the constants and the state.
+        values={v: v.get_value(borrow=is_tensor(v.type)) for v in {*shared, *updated}},
+        returns_single=request.returns_single,
+    )
+    return export_source(
+        source,
+        request.path,
+        output_names=request.names,
+        state_path=state_path,
+        dynamic_axes=request.dynamic_axes,
+        example_inputs=example_inputs,
+        opset_version=opset_version,
+        target=target,
+        verify=verify,
+        assume_finite=assume_finite,
+        inline_functions=inline_functions,
+        precision=precision,
+        **session,
+    )
+
+
+def export_function_onnx(
+    function: Function, path: str | os.PathLike | None = None, **options: Any
+) -> ONNXProgram:
+    """Export a compiled PyTensor function, its updates included.
+
+    Parameters
+    ----------
+    function
+        The result of `pytensor.function`, in any mode, or a `PointFunc` of PyMC, such as
+        ``model.compile_logp()``. Shared variables are exported with the values they have now.
+    path
+        File to write; none unless given.
+    options
+        Those of `export_onnx`.
+
+    Examples
+    --------
+    >>> import pytensor, pytensor.tensor as pt
+    >>> from pytensor_onnx import export_function_onnx
+    >>> x, total = pt.scalar("x"), pytensor.shared(0.0, name="total")
+    >>> add = pytensor.function([x], total, updates={total: total + x}, mode="FAST_COMPILE")
+    >>> program = export_function_onnx(add)
+    >>> program(2.0), program(3.0), program.state["total"]
+    (array(0.), array(2.), array(5.))
+    """
+    check_keywords("export_function_onnx", options.keys() - _STATE_KEYWORDS, EXPORT_KEYWORDS)
+    function = as_function(function)
+    maker = function.maker
+    fgraph = maker.fgraph.clone(check_integrity=False)
+    updates = {
+        fgraph.inputs[position]: fgraph.outputs[output]
+        for output, position in (maker.fgraph.update_mapping or {}).items()
+    }
+    source = Source(inputs=[], results=fgraph.outputs[: len(maker.outputs)], updates=updates)
+    source.returns_single = function.unpack_single
+    source.name = function.name
+    for variable, spec, container in zip(
+        fgraph.inputs, maker.inputs, function.input_storage, strict=True
+    ):
+        if variable in updates or (spec.implicit and has_tensors(variable.type)):
+            source.values[variable] = container.data
+        else:
+            variable.name = spec.name or variable.name
+            source.inputs.append(variable)
+    return export_source(source, path, **options)
+
+
+def export_value_and_grad(
+    inputs: Sequence[Variable],
+    cost: Variable,
+    wrt: Variable | Sequence[Variable] | None = None,
+    path: str | os.PathLike | None = None,
+    **options: Any,
+) -> ONNXProgram:
+    """Export a scalar cost together with its gradients, which share intermediate results.
+
+    Parameters
+    ----------
+    inputs
+        Variables that become the inputs of the model, in order.
+    cost
+        A 0-d variable; its output is named after it, or ``cost``.
+    wrt
+        What to differentiate by: inputs or shared variables; all float inputs unless given. The
+        outputs are named ``grad_<name>``.
+    path
+        File to write; none unless given.
+    options
+        Those of `export_onnx`.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import export_value_and_grad
+    >>> x = pt.vector("x")
+    >>> program = export_value_and_grad([x], (x**2).sum())
+    >>> program([1.0, 3.0])
+    [array(10.), array([2., 6.])]
+    >>> [value.name for value in program.model.graph.outputs]
+    ['cost', 'grad_x']
+    """
+    check_keywords("export_value_and_grad", options, EXPORT_KEYWORDS | {"updates"})
+    inputs = as_variables(inputs, "inputs")
+    (cost,) = as_variables(cost, "cost")
+    if wrt is None:
+        wrt = [v for v in inputs if is_tensor(v.type) and v.type.dtype.startswith("float")]
+    variables = as_variables(wrt, "wrt")
+    name, (cost,) = cost.name, without_named([cost])
+    gradients = [view_op(g) for g in grad(cost, variables)]
+    for i, (gradient, variable) in enumerate(zip(gradients, variables, strict=True)):
+        gradient.name = f"grad_{variable.name or i}"
+    value = view_op(cost)
+    value.name = name or "cost"
+    return export_onnx(inputs, [value, *gradients], path, **options)
+
+
+def compile_onnx(
+    inputs: Sequence[Variable] | Variable | Any,
+    outputs: Variable | Sequence[Variable] | Any = None,
+    *,
+    providers: str | Sequence[str] = "cpu",
+    session_options: SessionOptions | None = None,
+    **options: Any,
+) -> ONNXProgram:
+    """Compile a PyTensor graph to ONNX Runtime.
+
+    Parameters
+    ----------
+    inputs, outputs
+        As in `export_onnx`.
+    providers
+        Execution providers in order of preference: ``"cpu"``, ``"cuda"``, ….
+    session_options
+        How ONNX Runtime runs the model.
+    options
+        Those of `export_onnx`.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import SessionOptions, compile_onnx
+    >>> x = pt.vector("x")
+    >>> f = compile_onnx([x], [x.max(), x.argmax()], session_options=SessionOptions(threads=1))
+    >>> f([1.0, 5.0, 2.0])
+    [array(5.), array(1)]
+    """
+    check_keywords("compile_onnx", options, EXPORT_KEYWORDS | {"updates"})
+    return export_onnx(
+        inputs, outputs, providers=providers, session_options=session_options, **options
+    )

@@ -1,0 +1,181 @@
+"""Cut a program down to some of its outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedNodesPass
+from pytensor.graph.basic import Variable, clone_get_equiv
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.traversal import ancestors
+
+from pytensor_onnx.encodings import Boundary
+from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.exporting.program.selected_sizes import read_sizes_of
+from pytensor_onnx.exporting.requests.signature import Signature
+from pytensor_onnx.graph.names import identifier
+
+if TYPE_CHECKING:
+    from pytensor_onnx.exporting.program.program import ONNXProgram
+    from pytensor_onnx.exporting.verification.precision import Narrowing
+
+
+def select_outputs(program: ONNXProgram, names: str | Sequence[str]) -> ONNXProgram:
+    """Return a program of some of the outputs, and of the inputs that these depend on.
+
+    States stay, with their next values.
+
+    Parameters
+    ----------
+    program
+        The program.
+    names
+        Names of outputs, or that of one.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such output.
+    """
+    signature, n_states = program._signature, len(program._states)
+    chosen = _chosen(program, [names] if isinstance(names, str) else list(names))
+    outputs = _tensors(signature.outputs, chosen, n_states)
+    model = program.model.clone()
+    results = [model.graph.outputs[i] for i in outputs]
+    model.graph.outputs.clear()
+    model.graph.outputs.extend(results)
+    model = _pruned(model)
+    used = _behind(outputs, program._reference, program._rewritten)
+    if read_sizes_of(model.graph, used):
+        model = _pruned(model)
+    pairs = zip(model.graph.inputs, used, strict=True)
+    used = [is_used or bool(v.uses()) or v.is_graph_output() for v, is_used in pairs]
+    groups = signature.inputs.grouped(used[: len(used) - n_states])
+    kept = [i for i, group in enumerate(groups) if any(group)]
+    inputs = _tensors(signature.inputs, kept, n_states)
+    for i in sorted(set(range(len(used))).difference(inputs), reverse=True):
+        model.graph.inputs.pop(i)
+    _cut_metadata(model)
+    reference, _ = _cut(program._reference, inputs, outputs)
+    rewritten, copies = _cut(program._rewritten, inputs, outputs)
+    named = {v.name: v for v in (*model.graph.inputs, *model.graph.initializers.values())}
+    named.update((v.name, v) for node in model.graph for v in node.outputs)
+    selected = type(program)(
+        model,
+        reference=reference,
+        rewritten=rewritten,
+        states=program._states,
+        signature=Signature(
+            Boundary(tuple(signature.inputs.types[i] for i in kept)),
+            Boundary(tuple(signature.outputs.types[i] for i in chosen)),
+            [signature.names[i] for i in kept],
+            returns_single=isinstance(names, str),
+        ),
+        failures=program._failures,
+        owners={name: copies[node] for name, node in program._owners.items() if node in copies},
+        lines=program._lines,
+        values={
+            copies[v]: named[value.name]
+            for v, value in program._values.items()
+            if v in copies and value.name in named
+        },
+        changes=program.changes,
+        target=program.target,
+        narrowing=program._narrowing and _cut_narrowing(program._narrowing, inputs, outputs),
+        providers=program.providers,
+        session_options=program.session_options,
+    )
+    selected.state = {name: value.copy() for name, value in program.state.items()}
+    selected.verification = program.verification
+    return selected
+
+
+def _chosen(program: ONNXProgram, names: Sequence[str]) -> list[int]:
+    """Return the positions of the values that the outputs of some names are, or are parts of."""
+    signature = program._signature.outputs
+    results = [str(value.name) for value in program.model.graph.outputs[: signature.width]]
+    for name in names:
+        if name not in results:
+            close = get_close_matches(name, results, n=1) or results
+            raise ArgumentError(f"there is no output {name!r}: choose of {', '.join(close)}")
+    if not names:
+        raise ArgumentError(f"no output is named: choose of {', '.join(results)}")
+    owners = [i for i, group in enumerate(signature.grouped(results)) for _ in group]
+    return list(dict.fromkeys(owners[results.index(name)] for name in names))
+
+
+def _tensors(boundary: Boundary, values: Sequence[int], n_states: int) -> list[int]:
+    """Return the positions of the tensors of some values, and of the states behind all values."""
+    groups = boundary.grouped(range(boundary.width))
+    return [
+        *(j for i in values for j in groups[i]),
+        *range(boundary.width, boundary.width + n_states),
+    ]
+
+
+def _pruned(model: ir.Model) -> ir.Model:
+    """Return a model without the nodes, constants and functions that no output needs."""
+    # Values remain in use by the bodies of loops that are removed, but not in a copy.
+    while RemoveUnusedNodesPass()(model).modified:
+        model = model.clone()
+    RemoveUnusedFunctionsPass()(model)
+    return model
+
+
+def _behind(outputs: Sequence[int], *fgraphs: FunctionGraph) -> list[bool]:
+    """Return for each input whether the outputs of PyTensor's graphs depend on it."""
+    used = [set(ancestors(_results(fgraph, outputs))) for fgraph in fgraphs]
+    return [
+        any(v in among for v, among in zip(variables, used, strict=True))
+        for variables in zip(*(fgraph.inputs for fgraph in fgraphs), strict=True)
+    ]
+
+
+def _cut(
+    fgraph: FunctionGraph, inputs: Sequence[int], outputs: Sequence[int]
+) -> tuple[FunctionGraph, dict]:
+    """Return a copy of a graph with some of the inputs and outputs, and the copy of each part."""
+    results = _results(fgraph, outputs)
+    copies = clone_get_equiv(fgraph.inputs, results, copy_orphans=False)
+    given = [copies[fgraph.inputs[i]] for i in inputs]
+    return FunctionGraph(given, [copies[v] for v in results], clone=False), copies
+
+
+def _results(fgraph: FunctionGraph, outputs: Sequence[int]) -> list[Variable]:
+    """Return some outputs of a graph; none of that of a loaded program, which has none."""
+    return [fgraph.outputs[i] for i in outputs] if fgraph.outputs else []
+
+
+def _cut_narrowing(
+    narrowing: Narrowing, inputs: Sequence[int], outputs: Sequence[int]
+) -> Narrowing:
+    """Return the graphs of both precisions for some of the inputs and outputs."""
+    written, of_written = _cut(narrowing.written, inputs, outputs)
+    narrow, of_narrow = _cut(narrowing.narrow, inputs, outputs)
+    pairs = narrowing.variables.items()
+    variables = {
+        of_written[v]: of_narrow[new] for v, new in pairs if v in of_written and new in of_narrow
+    }
+    return replace(narrowing, written=written, narrow=narrow, variables=variables)
+
+
+def _cut_metadata(model: ir.Model) -> None:
+    """Remove inputs and outputs that the model does not have from the metadata."""
+    told = json.loads(model.metadata_props.get("encodings", "{}"))
+    for side, values in (("inputs", model.graph.inputs), ("outputs", model.graph.outputs)):
+        names = {value.name for value in values}
+        encoded = told.get(side, {}).items()
+        told[side] = {k: v for k, v in encoded if names.issuperset(v["parts"].values())}
+    if "encodings" in model.metadata_props:
+        model.metadata_props["encodings"] = json.dumps(told)
+    if "pymc" in model.metadata_props:
+        description = json.loads(model.metadata_props["pymc"])
+        names = {value.name for value in model.graph.inputs}
+        for name, data in description["data"].items():
+            data["input"] = identifier(name) in names
+        model.metadata_props["pymc"] = json.dumps(description)

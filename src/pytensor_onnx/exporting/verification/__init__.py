@@ -1,0 +1,1 @@
+"""Comparison of models with PyTensor: samples, references, rounding, the first wrong node."""

@@ -1,0 +1,298 @@
+"""Compare the results of a program with PyTensor's on several inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.graph.fg import FunctionGraph
+
+from pytensor_onnx.errors import RunError, VerificationError
+from pytensor_onnx.exporting.verification.divergence import disagreement, first_divergence
+from pytensor_onnx.exporting.verification.evaluation import evaluate
+from pytensor_onnx.exporting.verification.promises import Promises
+from pytensor_onnx.exporting.verification.references import completed, rewritten_by_pytensor
+from pytensor_onnx.exporting.verification.rounding import UndeterminedError, distances_from_double
+from pytensor_onnx.exporting.verification.sampling import KINDS, Sample, known_sizes, sample
+
+if TYPE_CHECKING:
+    from pytensor_onnx.exporting.program.program import ONNXProgram
+
+OWN_INPUTS = "give example_inputs to compare on inputs of your own"
+
+_ILL_CONDITIONED_SAMPLES = 3
+_AS_WRITTEN = "agrees with the graph as written"
+_REWRITTEN = "PyTensor's rewritten graph"
+
+
+class _NoReferenceError(Exception):
+    """Inputs on which the results cannot be compared."""
+
+
+class Comparison:
+    """Results of a program and of PyTensor on several inputs.
+
+    The reference is the graph as written. Where it is not finite, and the program gives something
+    else, it is the graph after PyTensor's own rewrites, as `pytensor.function` computes it.
+
+    Parameters
+    ----------
+    program
+        The program.
+    state
+        Values of the state by name, where other than those at export.
+
+    Attributes
+    ----------
+    is_run
+        Whether any results were compared.
+    arrays
+        The first inputs and states on which results were compared.
+    error
+        The first error of PyTensor, if any.
+    refusal
+        The first error of the runtime on sampled inputs, if any.
+    """
+
+    def __init__(self, program: ONNXProgram, state: Mapping[str, np.ndarray]) -> None:
+        self.program = program
+        self.error: Exception | None = None
+        self.is_run = False
+        self.arrays: list[np.ndarray] = []
+        self.names = [str(v.name) for v in program.model.graph.outputs]
+        self._states = [state.get(s.name, s.value) for s in program._states]
+        states = program.model.graph.inputs[len(program.inputs) :]
+        self._state_sizes = known_sizes(states, self._states)
+        self._promises = Promises(program._reference)
+        variables = program._reference.outputs
+        self._unseen = {i for i, v in enumerate(variables) if not _is_always_empty(v)}
+        self._equal: dict[str, None] = {}
+        self._uncertain: list[tuple[float, str]] = []
+        self._rewritten_outputs: set[int] = set()
+        self._by_rewritten = False
+        self.refusal = ""
+        self._failure = ""
+
+    @cached_property
+    def _rewritten(self) -> FunctionGraph:
+        return rewritten_by_pytensor(self.program._reference)
+
+    def is_complete(self, sizes: int = 0) -> bool:
+        """Whether every output was compared, and well-conditioned inputs were found or given up.
+
+        Parameters
+        ----------
+        sizes
+            Number of further samples that may be ill-conditioned.
+        """
+        settled = bool(self._equal) or len(self._uncertain) >= _ILL_CONDITIONED_SAMPLES + sizes
+        return self.is_run and not self._unseen and settled
+
+    def sample(self, size: int, kind: str = KINDS[0]) -> Sample:
+        """Return a sample whose arrays are those of values where inputs are encoded."""
+        drawn = sample(self.program.inputs, size, kind, self._state_sizes)
+        given = self.program._signature.inputs
+        return replace(drawn, arrays=given.sampled(self._promises.keep(drawn.arrays)))
+
+    def can_compare(self, sample: Sample, by_rewritten: bool = False) -> bool:
+        """Compare on one sample; return False if that is impossible.
+
+        Parameters
+        ----------
+        sample
+            The inputs.
+        by_rewritten
+            Whether PyTensor's rewritten graph is the reference.
+
+        Raises
+        ------
+        VerificationError
+            If the results of the program differ from PyTensor's.
+        """
+        try:
+            self._compare(sample, by_rewritten)
+        except _NoReferenceError as error:
+            self.error = self.error or error
+            return False
+        return True
+
+    def _compare(self, sample: Sample, by_rewritten: bool) -> None:
+        program = self.program
+        arrays = [*sample.arrays, *self._states]
+        expected = self._evaluate(arrays, by_rewritten)
+        graphs = [self._rewritten if by_rewritten else program._reference]
+        feed = dict(zip((str(v.name) for v in program.model.graph.inputs), arrays, strict=True))
+        found = self._run(feed, expected, sample, by_rewritten)
+        if any(map(_is_unsolved, expected, found)):
+            raise _NoReferenceError("a linear system is singular")
+        differences = _differences(found, expected)
+        if not all(_is_finite(expected[i]) for i in differences):
+            expected = self._completed(expected, arrays, found)
+            remaining = _differences(found, expected)
+            self._rewritten_outputs |= differences.keys() - remaining.keys()
+            differences = remaining
+            graphs.append(self._rewritten)
+        if differences:
+            self._uncertain.append(
+                self._rounding_error(sample, feed, graphs, found, expected, differences)
+            )
+        self.is_run = True
+        self._by_rewritten = by_rewritten
+        self.arrays = self.arrays or arrays
+        seen = {i for i in self._unseen if _has_finite_value(expected[i])}
+        if not differences and (seen or not self._unseen):
+            self._equal[str(sample)] = None
+        self._unseen -= seen
+
+    def _evaluate(self, arrays: Sequence[np.ndarray], by_rewritten: bool) -> list[np.ndarray]:
+        """Return PyTensor's results."""
+        try:
+            return evaluate(self._rewritten if by_rewritten else self.program._reference, arrays)
+        except Exception as error:
+            raise _NoReferenceError(str(error) or type(error).__name__) from error
+
+    def _run(
+        self,
+        feed: Mapping[str, np.ndarray],
+        expected: Sequence[np.ndarray],
+        sample: Sample,
+        by_rewritten: bool,
+    ) -> list[np.ndarray]:
+        """Run the program; a refused sample is an error if PyTensor has finite results for it.
+
+        PyTensor's rewritten graph refuses some inputs too, such as a negative number of frames.
+        """
+        try:
+            return self.program.session.run(feed)
+        except RunError as error:
+            if not sample.values and not by_rewritten:
+                raise
+            if not by_rewritten:
+                refusal = f"ONNX Runtime fails on {sample}: {error}"
+                self.refusal = self.refusal or refusal
+                if any(map(_has_finite_value, expected)):
+                    self._evaluate(list(feed.values()), by_rewritten=True)
+                    self._failure = self._failure or refusal
+            raise _NoReferenceError(str(error)) from error
+
+    def _completed(
+        self,
+        expected: Sequence[np.ndarray],
+        arrays: Sequence[np.ndarray],
+        found: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        """Return results with those of the rewritten graph, if it can be computed."""
+        try:
+            return completed(expected, self._evaluate(arrays, by_rewritten=True), found)
+        except _NoReferenceError:
+            return list(expected)
+
+    def _rounding_error(
+        self,
+        sample: Sample,
+        feed: Mapping[str, np.ndarray],
+        graphs: Sequence[FunctionGraph],
+        found: Sequence[np.ndarray],
+        expected: Sequence[np.ndarray],
+        differences: Mapping[int, str],
+    ) -> tuple[float, str]:
+        """Return the size and description of rounding errors, or raise for other errors."""
+        try:
+            distances = distances_from_double(
+                graphs, list(feed.values()), found, expected, list(differences)
+            )
+        except UndeterminedError as error:
+            raise _NoReferenceError(f"{error}, if numbers are rounded differently") from error
+        except Exception:  # the difference itself is the error to report
+            distances = {}
+        for i, difference in differences.items():
+            if i not in distances or not distances[i].is_rounding:
+                away = f" Compared with float64, {distances[i]}." if i in distances else ""
+                raise VerificationError(
+                    f"output {self.names[i]!r} differs from PyTensor: {difference}.{away}\n"
+                    f"{first_divergence(self.program, feed)}\n"
+                    f"Compared on {sample}; {OWN_INPUTS}."
+                )
+        listing = "; ".join(f"{self.names[i]}: {distances[i]}" for i in differences)
+        return (
+            max(distances[i].own for i in differences),
+            f"{sample}, which are ill-conditioned ({listing})",
+        )
+
+    def omitted(self) -> str:
+        """Describe the outputs and inputs that were not compared; empty if all were.
+
+        Raises
+        ------
+        VerificationError
+            If the program ran on no inputs, but PyTensor did.
+        """
+        if not self.is_run and self.refusal:
+            raise VerificationError(f"{self.refusal}\n{OWN_INPUTS}") from self.error
+        if not self.is_run:
+            return f"not compared, as PyTensor fails on all sampled inputs ({self.reason})"
+        names = ", ".join(self.names[i] for i in sorted(self._unseen))
+        if names:
+            return f"not compared: {names}, without a finite value on any of the inputs"
+        if self._uncertain and not self._equal:
+            return "compared within rounding only, as the graph is ill-conditioned on all inputs"
+        return f"{_first_line(self._failure)}; PyTensor does not" if self._failure else ""
+
+    @property
+    def reason(self) -> str:
+        """The first line of the first error of PyTensor."""
+        return _first_line(str(self.error))
+
+    def verdict(self, omitted: str) -> str:
+        """Return one sentence on the verification."""
+        parts = []
+        if self._equal:
+            parts.append(f"equal to PyTensor on {' and '.join(self._equal)}")
+        if self._uncertain:
+            near = "as near to float64 as rounding in PyTensor on"
+            parts.append(f"{near} {min(self._uncertain)[1]}")
+        if not parts:
+            return f"checked and loaded, but {omitted}; {OWN_INPUTS}"
+        missing = f"; {omitted}; {OWN_INPUTS}" if omitted else ""
+        return f"checked, loaded and {'; '.join(parts)}; {self._agreement()}{missing}"
+
+    def _agreement(self) -> str:
+        """Name the reference that was taken."""
+        if self._by_rewritten:
+            return f"agrees with {_REWRITTEN}, as the graph as written fails ({self.reason})"
+        if not self._rewritten_outputs:
+            return _AS_WRITTEN
+        names = ", ".join(self.names[i] for i in sorted(self._rewritten_outputs))
+        return f"{_AS_WRITTEN} and, where that is not finite ({names}), with {_REWRITTEN}"
+
+
+def _differences(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> dict[int, str]:
+    """Describe the differences of results, by their positions."""
+    return {i: text for i, text in enumerate(map(disagreement, found, expected)) if text}
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0]
+
+
+def _is_unsolved(expected: np.ndarray, found: np.ndarray) -> bool:
+    """Return whether an array is PyTensor's for a singular system: NaN, of the matrix's shape."""
+    if expected.dtype.kind != "f" or expected.shape == found.shape:
+        return False
+    return bool(expected.size and np.isnan(expected).all())
+
+
+def _is_always_empty(variable: Variable) -> bool:
+    return 0 in getattr(variable.type, "shape", ())
+
+
+def _is_finite(array: np.ndarray) -> bool:
+    return bool(array.dtype.kind != "f" or np.isfinite(array).all())
+
+
+def _has_finite_value(array: np.ndarray) -> bool:
+    return bool(array.size and (array.dtype.kind != "f" or np.isfinite(array).any()))
