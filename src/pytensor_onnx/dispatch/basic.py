@@ -60,8 +60,8 @@ def onnx_funcify(op: Op, node: Apply, build: Builder, *inputs: ir.Value) -> Lowe
     ...     def perform(self, node, inputs, outputs):
     ...         outputs[0][0] = 2 * inputs[0]
     >>> @onnx_funcify.register(Double)
-    ... def double(op, node, onnx, x):
-    ...     return onnx.Mul(x, 2)
+    ... def double(op, node, build, x):
+    ...     return build.Mul(x, 2)
     >>> x = pt.vector("x")
     >>> compile_onnx([x], [Double()(x)])(np.array([1.0, 2.0]))
     [array([2., 4.])]

@@ -119,9 +119,9 @@ def moved(build: Builder, value: ir.Value, start: int, width: int, position: int
     --------
     >>> from pytensor_onnx.graph.builder import Builder
     >>> from pytensor_onnx.graph.scope import ModelScope
-    >>> onnx = Builder(ModelScope(21))
+    >>> build = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=(2, 3, 4, 5))
-    >>> onnx.dims(moved(onnx, x, 2, 2, 0))
+    >>> build.dims(moved(build, x, 2, 2, 0))
     (4, 5, 2, 3)
     """
     axes = list(range(len(build.dims(value))))

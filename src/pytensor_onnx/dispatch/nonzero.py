@@ -53,9 +53,9 @@ def true_count(build: Builder, x: ir.Value) -> str:
     --------
     >>> from pytensor_onnx.graph.builder import Builder
     >>> from pytensor_onnx.graph.scope import ModelScope
-    >>> onnx = Builder(ModelScope(21))
+    >>> build = Builder(ModelScope(21))
     >>> x, y = (ir.val(name, dtype=ir.DataType.BOOL, shape=("n",)) for name in "xy")
-    >>> true_count(onnx, x), true_count(onnx, y), true_count(onnx, x)
+    >>> true_count(build, x), true_count(build, y), true_count(build, x)
     ('x_count', 'y_count', 'x_count')
     """
     if _COUNT not in x.meta:

@@ -17,8 +17,8 @@ def count_up(build: Builder, size: ir.Value) -> ir.Value:
     Examples
     --------
     >>> from pytensor_onnx.graph.scope import ModelScope
-    >>> onnx = Builder(ModelScope(21))
-    >>> count_up(onnx, onnx.constant(np.int64(3))).const_value.numpy()
+    >>> build = Builder(ModelScope(21))
+    >>> count_up(build, build.constant(np.int64(3))).const_value.numpy()
     array([0, 1, 2])
     """
     known = constant_ints(size)

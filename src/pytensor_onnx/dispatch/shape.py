@@ -147,12 +147,12 @@ def vector_of(build: Builder, elements: Sequence[ir.Value], dtype: str = "int64"
     --------
     >>> from pytensor_onnx.graph.builder import Builder
     >>> from pytensor_onnx.graph.scope import ModelScope
-    >>> onnx = Builder(ModelScope(21))
-    >>> sizes = [onnx.constant(np.int64(2)), onnx.constant(np.int32(3))]
-    >>> vector_of(onnx, sizes).const_value.numpy()
+    >>> build = Builder(ModelScope(21))
+    >>> sizes = [build.constant(np.int64(2)), build.constant(np.int32(3))]
+    >>> vector_of(build, sizes).const_value.numpy()
     array([2, 3])
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", "m"))
-    >>> vector_of(onnx, [onnx.size(x, 0), onnx.size(x, 1)]).producer().op_type
+    >>> vector_of(build, [build.size(x, 0), build.size(x, 1)]).producer().op_type
     'Shape'
     """
     parts: list[ir.Value] = []
@@ -206,8 +206,8 @@ def concatenated(build: Builder, vectors: Sequence[ir.Value], dtype: str = "int6
     --------
     >>> from pytensor_onnx.graph.builder import Builder
     >>> from pytensor_onnx.graph.scope import ModelScope
-    >>> onnx = Builder(ModelScope(21))
-    >>> concatenated(onnx, [onnx.ints([]), onnx.ints([1, 2]), onnx.ints([3])]).const_value.numpy()
+    >>> build = Builder(ModelScope(21))
+    >>> concatenated(build, [build.ints([]), build.ints([1, 2]), build.ints([3])]).const_value.numpy()
     array([1, 2, 3])
     """
     parts: list[ir.Value] = []

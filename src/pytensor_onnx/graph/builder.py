@@ -20,19 +20,19 @@ __all__ = ["FUNCTION_DOMAIN", "Body", "Builder", "ModelScope", "Operand"]
 class Builder(SubgraphBuilder):
     """Emits the nodes of one graph, subgraph or function body.
 
-    Every standard operator is a method: ``onnx.Gather(x, index, axis=0)``. Python numbers become
+    Every standard operator is a method: ``build.Gather(x, index, axis=0)``. Python numbers become
     constants in the dtype of the operand they meet. The values returned know their dtype and, where
     it can be told, their shape. Operators of several outputs take ``outputs=``.
 
     Examples
     --------
     >>> import onnx_ir as ir
-    >>> onnx = Builder(ModelScope(opset_version=21))
+    >>> build = Builder(ModelScope(opset_version=21))
     >>> x = ir.val("x", dtype=ir.DataType.DOUBLE, shape=("n", 3))
-    >>> y = onnx.Mul(onnx.Add(x, 1), 0.5)
-    >>> y.dtype, onnx.Less(y, x).dtype
+    >>> y = build.Mul(build.Add(x, 1), 0.5)
+    >>> y.dtype, build.Less(y, x).dtype
     (DOUBLE, BOOL)
-    >>> [node.op_type for node in onnx.nodes]
+    >>> [node.op_type for node in build.nodes]
     ['Add', 'Mul', 'Less']
     """
 

@@ -231,9 +231,9 @@ class Emitter:
         Examples
         --------
         >>> from pytensor_onnx.graph.builder import Builder, ModelScope
-        >>> onnx = Builder(ModelScope(21))
-        >>> x = onnx.constant(np.float32(1.5))
-        >>> onnx.cast(x, "float32") is x, onnx.cast(x, "float64").dtype
+        >>> build = Builder(ModelScope(21))
+        >>> x = build.constant(np.float32(1.5))
+        >>> build.cast(x, "float32") is x, build.cast(x, "float64").dtype
         (True, DOUBLE)
         """
         target = (

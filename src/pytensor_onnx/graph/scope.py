@@ -191,10 +191,10 @@ def live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir
     Examples
     --------
     >>> from pytensor_onnx.graph.builder import Builder
-    >>> onnx = Builder(ModelScope(21))
+    >>> build = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
-    >>> _, y = onnx.Exp(x), onnx.Neg(x)
-    >>> [node.op_type for node in live_nodes(onnx.nodes, [y])]
+    >>> _, y = build.Exp(x), build.Neg(x)
+    >>> [node.op_type for node in live_nodes(build.nodes, [y])]
     ['Neg']
     """
     wanted = {id(value) for value in results}

@@ -28,9 +28,9 @@ class ShapeReader(Emitter):
         Examples
         --------
         >>> from pytensor_onnx.graph.builder import Builder, ModelScope
-        >>> onnx = Builder(ModelScope(21))
+        >>> build = Builder(ModelScope(21))
         >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
-        >>> onnx.shape(x) is onnx.shape(onnx.Exp(x)), onnx.sizes(x, 1, 2).const_value.numpy()
+        >>> build.shape(x) is build.shape(build.Exp(x)), build.sizes(x, 1, 2).const_value.numpy()
         (True, array([3]))
         """
         dims = dims_of(value)
@@ -61,10 +61,10 @@ class ShapeReader(Emitter):
         Examples
         --------
         >>> from pytensor_onnx.graph.builder import Builder, ModelScope
-        >>> onnx = Builder(ModelScope(21))
+        >>> build = Builder(ModelScope(21))
         >>> n = ir.val("n", dtype=ir.DataType.INT64, shape=())
-        >>> onnx.name_size(n, "steps")
-        >>> dims_of(onnx.Range(0, n, 1))
+        >>> build.name_size(n, "steps")
+        >>> dims_of(build.Range(0, n, 1))
         ('steps',)
         """
         dim = self.scope.computed_dim(wanted)

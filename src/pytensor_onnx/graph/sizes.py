@@ -48,9 +48,9 @@ def sizes_in(value: ir.Value | None) -> Dims | None:
     --------
     >>> from pytensor_onnx.graph.builder import Builder
     >>> from pytensor_onnx.graph.scope import ModelScope
-    >>> onnx = Builder(ModelScope(21))
+    >>> build = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
-    >>> sizes_in(onnx.Concat(onnx.Shape(x), onnx.ints([-1]), axis=0))
+    >>> sizes_in(build.Concat(build.Shape(x), build.ints([-1]), axis=0))
     ('n', 3, -1)
     """
     dims = dims_of(value)
@@ -79,9 +79,9 @@ def same_sizes(first: ir.Value, second: ir.Value) -> bool:
     Examples
     --------
     >>> from pytensor_onnx.graph.builder import Builder, ModelScope
-    >>> onnx = Builder(ModelScope(21))
+    >>> build = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", "n", "m"))
-    >>> same_sizes(onnx.size(x, 0), onnx.size(x, 1)), same_sizes(onnx.size(x, 0), onnx.size(x, 2))
+    >>> same_sizes(build.size(x, 0), build.size(x, 1)), same_sizes(build.size(x, 0), build.size(x, 2))
     (True, False)
     """
     if first.dtype not in _INTEGERS:

@@ -44,10 +44,10 @@ class SubgraphBuilder(ShapeReader):
         Examples
         --------
         >>> from pytensor_onnx.graph.builder import Builder, ModelScope
-        >>> onnx = Builder(ModelScope(21))
+        >>> build = Builder(ModelScope(21))
         >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
-        >>> is_long = onnx.Greater(onnx.size(x, 0), 5)
-        >>> (y,) = onnx.cond(is_long, lambda then: then.Exp(x), lambda other: other.Abs(x))
+        >>> is_long = build.Greater(build.size(x, 0), 5)
+        >>> (y,) = build.cond(is_long, lambda then: then.Exp(x), lambda other: other.Abs(x))
         >>> y.dtype, dims_of(y)
         (FLOAT, ('n', 3))
         """
@@ -95,13 +95,13 @@ class SubgraphBuilder(ShapeReader):
         Examples
         --------
         >>> from pytensor_onnx.graph.builder import Builder, ModelScope
-        >>> onnx = Builder(ModelScope(21))
+        >>> build = Builder(ModelScope(21))
         >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
         >>> def step(body, i, total):
         ...     following = body.Add(total, x)
         ...     return [following, body.Cast(i, to=1)]
-        >>> total, counts = onnx.loop(onnx.constant(np.int64(5)), None, [x], step)
-        >>> [node.op_type for node in onnx.nodes], counts.dtype
+        >>> total, counts = build.loop(build.constant(np.int64(5)), None, [x], step)
+        >>> [node.op_type for node in build.nodes], counts.dtype
         (['Loop'], FLOAT)
         """
         iteration = _argument("step", ir.DataType.INT64, ())
@@ -146,10 +146,10 @@ class SubgraphBuilder(ShapeReader):
         Examples
         --------
         >>> from pytensor_onnx.graph.builder import Builder, ModelScope
-        >>> onnx = Builder(ModelScope(21))
+        >>> build = Builder(ModelScope(21))
         >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", 3))
-        >>> start = onnx.constant(np.zeros(3, "float32"))
-        >>> (last,) = onnx.scan([start], [x], lambda body, total, row: body.Add(total, row))
+        >>> start = build.constant(np.zeros(3, "float32"))
+        >>> (last,) = build.scan([start], [x], lambda body, total, row: body.Add(total, row))
         >>> last.dtype
         FLOAT
         """
@@ -208,7 +208,7 @@ def parameter_names(function: Callable, count: int) -> list[str | None]:
 
     Examples
     --------
-    >>> parameter_names(lambda onnx, x, y: None, 2), parameter_names(lambda onnx, *xs: None, 2)
+    >>> parameter_names(lambda build, x, y: None, 2), parameter_names(lambda build, *xs: None, 2)
     (['x', 'y'], [None, None])
     """
     named = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

@@ -45,10 +45,10 @@ def is_never_nan(value: ir.Value | None) -> bool:
     Examples
     --------
     >>> from pytensor_onnx.graph.builder import Builder, ModelScope
-    >>> onnx = Builder(ModelScope(21))
+    >>> build = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n",))
-    >>> count = onnx.cast(onnx.Greater(x, 0), "float32")
-    >>> [is_never_nan(y) for y in (x, onnx.Exp(count), onnx.Sub(count, count))]
+    >>> count = build.cast(build.Greater(x, 0), "float32")
+    >>> [is_never_nan(y) for y in (x, build.Exp(count), build.Sub(count, count))]
     [False, True, False]
     """
     return _holds(value, _sources_of_nan)
@@ -60,9 +60,9 @@ def is_never_negative(value: ir.Value | None) -> bool:
     Examples
     --------
     >>> from pytensor_onnx.graph.builder import Builder, ModelScope
-    >>> onnx = Builder(ModelScope(21))
+    >>> build = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n",))
-    >>> [is_never_negative(y) for y in (x, onnx.Abs(x), onnx.Mul(x, x), onnx.Mul(x, onnx.Abs(x)))]
+    >>> [is_never_negative(y) for y in (x, build.Abs(x), build.Mul(x, x), build.Mul(x, build.Abs(x)))]
     [False, True, True, False]
     """
     return _holds(value, _sources_of_sign)
