@@ -52,6 +52,43 @@ class RunZeroDivisionError(RunError, ZeroDivisionError):
     """Raised for an integer division by zero."""
 
 
+class LoweringError(PyTensorONNXError, TypeError):
+    """Raised for a lowering that misuses an operator of ONNX.
+
+    Attributes
+    ----------
+    operator
+        Name of the operator.
+    reason
+        What is wrong with its use.
+    hint
+        Advice to the author of the lowering.
+    emitted_at
+        Line of the lowering, as ``file:line source``.
+    op
+        Op that was converted; empty outside a conversion.
+    made_at
+        Line of the user's code that made the Op.
+    """
+
+    def __init__(self, operator: str, reason: str, hint: str = "", emitted_at: str = "") -> None:
+        super().__init__(operator, reason, hint, emitted_at)
+        self.operator, self.reason, self.hint = operator, reason, hint
+        self.emitted_at = emitted_at
+        self.op = self.made_at = ""
+
+    def __str__(self) -> str:
+        of = f"the lowering of {self.op}" if self.op else "a lowering"
+        parts = {
+            "emitted at": self.emitted_at,
+            "made at": self.made_at,
+            "reason": self.reason,
+            "instead": self.hint,
+        }
+        lines = [f"    {name + ':':<11} {text}" for name, text in parts.items() if text]
+        return "\n".join([f"{of} misuses the operator {self.operator}:", *lines])
+
+
 class UnsupportedCase(Exception):  # noqa: N818  (control flow between a lowering and the converter)
     """Raised by a lowering for an unsupported case; the converter collects them.
 

@@ -1,16 +1,18 @@
 """The builder emits typed nodes and shares constants."""
 
+import re
 import time
 
 import numpy as np
 import onnx_ir as ir
 import pytest
 
+from pytensor_onnx.errors import LoweringError
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
-from tests.graph.conftest import run, value
+from tests.graph.conftest import value
 
 DOUBLE, FLOAT, INT64 = ir.DataType.DOUBLE, ir.DataType.FLOAT, ir.DataType.INT64
 
@@ -42,10 +44,8 @@ def test_python_numbers_take_the_dtype_of_the_operand_they_meet(build, dtype):
 def test_numpy_values_keep_their_dtype(build):
     y = build.Gather(value(), np.array([0, 2]), axis=1)
     assert y.producer().inputs[1].dtype == INT64
-    x = value(dtype=FLOAT)
-    mixed = build.Add(x, np.float64(1))
-    with pytest.raises(Exception, match=r"(?i)type"):
-        run(build, [x], [mixed], x=np.ones((1, 3), "float32"))
+    with pytest.raises(LoweringError, match="must have one dtype"):
+        build.Add(value(dtype=FLOAT), np.float64(1))
 
 
 def test_plain_indices_and_axes_become_int64(build):
@@ -63,7 +63,7 @@ def test_numbers_that_the_dtype_cannot_hold_are_refused(build, dtype, number, er
 
 
 def test_a_number_among_numbers_only_has_no_dtype(build):
-    with pytest.raises(TypeError, match=r"Add: no operand tells the dtype of the constant 1"):
+    with pytest.raises(TypeError, match=r"Add:[\s\S]*no operand tells the dtype of 1"):
         build.Add(1, 2)
 
 
@@ -75,13 +75,34 @@ def test_exponents_have_the_dtype_of_the_base_unless_they_have_their_own(build):
 
 
 def test_too_many_operands_are_refused(build):
-    with pytest.raises(TypeError, match="at most 1"):
+    with pytest.raises(TypeError, match=r"Exp:[\s\S]*takes 1 operands, and was given 2"):
         build.Exp(value(), value())
 
 
-def test_unknown_operators_are_refused(build):
-    with pytest.raises(Exception, match="NoSuchOperator"):
-        build.NoSuchOperator(value())
+@pytest.mark.parametrize(
+    ("emit", "reason"),
+    [
+        (lambda build, x: build.Srhink(x), "did you mean Shrink?"),
+        (lambda build, x: build.RMSNormalization(x, x), "opset 23 has it"),
+        (lambda build, x: build.Shrink(x, lamdb=1.0), "did you mean lambd?"),
+        (lambda build, x: build.Transpose(x, prem=[1, 0]), "did you mean perm?"),
+        (lambda build, x: build.Concat(x, x), "needs the attribute 'axis'"),
+        (lambda build, x: build.OneHot(x), "takes 3 operands, and was given 1"),
+        (lambda build, x: build.Max(), "takes 1 or more operands, and was given 0"),
+        (lambda build, x: build.Clip(x, 0, 1, 2), "takes 1 to 3 operands, and was given 4"),
+        (lambda build, x: build.Where(x, x, x), "operand 1 is of float64, and must be of bool"),
+        (lambda build, x: build.Add(x, np.int64(1)), "the operands have: float64, int64"),
+        (lambda build, x: build.And(x, x), "must be of bool"),
+    ],
+)
+def test_misused_operators_are_refused_with_advice_and_the_line(build, emit, reason):
+    with pytest.raises(LoweringError) as raised:
+        emit(build, value())
+    assert reason in str(raised.value)
+    assert re.search(r"emitted at:.*test_emitter\.py:\d+  .lambda build, x: ", str(raised.value))
+
+
+def test_unknown_methods_are_refused(build):
     with pytest.raises(AttributeError):
         _ = build.no_such_method
 

@@ -309,9 +309,14 @@ def transposed_convolution(draw: Draw) -> tuple[list, dict]:
     return [Operand(shape, "float32"), Operand(filters, "float32")], attributes
 
 
-def normalisation(draw: Draw) -> tuple[list, dict]:
-    shape, _ = window(draw, 2)
-    return [Operand(shape, "float32"), *[Operand(shape[1:2], "float32")] * 4], {}
+def normalisation(channels: int) -> Callable[[Draw], tuple[list, dict]]:
+    """Return a strategy of images and operands with a number for each channel."""
+
+    def operands(draw: Draw) -> tuple[list, dict]:
+        shape, _ = window(draw, 2)
+        return [Operand(shape, "float32"), *[Operand(shape[1:2], "float32")] * channels], {}
+
+    return operands
 
 
 STRATEGIES: dict[str, Callable[[Draw], tuple[list, dict]]] = {
@@ -352,7 +357,8 @@ STRATEGIES: dict[str, Callable[[Draw], tuple[list, dict]]] = {
     "Conv": convolution,
     "ConvTranspose": transposed_convolution,
     "Resize": resize,
-    "BatchNormalization": normalisation,
+    "BatchNormalization": normalisation(4),
+    "InstanceNormalization": normalisation(2),
     **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), pool),
     **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), global_pool),
     **dict.fromkeys(BINARY, binary),

@@ -29,7 +29,7 @@ from pytensor_onnx.dispatch.written import (
     problem_as_written,
 )
 from pytensor_onnx.encodings import is_encoded, tensor_types
-from pytensor_onnx.errors import Problem, UnsupportedCase
+from pytensor_onnx.errors import LoweringError, Problem, UnsupportedCase
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import Dim, dims_of
 from pytensor_onnx.graph.origins import LINE, LOOP, NODE, OP, VARIABLE
@@ -67,6 +67,10 @@ class GraphConverter:
             try:
                 self._convert_node(node)
             except NestedProblems:
+                raise
+            except LoweringError as error:
+                if not error.op:
+                    error.op, error.made_at = str(node.op), self._line(node)
                 raise
             except Exception as error:
                 where = f", made at {line}" if (line := self._line(node)) else ""

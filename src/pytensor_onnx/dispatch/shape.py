@@ -207,7 +207,8 @@ def concatenated(build: Builder, vectors: Sequence[ir.Value], dtype: str = "int6
     >>> from pytensor_onnx.graph.builder import Builder
     >>> from pytensor_onnx.graph.scope import ModelScope
     >>> build = Builder(ModelScope(21))
-    >>> concatenated(build, [build.ints([]), build.ints([1, 2]), build.ints([3])]).const_value.numpy()
+    >>> parts = [build.ints(part) for part in ([], [1, 2], [3])]
+    >>> concatenated(build, parts).const_value.numpy()
     array([1, 2, 3])
     """
     parts: list[ir.Value] = []

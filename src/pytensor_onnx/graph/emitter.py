@@ -15,8 +15,8 @@ from pytensor_onnx.graph.dims import Dim
 from pytensor_onnx.graph.equal_sizes import equal_sizes
 from pytensor_onnx.graph.inference import bind_dtypes, dtype_of, output_dims, output_dtypes
 from pytensor_onnx.graph.known import known_choice, known_result
+from pytensor_onnx.graph.operator_checks import check_use, misuse, signature_of
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.graph.signatures import signature
 from pytensor_onnx.large_constants import content_key
 
 Operand = ir.Value | np.ndarray | np.generic | int | float | bool | Sequence[int] | None
@@ -74,11 +74,12 @@ class Emitter:
 
         Raises
         ------
-        TypeError
-            If the dtype of a Python number cannot be told from the other operands, or a float meets
-            integers.
+        LoweringError
+            If the opset has no such operator, or the operator does not take these operands or
+            attributes; if the dtype of a Python number cannot be told from the other operands, or
+            a float meets integers.
         """
-        types = signature(op_type, self.scope.opset_version)
+        types = signature_of(op_type, self.scope.opset_version, len(operands))
         bound = bind_dtypes(types, operands)
         if op_type == "Pow" and "T" in bound:
             bound.setdefault("T1", bound["T"])
@@ -91,6 +92,7 @@ class Emitter:
         if not bound:
             bound = bind_dtypes(types, inputs)
         attributes = {name: _attribute(value) for name, value in attributes.items()}
+        check_use(op_type, types, inputs, attributes, self.scope.opset_version)
         known = known_result(op_type, inputs, attributes)
         if known is not None:
             return self.constant(known)
@@ -153,12 +155,11 @@ class Emitter:
             if op_type in ("Gather", "GatherND", "GatherElements", "Slice", "CumSum"):
                 dtype = ir.DataType.INT64
             else:
-                raise TypeError(
-                    f"{op_type}: no operand tells the dtype of the constant {value!r}; "
-                    "pass a NumPy value"
+                raise misuse(
+                    op_type, f"no operand tells the dtype of {value!r}", "pass a NumPy value"
                 )
         if isinstance(value, float) and not dtype.is_floating_point():
-            raise TypeError(f"{op_type}: the constant {value!r} meets operands of {dtype.numpy()}")
+            raise misuse(op_type, f"the constant {value!r} meets operands of {dtype.numpy()}")
         return self.constant(np.asarray(value, dtype=dtype.numpy()))
 
     def _emit(

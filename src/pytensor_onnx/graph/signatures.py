@@ -27,15 +27,16 @@ class Signature(NamedTuple):
 
     inputs: tuple[str | ir.DataType, ...]
     outputs: tuple[str | ir.DataType, ...]
+    required: int
     variadic: bool = False
 
     def input_type(self, position: int) -> str | ir.DataType:
         """Return the dtype or type variable of an input."""
-        if position >= len(self.inputs):
-            if not self.variadic:
-                raise TypeError(f"the operator takes at most {len(self.inputs)} inputs")
-            position = len(self.inputs) - 1
-        return self.inputs[position]
+        return self.inputs[min(position, len(self.inputs) - 1)]
+
+    def takes(self, count: int) -> bool:
+        """Return whether the operator takes a number of operands."""
+        return self.required <= count and (self.variadic or count <= len(self.inputs))
 
 
 _BOOL, _INT64 = ir.DataType.BOOL, ir.DataType.INT64
@@ -43,28 +44,28 @@ _REDUCTIONS = (
     *("ReduceLogSum", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"),
 )
 _COMMON = {
-    Signature(("T",), ("T",)): (
+    Signature(("T",), ("T",), 1): (
         *("Abs", "Ceil", "Cos", "Exp", "Floor", "Log", "Neg", "Reciprocal", "Relu", "Round"),
         *("Sigmoid", "Sign", "Sin", "Softmax", "Sqrt", "Tanh", "Transpose"),
     ),
-    Signature(("T", "T"), ("T",)): ("Add", "Div", "MatMul", "Mod", "Mul", "Sub"),
-    Signature(("T", "T1"), ("T",)): ("Pow",),
-    Signature(("T", "T", "T"), ("T",)): ("Clip", "Conv", "Gemm", "Range"),
-    Signature(("T",), ("T",), variadic=True): ("Concat", "Max", "Min"),
-    Signature(("T", _INT64), ("T",)): (
-        *("Expand", "GatherND", "Reshape", "Split", "Squeeze", "Tile", "Unsqueeze"),
-        *_REDUCTIONS,
-    ),
-    Signature(("T", _INT64, "T"), ("T",)): ("ScatterND",),
-    Signature(("T", "Tind"), ("T",)): ("Gather", "GatherElements"),
-    Signature(("T", "Tind", "Tind", "Tind", "Tind"), ("T",)): ("Slice",),
-    Signature(("T", "T"), (_BOOL,)): (
+    Signature(("T", "T"), ("T",), 2): ("Add", "Div", "MatMul", "Mod", "Mul", "Sub"),
+    Signature(("T", "T1"), ("T",), 2): ("Pow",),
+    Signature(("T", "T", "T"), ("T",), 1): ("Clip",),
+    Signature(("T", "T", "T"), ("T",), 2): ("Conv", "Gemm"),
+    Signature(("T", "T", "T"), ("T",), 3): ("Range",),
+    Signature(("T",), ("T",), 1, variadic=True): ("Concat", "Max", "Min"),
+    Signature(("T", _INT64), ("T",), 1): ("Split", "Squeeze", *_REDUCTIONS),
+    Signature(("T", _INT64), ("T",), 2): (*("Expand", "GatherND", "Reshape", "Tile", "Unsqueeze"),),
+    Signature(("T", _INT64, "T"), ("T",), 3): ("ScatterND",),
+    Signature(("T", "Tind"), ("T",), 2): ("Gather", "GatherElements"),
+    Signature(("T", "Tind", "Tind", "Tind", "Tind"), ("T",), 3): ("Slice",),
+    Signature(("T", "T"), (_BOOL,), 2): (
         *("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"),
     ),
-    Signature(("T1",), (_BOOL,)): ("IsInf", "IsNaN"),
-    Signature(("T1",), ("T2",)): ("Cast",),
-    Signature(("T",), (_INT64,)): ("Shape", "Size"),
-    Signature((_BOOL, "T", "T"), ("T",)): ("Where",),
+    Signature(("T1",), (_BOOL,), 1): ("IsInf", "IsNaN"),
+    Signature(("T1",), ("T2",), 1): ("Cast",),
+    Signature(("T",), (_INT64,), 1): ("Shape", "Size"),
+    Signature((_BOOL, "T", "T"), ("T",), 3): ("Where",),
 }
 COMMON = {name: signature for signature, names in _COMMON.items() for name in names}
 """Operators whose dtypes are the same from opset 18 on.
@@ -79,6 +80,8 @@ COMMON_ATTRIBUTES = {
     "Transpose": {"perm"},
 }
 """Attributes of common operators in all these opsets."""
+REQUIRED_ATTRIBUTES = {"Cast": {"to"}, "Concat": {"axis"}}
+"""Attributes that common operators cannot do without."""
 
 
 @cache
@@ -113,7 +116,10 @@ def read_signature(op_type: str, opset_version: int) -> Signature:
         schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
     )
     return Signature(
-        tuple(map(resolve, schema.inputs)), tuple(map(resolve, schema.outputs)), variadic
+        tuple(map(resolve, schema.inputs)),
+        tuple(map(resolve, schema.outputs)),
+        schema.min_input,
+        variadic,
     )
 
 

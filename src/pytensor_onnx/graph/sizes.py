@@ -81,7 +81,8 @@ def same_sizes(first: ir.Value, second: ir.Value) -> bool:
     >>> from pytensor_onnx.graph.builder import Builder, ModelScope
     >>> build = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n", "n", "m"))
-    >>> same_sizes(build.size(x, 0), build.size(x, 1)), same_sizes(build.size(x, 0), build.size(x, 2))
+    >>> rows, columns, pages = (build.size(x, axis) for axis in range(3))
+    >>> same_sizes(rows, columns), same_sizes(rows, pages)
     (True, False)
     """
     if first.dtype not in _INTEGERS:

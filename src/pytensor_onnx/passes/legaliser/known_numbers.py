@@ -62,7 +62,8 @@ def is_never_negative(value: ir.Value | None) -> bool:
     >>> from pytensor_onnx.graph.builder import Builder, ModelScope
     >>> build = Builder(ModelScope(21))
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("n",))
-    >>> [is_never_negative(y) for y in (x, build.Abs(x), build.Mul(x, x), build.Mul(x, build.Abs(x)))]
+    >>> y = build.Abs(x)
+    >>> [is_never_negative(z) for z in (x, y, build.Mul(x, x), build.Mul(x, y))]
     [False, True, True, False]
     """
     return _holds(value, _sources_of_sign)
