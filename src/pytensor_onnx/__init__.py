@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytensor_onnx.errors import (
         ArgumentError,
         InputError,
+        LoweringError,
         MissingFolderError,
         PyTensorONNXError,
         RunError,
@@ -39,6 +40,7 @@ _MODULES = {
     "onnx_funcify": "dispatch",
     "ArgumentError": "errors",
     "InputError": "errors",
+    "LoweringError": "errors",
     "MissingFolderError": "errors",
     "PyTensorONNXError": "errors",
     "RunError": "errors",
@@ -61,6 +63,7 @@ _MODULES = {
 __all__ = [
     "ArgumentError",
     "InputError",
+    "LoweringError",
     "MissingFolderError",
     "ONNXLinker",
     "ONNXProgram",

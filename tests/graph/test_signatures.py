@@ -6,7 +6,12 @@ import sys
 import onnx
 import pytest
 
-from pytensor_onnx.graph.signatures import COMMON, COMMON_ATTRIBUTES, read_signature
+from pytensor_onnx.graph.signatures import (
+    COMMON,
+    COMMON_ATTRIBUTES,
+    REQUIRED_ATTRIBUTES,
+    read_signature,
+)
 from pytensor_onnx.targets.schema import MAIN_TYPES, main_type
 
 OPSETS = range(18, 27)
@@ -31,6 +36,14 @@ def test_common_operators_have_their_attributes_in_all_opsets(op_type):
             onnx.defs.get_schema(op_type, version, "").attributes.keys()
             >= COMMON_ATTRIBUTES[op_type]
         )
+
+
+@pytest.mark.parametrize("op_type", COMMON)
+def test_common_operators_need_the_attributes_of_their_schemas(op_type):
+    for version in OPSETS:
+        attributes = onnx.defs.get_schema(op_type, version, "").attributes
+        needed = {name for name, attribute in attributes.items() if attribute.required}
+        assert needed == REQUIRED_ATTRIBUTES.get(op_type, set())
 
 
 def test_a_model_of_common_operators_reads_no_schema():

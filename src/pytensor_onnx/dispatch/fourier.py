@@ -23,7 +23,7 @@ def lower_standard_transform(
     if build.scope.opset_version >= _FIRST_OPSET_WITH_AXIS_INPUT:
         result = build.DFT(pairs, None, build.constant(axis), inverse=int(op.inverse))
     else:
-        result = build.DFT(pairs, axis=axis, inverse=int(op.inverse))
+        result = build.op("DFT", pairs, axis=axis, inverse=int(op.inverse))
     if rank == 2:
         result = build.Squeeze(result, build.ints([0]))
     if not op.inverse:

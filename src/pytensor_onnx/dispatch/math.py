@@ -1,5 +1,7 @@
 """Lower products of vectors and matrices."""
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
@@ -88,7 +90,7 @@ def _sign(alpha: ir.Value, beta: ir.Value, dtype: str) -> float | None:
 def _gemm(build: Builder, z: ir.Value, x: ir.Value, y: ir.Value, alpha: float) -> ir.Value:
     """Return ``z + alpha * x @ y`` by one operator, which transposes the factors."""
     operands: list[ir.Value | None] = []
-    attributes: dict[str, int] = {}
+    attributes: dict[str, Any] = {"alpha": alpha}
     for factor, name in ((x, "transA"), (y, "transB")):
         producer = factor.producer()
         if producer is not None and producer.op_type == "Transpose":
@@ -96,7 +98,7 @@ def _gemm(build: Builder, z: ir.Value, x: ir.Value, y: ir.Value, alpha: float) -
             attributes[name] = 1
         else:
             operands.append(factor)
-    return build.Gemm(*operands, z, alpha=alpha, **attributes)
+    return build.op("Gemm", *operands, z, **attributes)
 
 
 def _scaled(build: Builder, factor: ir.Value, x: ir.Value) -> ir.Value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,20 @@ from pytensor_onnx.graph.dims import Dim
 from pytensor_onnx.graph.equal_sizes import equal_sizes
 from pytensor_onnx.graph.inference import bind_dtypes, dtype_of, output_dims, output_dtypes
 from pytensor_onnx.graph.known import known_choice, known_result
-from pytensor_onnx.graph.operator_checks import check_use, misuse, signature_of
+from pytensor_onnx.graph.operator_checks import (
+    check_attributes,
+    check_dtypes,
+    misuse,
+    signature_of,
+)
+from pytensor_onnx.graph.operators import Operators
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.large_constants import content_key
 
 Operand = ir.Value | np.ndarray | np.generic | int | float | bool | Sequence[int] | None
 
 
-class Emitter:
+class Emitter(Operators):
     """Emits the nodes of one graph: operators and constants."""
 
     def __init__(
@@ -52,11 +57,6 @@ class Emitter:
         """The nodes emitted so far, in order."""
         constants = [v.producer() for v in self._local_constants.values()]
         return [*(node for node in constants if node is not None), *self._tape.nodes]
-
-    def __getattr__(self, op_type: str) -> Callable[..., Any]:
-        if not op_type[0].isupper():
-            raise AttributeError(op_type)
-        return partial(self.op, op_type)
 
     def op(self, op_type: str, *operands: Operand, outputs: int = 1, **attributes: Any) -> Any:
         """Emit a standard operator.
@@ -92,7 +92,8 @@ class Emitter:
         if not bound:
             bound = bind_dtypes(types, inputs)
         attributes = {name: _attribute(value) for name, value in attributes.items()}
-        check_use(op_type, types, inputs, attributes, self.scope.opset_version)
+        check_dtypes(op_type, types, inputs)
+        check_attributes(op_type, attributes, self.scope.opset_version)
         known = known_result(op_type, inputs, attributes)
         if known is not None:
             return self.constant(known)

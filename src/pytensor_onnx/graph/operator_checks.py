@@ -2,8 +2,9 @@
 
 import linecache
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,30 +42,21 @@ def signature_of(op_type: str, opset_version: int, count: int) -> Signature:
         raise misuse(op_type, *_unknown_operator(op_type, opset_version)) from None
     if not types.takes(count):
         most = "or more" if types.variadic else f"to {len(types.inputs)}"
-        wanted = (
-            f"{types.required}"
-            if types.required == len(types.inputs)
-            else (f"{types.required} {most}")
-        )
-        raise misuse(op_type, f"it takes {wanted} operands, and was given {count}")
+        wanted = [f"{types.required}", *([most] if types.required != len(types.inputs) else [])]
+        raise misuse(op_type, f"it takes {' '.join(wanted)} operands, and was given {count}")
     return types
 
 
-def check_use(
-    op_type: str,
-    types: Signature,
-    inputs: Sequence[ir.Value | None],
-    attributes: Mapping[str, Any],
-    opset_version: int,
-) -> None:
-    """Check the dtypes of operands and the names of attributes.
+def check_dtypes(op_type: str, types: Signature, inputs: Sequence[ir.Value | None]) -> None:
+    """Check that operands of one type variable have one dtype, and others the only one allowed.
+
+    Dtypes that the standard lacks for an operator are left to the legaliser, which has other forms
+    for them.
 
     Raises
     ------
     LoweringError
-        If operands that must have one dtype have several, an operand has another dtype than the
-        only one that the operator takes, or an attribute is unknown or missing. Dtypes that the
-        standard lacks for all operands are left to the legaliser, which has other forms for them.
+        If they do not.
     """
     bound: dict[str, ir.DataType] = {}
     for position, value in enumerate(inputs):
@@ -73,7 +65,11 @@ def check_use(
         wanted = types.input_type(position)
         if isinstance(wanted, ir.DataType):
             if value.dtype != wanted:
-                raise misuse(op_type, _takes(position, wanted, value.dtype))
+                raise misuse(
+                    op_type,
+                    f"operand {position + 1} is of {_name(value.dtype)}, and must be of "
+                    f"{_name(wanted)}",
+                )
         elif bound.setdefault(wanted, value.dtype) != value.dtype:
             listed = ", ".join("none" if x is None else _name(x.dtype) for x in inputs)
             raise misuse(
@@ -82,17 +78,36 @@ def check_use(
                 f"{listed}",
                 "cast them by build.cast(x, dtype)",
             )
-    if attributes.keys() - COMMON_ATTRIBUTES.get(op_type, set()) or op_type not in COMMON:
-        known = onnx.defs.get_schema(op_type, opset_version, "").attributes
-        for name in attributes:
-            if name not in known:
-                raise misuse(op_type, f"it has no attribute {name!r}", _did_you_mean(name, known))
-        required = {name for name, attribute in known.items() if attribute.required}
+
+
+def check_attributes(op_type: str, attributes: Mapping[str, Any], opset_version: int) -> None:
+    """Check that an operator has the given attributes, and is given those that it needs.
+
+    Attributes of later opsets are left to the legaliser, which has other forms for them.
+
+    Raises
+    ------
+    LoweringError
+        If an attribute is unknown or missing.
+    """
+    if op_type in COMMON and attributes.keys() <= COMMON_ATTRIBUTES.get(op_type, set()):
+        required = REQUIRED_ATTRIBUTES.get(op_type, frozenset())
     else:
-        required = REQUIRED_ATTRIBUTES.get(op_type, set())
-    missing = [name for name in required if attributes.get(name) is None]
-    if missing:
-        raise misuse(op_type, f"it needs the attribute {missing[0]!r}")
+        known, required = _attributes(op_type, opset_version)
+        for name in attributes.keys() - known:
+            raise misuse(op_type, f"it has no attribute {name!r}", _did_you_mean(name, known))
+    for name in required:
+        if attributes.get(name) is None:
+            raise misuse(op_type, f"it needs the attribute {name!r}")
+
+
+@cache
+def _attributes(op_type: str, opset_version: int) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the attributes of an operator in an opset or the newest, and those that it needs."""
+    here = onnx.defs.get_schema(op_type, opset_version, "").attributes
+    newest = onnx.defs.get_schema(op_type).attributes
+    required = (name for name, attribute in here.items() if attribute.required)
+    return frozenset(here) | frozenset(newest), frozenset(required)
 
 
 def misuse(op_type: str, reason: str, hint: str = "") -> LoweringError:
@@ -118,13 +133,9 @@ def _unknown_operator(op_type: str, opset_version: int) -> tuple[str, str]:
     return reason, _did_you_mean(op_type, [n for n, v in newer.items() if v <= opset_version])
 
 
-def _did_you_mean(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+def _did_you_mean(name: str, known: Collection[str]) -> str:
     close = get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean {close[0]}?" if close else f"choose from {', '.join(sorted(known))}"
-
-
-def _takes(position: int, wanted: ir.DataType, dtype: ir.DataType) -> str:
-    return f"operand {position + 1} is of {_name(dtype)}, and must be of {_name(wanted)}"
 
 
 def _name(dtype: ir.DataType | None) -> str:

@@ -80,7 +80,7 @@ COMMON_ATTRIBUTES = {
     "Transpose": {"perm"},
 }
 """Attributes of common operators in all these opsets."""
-REQUIRED_ATTRIBUTES = {"Cast": {"to"}, "Concat": {"axis"}}
+REQUIRED_ATTRIBUTES = {"Cast": frozenset({"to"}), "Concat": frozenset({"axis"})}
 """Attributes that common operators cannot do without."""
 
 

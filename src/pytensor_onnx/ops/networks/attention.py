@@ -151,7 +151,8 @@ class Attention(NetworkOp):
             return None
         q, k, v, *past = inputs
         heads = {"q_num_heads": self.q_num_heads, "kv_num_heads": self.kv_num_heads}
-        results = build.Attention(
+        results = build.op(
+            "Attention",
             *(q, k, v, *([None, *past] if past else [])),
             is_causal=int(self.is_causal),
             outputs=3 if past else 1,

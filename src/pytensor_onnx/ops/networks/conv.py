@@ -113,8 +113,10 @@ class ConvTranspose(Convolution):
 
     def emit(self, build: Builder, *operands: ir.Value) -> ir.Value:
         """Emit the operator of the same name."""
-        more = {"output_padding": list(self.output_padding)} if any(self.output_padding) else {}
-        return build.ConvTranspose(*operands, **self.attributes(), **more)
+        attributes = self.attributes()
+        if any(self.output_padding):
+            attributes["output_padding"] = list(self.output_padding)
+        return build.ConvTranspose(*operands, **attributes)
 
     def sizes(self, images: TensorVariable, filters: TensorVariable) -> Sizes:
         """Return the spatial sizes of the result, ints where they are known."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.networks.base import NetworkOp
@@ -35,9 +37,9 @@ class Convolution(NetworkOp):
         """Return the parameters that an adjoint shares."""
         return {name: getattr(self, name) for name in Convolution.__props__}
 
-    def attributes(self) -> dict[str, int | list[int]]:
+    def attributes(self) -> dict[str, Any]:
         """Return the attributes of the ONNX operator, without defaults."""
-        attributes: dict[str, int | list[int]] = {}
+        attributes: dict[str, Any] = {}
         if None not in self.filter_sizes:
             attributes["kernel_shape"] = [k for k in self.filter_sizes if k is not None]
         if any(map(any, self.pads)):

@@ -163,8 +163,10 @@ class GroupNorm(KeepsShape):
         """Emit the operator, whose scale has one number for each channel from opset 21 on."""
         if build.scope.opset_version < GROUP_OPSET or not affine:
             return None
-        attributes = {"num_groups": self.groups, "epsilon": self.epsilon}
-        return build.GroupNormalization(x, *affine, **attributes)
+        scale, bias = affine
+        return build.GroupNormalization(
+            x, scale, bias, num_groups=self.groups, epsilon=self.epsilon
+        )
 
 
 class KeepBatch(NetworkOp):

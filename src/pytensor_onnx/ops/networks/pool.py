@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from functools import reduce
 from itertools import product
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -170,11 +171,13 @@ class MaxPoolGradient(Pool):
         mark_guarded(indices)
         flat = build.ints([-1])
         zeros = build.Expand(build.number_like(x, 0), build.shape(build.Reshape(x, flat)))
-        total = build.ScatterElements(
+        reduction: dict[str, Any] = {"reduction": "add"} if self.windows.overlap else {}
+        total = build.op(
+            "ScatterElements",
             zeros,
             build.Reshape(indices, flat),
             build.Reshape(gradient, flat),
-            **({"reduction": "add"} if self.windows.overlap else {}),
+            **reduction,
         )
         return build.Reshape(total, build.shape(x), allowzero=1)
 
@@ -206,7 +209,7 @@ class AveragePool(Pool):
             return None
         if windows is None:
             return None
-        counts = {"count_include_pad": 1} if self.count_include_pad else {}
+        counts: dict[str, Any] = {"count_include_pad": 1} if self.count_include_pad else {}
         return build.AveragePool(x, **windows.attributes(), **counts)
 
     def pullback(
@@ -314,5 +317,11 @@ def _known_block(dims: Dims) -> list[int]:
 def repeat_elements(build: Builder, x: ir.Value, times: Sequence[int]) -> ir.Value:
     """Emit the operator that repeats each element along the spatial axes."""
     scales = np.array([1, 1, *times], dtype="float32")
-    asymmetric = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    return build.Resize(x, None, scales, mode="nearest", **asymmetric)
+    return build.Resize(
+        x,
+        None,
+        scales,
+        mode="nearest",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )

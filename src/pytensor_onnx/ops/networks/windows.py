@@ -159,9 +159,9 @@ class Windows:
             )
         )
 
-    def attributes(self) -> dict[str, int | list[int]]:
+    def attributes(self) -> dict[str, Any]:
         """Return the attributes of an ONNX operator with these windows, without defaults."""
-        attributes: dict[str, int | list[int]] = {"kernel_shape": list(self.window)}
+        attributes: dict[str, Any] = {"kernel_shape": list(self.window)}
         if any(stride != 1 for stride in self.stride):
             attributes["strides"] = list(self.stride)
         if any(pair != (0, 0) for pair in self.padding):

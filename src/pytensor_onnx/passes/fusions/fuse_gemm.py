@@ -1,5 +1,7 @@
 """Fuse a matrix product with the transposes of its factors and an added bias into a Gemm."""
 
+from typing import Any
+
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
@@ -38,7 +40,7 @@ def _replace(
 ) -> None:
     """Replace a product, or the node that adds or subtracts a bias, by a Gemm."""
     operands: list[ir.Value | None] = []
-    attributes: dict[str, float] = {"beta": -1.0} if node.op_type == "Sub" else {}
+    attributes: dict[str, Any] = {"beta": -1.0} if node.op_type == "Sub" else {}
     for factor, attribute in zip(product.inputs, ("transA", "transB"), strict=True):
         transpose = _sole_transpose(factor)
         operands.append(factor if transpose is None else transpose.inputs[0])

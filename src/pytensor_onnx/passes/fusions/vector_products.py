@@ -68,7 +68,7 @@ def _negate_before_transposing(model: ir.Model, scope: ModelScope) -> None:
             builder = Builder(scope)
             builder.provenance = dict(node.metadata_props)
             perm = transpose.attributes.get_ints("perm", None)
-            turned = builder.Transpose(builder.Neg(transpose.inputs[0]), perm=perm)
+            turned = builder.op("Transpose", builder.Neg(transpose.inputs[0]), perm=perm)
             replace_node(node.graph, node, builder, [turned], scope.names)
 
 

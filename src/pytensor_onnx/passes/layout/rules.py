@@ -161,7 +161,7 @@ def _slice(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     return Moved(
         [perm, *[None] * (len(perms) - 1)],
         [perm],
-        lambda build, xs: build.Slice(*xs[:3], renamed, *xs[4:]),
+        lambda build, xs: build.op("Slice", *xs[:3], renamed, *xs[4:]),
     )
 
 
