@@ -488,51 +488,6 @@ def states_as_rows() -> Rule:
     return Rule("recurrent steps", [x, w], y, by_hand, [values[0], values[1] / 32], 0.95, 1e-5)
 
 
-def gate_quotients() -> Rule:
-    """Return 100 steps of a long short-term memory of 64 units."""
-    (x, w), values = _drawn({"x": (100, 256), "w": (64, 256)})
-    by_hand = """
-        <ir_version: 10, opset_import: ["": 21]>
-        main (float[100, 256] x, float[64, 256] w) => (float[100, 64] y)
-        <int64[2] row = {1, 64}, int64[1] one = {1}, int64[2] sizes = {192, 64},
-         float forty = {40}, float number = {1}> {
-           start = ConstantOfShape(row)
-           elements = Unsqueeze(x, one)
-           last_h, last_c, rows = Scan <num_scan_inputs = 1,
-                body = step (float[1, 64] h, float[1, 64] c, float[1, 256] element)
-                => (float[1, 64] h_next, float[1, 64] c_next, float[1, 64] kept) {
-               total = Gemm(h, w, element)
-               inner, new = Split <axis = 1> (total, sizes)
-               bounded = Min(inner, forty)
-               power = Exp(bounded)
-               divisor = Add(power, number)
-               gates = Div(power, divisor)
-               enter, keep, leave = Split <axis = 1, num_outputs = 3> (gates)
-               candidate = Tanh(new)
-               kept_c = Mul(keep, c)
-               new_c = Mul(enter, candidate)
-               c_next = Add(kept_c, new_c)
-               limited = Tanh(c_next)
-               h_next = Mul(leave, limited)
-               kept = Identity(h_next)
-           }> (start, start, elements)
-           y = Squeeze(rows, one)
-        }
-    """
-
-    def step(
-        element: TensorVariable, h: TensorVariable, c: TensorVariable, w: TensorVariable
-    ) -> tuple[TensorVariable, TensorVariable]:
-        enter, keep, leave, new = pt.split(element + h @ w, [64] * 4, n_splits=4)
-        c = pt.sigmoid(keep) * c + pt.sigmoid(enter) * pt.tanh(new)
-        return pt.sigmoid(leave) * pt.tanh(c), c
-
-    start = pt.zeros(64, "float32")
-    y, _ = pytensor.scan(step, [x], [start, start], [w], return_updates=False)
-    # The steps amplify differences of rounding, which small weights do not.
-    return Rule("steps of an LSTM", [x, w], y, by_hand, [values[0], values[1] / 32], 0.95, 1e-5)
-
-
 def halved_arguments() -> Rule:
     """Return 100 steps of a recurrent network of 16 units in float64."""
     x, w = (pt.matrix(name, shape=(None, 16), dtype="float64") for name in "xw")
@@ -656,7 +611,6 @@ RULES: list[Callable[[], Rule]] = [
     upsampling_gradient,
     momentum_of_vectors,
     states_as_rows,
-    gate_quotients,
     halved_arguments,
     mean_over_some_axes,
     maximum_of_magnitudes,

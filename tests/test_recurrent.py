@@ -239,7 +239,7 @@ def test_a_layer_over_one_sequence_keeps_small_results(single):
     layer, values = make_layer("LSTM"), sequences(9).astype("float32")
     layer.cell.b.set_value(layer.cell.b.get_value() - 12)
     program = export_onnx([single], [layer(single[0])], verify=False)
-    assert cells(program) == ["LSTM"]
+    assert loops(program) == ["Scan"]
     expected = reference("LSTM", values[:1], weights_of(layer))[0]
     np.testing.assert_allclose(program(values)[0], expected, rtol=2e-5)
 

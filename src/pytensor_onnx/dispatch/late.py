@@ -32,16 +32,12 @@ from pytensor_onnx.ops.choices import ChooseFrom
 from pytensor_onnx.ops.draws import Draw
 from pytensor_onnx.ops.fourier import StandardTransform
 from pytensor_onnx.ops.linear_recurrence import LinearRecurrence
-from pytensor_onnx.ops.networks.accurate_gru import AccurateGRU
-from pytensor_onnx.ops.networks.accurate_lstm import AccurateLSTM
 from pytensor_onnx.ops.networks.base import NetworkOp
 from pytensor_onnx.ops.networks.detection import NonMaxSuppression
 from pytensor_onnx.ops.running_extremes import RunningExtreme
 from pytensor_onnx.ops.triangles import Triangle
 
 LATE: dict[str, tuple[type[Op], ...]] = {
-    "accurate_gru": (AccurateGRU,),
-    "accurate_lstm": (AccurateLSTM,),
     "advanced_inc_subtensor": (AdvancedIncSubtensor,),
     "advanced_subtensor": (AdvancedSubtensor,),
     "complex_numbers": (

@@ -111,15 +111,6 @@ def _attention(inputs: Sequence[Dims | None], attributes: Mapping[str, Any]) -> 
         yield past[0][2], past[1][2]
 
 
-def _loop_of_gates(inputs: Sequence[Dims | None], attributes: Mapping[str, Any]) -> Iterator[Pair]:
-    """Yield the sizes of a sequence, weights, a bias, and arrays of one state."""
-    x, w, u, b, *states = (dims or (None, None) for dims in inputs)
-    hidden = attributes["hidden"]
-    width = attributes["gates"] * hidden
-    yield from ((x[1], w[0]), (w[1], width), (u[0], hidden), (u[1], width), (b[0], width))
-    yield from ((state[0], hidden) for state in states)
-
-
 def _scattering_nd(inputs: Sequence[Dims | None], attributes: Mapping[str, Any]) -> Iterator[Pair]:
     data, indices, updates = inputs
     if data and indices and updates and isinstance(indices[-1], int):
@@ -156,8 +147,6 @@ _RULES: dict[str, Rule] = {
     "LSTM": _RECURRENT,
     "GRU": _RECURRENT,
     "RNN": _RECURRENT,
-    "AccurateLSTM": _loop_of_gates,
-    "AccurateGRU": _loop_of_gates,
     "NonMaxSuppression": _by_letters("bn4", "b.n"),
     "MaxUnpool": _same(0, 1),
     "ScatterElements": _same(1, 2),

@@ -73,11 +73,9 @@ from pytensor_onnx.rewriting.indexing import (
 from pytensor_onnx.rewriting.keep_origins import keep_origins
 from pytensor_onnx.rewriting.loops.batched import batch_scan
 from pytensor_onnx.rewriting.loops.batches import batch_by_axes
-from pytensor_onnx.rewriting.loops.cell_states import recur_accurately
 from pytensor_onnx.rewriting.loops.draws import draw_before_loop, transform_before_loop
 from pytensor_onnx.rewriting.loops.equal_operations import merge_equal_operations
-from pytensor_onnx.rewriting.loops.gate_quotients import divide_by_gates
-from pytensor_onnx.rewriting.loops.gates import add_before_loop, open_gates_together
+from pytensor_onnx.rewriting.loops.gates import add_before_loop
 from pytensor_onnx.rewriting.loops.inner_loops import check_inner_loops
 from pytensor_onnx.rewriting.loops.last_steps import (
     reduce_steps,
@@ -179,11 +177,8 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "draw_before_loops": Visit(draw_before_loop),
         "transform_before_loops": Visit(transform_before_loop, once=True),
         "batch_scans": Visit(batch_scan, once=True),
-        "recur_accurately": Visit(recur_accurately, once=True),
         "multiply_before_loops": Visit(multiply_before_loop, once=True),
         "add_before_loops": Visit(add_before_loop, once=True),
-        "divide_by_gates": Visit(divide_by_gates, once=True),
-        "open_gates_together": Visit(open_gates_together, once=True),
         "remove_unused_of_scan": Visit(scan_remove_unused, once=True),
     },
     # Before nested sums are flattened, which would part shared ones.

@@ -81,3 +81,20 @@ def test_sequence_that_is_only_multiplied_is_not_read_in_the_loop():
     program = compare_onnx_and_py([x, start, w], h, arrays, rtol=RTOL)
     (loop,) = (node for node in program.model.graph.all_nodes() if node.op_type == "Scan")
     assert len(loop.inputs) == 2
+
+
+def test_sequences_and_weights_that_are_used_elsewhere():
+    x, start, w = pt.matrix("x"), pt.vector("start"), pt.matrix("w")
+    h = scan(STEPS["row times matrix"], sequences=[x], outputs_info=[start], non_sequences=[w])
+    arrays = [values(4, 3), values(2), values(3, 2)]
+    compare_onnx_and_py([x, start, w], [h, x @ w, w.sum(), pt.tanh(x @ w)[0]], arrays, rtol=RTOL)
+
+
+def test_large_matrices_of_doubles_are_not_copied_in_each_step():
+    """ONNX Runtime copies a matrix that a vector of float64 on its left is multiplied by."""
+    for n_units, is_row in ((8, True), (256, False)):
+        x, u = pt.matrix("x", shape=(None, n_units)), pt.matrix("u", shape=(n_units, n_units))
+        h = scan(lambda e, h, u: pt.exp(e - h @ u), [x], [pt.zeros(n_units)], [u])
+        arrays = [np.ones((2, n_units)), np.full((n_units, n_units), 0.1)]
+        program = compare_onnx_and_py([x, u], h, arrays)
+        assert ("Unsqueeze" not in operators_in_loop(program)) == is_row

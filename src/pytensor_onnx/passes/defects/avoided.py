@@ -26,8 +26,7 @@ AVOIDED_DEFECTS = (
             f"{_ACCURACY_TESTS}::test_rnn_loses_small_results",
         ),
         treatment="Kept for layers (`nn.lstm`, `nn.gru`, `nn.rnn`, those of pytensor-ml); a `scan` "
-        "of the user is a loop (`rewriting/loops/gates.py`), or corrected "
-        "(`dispatch/guessed_states.py`).",
+        "of the user is a loop.",
     ),
     Defect(
         name="integer powers through double",

@@ -1,7 +1,4 @@
-"""Compute the gates of recurrent networks in fewer operations for each step.
-
-A step of few units costs as much as its operations are many, whatever they compute.
-"""
+"""Add up inputs and biases of all steps before a loop."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,13 +8,10 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Add
-from pytensor.scalar.math import Sigmoid
 from pytensor.scan.op import Scan
-from pytensor.tensor.basic import Split
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx.rewriting.loops.buffers import has_length, unwrapped
-from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
 from pytensor_onnx.rewriting.loops.products import in_all_steps, with_sequences
 
 
@@ -97,44 +91,3 @@ def _fixed(
     fixed = [x for x in terms if sources[x].isdisjoint(changing)]
     read = set().union(*(sources[x] for x in fixed))
     return [] if read.isdisjoint(elements) else fixed
-
-
-@node_rewriter([Scan])
-def open_gates_together(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Apply one sigmoid before the gates of a step are split, in place of one to each gate.
-
-    Examples
-    --------
-    >>> import pytensor
-    >>> x = pt.matrix("x", shape=(None, 4))
-    >>> def step(e, h):
-    ...     keep, add = pt.split(e * h.sum(), [2, 2], n_splits=2)
-    ...     return pt.sigmoid(keep) * h + pt.sigmoid(add)
-    >>> h = pytensor.scan(step, [x], [pt.ones(2)], return_updates=False)
-    >>> f = pytensor.function([x], h, mode="ONNX")
-    >>> (scan,) = (node.op for node in f.maker.fgraph.toposort() if isinstance(node.op, Scan))
-    >>> [str(node.op) for node in scan.fgraph.toposort()].count("Sigmoid")
-    1
-    """
-    inner = node.op.fgraph.unfreeze()
-    replacements: list[tuple[Variable, Variable]] = []
-    for split in inner.toposort():
-        if not isinstance(split.op, Split):
-            continue
-        gates = {
-            i: client.outputs[0]
-            for i, part in enumerate(split.outputs)
-            for client, _ in inner.clients[part]
-            if isinstance(client.op, Elemwise) and isinstance(client.op.scalar_op, Sigmoid)
-        }
-        if len(gates) < 2:
-            continue
-        whole, *sizes = split.inputs
-        opened = split.op(pt.sigmoid(whole), *sizes, return_list=True)
-        copy_stack_trace(list(gates.values()), opened)
-        replacements += [(gate, opened[i]) for i, gate in gates.items()]
-    if not replacements:
-        return None
-    inner.replace_all(replacements, import_missing=True)
-    results = loop_like(node.op, inner.inputs, inner.outputs)(*node.inputs, return_list=True)
-    return list(results)
