@@ -88,3 +88,8 @@ def test_rnn_loses_small_results(run):
     x = np.full((1, 1, 1), 1e-7, "float32")
     y = run("RNN", x, np.ones((1, 1, 1), "float32"), np.zeros((1, 1, 1), "float32"), hidden_size=1)
     assert abs(y.item() / 1e-7 - 1) > 0.1
+
+
+def test_shrink_rounds_to_float32(run):
+    x = np.linspace(1, 3, 101)
+    assert np.max(np.abs(run("Shrink", x, bias=0.25) - (x - 0.25))) > 1e-8

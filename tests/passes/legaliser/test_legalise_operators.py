@@ -176,6 +176,13 @@ CASES = [
     Case("Mod", np.mod, division, dtypes=INTEGERS),
     Case("Mod", np.fmod, division, {"fmod": 1}),
     Case("Pow", np.power, lambda d: [np.abs(finite(d)), small(d)], dtypes=FLOATS),
+    Case(
+        "Shrink",
+        lambda x: np.where(x > 1.5, x - 0.25, np.where(x < -1.5, x + 0.25, 0)),
+        lambda d: [finite(d)],
+        {"lambd": 1.5, "bias": 0.25},
+        dtypes=FLOATS,
+    ),
     Case("Softmax", lambda x: special.softmax(x, -1), lambda d: [finite(d)]),
     Case("LogSoftmax", lambda x: special.log_softmax(x, -1), lambda d: [finite(d)]),
     Case("Where", np.where, lambda d: [values("bool", 2), *two(d)]),

@@ -12,7 +12,7 @@ from pytensor_onnx.passes.defects.record import (
     Decomposition,
     Defect,
 )
-from pytensor_onnx.passes.legaliser import integer
+from pytensor_onnx.passes.legaliser import exact, integer
 
 _ACCURACY = "tests/targets/test_accuracy_defects.py"
 _INTEGERS = "tests/targets/test_integer_defects.py"
@@ -51,6 +51,14 @@ ROUNDING_DEFECTS = (
         reason="Errors of 5 ulp, and of 2,000 ulp next to the zeros of sine and cosine.",
         tests=(f"{_ACCURACY}::test_inaccurate_kernels_are_several_ulp_off",),
         treatment=ByDefinition(),
+    ),
+    Defect(
+        name="shrink in float32",
+        operators=("Shrink",),
+        dtypes=DOUBLE,
+        reason="Elements and attributes are rounded to float32: results have errors of 1e-7.",
+        tests=(f"{_ACCURACY}::test_shrink_rounds_to_float32",),
+        treatment=Decomposition(form=exact.shrink, change=_MADE_EXACT),
     ),
     Defect(
         name="integer reductions through double",

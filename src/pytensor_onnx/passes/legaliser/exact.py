@@ -259,3 +259,13 @@ NAN_REDUCTIONS = {
     "ArgMax": nan_arg_extremum,
     "ArgMin": nan_arg_extremum,
 }
+
+
+def shrink(build: Builder, node: ir.Node) -> ir.Value:
+    """Move elements towards zero by ``bias``, and to zero where they are within ``lambd`` of it."""
+    x = given(node.inputs[0])
+    bias, lambd = (
+        node.attributes.get_float(name, x) for name, x in (("bias", 0.0), ("lambd", 0.5))
+    )
+    above = build.Where(build.Greater(x, lambd), build.Sub(x, bias), build.number_like(x, 0))
+    return build.Where(build.Less(x, -lambd), build.Add(x, bias), above)
