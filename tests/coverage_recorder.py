@@ -56,17 +56,17 @@ def record(
         return
     emitted = _emitted_nodes(program)
     kept: set[str] = set()
-    for node in _nodes(program._rewritten.toposort()):
+    for node in _nodes(program.conversion.rewritten.toposort()):
         lowering = _lowering(emitted.get(str(node.op), set()))
         for op in _recorded_ops(node.op):
             kept.add(name_of(type(op)))
             within = isinstance(op, Elemwise | Blockwise | OpFromGraph)
             _record_node(op, node, WITHIN if within else lowering)
-    for node in _nodes(program._reference.toposort()):
+    for node in _nodes(program.conversion.reference.toposort()):
         for op in _recorded_ops(node.op):
             if name_of(type(op)) not in kept:
                 _record_node(op, node, REWRITTEN)
-    for variable, a, b in zip(program._rewritten.outputs, found, expected, strict=False):
+    for variable, a, b in zip(program.conversion.rewritten.outputs, found, expected, strict=False):
         node = variable.owner
         if node is not None and all(v.owner is None for v in node.inputs):
             for op in _recorded_ops(node.op):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "pytensor_onnx"
-ANYWHERE = {"errors", "_version", "_deferred_sympy", "user_code"}
+ANYWHERE = {"changes", "errors", "_version", "_deferred_sympy", "user_code"}
 ARROWS = {
     "graph": {"large_constants"},
     "targets": {"graph"},
@@ -43,6 +43,11 @@ ARROWS = {
     "": {"dispatch", "exporting", "functions", "rewriting", "running"},
 }
 """For each room the rooms that its modules may import; the empty name is the package itself."""
+
+GROUPS = {
+    "exporting": ("requests", "verification", "program", "files"),
+}
+"""For some rooms their folders; a folder's modules import those of folders before it only."""
 
 
 def room_of(module: str) -> str:
@@ -92,6 +97,21 @@ def imported_room(name: str) -> str:
 def test_every_room_has_arrows():
     rooms = {room_of(module) for module in modules()} - ANYWHERE
     assert rooms == set(ARROWS)
+
+
+@pytest.mark.parametrize("room", GROUPS)
+def test_a_folder_of_a_room_imports_only_folders_before_it(room):
+    order = GROUPS[room]
+    folders = {name: name.split(".")[2] for name in modules() if name.count(".") >= 2}
+    own = {name: group for name, group in folders.items() if room_of(name) == room}
+    assert set(own.values()) == set(order)
+    wrong = [
+        f"{module} imports {imported}"
+        for module, group in own.items()
+        for imported in imports(modules()[module])
+        if imported in own and order.index(own[imported]) > order.index(group)
+    ]
+    assert not wrong
 
 
 def test_rooms_know_no_runtime_before_they_run():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,9 @@ def export(
         selected = selected_boxes(output0, **nms)
         verified = program.verification
         program = export_onnx([images], [*outputs, selected], verify=False, **options)
-        program.verification = f"without detections: {verified}"
+        program.verification = replace(
+            verified, reference=f"{verified.reference}, without detections"
+        )
     if path is not None:
         program.save(path)
     return program

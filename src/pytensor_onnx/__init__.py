@@ -10,6 +10,7 @@ defer_sympy()
 from pytensor_onnx.running.linker import ONNXLinker  # noqa: E402  (may import onnx_ir)
 
 if TYPE_CHECKING:
+    from pytensor_onnx.changes import Change
     from pytensor_onnx.dispatch import onnx_funcify
     from pytensor_onnx.errors import (
         ArgumentError,
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
     )
     from pytensor_onnx.exporting.program.program import ONNXProgram
     from pytensor_onnx.exporting.program.training import export_training_step
+    from pytensor_onnx.exporting.verification.results import Verification
     from pytensor_onnx.functions.registry import define
     from pytensor_onnx.rewriting import register_onnx
     from pytensor_onnx.running.session import SessionOptions
 
 _MODULES = {
     "onnx_funcify": "dispatch",
+    "Change": "changes",
+    "Verification": "exporting.verification.results",
     "ArgumentError": "errors",
     "InputError": "errors",
     "LoweringError": "errors",
@@ -62,6 +66,7 @@ _MODULES = {
 
 __all__ = [
     "ArgumentError",
+    "Change",
     "InputError",
     "LoweringError",
     "MissingFolderError",
@@ -72,6 +77,7 @@ __all__ = [
     "SessionOptions",
     "UnsupportedOpError",
     "UnsupportedTypeError",
+    "Verification",
     "VerificationError",
     "__version__",
     "compile_onnx",

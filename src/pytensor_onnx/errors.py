@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class PyTensorONNXError(Exception):
@@ -17,7 +18,19 @@ class UnsupportedTypeError(PyTensorONNXError, TypeError):
 
 
 class VerificationError(PyTensorONNXError, AssertionError):
-    """Raised if an exported model does not agree with PyTensor."""
+    """Raised if an exported model does not agree with PyTensor.
+
+    Parameters
+    ----------
+    message
+        How it differs.
+    verification
+        The `Verification`, with the differences by value, where results were compared.
+    """
+
+    def __init__(self, message: str, verification: Any = None) -> None:
+        super().__init__(message)
+        self.verification = verification
 
 
 class InputError(PyTensorONNXError, ValueError, TypeError):

@@ -4,6 +4,7 @@ from importlib import import_module
 
 import onnx_ir as ir
 
+from pytensor_onnx.changes import Change
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.function import decompositions
 from pytensor_onnx.graph.scope import ModelScope
@@ -18,7 +19,7 @@ _CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 def prepare(
     converted: Converted, target: str, *, assume_finite: bool = False, inline: bool = False
-) -> list[str]:
+) -> list[Change]:
     """Fuse nodes of a model, and change it in place so that the target runs it.
 
     Parameters
@@ -34,8 +35,8 @@ def prepare(
 
     Returns
     -------
-    list of str
-        Changes made for the target, one line for each kind of change.
+    list of Change
+        Changes made for the target, one for each kind of change.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Find the origin of a variable: the line of the user's code and the original Ops."""
 
+import contextlib
 import sysconfig
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +11,14 @@ import pytensor
 from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
 
+PACKAGES = tuple(str(Path(module).parent) for module in (__file__, str(pytensor.__file__)))
+"""Folders of this package and PyTensor, whose lines are not the user's."""
+
+NOT_OF_USERS = (*PACKAGES, str(Path(contextlib.__file__).with_suffix("")))
+"""Files between a warning and the user's line."""
+
 _INSTALLED = (
-    *(Path(module).parent.as_posix() + "/" for module in (__file__, str(pytensor.__file__))),
+    *(Path(folder).as_posix() + "/" for folder in PACKAGES),
     *(Path(sysconfig.get_path(name)).as_posix() + "/" for name in ("stdlib", "platstdlib")),
     "<frozen",
 )
@@ -27,7 +33,7 @@ class Origin(NamedTuple):
     trace: Any
 
 
-@contextmanager
+@contextlib.contextmanager
 def untraced() -> Iterator[None]:
     """Create variables without a trace, since the exporter's lines are not the user's."""
     limit = pytensor.config.traceback__compile_limit

@@ -27,13 +27,14 @@ class Bare:
     feeds: dict[str, np.ndarray]
 
     def legalise(self, target: str = "onnxruntime", *, assume_finite: bool = False) -> list[str]:
-        return legalise(
+        changes = legalise(
             self.model,
             get_profile(target),
             self.scope,
             decompositions=decompositions(),
             assume_finite=assume_finite,
         )
+        return [str(change) for change in changes]
 
     def run(self) -> list[np.ndarray]:
         return run_model(self.model, self.feeds)

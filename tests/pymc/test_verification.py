@@ -41,7 +41,9 @@ def test_gradients_that_are_nan_as_written_are_verified(name):
     with pm.Model() as model:
         MODELS[name]()
     program = export_logp(model)
-    assert "where that is not finite (dlogp), with PyTensor's rewritten" in program.verification
+    assert "where that is not finite (dlogp), with PyTensor's rewritten" in str(
+        program.verification
+    )
     point = model.initial_point()
     found = program(np.concatenate([np.atleast_1d(v) for v in point.values()]))
     logp, gradient = (f(mode=FAST_RUN)(point) for f in (model.compile_logp, model.compile_dlogp))

@@ -138,7 +138,7 @@ def run_digits(
         runtime_probabilities=run(digits.test_images),
         labels=digits.test_labels,
         operators=[node.op_type for node in program.model.graph],
-        verification=program.verification,
+        verification=str(program.verification),
         train_seconds=train_seconds,
         export_seconds=export_seconds,
         single_seconds=median_seconds(lambda: run(digits.test_images[:1])),

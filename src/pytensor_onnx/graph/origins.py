@@ -13,6 +13,7 @@ from pytensor_onnx.graph.traversal import all_nodes
 
 OP, VARIABLE = "pytensor.op", "pytensor.variable"
 LOOP, LINE, NODE = "pytensor.loop", "pytensor.line", "pytensor.node"
+_REPLACEMENT = "replacement"
 Lines = Mapping[tuple[str, str], str]
 """Lines of the user's code by the names of function and node; the main graph has an empty name."""
 
@@ -62,6 +63,26 @@ def take_owners(model: ir.Model, fgraph: FunctionGraph) -> dict[str, Apply]:
         if made_for[node] in nodes
         for value in node.outputs
     }
+
+
+def note_replacement(old: ir.Value, new: ir.Value) -> None:
+    """Note that a value of a model stands in the place of another one."""
+    old.meta[_REPLACEMENT] = new
+
+
+def present(value: ir.Value) -> ir.Value:
+    """Return the value that stands for a value after all replacements.
+
+    Examples
+    --------
+    >>> old, new = ir.val("old"), ir.val("new")
+    >>> note_replacement(old, new)
+    >>> present(old).name, present(new).name
+    ('new', 'new')
+    """
+    while _REPLACEMENT in value.meta:
+        value = value.meta[_REPLACEMENT]
+    return value
 
 
 def places(model: ir.Model) -> Iterator[Place]:

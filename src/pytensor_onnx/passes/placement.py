@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from pytensor_onnx.changes import Change
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.narrowing.uses import Uses
@@ -12,7 +13,7 @@ from pytensor_onnx.targets import Profile
 _CONTAINERS = frozenset({"If", "Loop", "Scan"})
 
 
-def describe_placement(model: ir.Model, profile: Profile) -> list[str]:
+def describe_placement(model: ir.Model, profile: Profile) -> list[Change]:
     """Return a line on the nodes that the accelerator of a target does not run, if it has one.
 
     Nodes of bodies and functions count once. Those without a kernel run all the same, on the
@@ -28,9 +29,9 @@ def describe_placement(model: ir.Model, profile: Profile) -> list[str]:
     ]
     left = [node for node in standard if not _is_accelerated(node, profile, opset_version)]
     if not left:
-        return [f"all {len(standard)} nodes run on the accelerator"]
+        return [Change(f"all {len(standard)} nodes run on the accelerator")]
     kinds = ", ".join(sorted({_described(node, opset_version) for node in left}))
-    return [f"{len(left)} of {len(standard)} nodes are left to the processor: {kinds}"]
+    return [Change(f"{len(left)} of {len(standard)} nodes are left to the processor: {kinds}")]
 
 
 def _is_accelerated(node: ir.Node, profile: Profile, opset_version: int) -> bool:

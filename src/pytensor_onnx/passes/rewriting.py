@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import Names, name_values, rename_in_subgraphs
+from pytensor_onnx.graph.origins import note_replacement
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
 from pytensor_onnx.large_constants import content_key
 
@@ -58,6 +59,7 @@ def put_before(
     for old, new in zip(node.outputs, results, strict=True):
         if old.is_graph_output() or "pytensor.variable" in node.metadata_props:
             new.name = old.name
+        note_replacement(old, new)
         if old.shape is not None:
             new.shape = old.shape
         if new.type is None:

@@ -18,7 +18,6 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.pymc.arguments import (
-    LAYOUTS,
     SPACES,
     read_choice,
     read_strings,
@@ -27,7 +26,8 @@ from pytensor_onnx.pymc.arguments import (
 )
 from pytensor_onnx.pymc.graphs import ModelGraph, as_compiled
 from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
-from pytensor_onnx.pymc.making import check_options, make_program
+from pytensor_onnx.pymc.making import make_program
+from pytensor_onnx.pymc.options import ModelOptions, read_options
 
 DIRECTION = "direction"
 GROUPS = ("logp", "dlogp", "d2logp", "hvp", "pointwise", "values", "deterministics")
@@ -117,24 +117,20 @@ def export_logp(
     >>> dlogp, sigma
     (array([3., 3.]), array(1.))
     """
-    check_options("export_logp", path, options)
-    read_choice(space, SPACES, "space")
-    vector = read_choice(inputs, LAYOUTS, "inputs") == "vector"
-    graph = ModelGraph(model, constrained=space == "constrained", data=data)
-    wanted = DensityOutputs(graph, vector=vector, jacobian=jacobian, propto=propto)
-    return export_outputs(wanted, outputs, path, verify=verify, batch=batch, **options)
+    shared = ModelOptions.of(
+        read_options("export_logp", path, verify, options),
+        inputs,
+        data=data,
+        batch=batch,
+        constrained=read_choice(space, SPACES, "space") == "constrained",
+        jacobian=jacobian,
+        propto=propto,
+    )
+    return export_outputs(DensityOutputs(shared.graph_of(model), shared), outputs)
 
 
-def export_outputs(
-    wanted: DensityOutputs,
-    outputs: Sequence[str],
-    path: str | os.PathLike | None,
-    *,
-    verify: bool,
-    batch: bool,
-    **options: Any,
-) -> ONNXProgram:
-    """Export outputs of a model by their names; see `export_logp` for the arguments."""
+def export_outputs(wanted: DensityOutputs, outputs: Sequence[str]) -> ONNXProgram:
+    """Export outputs of a model by their names."""
     names = read_strings(outputs, "outputs")
     graphs: dict[str, Variable] = {}
     for name in dict.fromkeys(names):
@@ -142,18 +138,17 @@ def export_outputs(
             if output in graphs and output in wanted.groups:
                 raise shared_name(output)
             graphs[output] = variable
-    graph = wanted.graph
-    replaced = graph.of_point if wanted.is_vector else graph.of_values
+    graph, options = wanted.graph, wanted.options
+    replaced = graph.of_point if options.vector else graph.of_values
     results = dict(zip(graphs, replaced(list(graphs.values())), strict=True))
+    description = {name: getattr(options, name) for name in ("jacobian", "propto", "batch")}
     return make_program(
         graph,
         wanted.inputs(names),
         results,
-        path,
-        verify=verify,
-        batch=batch,
-        description={"jacobian": wanted.jacobian, "propto": wanted.propto, "batch": batch},
-        **options,
+        options.export,
+        description=description,
+        batch=options.batch,
     )
 
 
@@ -163,19 +158,16 @@ class DensityOutputs:
     groups: ClassVar[tuple[str, ...]] = GROUPS
     has_optional_point = False
 
-    def __init__(
-        self, graph: ModelGraph, *, vector: bool, jacobian: bool, propto: bool = False
-    ) -> None:
+    def __init__(self, graph: ModelGraph, options: ModelOptions) -> None:
         self.graph = graph
-        self.is_vector = vector
-        self.jacobian = jacobian
-        self.propto = propto
+        self.options = options
+        self.is_vector = options.vector
         self.directions = self._directions()
 
     @cached_property
     def logp(self) -> Variable:
         """The log-density."""
-        return self.graph.density(jacobian=self.jacobian, propto=self.propto)
+        return self.graph.density(jacobian=self.options.jacobian, propto=self.options.propto)
 
     @cached_property
     def gradients(self) -> list[Variable]:
@@ -235,7 +227,7 @@ class DensityOutputs:
         raise unknown(name, "output", [*self.groups, *self.variables, *terms])
 
     def _terms(self, variables: Sequence[Variable]) -> dict[str, Variable]:
-        terms = as_compiled(self.graph.terms(variables, jacobian=self.jacobian))
+        terms = as_compiled(self.graph.terms(variables, jacobian=self.options.jacobian))
         return {f"logp_{v.name}": term for v, term in zip(variables, terms, strict=True)}
 
     def _laid_out(self, name: str, parts: Sequence[Variable]) -> dict[str, Variable]:

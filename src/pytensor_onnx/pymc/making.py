@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,9 @@ import onnx_ir as ir
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
-from pytensor_onnx.exporting.program.export import export_onnx
+from pytensor_onnx.exporting.program.export import export_graph
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.exporting.requests.arguments import check_keywords
-from pytensor_onnx.exporting.requests.paths import check_file
+from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import identifier
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
@@ -23,19 +22,6 @@ from pytensor_onnx.pymc.batches import check_batch, of_batch
 from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.inputs import BATCH, Inputs
 from pytensor_onnx.pymc.provenance import METADATA, provenance
-
-_OPTIONS = frozenset(
-    (
-        *("opset_version", "target", "verify", "assume_finite", "inline_functions"),
-        *("precision", "providers", "session_options"),
-    )
-)
-
-
-def check_options(function: str, path: str | os.PathLike | None, options: Mapping) -> None:
-    """Raise for an unknown keyword or a path that cannot be written, before all work."""
-    check_keywords(function, options, _OPTIONS)
-    check_file(path)
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -49,13 +35,11 @@ def make_program(
     graph: ModelGraph,
     inputs: Inputs,
     outputs: Mapping[str, Variable],
-    path: str | os.PathLike | None,
+    options: ExportOptions,
     *,
-    verify: bool = True,
     description: Mapping[str, Any],
     output_axes: Mapping[int, str] | None = None,
     batch: bool = False,
-    **options: Any,
 ) -> ONNXProgram:
     """Export graphs of a model, with its description in the metadata.
 
@@ -65,30 +49,31 @@ def make_program(
     """
     inputs.drop_unused(list(outputs.values()))
     if batch:
-        inputs, outputs = _of_batch(inputs, outputs, verify)
+        inputs, outputs = _of_batch(inputs, outputs, options.verify)
         output_axes = {0: BATCH, **(output_axes or {})}
     names = [*(str(v.name) for v in inputs.variables), *outputs]
     check_names([identifier(name) for name in names])
-    program = export_onnx(
+    program = export_graph(
         inputs.variables,
         {identifier(name): variable for name, variable in outputs.items()},
-        dynamic_axes=inputs.axes,
-        example_inputs=inputs.examples,
-        verify=False,
-        **options,
+        replace(
+            options,
+            path=None,
+            dynamic_axes=inputs.axes,
+            example_inputs=inputs.examples,
+            verify=False,
+        ),
     )
     program.model.metadata_props[METADATA] = provenance(
         graph, [str(v.name) for v in inputs.variables], **description
     )
     for value in program.model.graph.outputs:
         _name_axes(value, output_axes or {})
-    if verify:
-        from pytensor_onnx.exporting.verification.verification import verify_program
-
+    if options.verify:
         points = inputs.examples, inputs.moved(np.random.default_rng(1))
-        program.verification = verify_program(program, [_as_inputs(program, p) for p in points])
-    if path is not None:
-        program.save(path)
+        program.verify_on([_as_inputs(program, point) for point in points])
+    if options.path is not None:
+        program.save(options.path)
     return program
 
 

@@ -11,12 +11,11 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.pymc.arguments import LAYOUTS, read_choice
 from pytensor_onnx.pymc.density import GROUPS, DensityOutputs, export_outputs
 from pytensor_onnx.pymc.generated import add_seed, generated_quantities, seed_variable
 from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
-from pytensor_onnx.pymc.making import check_options
+from pytensor_onnx.pymc.options import ModelOptions, read_options
 from pytensor_onnx.pymc.transforms import continuous_names
 
 CONSTRAINED, UNCONSTRAINED, GENERATED = "constrained", "unconstrained", "generated"
@@ -91,11 +90,15 @@ def export_model(
     >>> program.select("y")([0.0, 0.0], seed=1).shape
     (3,)
     """
-    check_options("export_model", path, options)
-    vector = read_choice(inputs, LAYOUTS, "inputs") == "vector"
-    graph = ModelGraph(model, data=data)
-    wanted = _ModelOutputs(graph, vector=vector, jacobian=jacobian, propto=propto)
-    return export_outputs(wanted, outputs, path, verify=verify, batch=batch, **options)
+    shared = ModelOptions.of(
+        read_options("export_model", path, verify, options),
+        inputs,
+        data=data,
+        batch=batch,
+        jacobian=jacobian,
+        propto=propto,
+    )
+    return export_outputs(_ModelOutputs(shared.graph_of(model), shared), outputs)
 
 
 class _ModelOutputs(DensityOutputs):
@@ -104,8 +107,9 @@ class _ModelOutputs(DensityOutputs):
     groups: ClassVar[tuple[str, ...]] = (*GROUPS, GENERATED, UNCONSTRAINED)
     has_optional_point = True
 
-    def __init__(self, graph: ModelGraph, *, vector: bool, jacobian: bool, propto: bool) -> None:
-        super().__init__(graph, vector=vector, jacobian=jacobian, propto=propto)
+    def __init__(self, graph: ModelGraph, options: ModelOptions) -> None:
+        super().__init__(graph, options)
+        vector = options.vector
         self.seed = seed_variable()
         names = [str(container.name) for container in graph.containers]
         self.inverse = ModelGraph(graph.model, constrained=True, data=names)

@@ -24,7 +24,8 @@ from pytensor_onnx.pymc.arguments import check_model, read_choice, read_strings,
 from pytensor_onnx.pymc.forward import forward
 from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.making import check_options, make_program
+from pytensor_onnx.pymc.making import make_program
+from pytensor_onnx.pymc.options import read_options
 from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_posterior
 from pytensor_onnx.pymc.seeds import SEED
 
@@ -113,7 +114,7 @@ def export_predictor(
     >>> mean, y.shape
     (array([ 2., 20.]), (3, 2))
     """
-    check_options("export_predictor", path, options)
+    read = read_options("export_predictor", path, verify, options)
     check_model(model)
     graph = ModelGraph(model, data=data)
     wanted = _read_outputs(graph, outputs)
@@ -144,9 +145,7 @@ def export_predictor(
     inputs.add(seed, 1, optional=True)
     results = dict(zip(results, graph.of_values(list(results.values())), strict=True))
     description = {"draws": n_draws, "outputs": {k: list(v) for k, v in wanted.items()}}
-    return make_program(
-        graph, inputs, results, path, verify=verify, description=description, **options
-    )
+    return make_program(graph, inputs, results, read, description=description)
 
 
 def _as_tensors(

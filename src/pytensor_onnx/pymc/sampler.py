@@ -23,7 +23,8 @@ from pytensor_onnx.pymc.batches import vectorized_graph
 from pytensor_onnx.pymc.chains import POSITION, sample_chains
 from pytensor_onnx.pymc.graphs import POINT, FreeValue, ModelGraph, as_compiled
 from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.making import check_options, make_program
+from pytensor_onnx.pymc.making import make_program
+from pytensor_onnx.pymc.options import read_options
 from pytensor_onnx.pymc.trees import Density
 
 CHAIN, DRAW = "chain", "draw"
@@ -103,9 +104,8 @@ def export_sampler(
     >>> sigma.shape
     (2, 100)
     """
-    check_options("export_sampler", path, options)
     # Step sizes, energies and the sums of the warm-up need float64, for all targets.
-    options.setdefault("precision", "float64")
+    read = read_options("export_sampler", path, verify, {"precision": "float64", **options})
     _check_numbers(max_tree_depth, target_accept)
     graph = ModelGraph(model, data=data)
     _check_variables(graph)
@@ -138,11 +138,9 @@ def export_sampler(
         graph,
         _inputs(graph, seed, n_warmup, n_draws, starts),
         {**outputs, **results},
-        path,
-        verify=verify,
+        read,
         description={"sampler": description},
         output_axes={0: CHAIN, 1: DRAW},
-        **options,
     )
 
 

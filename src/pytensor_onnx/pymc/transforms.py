@@ -9,11 +9,12 @@ from typing import Any
 import pymc as pm
 
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.pymc.arguments import LAYOUTS, SPACES, read_choice
+from pytensor_onnx.pymc.arguments import SPACES, read_choice
 from pytensor_onnx.pymc.generated import add_seed, generated_quantities, seed_variable
 from pytensor_onnx.pymc.graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.making import check_options, make_program
+from pytensor_onnx.pymc.making import make_program
+from pytensor_onnx.pymc.options import ModelOptions, read_options
 
 
 def export_transforms(
@@ -68,10 +69,15 @@ def export_transforms(
     >>> unconstrain(mu=2.0, sigma=1.0)
     [array([2., 0.])]
     """
-    check_options("export_transforms", path, options)
     is_forward = read_choice(to, SPACES, "to") == "unconstrained"
-    vector = read_choice(inputs, LAYOUTS, "inputs") == "vector"
-    graph = ModelGraph(model, constrained=is_forward, data=data)
+    shared = ModelOptions.of(
+        read_options("export_transforms", path, verify, options),
+        inputs,
+        data=data,
+        batch=batch,
+        constrained=is_forward,
+    )
+    graph, vector = shared.graph_of(model), shared.vector
     results = graph.unconstrained if is_forward else graph.constrained
     if vector and is_forward:
         results = {POINT: graph.join([results[name] for name in continuous_names(graph)])}
@@ -93,11 +99,9 @@ def export_transforms(
         graph,
         given,
         outputs,
-        path,
-        verify=verify,
-        batch=batch,
+        shared.export,
         description={"batch": batch},
-        **options,
+        batch=batch,
     )
 
 

@@ -157,6 +157,11 @@ class Session:
         self._input_dtypes = {x.name: _DTYPES[x.type] for x in given if x.type in _DTYPES}
         self.equal_sizes = EqualSizes(given)
 
+    @property
+    def options(self) -> SessionOptions:
+        """The options of the runtime."""
+        return self._options
+
     def _work_of(self, model: ir.Model) -> Work | None:
         """Return the work of a model, None where it does not decide the number of threads."""
         from pytensor_onnx.running.work import Work

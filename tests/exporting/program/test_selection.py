@@ -96,7 +96,7 @@ def test_a_lower_precision_has_its_losses() -> None:
     x, y = pt.vector("x"), pt.vector("y")
     program = compile_onnx([x, y], {"a": pt.exp(x), "b": pt.log(y)}, precision="float32")
     selected = program.select("b").verify()
-    assert [loss.split(":")[0] for loss in selected.losses] == ["b"]
+    assert [loss.text.split(":")[0] for loss in selected.losses] == ["b"]
 
 
 def test_unknown_names_are_refused(program: ONNXProgram) -> None:

@@ -62,10 +62,10 @@ def test_forty_operands_are_verified(name):
     program = compare_onnx_and_py(xs, GRAPHS[name](xs), [rng.normal(size=3) for _ in xs])
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        assert "equal to PyTensor" in program.verify().verification
+        assert "equal to PyTensor" in str(program.verify().verification)
 
 
 def test_hundreds_of_operands_are_verified():
     xs = [pt.scalar(f"x{i}") for i in range(300)]
     program = export_onnx(xs, pt.add(*(pt.exp(x) for x in xs)))
-    assert "equal to PyTensor" in program.verification
+    assert "equal to PyTensor" in str(program.verification)

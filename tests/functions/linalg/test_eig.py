@@ -103,7 +103,7 @@ def test_values_that_do_not_depend_on_order_are_pytensors(dtype):
 def test_results_are_verified():
     x = pt.matrix("x")
     program = export_onnx([x], [*pt.linalg.eig(x)])
-    assert program.verification is not None
+    assert program.verification.verdict in ("equal", "within rounding")
 
 
 def test_triangular_schur_forms_have_lapacks_errors():

@@ -118,7 +118,7 @@ def test_vectors_are_verified_with_their_signs():
     x, y = pt.matrix("x"), pt.tensor3("y", dtype="float32")
     w, v = pt.linalg.eigh(x)
     program = export_onnx([x, y], [v, w, v @ pt.exp(v), pt.linalg.eigh(y)[1]])
-    assert program.verification is not None
+    assert program.verification.verdict in ("equal", "within rounding")
     found = program(np.diag([3.0, 2.0]), np.zeros((0, 1, 1), "float32"))[0]
     # All weights of elements are positive.
     np.testing.assert_allclose(found, [[0, 1], [1, 0]], atol=1e-15)

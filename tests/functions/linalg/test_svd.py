@@ -128,7 +128,7 @@ def test_vectors_are_verified_with_their_signs():
         pt.linalg.svd(x, full_matrices=False),
         pt.linalg.svd(x @ x.T + pt.eye(x.shape[0])),
     ):
-        assert export_onnx([x], factors).verification is not None
+        assert export_onnx([x], factors).verification.verdict in ("equal", "within rounding")
 
 
 def test_elements_of_any_magnitude_leave_vectors_orthonormal(decompose_batch):

@@ -21,7 +21,7 @@ def exported(inputs, output, **options):
 
 def wide_operators(program):
     """Return the operators that compute with int64, but for sizes and single integers."""
-    lines = [line for line in program.changes if "left to the processor" in line]
+    lines = [line for line in map(str, program.changes) if "left to the processor" in line]
     kinds = lines[0].split(": ")[1].split(", ") if lines else []
     return {kind.split()[0] for kind in kinds if kind.endswith("of int64")}
 

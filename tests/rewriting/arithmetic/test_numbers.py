@@ -48,7 +48,7 @@ def test_numbers_are_computed_in_the_precision_of_the_result(name: str) -> None:
     np.testing.assert_allclose(function(1.0, 1), expected, rtol=1e-15)
     program = export_onnx(inputs, y)
     np.testing.assert_allclose(program(1.0, 1), [expected], rtol=1e-15)
-    assert "ill-conditioned" not in program.verification
+    assert "ill-conditioned" not in str(program.verification)
 
 
 def test_numbers_folded_before_are_computed_again() -> None:

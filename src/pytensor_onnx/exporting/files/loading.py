@@ -21,11 +21,15 @@ from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.requests.state_files import State, read_state
+from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, Sample, known_sizes, sample
-from pytensor_onnx.exporting.verification.verification import check_model
+from pytensor_onnx.exporting.verification.verification import checked_session
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.weights import is_large, weight_files
 from pytensor_onnx.running.session import SessionOptions
+
+_NO_GRAPH = "a file has no PyTensor graph"
 
 
 def load(
@@ -85,23 +89,11 @@ def load(
     variables = [t() for type_ in given for t in tensor_types(type_)]
     variables += [_tensor_type(v)() for v in model.graph.inputs if v.name in names]
     graph = FunctionGraph(variables, [], clone=False)
-    return LoadedProgram(
-        model,
-        reference=graph,
-        rewritten=graph,
-        states=states,
-        signature=Signature(
-            Boundary(tuple(given)), Boundary(tuple(returned)), input_names, len(returned) == 1
-        ),
-        failures={},
-        owners={},
-        lines={},
-        values={},
-        changes=[],
-        target="unknown",
-        providers=providers,
-        session_options=session_options,
+    signature = Signature(
+        Boundary(tuple(given)), Boundary(tuple(returned)), input_names, len(returned) == 1
     )
+    conversion = Conversion(model, graph, graph, signature, tuple(states))
+    return LoadedProgram(conversion, providers, session_options)
 
 
 class LoadedProgram(ONNXProgram):
@@ -112,29 +104,30 @@ class LoadedProgram(ONNXProgram):
         inputs: Sequence[Any] | None = None,
         *,
         state: Mapping[str, np.ndarray] | None = None,
+        values: bool = False,
     ) -> ONNXProgram:
         """Check the model, load it, and run it on given or sampled inputs; compare nothing.
 
         Parameters and errors are those of `ONNXProgram.verify`.
         """
-        check_model(self)
-        states = {s.name: (state or {}).get(s.name, s.value) for s in self._states}
-        self.verification = (
-            f"checked, loaded and run on {self._run_once(inputs, states)}; not compared, as a file "
-            "has no PyTensor graph"
-        )
+        if values:
+            raise PyTensorONNXError(f"values cannot be compared: {_NO_GRAPH}")
+        checked_session(self.model, lambda: self.session)
+        states = {s.name: (state or {}).get(s.name, s.value) for s in self.conversion.states}
+        sample = self._run_once(inputs, states)
+        self.verification = Verification("run only", samples=(str(sample),), omitted=_NO_GRAPH)
         return self
 
     def _run_once(self, inputs: Sequence[Any] | None, states: Mapping[str, np.ndarray]) -> Sample:
         if inputs is not None:
-            given = Sample(self._check(inputs), [str(v.name) for v in self.inputs])
+            given = Sample(self.conversion.arrays(inputs), [str(v.name) for v in self.inputs])
             self.session.run({**dict(zip(given.names, given.arrays, strict=True)), **states})
             return given
-        sizes = known_sizes(self.model.graph.inputs[len(self.inputs) :], list(states.values()))
+        sizes = known_sizes(self.conversion.state_inputs, list(states.values()))
         reason = ""
         for attempt in ATTEMPTS:
             drawn = sample(self.inputs, attempt, sizes=sizes)
-            arrays = self._signature.inputs.sampled(drawn.arrays)
+            arrays = self.conversion.signature.inputs.sampled(drawn.arrays)
             try:
                 self.session.run({**dict(zip(drawn.names, arrays, strict=True)), **states})
             except Exception as error:

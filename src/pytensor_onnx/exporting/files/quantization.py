@@ -106,7 +106,7 @@ def quantize_onnx(
     check_file(path)
     if calibration is not None and not len(calibration):
         raise ArgumentError("the calibration data is empty: give the inputs of some calls")
-    feeds = [program._feed(*_arguments(call)) for call in calibration or ()]
+    feeds = [program.feed(*_arguments(call)) for call in calibration or ()]
     target = Path(path)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         file = Path(folder) / target.name
@@ -173,7 +173,7 @@ def _errors(
 ) -> dict[str, float]:
     names = [str(v.name) for v in program.model.graph.outputs]
     errors = dict.fromkeys(names, 0.0)
-    state = {s.name: s.value for s in program._states}
+    state = {s.name: s.value for s in program.conversion.states}
     for feed in feeds or _sampled(program):
         given = {**feed, **state}
         pairs = zip(program.session.run(given), session.run(given), strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytensor.compile.executor import Function
@@ -18,24 +19,17 @@ from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.requests.arguments import (
     as_function,
     as_variables,
-    check_keywords,
     read_arguments,
 )
 from pytensor_onnx.exporting.requests.noise import with_noise
+from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.exporting.requests.source import Source, Updates, check_inputs, read_updates
 from pytensor_onnx.ml.model import warn_of_training
 from pytensor_onnx.named_dims import is_tensor, without_named
 from pytensor_onnx.running.linker import OPSET_VERSION
 from pytensor_onnx.running.session import SessionOptions
 
-EXPORT_KEYWORDS = frozenset(
-    (
-        *("path", "output_names", "state_path", "dynamic_axes", "example_inputs"),
-        *("opset_version", "target", "verify", "assume_finite", "inline_functions"),
-        *("precision", "providers", "session_options"),
-    )
-)
-_STATE_KEYWORDS = frozenset(("state_defaults", "static_state"))
+_GRAPH_KEYWORDS = ("updates", "rng")
 
 
 def export_onnx(
@@ -136,8 +130,35 @@ def export_onnx(
     >>> program([[0.0, 0.0], [0.0, 0.0]])
     array([2., 2.])
     """
-    check_keywords("export_onnx", session, EXPORT_KEYWORDS | {"updates", "rng"})
-    request = read_arguments(inputs, outputs, path, dynamic_axes, output_names)
+    given = {
+        "path": path,
+        "output_names": output_names,
+        "state_path": state_path,
+        "dynamic_axes": dynamic_axes,
+        "example_inputs": example_inputs,
+        "opset_version": opset_version,
+        "target": target,
+        "verify": verify,
+        "assume_finite": assume_finite,
+        "inline_functions": inline_functions,
+        "precision": precision,
+    }
+    options = ExportOptions.of("export_onnx", {**given, **session}, others=_GRAPH_KEYWORDS)
+    return export_graph(inputs, outputs, options, updates=updates, rng=rng)
+
+
+def export_graph(
+    inputs: Any,
+    outputs: Any,
+    options: ExportOptions,
+    *,
+    updates: Updates | None = None,
+    rng: str = "state",
+) -> ONNXProgram:
+    """Export a graph; see `export_onnx`."""
+    request = read_arguments(
+        inputs, outputs, options.path, options.dynamic_axes, options.output_names
+    )
     if not updates:
         warn_of_training(request.results)
     request, updated = with_noise(rng, request, read_updates(updates))
@@ -152,21 +173,13 @@ def export_onnx(
         values={v: v.get_value(borrow=is_tensor(v.type)) for v in {*shared, *updated}},
         returns_single=request.returns_single,
     )
-    return export_source(
-        source,
-        request.path,
+    options = replace(
+        options,
+        path=request.path,
         output_names=request.names,
-        state_path=state_path,
         dynamic_axes=request.dynamic_axes,
-        example_inputs=example_inputs,
-        opset_version=opset_version,
-        target=target,
-        verify=verify,
-        assume_finite=assume_finite,
-        inline_functions=inline_functions,
-        precision=precision,
-        **session,
     )
+    return export_source(source, options)
 
 
 def export_function_onnx(
@@ -194,7 +207,13 @@ def export_function_onnx(
     >>> program(2.0), program(3.0), program.state["total"]
     (array(0.), array(2.), array(5.))
     """
-    check_keywords("export_function_onnx", options.keys() - _STATE_KEYWORDS, EXPORT_KEYWORDS)
+    return export_function(
+        function, ExportOptions.of("export_function_onnx", {"path": path, **options})
+    )
+
+
+def export_function(function: Function, options: ExportOptions) -> ONNXProgram:
+    """Export a compiled function; see `export_function_onnx`."""
     function = as_function(function)
     maker = function.maker
     fgraph = maker.fgraph.clone(check_integrity=False)
@@ -213,7 +232,7 @@ def export_function_onnx(
         else:
             variable.name = spec.name or variable.name
             source.inputs.append(variable)
-    return export_source(source, path, **options)
+    return export_source(source, options)
 
 
 def export_value_and_grad(
@@ -250,7 +269,10 @@ def export_value_and_grad(
     >>> [value.name for value in program.model.graph.outputs]
     ['cost', 'grad_x']
     """
-    check_keywords("export_value_and_grad", options, EXPORT_KEYWORDS | {"updates"})
+    further = {name: options.pop(name) for name in _GRAPH_KEYWORDS if name in options}
+    read = ExportOptions.of(
+        "export_value_and_grad", {"path": path, **options}, others=_GRAPH_KEYWORDS
+    )
     inputs = as_variables(inputs, "inputs")
     (cost,) = as_variables(cost, "cost")
     if wrt is None:
@@ -262,7 +284,7 @@ def export_value_and_grad(
         gradient.name = f"grad_{variable.name or i}"
     value = view_op(cost)
     value.name = name or "cost"
-    return export_onnx(inputs, [value, *gradients], path, **options)
+    return export_graph(inputs, [value, *gradients], read, **further)
 
 
 def compile_onnx(
@@ -295,7 +317,7 @@ def compile_onnx(
     >>> f([1.0, 5.0, 2.0])
     [array(5.), array(1)]
     """
-    check_keywords("compile_onnx", options, EXPORT_KEYWORDS | {"updates"})
-    return export_onnx(
-        inputs, outputs, providers=providers, session_options=session_options, **options
-    )
+    further = {name: options.pop(name) for name in _GRAPH_KEYWORDS if name in options}
+    given = {"providers": providers, "session_options": session_options, **options}
+    read = ExportOptions.of("compile_onnx", given, others=_GRAPH_KEYWORDS)
+    return export_graph(inputs, outputs, read, **further)

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from pytensor_onnx.exporting.requests.descriptions import describe
+from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.results import ValueDifference, Verification
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.graph.weights import weight_bytes
 
-if TYPE_CHECKING:
-    from pytensor_onnx.exporting.program.program import ONNXProgram
 
-
-def report_program(program: ONNXProgram) -> str:
-    """Return the report on a model in Markdown."""
-    model = program.model
+def report_on(conversion: Conversion, verification: Verification) -> str:
+    """Return the report on a model and its verification in Markdown."""
+    model = conversion.model
     graph = model.graph
     operators = operator_counts(model)
     functions = [f"{name}: {count} nodes" for name, count in function_sizes(model)]
-    state = [f"{s.name} -> {s.next_name}" for s in program._states]
+    state = [f"{s.name} -> {s.next_name}" for s in conversion.states]
     sections = [
         "# ONNX model",
         f"opset {graph.opset_imports['']}, IR version {model.ir_version}, "
-        f"target {program.target}, made by {model.producer_name} {model.producer_version} "
+        f"target {conversion.target}, made by {model.producer_name} {model.producer_version} "
         f"with PyTensor {model.metadata_props.get('pytensor_version', '?')}",
-        _section("Inputs", map(describe, program.inputs)),
+        _section("Inputs", map(describe, conversion.inputs)),
         _section("Outputs", map(describe, graph.outputs)),
         _section("State", state),
         _section("Operators", (f"{name}: {count}" for name, count in sorted(operators.items()))),
@@ -40,9 +38,10 @@ def report_program(program: ONNXProgram) -> str:
                 f"{len(graph.initializers)} constants, {weight_bytes(model):,} bytes",
             ],
         ),
-        _section("Changes for the target", program.changes),
-        _section("Precision", program.losses),
-        _section("Verification", [program.verification]),
+        _section("Changes for the target", conversion.changes),
+        _section("Precision", verification.losses),
+        _section("Verification", [verification]),
+        _table_of(verification.values),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -60,6 +59,21 @@ def function_sizes(model: ir.Model) -> list[tuple[str, int]]:
     return [(f"{f.domain}::{f.name}", len(f)) for f in model.functions.values()]
 
 
-def _section(title: str, lines: Iterable[str]) -> str:
+def _table_of(values: Iterable[ValueDifference]) -> str:
+    """Return a table of the differences of values from PyTensor's, empty without any."""
+    rows = [
+        f"| {value.name} | {value.computes} | {value.largest:.3g} | {value.relative:.3g} "
+        f"| {value.line} |"
+        for value in values
+    ]
+    if not rows:
+        return ""
+    columns = (
+        "| value | computes | largest difference | relative | made at |\n|---|---|---|---|---|"
+    )
+    return "\n".join(["## Differences by value\n", columns, *rows])
+
+
+def _section(title: str, lines: Iterable[object]) -> str:
     listing = "\n".join(f"- {line}" for line in lines)
     return f"## {title}\n\n{listing}" if listing else ""

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedNodesPass
@@ -18,22 +17,21 @@ from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.selected_sizes import read_sizes_of
 from pytensor_onnx.exporting.requests.signature import Signature
+from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.pickling import values_by_name
+from pytensor_onnx.exporting.verification.precision import Narrowing
 from pytensor_onnx.graph.names import identifier
 
-if TYPE_CHECKING:
-    from pytensor_onnx.exporting.program.program import ONNXProgram
-    from pytensor_onnx.exporting.verification.precision import Narrowing
 
-
-def select_outputs(program: ONNXProgram, names: str | Sequence[str]) -> ONNXProgram:
-    """Return a program of some of the outputs, and of the inputs that these depend on.
+def select_outputs(conversion: Conversion, names: str | Sequence[str]) -> Conversion:
+    """Return the conversion of some of the outputs, and of the inputs that these depend on.
 
     States stay, with their next values.
 
     Parameters
     ----------
-    program
-        The program.
+    conversion
+        The conversion.
     names
         Names of outputs, or that of one.
 
@@ -42,15 +40,15 @@ def select_outputs(program: ONNXProgram, names: str | Sequence[str]) -> ONNXProg
     ArgumentError
         If there is no such output.
     """
-    signature, n_states = program._signature, len(program._states)
-    chosen = _chosen(program, [names] if isinstance(names, str) else list(names))
+    signature, n_states = conversion.signature, len(conversion.states)
+    chosen = _chosen(conversion, [names] if isinstance(names, str) else list(names))
     outputs = _tensors(signature.outputs, chosen, n_states)
-    model = program.model.clone()
+    model = conversion.model.clone()
     results = [model.graph.outputs[i] for i in outputs]
     model.graph.outputs.clear()
     model.graph.outputs.extend(results)
     model = _pruned(model)
-    used = _behind(outputs, program._reference, program._rewritten)
+    used = _behind(outputs, conversion.reference, conversion.rewritten)
     if read_sizes_of(model.graph, used):
         model = _pruned(model)
     pairs = zip(model.graph.inputs, used, strict=True)
@@ -61,44 +59,37 @@ def select_outputs(program: ONNXProgram, names: str | Sequence[str]) -> ONNXProg
     for i in sorted(set(range(len(used))).difference(inputs), reverse=True):
         model.graph.inputs.pop(i)
     _cut_metadata(model)
-    reference, _ = _cut(program._reference, inputs, outputs)
-    rewritten, copies = _cut(program._rewritten, inputs, outputs)
-    named = {v.name: v for v in (*model.graph.inputs, *model.graph.initializers.values())}
-    named.update((v.name, v) for node in model.graph for v in node.outputs)
-    selected = type(program)(
-        model,
+    reference, _ = _cut(conversion.reference, inputs, outputs)
+    rewritten, copies = _cut(conversion.rewritten, inputs, outputs)
+    named = values_by_name(model)
+    narrowing, request = conversion.narrowing, conversion.request
+    single = isinstance(names, str)
+    return replace(
+        conversion,
+        model=model,
         reference=reference,
         rewritten=rewritten,
-        states=program._states,
         signature=Signature(
             Boundary(tuple(signature.inputs.types[i] for i in kept)),
             Boundary(tuple(signature.outputs.types[i] for i in chosen)),
             [signature.names[i] for i in kept],
-            returns_single=isinstance(names, str),
+            returns_single=single,
         ),
-        failures=program._failures,
-        owners={name: copies[node] for name, node in program._owners.items() if node in copies},
-        lines=program._lines,
+        owners={name: copies[node] for name, node in conversion.owners.items() if node in copies},
         values={
             copies[v]: named[value.name]
-            for v, value in program._values.items()
+            for v, value in conversion.values.items()
             if v in copies and value.name in named
         },
-        changes=program.changes,
-        target=program.target,
-        narrowing=program._narrowing and _cut_narrowing(program._narrowing, inputs, outputs),
-        providers=program.providers,
-        session_options=program.session_options,
+        narrowing=narrowing and _cut_narrowing(narrowing, inputs, outputs),
+        request=request and request.part(kept, chosen, single=single),
     )
-    selected.state = {name: value.copy() for name, value in program.state.items()}
-    selected.verification = program.verification
-    return selected
 
 
-def _chosen(program: ONNXProgram, names: Sequence[str]) -> list[int]:
+def _chosen(conversion: Conversion, names: Sequence[str]) -> list[int]:
     """Return the positions of the values that the outputs of some names are, or are parts of."""
-    signature = program._signature.outputs
-    results = [str(value.name) for value in program.model.graph.outputs[: signature.width]]
+    signature = conversion.signature.outputs
+    results = conversion.output_names[: signature.width]
     for name in names:
         if name not in results:
             close = get_close_matches(name, results, n=1) or results

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,17 +26,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.dynamic_axes import DynamicAxes
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
-from pytensor_onnx.exporting.program.export import EXPORT_KEYWORDS, export_function_onnx
+from pytensor_onnx.exporting.program.export import export_function
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.exporting.requests.arguments import (
-    as_variables,
-    check_keywords,
-    check_state_path,
-    read_examples,
-)
+from pytensor_onnx.exporting.requests.arguments import as_variables, read_examples
 from pytensor_onnx.exporting.requests.default_updates import default_updates
-from pytensor_onnx.exporting.requests.paths import check_file
-from pytensor_onnx.exporting.requests.state_files import check_state_file
+from pytensor_onnx.exporting.requests.options import ExportOptions
 
 Updates = Mapping[SharedVariable, Variable]
 Rule = Callable[[Variable, Sequence[SharedVariable]], Updates]
@@ -115,11 +110,17 @@ def export_training_step(
     >>> program([[1.0, 0.0], [0.0, 1.0]], 0.5), program.state["w"]
     (array(2.5), array([0.5, 1. ]))
     """
-    known = {"inputs", "extra_outputs", *EXPORT_KEYWORDS}
-    check_keywords("export_training_step", options, known)
-    check_file(path)
-    check_state_file(state_path, path)
-    check_state_path(options.get("target", "onnxruntime"), path, state_path)
+    given = {
+        "path": path,
+        "state_path": state_path,
+        "dynamic_axes": dynamic_axes,
+        "example_inputs": example_inputs,
+        "verify": verify,
+        **options,
+    }
+    step_keywords = ("inputs", "extra_outputs")
+    read = ExportOptions.of("export_training_step", given, others=step_keywords)
+    read.check_files(has_state=True)
     params = as_variables(params, "params")
     outputs = [_named_loss(loss), *as_variables(extra_outputs, "extra_outputs")]
     if not params:
@@ -132,27 +133,37 @@ def export_training_step(
     data = as_variables(inputs, "inputs") if inputs is not None else _free_inputs(outputs)
     rates = [v for v in _free_inputs(list(updates.values())) if v not in data]
     function = _compile([*data, *rates], outputs, params, updates)
-    program = export_function_onnx(
+    axes = {**_batches(data), **(dynamic_axes or {})}
+    return _export_step(function, params, replace(read, dynamic_axes=axes))
+
+
+def _export_step(
+    function: Any, params: Sequence[SharedVariable], options: ExportOptions
+) -> ONNXProgram:
+    """Export a compiled step; verify it with a history, and write its files."""
+    program = export_function(
         function,
-        dynamic_axes={**_batches(data), **(dynamic_axes or {})},
-        example_inputs=example_inputs,
-        state_defaults=state_path is None,
-        static_state=True,
-        verify=False,
-        **options,
+        replace(
+            options,
+            path=None,
+            state_path=None,
+            verify=False,
+            state_defaults=options.state_path is None,
+            static_state=True,
+        ),
     )
     trained = [p.name for p in params if p.name in program.state]
     program.model.metadata_props["parameters"] = json.dumps(trained)
-    if verify:
+    if options.verify:
         # If a gradient is zero except for rounding, the first step of an optimizer without history
         # may have either sign.
         remembered = {k: np.ones_like(v) for k, v in program.state.items() if k not in trained}
         names = [str(value.name) for value in program.inputs]
-        program.verify(read_examples(example_inputs, names), state=remembered)
-    if state_path is not None:
-        program.save_state(state_path)
-    if path is not None:
-        program.save(path)
+        program.verify(read_examples(options.example_inputs, names), state=remembered)
+    if options.state_path is not None:
+        program.save_state(options.state_path)
+    if options.path is not None:
+        program.save(options.path)
     return program
 
 

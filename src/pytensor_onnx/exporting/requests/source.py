@@ -15,7 +15,7 @@ from pytensor.graph.type import Type
 from pytensor_onnx.encodings import encoding_of
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
 from pytensor_onnx.named_dims import is_tensor
-from pytensor_onnx.user_code import user_line
+from pytensor_onnx.user_code import NOT_OF_USERS, user_line
 
 Updates = Mapping[SharedVariable, Variable] | Iterable[tuple[SharedVariable, Variable]]
 
@@ -84,4 +84,4 @@ def warn_of_stored_values(source: Source) -> None:
         if encoding is not None and encoding.warning_if_stored and variable not in source.updates:
             texts.setdefault(encoding.warning_if_stored, []).append(str(variable))
     for text, names in texts.items():
-        warnings.warn(f"{', '.join(names)}: {text}", UserWarning, stacklevel=5)
+        warnings.warn(f"{', '.join(names)}: {text}", UserWarning, skip_file_prefixes=NOT_OF_USERS)

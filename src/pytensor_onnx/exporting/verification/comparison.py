@@ -5,27 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.errors import RunError, VerificationError
-from pytensor_onnx.exporting.verification.divergence import disagreement, first_divergence
+from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.divergence import (
+    differences_by_value,
+    disagreement,
+    divergence,
+)
 from pytensor_onnx.exporting.verification.evaluation import evaluate
+from pytensor_onnx.exporting.verification.precision import relative_error
 from pytensor_onnx.exporting.verification.promises import Promises
 from pytensor_onnx.exporting.verification.references import completed, rewritten_by_pytensor
+from pytensor_onnx.exporting.verification.results import OWN_INPUTS, Verification
 from pytensor_onnx.exporting.verification.rounding import UndeterminedError, distances_from_double
 from pytensor_onnx.exporting.verification.sampling import KINDS, Sample, known_sizes, sample
-
-if TYPE_CHECKING:
-    from pytensor_onnx.exporting.program.program import ONNXProgram
-
-OWN_INPUTS = "give example_inputs to compare on inputs of your own"
+from pytensor_onnx.running.session import Session
 
 _ILL_CONDITIONED_SAMPLES = 3
-_AS_WRITTEN = "agrees with the graph as written"
+_AS_WRITTEN = "the graph as written"
 _REWRITTEN = "PyTensor's rewritten graph"
 
 
@@ -41,8 +44,10 @@ class Comparison:
 
     Parameters
     ----------
-    program
-        The program.
+    conversion
+        The model and the graph.
+    session
+        Session of the model.
     state
         Values of the state by name, where other than those at export.
 
@@ -58,28 +63,32 @@ class Comparison:
         The first error of the runtime on sampled inputs, if any.
     """
 
-    def __init__(self, program: ONNXProgram, state: Mapping[str, np.ndarray]) -> None:
-        self.program = program
+    def __init__(
+        self, conversion: Conversion, session: Session, state: Mapping[str, np.ndarray]
+    ) -> None:
+        self.conversion = conversion
+        self.session = session
         self.error: Exception | None = None
         self.is_run = False
         self.arrays: list[np.ndarray] = []
-        self.names = [str(v.name) for v in program.model.graph.outputs]
-        self._states = [state.get(s.name, s.value) for s in program._states]
-        states = program.model.graph.inputs[len(program.inputs) :]
-        self._state_sizes = known_sizes(states, self._states)
-        self._promises = Promises(program._reference)
-        variables = program._reference.outputs
+        self._inputs = conversion.inputs
+        self._names = conversion.output_names
+        self._states = [state.get(s.name, s.value) for s in conversion.states]
+        self._state_sizes = known_sizes(conversion.state_inputs, self._states)
+        self._promises = Promises(conversion.reference)
+        variables = conversion.reference.outputs
         self._unseen = {i for i, v in enumerate(variables) if not _is_always_empty(v)}
         self._equal: dict[str, None] = {}
         self._uncertain: list[tuple[float, str]] = []
         self._rewritten_outputs: set[int] = set()
         self._by_rewritten = False
+        self._largest = 0.0
         self.refusal = ""
         self._failure = ""
 
     @cached_property
     def _rewritten(self) -> FunctionGraph:
-        return rewritten_by_pytensor(self.program._reference)
+        return rewritten_by_pytensor(self.conversion.reference)
 
     def is_complete(self, sizes: int = 0) -> bool:
         """Whether every output was compared, and well-conditioned inputs were found or given up.
@@ -94,8 +103,8 @@ class Comparison:
 
     def sample(self, size: int, kind: str = KINDS[0]) -> Sample:
         """Return a sample whose arrays are those of values where inputs are encoded."""
-        drawn = sample(self.program.inputs, size, kind, self._state_sizes)
-        given = self.program._signature.inputs
+        drawn = sample(self._inputs, size, kind, self._state_sizes)
+        given = self.conversion.signature.inputs
         return replace(drawn, arrays=given.sampled(self._promises.keep(drawn.arrays)))
 
     def can_compare(self, sample: Sample, by_rewritten: bool = False) -> bool:
@@ -121,11 +130,10 @@ class Comparison:
         return True
 
     def _compare(self, sample: Sample, by_rewritten: bool) -> None:
-        program = self.program
         arrays = [*sample.arrays, *self._states]
         expected = self._evaluate(arrays, by_rewritten)
-        graphs = [self._rewritten if by_rewritten else program._reference]
-        feed = dict(zip((str(v.name) for v in program.model.graph.inputs), arrays, strict=True))
+        graphs = [self._graph(by_rewritten)]
+        feed = self.feed(arrays)
         found = self._run(feed, expected, sample, by_rewritten)
         if any(map(_is_unsolved, expected, found)):
             raise _NoReferenceError("a linear system is singular")
@@ -142,16 +150,25 @@ class Comparison:
             )
         self.is_run = True
         self._by_rewritten = by_rewritten
+        self._largest = max([self._largest, *map(relative_error, found, expected)])
         self.arrays = self.arrays or arrays
         seen = {i for i in self._unseen if _has_finite_value(expected[i])}
         if not differences and (seen or not self._unseen):
             self._equal[str(sample)] = None
         self._unseen -= seen
 
+    def _graph(self, by_rewritten: bool) -> FunctionGraph:
+        return self._rewritten if by_rewritten else self.conversion.reference
+
+    def feed(self, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """Return arrays by the names of the inputs, those of the state included."""
+        names = (str(value.name) for value in self.conversion.model.graph.inputs)
+        return dict(zip(names, arrays, strict=True))
+
     def _evaluate(self, arrays: Sequence[np.ndarray], by_rewritten: bool) -> list[np.ndarray]:
         """Return PyTensor's results."""
         try:
-            return evaluate(self._rewritten if by_rewritten else self.program._reference, arrays)
+            return evaluate(self._graph(by_rewritten), arrays)
         except Exception as error:
             raise _NoReferenceError(str(error) or type(error).__name__) from error
 
@@ -167,7 +184,7 @@ class Comparison:
         PyTensor's rewritten graph refuses some inputs too, such as a negative number of frames.
         """
         try:
-            return self.program.session.run(feed)
+            return self.session.run(feed)
         except RunError as error:
             if not sample.values and not by_rewritten:
                 raise
@@ -212,15 +229,30 @@ class Comparison:
         for i, difference in differences.items():
             if i not in distances or not distances[i].is_rounding:
                 away = f" Compared with float64, {distances[i]}." if i in distances else ""
-                raise VerificationError(
-                    f"output {self.names[i]!r} differs from PyTensor: {difference}.{away}\n"
-                    f"{first_divergence(self.program, feed)}\n"
-                    f"Compared on {sample}; {OWN_INPUTS}."
-                )
-        listing = "; ".join(f"{self.names[i]}: {distances[i]}" for i in differences)
+                what = f"output {self._names[i]!r} differs from PyTensor: {difference}.{away}"
+                largest = max(map(relative_error, found, expected))
+                self._raise_different(what, sample, feed, largest)
+        listing = "; ".join(f"{self._names[i]}: {distances[i]}" for i in differences)
         return (
             max(distances[i].own for i in differences),
             f"{sample}, which are ill-conditioned ({listing})",
+        )
+
+    def _raise_different(
+        self, what: str, sample: Sample, feed: Mapping[str, np.ndarray], largest: float
+    ) -> NoReturn:
+        """Raise an error that has the differences of all values as data."""
+        values = differences_by_value(self.conversion, self.session, feed)
+        message = f"{what}\n{divergence(values)}\nCompared on {sample}; {OWN_INPUTS}."
+        raise VerificationError(
+            message,
+            Verification(
+                "different",
+                samples=(str(sample),),
+                largest_error=largest,
+                values=values,
+                message=message,
+            ),
         )
 
     def omitted(self) -> str:
@@ -235,7 +267,7 @@ class Comparison:
             raise VerificationError(f"{self.refusal}\n{OWN_INPUTS}") from self.error
         if not self.is_run:
             return f"not compared, as PyTensor fails on all sampled inputs ({self.reason})"
-        names = ", ".join(self.names[i] for i in sorted(self._unseen))
+        names = ", ".join(self._names[i] for i in sorted(self._unseen))
         if names:
             return f"not compared: {names}, without a finite value on any of the inputs"
         if self._uncertain and not self._equal:
@@ -247,26 +279,29 @@ class Comparison:
         """The first line of the first error of PyTensor."""
         return _first_line(str(self.error))
 
-    def verdict(self, omitted: str) -> str:
-        """Return one sentence on the verification."""
-        parts = []
-        if self._equal:
-            parts.append(f"equal to PyTensor on {' and '.join(self._equal)}")
-        if self._uncertain:
-            near = "as near to float64 as rounding in PyTensor on"
-            parts.append(f"{near} {min(self._uncertain)[1]}")
-        if not parts:
-            return f"checked and loaded, but {omitted}; {OWN_INPUTS}"
-        missing = f"; {omitted}; {OWN_INPUTS}" if omitted else ""
-        return f"checked, loaded and {'; '.join(parts)}; {self._agreement()}{missing}"
+    def result(self, omitted: str) -> Verification:
+        """Return the result of the comparison."""
+        result = Verification(
+            "equal" if self._equal else "within rounding" if self._uncertain else "not compared",
+            omitted=omitted,
+            largest_error=self._largest,
+        )
+        if result.verdict == "not compared":
+            return result
+        return replace(
+            result,
+            reference=self._reference(),
+            samples=tuple(self._equal),
+            ill_conditioned=min(self._uncertain)[1] if self._uncertain else "",
+        )
 
-    def _agreement(self) -> str:
+    def _reference(self) -> str:
         """Name the reference that was taken."""
         if self._by_rewritten:
-            return f"agrees with {_REWRITTEN}, as the graph as written fails ({self.reason})"
+            return f"{_REWRITTEN}, as the graph as written fails ({self.reason})"
         if not self._rewritten_outputs:
             return _AS_WRITTEN
-        names = ", ".join(self.names[i] for i in sorted(self._rewritten_outputs))
+        names = ", ".join(self._names[i] for i in sorted(self._rewritten_outputs))
         return f"{_AS_WRITTEN} and, where that is not finite ({names}), with {_REWRITTEN}"
 
 

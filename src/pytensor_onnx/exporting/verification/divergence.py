@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Variable
 
+from pytensor_onnx.exporting.verification.conversion import Conversion
 from pytensor_onnx.exporting.verification.evaluation import evaluate_all
-from pytensor_onnx.exporting.verification.rounding import RELATIVE_TOLERANCE
+from pytensor_onnx.exporting.verification.results import ValueDifference
+from pytensor_onnx.exporting.verification.rounding import RELATIVE_TOLERANCE, errors_of
 from pytensor_onnx.running.session import Session
 from pytensor_onnx.user_code import user_line
-
-if TYPE_CHECKING:
-    from pytensor_onnx.exporting.program.program import ONNXProgram
 
 
 def disagreement(found: np.ndarray, expected: np.ndarray) -> str:
@@ -58,42 +56,76 @@ def disagreement(found: np.ndarray, expected: np.ndarray) -> str:
     return f"largest difference {largest:.3g} (found {a}, expected {b} at {where})"
 
 
-def first_divergence(program: ONNXProgram, feed: Mapping[str, np.ndarray]) -> str:
-    """Return a sentence on the first node, in the order of computation, whose results differ."""
-    expected = evaluate_all(program._rewritten, list(feed.values()))
-    nodes = program._rewritten.toposort()
-    found = _intermediate_values(program, nodes, feed)
-    for node in nodes:
-        for variable in node.outputs:
-            value = program._values.get(variable)
-            if value is None or value.name not in found or variable not in expected:
-                continue
-            difference = disagreement(found[value.name], np.asarray(expected[variable]))
-            if difference:
-                line = user_line(variable)
-                made = f", made at {line}" if line else ""
-                return (
-                    f"The first node that diverges is {value.name!r}, which computes {node.op}"
-                    f"{made}: {difference}."
-                )
+def differences_by_value(
+    conversion: Conversion, session: Session, feed: Mapping[str, np.ndarray]
+) -> tuple[ValueDifference, ...]:
+    """Return the differences of all values of a model from PyTensor's, in the order of computation.
+
+    Parameters
+    ----------
+    conversion
+        The model, and the graph that it was converted from.
+    session
+        Session of the model, whose options are taken.
+    feed
+        Inputs and state by name.
+    """
+    expected = evaluate_all(conversion.rewritten, list(feed.values()))
+    variables = [
+        variable
+        for node in conversion.rewritten.toposort()
+        for variable in node.outputs
+        if variable in conversion.values and variable in expected
+    ]
+    found = _values_by_name(conversion, variables, session, feed)
+    return tuple(
+        _difference(name, variable, found[name], np.asarray(expected[variable]))
+        for variable in variables
+        if (name := str(conversion.values[variable].name)) in found
+    )
+
+
+def divergence(values: Sequence[ValueDifference]) -> str:
+    """Return a sentence on the first value that differs."""
+    first = next((value for value in values if value.problem), None)
+    if first is not None:
+        return f"The first node that diverges is {first}."
     return (
         "No single node diverges from PyTensor's own value of it: the rewrites before the "
         "conversion changed the result."
     )
 
 
-def _intermediate_values(
-    program: ONNXProgram, nodes: Sequence[Apply], feed: Mapping[str, np.ndarray]
+def _difference(
+    name: str, variable: Variable, found: np.ndarray, expected: np.ndarray
+) -> ValueDifference:
+    largest, scale = np.inf, 0.0
+    if found.shape == expected.shape:
+        largest = float(np.max(errors_of(found, expected), initial=0.0))
+        finite = np.abs(expected[np.isfinite(expected)].astype("float64"))
+        scale = float(np.max(finite, initial=0.0))
+    return ValueDifference(
+        name,
+        computes=str(variable.owner.op),
+        largest=largest,
+        relative=largest / scale if scale else largest,
+        line=user_line(variable),
+        problem=disagreement(found, expected),
+    )
+
+
+def _values_by_name(
+    conversion: Conversion,
+    variables: Sequence[Variable],
+    session: Session,
+    feed: Mapping[str, np.ndarray],
 ) -> dict[str, np.ndarray]:
-    """Run the model with the value of every PyTensor variable as an output."""
-    model = ir.from_proto(program.proto)
+    """Run the model with the values of variables as further outputs."""
+    model = ir.from_proto(ir.to_proto(conversion.model))
     known = {v.name: v for node in model.graph for v in node.outputs}
     outputs = {v.name for v in model.graph.outputs}
-    wanted = [
-        program._values[v].name for node in nodes for v in node.outputs if v in program._values
-    ]
-    for name in dict.fromkeys(wanted):
+    for name in dict.fromkeys(conversion.values[v].name for v in variables):
         if name in known and name not in outputs:
             model.graph.outputs.append(known[name])
-    session = Session(model, options=program.session_options)
-    return dict(zip(session.output_names, session.run(feed), strict=True))
+    traced = Session(model, options=session.options)
+    return dict(zip(traced.output_names, traced.run(feed), strict=True))

@@ -11,6 +11,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.random.op import RandomVariable
 
+from pytensor_onnx.changes import Change
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
 from pytensor_onnx.exporting.requests.exact import WIDER
 from pytensor_onnx.exporting.verification.evaluation import evaluate_all
@@ -43,7 +44,7 @@ class Narrowing:
     narrow: FunctionGraph
     variables: dict[Variable, Variable]
 
-    def losses(self, arrays: Sequence[np.ndarray], names: Sequence[str]) -> list[str]:
+    def losses(self, arrays: Sequence[np.ndarray], names: Sequence[str]) -> list[Change]:
         """Describe the errors of outputs, and the operations that add most to them.
 
         Parameters
@@ -54,7 +55,8 @@ class Narrowing:
             Names of the outputs.
         """
         if any(isinstance(node.op, Draw | RandomVariable) for node in self.written.apply_nodes):
-            return [f"random numbers drawn in {self.precision} are others than in float64"]
+            text = f"random numbers drawn in {self.precision} are others than in float64"
+            return [Change(text)]
         exact = evaluate_all(self.written, arrays_in_double(arrays))
         narrow = evaluate_all(self.narrow, arrays)
 
@@ -64,8 +66,8 @@ class Narrowing:
                 return 0.0
             return relative_error(narrow[new], exact[variable])
 
-        lines = [
-            f"{name}: error {error(v):.1e} of the largest value"
+        found = [
+            Change(f"{name}: error {error(v):.1e} of the largest value", error=error(v))
             for name, v in zip(names, self.written.outputs, strict=True)
         ]
         unit = float(np.finfo(self.precision).eps)
@@ -79,14 +81,14 @@ class Narrowing:
         for factor, node in losses[:_SHOWN]:
             result = node.outputs[0]
             called = f" ({result.name})" if result.name else ""
-            line = f"{node.op}{called} multiplies the error by {factor:.0f}  {user_line(result)}"
-            lines.append(line.rstrip())
-        return lines
+            text = f"{node.op}{called} multiplies the error by {factor:.0f}"
+            found.append(Change(text, error=factor, line=user_line(result)))
+        return found
 
 
 def narrowed_for(
     fgraph: FunctionGraph, precision: str | None, default: str | None
-) -> tuple[Narrowing | None, list[str]]:
+) -> tuple[Narrowing | None, list[Change]]:
     """Return a graph in the floats that an export asks for or its target has, and what to report.
 
     Parameters
@@ -107,7 +109,7 @@ def narrowed_for(
     if default is None or not floats or not floats <= set(WIDER[default]):
         return None, []
     note = f'floats of {default} in place of wider ones: precision="float64" keeps these'
-    return narrowed(fgraph, default), [note]
+    return narrowed(fgraph, default), [Change(note)]
 
 
 def narrowed(fgraph: FunctionGraph, precision: str) -> Narrowing:
@@ -156,4 +158,4 @@ def relative_error(found: Any, exact: Any) -> float:
     with np.errstate(all="ignore"):
         errors = np.abs(found.astype("float64") - exact)
     largest = float(np.max(np.where(np.isnan(errors), np.inf, errors), where=known, initial=0.0))
-    return largest / scale if scale else largest
+    return largest / float(scale) if scale else largest

@@ -141,8 +141,8 @@ def _distance(found: np.ndarray, exact: np.ndarray, rounded: Sequence[np.ndarray
     kinds = {(a.shape, a.dtype.kind) for a in (found, exact, rounded[0])}
     if len(kinds) > 1:
         return Distance(np.inf, 0.0, is_rounding=False)
-    errors = _errors(found, exact)
-    own = np.max([_errors(a, exact) for a in rounded], axis=0)
+    errors = errors_of(found, exact)
+    own = np.max([errors_of(a, exact) for a in rounded], axis=0)
     if not errors.size:
         return Distance(0.0, 0.0, is_rounding=True)
     tolerances = _tolerances(found, exact)
@@ -167,7 +167,7 @@ def _tolerances(found: np.ndarray, exact: np.ndarray) -> np.ndarray | float:
     return RELATIVE_TOLERANCE[str(found.dtype)] * (magnitudes + scale)
 
 
-def _errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+def errors_of(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Return the absolute difference of each element, infinite if only one element is finite.
 
     PyTensor's solution of a singular system is a square matrix of NaN, whatever its shape was.

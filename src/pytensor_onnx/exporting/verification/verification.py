@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
-from pytensor_onnx.exporting.verification.comparison import OWN_INPUTS, Comparison
+from pytensor_onnx.exporting.verification.comparison import Comparison
+from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.divergence import differences_by_value
+from pytensor_onnx.exporting.verification.results import OWN_INPUTS, Verification
 from pytensor_onnx.exporting.verification.sampling import (
     ATTEMPTS,
     KINDS,
@@ -20,28 +24,34 @@ from pytensor_onnx.exporting.verification.sampling import (
     Sample,
 )
 from pytensor_onnx.graph.weights import is_large, without_weights
-
-if TYPE_CHECKING:
-    from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.running.session import Session
+from pytensor_onnx.user_code import NOT_OF_USERS
 
 _ILL_CONDITIONED_SIZES = 2
 
 
-def verify_program(
-    program: ONNXProgram,
+def verify_conversion(
+    conversion: Conversion,
+    open_session: Callable[[], Session],
     inputs: Sequence[Sequence[Any]] = (),
     state: Mapping[str, np.ndarray] | None = None,
-) -> str:
-    """Verify a program and return one sentence on the verification.
+    *,
+    values: bool = False,
+) -> Verification:
+    """Check a model, load it and compare its results with those of the graph.
 
     Parameters
     ----------
-    program
-        The program.
+    conversion
+        The model and the graph.
+    open_session
+        Function that loads the model.
     inputs
         Lists of one array for each input, to compare on each of them; sampled unless given.
     state
         Values of the state by name, where other than those at export.
+    values
+        Whether to compare all values within the model, too.
 
     Warns
     -----
@@ -54,26 +64,43 @@ def verify_program(
     VerificationError
         If the model is refused or its results differ from PyTensor's.
     """
-    check_model(program)
-    comparison = Comparison(program, state or {})
+    comparison = Comparison(
+        conversion, checked_session(conversion.model, open_session), state or {}
+    )
     for arrays in inputs:
         _compare_on_given(comparison, arrays)
     if not inputs:
         _compare_on_samples(comparison)
     omitted = comparison.omitted()
     if omitted:
-        warnings.warn(f"verification: {omitted}; {OWN_INPUTS}", UserWarning, stacklevel=5)
-    if program._narrowing is not None and comparison.is_run:
-        program.losses = program._narrowing.losses(comparison.arrays, comparison.names)
-    return comparison.verdict(omitted)
+        text = f"verification: {omitted}; {OWN_INPUTS}"
+        warnings.warn(text, UserWarning, skip_file_prefixes=NOT_OF_USERS)
+    result = comparison.result(omitted)
+    if not comparison.is_run:
+        return result
+    arrays, narrowing = comparison.arrays, conversion.narrowing
+    if narrowing is not None:
+        losses = narrowing.losses(arrays, conversion.output_names)
+        result = replace(result, losses=tuple(losses))
+    if values:
+        feed = comparison.feed(arrays)
+        found = differences_by_value(conversion, comparison.session, feed)
+        result = replace(result, values=found)
+    return result
 
 
-def check_model(program: ONNXProgram) -> None:
-    """Raise a `VerificationError` if the checker or the runtime refuses the model."""
-    model = without_weights(program.model)[0] if is_large(program.model) else program.model
+def checked_session(model: ir.Model, open_session: Callable[[], Session]) -> Session:
+    """Return the session of a model.
+
+    Raises
+    ------
+    VerificationError
+        If the checker or the runtime refuses the model.
+    """
+    checked = without_weights(model)[0] if is_large(model) else model
     try:
-        onnx.checker.check_model(ir.to_proto(model), full_check=True)
-        _ = program.session
+        onnx.checker.check_model(ir.to_proto(checked), full_check=True)
+        return open_session()
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise VerificationError(f"the ONNX checker refuses the model: {error}") from error
     except PyTensorONNXError as error:
@@ -81,8 +108,8 @@ def check_model(program: ONNXProgram) -> None:
 
 
 def _compare_on_given(comparison: Comparison, arrays: Sequence[Any]) -> None:
-    program = comparison.program
-    given = Sample(program._check(arrays), [str(v.name) for v in program.inputs])
+    conversion = comparison.conversion
+    given = Sample(conversion.arrays(arrays), [str(v.name) for v in conversion.inputs])
     if not any(comparison.can_compare(given, by_rewritten) for by_rewritten in (False, True)):
         raise VerificationError(
             f"PyTensor itself fails on these inputs: {comparison.error}"
@@ -98,7 +125,7 @@ def _compare_on_samples(comparison: Comparison) -> None:
 
 def _search(comparison: Comparison, by_rewritten: bool) -> None:
     """Compare on samples until every output is compared and one sample is well-conditioned."""
-    inputs = comparison.program.inputs
+    inputs = comparison.conversion.inputs
     accepted: int | None = None
     for kind in KINDS if inputs else KINDS[:1]:
         sizes = ATTEMPTS if kind == KINDS[0] else ATTEMPTS[:2]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
+from pytensor_onnx.changes import Change, changes_of
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.graph.names import Names, names_in
@@ -33,7 +34,7 @@ def legalise(
     *,
     decompositions: Decompositions,
     assume_finite: bool = False,
-) -> list[str]:
+) -> list[Change]:
     """Change a model in place so that the target runs it, with the same results.
 
     Parameters
@@ -82,10 +83,7 @@ def legalise(
         raise UnsupportedOpError(
             f"the target {profile.name!r} cannot run these operators:\n{listing}"
         )
-    return [
-        f"{change} ({count} times)" if count > 1 else change
-        for change, count in legaliser.changes.items()
-    ]
+    return changes_of(legaliser.changes)
 
 
 class _Place(NamedTuple):

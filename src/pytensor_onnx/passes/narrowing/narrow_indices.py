@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
+from pytensor_onnx.changes import Change
 from pytensor_onnx.graph.bounds import INT32, Bounds
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import Names, name_values, names_in
@@ -37,7 +38,7 @@ from pytensor_onnx.targets import Profile
 _INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64
 
 
-def narrow_indices(model: ir.Model, profile: Profile, scope: ModelScope) -> list[str]:
+def narrow_indices(model: ir.Model, profile: Profile, scope: ModelScope) -> list[Change]:
     """Replace int64 by int32 in nodes of a model that then run on the accelerator of a target.
 
     Parameters
@@ -51,15 +52,15 @@ def narrow_indices(model: ir.Model, profile: Profile, scope: ModelScope) -> list
 
     Returns
     -------
-    list of str
-        A line with the number of nodes, if there are any.
+    list of Change
+        A change with the number of nodes, if there are any.
     """
     choice = _Choice(profile, scope.opset_version, Uses.in_model(model))
     count = _narrow_in(model.graph, choice, scope, scope.names)
     for function in model.functions.values():
         count += _narrow_in(function, choice, scope, names_in(function))
     store_constants(model.graph, scope)
-    return [f"indices in int32 in place of int64: {count} nodes"] if count else []
+    return [Change(f"indices in int32 in place of int64: {count} nodes")] if count else []
 
 
 def _narrow_in(owner: GraphLike, choice: _Choice, scope: ModelScope, names: Names) -> int:

@@ -9,6 +9,7 @@ from collections import Counter
 
 import onnx_ir as ir
 
+from pytensor_onnx.changes import Change, changes_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.defects import Guard, defects_by_operator
 from pytensor_onnx.passes.optimizer.inlined import Inlined
@@ -16,7 +17,7 @@ from pytensor_onnx.passes.rewriting import Form, store_constants
 from pytensor_onnx.targets import Profile
 
 
-def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[str]:
+def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[Change]:
     """Replace nodes by guarded forms where the runtime's optimizer would change results.
 
     Parameters
@@ -31,7 +32,7 @@ def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[str
 
     Returns
     -------
-    list of str
+    list of Change
         Changes, one line for each kind.
     """
     guards = {
@@ -53,4 +54,4 @@ def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[str
 
     if inlined.replace(scope, form_of):
         store_constants(model.graph, scope)
-    return [f"{change} ({n} times)" if n > 1 else change for change, n in changes.items()]
+    return changes_of(changes)

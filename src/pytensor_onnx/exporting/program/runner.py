@@ -1,0 +1,180 @@
+"""A model with its session and its state, which can be called."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx_ir as ir
+
+from pytensor_onnx.errors import InputError
+from pytensor_onnx.exporting.requests.signature import PlainInputs
+from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.pickling import dump_conversion, load_conversion
+from pytensor_onnx.running.session import Session, SessionOptions
+
+if TYPE_CHECKING:
+    from pytensor.compile.debug.profiling import ProfileStats
+
+
+class Runner:
+    """A converted graph that runs in ONNX Runtime.
+
+    Parameters
+    ----------
+    conversion
+        The model and the graph.
+    providers, session_options
+        As in `compile_onnx`.
+    """
+
+    def __init__(
+        self,
+        conversion: Conversion,
+        providers: str | Sequence[str] = "cpu",
+        session_options: SessionOptions | None = None,
+    ) -> None:
+        self.conversion = conversion
+        self.providers = providers
+        self.session_options = session_options
+        self.state = {state.name: state.value for state in conversion.states}
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy: no session, and the conversion as bytes."""
+        kept = {k: v for k, v in vars(self).items() if k not in ("session", "_lock")}
+        return {
+            **kept,
+            "state": self.present_state(),
+            "conversion": dump_conversion(self.conversion),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over the attributes of another program."""
+        vars(self).update({**state, "conversion": load_conversion(state["conversion"])})
+        self._lock = threading.Lock()
+
+    @property
+    def inputs(self) -> list[ir.Value]:
+        """The inputs that a caller gives, without the state."""
+        return self.conversion.inputs
+
+    @cached_property
+    def session(self) -> Session:
+        """The model loaded into ONNX Runtime."""
+        return self._open_session(self.session_options)
+
+    def _open_session(self, options: SessionOptions | None) -> Session:
+        return self.conversion.open_session(self.providers, options)
+
+    def present_state(self) -> dict[str, np.ndarray]:
+        """Return the values of the state after the calls that have ended."""
+        with self._lock:
+            return dict(self.state)
+
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
+        """Run the model.
+
+        Parameters
+        ----------
+        arguments
+            One array, or what converts to one, for each input in order. Numbers of another dtype
+            are taken where none changes: 0.5 of float64 is a number of float32, 0.1 is none.
+        named
+            The same by the names of the inputs, after those given in order.
+
+        Returns
+        -------
+        ndarray or list of ndarray
+            The outputs; the array itself where a single variable was exported.
+
+        Raises
+        ------
+        InputError
+            If an argument does not fit its input, is missing, or is given twice.
+
+        Examples
+        --------
+        >>> import pytensor.tensor as pt
+        >>> from pytensor_onnx import compile_onnx
+        >>> x, y = pt.vector("x"), pt.scalar("y")
+        >>> program = compile_onnx([x, y], x * y)
+        >>> program([1.0, 2.0], y=3.0)
+        array([3., 6.])
+        """
+        plain = None if named else self._plain_inputs.feed(arguments)
+        feed = self.feed(arguments, named) if plain is None else plain
+        try:
+            if self.conversion.states:
+                with self._lock:
+                    return self._run(feed)
+            return self._run(feed)
+        except InputError:
+            if plain is not None:
+                self.conversion.arrays(arguments)  # names all that does not fit
+            raise
+
+    @cached_property
+    def _plain_inputs(self) -> PlainInputs:
+        conversion = self.conversion
+        return PlainInputs.of(conversion.signature, self.inputs, conversion.reference.inputs)
+
+    def _run(self, feed: Mapping[str, np.ndarray]) -> Any:
+        states = self.conversion.states
+        results = self.session.run({**feed, **self.state})
+        n_results = len(results) - len(states)
+        for state, value in zip(states, results[n_results:], strict=True):
+            self.state[state.name] = value
+        return self.conversion.signature.results(results[:n_results])
+
+    def feed(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the arrays of a call by the names of the model's inputs, without the state."""
+        conversion, inputs = self.conversion, self.inputs
+        if named:
+            arguments = conversion.signature.in_order(arguments, named, inputs, self.state)
+        names = (str(value.name) for value in inputs)
+        return dict(zip(names, conversion.arrays(arguments), strict=True))
+
+    def profile(self, /, *arguments: Any, calls: int = 10, **named: Any) -> ProfileStats:
+        """Run the model some times, and return the time of each node of the PyTensor graph.
+
+        The state stays as it is. `SessionOptions` with ``profile_prefix`` makes the runtime write
+        the times of its own nodes instead, when `Session.runtime` calls ``end_profiling()``.
+
+        Parameters
+        ----------
+        arguments, named
+            As in a call.
+        calls
+            Number of runs, after one that is not counted.
+
+        Returns
+        -------
+        pytensor.compile.debug.profiling.ProfileStats
+            PyTensor's statistics, as of a function compiled with ``profile=True``: ``summary()``
+            prints tables by class, operation and node, ``op_time()`` returns seconds.
+
+        Examples
+        --------
+        >>> import numpy as np, pytensor.tensor as pt
+        >>> from pytensor_onnx import compile_onnx
+        >>> x = pt.matrix("x")
+        >>> program = compile_onnx([x], pt.tanh(x @ x).sum())
+        >>> stats = program.profile(np.ones((50, 50)), calls=3)
+        >>> sorted(f"{op}: {count}" for op, count in stats.op_callcount().items())
+        ['Dot: 3', 'Sum{axes=None}: 3', 'Tanh: 3']
+        """
+        from pytensor_onnx.running.profiling import profile_runs
+
+        conversion = self.conversion
+        return profile_runs(
+            self._open_session,
+            self.session_options,
+            conversion.rewritten,
+            conversion.owners,
+            {**self.feed(arguments, named), **self.state},
+            calls,
+        )

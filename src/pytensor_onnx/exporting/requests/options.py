@@ -1,0 +1,97 @@
+"""The options of an export, as one object."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from pytensor_onnx.dynamic_axes import DynamicAxes
+from pytensor_onnx.exporting.requests.arguments import check_keywords, check_state_path
+from pytensor_onnx.exporting.requests.paths import check_file
+from pytensor_onnx.exporting.requests.state_files import check_state_file
+from pytensor_onnx.running.linker import OPSET_VERSION
+from pytensor_onnx.running.session import SessionOptions
+from pytensor_onnx.targets import get_profile
+
+_OWN = frozenset(("state_defaults", "static_state"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """Options of `export_onnx`, and two of training steps.
+
+    Attributes
+    ----------
+    state_defaults
+        Whether inputs of the state have the present values as defaults.
+    static_state
+        Whether the state keeps the shapes of the present values.
+
+    Examples
+    --------
+    >>> ExportOptions.of("export_onnx", {"taget": "web"})
+    Traceback (most recent call last):
+    pytensor_onnx.errors.ArgumentError: export_onnx has no argument 'taget': did you mean target?
+    """
+
+    path: str | os.PathLike | None = None
+    output_names: Sequence[str] | None = None
+    state_path: str | os.PathLike | None = None
+    state_defaults: bool = True
+    static_state: bool = False
+    dynamic_axes: DynamicAxes | None = None
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None
+    opset_version: int | str = OPSET_VERSION
+    target: str = "onnxruntime"
+    verify: bool = True
+    assume_finite: bool = False
+    inline_functions: bool = False
+    precision: str | None = None
+    providers: str | Sequence[str] = "cpu"
+    session_options: SessionOptions | None = None
+
+    @classmethod
+    def of(
+        cls,
+        function: str,
+        given: Mapping[str, Any],
+        *,
+        others: Sequence[str] = (),
+        without: Sequence[str] = (),
+    ) -> Self:
+        """Return the options of the keywords that a user gives to a function.
+
+        Parameters
+        ----------
+        function
+            Name of the function, for the message.
+        given
+            The keywords.
+        others
+            Further keywords of the function, which a misspelt one may mean.
+        without
+            Options that the function does not take.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such option; the message has the most similar one.
+        """
+        known = {field.name for field in fields(cls)} - _OWN - {*without}
+        check_keywords(function, given, known | {*others})
+        return cls(**given)
+
+    def check_files(self, *, has_state: bool) -> None:
+        """Raise if a file cannot be written, or the target needs one for the state."""
+        check_file(self.path)
+        check_state_file(self.state_path, self.path)
+        if has_state:
+            check_state_path(self.target, self.path, self.state_path)
+
+    @property
+    def stores_state(self) -> bool:
+        """Whether the model has the present values of the state."""
+        refused = get_profile(self.target).refuses_defaults
+        return self.state_defaults and self.state_path is None and not refused

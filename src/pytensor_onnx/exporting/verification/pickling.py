@@ -1,0 +1,60 @@
+"""Pickle conversions and their graphs."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from dataclasses import fields
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+from pytensor.scan.op import Scan
+
+from pytensor_onnx.exporting.verification.conversion import Conversion
+
+
+def dump_conversion(conversion: Conversion) -> bytes:
+    """Return the pickle of a conversion, with the model as bytes, for `load_conversion`."""
+    return dump_graphs(
+        {
+            **{field.name: getattr(conversion, field.name) for field in fields(conversion)},
+            "model": ir.to_proto(conversion.model).SerializeToString(),
+            "values": {variable: value.name for variable, value in conversion.values.items()},
+        }
+    )
+
+
+def load_conversion(data: bytes) -> Conversion:
+    """Return a conversion of the bytes of `dump_conversion`."""
+    given = pickle.loads(data)
+    model = ir.from_proto(onnx.ModelProto.FromString(given["model"]))
+    named = values_by_name(model)
+    values = {v: named[name] for v, name in given["values"].items() if name in named}
+    return Conversion(**{**given, "model": model, "values": values})
+
+
+def values_by_name(model: ir.Model) -> dict[str | None, ir.Value]:
+    """Return the values of the main graph by their names."""
+    graph = model.graph
+    named = {value.name: value for value in (*graph.inputs, *graph.initializers.values())}
+    named.update((value.name, value) for node in graph for value in node.outputs)
+    return named
+
+
+def dump_graphs(graphs: Any) -> bytes:
+    """Return the pickle of graphs, for `pickle.loads`."""
+    buffer = io.BytesIO()
+    _GraphPickler(buffer).dump(graphs)
+    return buffer.getvalue()
+
+
+class _GraphPickler(pickle.Pickler):
+    """Pickler of graphs without the compiled functions of loops, which cannot be pickled."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Rebuild a loop from its arguments; leave other values to `pickle`."""
+        if not isinstance(value, Scan):
+            return NotImplemented
+        make, arguments, state, *_ = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return make, arguments, {**state, "_fn": None}
