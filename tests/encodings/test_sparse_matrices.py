@@ -191,8 +191,8 @@ def test_checks_and_prints():
 
 
 def test_other_sparse_types_are_refused():
-    x, z = sparse.bsr_matrix("x"), sparse.csr_matrix("z", dtype="complex128")
-    for given, result in ((x, x), (z, z), (z, z.T)):
+    x, z = sparse.bsr_matrix("x"), sparse.bsr_matrix("z", dtype="complex128")
+    for given, result in ((x, x), (z, z)):
         with pytest.raises(UnsupportedTypeError, match="format csr or csc"):
             export_onnx([given], result, verify=False)
 

@@ -12,7 +12,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.printing import Print
 
-from pytensor_onnx.encodings import encodings_of
+from pytensor_onnx.encodings import encoding_for
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.registry import definition_of
 from pytensor_onnx.graph.builder import Builder
@@ -66,10 +66,8 @@ def onnx_funcify(op: Op, node: Apply, build: Builder, *inputs: ir.Value) -> Lowe
     >>> compile_onnx([x], [Double()(x)])(np.array([1.0, 2.0]))
     [array([2., 4.])]
     """
-    advice = next(
-        (encoding.advice for encoding in encodings_of(node) if encoding.advice),
-        "write the expression with supported operations",
-    )
+    encoding = encoding_for(node)
+    advice = (encoding and encoding.advice) or "write the expression with supported operations"
     raise UnsupportedCase(
         f"no lowering is registered for {type(op).__module__}.{type(op).__qualname__}",
         f"{advice}, or register a lowering of your own with "

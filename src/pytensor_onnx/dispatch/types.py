@@ -8,7 +8,7 @@ from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import DenseTensorType, TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
-from pytensor_onnx.encodings import encoding_of
+from pytensor_onnx.encodings import encoding_for, encoding_of
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.named_dims import is_named, is_tensor
 from pytensor_onnx.ops.encoded import Decode, Encode
@@ -30,7 +30,7 @@ def check_type(type_: Type) -> None:
         raise UnsupportedType(
             type_,
             "only dense tensors and scalars have a counterpart in ONNX",
-            "take a real matrix of format csr or csc"
+            "take a matrix of format csr or csc"
             if hasattr(type_, "format")
             else "give the values that it stands for as tensor inputs",
         )
@@ -43,18 +43,19 @@ def check_operands(node: Apply) -> None:
     """
     if isinstance(node.op, Decode | Encode):
         return
+    encoding = encoding_for(node)
+    if encoding is None:
+        return
+    if encoding.advice and type(node.op).__module__.startswith("pytensor."):
+        raise UnsupportedCase(
+            f"no formula of tensors is known for this operation on {encoding.name} values",
+            encoding.advice,
+        )
     for variable in (*node.inputs, *node.outputs):
-        encoding = encoding_of(variable.type)
-        if encoding is None:
-            continue
-        if encoding.advice and type(node.op).__module__.startswith("pytensor."):
+        numbers = encoding_of(variable.type)
+        if numbers is not None and is_array(variable.type):
             raise UnsupportedCase(
-                f"no formula of tensors is known for this operation on {encoding.name} values",
-                encoding.advice,
-            )
-        if is_array(variable.type):
-            raise UnsupportedCase(
-                f"no formula of real parts is known for this operation on {encoding.name} numbers",
+                f"no formula of real parts is known for this operation on {numbers.name} numbers",
                 "compute it from the real and the imaginary part: pytensor.tensor.real and imag",
             )
 

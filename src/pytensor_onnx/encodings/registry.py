@@ -157,16 +157,18 @@ def encoding_named(name: str) -> Encoding:
     return next(encoding for encoding in _ENCODINGS if encoding.name == name)
 
 
-def encodings_of(node: Apply) -> list[Encoding]:
-    """Return the encodings whose rewrites a node may have: of its variables, and of its Op.
+def encoding_for(node: Apply) -> Encoding | None:
+    """Return the encoding whose rewrite a node may have: of its variables or its Op, None if plain.
 
-    The Op's counts only where all values are tensors or encoded: others have no tensors to rewrite.
+    The one with precedence knows values of the others: sparse matrices are multiplied with complex
+    arrays, but no operation on complex arrays takes the tensors of a sparse matrix. The Op's counts
+    only where all values are tensors or encoded: others have no tensors to rewrite.
     """
     variables = (*node.inputs, *node.outputs)
     found = [encoding_of(variable.type) for variable in variables]
     if all(has_tensors(variable.type) for variable in variables):
         found.append(owner_of(node.op))
-    return [encoding for encoding in found if encoding is not None]
+    return next((encoding for encoding in _ENCODINGS if encoding in found), None)
 
 
 def owner_of(op: Op) -> Encoding | None:

@@ -9,7 +9,13 @@ from pytensor.graph.op import Op
 from pytensor.graph.type import Type
 from pytensor.tensor.type import TensorType
 
-from pytensor_onnx.encodings.registry import Encoding, register_encoding
+from pytensor_onnx.encodings.boundary import Boundary
+from pytensor_onnx.encodings.registry import (
+    Encoding,
+    encoding_named,
+    register_encoding,
+    tensor_types,
+)
 
 
 @register_encoding
@@ -18,6 +24,7 @@ class SparseMatrices(Encoding):
 
     The vectors are SciPy's: ``data`` and ``indices`` of the entries, and ``indptr`` with the
     position of the first entry of each row (CSR) or column (CSC) and the number of entries.
+    Complex ``data`` are pairs of real numbers, as a complex vector is.
 
     Examples
     --------
@@ -38,12 +45,12 @@ class SparseMatrices(Encoding):
     )
 
     def serves(self, type_: Type) -> bool:
-        """Return whether a type is one of real sparse matrices of rows or columns."""
+        """Return whether a type is one of sparse matrices of rows or columns."""
         # Such a graph has imported the module already; importing it here would load SciPy's.
         module = sys.modules.get("pytensor.sparse.type")
         if module is None or not isinstance(type_, module.SparseTensorType):
             return False
-        return type_.format in ("csr", "csc") and not type_.dtype.startswith("complex")
+        return type_.format in ("csr", "csc")
 
     def owns(self, op: Op) -> bool:
         """Return whether an Op is one of PyTensor's for sparse matrices."""
@@ -51,8 +58,9 @@ class SparseMatrices(Encoding):
 
     def parts(self, type_: Any) -> Mapping[str, TensorType]:
         """Return the types of the vectors and of the shape, whatever shape the type has."""
+        (data,) = tensor_types(_type_of_data(type_))
         return {
-            "data": TensorType(type_.dtype, shape=(None,)),
+            "data": data,
             "indices": TensorType("int32", shape=(None,)),
             "indptr": TensorType("int32", shape=(None,)),
             "shape": TensorType("int64", shape=(2,)),
@@ -66,7 +74,10 @@ class SparseMatrices(Encoding):
         """Return the type of matrices of a format."""
         from pytensor.sparse.type import SparseTensorType
 
-        return SparseTensorType(details.get("format", "csr"), parts["data"].dtype)
+        data = parts["data"]
+        if data.ndim == 2:
+            data = encoding_named("complex").type_of({"pairs": data}, {})
+        return SparseTensorType(details.get("format", "csr"), data.dtype)
 
     def encode(self, type_: Any, value: Any) -> Sequence[np.ndarray]:
         """Return the vectors of a matrix, which are copied only where their dtype is another.
@@ -85,8 +96,9 @@ class SparseMatrices(Encoding):
         if count and (indices.min() < 0 or indices.max() >= size):
             wrong = indices[(indices < 0) | (indices >= size)][0]
             raise IndexError(f"index {wrong} is out of range for an axis of size {size}")
+        data = value.data[:count].astype(type_.dtype, copy=False)
         return [
-            value.data[:count].astype(type_.dtype, copy=False),
+            *Boundary((_type_of_data(type_),)).encode([data]),
             indices,
             value.indptr.astype("int32", copy=False),
             np.array(value.shape, "int64"),
@@ -94,7 +106,8 @@ class SparseMatrices(Encoding):
 
     def decode(self, type_: Any, arrays: Sequence[np.ndarray]) -> Any:
         """Return the SciPy matrix of the vectors."""
-        data, indices, indptr, shape = arrays
+        pairs, indices, indptr, shape = arrays
+        (data,) = Boundary((_type_of_data(type_),)).decode([pairs])
         sizes = tuple(map(int, shape))
         return type_.format_cls[type_.format]((data, indices, indptr), shape=sizes, copy=False)
 
@@ -113,6 +126,11 @@ class SparseMatrices(Encoding):
             indptr.astype("int32"),
             np.array(sizes, "int64"),
         ]
+
+
+def _type_of_data(type_: Any) -> TensorType:
+    """Return the type of the values of the entries."""
+    return TensorType(type_.dtype, shape=(None,))
 
 
 def _check_lengths(value: Any) -> None:

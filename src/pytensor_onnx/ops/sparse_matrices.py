@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
+from pytensor.scalar.basic import upcast
 from pytensor.tensor.basic import as_tensor_variable
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
@@ -126,13 +127,14 @@ class ScaledRowSums(Op):
         """Return the node for factors, places, a matrix, its rows, and the size of the result."""
         operands = [as_tensor_variable(v) for v in (factors, places, x, rows, size)]
         x = operands[2]
-        result = tensor(dtype=x.type.dtype, shape=(None, x.type.shape[1]))
+        dtype = upcast(operands[0].type.dtype, x.type.dtype)
+        result = tensor(dtype=dtype, shape=(None, x.type.shape[1]))
         return Apply(self, operands, [result])
 
     def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
         """Add the multiplied rows one after the other."""
         factors, places, x, rows, size = inputs
-        result = np.zeros((int(size), x.shape[1]), x.dtype)
+        result = np.zeros((int(size), x.shape[1]), node.outputs[0].type.dtype)
         np.add.at(result, places, factors[:, None] * x[rows])
         outputs[0][0] = result
 
@@ -142,7 +144,7 @@ class ScaledRowSums(Op):
 
 
 class RowProducts(Op):
-    """Inner products of rows of one matrix with rows of another, in float64 or int64.
+    """Inner products of rows of one matrix with rows of another, in float64, int64 or complex128.
 
     Examples
     --------
@@ -158,7 +160,9 @@ class RowProducts(Op):
     ) -> Apply:
         """Return the node for two matrices of one dtype, and a list of rows of each."""
         operands = [as_tensor_variable(v) for v in (x, rows, y, others)]
-        dtype = "float64" if operands[0].type.dtype.startswith("float") else "int64"
+        dtype = upcast(operands[0].type.dtype, operands[2].type.dtype)
+        kinds = {"float": "float64", "complex": "complex128"}
+        dtype = next((wide for kind, wide in kinds.items() if dtype.startswith(kind)), "int64")
         return Apply(self, operands, [tensor(dtype=dtype, shape=operands[1].type.shape)])
 
     def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:

@@ -25,8 +25,8 @@ from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.encodings import (
     Boundary,
+    encoding_for,
     encoding_of,
-    encodings_of,
     is_encoded,
     owner_of,
     tensor_types,
@@ -59,6 +59,8 @@ def encode_values(fgraph: FunctionGraph) -> None:
     if _holds_encoded(fgraph):
         lower_named(fgraph)
         _Rewrite(fgraph).run()
+        if any(map(_is_inner_end, fgraph.apply_nodes)):
+            _Rewrite(fgraph).run()
 
 
 def tensor_graph(fgraph: FunctionGraph) -> FunctionGraph:
@@ -124,12 +126,19 @@ def _holds_encoded(fgraph: FunctionGraph) -> bool:
     )
 
 
+def _is_inner_end(node: Apply) -> bool:
+    """Return whether a rewrite to encoded values, as of complex sparse matrices, ends in a node."""
+    return isinstance(node.op, Encode) and node.inputs[0].owner is not None
+
+
 def _is_function(node: Apply) -> bool:
     # The functions that other backends make of random variables have a core Op too.
     is_batch = isinstance(node.op, Blockwise)
     op = node.op.core_op if is_batch else node.op
-    has_rewrite = any(encoding.rewrite_of(op) for encoding in encodings_of(node))
-    return isinstance(op, OpFromGraph) and not has_rewrite
+    if not isinstance(op, OpFromGraph):
+        return False
+    encoding = encoding_for(node)
+    return encoding is None or encoding.rewrite_of(op) is None
 
 
 def _inlined(node: Apply) -> Sequence[Variable]:
@@ -164,7 +173,7 @@ class _Rewrite:
             self._keep(node)
 
     def _is_concerned(self, node: Apply) -> bool:
-        return bool(encodings_of(node)) or any(map(_holds_encoded, _inner_graphs(node.op)))
+        return encoding_for(node) is not None or any(map(_holds_encoded, _inner_graphs(node.op)))
 
     def _inline_functions(self) -> None:
         """Inline functions with encoded values, except functions with a rewrite."""
@@ -181,7 +190,13 @@ class _Rewrite:
                     self._replace(old, new)
 
     def _rewrite(self, node: Apply) -> None:
-        if isinstance(node.op, Encode | Decode):
+        if isinstance(node.op, Decode):
+            return
+        if isinstance(node.op, Encode):
+            if _is_inner_end(node):
+                tensors = self._tensors(node.inputs[0])
+                for old, new in zip(node.outputs, tensors, strict=True):
+                    self._replace(old, old.type.filter_variable(new))
             return
         inputs = [self._tensors(variable) for variable in node.inputs]
         results = _rewritten(node, inputs)
@@ -254,12 +269,10 @@ def _rewritten(node: Apply, inputs: list[Sequence[Variable]]) -> list[Sequence[V
         branches = map(_function_of_tensors, (op.true_branch, op.false_branch))
         types = [part for type_ in outputs.types for part in tensor_types(type_)]
         return outputs.grouped(LazyIfElse(*branches, types).make_node(*flat).outputs)
-    for encoding in encodings_of(node):
-        rewrite = encoding.rewrite_of(op)
-        if rewrite is not None:
-            results = rewrite(op, node, inputs)
-            return None if results is None else list(results)
-    return None
+    encoding = encoding_for(node)
+    rewrite = None if encoding is None else encoding.rewrite_of(op)
+    results = None if rewrite is None else rewrite(op, node, inputs)
+    return None if results is None else list(results)
 
 
 def _graph_of_tensors(op: Scan | OpFromGraph) -> FunctionGraph:

@@ -6,6 +6,7 @@ that is not dense in PyTensor.
 
 from pytensor_onnx.rewriting.sparse_matrices import (  # noqa: F401  (registers the rewrites)
     comparisons,
+    complex_numbers,
     conversions,
     elementwise,
     indexing,

@@ -20,8 +20,13 @@ from pytensor.sparse.math import (
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.rewriting.sparse_matrices.complex_numbers import greater, less
 from pytensor_onnx.rewriting.sparse_matrices.conversions import from_dense
-from pytensor_onnx.rewriting.sparse_matrices.parts import ENCODING, Compressed, checked_shape
+from pytensor_onnx.rewriting.sparse_matrices.parts import (
+    Compressed,
+    checked_shape,
+    rewrites,
+)
 
 Comparison = Callable[[TensorVariable, TensorVariable], TensorVariable]
 
@@ -36,12 +41,12 @@ _WITH_DENSE: dict[type[Op], Comparison] = {
 # True for two zeros: SciPy returns the opposite of the other comparison, also for NaN.
 _OPPOSITES: dict[type[Op], Comparison] = {
     EqualSparseSparse: pt.neq,
-    LessEqualSparseSparse: pt.gt,
-    GreaterEqualSparseSparse: pt.lt,
+    LessEqualSparseSparse: greater,
+    GreaterEqualSparseSparse: less,
 }
 
 
-@ENCODING.rewrites(*_WITH_DENSE)
+@rewrites(*_WITH_DENSE)
 def compare_with_dense(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Compare the elements of a sparse and a dense matrix."""
     x, (dense,) = Compressed.of(node.inputs[0], inputs[0]), inputs[1]
@@ -49,7 +54,7 @@ def compare_with_dense(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[T
     return [[pt.cast(result, "uint8")]]
 
 
-@ENCODING.rewrites(*_OPPOSITES)
+@rewrites(*_OPPOSITES)
 def compare_all_elements(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Compare all elements, with a warning: zeros are equal, so that most results are stored."""
     x, y = (Compressed.of(v, t) for v, t in zip(node.inputs, inputs, strict=True))

@@ -17,14 +17,14 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.rewriting.sparse_matrices.parts import (
-    ENCODING,
     Compressed,
+    rewrites,
     row_pointers,
     same_size,
 )
 
 
-@ENCODING.rewrites(CSMProperties)
+@rewrites(CSMProperties)
 def properties(op: CSMProperties, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the vectors, and the shape in the dtype that PyTensor has it in."""
     x = Compressed.of(node.inputs[0], inputs[0])
@@ -32,7 +32,7 @@ def properties(op: CSMProperties, node: Apply, inputs: Sequence[Tensors]) -> lis
     return [[x.data], [x.indices], [x.indptr], [pt.cast(x.shape, "int32")]]
 
 
-@ENCODING.rewrites(CSM)
+@rewrites(CSM)
 def from_vectors(op: CSM, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return checked vectors, without surplus entries after the last one."""
     data, indices, indptr, shape = (tensors[0] for tensors in inputs)
@@ -79,13 +79,13 @@ def _matrix_with(
     return known if is_own and shape.type.dtype == "int32" else None
 
 
-@ENCODING.rewrites(DenseFromSparse)
+@rewrites(DenseFromSparse)
 def to_dense(op: DenseFromSparse, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the sums of the entries of each place."""
     return [[Compressed.of(node.inputs[0], inputs[0]).dense()]]
 
 
-@ENCODING.rewrites(SparseFromDense)
+@rewrites(SparseFromDense)
 def to_sparse(op: SparseFromDense, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
     """Return the elements that are not zero."""
     if op.format not in ("csr", "csc"):
@@ -101,14 +101,15 @@ def from_dense(x: TensorVariable, format: str) -> Compressed:
     return Compressed("csr", x[rows, cols], cols, row_pointers(rows, x.shape[0]), pt.shape(x))
 
 
-@ENCODING.rewrites(Transpose)
+@rewrites(Transpose)
 def transpose(op: Transpose, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the vectors in the other format."""
     return [Compressed.of(node.inputs[0], inputs[0]).transposed.tensors]
 
 
-@ENCODING.rewrites(Cast)
+@rewrites(Cast)
 def cast(op: Cast, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Return the matrix with its values in another dtype."""
+    """Return the matrix in another dtype; a real one drops the imaginary parts."""
     x = Compressed.of(node.inputs[0], inputs[0])
-    return [x.with_data(pt.cast(x.data, op.out_type)).tensors]
+    data = x.data if op.out_type.startswith("complex") else pt.real(x.data)
+    return [x.with_data(pt.cast(data, op.out_type)).tensors]

@@ -23,11 +23,12 @@ from pytensor_onnx.ops.sparse_matrices import EntryRows, RowProducts, SegmentSum
 from pytensor_onnx.rewriting.sparse_matrices.conversions import from_dense
 from pytensor_onnx.rewriting.sparse_matrices.merging import grouped, in_format, summed
 from pytensor_onnx.rewriting.sparse_matrices.parts import (
-    ENCODING,
     Compressed,
     checked_shape,
     flat_positions,
+    in_precision,
     is_sparse,
+    rewrites,
     same_size,
 )
 from pytensor_onnx.rewriting.sparse_matrices.rows import take_rows
@@ -39,7 +40,7 @@ def elements_at(dense: TensorVariable, x: Compressed) -> TensorVariable:
     return Take()(dense.flatten(), x.places())
 
 
-@ENCODING.rewrites(AddSparseDense)
+@rewrites(AddSparseDense)
 def add_dense(op: AddSparseDense, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Add the entries to the elements at their places."""
     dtype = node.outputs[0].type.dtype
@@ -48,7 +49,7 @@ def add_dense(op: AddSparseDense, node: Apply, inputs: Sequence[Tensors]) -> lis
     return [[checked_shape(dense, x) + sparse.dense()]]
 
 
-@ENCODING.rewrites(MultiplySparseDense)
+@rewrites(MultiplySparseDense)
 def multiply_dense(
     op: MultiplySparseDense, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:
@@ -59,7 +60,7 @@ def multiply_dense(
     return [x.with_data(pt.cast(x.data, dtype) * factors).tensors]
 
 
-@ENCODING.rewrites(MultiplySparseDenseVector, ColScaleCSC)
+@rewrites(MultiplySparseDenseVector, ColScaleCSC)
 def scale_columns(
     op: MultiplySparseDenseVector | ColScaleCSC, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:
@@ -68,7 +69,7 @@ def scale_columns(
     return [_scaled(x, factors, x.cols, x.n_cols)]
 
 
-@ENCODING.rewrites(RowScaleCSC)
+@rewrites(RowScaleCSC)
 def scale_rows(op: RowScaleCSC, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Multiply each row by an element of a vector."""
     x, (factors,) = Compressed.of(node.inputs[0], inputs[0]), inputs[1]
@@ -83,7 +84,7 @@ def _scaled(
     return x.with_data(x.data * at_entries).tensors
 
 
-@ENCODING.rewrites(StructuredAddSparseDenseVector)
+@rewrites(StructuredAddSparseDenseVector)
 def add_to_columns(
     op: StructuredAddSparseDenseVector, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:
@@ -94,7 +95,7 @@ def add_to_columns(
     return [x.with_data(added).tensors]
 
 
-@ENCODING.rewrites(AddSparseSparseData)
+@rewrites(AddSparseSparseData)
 def add_entries(op: AddSparseSparseData, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Add the entries of two matrices in their order, whatever their places are."""
     x, y = (Compressed.of(v, t) for v, t in zip(node.inputs, inputs, strict=True))
@@ -103,7 +104,7 @@ def add_entries(op: AddSparseSparseData, node: Apply, inputs: Sequence[Tensors])
     return [x.with_data(x.data + added).tensors]
 
 
-@ENCODING.rewrites(SamplingDot)
+@rewrites(SamplingDot)
 def sample_product(op: SamplingDot, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Multiply the entries by the products of the rows of two matrices that meet there."""
     (x,), (y,), tensors = inputs
@@ -115,7 +116,7 @@ def sample_product(op: SamplingDot, node: Apply, inputs: Sequence[Tensors]) -> l
     return [pattern.with_data(data).tensors]
 
 
-@ENCODING.rewrites(StructuredDotGradCSR, StructuredDotGradCSC)
+@rewrites(StructuredDotGradCSR, StructuredDotGradCSC)
 def products_at_entries(
     op: StructuredDotGradCSR | StructuredDotGradCSC, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:
@@ -159,5 +160,5 @@ def products_of_rows(
     """Return the inner products of rows of one matrix with rows of another."""
     same = same_size(rows, [(x.shape[1], y.shape[1])], "dimension mismatch")
     dtype = ps.upcast(x.type.dtype, y.type.dtype)
-    dtype = dtype if dtype.startswith("float") else "int64"
-    return RowProducts()(pt.cast(x, dtype), same, pt.cast(y, dtype), cols)
+    dtype = dtype if dtype.startswith(("float", "complex")) else "int64"
+    return RowProducts()(in_precision(x, dtype), same, in_precision(y, dtype), cols)

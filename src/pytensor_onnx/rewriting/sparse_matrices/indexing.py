@@ -27,11 +27,15 @@ from pytensor_onnx.rewriting.sparse_matrices.merging import (
     in_format,
     sorted_entries,
 )
-from pytensor_onnx.rewriting.sparse_matrices.parts import ENCODING, Compressed, flat_positions
+from pytensor_onnx.rewriting.sparse_matrices.parts import (
+    Compressed,
+    flat_positions,
+    rewrites,
+)
 from pytensor_onnx.rewriting.sparse_matrices.rows import take_rows
 
 
-@ENCODING.rewrites(GetItemList)
+@rewrites(GetItemList)
 def rows_of_list(op: GetItemList, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the rows of a list."""
     x, (rows,) = Compressed.of(node.inputs[0], inputs[0]), inputs[1]
@@ -39,7 +43,7 @@ def rows_of_list(op: GetItemList, node: Apply, inputs: Sequence[Tensors]) -> lis
     return [_rows(x, rows, rows.shape[0], x.format).tensors]
 
 
-@ENCODING.rewrites(GetItemListGrad)
+@rewrites(GetItemListGrad)
 def gradient_of_list(op: GetItemListGrad, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Set rows of zeros to the rows of a gradient; of several for one row the last is kept."""
     x, (rows,) = Compressed.of(node.inputs[0], inputs[0]), inputs[1]
@@ -64,7 +68,7 @@ def _rows(x: Compressed, rows: TensorVariable, count: TensorVariable, format: st
     return in_format(result, format)
 
 
-@ENCODING.rewrites(GetItem2d)
+@rewrites(GetItem2d)
 def slices(op: GetItem2d, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the entries within a slice of rows and one of columns."""
     x = Compressed.of(node.inputs[0], inputs[0])
@@ -100,7 +104,7 @@ def _sliced(
     return Take()(_positions_by_place(selected, size), positions), selected.shape[0]
 
 
-@ENCODING.rewrites(GetItemScalar)
+@rewrites(GetItemScalar)
 def element(op: GetItemScalar, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the sum of the entries at one place."""
     x, (row,), (col,) = Compressed.of(node.inputs[0], inputs[0]), *inputs[1:]
@@ -110,7 +114,7 @@ def element(op: GetItemScalar, node: Apply, inputs: Sequence[Tensors]) -> list[T
     return [[found.sum(dtype=x.data.type.dtype)]]
 
 
-@ENCODING.rewrites(GetItem2Lists)
+@rewrites(GetItem2Lists)
 def elements(op: GetItem2Lists, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the elements at the places of two lists."""
     x, (rows,), (cols,) = Compressed.of(node.inputs[0], inputs[0]), *inputs[1:]
@@ -122,7 +126,7 @@ def elements(op: GetItem2Lists, node: Apply, inputs: Sequence[Tensors]) -> list[
     return [[pt.cast(found, node.outputs[0].type.dtype)]]
 
 
-@ENCODING.rewrites(GetItem2ListsGrad)
+@rewrites(GetItem2ListsGrad)
 def gradient_of_elements(
     op: GetItem2ListsGrad, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:

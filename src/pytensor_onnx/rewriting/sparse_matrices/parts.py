@@ -2,20 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.op import Op
 from pytensor.raise_op import CheckAndRaise
+from pytensor.sparse.basic import Cast
 from pytensor.sparse.type import SparseTensorType
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.encodings.registry import Tensors, registered
+from pytensor_onnx.encodings.complex_numbers import REAL, ComplexNumbers
+from pytensor_onnx.encodings.registry import Rewrite, Tensors, registered
 from pytensor_onnx.encodings.sparse_matrices import SparseMatrices
+from pytensor_onnx.ops.encoded import Decode, Encode
 from pytensor_onnx.ops.sparse_matrices import EntryRows, SegmentSum
 
 ENCODING = registered(SparseMatrices)
+_PAIRS = registered(ComplexNumbers)
+_COMPARED = ("bool", "uint8")
+"""Dtypes of comparisons, which are real for complex operands."""
+
+
+def rewrites(*op_types: type[Op]) -> Callable[[Rewrite], Rewrite]:
+    """Register the rewrite of an Op to operations on vectors of real or complex numbers.
+
+    The function is as in `Encoding.rewrites`, except that complex numbers are no pairs: it takes
+    and returns complex tensors, whose operations the encoding of complex numbers rewrites then.
+    """
+
+    def register(rewrite: Rewrite) -> Rewrite:
+        @wraps(rewrite)
+        def with_pairs(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
+            if _is_typed_as_real(node):
+                return None
+            opened = [_opened(v, tensors) for v, tensors in zip(node.inputs, inputs, strict=True)]
+            results = rewrite(op, node, opened)
+            return None if results is None else [list(map(_closed, group)) for group in results]
+
+        ENCODING.rewrites(*op_types)(with_pairs)
+        return rewrite
+
+    return register
+
+
+def _is_typed_as_real(node: Apply) -> bool:
+    """Return whether PyTensor has the type of real numbers for complex results."""
+    has_complex = any(map(_has_complex_numbers, node.inputs))
+    is_real = all(v.type.dtype not in (*REAL, *_COMPARED) for v in node.outputs)
+    return has_complex and is_real and not isinstance(node.op, Cast)
+
+
+def _has_complex_numbers(variable: Variable) -> bool:
+    return (is_sparse(variable) and variable.type.dtype in REAL) or _PAIRS.serves(variable.type)
+
+
+def _opened(variable: Variable, tensors: Tensors) -> Tensors:
+    """Return the tensors of a variable, with complex numbers for pairs."""
+    if not _has_complex_numbers(variable):
+        return tensors
+    type_ = variable.type
+    if is_sparse(variable):
+        type_ = TensorType(type_.dtype, shape=(None,))
+    return [Decode(type_)(tensors[0]), *tensors[1:]]
+
+
+def _closed(x: Variable) -> Variable:
+    """Return pairs for complex numbers."""
+    if not _PAIRS.serves(x.type):
+        return x
+    if x.owner is not None and isinstance(x.owner.op, Decode):
+        return x.owner.inputs[0]
+    return Encode(x.type)(x)
 
 
 @dataclass(frozen=True)
@@ -140,6 +201,11 @@ def row_pointers(rows: TensorVariable, n_rows: TensorVariable) -> TensorVariable
     """Return the position of the first entry of each row, and the number of entries."""
     counts = SegmentSum()(pt.ones_like(rows, dtype="int64"), rows + 1, n_rows + 1)
     return pt.cast(counts.cumsum(), "int32")
+
+
+def in_precision(x: TensorVariable, dtype: str) -> TensorVariable:
+    """Return a factor of a product of some dtype in that dtype; a real one stays real."""
+    return pt.cast(x, dtype if _PAIRS.serves(x.type) else REAL.get(dtype, dtype))
 
 
 def same_size(

@@ -13,22 +13,23 @@ from pytensor_onnx.ops.sparse_matrices import ScaledRowSums, SegmentSum, Take
 from pytensor_onnx.rewriting.sparse_matrices.conversions import from_dense
 from pytensor_onnx.rewriting.sparse_matrices.merging import in_format, summed_entries
 from pytensor_onnx.rewriting.sparse_matrices.parts import (
-    ENCODING,
     Compressed,
     dense_of,
+    in_precision,
     is_sparse,
+    rewrites,
     same_size,
 )
 from pytensor_onnx.rewriting.sparse_matrices.rows import take_rows
 
 
-@ENCODING.rewrites(Dot)
+@rewrites(Dot)
 def dot(op: Dot, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the dense product."""
     return [[dense_product(*node.inputs, *inputs, dtype=node.outputs[0].type.dtype)]]
 
 
-@ENCODING.rewrites(StructuredDot, TrueDot)
+@rewrites(StructuredDot, TrueDot)
 def structured_dot(
     op: StructuredDot | TrueDot, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:
@@ -43,7 +44,7 @@ def structured_dot(
     return [from_dense(product, result.type.format).tensors if is_sparse(result) else [product]]
 
 
-@ENCODING.rewrites(Usmm)
+@rewrites(Usmm)
 def scaled_product_and_sum(op: Usmm, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return ``alpha * x @ y + z``."""
     (alpha,), x, y, (z,) = inputs
@@ -60,26 +61,24 @@ def dense_product(
         a, b = Compressed.of(x, x_tensors), Compressed.of(y, y_tensors)
         return dense_of(*products_of_entries(a, b, dtype), a.n_rows, b.n_cols)
     if is_sparse(x):
-        matrix = Compressed.of(x, x_tensors)
-        return matrix_times_dense(matrix.with_data(pt.cast(matrix.data, dtype)), y_tensors[0])
-    matrix = Compressed.of(y, y_tensors).transposed
-    product = matrix_times_dense(matrix.with_data(pt.cast(matrix.data, dtype)), x_tensors[0].T)
-    return product.T
+        return matrix_times_dense(Compressed.of(x, x_tensors), y_tensors[0], dtype)
+    return matrix_times_dense(Compressed.of(y, y_tensors).transposed, x_tensors[0].T, dtype).T
 
 
-def matrix_times_dense(a: Compressed, x: TensorVariable) -> TensorVariable:
-    """Return the product with a vector or a dense matrix, in the dtype of the sparse one.
+def matrix_times_dense(a: Compressed, x: TensorVariable, dtype: str) -> TensorVariable:
+    """Return the product with a vector or a dense matrix.
 
     The products of each row are added in the order of its entries, as SciPy does.
     """
     if x.type.ndim == 2 and x.type.shape[1] == 1:
-        return matrix_times_dense(a, x[:, 0])[:, None]
-    x, sizes = pt.cast(x, a.data.type.dtype), [(a.n_cols, x.shape[0])]
+        return matrix_times_dense(a, x[:, 0], dtype)[:, None]
+    data, x = (in_precision(factor, dtype) for factor in (a.data, x))
+    sizes = [(a.n_cols, x.shape[0])]
     # A check copies its operand, so that the smaller one is checked.
     if x.type.ndim == 2:
         cols = same_size(a.cols, sizes, "dimension mismatch")
-        return ScaledRowSums()(a.data, a.rows, x, cols, a.n_rows)
-    gathered = a.data * Take()(same_size(x, sizes, "dimension mismatch"), a.cols)
+        return ScaledRowSums()(data, a.rows, x, cols, a.n_rows)
+    gathered = data * Take()(same_size(x, sizes, "dimension mismatch"), a.cols)
     return SegmentSum()(gathered, a.rows, a.n_rows)
 
 

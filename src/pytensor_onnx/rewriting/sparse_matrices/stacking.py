@@ -12,20 +12,20 @@ from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.rewriting.sparse_matrices.conversions import from_dense
 from pytensor_onnx.rewriting.sparse_matrices.merging import sorted_entries
 from pytensor_onnx.rewriting.sparse_matrices.parts import (
-    ENCODING,
     Compressed,
     is_sparse,
+    rewrites,
     same_size,
 )
 
 
-@ENCODING.rewrites(VStack)
+@rewrites(VStack)
 def stack_rows(op: VStack, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Join the rows of all blocks."""
     return [_stacked(_blocks(node, inputs, op.dtype), op.format).tensors]
 
 
-@ENCODING.rewrites(HStack)
+@rewrites(HStack)
 def stack_columns(op: HStack, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Join the columns of all blocks."""
     blocks = [block.transposed for block in _blocks(node, inputs, op.dtype)]
@@ -71,7 +71,7 @@ def _with_starts(
     return list(zip(blocks, starts, strict=True))
 
 
-@ENCODING.rewrites(SparseBlockDiagonal)
+@rewrites(SparseBlockDiagonal)
 def block_diagonal(
     op: SparseBlockDiagonal, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors]:
@@ -85,7 +85,7 @@ def block_diagonal(
     return [sorted_entries(op.format, data, *places, [sum(heights), sum(widths)]).tensors]
 
 
-@ENCODING.rewrites(ConstructSparseFromList)
+@rewrites(ConstructSparseFromList)
 def from_rows(op: ConstructSparseFromList, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return a matrix of columns whose rows of a list have values."""
     (shape,), (values,), (rows,) = inputs

@@ -22,6 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.ops.sparse_matrices import EntryRows, SegmentSum, Take
+from pytensor_onnx.rewriting.sparse_matrices.complex_numbers import greater, less
 from pytensor_onnx.rewriting.sparse_matrices.merging import (
     by_place,
     compressed,
@@ -30,9 +31,9 @@ from pytensor_onnx.rewriting.sparse_matrices.merging import (
     without_zeros,
 )
 from pytensor_onnx.rewriting.sparse_matrices.parts import (
-    ENCODING,
     Compressed,
     flat_positions,
+    rewrites,
     same_size,
 )
 
@@ -44,13 +45,13 @@ _FUNCTIONS: dict[type[Op], Function] = {
     AddSparseSparse: operator.add,
     MultiplySparseSparse: operator.mul,
     NotEqualSparseSparse: pt.neq,
-    LessThanSparseSparse: pt.lt,
-    GreaterThanSparseSparse: pt.gt,
+    LessThanSparseSparse: less,
+    GreaterThanSparseSparse: greater,
 }
 """Function of two numbers, zero for two zeros, by the Op that applies it to two matrices."""
 
 
-@ENCODING.rewrites(*_FUNCTIONS)
+@rewrites(*_FUNCTIONS)
 def combine(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Apply a function of two numbers to the elements of two matrices."""
     x, y = (Compressed.of(v, t) for v, t in zip(node.inputs, inputs, strict=True))
@@ -74,7 +75,7 @@ def combine(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     return [compressed(result.format, data[kept], rows, cols, shape).tensors]
 
 
-@ENCODING.rewrites(CSMGrad)
+@rewrites(CSMGrad)
 def gradient_at_entries(op: CSMGrad, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the elements of a gradient at the entries of a matrix."""
     _, indices, indptr, shape, g_data, g_indices, g_indptr, _ = (x[0] for x in inputs)
@@ -90,14 +91,14 @@ def gradient_at_entries(op: CSMGrad, node: Apply, inputs: Sequence[Tensors]) -> 
     return [[Take()(sums, groups.group_of[:count])]]
 
 
-@ENCODING.rewrites(EnsureSortedIndices)
+@rewrites(EnsureSortedIndices)
 def sort_indices(op: EnsureSortedIndices, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Sort the entries of each row or column."""
     x = Compressed.of(node.inputs[0], inputs[0])
     return [sorted_entries(x.format, x.data, x.rows, x.cols, [x.n_rows, x.n_cols]).tensors]
 
 
-@ENCODING.rewrites(Remove0)
+@rewrites(Remove0)
 def remove_zeros(op: Remove0, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Drop the entries that are zero."""
     return [without_zeros(Compressed.of(node.inputs[0], inputs[0])).tensors]

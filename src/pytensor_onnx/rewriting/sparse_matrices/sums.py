@@ -10,10 +10,14 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.ops.sparse_matrices import SegmentSum
-from pytensor_onnx.rewriting.sparse_matrices.parts import ENCODING, Compressed, same_size
+from pytensor_onnx.rewriting.sparse_matrices.parts import (
+    Compressed,
+    rewrites,
+    same_size,
+)
 
 
-@ENCODING.rewrites(SpSum)
+@rewrites(SpSum)
 def add(op: SpSum, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the sum of all entries, of each row, or of each column."""
     x = Compressed.of(node.inputs[0], inputs[0])
@@ -24,7 +28,7 @@ def add(op: SpSum, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     return [[SegmentSum()(x.data, x.rows, x.n_rows)]]
 
 
-@ENCODING.rewrites(Diag)
+@rewrites(Diag)
 def diagonal(op: Diag, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the sums of the entries on the diagonal."""
     x = Compressed.of(node.inputs[0], inputs[0])

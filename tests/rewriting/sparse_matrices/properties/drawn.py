@@ -21,11 +21,12 @@ Operations = dict[str, tuple[Variable, Callable[..., Any]]]
 
 FEW, MANY = 10, 400
 KINDS, FLOATS, INTEGERS = ("csr", "csc"), ("float32", "float64"), ("int8", "uint16", "int64")
+COMPLEX = "complex128"
 
 
 def runs(dtypes: Sequence[str]) -> pytest.MarkDecorator:
     """Run a test for a few examples of each dtype, and by hand for many of each kind and dtype."""
-    few = [(kind, dtype, FEW) for kind, dtype in zip(2 * KINDS, dtypes, strict=False)]
+    few = [(kind, dtype, FEW) for kind, dtype in zip(3 * KINDS, dtypes, strict=False)]
     many = [
         pytest.param(kind, dtype, MANY, marks=pytest.mark.sweep)
         for kind in KINDS
@@ -39,6 +40,9 @@ def numbers(dtype: str) -> st.SearchStrategy:
     if dtype.startswith("float"):
         halves = [0.0, -0.0, 0.5, 1.0, -1.0, -2.5, 3.0, 4.0]
         return st.sampled_from([*halves, np.inf, -np.inf, np.nan])
+    if dtype.startswith("complex"):
+        parts = numbers("float64")
+        return st.builds(complex, parts, parts)
     signs = (1,) if dtype.startswith("u") else (1, -1)
     return st.sampled_from([sign * n for n in (0, 1, 2, 7, 100) for sign in signs])
 

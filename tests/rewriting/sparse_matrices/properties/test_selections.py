@@ -8,6 +8,7 @@ from pytensor import sparse
 from pytensor.sparse import basic
 
 from tests.rewriting.sparse_matrices.properties.drawn import (
+    COMPLEX,
     FLOATS,
     Operations,
     arrays,
@@ -24,7 +25,7 @@ def with_bounds(draw, kind, dtype):
     return [x, *(np.array(draw(st.integers(-7, 7)), "int64") for _ in range(4))]
 
 
-@runs([*FLOATS, "int8"])
+@runs([*FLOATS, "int8", COMPLEX])
 def test_slices(kind, dtype, examples):
     x = sparse.matrix(kind, "x", dtype=dtype)
     bounds = [pt.lscalar(name) for name in "ijkn"]
@@ -59,7 +60,7 @@ def with_lists(draw, kind, dtype):
     ]
 
 
-@runs([*FLOATS, "int8"])
+@runs([*FLOATS, "int8", COMPLEX])
 def test_rows_and_elements_of_lists(kind, dtype, examples):
     x, rows, cols = sparse.matrix(kind, "x", dtype=dtype), pt.lvector("rows"), pt.lvector("cols")
     values, taken = pt.vector("values", dtype=dtype), sparse.matrix(kind, "taken", dtype=dtype)
@@ -76,18 +77,19 @@ def test_rows_and_elements_of_lists(kind, dtype, examples):
 
     operations: Operations = {
         "rows": (sparse.get_item_list(x, rows), lambda a, rows, *_: a[rows]),
-        "elements": (
-            sparse.get_item_2lists(x, rows, cols),
-            # PyTensor declares float64.
-            lambda a, rows, cols, *_: np.asarray(a[rows, cols])[0].astype("float64"),
-        ),
         "element": (
             sparse.get_item_scalar(x, [rows[0], cols[0]]),
             lambda a, rows, cols, *_: np.asarray(a[rows[0], cols[0]]),
         ),
         "gradient of rows": (basic.get_item_list_grad(x, rows, taken), set_rows),
     }
-    if dtype.startswith("float"):
+    if not dtype.startswith("complex"):
+        operations["elements"] = (
+            sparse.get_item_2lists(x, rows, cols),
+            # PyTensor declares float64.
+            lambda a, rows, cols, *_: np.asarray(a[rows, cols])[0].astype("float64"),
+        )
+    if not dtype.startswith("int"):
         operations["gradient of elements"] = (
             basic.get_item_2lists_grad(x, rows, cols, values),
             set_elements,

@@ -9,6 +9,7 @@ from pytensor.sparse import math
 from pytensor.sparse.linalg import block_diag
 
 from tests.rewriting.sparse_matrices.properties.drawn import (
+    COMPLEX,
     FLOATS,
     Operations,
     assert_scipy_agrees,
@@ -34,7 +35,7 @@ COMPARISONS = {
 }
 
 
-@runs([*FLOATS, "int8"])
+@runs([*FLOATS, "int8", COMPLEX])
 def test_sums_products_and_comparisons(kind, dtype, examples):
     other = "csc" if dtype == "float32" else kind
     x, y = sparse.matrix(kind, "x", dtype=dtype), sparse.matrix(other, "y", dtype=dtype)
@@ -61,7 +62,7 @@ def four_blocks(draw, kind, other, dtype):
     ]
 
 
-@runs([*FLOATS, "int64"])
+@runs([*FLOATS, "int64", COMPLEX])
 def test_stacks_and_block_diagonals(kind, dtype, examples):
     other = "csc" if dtype == "float32" else kind
     blocks = [

@@ -7,6 +7,7 @@ from pytensor import sparse
 from pytensor.sparse import basic, math
 
 from tests.rewriting.sparse_matrices.properties.drawn import (
+    COMPLEX,
     FLOATS,
     Operations,
     arrays,
@@ -36,7 +37,7 @@ def beside_dense(draw, kind, dtype):
     return [draw(matrices(kind, dtype, shape)), *dense]
 
 
-@runs([*FLOATS, "int8"])
+@runs([*FLOATS, "int8", COMPLEX])
 def test_sums_products_and_comparisons(kind, dtype, examples):
     x, d = sparse.matrix(kind, "x", dtype=dtype), pt.matrix("d", dtype=dtype)
     cols, rows = pt.vector("cols", dtype=dtype), pt.vector("rows", dtype=dtype)
@@ -92,7 +93,7 @@ def factors(draw, kind, dtype):
     return [x, y, *dense, draw(matrices(kind, dtype, (m, n))), draw(arrays(dtype, ()))]
 
 
-@runs([*FLOATS, "int64"])
+@runs([*FLOATS, "int64", COMPLEX])
 def test_products(kind, dtype, examples):
     x, y, p = (sparse.matrix(kind, name, dtype=dtype) for name in "xyp")
     a, b, z = (pt.matrix(name, dtype=dtype) for name in "abz")
