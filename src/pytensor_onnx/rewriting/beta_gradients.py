@@ -6,7 +6,6 @@ import numpy as np
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import Exp, Log, Mul, Sub, Switch, get_scalar_type
 from pytensor.scalar.loop import ScalarLoop
 from pytensor.scalar.math import GammaLn
@@ -14,11 +13,17 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.rewriting.basic import elemwise_of
 
 from pytensor_onnx.ops.beta import betainc_by_first, betainc_by_second, betainc_by_third, derivative
+from pytensor_onnx.rules import rewrites_nodes
 
 _DERIVATIVES = (betainc_by_first, betainc_by_second, betainc_by_third)
 
 
-@node_rewriter([elemwise_of(Switch | Exp)])
+@rewrites_nodes(
+    [elemwise_of(Switch | Exp)],
+    family="special",
+    purpose="correctness",
+    identity="PyTensor's graph of d betainc / da = an Op",
+)
 def derive_betainc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the graph that PyTensor builds for a derivative of ``betainc`` by an Op.
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.basic import get_underlying_scalar_constant_value
@@ -14,6 +13,7 @@ from pytensor.tensor.signal.conv import Convolve1d, Convolve2d
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.signal import FullConvolution
+from pytensor_onnx.rules import rewrites_nodes
 
 _NOT_EMPTY = CheckAndRaise(ValueError, "an array to convolve is empty")
 _ONE_MODE = CheckAndRaise(ValueError, "a batch of convolutions has one mode")
@@ -23,7 +23,12 @@ _COVERED = CheckAndRaise(
 )
 
 
-@node_rewriter([Convolve1d, Convolve2d, blockwise_of(Convolve1d | Convolve2d)])
+@rewrites_nodes(
+    [Convolve1d, Convolve2d, blockwise_of(Convolve1d | Convolve2d)],
+    family="signal",
+    purpose="conversion",
+    identity="convolve(x, y, 'valid') = part of convolve(x, y, 'full')",
+)
 def convolve_fully(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable] | None:
     """Convolve fully, and take the part where one array covers the other in mode ``valid``.
 

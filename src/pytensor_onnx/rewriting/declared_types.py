@@ -8,7 +8,7 @@ from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import copy_stack_trace, graph_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.traversal import applys_between, graph_inputs
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Choose
@@ -28,11 +28,19 @@ from pytensor_onnx.rewriting.arithmetic.choices import chosen_of_any_shape
 from pytensor_onnx.rewriting.inner_graphs import core_op, inner_nodes, with_inner_graph
 from pytensor_onnx.rewriting.tensor_inverses import matrix_to_solve
 from pytensor_onnx.rewriting.visits import ops_of
+from pytensor_onnx.rules import rewrites_graphs
 
 _MOVING = (AdvancedSubtensor, DimShuffle, JoinDims, Reshape, SplitDims, Subtensor)
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="structure",
+    purpose="correctness",
+    identity="declared type = type of the computed value",
+    requires="an Op whose declared type is known to be wrong",
+    ensures="the types of dependent results follow",
+    begins_at=("Lstsq", "TensorSolve", "Choose", "Eigh"),
+)
 def correct_types(fgraph: FunctionGraph) -> None:
     """Replace Ops with results of a wrong type, and infer the types of dependent results anew.
 

@@ -15,7 +15,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.replace import vectorize_graph
-from pytensor.graph.rewriting.basic import copy_stack_trace, graph_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.printing import Print
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.op import Scan
@@ -36,9 +36,16 @@ from pytensor_onnx.named_dims import lower_named
 from pytensor_onnx.ops.encoded import Decode, Encode
 from pytensor_onnx.rewriting.loops.encoded import EncodedLoop
 from pytensor_onnx.rewriting.visits import ops_of
+from pytensor_onnx.rules import rewrites_graphs
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="structure",
+    purpose="conversion",
+    identity="f(generator, complex or sparse value) = f'(tensors of it)",
+    requires="values with an encoding",
+    ensures="tensors only, between Encode and Decode",
+)
 def encode_values(fgraph: FunctionGraph) -> None:
     """Replace encoded values by tensors, in place.
 

@@ -6,7 +6,6 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors, graph_inputs, toposort
 from pytensor.raise_op import CheckAndRaise
@@ -21,13 +20,19 @@ from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.functions.complex_numbers.pairs import conjugate
 from pytensor_onnx.ops.fourier import FourierTransform
 from pytensor_onnx.rewriting.complex_numbers.parts import ENCODING, joined, operand
+from pytensor_onnx.rules import rewrites_nodes
 
 type Size = int | TensorVariable
 
 _KEEP_SIZES = (Elemwise, DimShuffle, IncSubtensor)
 
 
-@node_rewriter([RFFTOp])
+@rewrites_nodes(
+    [RFFTOp],
+    family="signal",
+    purpose="conversion",
+    identity="rfft(x) = fft of pairs (x, 0), first half, axis by axis",
+)
 def transform_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable]:
     """Transform the last axis, keep the first half, and transform the axes before it.
 
@@ -50,7 +55,12 @@ def transform_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable]:
     return [_as_output(node, pairs)]
 
 
-@node_rewriter([IRFFTOp])
+@rewrites_nodes(
+    [IRFFTOp],
+    family="signal",
+    purpose="conversion",
+    identity="irfft(z) = ifft(z and conj(z[1:-1]) reversed)",
+)
 def transform_to_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable]:
     """Transform the axes before the last, and the last with the conjugate of its first half."""
     pairs, lengths = node.inputs

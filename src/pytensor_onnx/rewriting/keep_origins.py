@@ -5,8 +5,8 @@ from typing import Any
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import graph_rewriter
 
+from pytensor_onnx.rules import rewrites_graphs
 from pytensor_onnx.user_code import Origin, replaced_by_rewrite, user_line
 
 
@@ -64,7 +64,12 @@ def _attach_origins(node: Apply, old: Variable, origins: tuple[Origin, ...]) -> 
             variable.tag.origins = origins
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="structure",
+    purpose="conversion",
+    identity="name and line of a replacement = those of the replaced variable",
+    ensures="features of the graph only",
+)
 def keep_origins(fgraph: FunctionGraph) -> None:
     """Attach `KeepOrigins` to a graph."""
     fgraph.attach_feature(KeepOrigins())

@@ -4,14 +4,19 @@ import pytensor.tensor as pt
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.optimize import ScipyWrapperOp
 
 from pytensor_onnx.functions.optimize.options import Refused
 from pytensor_onnx.rewriting.visits import Visit
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([ScipyWrapperOp])
+@rewrites_nodes(
+    [ScipyWrapperOp],
+    family="control_flow",
+    purpose="conversion",
+    identity="scipy.optimize(f, x0) = loop over steps of the search",
+)
 def search_by_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an optimizer by a bounded loop; the lowering refuses methods that have none."""
     from pytensor_onnx.functions.optimize.calls import search

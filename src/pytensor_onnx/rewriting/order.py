@@ -2,14 +2,13 @@
 
 `WHOLE_GRAPH` lists passes over a graph, each group before a pass of PyTensor. `NODES` lists
 rewrites of single nodes, which are repeated with PyTensor's own of the same stage.
-`GUARDED_NODES` lists rewrites of PyTensor that run under a condition.
 """
 
 from collections.abc import Sequence
 
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import optdb
-from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter, graph_rewriter
+from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter
 from pytensor.graph.rewriting.db import RewriteDatabase
 from pytensor.scan.op import Scan
 from pytensor.scan.rewriting import scan_remove_unused
@@ -107,17 +106,23 @@ from pytensor_onnx.rewriting.sizes.computed import (
 )
 from pytensor_onnx.rewriting.sizes.element_counts import count_elements
 from pytensor_onnx.rewriting.sizes.empty_reshapes import forget_sizes_beside_zero
-from pytensor_onnx.rewriting.sizes.of_networks import InferSizes, infer_unread
+from pytensor_onnx.rewriting.sizes.of_networks import infer_sizes, infer_unread
 from pytensor_onnx.rewriting.small_matrices import solve_small_by_elements, write_out_small
 from pytensor_onnx.rewriting.tensor_inverses import invert_as_matrix, solve_as_matrix
 from pytensor_onnx.rewriting.visits import Visit, WithOps, has_constant_operands
+from pytensor_onnx.rules import rewrites_graphs
 
-lower_named_dims = graph_rewriter(lower_named)
+lower_named_dims = rewrites_graphs(
+    family="structure",
+    purpose="conversion",
+    identity="f(x with named axes) = f(x) with the axes in order",
+    begins_at=("Ops of pytensor.xtensor",),
+)(lower_named)
 
 WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     # Before layers are inlined: features of the graph, encoded values, then layers by their names.
     "inline_ofg_expansion": {
-        "infer_sizes": InferSizes(),
+        "infer_sizes": infer_sizes,
         "correct_types": correct_types,
         "forget_sizes_beside_zero": forget_sizes_beside_zero,
         # Before `keep_origins`, which would copy the name of an operand to its Cast.
@@ -162,8 +167,8 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "batch_inner_loops": Visit(batch_inner_loops, order="in_to_out", once=True),
     },
     # Once before and once after the canonical form.
-    "ShapeOpt": {"structured_products": guards.MultiplyByStructure()},
-    "stabilize": {"structured_products_again": guards.MultiplyByStructure()},
+    "ShapeOpt": {"structured_products": guards.multiply_by_structure},
+    "stabilize": {"structured_products_again": guards.multiply_by_structure.again()},
     # In place of PyTensor's own reductions of steps and traces; then the removal of loops.
     "scan_sit_sot_to_untraced": {
         "reduce_steps": Visit(reduce_steps, once=True),
@@ -269,9 +274,6 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
 FOLDED = ("canonicalize", "stabilize", "specialize", "uncanonicalize")
 """Stages after each of whose rounds constants are folded."""
 
-GUARDED_NODES = guards.CONDITIONS
-"""Rewrites of PyTensor with the condition under which each is correct."""
-
 
 def register() -> None:
     """Register all rewrites with PyTensor's database, under the tag ``onnx``."""
@@ -282,8 +284,8 @@ def register() -> None:
         for i, (name, rewriter) in enumerate(passes.items(), start=1):
             position = start + (end - start) * i / (len(passes) + 1)
             optdb.register(f"onnx_{name}", rewriter, "onnx", position=position)
-    for rewrite, is_right in GUARDED_NODES.items():
-        replace_by_guarded(rewrite, is_right)
+    for guard in guards.GUARDS:
+        replace_by_guarded(guard)
     for stage, rewrites in NODES.items():
         for rewrite in rewrites:
             rewrites_of(stage).register(rewrite.__name__, rewrite, "onnx", use_db_name_as_tag=False)

@@ -8,10 +8,10 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx.ops.bessel import i0e, i1e
+from pytensor_onnx.rules import rewrites_nodes
 
 _MODULE = "pymc.distributions.dist_math"
 _EXTRAPOLATED, _ZERO, _RAISES, _CONSTANT = range(4)
@@ -19,7 +19,13 @@ _EXTRAPOLATED, _ZERO, _RAISES, _CONSTANT = range(4)
 _COUNTERPARTS = {"I0e": i0e, "I1e": i1e}
 
 
-@node_rewriter([Elemwise])
+@rewrites_nodes(
+    [Elemwise],
+    family="special",
+    purpose="conversion",
+    identity="PyMC's i0e, i1e = ive(v, x)",
+    requires="an Op of PyMC",
+)
 def replace_scalar_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the exponentially scaled Bessel functions of PyMC."""
     op_type = type(node.op.scalar_op)
@@ -33,7 +39,14 @@ def replace_scalar_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     return [new]
 
 
-@node_rewriter(None)
+@rewrites_nodes(
+    None,
+    family="special",
+    purpose="conversion",
+    identity="spline(x) = its polynomials",
+    requires="an Op of PyMC",
+    begins_at=("SplineWrapper",),
+)
 def write_out_spline_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Write a spline of SciPy, such as an interpolated density, as its polynomials."""
     op = node.op
@@ -48,7 +61,14 @@ def write_out_spline_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     return [y]
 
 
-@node_rewriter(None)
+@rewrites_nodes(
+    None,
+    family="random",
+    purpose="conversion",
+    identity="minibatch(x) = x",
+    requires="an Op of PyMC",
+    begins_at=("MinibatchRandomVariable",),
+)
 def drop_weight_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the mark of a variable observed in minibatches, a weight of its density, by it."""
     if type(node.op).__name__ != "MinibatchRandomVariable":

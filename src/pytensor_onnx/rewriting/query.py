@@ -10,45 +10,178 @@ from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
 
 from pytensor_onnx.rewriting.arithmetic.numbers import widen_numbers
 from pytensor_onnx.rewriting.guards.guarded import GUARDED, UNDER_CONDITION
+from pytensor_onnx.rules import Family, Purpose, Rule, declare, ledger
+
+
+def excluded(name: str, family: Family, purpose: Purpose, identity: str, requires: str) -> str:
+    """Declare that a rewrite of PyTensor is left out, and return its name.
+
+    Parameters
+    ----------
+    name
+        Name or tag of the rewrite.
+    family, purpose, identity
+        Fields of the `Rule`: the equation is PyTensor's.
+    requires
+        Why it is left out.
+    """
+    return declare(Rule(name, "exclusion", family, purpose, identity, requires)).name
+
 
 REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
 INCOMPATIBLE = (
-    "cxx_only",
-    # Replaced by `canonical_forms`.
-    "local_add_canonizer",
-    "local_mul_canonizer",
-    "local_greedy_distributor",
-    "local_sigm_times_exp",
-    # Replaced by `join_increments`.
-    "pre_local_IncSubtensor_serialize",
-    "local_IncSubtensor_serialize",
-    # Replaced by `structured_products`.
-    "dot_diag_to_elemwise",
-    "selection_dot_to_indexing",
-    # Replaced by `symmetric_transposes`.
-    "useless_symmetric_transpose",
-    # Replaced by the same for nodes with constant operands.
-    "topo_constant_folding",
-    # Wrong: the sign of 1 / 0 is 1, the sign of 0 is 0.
-    "local_sign_div",
-    # Replaced by the guarded rewrites.
     GUARDED,
-    "local_useless_unbatched_blockwise",
-    "extract_diag_lift_pass",
-    "BlasOpt",
     "fusion",
     "inplace",
-    "local_careduce_fusion",
-    # Unnecessary: MatMul broadcasts all axes but the last two.
-    "local_batched_matmul_to_core_matmul",
-    "local_batched_matmul_to_core_matmul_with_reshape",
-    "specialize_matmul_to_batched_dot",
-    # Replaced by `last_steps`.
-    "scan_reduce_nsteps",
-    "scan_reduce_trace_prealloc",
-    # An untraced state may change its shape; a state with a trace of one row may not.
-    "scan_sit_sot_to_untraced",
+    "cxx_only",
+    excluded("BlasOpt", "products", "conversion", "A @ B = gemm(A, B)", "no ONNX form of the Ops"),
+    excluded(
+        "local_careduce_fusion",
+        "reductions",
+        "conversion",
+        "sum(f(x)) = one Op",
+        "no ONNX form of the Op",
+    ),
+    excluded(
+        "local_sign_div",
+        "elementwise",
+        "correctness",
+        "sign(x / y) = sign(x) / sign(y)",
+        "the sign of 1 / 0 is 1, the sign of 0 is 0",
+    ),
+    excluded(
+        "local_add_canonizer",
+        "elementwise",
+        "compile time",
+        "a + (b - a) = b",
+        "replaced by canonize_sum, as it takes quadratic time",
+    ),
+    excluded(
+        "local_mul_canonizer",
+        "elementwise",
+        "compile time",
+        "a * (b / a) = b",
+        "replaced by canonize_product, as it takes quadratic time",
+    ),
+    excluded(
+        "local_greedy_distributor",
+        "elementwise",
+        "compile time",
+        "c * (a + b / c) = c * a + b",
+        "replaced by distribute_factors, as it takes quadratic time",
+    ),
+    excluded(
+        "local_sigm_times_exp",
+        "elementwise",
+        "compile time",
+        "sigmoid(x) * exp(-x) = sigmoid(-x)",
+        "replaced by multiply_sigmoids, as it takes quadratic time",
+    ),
+    excluded(
+        "pre_local_IncSubtensor_serialize",
+        "indexing",
+        "compile time",
+        "inc(x, a, i) + inc(y, b, j) = inc(inc(x + y, a, i), b, j)",
+        "replaced by join_increments, as it takes quadratic time",
+    ),
+    excluded(
+        "local_IncSubtensor_serialize",
+        "indexing",
+        "compile time",
+        "inc(x, a, i) + inc(y, b, j) = inc(inc(x + y, a, i), b, j)",
+        "replaced by join_increments, as it takes quadratic time",
+    ),
+    excluded(
+        "dot_diag_to_elemwise",
+        "linalg",
+        "compile time",
+        "diag(v) @ X = v[:, None] * X",
+        "replaced by multiply_by_structure, as it takes quadratic time",
+    ),
+    excluded(
+        "selection_dot_to_indexing",
+        "linalg",
+        "compile time",
+        "P @ X = X[p]",
+        "replaced by multiply_by_structure, as it takes quadratic time and checks no size",
+    ),
+    excluded(
+        "useless_symmetric_transpose",
+        "linalg",
+        "compile time",
+        "A.T = A",
+        "replaced by drop_symmetric_transpose, as it takes quadratic time",
+    ),
+    excluded(
+        "topo_constant_folding",
+        "structure",
+        "compile time",
+        "f(constants) = constant",
+        "replaced by the same for nodes with constant operands",
+    ),
+    excluded(
+        "local_useless_unbatched_blockwise",
+        "structure",
+        "compile time",
+        "Blockwise{f}(x[None]) = f(x)[None]",
+        "replaced by the guarded one",
+    ),
+    excluded(
+        "extract_diag_lift_pass",
+        "linalg",
+        "correctness",
+        "diagonal(f(x)) = f(diagonal(x))",
+        "replaced by guarded ones",
+    ),
+    excluded(
+        "local_batched_matmul_to_core_matmul",
+        "products",
+        "size",
+        "Blockwise{dot}(x, W) = reshape(reshape(x) @ W)",
+        "MatMul broadcasts all axes but the last two",
+    ),
+    excluded(
+        "local_batched_matmul_to_core_matmul_with_reshape",
+        "products",
+        "size",
+        "Blockwise{dot}(x, W) = reshape(reshape(x) @ W)",
+        "MatMul broadcasts all axes but the last two",
+    ),
+    excluded(
+        "specialize_matmul_to_batched_dot",
+        "products",
+        "conversion",
+        "Blockwise{dot}(x, y) = BatchedDot(x, y)",
+        "MatMul broadcasts all axes but the last two",
+    ),
+    excluded(
+        "scan_reduce_nsteps",
+        "loops",
+        "correctness",
+        "scan(f, n)[:k] = scan(f, k)",
+        "replaced by reduce_steps, as the number may be negative",
+    ),
+    excluded(
+        "scan_reduce_trace_prealloc",
+        "loops",
+        "correctness",
+        "scan(f, n)[-1] = last state of scan(f, n)",
+        "replaced by reduce_trace, as it returns other steps of loops with a condition",
+    ),
+    excluded(
+        "scan_sit_sot_to_untraced",
+        "loops",
+        "correctness",
+        "a trace of one row = an untraced state",
+        "an untraced state may change its shape; a state with a trace of one row may not",
+    ),
 )
+"""Tags and names of PyTensor's rewrites that are left out.
+
+The first are no single rules: rewrites in place, fused loops, and those with a guard in their
+place.
+"""
+
 STABLE_QUERY = RewriteDatabaseQuery(
     include=["canonicalize", "stabilize", "specialize", UNDER_CONDITION],
     exclude=["fusion", "inplace", "BlasOpt", "cxx_only", "local_sign_div", GUARDED],
@@ -99,6 +232,20 @@ def stabilised(graphs: Sequence[Variable]) -> list[Variable]:
     widen_numbers.rewrite(fgraph)
     optdb.query(STABLE_QUERY).rewrite(fgraph)
     return list(fgraph.outputs)
+
+
+def with_switched_off(query: RewriteDatabaseQuery) -> RewriteDatabaseQuery:
+    """Return a query that includes the rewrites of PyTensor whose exclusion is switched off."""
+    rules = ledger()
+    names = [n for n in query.exclude if n in rules and rules[n].is_off]
+    if not names:
+        return query
+    return RewriteDatabaseQuery(
+        include=[*query.include, *names],
+        require=query.require,
+        exclude=[n for n in query.exclude if n not in names],
+        position_cutoff=query.position_cutoff,
+    )
 
 
 def rewrite_for_onnx(fgraph: FunctionGraph, mode: Mode) -> None:

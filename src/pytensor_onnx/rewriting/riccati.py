@@ -2,7 +2,6 @@
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.dtype_utils import linalg_output_dtype
 from pytensor.tensor.linalg.solvers.linear_control import SolveDiscreteARE
@@ -10,9 +9,16 @@ from pytensor.tensor.rewriting.blockwise import blockwise_of
 
 from pytensor_onnx.ops.riccati import DiscreteRiccati
 from pytensor_onnx.rewriting.inner_graphs import core_op
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([SolveDiscreteARE, blockwise_of(SolveDiscreteARE)])
+@rewrites_nodes(
+    [SolveDiscreteARE, blockwise_of(SolveDiscreteARE)],
+    family="linalg",
+    purpose="correctness",
+    identity="X from an ordered Schur form = X by doubling",
+    requires="real matrices",
+)
 def solve_riccati(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the graph around a generalised Schur form by doubling, for real matrices."""
     return riccati_solution(node)

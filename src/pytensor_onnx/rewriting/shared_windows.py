@@ -2,12 +2,19 @@
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 
 from pytensor_onnx.ops.networks.base import NetworkOp
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([NetworkOp])
+@rewrites_nodes(
+    [NetworkOp],
+    family="networks",
+    purpose="speed",
+    identity="conv(x, w) and its gradient = w @ windows(x)",
+    requires="the gradient of the filters gathers the windows anyway",
+    measured="docs/measurements.md, Convolutions and their gradients",
+)
 def share_windows(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Multiply the filters by the windows of the images where their gradient gathers them.
 

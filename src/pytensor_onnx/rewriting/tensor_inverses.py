@@ -7,15 +7,22 @@ from collections.abc import Sequence
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.linalg.inverse import TensorInv
 from pytensor.tensor.linalg.solvers.lstsq import TensorSolve
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.rules import rewrites_nodes
+
 Sizes = list[TensorVariable]
 
 
-@node_rewriter([TensorInv])
+@rewrites_nodes(
+    [TensorInv],
+    family="linalg",
+    purpose="conversion",
+    identity="tensorinv(x) = reshape(inv(matrix of x))",
+    requires="floats with rows",
+)
 def invert_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Invert the matrix whose rows are the axes that come first in the result.
 
@@ -28,7 +35,13 @@ def invert_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     return _as_result(node, pt.linalg.inv(matrix).reshape(sizes))
 
 
-@node_rewriter([TensorSolve])
+@rewrites_nodes(
+    [TensorSolve],
+    family="linalg",
+    purpose="conversion",
+    identity="tensorsolve(a, b) = reshape(solve(matrix of a, b))",
+    requires="unknowns of the rank that PyTensor declares",
+)
 def solve_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Solve a system whose columns are the last axes, after the Op has moved its axes there.
 

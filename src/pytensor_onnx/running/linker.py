@@ -12,7 +12,7 @@ from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewri
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import in2out
+from pytensor.graph.rewriting.basic import GraphRewriter, in2out
 from pytensor.graph.traversal import ancestors
 from pytensor.link.basic import JITLinker
 from pytensor.scan.rewriting.inner_graph import (
@@ -24,7 +24,7 @@ from pytensor.tensor.rewriting.basic import constant_folding
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.rewriting.encodings import tensor_graph
-from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED
+from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED, with_switched_off
 from pytensor_onnx.running.executor import ONNXFunctionMaker
 from pytensor_onnx.running.session import Session, SessionOptions
 from pytensor_onnx.running.updating import FEWEST_UPDATED, updating_run
@@ -274,6 +274,13 @@ class ONNXMode(Mode):
     def function_maker(self) -> type[FunctionMaker]:
         """The class that compiles functions in this mode."""
         return ONNXFunctionMaker
+
+    @property
+    def optimizer(self) -> GraphRewriter:
+        """The rewriter of graphs, without the rules that are switched off."""
+        mode = copy.copy(self)
+        mode._optimizer = with_switched_off(self._optimizer)
+        return Mode.optimizer.fget(mode if mode._optimizer is not self._optimizer else self)
 
 
 @rewrite_ofg_inner_graph.register(ONNXLinker)

@@ -12,14 +12,22 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar import basic as ps
 from pytensor.scalar import math as psm
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.rewriting.basic import elemwise_of
 
+from pytensor_onnx.rules import rewrites_nodes
 
-@node_rewriter([elemwise_of(ps.Mul | ps.Switch)])
+
+@rewrites_nodes(
+    [elemwise_of(ps.Mul | ps.Switch)],
+    family="networks",
+    purpose="size",
+    identity="x * sigmoid(x) = Swish(x), and its kind",
+    requires="float32 or float16, and no part with other uses",
+    ensures="equal also for NaN and infinities",
+)
 def name_activation(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an expression by an operator with equal results, also for NaN and infinities."""
     old = node.outputs[0]

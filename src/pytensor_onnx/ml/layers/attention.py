@@ -6,13 +6,21 @@ import pytensor.tensor as pt
 from pytensor.compile.builders import SymbolicOp
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.rules import rewrites_nodes
 
 LAYER_CLASS = ("pytensor_ml.layers.attention", "AttentionLayer")
 
 
-@node_rewriter([SymbolicOp])
+@rewrites_nodes(
+    [SymbolicOp],
+    family="networks",
+    purpose="size",
+    identity="attention layer of pytensor-ml = nn.attention(q, k, v)",
+    requires="inputs have no other uses",
+    measured="docs/measurements.md, Attention",
+)
 def attend_as_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the layer by the operation, which does not repeat keys and may be one operator.
 

@@ -5,7 +5,8 @@ from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import graph_rewriter, node_rewriter
+
+from pytensor_onnx.rules import rewrites_graphs, rewrites_nodes
 
 LAYER_CLASS = ("pytensor_ml.base", "LayerOp")
 
@@ -22,7 +23,13 @@ def is_layer(op: Op) -> bool:
     return any((c.__module__, c.__qualname__) == LAYER_CLASS for c in type(op).__mro__)
 
 
-@node_rewriter([SymbolicOp])
+@rewrites_nodes(
+    [SymbolicOp],
+    family="networks",
+    purpose="size",
+    identity="layer(x) = its inner graph",
+    ensures="results keep their names",
+)
 def inline_layers(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a layer by its inner graph; the results keep their names.
 
@@ -38,7 +45,13 @@ def inline_layers(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     return results
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="networks",
+    purpose="size",
+    identity="grad of OpFromGraph = its inner graph",
+    requires="a layer of pytensor-ml",
+    begins_at=("OpFromGraph",),
+)
 def inline_gradients(fgraph: FunctionGraph) -> None:
     """Replace the gradient of an Op with an inner graph by its own inner graph.
 

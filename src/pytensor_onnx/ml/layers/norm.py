@@ -12,9 +12,9 @@ import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import graph_rewriter
 
 from pytensor_onnx.ml.layers.transposed import to_first, to_last
+from pytensor_onnx.rules import rewrites_graphs
 
 LAYER_MODULE = "pytensor_ml.layers.norm"
 
@@ -50,7 +50,12 @@ class _Form:
         return to_last(y) if self.is_spatial else y
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="networks",
+    purpose="size",
+    identity="layer of pytensor-ml = nn.layer_norm, nn.batch_norm, …",
+    requires="all of one dtype",
+)
 def normalise_as_one(fgraph: FunctionGraph) -> None:
     """Replace layers of one dtype, and their gradients."""
     if LAYER_MODULE not in sys.modules:

@@ -2,13 +2,19 @@
 
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.tensor.pad import Pad
 
 from pytensor_onnx.ml.layers.inlining import differentiated
+from pytensor_onnx.rules import rewrites_graphs
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="networks",
+    purpose="size",
+    identity="grad(pad(x), x) = g[a:-b]",
+    requires="constant padding of known widths",
+    begins_at=("OpFromGraph",),
+)
 def slice_gradients(fgraph: FunctionGraph) -> None:
     """Replace gradients of constant paddings of known widths by slices.
 

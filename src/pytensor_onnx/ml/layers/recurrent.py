@@ -11,17 +11,25 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
+from pytensor_onnx.rules import rewrites_graphs
+
 LOOP_SUFFIX = "_recurrence"
 """End of the names that pytensor-ml gives the loops of its layers."""
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="networks",
+    purpose="speed",
+    identity="scan(step of pytensor-ml's cell) = LSTM, GRU or RNN",
+    requires="float32, and only outputs of the layer used",
+    measured="docs/measurements.md, Recurrent layers",
+    begins_at=("Scan",),
+)
 def recur_as_one(fgraph: FunctionGraph) -> None:
     """Replace the loops of float32 layers whose outputs alone are used.
 

@@ -18,7 +18,6 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.pad import Pad
 
@@ -29,12 +28,19 @@ from pytensor_onnx.ml.layers.transposed import (
     to_last,
     transposed_layer,
 )
+from pytensor_onnx.rules import rewrites_graphs
 
 LAYER_MODULE = "pytensor_ml.layers.conv"
 type Pairs = tuple[tuple[int, int], ...]
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="networks",
+    purpose="size",
+    identity="conv(x: N, *S, C) = transpose(conv(transpose(x)))",
+    requires="layers of pytensor-ml and their gradients",
+    ensures="padding before a layer is the layer's own",
+)
 def channels_first(fgraph: FunctionGraph) -> None:
     """Replace the layers with windows, and their gradients."""
     if LAYER_MODULE not in sys.modules:

@@ -14,7 +14,6 @@ from typing import Any
 
 from pytensor.graph.basic import Constant, Variable, equal_computations
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar import Mul
 from pytensor.tensor.basic import ARange
@@ -23,6 +22,7 @@ from pytensor.tensor.shape import Shape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_onnx.ml.layers.spatial import LAYER_MODULE, to_first, to_last
+from pytensor_onnx.rules import rewrites_graphs
 
 _MODES = (("nearest", False), ("linear", False), ("linear", True))
 _COORDINATES = {
@@ -54,7 +54,12 @@ class _Step:
     mode: tuple[str, bool]
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="networks",
+    purpose="size",
+    identity="x[:, i][:, :, j] = resize(x), where i and j are pytensor-ml's indices",
+    requires="equal to pytensor-ml's own expression",
+)
 def resize_upsampled(fgraph: FunctionGraph) -> None:
     """Replace each upsampling layer by a Resize."""
     resample = getattr(sys.modules.get(LAYER_MODULE), "_resample_axis", None)

@@ -8,7 +8,7 @@ left as written if one of its inner results has other uses.
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import NodeRewriter, node_rewriter
+from pytensor.graph.rewriting.basic import NodeRewriter
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import add, mul, neg, reciprocal, sub, true_div
@@ -27,6 +27,7 @@ from pytensor_onnx.rewriting.guards.arithmetic import (
     may_be_broadcast,
     may_be_number,
 )
+from pytensor_onnx.rules import rewrites_nodes
 
 MOST_TERMS = 32
 
@@ -35,26 +36,52 @@ SUMS: Kinds = (ps.Add, ps.Sub, ps.Neg)
 PRODUCTS: Kinds = (ps.Mul, ps.TrueDiv, ps.Reciprocal)
 
 
-@node_rewriter([add, sub, neg])
+@rewrites_nodes(
+    [add, sub, neg],
+    family="elementwise",
+    purpose="compile time",
+    identity="a + (b - a) = b",
+    requires="short, or no shared inner sums",
+    measured="docs/measurements.md, Compilation",
+)
 def canonize_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Bring a sum into PyTensor's canonical form, unless it is long and shares results."""
     return _canonized(sum_canonizer, SUMS, fgraph, node)
 
 
-@node_rewriter([neg])
+@rewrites_nodes(
+    [neg],
+    family="elementwise",
+    purpose="correctness",
+    identity="-(-x) = x",
+    ensures="log and sigmoid forms that are stable are recognised",
+)
 def drop_two_signs(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Remove two cancelling signs, which hide ``exp(-x)`` next to ``sigmoid(x)``."""
     opposite = negated(node.inputs[0])
     return [opposite] if opposite is not None and opposite.type == node.outputs[0].type else None
 
 
-@node_rewriter([mul, true_div, reciprocal])
+@rewrites_nodes(
+    [mul, true_div, reciprocal],
+    family="elementwise",
+    purpose="compile time",
+    identity="a * (b / a) = b",
+    requires="short, or no shared inner products",
+    measured="docs/measurements.md, Compilation",
+)
 def canonize_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Bring a product into PyTensor's canonical form, unless it is long and shares results."""
     return _canonized(local_mul_canonizer, PRODUCTS, fgraph, node)
 
 
-@node_rewriter([mul, true_div, reciprocal])
+@rewrites_nodes(
+    [mul, true_div, reciprocal],
+    family="elementwise",
+    purpose="compile time",
+    identity="c * (a + b / c) = c * a + b",
+    requires="fewer operations; short, or no shared results",
+)
 def distribute_factors(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Expand sums if that saves operations, unless they are long and share results.
 
@@ -123,7 +150,13 @@ def _multiplied(total: Variable, factor: Variable) -> Variable | None:
     return sum_canonizer.merge_num_denum(*cancelled)
 
 
-@node_rewriter([mul])
+@rewrites_nodes(
+    [mul],
+    family="elementwise",
+    purpose="correctness",
+    identity="sigmoid(x) * exp(-x) = sigmoid(-x)",
+    ensures="no overflow of exp(-x)",
+)
 def multiply_sigmoids(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Simplify ``sigmoid(x) * exp(-x)``, unless in a long product of shared results."""
     if terms_of(fgraph, node.outputs[0], PRODUCTS) is None:

@@ -8,16 +8,24 @@ So it is done first, and in place. An operand changes once, and equal numbers sh
 import numpy as np
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.tensor.basic import constant
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.rewriting.elemwise import local_upcast_elemwise_constant_inputs
 from pytensor.tensor.variable import TensorConstant
 
+from pytensor_onnx.rules import rewrites_graphs
+
 REASON = "fit_numbers"
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="elementwise",
+    purpose="compile time",
+    identity="cast(2) and expand(2) = constants of the operand's dtype and rank",
+    requires="numbers beside arrays",
+    measured="docs/measurements.md, Compilation",
+    begins_at=("Elemwise",),
+)
 def fit_numbers(fgraph: FunctionGraph) -> None:
     """Constant-fold casts and expansions of numbers.
 

@@ -12,7 +12,6 @@ from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.op import HasInnerGraph, Op
-from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Join, cast
 from pytensor.tensor.elemwise import CAReduce, Elemwise
@@ -20,9 +19,16 @@ from pytensor.tensor.extra_ops import CumOp
 
 from pytensor_onnx.rewriting.inner_graphs import with_inner_graph
 from pytensor_onnx.rewriting.visits import ops_of
+from pytensor_onnx.rules import rewrites_graphs
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="reductions",
+    purpose="correctness",
+    identity="type of cumsum(x) = type of its computed value",
+    requires="x of bool or a narrow integer",
+    begins_at=("CumOp", "Sum of sparse matrices"),
+)
 def widen_cumulative(fgraph: FunctionGraph) -> None:
     """Give cumulative sums and sums of sparse matrices the dtype of PyTensor's computed values.
 

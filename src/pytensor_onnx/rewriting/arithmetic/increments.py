@@ -11,13 +11,21 @@ from collections.abc import Hashable, Sequence
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.math import add, variadic_add
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
+from pytensor_onnx.rules import rewrites_nodes
 
-@node_rewriter([add])
+
+@rewrites_nodes(
+    [add],
+    family="indexing",
+    purpose="compile time",
+    identity="inc(x, a, i) + inc(y, b, j) = inc(inc(x + y, a, i), b, j)",
+    ensures="n steps where local_IncSubtensor_serialize takes n²",
+)
 def join_increments(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Write a sum of incremented arrays as increments of the sum of the arrays."""
     result = node.outputs[0]

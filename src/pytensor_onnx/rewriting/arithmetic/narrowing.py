@@ -8,16 +8,23 @@ exp(x))``.
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import constant
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import add, mul, neg, sub, true_div
 
+from pytensor_onnx.rules import rewrites_nodes
+
 NARROW, WIDE = "float32", "float64"
 
 
-@node_rewriter([Elemwise])
+@rewrites_nodes(
+    [Elemwise],
+    family="elementwise",
+    purpose="speed",
+    identity="float32(float64(x) * float64(y)) = x * y",
+    requires="one operation on float32 numbers, so equal bit for bit",
+)
 def narrow_arithmetic(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Compute one sum, product or quotient of float32 numbers in float32.
 

@@ -10,20 +10,25 @@ from collections.abc import Sequence
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph
-from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.scalar.basic import Cast, ScalarType, Second, Switch
 from pytensor.tensor.basic import cast, constant
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.rewriting.arithmetic.formulas import WIDE, formula_of, is_narrow, is_number
+from pytensor_onnx.rules import rewrites_graphs
 
 REASON = "widen_numbers"
 NOT_A_TERM = (Switch, Second)
 """Operations whose first operand chooses, or has the shape, and is no part of the number."""
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="elementwise",
+    purpose="correctness",
+    identity="log(1.5f) * x64 = log(1.5) * x64",
+    requires="operands of constants alone, a float64 result",
+)
 def widen_numbers(fgraph: FunctionGraph) -> None:
     """Compute the operands of float64 arithmetic in float64 if they are made of constants alone.
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, graph_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import Elemwise
+
+from pytensor_onnx.rules import rewrites_graphs
 
 
 class _Prefixes:
@@ -34,7 +36,14 @@ class _Prefixes:
         self._results[position] = result
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="elementwise",
+    purpose="compile time",
+    identity="a + b + c and a + b = (a + b) + c",
+    requires="the shorter sum is computed anyway",
+    measured="docs/measurements.md, Compilation",
+    begins_at=("add", "mul"),
+)
 def share_partial_sums(fgraph: FunctionGraph) -> None:
     """Compute a long sum or product from a shorter one that is in the graph anyway.
 

@@ -7,7 +7,6 @@ may sum integers in double there, or fail at a size of zero; Transpose and MatMu
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.basic import zeros
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.einsum import Einsum
@@ -15,9 +14,16 @@ from pytensor.tensor.linalg.products import KroneckerProduct
 from pytensor.tensor.math import Dot
 
 from pytensor_onnx.rewriting.inner_graphs import core_op
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([Einsum, KroneckerProduct])
+@rewrites_nodes(
+    [Einsum, KroneckerProduct],
+    family="products",
+    purpose="conversion",
+    identity="einsum(x, y) and kron(x, y) = their inner graphs",
+    ensures="Transpose and MatMul only, exact for integers",
+)
 def inline_products(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the product by its inner graph; the result keeps its name."""
     results = inline_ofg_node(node)
@@ -27,7 +33,13 @@ def inline_products(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
     return results
 
 
-@node_rewriter([Dot, Blockwise])
+@rewrites_nodes(
+    [Dot, Blockwise],
+    family="products",
+    purpose="correctness",
+    identity="A @ B = empty",
+    requires="a static size of zero, at which ONNX Runtime's optimizer fails",
+)
 def drop_empty_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a product that has no elements, at which ONNX Runtime's optimizer fails."""
     shape = node.outputs[0].type.shape

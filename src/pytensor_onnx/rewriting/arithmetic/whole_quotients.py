@@ -6,14 +6,21 @@ Simplified, it is recognised as the size of the batch, and needs no check.
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.tensor.basic import cast, switch
 from pytensor.tensor.math import add, eq, int_div, mul
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 
+from pytensor_onnx.rules import rewrites_nodes
 
-@node_rewriter([int_div])
+
+@rewrites_nodes(
+    [int_div],
+    family="shape",
+    purpose="size",
+    identity="(6 * n) // 3 = 2 * n",
+    requires="n is the size of an axis",
+)
 def divide_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace ``(6 * n) // 3`` by ``2 * n``, where n is the size of an axis.
 
@@ -32,7 +39,13 @@ def divide_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
     return [sizes[0] if factor == by else sizes[0] * (factor // by)]
 
 
-@node_rewriter([switch])
+@rewrites_nodes(
+    [switch],
+    family="shape",
+    purpose="size",
+    identity="switch(n == -1, rest, n) = n",
+    requires="n is the size of an axis",
+)
 def choose_given_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace ``switch(n == -1, rest, n)``, where n is the size of an axis, by n.
 
@@ -47,7 +60,13 @@ def choose_given_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     return [cast(size, node.outputs[0].type.dtype)]
 
 
-@node_rewriter([int_div])
+@rewrites_nodes(
+    [int_div],
+    family="shape",
+    purpose="size",
+    identity="(n - 3) // 2 = (n + 1) // 2 - 2",
+    requires="n is computed from sizes",
+)
 def divide_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace ``(n - 3) // 2`` by ``(n + 1) // 2 - 2``, where n is computed from sizes.
 

@@ -2,7 +2,6 @@
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import (
     Add,
     Cast,
@@ -15,8 +14,17 @@ from pytensor.scalar.basic import (
 from pytensor.tensor.basic import cast, constant
 from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_onnx.rules import rewrites_nodes
 
-@node_rewriter([Elemwise])
+
+@rewrites_nodes(
+    [Elemwise],
+    family="elementwise",
+    purpose="correctness",
+    identity="op(x, y) = op(cast(x, t), cast(y, t))",
+    requires="t is the dtype of the result",
+    ensures="PyTensor's rewrites neither wrap around nor round",
+)
 def widen_operands(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Cast the operands of arithmetic, and the base of a power, to the dtype of the result.
 

@@ -5,23 +5,24 @@ from pytensor_onnx.rewriting.guards.arithmetic import zero_quotient
 from pytensor_onnx.rewriting.guards.batches import drop_batches, multiply_matrices
 from pytensor_onnx.rewriting.guards.indexing import take_diagonals
 from pytensor_onnx.rewriting.guards.reductions import minimum_of_integers
-from pytensor_onnx.rewriting.guards.structured_products import MultiplyByStructure
+from pytensor_onnx.rewriting.guards.structured_products import multiply_by_structure
 from pytensor_onnx.rewriting.guards.symmetric_transposes import drop_symmetric_transpose
 
-CONDITIONS = (
-    arithmetic.CONDITIONS
-    | batches.CONDITIONS
-    | indexing.CONDITIONS
-    | reductions.CONDITIONS
-    | thin_products.CONDITIONS
+GUARDS = (
+    *arithmetic.GUARDS,
+    *batches.GUARDS,
+    *indexing.GUARDS,
+    *reductions.GUARDS,
+    *thin_products.GUARDS,
 )
+"""Rewrites of PyTensor with the condition under which each is correct."""
 
 __all__ = [
-    "CONDITIONS",
-    "MultiplyByStructure",
+    "GUARDS",
     "drop_batches",
     "drop_symmetric_transpose",
     "minimum_of_integers",
+    "multiply_by_structure",
     "multiply_matrices",
     "take_diagonals",
     "zero_quotient",

@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import NodeRewriter, copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar.basic import Cast, Second
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot, add, int_div, sub, true_div
@@ -26,7 +26,8 @@ from pytensor.tensor.rewriting.math import (
     local_zero_div,
 )
 
-from pytensor_onnx.rewriting.guards.guarded import Condition
+from pytensor_onnx.rewriting.guards.guarded import guard
+from pytensor_onnx.rules import rewrites_nodes
 
 _LARGEST_EXACT = 2**53
 """Largest integer up to which all integers are exact in float64."""
@@ -37,7 +38,13 @@ def divides_exactly(node: Apply) -> bool:
     return node.op != int_div or not node.outputs[0].type.dtype.startswith("float")
 
 
-@node_rewriter([true_div, int_div])
+@rewrites_nodes(
+    [true_div, int_div],
+    family="elementwise",
+    purpose="correctness",
+    identity="0 / y = where(y == 0 or isnan(y), NaN, 0)",
+    requires="a written zero and floats",
+)
 def zero_quotient(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Choose NaN for ``0.0 / 0.0`` and ``0.0 / nan`` in a quotient that is written with a zero.
 
@@ -152,16 +159,93 @@ def is_wide_float(node: Apply) -> bool:
     return node.inputs[0].type.dtype in ("float32", "float64")
 
 
-CONDITIONS: dict[NodeRewriter, Condition] = {
-    local_div_by_one: divides_exactly,
-    local_zero_div: has_unknown_operand,
-    local_0_dot_x: may_be_zero_product,
-    local_mul_specialize: lambda node: may_be_broadcast(node.inputs),
-    local_log1p: is_log_of_one_plus,
-    local_neg_to_mul: has_minus_one,
-    local_reciprocal_canon: is_wide_float,
-    local_abs_lift: takes_floats,
-    local_useless_abs: takes_floats,
-    local_useless_sign: takes_floats,
-    local_sign_prod: takes_floats,
-}
+GUARDS = (
+    guard(
+        local_div_by_one,
+        divides_exactly,
+        family="elementwise",
+        purpose="correctness",
+        identity="x / 1 = x",
+        requires="no floor division of floats",
+    ),
+    guard(
+        local_zero_div,
+        has_unknown_operand,
+        family="elementwise",
+        purpose="correctness",
+        identity="0 / x = 0",
+        requires="x is no constant",
+    ),
+    guard(
+        local_0_dot_x,
+        may_be_zero_product,
+        family="products",
+        purpose="correctness",
+        identity="0 @ X = 0",
+        requires="inner sizes may be equal, and an operand may be zeros",
+    ),
+    guard(
+        local_mul_specialize,
+        lambda node: may_be_broadcast(node.inputs),
+        family="elementwise",
+        purpose="correctness",
+        identity="0 * x = 0, x * 1 = x, …",
+        requires="known sizes of the operands broadcast",
+    ),
+    guard(
+        local_log1p,
+        is_log_of_one_plus,
+        family="elementwise",
+        purpose="correctness",
+        identity="log(1 + x) = log1p(x)",
+        requires="exactly one, and floats",
+    ),
+    guard(
+        local_neg_to_mul,
+        has_minus_one,
+        family="elementwise",
+        purpose="correctness",
+        identity="-x = -1 * x",
+        requires="the dtype has -1",
+    ),
+    guard(
+        local_reciprocal_canon,
+        is_wide_float,
+        family="elementwise",
+        purpose="correctness",
+        identity="1 / x = x ** -1.0",
+        requires="x is float32 or float64",
+    ),
+    guard(
+        local_abs_lift,
+        takes_floats,
+        family="elementwise",
+        purpose="correctness",
+        identity="abs(x * y) = abs(x) * abs(y)",
+        requires="floats, as integers may wrap around",
+    ),
+    guard(
+        local_useless_abs,
+        takes_floats,
+        family="elementwise",
+        purpose="correctness",
+        identity="abs(x ** 2) = x ** 2",
+        requires="floats, as integers may wrap around",
+    ),
+    guard(
+        local_useless_sign,
+        takes_floats,
+        family="elementwise",
+        purpose="correctness",
+        identity="sign(abs(x)) = x != 0",
+        requires="floats, as integers may wrap around",
+    ),
+    guard(
+        local_sign_prod,
+        takes_floats,
+        family="elementwise",
+        purpose="correctness",
+        identity="sign(x * y) = sign(x) * sign(y)",
+        requires="floats, as integers may wrap around",
+    ),
+)

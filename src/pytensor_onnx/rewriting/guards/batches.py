@@ -4,7 +4,7 @@ from itertools import takewhile
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import NodeRewriter, copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.basic import Alloc, MakeVector
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot
@@ -17,7 +17,8 @@ from pytensor.tensor.rewriting.blockwise import (
 from pytensor.tensor.rewriting.shape import local_reshape_to_dimshuffle
 from pytensor.tensor.subtensor import Subtensor
 
-from pytensor_onnx.rewriting.guards.guarded import Condition, guarded
+from pytensor_onnx.rewriting.guards.guarded import guard
+from pytensor_onnx.rules import rewrites_nodes
 
 
 def repeats_batches(node: Apply) -> bool:
@@ -90,14 +91,42 @@ def _is_one(size: Variable) -> bool | None:
     return isinstance(size, Constant) and bool(size.data == 1)
 
 
-CONDITIONS: dict[NodeRewriter, Condition] = {
-    local_blockwise_alloc_inputs: repeats_batches,
-    local_eager_useless_unbatched_blockwise: needs_no_batch,
-    local_reshape_to_dimshuffle: has_other_ones,
-}
+GUARDS = (
+    guard(
+        local_blockwise_alloc_inputs,
+        repeats_batches,
+        family="structure",
+        purpose="compile time",
+        identity="Blockwise{f}(alloc(x, n)) = f(x)",
+        requires="x is repeated along a batch axis; else rewriting does not end",
+    ),
+    guard(
+        local_eager_useless_unbatched_blockwise,
+        needs_no_batch,
+        family="structure",
+        purpose="compile time",
+        identity="Blockwise{f}(x[None]) = f(x)[None]",
+        requires="a product has no batch of one by itself",
+    ),
+    guard(
+        local_reshape_to_dimshuffle,
+        has_other_ones,
+        family="shape",
+        purpose="compile time",
+        identity="reshape(x, (1, …)) = x[None]",
+        requires="axes of size one other than the batch",
+    ),
+)
 
 
-@node_rewriter([blockwise_of(Dot)])
+@rewrites_nodes(
+    [blockwise_of(Dot)],
+    family="products",
+    purpose="compile time",
+    identity="Blockwise{dot}(A, B) = dot(A, B)",
+    requires="no batch axes",
+    measured="docs/measurements.md, Compilation",
+)
 def multiply_matrices(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a product of matrices without batch dimensions by its core Op.
 
@@ -108,5 +137,13 @@ def multiply_matrices(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     return copy_stack_trace(node.outputs, node.op.core_op.make_node(*node.inputs).outputs)
 
 
-drop_batches = guarded(local_useless_unbatched_blockwise, needs_no_batch)
+drop_batches = guard(
+    local_useless_unbatched_blockwise,
+    needs_no_batch,
+    family="structure",
+    purpose="compile time",
+    identity="Blockwise{f}(x[None]) = f(x)[None]",
+    requires="a product has no batch of one by itself",
+    measured="docs/measurements.md, Images of any size, and batches of one",
+).guarded()
 """Replace operations on batches of size one by those on single arrays, at the end."""

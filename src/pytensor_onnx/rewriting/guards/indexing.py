@@ -2,7 +2,6 @@
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
-from pytensor.graph.rewriting.basic import NodeRewriter
 from pytensor.tensor.basic import Alloc, AllocDiag, Eye
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
@@ -29,7 +28,7 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 from pytensor.tensor.type import TensorType
 
-from pytensor_onnx.rewriting.guards.guarded import Condition, guarded
+from pytensor_onnx.rewriting.guards.guarded import guard
 
 
 def is_known_to_have_elements(node: Apply) -> bool:
@@ -144,21 +143,91 @@ def commutes_with_diagonal(node: Apply) -> bool:
     return op.offset == 0 or not isinstance(source, Alloc | Eye)
 
 
-CONDITIONS: dict[NodeRewriter, Condition] = {
-    local_useless_reshape: keeps_its_sizes,
-    local_subtensor_SpecifyShape_lift: leaves_known_sizes,
-    local_join_dims: is_known_to_have_elements,
-    local_split_dims: is_known_to_have_elements,
-    local_read_of_write_same_indices: reads_written_values,
-    local_write_of_write_same_indices: joins_writes_exactly,
-    local_adv_idx_to_slice: has_no_unsigned_index,
-    local_subtensor_of_batch_dims: reads_existing_elements,
-    local_dimshuffle_subtensor: has_constant_starts,
-}
+GUARDS = (
+    guard(
+        local_useless_reshape,
+        keeps_its_sizes,
+        family="shape",
+        purpose="correctness",
+        identity="reshape(x, x.shape) = x",
+        requires="all sizes agree, also beside a zero",
+    ),
+    guard(
+        local_subtensor_SpecifyShape_lift,
+        leaves_known_sizes,
+        family="indexing",
+        purpose="correctness",
+        identity="specify_shape(x, s)[i] = specify_shape(x[i], s[1:])",
+        requires="the other sizes are given, where PyTensor fails",
+    ),
+    guard(
+        local_join_dims,
+        is_known_to_have_elements,
+        family="shape",
+        purpose="correctness",
+        identity="join_dims(x) = reshape(x, sizes)",
+        requires="no static size of zero",
+    ),
+    guard(
+        local_split_dims,
+        is_known_to_have_elements,
+        family="shape",
+        purpose="correctness",
+        identity="split_dims(x) = reshape(x, sizes)",
+        requires="no static size of zero",
+    ),
+    guard(
+        local_read_of_write_same_indices,
+        reads_written_values,
+        family="indexing",
+        purpose="correctness",
+        identity="set(x, y, i)[i] = y",
+        requires="no position twice in i",
+    ),
+    guard(
+        local_write_of_write_same_indices,
+        joins_writes_exactly,
+        family="indexing",
+        purpose="correctness",
+        identity="inc(inc(x, a, i), b, i) = inc(x, a + b, i)",
+        requires="a + b has the dtype of x",
+    ),
+    guard(
+        local_adv_idx_to_slice,
+        has_no_unsigned_index,
+        family="indexing",
+        purpose="correctness",
+        identity="x[arange] = x[slice]",
+        requires="signed indices",
+    ),
+    guard(
+        local_subtensor_of_batch_dims,
+        reads_existing_elements,
+        family="indexing",
+        purpose="correctness",
+        identity="f(x, y)[i] = f(x[i], y[i])",
+        requires="i is 0 or -1 at axes of size one",
+    ),
+    guard(
+        local_dimshuffle_subtensor,
+        has_constant_starts,
+        family="indexing",
+        purpose="correctness",
+        identity="x[a:a+1] squeezed = x[a]",
+        requires="nonnegative constant starts and steps",
+    ),
+)
 
 # PyTensor runs these in one pass.
 take_diagonals = [
-    guarded(rewrite, commutes_with_diagonal)
+    guard(
+        rewrite,
+        commutes_with_diagonal,
+        family="linalg",
+        purpose="correctness",
+        identity="diagonal(f(x)) = f(diagonal(x))",
+        requires="the last two axes, and a diagonal within the corner",
+    ).guarded()
     for rewrite in (
         local_extract_diag_of_alloc_diag,
         local_extract_diag_of_eye,

@@ -3,7 +3,6 @@
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import NodeRewriter
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.math import Prod, ProdWithoutZeros, Sum, mul, true_div
 from pytensor.tensor.rewriting.extra_ops import local_Unique_lift
@@ -16,7 +15,7 @@ from pytensor.tensor.rewriting.math import (
 from pytensor.tensor.rewriting.uncanonicalize import local_max_to_min
 
 from pytensor_onnx.rewriting.guards.arithmetic import takes_floats
-from pytensor_onnx.rewriting.guards.guarded import Condition, guarded
+from pytensor_onnx.rewriting.guards.guarded import guard
 
 
 def may_be_reduced_once(node: Apply) -> bool:
@@ -79,11 +78,53 @@ def is_known_to_take_elements(node: Apply) -> bool:
     return all(node.inputs[0].type.shape)
 
 
-CONDITIONS: dict[NodeRewriter, Condition] = {
-    local_careduce_of_alloc: may_be_reduced_once,
-    local_sum_prod_of_mul_or_div: has_common_factor,
-    local_sum_of_neg_to_neg_of_sum: takes_floats,
-    local_sumsqr2dot: takes_floats,
-    local_Unique_lift: is_known_to_take_elements,
-}
-minimum_of_integers = guarded(local_max_to_min, is_integer)
+GUARDS = (
+    guard(
+        local_careduce_of_alloc,
+        may_be_reduced_once,
+        family="reductions",
+        purpose="correctness",
+        identity="sum(alloc(x, n)) = n * x",
+        requires="elements, or finite x; no truncation of each float",
+    ),
+    guard(
+        local_sum_prod_of_mul_or_div,
+        has_common_factor,
+        family="reductions",
+        purpose="correctness",
+        identity="sum(c * x) = c * sum(x)",
+        requires="float32 or float64, and elements or a usual c",
+    ),
+    guard(
+        local_sum_of_neg_to_neg_of_sum,
+        takes_floats,
+        family="reductions",
+        purpose="correctness",
+        identity="sum(-x) = -sum(x)",
+        requires="floats, as unsigned integers wrap around",
+    ),
+    guard(
+        local_sumsqr2dot,
+        takes_floats,
+        family="reductions",
+        purpose="correctness",
+        identity="sum(x ** 2) = dot(x, x)",
+        requires="floats",
+    ),
+    guard(
+        local_Unique_lift,
+        is_known_to_take_elements,
+        family="sorting",
+        purpose="correctness",
+        identity="unique(repeat(x, n)) = unique(x)",
+        requires="no size may be zero",
+    ),
+)
+minimum_of_integers = guard(
+    local_max_to_min,
+    is_integer,
+    family="reductions",
+    purpose="correctness",
+    identity="-max(-x) = min(x)",
+    requires="signed integers, whose smallest value has no negative",
+).guarded()

@@ -17,7 +17,6 @@ from pytensor.assumptions.core import (
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.linalg.constructors import BlockDiagonal
@@ -36,11 +35,12 @@ from pytensor.tensor.subtensor import (
 )
 
 from pytensor_onnx.rewriting.guards.arithmetic import may_fit
-from pytensor_onnx.rewriting.guards.guarded import guarded
+from pytensor_onnx.rewriting.guards.guarded import guard
 from pytensor_onnx.rewriting.guards.rules import has_rule
 from pytensor_onnx.rewriting.guards.selections import index_by_selection
 from pytensor_onnx.rewriting.inner_graphs import core_op
 from pytensor_onnx.rewriting.visits import Visit, ops_of
+from pytensor_onnx.rules import rewrites_graphs
 
 KEYS = (DIAGONAL, SELECTION, PERMUTATION, ORTHOGONAL)
 """The structures that the rewrites ask for, and those from which PyTensor derives these."""
@@ -72,13 +72,31 @@ def fits_and_has_elements(node: Apply) -> bool:
 
 _multiply_by_structure = Visit(
     *(
-        guarded(rewrite, fits_and_has_elements)
-        for rewrite in (dot_diag_to_elemwise, index_by_selection)
+        guard(
+            rewrite,
+            fits_and_has_elements,
+            family="linalg",
+            purpose="correctness",
+            identity=identity,
+            requires="equal inner sizes, and elements",
+        ).guarded()
+        for rewrite, identity in (
+            (dot_diag_to_elemwise, "diag(v) @ X = v[:, None] * X"),
+            (index_by_selection, "P @ X = X[p]"),
+        )
     )
 )
 
 
-class MultiplyByStructure(GraphRewriter):
+@rewrites_graphs(
+    family="linalg",
+    purpose="compile time",
+    identity="diag(v) @ X = v[:, None] * X, and P @ X = X[p]",
+    requires="a product with a matrix that may have a structure",
+    begins_at=("Dot",),
+    measured="docs/measurements.md, Compilation",
+)
+def multiply_by_structure(fgraph: FunctionGraph) -> None:
     """Apply PyTensor's rewrites of structured products if a product may have such an operand.
 
     Examples
@@ -86,15 +104,12 @@ class MultiplyByStructure(GraphRewriter):
     >>> import pytensor.tensor as pt
     >>> v, x = pt.vector("v"), pt.matrix("x")
     >>> graph = FunctionGraph([v, x], [pt.diag(v) @ x], clone=False)
-    >>> MultiplyByStructure().rewrite(graph)
+    >>> multiply_by_structure.rewrite(graph)
     >>> any(isinstance(node.op, Dot) for node in graph.apply_nodes)
     False
     """
-
-    def apply(self, fgraph: FunctionGraph) -> None:
-        """Rewrite a graph in place."""
-        if _has_structured_product(fgraph):
-            _multiply_by_structure.rewrite(fgraph)
+    if _has_structured_product(fgraph):
+        _multiply_by_structure.rewrite(fgraph)
 
 
 def _has_structured_product(fgraph: FunctionGraph) -> bool:

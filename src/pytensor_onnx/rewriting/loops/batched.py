@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import graph_replace, vectorize_graph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import cast
@@ -30,9 +30,17 @@ from pytensor_onnx.rewriting.loops.buffers import (
 )
 from pytensor_onnx.rewriting.loops.held_steps import are_held, depends_on, factors_of_sum
 from pytensor_onnx.rewriting.loops.step_indices import mark_indices
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([Scan])
+@rewrites_nodes(
+    [Scan],
+    family="loops",
+    purpose="speed",
+    identity="scan(x ↦ f(x)) = f(X), scan(s ↦ s + x) = cumsum(X)",
+    requires="steps depend on earlier ones by accumulations only",
+    measured="docs/measurements.md, Loops: Batches",
+)
 def batch_scan(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
     """Compute all steps at once if they depend on earlier steps only by accumulations.
 

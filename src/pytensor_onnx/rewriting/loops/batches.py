@@ -15,7 +15,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.replace import vectorize_graph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.op import Scan
@@ -30,12 +30,20 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.batches import needs_no_loop
 from pytensor_onnx.ops.loop_checks import INDEXING
+from pytensor_onnx.rules import rewrites_nodes
 
 LOOPING = (Scan, IfElse, LazyIfElse, CheckAndRaise, RandomVariable)
 """Ops that stay in a loop: they loop, choose, fail or draw in each step."""
 
 
-@node_rewriter([Blockwise])
+@rewrites_nodes(
+    [Blockwise],
+    family="structure",
+    purpose="speed",
+    identity="Blockwise{f}(X) = f on more axes",
+    requires="an Op with a batched form",
+    measured="docs/measurements.md, Loops: Batches",
+)
 def batch_by_axes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a `Blockwise` by an operation on more axes.
 

@@ -6,13 +6,19 @@ they compile the step; the rewrites of loops that move operations out of it need
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import MergeOptimizer, node_rewriter
+from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.scan.op import Scan
 
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([Scan])
+@rewrites_nodes(
+    [Scan],
+    family="loops",
+    purpose="size",
+    identity="f(x), f(x) in a step = f(x)",
+)
 def merge_equal_operations(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Merge equal operations in the inner graph of a Scan.
 

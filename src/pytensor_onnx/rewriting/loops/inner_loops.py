@@ -2,15 +2,22 @@
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import in2out, node_rewriter
+from pytensor.graph.rewriting.basic import in2out
 from pytensor.scan.op import Scan
 
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
 from pytensor_onnx.rewriting.loops.lengths import check_lengths
 from pytensor_onnx.rewriting.loops.reads import check_read_step
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([Scan])
+@rewrites_nodes(
+    [Scan],
+    family="loops",
+    purpose="correctness",
+    identity="scan(scan(f)) = scan(checked scan(f))",
+    requires="loops within a loop",
+)
 def check_inner_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Check the sequence lengths and step indices of the loops within a loop.
 

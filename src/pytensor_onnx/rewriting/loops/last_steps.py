@@ -6,7 +6,7 @@ from typing import Any
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scan.op import Scan
 from pytensor.scan.rewriting.trace import scan_reduce_nsteps, scan_reduce_trace_no_prealloc
 from pytensor.tensor.basic import Alloc, AllocEmpty
@@ -14,9 +14,16 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor, indices_from_subt
 
 from pytensor_onnx.rewriting.loops.bounds import bounds_of
 from pytensor_onnx.rewriting.loops.buffers import is_sum, unwrapped
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([Subtensor])
+@rewrites_nodes(
+    [Subtensor],
+    family="loops",
+    purpose="correctness",
+    identity="scan(f, 7)[-9:9] = scan(f, 7)",
+    requires="constant bounds",
+)
 def slice_within_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Clip constant slices to the rows of a loop: ``rows[-9:9]`` of seven rows is ``rows``.
 
@@ -79,7 +86,13 @@ def _within(bounds: slice, length: int | None) -> slice:
 Replacements = dict[Variable | str, Variable | list[Apply]]
 
 
-@node_rewriter([Scan])
+@rewrites_nodes(
+    [Scan],
+    family="loops",
+    purpose="correctness",
+    identity="scan(f, n)[:k] = scan(f, k)",
+    requires="slices with bounds within the steps",
+)
 def reduce_steps(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     """Reduce the number of steps to the used ones, as PyTensor does.
 
@@ -101,7 +114,13 @@ def _is_within(read: Apply, n_steps: Variable) -> bool:
     return lowest >= 0 or (isinstance(n_steps, Constant) and -lowest <= int(n_steps.data))
 
 
-@node_rewriter([Scan])
+@rewrites_nodes(
+    [Scan],
+    family="loops",
+    purpose="speed",
+    identity="scan(f, n)[-1] = last state of scan(f, n)",
+    requires="only the last steps are used",
+)
 def reduce_trace(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     """Reduce the trace of a loop to its last used steps, as PyTensor does.
 
@@ -129,7 +148,13 @@ def reduce_trace(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     return scan_reduce_trace_no_prealloc.transform(fgraph, node) or None
 
 
-@node_rewriter([Subtensor])
+@rewrites_nodes(
+    [Subtensor],
+    family="loops",
+    purpose="size",
+    identity="buffer(n)[:k] = buffer(k)",
+    requires="the other rows are cut off",
+)
 def shorten_buffer(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Allocate only the first rows of a buffer whose other rows are cut off.
 

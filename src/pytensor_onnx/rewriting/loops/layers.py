@@ -4,17 +4,23 @@ from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.graph.traversal import applys_between
 from pytensor.scan.op import Scan
 
 from pytensor_onnx.ops.networks.recurrent import RecurrentOp
+from pytensor_onnx.rules import rewrites_graphs
 
 OPERATOR_DTYPE = "float32"
 """The dtype in which ONNX Runtime has the operators."""
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="networks",
+    purpose="conversion",
+    identity="lstm(x) = scan(step, x)",
+    requires="its gradient has the same loop, or no operator serves the dtype",
+    begins_at=("RecurrentOp",),
+)
 def loop_over_layers(fgraph: FunctionGraph) -> None:
     """Replace a layer by its loop, if its gradient has the same loop or the dtype no operator.
 

@@ -6,7 +6,6 @@ Outside of the loop, a sequence of one element would broadcast against the other
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar import basic as ps
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import AllocEmpty
@@ -16,13 +15,19 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
 from pytensor_onnx.ops.loop_checks import FirstRows, StepCount
 from pytensor_onnx.rewriting.loops.buffers import has_length, unwrapped
+from pytensor_onnx.rules import rewrites_nodes
 
 _UP_TO = (slice(None, 0, None),)
 _BY_STEP = (slice(None, None, 0),)
 _FIRST = (0,)
 
 
-@node_rewriter([Scan])
+@rewrites_nodes(
+    [Scan],
+    family="loops",
+    purpose="correctness",
+    identity="scan(f, n, x[:n]) = scan(f, n, x[:n]) where n <= len(x), else an error",
+)
 def check_lengths(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
     """Check the number of steps, and the lengths of sequences that are cut to it.
 
@@ -145,7 +150,13 @@ def _variable_of_length(size: Variable) -> Variable | None:
     return shape.owner.inputs[0] if is_size and is_first else None
 
 
-@node_rewriter([StepCount, FirstRows])
+@rewrites_nodes(
+    [StepCount, FirstRows],
+    family="loops",
+    purpose="size",
+    identity="checked(checked(n)) = checked(n)",
+    requires="another loop makes the check",
+)
 def drop_known_checks(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Drop checks that another loop already makes, as for a gradient."""
     if isinstance(node.op, FirstRows):

@@ -7,15 +7,23 @@ elements. The steps of different rows are independent, and are computed together
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scan.op import Scan
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.rewriting.loops.products import with_sequences
 from pytensor_onnx.rewriting.loops.rows import Rows
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([Scan])
+@rewrites_nodes(
+    [Scan],
+    family="loops",
+    purpose="speed",
+    identity="scan(row ↦ scan(step)) = scan(steps of all rows)",
+    requires="the inner loop depends on no state of the outer",
+    measured="docs/measurements.md, Loops: Batches",
+)
 def batch_inner_loops(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
     """Move inner loops that depend on no state out of a loop, for all of its steps at once.
 

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.math import Dot
@@ -21,9 +21,17 @@ from pytensor_onnx.rewriting.inner_graphs import core_op
 from pytensor_onnx.rewriting.loops.batches import takes_a_loop
 from pytensor_onnx.rewriting.loops.buffers import has_length, unwrapped
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([Scan])
+@rewrites_nodes(
+    [Scan],
+    family="loops",
+    purpose="speed",
+    identity="scan(x ↦ x @ W) = scan over rows of X @ W",
+    requires="W is the same in all steps",
+    measured="docs/measurements.md, Steps of an LSTM",
+)
 def multiply_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
     """Replace products of sequences with constants of a loop by new sequences.
 

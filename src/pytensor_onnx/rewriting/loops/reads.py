@@ -7,15 +7,23 @@ step or the initial value in place of a step that was never computed.
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.op import Scan
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
+from pytensor_onnx.rules import rewrites_nodes
+
 _ALL_BUT_INITIAL = (slice(0, None, None),)
 
 
-@node_rewriter([Subtensor])
+@rewrites_nodes(
+    [Subtensor],
+    family="loops",
+    purpose="correctness",
+    identity="scan(f)[k] = scan(f)[k] where 0 <= k < steps, else an error",
+    requires="k is not known to be negative",
+)
 def check_read_step(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Check a nonnegative position of a step against the number of steps.
 

@@ -10,7 +10,7 @@ from functools import reduce
 
 from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.traversal import apply_ancestors
 from pytensor.raise_op import Assert
 from pytensor.scalar.basic import Abs, Switch
@@ -21,6 +21,8 @@ from pytensor.tensor.math import Max, eq, or_
 from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.type import lscalar
+
+from pytensor_onnx.rules import rewrites_nodes
 
 
 def _broadcast_assert() -> Assert:
@@ -33,7 +35,13 @@ def _broadcast_assert() -> Assert:
 _BROADCAST_ASSERT = _broadcast_assert()
 
 
-@node_rewriter([Assert])
+@rewrites_nodes(
+    [Assert],
+    family="shape",
+    purpose="size",
+    identity="max of (a, b, c) without ones = where(a != 1, a, where(b != 1, b, c))",
+    requires="PyTensor's check of broadcast sizes",
+)
 def choose_sizes_in_pairs(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the broadcast size of several sizes by choices between two."""
     sizes = _broadcast_sizes(node.inputs[0]) if node.op == _BROADCAST_ASSERT else None

@@ -2,11 +2,19 @@
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
+from pytensor_onnx.rules import rewrites_nodes
 
-@node_rewriter([Elemwise])
+
+@rewrites_nodes(
+    [Elemwise],
+    family="shape",
+    purpose="size",
+    identity="f(x[None]) = f(x)[None]",
+    requires="an elementwise operation of one operand",
+)
 def add_leading_axes_last(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Add leading axes after an elementwise operation of one operand, not before.
 

@@ -5,15 +5,21 @@ from operator import mul
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import MakeVector, cast
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import Prod
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
+from pytensor_onnx.rules import rewrites_nodes
 
-@node_rewriter([Subtensor])
+
+@rewrites_nodes(
+    [Subtensor],
+    family="shape",
+    purpose="size",
+    identity="cast(vector(a, b), t)[i] = cast((a, b)[i], t)",
+)
 def cast_one_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an element of a cast vector of scalars by the cast scalar."""
     vector, *indices = node.inputs
@@ -31,7 +37,13 @@ def cast_one_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     return [cast(elements[position], node.outputs[0].type.dtype)]
 
 
-@node_rewriter([Subtensor])
+@rewrites_nodes(
+    [Subtensor],
+    family="shape",
+    purpose="size",
+    identity="set(v, y, i)[j] = v[j] or y",
+    requires="constant i and j",
+)
 def read_before_replacing(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an element of a vector with replaced elements by its source.
 
@@ -54,7 +66,13 @@ def read_before_replacing(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     return [cast(value, vector.type.dtype)] if same else [before[wanted]]
 
 
-@node_rewriter([Prod])
+@rewrites_nodes(
+    [Prod],
+    family="shape",
+    purpose="size",
+    identity="prod(vector(a, b)) = a * b",
+    requires="integers",
+)
 def multiply_sizes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the product of a vector of integers by a product of scalars."""
     made = node.inputs[0].owner

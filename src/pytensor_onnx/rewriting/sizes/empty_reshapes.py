@@ -6,9 +6,10 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.features import Feature
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph
-from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.tensor.shape import Reshape
 from pytensor.tensor.type import TensorType
+
+from pytensor_onnx.rules import rewrites_graphs
 
 
 class ForgetSizesBesideZero(Feature):
@@ -68,7 +69,13 @@ def _may_be_corrected(variable: Variable) -> bool:
     return isinstance(type_, TensorType) and 0 in type_.shape and None in type_.shape
 
 
-@graph_rewriter
+@rewrites_graphs(
+    family="shape",
+    purpose="correctness",
+    identity="static shape of reshape(x, s) = s",
+    requires="a size of zero beside an unknown size",
+    begins_at=("Reshape",),
+)
 def forget_sizes_beside_zero(fgraph: FunctionGraph) -> None:
     """Correct static shapes in the graph and in later rewrites."""
     fgraph.attach_feature(ForgetSizesBesideZero())

@@ -12,12 +12,13 @@ from typing import Any
 
 from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import GraphRewriter, node_rewriter
+from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.tensor.math import add, mul, sub
 from pytensor.tensor.shape import Shape_i
 
 from pytensor_onnx.ops.networks.base import NetworkOp
 from pytensor_onnx.rewriting.sizes.as_arrays import SizesAsArrays
+from pytensor_onnx.rules import rewrites_graphs, rewrites_nodes
 
 _PLAIN = (add, mul, sub)
 
@@ -84,7 +85,23 @@ class InferSizes(GraphRewriter):
         """Change nothing."""
 
 
-@node_rewriter([Shape_i])
+infer_sizes = rewrites_graphs(
+    name="infer_sizes",
+    family="networks",
+    purpose="size",
+    identity="size behind a stride = size read from the array",
+    requires="an operation of networks with a stride",
+    ensures="features of the graph only",
+)(InferSizes())
+
+
+@rewrites_nodes(
+    [Shape_i],
+    family="shape",
+    purpose="size",
+    identity="x.shape[i] = formula of sizes",
+    requires="the elements of x are never read",
+)
 def infer_unread(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the size of an array by its formula if the elements of the array are never read."""
     (array,) = node.inputs
