@@ -64,7 +64,7 @@ def expanded(build: Builder, x: ir.Value, batch: Sequence[ir.Value], core: int) 
 def with_equal_batches(
     build: Builder, inputs: Sequence[ir.Value], patterns: Sequence[Pattern], cores: Sequence[int]
 ) -> list[ir.Value]:
-    """Broadcast operands whose batch axes differ from those of the whole batch.
+    """Broadcast operands whose batch axes differ from the axes of the whole batch.
 
     The parameters are those of `batch_sizes`.
     """

@@ -143,7 +143,7 @@ class GraphConverter:
         return dict(zip(node.outputs, sizes.results, strict=False))
 
     def _line(self, node: Apply) -> str:
-        """Return the user's line for a node: that of an operand where a gradient has none.
+        """Return the user's line for a node; a gradient without one takes the line of an operand.
 
         Nodes of inner graphs have none at all, and take that of the Op.
         """

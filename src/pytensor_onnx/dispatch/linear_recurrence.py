@@ -117,7 +117,7 @@ def _log_of_smallest(x: ir.Value) -> float:
 def _checked(
     build: Builder, x: ir.Value, factors: ir.Value, values: ir.Value, is_normal: ir.Value
 ) -> ir.Value:
-    """Return the values where they are right to rounding, and those of a loop elsewhere.
+    """Return the values where they are right to rounding, and the values of a loop elsewhere.
 
     Parameters
     ----------

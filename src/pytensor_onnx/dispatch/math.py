@@ -80,7 +80,7 @@ def lower_gemm(
 
 
 def _sign(alpha: ir.Value, beta: ir.Value, dtype: str) -> float | None:
-    """Return the factor of a product that is a Gemm, which runtimes have for two dtypes."""
+    """Return ``alpha`` of a Gemm, which runtimes implement for float32 and float64 only."""
     if dtype not in ("float32", "float64") or alpha.const_value is None or beta.const_value is None:
         return None
     sign, other = (float(np.squeeze(x.const_value.numpy())) for x in (alpha, beta))  # type: ignore[union-attr]

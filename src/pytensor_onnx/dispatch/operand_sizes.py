@@ -16,7 +16,7 @@ Cores = Sequence[Sequence[str]]
 
 
 class OperandSizes:
-    """Sizes that a node needs to be equal, and those of its results.
+    """Sizes that a node needs to be equal, and the sizes of its results.
 
     Axes before those of the signature broadcast only if PyTensor knows that they have a size of
     one. Letters of the signature are the sizes of results. Those of operands are checked by the

@@ -64,7 +64,7 @@ def _sorted_by(build: Builder, x: ir.Value, sorter: ir.Value, n_batch: int) -> i
 
 
 def _as_rows(build: Builder, v: ir.Value, n_batch: int) -> ir.Value:
-    """Return an array with one axis after those of the batch."""
+    """Return an array with one axis after the axes of the batch."""
     rank = len(build.dims(v))
     if rank == n_batch:
         return build.Unsqueeze(v, build.ints([-1]))

@@ -91,7 +91,7 @@ def nested_problems_as_written(
 
 
 def _problem(op: Op, name: str | None, line: str, case: UnsupportedCase | None) -> Problem:
-    """Return a problem; without a case, that of an Op that a rewrite replaced by others."""
+    """Return a `Problem`; `case` is None for an Op that a rewrite already replaced."""
     subject = name_as_written(op, line)
     reason = "" if case is None else case.reason
     hint = _NO_OTHER_WAY if case is None else case.hint

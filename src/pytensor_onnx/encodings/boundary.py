@@ -111,7 +111,7 @@ class Boundary:
         ]
 
     def value_names(self, names: Sequence[str], tensors: Sequence[str]) -> list[str]:
-        """Return the names of values in a model: that of a single tensor, else the given one."""
+        """Return the names of values in a model; a value of one tensor has its name."""
         groups = self.grouped(tensors)
         return [
             group[0] if len(group) == 1 else name for name, group in zip(names, groups, strict=True)

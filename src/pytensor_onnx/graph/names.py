@@ -67,7 +67,7 @@ def name_values(nodes: Iterable[ir.Node], names: Names) -> None:
 
 
 def names_in(function: ir.Function) -> Names:
-    """Return the names of a function, which are separate from those of the model."""
+    """Return the names of a function, which are separate from the names of the model."""
     names = Names()
     results = (v for node in function for v in node.outputs)
     for value in (*function.inputs, *results, *_values_in_subgraphs(function)):

@@ -86,7 +86,7 @@ def present(value: ir.Value) -> ir.Value:
 
 
 def places(model: ir.Model) -> Iterator[Place]:
-    """Yield all nodes of a model, those of subgraphs and functions too."""
+    """Yield all nodes of a model, of its subgraphs and of its functions."""
     for node in all_nodes(model.graph):
         yield Place(node)
     for function in model.functions.values():

@@ -1,4 +1,4 @@
-"""Walk over the nodes of a graph, those of its bodies included."""
+"""Walk over the nodes of a graph and of the bodies in it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,7 +29,7 @@ def all_nodes(owner: ir.Graph | ir.Function) -> Iterator[ir.Node]:
 
 
 def nodes_of_model(model: ir.Model) -> Iterator[ir.Node]:
-    """Yield the nodes of the graph of a model and of its functions, those of bodies included."""
+    """Yield the nodes of the graph of a model, of its functions, and of the bodies in both."""
     yield from all_nodes(model.graph)
     for function in model.functions.values():
         yield from all_nodes(function)

@@ -152,7 +152,7 @@ class ComplexLog(ComplexFunction):
 
 
 class ComplexLog1p(ComplexFunction):
-    """Principal logarithm of one more."""
+    """Principal value of ``log(1 + z)``."""
 
     function = np.log1p
 

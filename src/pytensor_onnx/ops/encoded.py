@@ -51,7 +51,7 @@ class Encode(_Between):
 
 
 class Decode(_Between):
-    """Value of its tensors."""
+    """Build a value, such as a generator, from the tensors of its encoding."""
 
     def make_node(self, *tensors: Variable) -> Apply:
         """Return the node for the tensors, in the order of the parts."""

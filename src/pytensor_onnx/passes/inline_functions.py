@@ -92,7 +92,7 @@ def _name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
 
 
 def _share_constants(body: ir.Graph, graph: ir.Graph, scope: ModelScope) -> None:
-    """Store the constants of a body, and of its branches and loops, with those of the model."""
+    """Store the constants of a body, of its branches and of its loops in the model."""
     build = Builder(scope)
     for node in list(all_nodes(body)):
         value, owner = node.outputs[0], node.graph

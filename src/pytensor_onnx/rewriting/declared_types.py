@@ -122,7 +122,7 @@ def _is_wrong_inside(node: Apply, kind: type[Op]) -> bool:
 def _replace(
     fgraph: FunctionGraph, node: Apply, corrected: Sequence[Variable], results: Sequence[int]
 ) -> None:
-    """Replace the results of a node, and those of the nodes that depend on their types.
+    """Replace the results of a node, and the results of the nodes that depend on their types.
 
     The node is left if one of these does not take the right type, or is a result that keeps its
     own.

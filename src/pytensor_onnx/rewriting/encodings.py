@@ -149,7 +149,7 @@ def _is_function(node: Apply) -> bool:
 
 
 def _inlined(node: Apply) -> Sequence[Variable]:
-    """Return the results of a function, or of a batch of one, as those of its Ops."""
+    """Return the results of a function, or of a batch of one, from the results of its Ops."""
     if isinstance(node.op, OpFromGraph):
         return inline_ofg_node(node)
     inner = node.op.core_op.fgraph

@@ -1,4 +1,4 @@
-"""The order in which the rewrites of this package run, between those of PyTensor.
+"""The order in which the rewrites of this package run, between PyTensor's rewrites.
 
 `WHOLE_GRAPH` lists passes over a graph, each group before a pass of PyTensor. `NODES` lists
 rewrites of single nodes, which are repeated with PyTensor's own of the same stage.

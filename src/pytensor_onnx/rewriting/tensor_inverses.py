@@ -1,4 +1,4 @@
-"""Write inverses and solutions of tensors as those of matrices."""
+"""Write inverses and solutions of tensors as inverses and solutions of matrices."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def solve_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
 
 
 def matrix_to_invert(x: TensorVariable, ind: int) -> tuple[TensorVariable, Sizes]:
-    """Return the matrix whose inverse is that of a tensor, and the sizes of the inverse.
+    """Return the matrix with the inverse of a tensor, and the sizes of the inverse.
 
     Parameters
     ----------

@@ -287,7 +287,7 @@ class ONNXMode(Mode):
 def rewrite_what_is_converted(
     linker: ONNXLinker, op: OpFromGraph, node: Apply, inner: FunctionGraph, *, mode: Mode
 ) -> None:
-    """Rewrite an inner graph in place, but not that of an Op with a lowering of its own.
+    """Rewrite an inner graph in place, unless its Op has a lowering of its own.
 
     Such an Op is an operator, and the inner graph that defines it is hardly ever converted.
     """

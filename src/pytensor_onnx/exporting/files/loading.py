@@ -137,7 +137,7 @@ class LoadedProgram(ONNXProgram):
         raise VerificationError(f"the model runs on no sampled inputs, give inputs: {reason}")
 
     def profile(self, /, *arguments: Any, calls: int = 10, **named: Any) -> NoReturn:
-        """Raise, as the times are those of nodes of the PyTensor graph."""
+        """Raise, as times belong to nodes of the PyTensor graph, which a file does not have."""
         raise PyTensorONNXError(
             "a loaded program has no PyTensor graph to profile: load(path, session_options="
             "SessionOptions(profile_prefix='profile')) writes the times of the runtime's nodes"

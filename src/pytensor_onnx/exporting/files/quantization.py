@@ -57,7 +57,7 @@ def quantize_onnx(
     calibration: Sequence[Sequence[Any] | Mapping[str, Any]] | None = None,
     per_channel: bool = True,
 ) -> Quantization:
-    """Write a program with 8-bit weights, and compare its results with those of the program.
+    """Write a program with 8-bit weights, and compare its results with the results of the program.
 
     Weights and activations are uint8. Products of int8 saturate on x86-64 processors without VNNI:
     ONNX Runtime adds pairs of them in 16 bits there.

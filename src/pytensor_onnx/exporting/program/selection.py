@@ -138,7 +138,7 @@ def _cut(
 
 
 def _results(fgraph: FunctionGraph, outputs: Sequence[int]) -> list[Variable]:
-    """Return some outputs of a graph; none of that of a loaded program, which has none."""
+    """Return some outputs of a graph; a loaded program has no graph, and gives none."""
     return [fgraph.outputs[i] for i in outputs] if fgraph.outputs else []
 
 

@@ -155,7 +155,7 @@ def read_names(names: Sequence[str] | None) -> list[str] | None:
 def check_names(
     names: Sequence[str] | None, results: Sequence[Variable], used: Collection[str]
 ) -> None:
-    """Raise unless each result has one name, and no name is that of an input."""
+    """Raise unless each result has one name that no input has."""
     if names is None:
         return
     if len(names) != len(results):

@@ -70,7 +70,7 @@ def read_updates(updates: Updates | None) -> dict[SharedVariable, Variable]:
 
 
 def _differ(type_: Type, new: Type) -> bool:
-    """Return whether values of a new type cannot take the place of those of a type."""
+    """Return whether an update has a type that its shared variable cannot hold."""
     if is_tensor(type_) and is_tensor(new):
         return bool(new.dtype != type_.dtype or new.ndim != type_.ndim)
     return encoding_of(type_) is not None and not type_.is_super(new)

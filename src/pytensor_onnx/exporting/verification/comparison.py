@@ -102,7 +102,7 @@ class Comparison:
         return self.is_run and not self._unseen and settled
 
     def sample(self, size: int, kind: str = KINDS[0]) -> Sample:
-        """Return a sample whose arrays are those of values where inputs are encoded."""
+        """Return arrays for all inputs; an encoded input gets the parts of a valid value."""
         drawn = sample(self._inputs, size, kind, self._state_sizes)
         given = self.conversion.signature.inputs
         return replace(drawn, arrays=given.sampled(self._promises.keep(drawn.arrays)))
@@ -202,7 +202,7 @@ class Comparison:
         arrays: Sequence[np.ndarray],
         found: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
-        """Return results with those of the rewritten graph, if it can be computed."""
+        """Return results, and the results of the rewritten graph if it can be computed."""
         try:
             return completed(expected, self._evaluate(arrays, by_rewritten=True), found)
         except _NoReferenceError:

@@ -113,7 +113,7 @@ def narrowed_for(
 
 
 def narrowed(fgraph: FunctionGraph, precision: str) -> Narrowing:
-    """Return a graph with all wider floats replaced by those of a precision.
+    """Return a graph with all wider floats replaced by floats of a precision.
 
     Integers that meet floats are cast to them, sums of float16 are accumulated in float32, and
     random numbers are drawn in the new dtype: they are other numbers than in float64.

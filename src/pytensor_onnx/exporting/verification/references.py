@@ -12,7 +12,7 @@ _PYTENSOR = Mode("py", OPT_FAST_RUN.excluding("inplace", "fusion", "BlasOpt"))
 
 
 def rewritten_by_pytensor(graph: FunctionGraph) -> FunctionGraph:
-    """Return a copy of a graph after PyTensor's default rewrites, without those of this package.
+    """Return a copy of a graph after PyTensor's default rewrites, without this package's rewrites.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def rewritten_by_pytensor(graph: FunctionGraph) -> FunctionGraph:
 def results_of(
     graphs: Iterable[FunctionGraph], arrays: Sequence[np.ndarray], found: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """Return the results of a graph, and where they are not finite, those of further graphs.
+    """Return the results of a graph, and where they are not finite, the results of further graphs.
 
     Parameters
     ----------

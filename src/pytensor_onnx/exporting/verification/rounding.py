@@ -62,7 +62,7 @@ def distances_from_double(
     expected: Sequence[np.ndarray],
     positions: Sequence[int],
 ) -> dict[int, Distance]:
-    """Compare results with those of a graph in float64.
+    """Compare results with the results of a graph in float64.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Hyperbolic functions of complex numbers; those of angles are these, turned by ``i``."""
+"""Hyperbolic and trigonometric functions of complex numbers, as ``sin(z) = -i sinh(i z)``."""
 
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable

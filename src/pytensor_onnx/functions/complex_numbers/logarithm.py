@@ -38,7 +38,7 @@ def log_modulus(a: TensorVariable, b: TensorVariable) -> TensorVariable:
 
 @define(ComplexLog1p)
 def log1p(a: TensorVariable, b: TensorVariable) -> Parts:
-    """Return the logarithm of one more.
+    """Return ``log(1 + z)`` of a complex number.
 
     The real part of a small number is ``log1p(a (a + 2) + b**2) / 2``, which does not cancel.
 

@@ -227,7 +227,7 @@ def _columns(
 
 
 def _replaced(by_block: TensorVariable, finished: TensorVariable, through: Range) -> TensorVariable:
-    """Return blocks of rows with those of a chase replaced."""
+    """Return blocks of rows with the rows of a chase replaced."""
     low, count = through.low, through.count
     return pt.concatenate([by_block[:low], finished, by_block[low + count :]], axis=0)
 

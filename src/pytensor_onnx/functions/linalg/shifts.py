@@ -1,4 +1,4 @@
-"""Deflation and shifts of the QR iteration, as those of LAPACK's ``dlahqr``."""
+"""Deflation and shifts of the QR iteration, as in LAPACK's ``dlahqr``."""
 
 from typing import NamedTuple
 

@@ -16,7 +16,7 @@ _NEGLIGIBLE = {dtype: 4 * np.finfo(dtype).eps for dtype in ("float32", "float64"
 
 
 def signs(rows: TensorVariable) -> TensorVariable:
-    """Return the sign of each row: that of its sum, weighted by powers 1/π of 1, 2, 3, ….
+    """Return the sign of the sum of each row, weighted by powers 1/π of 1, 2, 3, ….
 
     No simple relation between integers holds for these weights, so that the sum of a vector is
     hardly ever zero.

@@ -177,7 +177,7 @@ class _Inverse(NamedTuple):
 
 
 def _inverse(rows: _Pairs, columns: _Pairs) -> tuple[_Inverse, TensorVariable]:
-    """Return the inverses for all blocks, and whether those of a matrix exist."""
+    """Return the inverses for all blocks, and whether all inverses of a matrix exist."""
     inverse = pair_inverse(
         rows.diagonal[:, :, None] + columns.diagonal[:, None, :],
         rows.width[:, :, None],

@@ -23,7 +23,7 @@ from pytensor_onnx.ops.matrix_parts import Elements, Window
 from pytensor_onnx.ops.triangles import Triangle
 
 ROWS = 16
-"""Rows of a block of one system, whose inverse is computed with those of all other blocks."""
+"""Rows of a block of one system; the inverses of all blocks are computed together."""
 
 
 def solved_triangular(

@@ -21,7 +21,7 @@ LARGE = 10.0
 
 @samples(StandardBinomial, 2)
 def standard_binomial(state: V, n: V, p: V) -> tuple[V, V]:
-    """Draw the number of the rarer outcome, those of small means by inversion."""
+    """Draw the number of the rarer outcome; by inversion where the mean is small."""
     after, key, counters = keys(state, n.shape[0])
     is_flipped = p > 0.5
     rarer = pt.switch(is_flipped, 1 - p, p)

@@ -19,7 +19,7 @@ from pytensor_onnx.ops.samplers import LogGamma, StandardGamma
 
 @samples(StandardGamma, 1)
 def standard_gamma(state: V, shape: V) -> tuple[V, V]:
-    """Draw gamma numbers; those of small shapes by their logarithms, which do not underflow."""
+    """Draw gamma numbers; small shapes are drawn as logarithms, which do not underflow."""
     after, x, where, small = _gammas(state, shape)
     return after, x[where].set(portable.exp(portable.log(x[where]) + small))
 

@@ -21,7 +21,7 @@ LARGE = 10.0
 
 @samples(StandardPoisson, 1)
 def standard_poisson(state: V, mean: V) -> tuple[V, V]:
-    """Draw Poisson numbers, those of small means by inversion."""
+    """Draw Poisson numbers; by inversion where the mean is small."""
     after, key, counters = keys(state, mean.shape[0])
     is_large = mean >= LARGE
     # No words are needed where no number is inverted.

@@ -43,7 +43,7 @@ def polynomial(x: TensorVariable, coefficients: Coefficients, start: int = 0) ->
 
 
 def horner(x: TensorVariable, coefficients: Sequence[TensorVariable]) -> TensorVariable:
-    """Evaluate the polynomial with given coefficients, those of low degree first."""
+    """Evaluate the polynomial with given coefficients, the lowest degree first."""
     *lower, value = coefficients
     for coefficient in reversed(lower):
         value = value * x + coefficient

@@ -30,7 +30,7 @@ _ROUNDED, _LARGEST = 1e3, 1e15
 def distance_from_mean(
     a: TensorVariable, b: TensorVariable, x: TensorVariable, y: TensorVariable
 ) -> TensorVariable:
-    """Compute ``a y - b x``, less its rounding errors and that of ``y = 1 - x`` if they count.
+    """Compute ``a y - b x``, less its rounding errors and the error of ``y = 1 - x`` if they count.
 
     They are as large as the last bit of a parameter, and the standard deviation as the root of one.
     """

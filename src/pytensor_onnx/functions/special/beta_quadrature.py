@@ -48,7 +48,7 @@ class Rule:
 
     @property
     def raised(self) -> float:
-        """Smallest first parameter that is not raised; smaller ones are raised by this number."""
+        """Parameters ``a`` below this bound are increased by it."""
         return float(self.nodes)
 
     def positions_and_shares(self) -> tuple[np.ndarray, np.ndarray]:

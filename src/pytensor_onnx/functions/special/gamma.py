@@ -88,7 +88,7 @@ def _powers() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _whole_of_whole(x: TensorVariable, value: TensorVariable) -> TensorVariable:
-    """Round the values at integers to integers, or even ones if they are large, which they are."""
+    """Round results at integer arguments to integers; large results to even ones, as is exact."""
     shift = pt.eq(x, pt.round(x)).astype(x.dtype) * constant(x, 1.5 * 2.0**52)
     return (value + shift) - shift
 

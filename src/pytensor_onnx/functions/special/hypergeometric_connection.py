@@ -89,7 +89,7 @@ def _gammas(x: TensorVariable, error: TensorVariable) -> TensorVariable:
 def _series(
     a: TensorVariable, b: TensorVariable, d: TensorVariable, w: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Power series of ``F(a, b; 1 + d; w)``, and that of the sizes of its terms.
+    """Power series of ``F(a, b; 1 + d; w)``, and the series of the sizes of its terms.
 
     The number of a term is added to ``d`` at once, which is exact where both nearly cancel.
     """

@@ -157,7 +157,7 @@ def _zeta(s: TensorVariable, x: TensorVariable, scale: TensorVariable) -> Tensor
 def _first_terms(
     total: TensorVariable, last: TensorVariable, s: TensorVariable, x: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Return the sum of ``(x / (x + k))**s`` for ``k`` from 0 to 5, and that of 6."""
+    """Return the sum of ``(x / (x + k))**s`` for ``k`` from 0 to 5, and the term of 6."""
     one = constant(x, 1.0)
     # At the bound the power vanishes.
     change = pt.minimum(stacked(x, range(1, _TERMS + 1)) / x, constant(x, 1e30))

@@ -126,7 +126,7 @@ def _multiple_of_cube(term: Variable, x: Variable) -> float | None:
 
 
 def _factors(fgraph: FunctionGraph, product: Variable) -> list[Variable]:
-    """Return the factors of a product, including those of inner products without other uses."""
+    """Return the factors of a product and of its inner products without other uses."""
     found: list[Variable] = []
     for factor in product.owner.inputs:
         is_product = _elementwise(factor, ps.Mul) is not None and _is_only_here(fgraph, factor)

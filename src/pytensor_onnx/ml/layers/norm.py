@@ -1,4 +1,4 @@
-"""Replace normalisation layers of pytensor-ml and their gradients by those of `nn`."""
+"""Replace normalisation layers of pytensor-ml and their gradients by operations of `nn`."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class _Cell:
     step: Callable[[Any, Any, Any, Any], list[Variable]]
 
     def biases(self, vectors: Sequence[Any]) -> list[Variable | None]:
-        """Return the bias of the products with inputs and that of those with states."""
+        """Return the bias of the products with inputs, and the bias of the products with states."""
         if len(vectors) < 2:
             return [*vectors, None, None][:2]
         own, of_candidate = vectors

@@ -110,7 +110,7 @@ def _operand(x: Variable, value: float, largest: Sequence[int] | None = None) ->
 def _gradient_of_padding(
     fgraph: FunctionGraph, operand: _Operand, gradient: Variable
 ) -> Variable | None:
-    """Return the gradient of the unpadded array, the only use of that of the padded one."""
+    """Return the gradient of the unpadded array, the only use of the gradient of the padded one."""
     if operand.padding is None:
         return None
     clients = fgraph.clients[gradient]

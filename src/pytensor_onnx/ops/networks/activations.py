@@ -167,7 +167,7 @@ class SiluGradient(KeepsShape):
     def build_inner_graph(
         self, x: TensorVariable, y: TensorVariable, gradient: TensorVariable
     ) -> list[Variable]:
-        """Keep s as a factor, which no sum can lose."""
+        """Write the gradient as a multiple of ``s``, whose digits a large term would absorb."""
         s = Sigmoid()(x)
         return [gradient * s * (like(x, 1) + x * (like(x, 1) - s))]
 

@@ -112,7 +112,7 @@ class Attention(NetworkOp):
     def infer_shape(
         self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
     ) -> list[list[Variable]]:
-        """Infer the sizes from those of the inputs."""
+        """Infer the sizes of the results from the sizes of the inputs."""
         q, k, v, *others = input_shapes
         sizes = zip(node.inputs[:3], input_shapes, strict=False)
         batch = next((shape[0] for x, shape in sizes if x.type.shape[0] != 1), q[0])

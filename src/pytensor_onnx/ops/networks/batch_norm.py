@@ -44,7 +44,7 @@ class BatchNorm(KeepsShape):
         outputs: Sequence[Variable],
         output_grads: Sequence[Variable],
     ) -> list[Variable]:
-        """Sum over all axes except that of the channels, each sum once."""
+        """Sum over all axes except the channels, each sum once."""
         x, gamma, _, mean, var = inputs
         (gradient,) = output_grads
         inverse = 1 / self._deviation(var)

@@ -214,7 +214,7 @@ class ConvFilterGradient(Convolution):
 
 
 def sum_per_channel(x: TensorVariable) -> TensorVariable:
-    """Return the sums over all axes of an array (N, C, *S) except that of the channels."""
+    """Return the sums over all axes of an array (N, C, *S) except the channels."""
     return x.sum(axis=(0, *range(2, x.type.ndim)))
 
 

@@ -180,7 +180,7 @@ class KeepBatch(NetworkOp):
         return [x.reshape((x.shape[0], *self.sizes))]
 
     def emit(self, build: Builder, x: ir.Value) -> ir.Value:
-        """Emit the operator, in which a size of 0 is that of the input."""
+        """Emit the operator; a size of 0 in its shape stands for the size of the input."""
         return build.Reshape(x, build.ints([0, *self.sizes]))
 
     def pullback(
@@ -219,7 +219,7 @@ def standardise(
 def standardise_gradient(
     gradient: TensorVariable, y: TensorVariable, inverse: TensorVariable, axes: Sequence[int]
 ) -> TensorVariable:
-    """Return the gradient with respect to x from that of its standardised value y."""
+    """Return the gradient with respect to x from the gradient of its standardised value y."""
     level = gradient.mean(axis=axes, keepdims=True)
     along = (gradient * y).mean(axis=axes, keepdims=True)
     return inverse * (gradient - level - y * along)

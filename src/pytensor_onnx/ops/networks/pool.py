@@ -303,7 +303,7 @@ def _one_channel(x: TensorVariable) -> TensorVariable:
 
 
 def _known_block(dims: Dims) -> list[int]:
-    """Return the known sizes of the last axes, those of the channels too unless they are many.
+    """Return the known sizes of the last axes, with the number of channels unless it is large.
 
     ONNX Runtime repeats blocks of a few elements slowly.
     """

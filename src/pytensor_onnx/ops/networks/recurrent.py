@@ -96,7 +96,7 @@ class RecurrentOp(NetworkOp):
         return [outputs[:, None], *last]
 
     def _biases(self, bias: TensorVariable, r: TensorVariable) -> list[TensorVariable]:
-        """Return the bias of the product with inputs, and that of the one with states if needed."""
+        """Return the bias of the product with inputs, and of the product with states if needed."""
         half = len(self.order) * self._hidden_of(r)
         return [bias[:half] + bias[half:]]
 
@@ -142,7 +142,7 @@ class RecurrentOp(NetworkOp):
     def infer_shape(
         self, node: Apply, input_shapes: Sequence[Sequence[Variable]]
     ) -> list[list[Variable]]:
-        """Infer the sizes from those of the inputs."""
+        """Infer the sizes of the results from the sizes of the inputs."""
         (time, batch, _), _, (one, _, hidden) = input_shapes[:3]
         return [[time, one, batch, hidden], *[[one, batch, hidden]] * self.n_states]
 

@@ -85,7 +85,7 @@ class RotaryEmbedding(KeepsShape):
         outputs: Sequence[Variable],
         cotangents: Sequence[Variable],
     ) -> list[Variable]:
-        """Rotate back; the gradient with respect to the angles is that of the inner graph."""
+        """Rotate back; the inner graph gives the gradient with respect to the angles."""
         x, cos, sin, *positions = inputs
         (cotangent,) = cotangents
         (result,) = self.build_inner_graph(x, cos, sin, *positions)

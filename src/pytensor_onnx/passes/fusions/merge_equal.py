@@ -21,7 +21,7 @@ _RANDOM = frozenset(
 
 
 def merge_equal(model: ir.Model, scope: ModelScope) -> int:
-    """Replace the results of a node by those of the first equal node of the same graph.
+    """Replace the results of a node by the results of the first equal node of the same graph.
 
     Do so in subgraphs and functions, too: ONNX Runtime would, and then go over the whole graph once
     more. Nodes with subgraphs and outputs of a graph are kept. So are the sizes that a check

@@ -133,7 +133,7 @@ class Inlined:
         return [node for v in values for node in v.consumers() if node not in self._calls]
 
     def dtype(self, value: ir.Value) -> ir.DataType | None:
-        """Return the dtype of a folded value, in functions that of its sources."""
+        """Return the dtype of a folded value; in functions, the dtype of its sources."""
         waiting, seen = [value], {value}
         while waiting:
             for origin in self.origins(waiting.pop()):

@@ -86,7 +86,7 @@ def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors]
 def results_of_parts(
     of_parts: OfParts, node: Apply, given: Sequence[Iterable[TensorVariable]]
 ) -> list[Tensors]:
-    """Return the results of an Op on parts, as those of a node."""
+    """Return the results of an Op on parts, one for each output of a node."""
     operands = [part for parts in given for part in parts]
     parts = iter(Blockwise(of_parts)(*operands, return_list=True))
     return [

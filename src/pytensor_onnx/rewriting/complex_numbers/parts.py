@@ -56,7 +56,7 @@ def known_parts(pairs: TensorVariable) -> Parts | None:
 
 
 def operand(variable: Variable, tensors: Tensors, dtype: str) -> Parts:
-    """Return the parts of an operand in a dtype; those of a real one have a zero."""
+    """Return the parts of an operand in a dtype; the imaginary part of a real operand is zero."""
     if is_complex(variable):
         return Parts(*(pt.cast(part, dtype) for part in parts_of(tensors[0])))
     return Parts(pt.cast(tensors[0], dtype), pt.zeros((), dtype))

@@ -1,4 +1,4 @@
-"""Products and convolutions of complex arrays, as those of their parts."""
+"""Products and convolutions of complex arrays, by products and convolutions of their parts."""
 
 from collections.abc import Sequence
 

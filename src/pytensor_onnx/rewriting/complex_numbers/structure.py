@@ -118,7 +118,7 @@ def shuffle(op: DimShuffle, node: Apply, inputs: Sequence[Tensors]) -> list[Tens
 
 @ENCODING.rewrites(Reshape)
 def reshape(op: Reshape, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Return the pairs in another shape; a size of -1 is that of the numbers."""
+    """Return the pairs in another shape; a size of -1 stands for the remaining numbers."""
     (pairs,), (sizes,) = inputs
     if known_parts(pairs) is not None:
         return by_part(op, node, inputs, slice(1))
@@ -170,7 +170,7 @@ def nonzero(op: Nonzero, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors
 
 @ENCODING.rewrites(TensorFromScalar, ScalarFromTensor)
 def same_pairs(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Return the pairs: those of a scalar type are a tensor too."""
+    """Return the pairs; a scalar type has a tensor of pairs, too."""
     return [inputs[0]]
 
 

@@ -1,4 +1,4 @@
-"""Run PyTensor's rewrites of batched operations where they end, and where they save work."""
+"""Run PyTensor's batch rewrites only where they terminate and reduce the number of operations."""
 
 from itertools import takewhile
 

@@ -204,7 +204,7 @@ def _first_rows(buffer: Variable, stop: int, steps: Sequence[Variable]) -> Varia
 
 
 def _is_long(length: Variable, rows: int, steps: Sequence[Variable]) -> bool:
-    """Return whether a length is known to be a number of rows or more, as that of all steps is."""
+    """Return whether a length, such as the number of steps, is known to be at least `rows`."""
     return bounds_of(length)[0] >= rows or any(is_sum(length, unwrapped(n), rows) for n in steps)
 
 
