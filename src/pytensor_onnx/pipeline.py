@@ -7,14 +7,26 @@ import onnx_ir as ir
 from pytensor_onnx.changes import Change
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.function import decompositions
-from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.graph.traversal import all_nodes, nodes_of_model
+from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.passes.fusions.drop_leading_axes import drop_leading_axes
+from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
+from pytensor_onnx.passes.fusions.fuse_gemm import fuse_gemm
+from pytensor_onnx.passes.fusions.fuse_relu_clip import fuse_relu_clip
+from pytensor_onnx.passes.fusions.keep_reduced_axes import keep_reduced_axes
+from pytensor_onnx.passes.fusions.merge_equal import merge_equal
+from pytensor_onnx.passes.fusions.share_transposed import share_transposed
+from pytensor_onnx.passes.fusions.vector_products import vector_products
+from pytensor_onnx.passes.inline_functions import inline_functions
+from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
+from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
+from pytensor_onnx.passes.model_pass import ModelPass, Passes
+from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
 from pytensor_onnx.passes.optimizer.keep_apart import keep_apart
+from pytensor_onnx.passes.placement import describe_placement
 from pytensor_onnx.passes.spell_sizes import spell_sizes
+from pytensor_onnx.rules import Rule
 from pytensor_onnx.targets import get_profile
-
-_CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
 def prepare(
@@ -46,88 +58,48 @@ def prepare(
         If the target cannot run parts of the model.
     """
     model, scope, profile = converted.model, converted.scope, get_profile(target)
-    passes = _Passes(model, scope)
-    passes.run("fusions.vector_products", "MatMul", "Transpose")
-    passes.run("fusions.drop_leading_axes")
-    passes.run("fusions.merge_equal")
-    passes.run("fusions.share_transposed")
-    passes.run("fusions.keep_reduced_axes", "Unsqueeze")
-    if passes.run("layout.move_transposes", "Transpose"):
-        passes.run("fusions.merge_equal")
-    passes.run("fusions.scale_products", "MatMul")
-    passes.run("fusions.read_sizes_late", *_CONVOLUTIONS)
-    passes.run("fusions.fold_into_conv", *_CONVOLUTIONS)
-    if profile.merges_short_images and passes.run("fusions.merge_short_images", *_CONVOLUTIONS):
-        passes.run("fusions.merge_equal")
-    passes.run("fusions.row_states", "Scan")
-    passes.run("fusions.fuse_gemm", "MatMul")
-    passes.run("fusions.scale_gemms", "Gemm", "MatMul")
-    passes.run("fusions.fuse_relu_clip", "Relu")
-    passes.run("fusions.join_vectors")
-    passes.run("fusions.split_vectors", "Loop", "Scan")
-    passes.run("fusions.results_after_loops", "Scan")
-    passes.run("fusions.take_means", "ReduceSum")
+    passes = Passes(model, scope)
+    passes.run(vector_products, drop_leading_axes, merge_equal, share_transposed)
+    passes.run(keep_reduced_axes)
+    if passes.run(move_transposes):
+        passes.run(merge_equal)
+    _run(passes, "scale_products", "MatMul")
+    _run(passes, "read_sizes_late", "Conv", "ConvTranspose")
+    passes.run(fold_into_conv)
+    if profile.merges_short_images and _run(passes, "merge_short_images", "Conv", "ConvTranspose"):
+        passes.run(merge_equal)
+    _run(passes, "row_states", "Scan")
+    passes.run(fuse_gemm)
+    _run(passes, "scale_gemms", "Gemm", "MatMul")
+    passes.run(fuse_relu_clip)
+    _run(passes, "join_vectors")
+    _run(passes, "split_vectors", "Loop", "Scan")
+    _run(passes, "results_after_loops", "Scan")
+    _run(passes, "take_means", "ReduceSum")
     if profile.splits_transposes:
-        passes.run("layout.split_transposes", "Transpose")
-    changes = legalise(
-        model, profile, scope, decompositions=decompositions(), assume_finite=assume_finite
-    )
-    passes = _Passes(model, scope)
-    passes.run("fusions.halve_arguments", "Scan")
+        _run(passes, "split_transposes", "Transpose")
+    settings = {"decompositions": decompositions(), "assume_finite": assume_finite}
+    passes.run(legalise.given(profile=profile, **settings))
+    _run(passes, "halve_arguments", "Scan")
     if profile.accelerator is not None:
-        from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
-
-        changes += narrow_indices(model, profile, scope)
-    passes.run("layout.broadcast_numbers")
-    changes += keep_apart(model, scope, profile)
-    passes.run("fusions.merge_equal")
+        passes.run(narrow_indices.given(profile=profile))
+    passes.run(broadcast_numbers, keep_apart.given(profile=profile), merge_equal)
+    changes = passes.changes
     if profile.accelerator is not None:
-        from pytensor_onnx.passes.placement import describe_placement
-
         changes += describe_placement(model, profile)
     if inline:
-        from pytensor_onnx.passes.inline_functions import inline_functions
-
-        inline_functions(model, scope)
-    spell_sizes(model)
+        passes.run(inline_functions)
+    passes.run(spell_sizes)
     for function in model.functions.values():
         _forget_types(function)
     return changes
 
 
-class _Passes:
-    """Runs passes on a model, each where the model has an operator that it begins at."""
-
-    def __init__(self, model: ir.Model, scope: ModelScope) -> None:
-        self._model, self._scope = model, scope
-        self._present = self._operators()
-
-    def run(self, module: str, *operators: str) -> int:
-        """Import and run a pass if the model has one of its operators, or if it has none.
-
-        Parameters
-        ----------
-        module
-            Module of `pytensor_onnx.passes` with the pass, a function of the same name.
-        operators
-            Operators without which the pass changes nothing.
-
-        Returns
-        -------
-        int
-            Number of places that it changed.
-        """
-        if operators and self._present.isdisjoint(operators):
-            return 0
-        function = module.rpartition(".")[2]
-        change = getattr(import_module(f"pytensor_onnx.passes.{module}"), function)
-        count: int = change(self._model, self._scope)
-        if count:
-            self._present = self._operators()
-        return count
-
-    def _operators(self) -> set[str]:
-        return {node.op_type for node in nodes_of_model(self._model)}
+def _run(passes: Passes, name: str, *operators: str) -> bool:
+    folder = "layout" if name == "split_transposes" else "fusions"
+    change = getattr(import_module(f"pytensor_onnx.passes.{folder}.{name}"), name)
+    rule = Rule(name, "pass", "structure", "speed", "", begins_at=operators)
+    return passes.run(ModelPass(rule, change))
 
 
 def _forget_types(function: ir.Function) -> None:

@@ -134,6 +134,16 @@ def without(*names: str) -> Iterator[None]:
     ------
     KeyError
         If no rule has the name.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import export_onnx, pipeline
+    >>> x = pt.matrix("x")
+    >>> with without("fuse_gemm"):
+    ...     program = export_onnx([x], x @ x.T, verify=False)
+    >>> [node.op_type for node in program.model.graph]
+    ['Transpose', 'MatMul']
     """
     for name in names:
         _ledger[name]

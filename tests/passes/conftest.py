@@ -13,6 +13,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.legaliser.legalise import legalise
+from pytensor_onnx.passes.model_pass import ModelPass, Passes
 from pytensor_onnx.targets import get_profile
 
 Emit = Callable[..., ir.Value | Sequence[ir.Value]]
@@ -27,14 +28,16 @@ class Bare:
     feeds: dict[str, np.ndarray]
 
     def legalise(self, target: str = "onnxruntime", *, assume_finite: bool = False) -> list[str]:
-        changes = legalise(
-            self.model,
-            get_profile(target),
-            self.scope,
-            decompositions=decompositions(),
-            assume_finite=assume_finite,
+        profile, known = get_profile(target), decompositions()
+        return self.apply(
+            legalise.given(profile=profile, decompositions=known, assume_finite=assume_finite)
         )
-        return [str(change) for change in changes]
+
+    def apply(self, each: ModelPass) -> list[str]:
+        """Run a pass, and return the changes that it describes."""
+        passes = Passes(self.model, self.scope)
+        passes.run(each)
+        return [str(change) for change in passes.changes]
 
     def run(self) -> list[np.ndarray]:
         return run_model(self.model, self.feeds)

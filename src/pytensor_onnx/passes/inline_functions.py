@@ -7,8 +7,16 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.passes.model_pass import model_pass
 
 
+@model_pass(
+    family="structure",
+    purpose="conversion",
+    identity="f(x) = body of f",
+    requires="a request of the user",
+    ensures="no calls of model-local functions",
+)
 def inline_functions(model: ir.Model, scope: ModelScope) -> int:
     """Replace the calls of model-local functions by their bodies, in time linear in the result.
 

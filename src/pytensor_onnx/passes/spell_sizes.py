@@ -6,12 +6,20 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.computed_sizes import ComputedSize, is_plain
 from pytensor_onnx.graph.dims import Dim, Dims, dims_of
+from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.passes.model_pass import model_pass
 
 _SPELLED = "pytensor_onnx.computed_sizes"
 
 
-def spell_sizes(model: ir.Model) -> None:
+@model_pass(
+    family="shape",
+    purpose="conversion",
+    identity="size k + 1 = its text",
+    ensures="sizes are texts, unique by name",
+)
+def spell_sizes(model: ir.Model, scope: ModelScope) -> int:
     """Replace each computed size by its text, in brackets if a user's name reads alike.
 
     The model keeps the sizes by their texts for as long as it is in memory (`computed_sizes_of`).
@@ -20,7 +28,9 @@ def spell_sizes(model: ir.Model) -> None:
     --------
     >>> from pytensor_onnx.graph.dims import sum_dim
     >>> x = ir.val("x", dtype=ir.DataType.FLOAT, shape=("k+1", sum_dim(["k", 1])))
-    >>> spell_sizes(ir.Model(ir.Graph([x], [], nodes=[]), ir_version=10))
+    >>> model = ir.Model(ir.Graph([x], [], nodes=[]), ir_version=10)
+    >>> Passes(model, ModelScope(21)).run(spell_sizes)
+    True
     >>> dims_of(x)
     ('k+1', '(k+1)')
     """
@@ -38,6 +48,7 @@ def spell_sizes(model: ir.Model) -> None:
             }
             value.shape = ir.Shape(texts)
     model.meta[_SPELLED] = spelled
+    return len(spelled)
 
 
 def computed_sizes_of(model: ir.Model) -> Mapping[str, ComputedSize]:

@@ -143,7 +143,7 @@ def test_only_dropped_operations_get_another_form(op_type, constant, first, in_f
         return build.call("Arithmetic", emit, x, build.constant(constant))
 
     model = bare(caller if in_function else emit, VALUES)
-    changes = keep_apart(model.model, model.scope, get_profile("onnxruntime"))
+    changes = model.apply(keep_apart.given(profile=get_profile("onnxruntime")))
     neutral = op_type in ("Mul", "Div")
     with np.errstate(all="ignore"):
         expected = ARITHMETIC[op_type](*([constant, np.abs(VALUES)][:: 1 if first else -1]))

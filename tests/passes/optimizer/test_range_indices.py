@@ -22,7 +22,7 @@ def take_range(dtype):
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_indices_of_a_range_are_counted_one_by_one(dtype):
     model = bare(take_range(dtype), np.arange(3.0), np.array(1, dtype))
-    assert len(keep_apart(model.model, model.scope, get_profile("onnxruntime"))) == 1
+    assert len(model.apply(keep_apart.given(profile=get_profile("onnxruntime")))) == 1
     np.testing.assert_array_equal(model.run()[0], [1, 2, 0])
     model.feeds["x1"] = np.array(5, dtype)
     with pytest.raises(Exception, match="out of data bounds"):
@@ -31,7 +31,7 @@ def test_indices_of_a_range_are_counted_one_by_one(dtype):
 
 def test_a_range_of_other_uses_is_left_alone():
     model = bare(lambda build, n: build.Neg(build.Range(np.int64(0), n, np.int64(1))), np.array(3))
-    assert keep_apart(model.model, model.scope, get_profile("onnxruntime")) == []
+    assert model.apply(keep_apart.given(profile=get_profile("onnxruntime"))) == []
     assert model.operators() == ["Range", "Neg"]
 
 

@@ -15,9 +15,16 @@ from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.large_constants import content_key
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.rewriting import reshape_constant
 
 
+@model_pass(
+    family="shape",
+    purpose="size",
+    identity="x[None] + y = x + y",
+    requires="another operand gives the result its rank",
+)
 def drop_leading_axes(model: ir.Model, scope: ModelScope) -> int:
     """Drop leading axes of size one if another operand gives the result its rank."""
     count = 0

@@ -8,11 +8,19 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.rewriting import put_before, remove_unused, sole_producer
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 
 
+@model_pass(
+    family="products",
+    purpose="size",
+    identity="A.T @ B + c = Gemm(A, B, c, transA=1)",
+    begins_at=("MatMul",),
+    requires="matrices, and no other use of the product",
+)
 def fuse_gemm(model: ir.Model, scope: ModelScope) -> int:
     """Replace matrix products by Gemm if that removes a node.
 

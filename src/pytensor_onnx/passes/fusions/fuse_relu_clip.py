@@ -5,10 +5,19 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.optimizer.inlined import Inlined
 from pytensor_onnx.passes.rewriting import Form
 
 
+@model_pass(
+    family="elementwise",
+    purpose="correctness",
+    identity="clip(relu(x), a, b) = clip(x, max(a, 0), max(b, 0))",
+    begins_at=("Relu",),
+    requires="constant bounds",
+    ensures="no Clip after a Relu, which ONNX Runtime refuses in float64",
+)
 def fuse_relu_clip(model: ir.Model, scope: ModelScope) -> int:
     """Fuse a Relu into each Clip with constant bounds."""
     relus = []

@@ -7,9 +7,17 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.sizes import constant_ints
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.rewriting import replace_node
 
 
+@model_pass(
+    family="reductions",
+    purpose="size",
+    identity="unsqueeze(sum(x)) = sum(x, keepdims=1)",
+    begins_at=("Unsqueeze",),
+    requires="the reduced axes",
+)
 def keep_reduced_axes(model: ir.Model, scope: ModelScope) -> int:
     """Replace a reduction, and the Unsqueeze that restores the reduced axes, by one reduction."""
     count = 0

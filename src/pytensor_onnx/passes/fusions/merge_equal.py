@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.sizes import CHECKED, sizes_in
+from pytensor_onnx.passes.model_pass import model_pass
 
 _RANDOM = frozenset(
     (
@@ -20,6 +21,12 @@ _RANDOM = frozenset(
 )
 
 
+@model_pass(
+    family="structure",
+    purpose="size",
+    identity="f(x), f(x) = f(x)",
+    requires="no random operator, no sizes that a check compares",
+)
 def merge_equal(model: ir.Model, scope: ModelScope) -> int:
     """Replace the results of a node by the results of the first equal node of the same graph.
 

@@ -10,11 +10,18 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.model_pass import model_pass
 
 SMALLEST = 1024
 """Number of elements from which on a node costs less than the copy."""
 
 
+@model_pass(
+    family="products",
+    purpose="size",
+    identity="A and constant A.T = A and transpose(A)",
+    requires="a large constant matrix",
+)
 def share_transposed(model: ir.Model, scope: ModelScope) -> int:
     """Replace a constant matrix that is the transpose of another one by a Transpose node.
 

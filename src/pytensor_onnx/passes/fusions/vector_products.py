@@ -20,6 +20,7 @@ from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.large_constants import content_key
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.rewriting import (
     int_attribute,
     remove_unused,
@@ -32,6 +33,14 @@ LARGE = 16_384
 """Elements of a matrix of float64 from which a copy for each step of a loop costs more."""
 
 
+@model_pass(
+    family="products",
+    purpose="speed",
+    identity="squeeze(v[None] @ A) = v @ A",
+    begins_at=("MatMul", "Transpose"),
+    requires="a vector, and in a loop a short state",
+    measured="docs/measurements.md, Small states",
+)
 def vector_products(model: ir.Model, scope: ModelScope) -> int:
     """Replace the product of a reshaped vector by the product of the vector on the left."""
     count = 0

@@ -14,6 +14,7 @@ from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.rewriting import store_constants
 
 FEWEST_ELEMENTS = 256
@@ -25,6 +26,13 @@ _NUMBERS_ONLY = frozenset({"Clip"})
 _Shaped = dict[tuple[ir.Graph | None, ir.Value, int], ir.Value]
 
 
+@model_pass(
+    family="elementwise",
+    purpose="speed",
+    identity="x * c = x * reshape(c, (1, …, 1))",
+    requires="a number beside trailing axes of size one",
+    measured="docs/measurements.md, Convolutions and their gradients",
+)
 def broadcast_numbers(model: ir.Model, scope: ModelScope) -> int:
     """Give numbers one axis more than the result of their operator has trailing axes of size one.
 

@@ -26,6 +26,7 @@ from pytensor_onnx.passes.layout.walk import (
     perm_of,
     wide_axes,
 )
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.rewriting import remove_unused
 
 UNKNOWN_SIZE = 8
@@ -48,6 +49,14 @@ CHANNELS_FIRST = frozenset(
 )
 
 
+@model_pass(
+    family="networks",
+    purpose="speed",
+    identity="f(transpose(x)) = transpose(f(x))",
+    begins_at=("Transpose",),
+    requires="fewer or smaller Transposes",
+    measured="docs/measurements.md, YOLO11n",
+)
 def move_transposes(model: ir.Model, scope: ModelScope) -> int:
     """Move Transposes of three axes and more, if that leaves fewer or smaller ones.
 

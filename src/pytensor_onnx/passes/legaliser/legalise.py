@@ -21,16 +21,25 @@ from pytensor_onnx.graph.scope import LocalFunction, ModelScope
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.legaliser.choice import Chooser, Decompositions
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.rewriting import GraphLike, replace_node, store_constants
 from pytensor_onnx.targets import Profile
 
 _CONTAINERS = frozenset({"Constant", "If", "Loop", "Scan"})
 
 
+@model_pass(
+    family="structure",
+    purpose="conversion",
+    identity="f(x) = a form in operators that the target runs",
+    requires="no kernel, or one of the table of defects",
+    ensures="every node has a correct kernel",
+    measured="docs/defects.md, Kernels",
+)
 def legalise(
     model: ir.Model,
-    profile: Profile,
     scope: ModelScope,
+    profile: Profile,
     *,
     decompositions: Decompositions,
     assume_finite: bool = False,
@@ -41,10 +50,10 @@ def legalise(
     ----------
     model
         Model of standard operators and model-local functions.
-    profile
-        Kernels and defects of the target.
     scope
         Names, constants and functions of the model.
+    profile
+        Kernels and defects of the target.
     decompositions
         Functions of a builder and the operands, by the operator that they decompose.
     assume_finite

@@ -22,6 +22,7 @@ from pytensor_onnx.graph.names import Names, name_values, names_in
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.narrowing.uses import (
     COMPARING,
     EXACT,
@@ -38,17 +39,23 @@ from pytensor_onnx.targets import Profile
 _INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64
 
 
-def narrow_indices(model: ir.Model, profile: Profile, scope: ModelScope) -> list[Change]:
+@model_pass(
+    family="structure",
+    purpose="speed",
+    identity="f(int64 i) = f(int32 i)",
+    requires="a target with an accelerator, and sizes below 2^31",
+)
+def narrow_indices(model: ir.Model, scope: ModelScope, profile: Profile) -> list[Change]:
     """Replace int64 by int32 in nodes of a model that then run on the accelerator of a target.
 
     Parameters
     ----------
     model
         Model to change in place.
-    profile
-        Target, which may have an accelerator.
     scope
         Names and constants of the model.
+    profile
+        Target, which may have an accelerator.
 
     Returns
     -------

@@ -12,11 +12,20 @@ import onnx_ir as ir
 from pytensor_onnx.changes import Change, changes_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.defects import Guard, defects_by_operator
+from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.optimizer.inlined import Inlined
 from pytensor_onnx.passes.rewriting import Form, store_constants
 from pytensor_onnx.targets import Profile
 
 
+@model_pass(
+    family="structure",
+    purpose="correctness",
+    identity="f(g(x)) = f(max(g(x)))",
+    requires="a pattern of the table of defects",
+    ensures="ONNX Runtime's optimizer leaves the nodes alone",
+    measured="docs/defects.md, Optimizer",
+)
 def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[Change]:
     """Replace nodes by guarded forms where the runtime's optimizer would change results.
 
