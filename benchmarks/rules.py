@@ -17,7 +17,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import export_onnx, nn
-from pytensor_onnx.ops.networks.tap_positions import tap_positions
 from pytensor_onnx.running.session import SessionOptions
 
 
@@ -189,39 +188,6 @@ def image_gradient_of_large_batch() -> Rule:
     y = nn.conv2d(x, w, (1, 1), filter_flip=False)
     gradient = pt.grad(None, x, known_grads={y: d})
     return Rule("gradient of short images", [d, w], gradient, by_hand, values, 0.85, 1e-3)
-
-
-def shared_windows() -> Rule:
-    """Return a convolution of 32 images of 4 by 4, and the gradient of its filters."""
-    shapes = {"x": (32, 16, 4, 4), "w": (32, 16, 3, 3), "d": (32, 32, 4, 4)}
-    (x, w, d), values = _drawn(shapes)
-    y = nn.conv2d(x, w, (1, 1), filter_flip=False)
-    gradient = pt.grad(None, w, known_grads={y: d})
-    positions = tap_positions([4, 4], [3, 3], [4, 4], [1, 1], [1, 1], [(1, 1)] * 2)
-    assert positions is not None
-    by_hand = f"""
-        <ir_version: 10, opset_import: ["": 21]>
-        main (float[32, 16, 4, 4] x, float[32, 16, 3, 3] w, float[32, 32, 4, 4] d)
-          => (float[32, 32, 4, 4] y, float[32, 16, 3, 3] g)
-        <int64[2] rows = {{16, 512}}, int64[4] widths = {{0, 0, 1, 0}},
-         int64[144] positions = {{{", ".join(map(str, positions.ravel()))}}},
-         int64[2] channels = {{4608, 16}}, int64[2] windows = {{144, 512}},
-         int64[2] outputs = {{32, 512}}, int64[4] filters = {{32, 16, 3, 3}}> {{
-           y = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w)
-           moved = Transpose <perm = [2, 3, 0, 1]> (x)
-           elements = Reshape(moved, rows)
-           padded = Pad(elements, widths)
-           gathered = Gather <axis = 0> (padded, positions)
-           by_channel = Reshape(gathered, channels)
-           channels_first = Transpose <perm = [1, 0]> (by_channel)
-           matrix = Reshape(channels_first, windows)
-           outputs_first = Transpose <perm = [1, 2, 3, 0]> (d)
-           gradients = Reshape(outputs_first, outputs)
-           products = Gemm <transB = 1> (gradients, matrix)
-           g = Reshape(products, filters)
-        }}
-    """
-    return Rule("windows shared", [x, w, d], [y, gradient], by_hand, values, 0.95, 1e-3)
 
 
 def rms_norm() -> Rule:
@@ -602,7 +568,6 @@ RULES: list[Callable[[], Rule]] = [
     filter_gradient_by_channel,
     convolution_of_short_images,
     image_gradient_of_large_batch,
-    shared_windows,
     rms_norm,
     mean_over_images_of_any_size,
     batch_norm_gradient,

@@ -87,7 +87,7 @@ from pytensor_onnx.rewriting.loops.lengths import check_lengths, drop_known_chec
 from pytensor_onnx.rewriting.loops.nested import batch_inner_loops
 from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
-from pytensor_onnx.rewriting.masked_pools import mask_before_routing, multiply_before_routing
+from pytensor_onnx.rewriting.masked_pools import mask_before_routing
 from pytensor_onnx.rewriting.optimizers import search_in_graph
 from pytensor_onnx.rewriting.pymc import (
     drop_weight_of_pymc,
@@ -96,7 +96,6 @@ from pytensor_onnx.rewriting.pymc import (
 )
 from pytensor_onnx.rewriting.query import SPECIALIZE
 from pytensor_onnx.rewriting.riccati import solve_riccati
-from pytensor_onnx.rewriting.shared_windows import share_windows
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
 from pytensor_onnx.rewriting.sizes.broadcasting import add_leading_axes_last
 from pytensor_onnx.rewriting.sizes.computed import (
@@ -190,8 +189,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     "add_mul_fusion": {"share_partial_sums": share_partial_sums},
     "local_useless_unbatched_blockwise": {
         "drop_batches": Visit(guards.drop_batches, once=True),
-        "share_windows": Visit(share_windows, once=True),
-        "mask_before_routing": Visit(mask_before_routing, multiply_before_routing, once=True),
+        "mask_before_routing": Visit(mask_before_routing, once=True),
     },
     "ifelse_simplify": {
         "specialize": SPECIALIZE,

@@ -117,11 +117,13 @@ class MaxPoolGradient(Pool):
     def emit(self, build: Builder, x: ir.Value, y: ir.Value, gradient: ir.Value) -> ir.Value | None:
         """Emit the fastest form: comparisons if the windows tile the array, else a scatter.
 
-        A window without elements has no index to scatter to.
+        A window without elements has no index to scatter to. No element of a window equals a
+        maximum of NaN, but the runtime's index is that of another element.
         """
         windows = self.windows.in_operators(build.dims(x)[2:])
         if windows is None or self.windows.may_miss(build.dims(x)[2:]):
             return None
+        gradient = build.Where(build.IsNaN(y), build.number_like(gradient, 0), gradient)
         if x.dtype == ir.DataType.FLOAT and self._tile(build.dims(x)[2:]):
             return self._by_comparison(build, x, y, gradient)
         return self._by_indices(build, x, gradient, windows)
