@@ -1,27 +1,24 @@
 """Shared test helpers: the comparison of mode ONNX and of the exported file with PyTensor."""
 
-import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pytensor
 import pytest
 from hypothesis import HealthCheck, settings
 from onnx.reference import ReferenceEvaluator
-from onnx.reference.ops import op_gather_elements
+from onnx.reference.op_run import OpRun
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.mode import OPT_FAST_COMPILE, OPT_NONE, Mode
+from pytensor.compile.mode import OPT_FAST_COMPILE, OPT_NONE, Mode, optdb
 from pytensor.graph.basic import Variable
 from pytensor.scalar.basic import autocast_float, autocast_int
 from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx import ONNXProgram, export_onnx
 from pytensor_onnx.exporting.verification.many_operands import TakeManyOperands
-from tests import coverage_recorder, queried_rewrites
+from tests import coverage_recorder
 
 RELATIVE_TOLERANCE = {
     "float64": 1e-12,
@@ -30,12 +27,12 @@ RELATIVE_TOLERANCE = {
     "complex128": 1e-12,
     "complex64": 1e-5,
 }
-_comparisons: Counter[str] = Counter()
 _MANY = (TakeManyOperands(), 200)
-PY = Mode("py", OPT_NONE.register(_MANY))
+# Rewriters in place of queries, each of which takes as long as rewriting a small graph.
+PY = Mode("py", optdb.query(OPT_NONE.register(_MANY)))
 """The graph as it is written."""
 
-REWRITTEN = Mode("py", OPT_FAST_COMPILE.register(_MANY))
+REWRITTEN = Mode("py", optdb.query(OPT_FAST_COMPILE.register(_MANY)))
 """For graphs that PyTensor cannot compute, or not with accuracy, as they are written."""
 
 # A rewrite that fails is no test that passes.
@@ -48,7 +45,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("repeatable")
-queried_rewrites.keep()
 
 
 class Zipf(RandomVariable):
@@ -81,10 +77,14 @@ def _draw_the_same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
             value.bit_generator.state = _STATES[value]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _forget_queried_rewrites() -> Iterator[None]:
-    yield
-    queried_rewrites.forget()
+_export_only = False
+"""Whether the present test compares exported models alone, by its mark."""
+
+
+@pytest.fixture(autouse=True)
+def _compare_mode_unless_marked(request: pytest.FixtureRequest) -> None:
+    global _export_only  # noqa: PLW0603  (helpers are no fixtures)
+    _export_only = request.node.get_closest_marker("export_only") is not None
 
 
 def called(function: Callable, *arguments: Variable) -> Variable | list[Variable]:
@@ -123,9 +123,8 @@ def compare_onnx_and_py(
 ) -> ONNXProgram:
     """Assert that the exported model and mode ONNX give PyTensor's values, dtypes and shapes.
 
-    Both rewrite a graph by one query and convert it by the same lowerings. Mode ONNX is compared
-    in the first comparison of each test function and in a quarter of the further ones, those of
-    other parameters and of drawn examples.
+    Both rewrite a graph by one query and convert it by the same lowerings. Tests with the mark
+    ``export_only`` compare the exported model alone.
 
     Parameters
     ----------
@@ -153,7 +152,7 @@ def compare_onnx_and_py(
         )
     program = export_onnx(inputs, results, verify=False, **export_options)
     all_found = [program(*values)]
-    if _compares_mode():
+    if not _export_only:
         in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")
         all_found.insert(0, in_mode(*values))
     for found in all_found:
@@ -168,18 +167,6 @@ def compare_onnx_and_py(
     coverage_recorder.record(program, list(map(dense, found)), list(map(dense, expected)), atol)
     coverage_recorder.record_rewritten(results)
     return program
-
-
-def _compares_mode() -> bool:
-    """Return whether it is the turn of mode ONNX in the present test function.
-
-    A test that runs alone compares it, and so repeats its failure. The turns have no period, with
-    which four dtypes would leave three of them out.
-    """
-    function = os.environ.get("PYTEST_CURRENT_TEST", "").split(" (")[0].partition("[")[0]
-    _comparisons[function] += 1
-    number = _comparisons[function]
-    return number == 1 or crc32(f"{function} {number}".encode()) % 4 == 0
 
 
 Case = tuple[Sequence[Variable], Variable | Sequence[Variable], Sequence[Any]]
@@ -266,12 +253,20 @@ def assert_same(
         np.testing.assert_array_equal(found, expected)
 
 
-def _gather_elements(data: np.ndarray, axis: int, indices: np.ndarray) -> np.ndarray:
-    return np.take_along_axis(data, indices.astype("int64"), axis)
+class GatherElements(OpRun):
+    """The evaluator's own takes at most 64 elements (`docs/limits.md`)."""
+
+    op_domain = ""
+
+    def _run(self, data: np.ndarray, indices: np.ndarray, axis: int | None = None) -> tuple:
+        return (np.take_along_axis(data, indices.astype("int64"), axis or 0),)
 
 
-# The evaluator's own takes at most 64 elements (`docs/limits.md`).
-op_gather_elements.gather_numpy = _gather_elements
+class Evaluator(ReferenceEvaluator):
+    """The reference evaluator of the onnx package, for graphs and the functions in them."""
+
+    def __init__(self, proto: Any, **options: Any) -> None:
+        super().__init__(proto, **options | {"new_ops": [GatherElements]})
 
 
 def evaluate_reference(program: ONNXProgram, *values: Any) -> list[np.ndarray]:
@@ -279,7 +274,7 @@ def evaluate_reference(program: ONNXProgram, *values: Any) -> list[np.ndarray]:
     names = [value.name for value in program.proto.graph.input]
     feeds = dict(zip(names, map(np.asarray, values), strict=True))
     with np.errstate(all="ignore"):
-        return ReferenceEvaluator(program.proto).run(None, feeds)
+        return Evaluator(program.proto).run(None, feeds)
 
 
 def op_types(program: ONNXProgram) -> list[str]:

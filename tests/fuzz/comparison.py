@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytensor
-from onnx.reference import ReferenceEvaluator
 
 from pytensor_onnx import ONNXProgram, SessionOptions, UnsupportedOpError, export_onnx
+from tests.conftest import Evaluator
 from tests.fuzz.cases import Case
 from tests.fuzz.references import Reference
 
@@ -81,6 +81,6 @@ def _evaluator(program: ONNXProgram) -> Callable[..., list[Any]]:
 
     def call(*values: Any) -> list[Any]:
         given = dict(zip([v.name for v in program.inputs], values, strict=True))
-        return ReferenceEvaluator(program.proto).run(None, {**given, **first})
+        return Evaluator(program.proto).run(None, {**given, **first})
 
     return call
