@@ -14,8 +14,9 @@ from typing import Any
 
 from pytensor.configdefaults import config
 from pytensor.graph.op import Op
-from pytensor.tensor.utils import _parse_gufunc_signature
 from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.compat.pytensor import parse_gufunc_signature
 
 Expression = Callable[..., TensorVariable | Sequence[TensorVariable]]
 Signature = str | Callable[[Any, int], str]
@@ -257,7 +258,7 @@ def core_axes(signature: str | None) -> tuple[Axes, Axes] | tuple[None, None]:
     """
     if signature is None:
         return None, None
-    inputs, outputs = _parse_gufunc_signature(re.sub(r"\s", "", signature))
+    inputs, outputs = parse_gufunc_signature(re.sub(r"\s", "", signature))
     return tuple(map(tuple, inputs)), tuple(map(tuple, outputs))
 
 

@@ -7,9 +7,10 @@ import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.scalar import upcast
-from pytensor.tensor.linalg._lazy import scipy_linalg
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.compat.pytensor import scipy_linalg
 
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
 

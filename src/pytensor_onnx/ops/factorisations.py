@@ -9,8 +9,9 @@ from typing import Any
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.type import tensor
-from pytensor.tensor.utils import _parse_gufunc_signature
 from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.compat.pytensor import parse_gufunc_signature
 
 
 class Part(Op):
@@ -28,7 +29,7 @@ class Part(Op):
     def make_node(self, *operands: TensorVariable) -> Apply:
         """Return the application to operands."""
         dtype = operands[0].type.dtype
-        _, results = _parse_gufunc_signature(self.gufunc_signature)
+        _, results = parse_gufunc_signature(self.gufunc_signature)
         return Apply(
             self, list(operands), [tensor(dtype=dtype, shape=(None,) * len(r)) for r in results]
         )

@@ -9,7 +9,6 @@ from typing import Any
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.replace import _vectorize_node, _vectorize_not_needed
 from pytensor.tensor.basic import as_tensor_variable, get_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.subtensor import (
@@ -19,6 +18,8 @@ from pytensor.tensor.subtensor import (
     Subtensor,
 )
 from pytensor.tensor.type import lscalar
+
+from pytensor_onnx.compat.pytensor import vectorize_node, vectorize_not_needed
 
 INDEXING = (Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedIncSubtensor)
 """Ops that take or change elements by indices."""
@@ -144,7 +145,7 @@ class StepIndex(Op):
         outputs[0][0] = inputs[0]
 
 
-_vectorize_node.register(StepIndex, _vectorize_not_needed)
+vectorize_node.register(StepIndex, vectorize_not_needed)
 
 
 def loop_of_index(node: Apply) -> str | None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply
-from pytensor.tensor.linalg._lazy import scipy_linalg
 
+from pytensor_onnx.compat.pytensor import scipy_linalg
 from pytensor_onnx.ops.factorisations import Part
 
 

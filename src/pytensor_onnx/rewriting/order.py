@@ -14,6 +14,7 @@ from pytensor.scan.op import Scan
 from pytensor.scan.rewriting import scan_remove_unused
 from pytensor.tensor.rewriting.basic import constant_folding
 
+from pytensor_onnx.compat.pytensor import check, position_before
 from pytensor_onnx.ml.layers.activations import name_activation
 from pytensor_onnx.ml.layers.attention import attend_as_one
 from pytensor_onnx.ml.layers.inlining import inline_gradients, inline_layers
@@ -61,7 +62,7 @@ from pytensor_onnx.rewriting.convolutions import convolve_fully
 from pytensor_onnx.rewriting.declared_types import correct_types
 from pytensor_onnx.rewriting.encodings import encode_values
 from pytensor_onnx.rewriting.fourier import transform_real, transform_to_real
-from pytensor_onnx.rewriting.guards.guarded import replace_by_guarded, rewrites_of
+from pytensor_onnx.rewriting.guards.guarded import GUARDED, replace_by_guarded, rewrites_of
 from pytensor_onnx.rewriting.indexing import (
     index_by_batch,
     index_joined_from_start,
@@ -94,7 +95,7 @@ from pytensor_onnx.rewriting.pymc import (
     replace_scalar_of_pymc,
     write_out_spline_of_pymc,
 )
-from pytensor_onnx.rewriting.query import SPECIALIZE
+from pytensor_onnx.rewriting.query import INCOMPATIBLE, SPECIALIZE
 from pytensor_onnx.rewriting.riccati import solve_riccati
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
 from pytensor_onnx.rewriting.sizes.broadcasting import add_leading_axes_last
@@ -275,10 +276,11 @@ FOLDED = ("canonicalize", "stabilize", "specialize", "uncanonicalize")
 
 def register() -> None:
     """Register all rewrites with PyTensor's database, under the tag ``onnx``."""
-    positions = sorted(optdb.__position__.values())
+    excluded = (name for name in INCOMPATIBLE if name != GUARDED)
+    check(WHOLE_GRAPH, excluded, (str(guard.rewrite) for guard in guards.GUARDS))
+    spans = {anchor: position_before(anchor) for anchor in WHOLE_GRAPH}
     for anchor, passes in WHOLE_GRAPH.items():
-        end = optdb.__position__[anchor]
-        start = max(position for position in positions if position < end)
+        start, end = spans[anchor]
         for i, (name, rewriter) in enumerate(passes.items(), start=1):
             position = start + (end - start) * i / (len(passes) + 1)
             optdb.register(f"onnx_{name}", rewriter, "onnx", position=position)

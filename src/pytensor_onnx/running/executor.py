@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pytensor.compile.executor import Function, _pickle_Function
+from pytensor.compile.executor import Function
 from pytensor.compile.maker import FunctionMaker
 
+from pytensor_onnx.compat.pytensor import pickle_function
 from pytensor_onnx.encodings import is_encoded
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.running.binding import FEWEST_STORED, Stored, bound_run
@@ -45,7 +46,7 @@ class ONNXFunction(Function):
             return super().__call__(*args, **kwargs)
 
 
-copyreg.pickle(ONNXFunction, _pickle_Function)
+copyreg.pickle(ONNXFunction, pickle_function)
 
 
 class ONNXFunctionMaker(FunctionMaker):

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pytensor
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, register_linker, register_mode
@@ -21,6 +20,7 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
+from pytensor_onnx.compat.pytensor import accept_in_config, query_of, rewriter_of
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.rewriting.encodings import tensor_graph
@@ -278,9 +278,8 @@ class ONNXMode(Mode):
     @property
     def optimizer(self) -> GraphRewriter:
         """The rewriter of graphs, without the rules that are switched off."""
-        mode = copy.copy(self)
-        mode._optimizer = with_switched_off(self._optimizer)
-        return Mode.optimizer.fget(mode if mode._optimizer is not self._optimizer else self)
+        query = query_of(self)
+        return rewriter_of(self, with_switched_off(query))
 
 
 @rewrite_ofg_inner_graph.register(ONNXLinker)
@@ -297,16 +296,9 @@ def rewrite_what_is_converted(
         functional_rewrite_ofg_inner_graph(linker, op, node, inner, mode=mode)
 
 
-def _accept_in_config(name: str) -> None:
-    """Add the name of a mode to the values that `pytensor.config.mode` takes."""
-    parameter = pytensor.config._config_var_dict["mode"]
-    accept = parameter._apply
-    parameter._apply = lambda value: value if value == name else accept(value)
-
-
 rewrite_scan_inner_graph.register(ONNXLinker)(functional_rewrite_scan_inner_graph)
 
 ONNX = ONNXMode(ONNXLinker(), ONNX_QUERY)
 register_linker("onnx", ONNXLinker())
 register_mode("ONNX", ONNX)
-_accept_in_config("ONNX")
+accept_in_config("ONNX")

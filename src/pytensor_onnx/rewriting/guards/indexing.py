@@ -7,8 +7,6 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.rewriting.reshape import local_join_dims, local_split_dims
 from pytensor.tensor.rewriting.shape import (
-    _is_shape_i_of_x,
-    _unpack_shape_vector,
     local_useless_reshape,
 )
 from pytensor.tensor.rewriting.subtensor import (
@@ -28,6 +26,7 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 from pytensor.tensor.type import TensorType
 
+from pytensor_onnx.compat.pytensor import is_shape_i_of_x, unpack_shape_vector
 from pytensor_onnx.rewriting.guards.guarded import guard
 
 
@@ -50,8 +49,8 @@ def keeps_its_sizes(node: Apply) -> bool:
     if 0 not in sizes and sizes.count(None) <= 1:
         return True
     return all(
-        _is_shape_i_of_x(size, x, axis) or (isinstance(size, Constant) and size.data == -1)
-        for axis, size in enumerate(_unpack_shape_vector(shape))
+        is_shape_i_of_x(size, x, axis) or (isinstance(size, Constant) and size.data == -1)
+        for axis, size in enumerate(unpack_shape_vector(shape))
     )
 
 

@@ -1,0 +1,1 @@
+"""Interfaces of other packages that are not public, each in one place."""

@@ -1,0 +1,128 @@
+"""What this package uses of PyTensor beyond its public interface, checked at import.
+
+A private name stands here with its use, with the version of PyTensor that it was seen in, and with
+what PyTensor would have to offer in its place; `docs/upstream.md` has the requests. Passes that
+others are placed before, rewrites that run under a condition, and rewrites that are left out are
+known by their names: where one is renamed, a wrong rewrite would run again, so that `check` refuses
+such a version.
+"""
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import pytensor
+from pytensor.compile.mode import Mode, optdb
+from pytensor.graph.rewriting.basic import GraphRewriter
+
+SEEN_IN = "3.3.8"
+"""The version of PyTensor that this module was last compared with."""
+
+_missing: list[str] = []
+
+
+def _private(module: str, name: str) -> Any:
+    """Return a private name of PyTensor; a missing one is listed by `check`."""
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        _missing.append(f"{module}.{name}")
+        return None
+
+
+# Until `Function` is pickled as an instance of its class.
+pickle_function = _private("pytensor.compile.executor", "_pickle_Function")
+# Until Ops can declare that they take no batches.
+vectorize_node = _private("pytensor.graph.replace", "_vectorize_node")
+vectorize_not_needed = _private("pytensor.graph.replace", "_vectorize_not_needed")
+# Until the parser of signatures is public.
+parse_gufunc_signature = _private("pytensor.tensor.utils", "_parse_gufunc_signature")
+# Until SciPy is imported late by a public name.
+scipy_linalg = _private("pytensor.tensor.linalg._lazy", "scipy_linalg")
+# Until `local_reshape_lift` and its kind end on symbolic sizes by themselves.
+is_shape_i_of_x = _private("pytensor.tensor.rewriting.shape", "_is_shape_i_of_x")
+unpack_shape_vector = _private("pytensor.tensor.rewriting.shape", "_unpack_shape_vector")
+
+
+def position_before(anchor: str) -> tuple[float, float]:
+    """Return the positions of the pass before a pass of PyTensor, and of the pass itself.
+
+    Until the database takes ``before=`` and ``after=``.
+
+    Examples
+    --------
+    >>> start, end = position_before("canonicalize")
+    >>> start < end
+    True
+    """
+    positions = optdb.__position__
+    end = positions[anchor]
+    return max(p for p in positions.values() if p < end), end
+
+
+def accept_in_config(name: str) -> None:
+    """Add the name of a mode to the values that `pytensor.config.mode` takes.
+
+    Until `register_mode` does.
+    """
+    parameter = pytensor.config._config_var_dict["mode"]
+    accept = parameter._apply
+    parameter._apply = lambda value: value if value == name else accept(value)
+
+
+def query_of(mode: Mode) -> Any:
+    """Return the query, or the rewriter, that a mode was made with."""
+    return mode._optimizer
+
+
+def rewriter_of(mode: Mode, query: Any) -> GraphRewriter:
+    """Return the rewriter of a mode with another query."""
+    changed = Mode(mode.linker, query)
+    return changed.optimizer
+
+
+def check(anchors: Iterable[str], excluded: Iterable[str], guarded: Iterable[str]) -> None:
+    """Raise unless this version of PyTensor has everything that this package knows by name.
+
+    Parameters
+    ----------
+    anchors
+        Passes that others are placed before.
+    excluded
+        Names and tags of rewrites that are left out.
+    guarded
+        Rewrites that run under a condition.
+
+    Raises
+    ------
+    ImportError
+        If a name is missing; the message lists all that are.
+
+    Examples
+    --------
+    >>> check(["canonicalize"], ["BlasOpt"], ["local_pow_canonicalize"])
+    """
+    known = _names(optdb)
+    missing = [
+        *_missing,
+        *(f"the pass {name}" for name in anchors if name not in optdb.__position__),
+        *(f"the rewrite {name}" for name in (*excluded, *guarded) if name not in known),
+    ]
+    if missing:
+        raise ImportError(
+            f"pytensor {pytensor.__version__} lacks what pytensor-onnx uses of it: "
+            f"{', '.join(missing)}. Install a version that the package allows: "
+            "pip install 'pytensor>=3.3.5,<3.4'"
+        )
+
+
+def _names(database: Any) -> set[str]:
+    """Return the names and tags of a database and of the databases in it."""
+    names = set(database.__db__)
+    for members in database.__db__.values():
+        for member in members:
+            if hasattr(member, "__db__"):
+                names |= _names(member)
+            elif hasattr(member, "db") and hasattr(member.db, "__db__"):
+                names |= _names(member.db)
+    return names
