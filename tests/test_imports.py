@@ -34,7 +34,7 @@ ARROWS = {
     "ml": {"ops", "nn", "dynamic_axes"},
     "exporting": {
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
-        *("dynamic_axes", "named_dims", "encodings", "ops", "large_constants"),
+        *("dynamic_axes", "named_dims", "encodings", "ops", "large_constants", "passes"),
     },
     "pymc": {"exporting", "functions", "graph", "ops", "rewriting", "named_dims"},
     "web": {"graph"},

@@ -47,8 +47,13 @@ def spell_sizes(model: ir.Model, scope: ModelScope) -> int:
                 str(t): d for t, d in zip(texts, dims, strict=True) if isinstance(d, ComputedSize)
             }
             value.shape = ir.Shape(texts)
-    model.meta[_SPELLED] = spelled
+    keep_computed_sizes(model, spelled)
     return len(spelled)
+
+
+def keep_computed_sizes(model: ir.Model, sizes: Mapping[str, ComputedSize]) -> None:
+    """Keep the computed sizes of a model in memory, by their texts."""
+    model.meta[_SPELLED] = sizes
 
 
 def computed_sizes_of(model: ir.Model) -> Mapping[str, ComputedSize]:

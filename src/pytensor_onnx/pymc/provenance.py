@@ -12,6 +12,7 @@ import pymc as pm
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant
 
+from pytensor_onnx.exporting.program.weight_files import digest
 from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.names import free_names
 
@@ -80,18 +81,6 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
         **more,
     }
     return json.dumps(description)
-
-
-def digest(array: np.ndarray) -> str:
-    """Return the SHA-256 of an array: of its dtype, shape and values.
-
-    Examples
-    --------
-    >>> digest(np.zeros(2)) == digest(np.zeros((1, 2)))
-    False
-    """
-    head = f"{array.dtype.str}{list(array.shape)}"
-    return hashlib.sha256(head.encode() + np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
 def _data(model: pm.Model, inputs: Collection[str]) -> dict[str, dict[str, Any]]:

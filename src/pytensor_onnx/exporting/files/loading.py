@@ -18,6 +18,7 @@ from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.encodings.registry import encoding_named, tensor_types
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.program.weight_files import give_weights
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.requests.state_files import State, read_state
@@ -36,6 +37,7 @@ def load(
     path: str | os.PathLike,
     *,
     state: str | os.PathLike | None = None,
+    weights: Mapping[str, Any] | None = None,
     providers: str | Sequence[str] = "cpu",
     session_options: SessionOptions | None = None,
 ) -> ONNXProgram:
@@ -56,6 +58,9 @@ def load(
     state
         A file of `ONNXProgram.save_state`, where the model has no values of its state, or to go on
         from other values.
+    weights
+        Arrays by name for a file of ``program.save(path, include_initializers=False)``: those of
+        ``program.weights``. Others are refused, as the file may have constants computed from them.
     providers, session_options
         As in `compile_onnx`.
 
@@ -77,6 +82,7 @@ def load(
     array([ 1.+0.j, -4.+0.j])
     """
     model = _read(Path(path))
+    give_weights(model, weights, Path(path))
     told = json.loads(model.metadata_props.get("encodings", "{}"))
     names: dict[str, str] = json.loads(model.metadata_props.get("state", "{}"))
     for value in [v for v in model.graph.inputs if v.is_initializer() and v.name not in names]:

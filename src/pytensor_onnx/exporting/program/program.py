@@ -13,12 +13,15 @@ import onnx_ir as ir
 
 from pytensor_onnx.changes import Change
 from pytensor_onnx.errors import VerificationError
+from pytensor_onnx.exporting.program.axes import rename_axes
+from pytensor_onnx.exporting.program.converting import weights_of
 from pytensor_onnx.exporting.program.model_files import write_model
 from pytensor_onnx.exporting.program.report import report_on
 from pytensor_onnx.exporting.program.runner import Runner
 from pytensor_onnx.exporting.program.selection import select_outputs
+from pytensor_onnx.exporting.program.weight_files import with_weights_as_inputs
+from pytensor_onnx.exporting.program.weights import replace_weights
 from pytensor_onnx.exporting.requests.descriptions import describe
-from pytensor_onnx.exporting.requests.state_files import write_state
 from pytensor_onnx.exporting.verification.conversion import Conversion
 from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.running.session import SessionOptions
@@ -77,10 +80,18 @@ class ONNXProgram(Runner):
         """The model as a protobuf message."""
         return ir.to_proto(self.model)
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike, *, include_initializers: bool = True) -> Path:
         """Write the model to a file, which appears complete or not at all.
 
         Weights of a model above 2 GB go to a second file beside it, ``<name>.data``.
+
+        Parameters
+        ----------
+        path
+            The file.
+        include_initializers
+            Whether the file has the arrays of ``program.weights``. Otherwise these are further
+            inputs of it, and ``load(path, weights=program.weights)`` puts them back.
 
         Returns
         -------
@@ -96,23 +107,9 @@ class ONNXProgram(Runner):
         ...     export_onnx([x], x + 1).save(folder + "/model.onnx").name
         'model.onnx'
         """
-        return write_model(path, self.model)
-
-    def save_state(self, path: str | os.PathLike) -> Path:
-        """Write the present values of the state to a file of their own.
-
-        Parameters
-        ----------
-        path
-            A file ending in ``.npz``, which NumPy reads, or in ``.onnx``: a model without inputs
-            whose outputs are the values, which any ONNX runtime reads, in a browser too.
-
-        Returns
-        -------
-        pathlib.Path
-            The file written.
-        """
-        return write_state(path, self.present_state(), self.model.graph.opset_imports[""])
+        complete = include_initializers
+        model = self.model if complete else with_weights_as_inputs(self.model, self.weights)
+        return write_model(path, model)
 
     def select(self, outputs: str | Sequence[str]) -> ONNXProgram:
         """Return a program of some of the outputs, and of the inputs that these depend on.
@@ -141,11 +138,80 @@ class ONNXProgram(Runner):
         >>> program.select("total")([1.0, 2.0])
         array(3.)
         """
-        part = select_outputs(self.conversion, outputs)
-        selected = type(self)(part, self.providers, self.session_options)
-        selected.state = {name: value.copy() for name, value in self.state.items()}
+        selected = self._of(select_outputs(self.conversion, outputs))
         selected.verification = self.verification
         return selected
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """The stored arrays by name, such as values of shared variables; none of a loaded file."""
+        return {name: weight.data for name, weight in weights_of(self.conversion.reference).items()}
+
+    def replace_weights(self, weights: Mapping[str, Any], *, verify: bool = True) -> ONNXProgram:
+        """Return a program with other values of stored arrays.
+
+        The graph is converted again, since constants of the file may be computed from the arrays.
+        The state stays as it is: its variables are set by ``program.state[name] = array``.
+
+        Parameters
+        ----------
+        weights
+            Arrays by the names that ``program.weights`` has, of the same shapes, in dtypes that
+            lose no digits.
+        verify
+            Whether to verify the new program, on the example inputs of the export.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such weight, or an array does not fit; the message has all of them.
+        PyTensorONNXError
+            For the program of a loaded file.
+
+        Examples
+        --------
+        >>> import pytensor, pytensor.tensor as pt
+        >>> from pytensor_onnx import export_onnx
+        >>> x, w = pt.vector("x"), pytensor.shared(2.0, name="w")
+        >>> program = export_onnx([x], w * x)
+        >>> program.replace_weights({"w": 3.0})([1.0, 2.0])
+        array([3., 6.])
+        """
+        program = self._of(replace_weights(self.conversion, weights))
+        request = program.conversion.request
+        return program.verify(request.examples if request else None) if verify else program
+
+    def rename_axes(self, names: Mapping[str, str]) -> ONNXProgram:
+        """Return a program whose axes have other names.
+
+        Parameters
+        ----------
+        names
+            New names by the old ones, of axes of the inputs or of other values. Sizes that are
+            computed from an axis follow.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such axis, or a name would stand for two axes; the message has all.
+
+        Examples
+        --------
+        >>> import pytensor.tensor as pt
+        >>> from pytensor_onnx import export_onnx
+        >>> x = pt.vector("x")
+        >>> export_onnx([x], pt.concatenate([x, [1.0]])).rename_axes({"x_dim0": "time"})
+        ONNXProgram(x: float64[time] -> output_0: float64[time+1])
+        """
+        program = self._of(rename_axes(self.conversion, names))
+        program.verification = self.verification
+        return program
+
+    def _of(self, conversion: Conversion) -> ONNXProgram:
+        """Return a program of another conversion, with a copy of the state."""
+        program = type(self)(conversion, self.providers, self.session_options)
+        program.state = {name: value.copy() for name, value in self.state.items()}
+        return program
 
     def verify(
         self,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.requests.signature import PlainInputs
+from pytensor_onnx.exporting.requests.state_files import write_state
 from pytensor_onnx.exporting.verification.conversion import Conversion
 from pytensor_onnx.exporting.verification.pickling import dump_conversion, load_conversion
 from pytensor_onnx.running.session import Session, SessionOptions
@@ -74,6 +77,24 @@ class Runner:
         """Return the values of the state after the calls that have ended."""
         with self._lock:
             return dict(self.state)
+
+    def save_state(self, path: str | os.PathLike) -> Path:
+        """Write the present values of the state to a file of their own.
+
+        Parameters
+        ----------
+        path
+            A file ending in ``.npz``, which NumPy reads, or in ``.onnx``: a model without inputs
+            whose outputs are the values, which any ONNX runtime reads, in a browser too.
+
+        Returns
+        -------
+        pathlib.Path
+            The file written.
+        """
+        return write_state(
+            path, self.present_state(), self.conversion.model.graph.opset_imports[""]
+        )
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Run the model.

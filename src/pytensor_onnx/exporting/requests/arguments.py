@@ -131,6 +131,17 @@ def read_opset(version: int | str, profile: Profile) -> int:
     return version
 
 
+def is_name(given: Any) -> bool:
+    """Return whether a value can name an output or an axis.
+
+    Examples
+    --------
+    >>> is_name("batch"), is_name("my batch"), is_name(0)
+    (True, False, False)
+    """
+    return isinstance(given, str) and _NAME.fullmatch(given) is not None
+
+
 def read_names(names: Sequence[str] | None) -> list[str] | None:
     """Return the names of outputs as a list.
 
@@ -143,7 +154,7 @@ def read_names(names: Sequence[str] | None) -> list[str] | None:
         return None
     listed = [names] if isinstance(names, str) else list(names)
     for name in listed:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not is_name(name):
             raise ArgumentError(
                 f"{name!r} cannot name an output: take letters, digits and the characters _ . : / -"
             )

@@ -1,0 +1,114 @@
+"""Convert a graph as written: precision, rewrites, conversion, preparation for the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+
+from pytensor_onnx.conversion import convert
+from pytensor_onnx.exporting.requests.arguments import read_opset
+from pytensor_onnx.exporting.requests.request import Request
+from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.precision import narrowed_for
+from pytensor_onnx.graph.origins import present, take_lines, take_owners
+from pytensor_onnx.named_dims import is_tensor
+from pytensor_onnx.pipeline import prepare
+from pytensor_onnx.targets import get_profile
+
+
+def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
+    """Convert a graph as written, for the target and in the floats that a request asks for."""
+    interface, options = request.interface, request.options
+    profile = get_profile(options.target)
+    narrowing, notes = narrowed_for(written, options.precision, profile.precision)
+    reference = narrowing.narrow if narrowing else written
+    fgraph = interface.rewritten(reference)
+    values = {
+        variable: np.array(value, variable.type.dtype)
+        for variable, value in zip(
+            fgraph.inputs[interface.given.width :], request.state, strict=True
+        )
+    }
+    converted = convert(
+        fgraph,
+        opset_version=read_opset(options.opset_version, profile),
+        input_names=interface.input_tensors,
+        output_names=interface.output_tensors,
+        defaults=values if options.stores_state else {},
+        dynamic_axes=request.axes,
+        fixes_sizes=True,
+        dim_names=True,
+        constant_names={name: weight.data for name, weight in weights_of(reference).items()},
+        name=request.name,
+    )
+    model = converted.model
+    states = interface.states_of(model, list(values.values()))
+    interface.describe(model, states)
+    changes = prepare(
+        converted,
+        options.target,
+        assume_finite=options.assume_finite,
+        inline=options.inline_functions,
+    )
+    return Conversion(
+        model,
+        reference,
+        rewritten=fgraph,
+        signature=interface.signature(model),
+        states=states,
+        values={variable: present(value) for variable, value in converted.values.items()},
+        owners=take_owners(model, fgraph),
+        lines=take_lines(model),
+        failures=converted.failures,
+        changes=(*notes, *changes),
+        target=options.target,
+        narrowing=narrowing,
+        request=request,
+    )
+
+
+def weights_of(fgraph: FunctionGraph) -> dict[str, Constant]:
+    """Return the named constants of a graph, such as the values of shared variables.
+
+    Names that stand for several constants are numbered in the order of the operands.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> x, w, v = pt.vector("x"), pt.constant([1.0, 2.0], "w"), pt.constant([3.0, 4.0], "w")
+    >>> weights = weights_of(FunctionGraph([x], [x * w + v], clone=False))
+    >>> [(name, weight.data.tolist()) for name, weight in weights.items()]
+    [('w', [1.0, 2.0]), ('w_1', [3.0, 4.0])]
+    """
+    named = [
+        v
+        for v in _leaves(fgraph.outputs)
+        if isinstance(v, Constant) and v.name and is_tensor(v.type)
+    ]
+    taken = {v.name for v in named}
+    weights: dict[str, Constant] = {}
+    for constant in named:
+        name, number = constant.name, 0
+        while name in weights or (number and name in taken):
+            number += 1
+            name = f"{constant.name}_{number}"
+        weights[name] = constant
+    return weights
+
+
+def _leaves(outputs: Sequence[Variable]) -> Iterator[Variable]:
+    """Yield the variables without an owner, from the first operands to the last."""
+    seen: set[Variable] = set()
+    waiting = list(reversed(outputs))
+    while waiting:
+        variable = waiting.pop()
+        if variable in seen:
+            continue
+        seen.add(variable)
+        if variable.owner is None:
+            yield variable
+        else:
+            waiting.extend(reversed(variable.owner.inputs))
