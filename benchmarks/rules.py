@@ -534,33 +534,6 @@ def gradient_over_a_batch() -> Rule:
     return Rule("gradient of weights over a batch", [x, d], y, by_hand, values, 0.85, 1e-4)
 
 
-def cross_entropy_of_many_classes() -> Rule:
-    """Return the gradient of a cross-entropy of 252 labels among 4096."""
-    [x], values = _drawn({"x": (252, 4096)})
-    labels = pt.tensor("labels", shape=(252,), dtype="int64")
-    by_hand = """
-        <ir_version: 10, opset_import: ["": 21]>
-        main (float[252, 4096] x, int64[252] labels) => (float[252, 4096] y)
-        <int64[1] last = {1}, int64[2] shape = {252, 4096}, int64[2] column = {252, 1},
-         float one = {-0.003968254}> {
-           softmax = Softmax <axis = 1> (x)
-           zeros = ConstantOfShape(shape)
-           places = Unsqueeze(labels, last)
-           numbers = Expand(one, column)
-           written = ScatterElements <axis = 1, reduction = "add"> (zeros, places, numbers)
-           wide = Cast <to = 11> (written)
-           wide_sums = ReduceSum <keepdims = 1> (wide, last)
-           sums = Cast <to = 1> (wide_sums)
-           scaled = Mul(sums, softmax)
-           y = Sub(written, scaled)
-        }
-    """
-    loss = -pt.special.log_softmax(x, axis=1)[np.arange(252), labels].mean()
-    values.append(np.random.default_rng(1).integers(0, 4096, 252))
-    label = "gradient of a cross-entropy of 4096 classes"
-    return Rule(label, [x, labels], pt.grad(loss, x), by_hand, values, 0.85, 1e-6)
-
-
 RULES: list[Callable[[], Rule]] = [
     number_beside_short_axes,
     filter_gradient,
@@ -580,7 +553,6 @@ RULES: list[Callable[[], Rule]] = [
     mean_over_some_axes,
     maximum_of_magnitudes,
     gradient_over_a_batch,
-    cross_entropy_of_many_classes,
 ]
 
 

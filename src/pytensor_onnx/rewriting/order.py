@@ -46,17 +46,12 @@ from pytensor_onnx.rewriting.arithmetic.numbers import widen_numbers
 from pytensor_onnx.rewriting.arithmetic.partial_sums import share_partial_sums
 from pytensor_onnx.rewriting.arithmetic.products import drop_empty_product, inline_products
 from pytensor_onnx.rewriting.arithmetic.summed_products import sum_batched_product
-from pytensor_onnx.rewriting.arithmetic.thin_products import (
-    add_to_thin_product,
-    sum_thin_product,
-)
 from pytensor_onnx.rewriting.arithmetic.whole_quotients import (
     choose_given_size,
     divide_multiple,
     divide_sum,
 )
 from pytensor_onnx.rewriting.arithmetic.widening import widen_operands
-from pytensor_onnx.rewriting.arithmetic.written_rows import sum_written_rows
 from pytensor_onnx.rewriting.beta_gradients import derive_betainc
 from pytensor_onnx.rewriting.convolutions import convolve_fully
 from pytensor_onnx.rewriting.declared_types import correct_types
@@ -73,9 +68,8 @@ from pytensor_onnx.rewriting.indexing import (
 from pytensor_onnx.rewriting.keep_origins import keep_origins
 from pytensor_onnx.rewriting.loops.batched import batch_scan
 from pytensor_onnx.rewriting.loops.batches import batch_by_axes
-from pytensor_onnx.rewriting.loops.draws import draw_before_loop, transform_before_loop
+from pytensor_onnx.rewriting.loops.draws import draw_before_loop
 from pytensor_onnx.rewriting.loops.equal_operations import merge_equal_operations
-from pytensor_onnx.rewriting.loops.gates import add_before_loop
 from pytensor_onnx.rewriting.loops.inner_loops import check_inner_loops
 from pytensor_onnx.rewriting.loops.last_steps import (
     reduce_steps,
@@ -180,10 +174,8 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "merge_equal_in_loops": Visit(merge_equal_operations, once=True),
         # Before loops are removed, as those that are left may be maps or recurrences.
         "draw_before_loops": Visit(draw_before_loop),
-        "transform_before_loops": Visit(transform_before_loop, once=True),
         "batch_scans": Visit(batch_scan, once=True),
         "multiply_before_loops": Visit(multiply_before_loop, once=True),
-        "add_before_loops": Visit(add_before_loop, once=True),
         "remove_unused_of_scan": Visit(scan_remove_unused, once=True),
     },
     # Before nested sums are flattened, which would part shared ones.
@@ -236,10 +228,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         write_over_all,
         # After PyTensor's rewrites of Einsum, which find a better order if sizes are known.
         inline_products,
-        add_to_thin_product,
-        sum_thin_product,
         sum_batched_product,
-        sum_written_rows,
         # Here, as the axes and shapes that it adds are simplified in the same stage.
         index_by_batch,
         # Again, for the batches made of loops.

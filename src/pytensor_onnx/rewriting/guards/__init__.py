@@ -1,6 +1,6 @@
 """Rewrites of PyTensor that run under a condition: elsewhere they are wrong, slow or endless."""
 
-from pytensor_onnx.rewriting.guards import arithmetic, batches, indexing, reductions, thin_products
+from pytensor_onnx.rewriting.guards import arithmetic, batches, indexing, reductions
 from pytensor_onnx.rewriting.guards.arithmetic import zero_quotient
 from pytensor_onnx.rewriting.guards.batches import drop_batches, multiply_matrices
 from pytensor_onnx.rewriting.guards.indexing import take_diagonals
@@ -13,7 +13,6 @@ GUARDS = (
     *batches.GUARDS,
     *indexing.GUARDS,
     *reductions.GUARDS,
-    *thin_products.GUARDS,
 )
 """Rewrites of PyTensor with the condition under which each is correct."""
 

@@ -3,10 +3,10 @@
 A draw consists of some 150 small operations, which a loop would repeat for each step.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
@@ -14,10 +14,7 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.basic import TensorConstant
 
 from pytensor_onnx.ops.draws import Draw, DrawsOfSteps, RandomBits
-from pytensor_onnx.ops.loop_checks import INDEXING
-from pytensor_onnx.rewriting.loops.buffers import has_length, unwrapped
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
-from pytensor_onnx.rewriting.loops.products import in_all_steps, with_sequences
 
 MOST_WORDS = 16
 """Largest number of words of a step that are drawn before the loop and kept in memory."""
@@ -40,52 +37,6 @@ def draw_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Varia
         if draws:
             return _without_state(node, inner, i, draws)
     return None
-
-
-@node_rewriter([Scan])
-def transform_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
-    """Compute for all steps at once the values that depend on draws alone, such as their scale."""
-    op = node.op
-    outer = op.outer_seqs(node.inputs)
-    if not any(x.owner is not None and isinstance(x.owner.op, DrawsOfSteps) for x in outer):
-        return None
-    inner = op.fgraph.unfreeze()
-    n_steps = unwrapped(node.inputs[0])
-    elements = {
-        x: rows
-        for x, rows in zip(op.inner_seqs(inner.inputs), outer, strict=True)
-        if has_length(fgraph, rows, n_steps)
-    }
-    constants = dict(
-        zip(op.inner_non_seqs(inner.inputs), op.outer_non_seqs(node.inputs), strict=True)
-    )
-    rows = _transformed(inner, elements, constants)
-    for old, new in rows.items():
-        copy_stack_trace(old, new)
-    return with_sequences(node, inner, rows) if rows else None
-
-
-def _transformed(
-    inner: FunctionGraph,
-    elements: Mapping[Variable, Variable],
-    constants: Mapping[Variable, Variable],
-) -> dict[Variable, Variable]:
-    """Return the rows of inner variables that depend on sequences, and that a step still uses."""
-    rows = dict(elements)
-    for node in inner.toposort():
-        known = [x in rows or x in constants or isinstance(x, Constant) for x in node.inputs]
-        if not all(known) or rows.keys().isdisjoint(node.inputs) or isinstance(node.op, INDEXING):
-            continue
-        found = in_all_steps(node.outputs, rows, constants)
-        if found is not None:
-            rows.update(zip(node.outputs, found, strict=True))
-    results = set(inner.outputs)
-    return {
-        x: new
-        for x, new in rows.items()
-        if x not in elements
-        and (x in results or any(y not in rows for c, _ in inner.clients[x] for y in c.outputs))
-    }
 
 
 def _draws_between(

@@ -110,10 +110,7 @@ def in_all_steps(
 
 
 def with_sequences(
-    node: Apply,
-    inner: FunctionGraph,
-    sequences: Mapping[Variable, Variable],
-    constants: Mapping[Variable, Variable] | None = None,
+    node: Apply, inner: FunctionGraph, sequences: Mapping[Variable, Variable]
 ) -> dict[Variable, Variable]:
     """Return the outputs of a Scan whose given inner variables are new inputs.
 
@@ -123,19 +120,14 @@ def with_sequences(
         The Scan.
     inner
         Inner graph that has the variables.
-    sequences, constants
-        A sequence, or a value that is equal in all steps, for inner variables.
+    sequences
+        Sequences for inner variables.
     """
-    op, constants = node.op, constants or {}
-    elements = {old: old.type(name=old.name) for old in (*sequences, *constants)}
-    first, last = ([elements[old] for old in group] for group in (sequences, constants))
+    op = node.op
+    elements = {old: old.type(name=old.name) for old in sequences}
     outputs = clone_replace(inner.outputs, replace=elements)
-    info = replace(
-        op.info,
-        n_seqs=op.info.n_seqs + len(first),
-        n_non_seqs=op.info.n_non_seqs + len(last),
-    )
-    scan = loop_like(op, [*first, *inner.inputs, *last], outputs, info)
+    info = replace(op.info, n_seqs=op.info.n_seqs + len(elements))
+    scan = loop_like(op, [*elements.values(), *inner.inputs], outputs, info)
     n_steps, *others = node.inputs
-    results = scan(n_steps, *sequences.values(), *others, *constants.values(), return_list=True)
+    results = scan(n_steps, *sequences.values(), *others, return_list=True)
     return dict(zip(node.outputs, results, strict=True))
