@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,13 @@ def room_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield the modules of the package that a module imports, at any depth of its code."""
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    """Return the modules of the package that a module imports, at any depth of its code."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -65,6 +71,7 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" if is_package else module for alias in node.names)
 
 
+@cache
 def modules() -> dict[str, Path]:
     paths = sorted(ROOT.rglob("*.py"))
     return {
@@ -112,6 +119,26 @@ def test_a_folder_of_a_room_imports_only_folders_before_it(room):
         if imported in own and order.index(own[imported]) > order.index(group)
     ]
     assert not wrong
+
+
+def test_no_modules_import_each_other():
+    known = modules()
+    needed = {
+        module: {name for name in map(module_of, imports(path)) if name not in ("", module)}
+        for module, path in known.items()
+    }
+    # Modules that need nothing are removed until none is left, or those in circles.
+    while free := [module for module, names in needed.items() if not names & needed.keys()]:
+        for module in free:
+            del needed[module]
+    assert not needed
+
+
+def module_of(name: str) -> str:
+    """Return the module of the package that a name is one of, or is in."""
+    while name and name not in modules():
+        name = name.rpartition(".")[0]
+    return name if name.startswith("pytensor_onnx.") else ""
 
 
 def test_rooms_know_no_runtime_before_they_run():

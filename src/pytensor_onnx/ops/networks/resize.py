@@ -182,13 +182,9 @@ def _is_exact_in_float32(op: Resize, x: Variable) -> bool:
 
 def _sum_of_blocks(x: TensorVariable, sizes: Sequence[int]) -> TensorVariable:
     """Return the sums of the blocks of such sizes that tile an array (N, C, *S)."""
-    # Gradients of pools repeat elements, so that their module imports this one.
-    from pytensor_onnx.ops.networks.pool import AveragePool
-    from pytensor_onnx.ops.networks.window_arguments import make_windows
-
-    windows = make_windows(len(sizes), sizes, sizes, 0, 1, False)
-    mean = AveragePool(windows=windows, count_include_pad=False)(x)
-    return mean * np.array(math.prod(sizes), x.type.dtype)
+    tiles = [part for i, n in enumerate(sizes) for part in (size_of(x, 2 + i) // n, n)]
+    blocks = x.reshape((size_of(x, 0), size_of(x, 1), *tiles))
+    return blocks.sum(axis=[3 + 2 * i for i in range(len(sizes))])
 
 
 def repeated(x: TensorVariable, times: Sequence[int]) -> TensorVariable:
