@@ -17,6 +17,7 @@ UNARY = {
     "log": pt.log,
     "log1p": pt.log1p,
     "reciprocal": pt.reciprocal,
+    "reciprocal of a third": lambda x: 3 / x,
     "sigmoid": pt.sigmoid,
     "sum": pt.sum,
     "prod": pt.prod,
@@ -41,8 +42,7 @@ VALUES = {
     "int8": [100, -100, 12, -128, 1, 3],
     "uint8": [200, 100, 16, 255, 1, 3],
     "int16": [200, -300, 16, -(2**15), 1, 3],
-    # Without 0: the reciprocal of 0 / 0 is 0, as PyTensor's rewrites have it (docs/limits.md).
-    "float16": [3.25, -0.75, 7, 0.125, 1, -100],
+    "float16": [3.25, -0.75, 7, 0.125, 1, -100, 0],
     "float64": [3.25, -0.75, 17, 1e-4, 1, -100, 0],
 }
 

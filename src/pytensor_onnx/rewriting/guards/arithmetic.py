@@ -42,22 +42,31 @@ def divides_exactly(node: Apply) -> bool:
     [true_div, int_div],
     family="elementwise",
     purpose="correctness",
-    identity="0 / y = where(y == 0 or isnan(y), NaN, 0)",
+    identity="0 / y = where(y == 0 or isnan(y), NaN, 0), x / 0 = ±inf or NaN by the sign of x",
     requires="a written zero and floats",
 )
 def zero_quotient(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Choose NaN for ``0.0 / 0.0`` and ``0.0 / nan`` in a quotient that is written with a zero.
+    """Choose among the few values of a quotient that is written with a zero.
 
-    PyTensor's rewrites take any such quotient for zero. That is right for the others, whose zero is
-    the derivative of a value that is masked or overwritten.
+    PyTensor's rewrites take any ``0 / y`` for zero, and make it of ``1 / (y / 0)``. That is right
+    for the others, whose zero is the derivative of a value that is masked or overwritten.
     """
-    zero, divisor = node.inputs
+    numerator, divisor = node.inputs
     dtype = node.outputs[0].type.dtype
-    if not (_is_written_zero(zero) and has_unknown_operand(node) and dtype.startswith("float")):
+    if not (has_unknown_operand(node) and dtype.startswith("float")):
         return None
-    has_none = pt.or_(pt.eq(divisor, 0), pt.isnan(divisor))
     nan = np.asarray(np.nan, dtype)
-    result = pt.switch(has_none, nan, pt.cast(zero, dtype))
+    if _is_written_zero(numerator):
+        has_none = pt.or_(pt.eq(divisor, 0), pt.isnan(divisor))
+        result = pt.switch(has_none, nan, pt.cast(numerator, dtype))
+    elif node.op == true_div and _is_written_zero(divisor):
+        # Folded, as the divisor is a constant. The zero has a sign.
+        infinity = pt.reciprocal(pt.cast(divisor, dtype))
+        result = pt.switch(
+            pt.gt(numerator, 0), infinity, pt.switch(pt.lt(numerator, 0), -infinity, nan)
+        )
+    else:
+        return None
     copy_stack_trace(node.outputs[0], result)
     return [node.outputs[0].type.filter_variable(result, allow_convert=True)]
 
