@@ -46,11 +46,7 @@ from pytensor_onnx.rewriting.arithmetic.numbers import widen_numbers
 from pytensor_onnx.rewriting.arithmetic.partial_sums import share_partial_sums
 from pytensor_onnx.rewriting.arithmetic.products import drop_empty_product, inline_products
 from pytensor_onnx.rewriting.arithmetic.summed_products import sum_batched_product
-from pytensor_onnx.rewriting.arithmetic.whole_quotients import (
-    choose_given_size,
-    divide_multiple,
-    divide_sum,
-)
+from pytensor_onnx.rewriting.arithmetic.whole_quotients import divide_sizes
 from pytensor_onnx.rewriting.arithmetic.widening import widen_operands
 from pytensor_onnx.rewriting.beta_gradients import derive_betainc
 from pytensor_onnx.rewriting.convolutions import convolve_fully
@@ -63,7 +59,6 @@ from pytensor_onnx.rewriting.indexing import (
     index_joined_from_start,
     repeat_by_an_axis,
     slice_before_masking,
-    write_over_all,
 )
 from pytensor_onnx.rewriting.keep_origins import keep_origins
 from pytensor_onnx.rewriting.loops.batched import batch_scan
@@ -101,7 +96,7 @@ from pytensor_onnx.rewriting.sizes.computed import (
 from pytensor_onnx.rewriting.sizes.element_counts import count_elements
 from pytensor_onnx.rewriting.sizes.empty_reshapes import forget_sizes_beside_zero
 from pytensor_onnx.rewriting.sizes.of_networks import infer_sizes, infer_unread
-from pytensor_onnx.rewriting.small_matrices import solve_small_by_elements, write_out_small
+from pytensor_onnx.rewriting.small_matrices import write_out_small
 from pytensor_onnx.rewriting.tensor_inverses import invert_as_matrix, solve_as_matrix
 from pytensor_onnx.rewriting.visits import Visit, WithOps, has_constant_operands
 from pytensor_onnx.rules import rewrites_graphs
@@ -203,11 +198,8 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         distribute_factors,
         join_increments,
         narrow_arithmetic,
-        divide_multiple,
-        divide_sum,
-        choose_given_size,
+        divide_sizes,
         repeat_by_an_axis,
-        write_over_all,
         batch_by_axes,
         slice_within_steps,
         drop_known_checks,
@@ -218,14 +210,12 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
     ],
     "stabilize": [
         guards.drop_symmetric_transpose,
-        write_over_all,
         drop_two_signs,
         distribute_factors,
         multiply_sigmoids,
     ],
     "specialize": [
         guards.drop_symmetric_transpose,
-        write_over_all,
         # After PyTensor's rewrites of Einsum, which find a better order if sizes are known.
         inline_products,
         sum_batched_product,
@@ -234,8 +224,6 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         # Again, for the batches made of loops.
         batch_by_axes,
         *guards.take_diagonals,
-        # Before the factors are written out.
-        solve_small_by_elements,
         # After loops, which leave some of their operations to the graph around them.
         replace_scalar_of_pymc,
         write_out_spline_of_pymc,
@@ -250,9 +238,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         read_before_replacing,
         multiply_sizes,
         # Again: products of vectors of sizes are written out only here.
-        divide_multiple,
-        divide_sum,
-        choose_given_size,
+        divide_sizes,
         # Last, since other rewrites recognise solves and factorisations.
         write_out_small,
     ],

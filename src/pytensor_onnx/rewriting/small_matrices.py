@@ -67,32 +67,6 @@ def write_out_small(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
     return None if results is None else _as_results(node, results)
 
 
-@node_rewriter([CholeskySolve, SolveTriangular, Blockwise])
-def solve_small_by_elements(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Solve by the elements of a small Cholesky factor, before they become a matrix.
-
-    PyTensor writes solutions for positive definite matrices in these operations.
-    """
-    op = core_op(node.op)
-    factorised = node.inputs[0].owner
-    if (
-        not isinstance(op, CholeskySolve | SolveTriangular)
-        or factorised is None
-        or not isinstance(core_op(factorised.op), Cholesky)
-        or not _is_small(node)
-        or not _is_small(factorised)
-        or not (op.lower and core_op(factorised.op).lower)
-        or getattr(op, "unit_diagonal", False)
-    ):
-        return None
-    b = node.inputs[1]
-    factor = factor_elements(elements_of(factorised.inputs[0], op.b_ndim), lower=True)
-    if isinstance(op, CholeskySolve):
-        return _as_results(node, solved_if_definite(factor, b))
-    x = substituted(factor, rows_of(b), lower=True)
-    return _as_results(node, [pt.switch(is_definite(factor, b), x, nan_like(x))])
-
-
 def _as_results(node: Apply, results: list[TensorVariable]) -> list[Variable]:
     """Return new results of a node with the types of the old ones."""
     copy_stack_trace(node.outputs, results)

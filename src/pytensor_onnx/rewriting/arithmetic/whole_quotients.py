@@ -6,8 +6,7 @@ Simplified, it is recognised as the size of the batch, and needs no check.
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.basic import cast, switch
-from pytensor.tensor.math import add, eq, int_div, mul
+from pytensor.tensor.math import add, int_div, mul
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 
@@ -18,74 +17,44 @@ from pytensor_onnx.rules import rewrites_nodes
     [int_div],
     family="shape",
     purpose="size",
-    identity="(6 * n) // 3 = 2 * n",
-    requires="n is the size of an axis",
+    identity="(6 * n) // 3 = 2 * n, (n - 3) // 2 = (n + 1) // 2 - 2",
+    requires="n is the size of an axis, or computed from sizes",
+    measured="benchmarks/NOTES.md, Rules that were merged",
 )
-def divide_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Replace ``(6 * n) // 3`` by ``2 * n``, where n is the size of an axis.
+def divide_sizes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Divide multiples of sizes by a number, and sums of sizes where they are not negative.
 
-    Other integers could have overflowed.
+    Products of other integers could have overflowed. The number of windows needs one division if
+    its dividend is never negative.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import export_onnx
+    >>> x = pt.tensor("x", shape=(None, 2, 3))
+    >>> program = export_onnx([x], x.reshape((-1, 6)).shape[0])
+    >>> [node.op_type for node in program.model.graph]
+    ['Shape', 'Squeeze']
     """
-    product, divisor = node.inputs
-    if product.owner is None or product.owner.op != mul or not _is_number(divisor):
+    dividend, divisor = node.inputs
+    if dividend.owner is None or not _is_number(divisor) or node.outputs[0].type.dtype != "int64":
         return None
-    sizes = [v for v in product.owner.inputs if not _is_number(v)]
-    numbers = [v for v in product.owner.inputs if _is_number(v)]
-    if len(sizes) != 1 or len(numbers) != 1 or not _is_size(sizes[0]):
+    numbers = [v for v in dividend.owner.inputs if _is_number(v)]
+    sizes = [v for v in dividend.owner.inputs if not _is_number(v)]
+    by = int(divisor.data)
+    if len(numbers) != 1 or by <= 0:
         return None
-    factor, by = int(numbers[0].data), int(divisor.data)
-    if by <= 0 or factor % by or node.outputs[0].type.dtype != "int64":
-        return None
-    return [sizes[0] if factor == by else sizes[0] * (factor // by)]
-
-
-@rewrites_nodes(
-    [switch],
-    family="shape",
-    purpose="size",
-    identity="switch(n == -1, rest, n) = n",
-    requires="n is the size of an axis",
-)
-def choose_given_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Replace ``switch(n == -1, rest, n)``, where n is the size of an axis, by n.
-
-    PyTensor tests each size of a reshape for -1, which stands for the remaining size.
-    """
-    condition, _, size = node.inputs
-    if condition.owner is None or condition.owner.op != eq or not _is_size(size):
-        return None
-    others = [v for v in condition.owner.inputs if v is not size]
-    if len(others) != 1 or not _is_number(others[0]) or others[0].data >= 0:
-        return None
-    return [cast(size, node.outputs[0].type.dtype)]
-
-
-@rewrites_nodes(
-    [int_div],
-    family="shape",
-    purpose="size",
-    identity="(n - 3) // 2 = (n + 1) // 2 - 2",
-    requires="n is computed from sizes",
-)
-def divide_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Replace ``(n - 3) // 2`` by ``(n + 1) // 2 - 2``, where n is computed from sizes.
-
-    The dividend is then never negative, so the number of windows needs one division.
-    """
-    total, divisor = node.inputs
-    if total.owner is None or total.owner.op != add or not _is_number(divisor):
-        return None
-    numbers = [v for v in total.owner.inputs if _is_number(v)]
-    others = [v for v in total.owner.inputs if not _is_number(v)]
-    if len(numbers) != 1 or not all(map(_is_made_of_sizes, others)):
-        return None
-    number, by = int(numbers[0].data), int(divisor.data)
-    if by <= 0 or not -(2**31) < number < 0 or node.outputs[0].type.dtype != "int64":
-        return None
-    times = -(number // by)
-    rest = number + times * by
-    total = add(*others, *([rest] if rest else [])) if rest or len(others) > 1 else others[0]
-    return [total // divisor - times]
+    number = int(numbers[0].data)
+    if dividend.owner.op == mul and len(sizes) == 1 and _is_size(sizes[0]):
+        if number % by:
+            return None
+        return [sizes[0] if number == by else sizes[0] * (number // by)]
+    if dividend.owner.op == add and -(2**31) < number < 0 and all(map(_is_made_of_sizes, sizes)):
+        times = -(number // by)
+        rest = number + times * by
+        terms = [*sizes, *([rest] if rest else [])]
+        return [(add(*terms) if len(terms) > 1 else terms[0]) // divisor - times]
+    return None
 
 
 def _is_made_of_sizes(x: Variable, depth: int = 8) -> bool:
