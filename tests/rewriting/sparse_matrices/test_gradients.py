@@ -102,7 +102,7 @@ CASES: dict[str, Callable[[Operands], Any]] = {
 
 # PyTensor gives these in float64, whatever dtype the variable has.
 FLOAT64_ONLY = ("rows of a list", "elements of lists")
-# These have no gradient test elsewhere.
+# Run by default, the others with `-m sweep`.
 ALWAYS = ("cast", "rows below each other", "diagonal", "sum of two", "product of two", "power")
 
 
