@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.conv_arguments import (
     BorderMode,
+    ConvOptions,
     check_bias,
     check_channels,
     check_room,
-    either,
     filter_sizes,
     operands_of,
     pads_of,
@@ -22,7 +20,6 @@ from pytensor_onnx.ops.networks.conv import Conv
 from pytensor_onnx.ops.networks.same_conv import SameConv
 from pytensor_onnx.ops.networks.sizes import sizes_of
 from pytensor_onnx.ops.networks.taps import span
-from pytensor_onnx.ops.networks.window_arguments import per_axis
 from pytensor_onnx.ops.networks.windows import Ints
 from pytensor_onnx.ops.networks.zero_padding import pad_with_zeros
 
@@ -43,21 +40,18 @@ def conv1d(
     groups: int | None = None,
 ) -> TensorVariable:
     """Convolve sequences (N, C, W) with filters (O, C / groups, K); see `conv2d`."""
-    return convolve(
-        "conv1d",
-        input,
-        filters,
+    options = ConvOptions(
         border_mode=border_mode,
         subsample=subsample,
         filter_flip=filter_flip,
         filter_dilation=filter_dilation,
         num_groups=num_groups,
-        bias=bias,
         stride=stride,
         padding=padding,
         dilation=dilation,
         groups=groups,
     )
+    return convolve("conv1d", input, filters, bias, options)
 
 
 def conv2d(
@@ -136,21 +130,18 @@ def conv2d(
     >>> [node.op_type for node in export_onnx([images, filters], result).model.graph]
     ['Conv']
     """
-    return convolve(
-        "conv2d",
-        input,
-        filters,
+    options = ConvOptions(
         border_mode=border_mode,
         subsample=subsample,
         filter_flip=filter_flip,
         filter_dilation=filter_dilation,
         num_groups=num_groups,
-        bias=bias,
         stride=stride,
         padding=padding,
         dilation=dilation,
         groups=groups,
     )
+    return convolve("conv2d", input, filters, bias, options)
 
 
 def conv3d(
@@ -169,53 +160,39 @@ def conv3d(
     groups: int | None = None,
 ) -> TensorVariable:
     """Convolve volumes (N, C, D, H, W) with filters (O, C / groups, *K); see `conv2d`."""
-    return convolve(
-        "conv3d",
-        input,
-        filters,
+    options = ConvOptions(
         border_mode=border_mode,
         subsample=subsample,
         filter_flip=filter_flip,
         filter_dilation=filter_dilation,
         num_groups=num_groups,
-        bias=bias,
         stride=stride,
         padding=padding,
         dilation=dilation,
         groups=groups,
     )
+    return convolve("conv3d", input, filters, bias, options)
 
 
 def convolve(
     name: str,
     input: TensorLike,
     filters: TensorLike,
-    *,
-    border_mode: BorderMode | Literal["causal"] | None,
-    subsample: Ints | None,
-    filter_flip: bool,
-    filter_dilation: Ints | None,
-    num_groups: int | None,
     bias: TensorLike | None,
-    stride: Ints | None,
-    padding: BorderMode | None,
-    dilation: Ints | None,
-    groups: int | None,
+    options: ConvOptions,
 ) -> TensorVariable:
     """Check the arguments of a convolution function, given by name, and apply its Op."""
     rank = int(name[-2])
-    border = either(name, "valid", border_mode=border_mode, padding=padding)
-    group = either(name, 1, num_groups=num_groups, groups=groups)
+    border, group = options.border(name), options.group_count(name)
     images, weights, *vectors = operands_of(name, rank, input, filters, bias)
-    strides = per_axis(*either(name, 1, subsample=subsample, stride=stride), rank)
-    dilations = per_axis(*either(name, 1, filter_dilation=filter_dilation, dilation=dilation), rank)
+    strides, dilations = options.strides(name, rank), options.dilations(name, rank)
     check_channels(name, images, weights, group)
     check_bias(name, vectors, shape_of(weights)[0])
     known = filter_sizes(name, weights)
     taps = [own if k is None else k for k, own in zip(known, sizes_of(weights), strict=True)]
     spans = [span(k, d) for k, d in zip(taps, dilations, strict=True)]
     pads = pads_of(border, sizes_of(images), spans, strides)
-    if filter_flip:
+    if options.filter_flip:
         weights = weights[(..., *[slice(None, None, -1)] * rank)]
     geometry = {"strides": strides, "dilations": dilations, "groups": int(group.value)}
     nothing = ((0, 0),) * rank

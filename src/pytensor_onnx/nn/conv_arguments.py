@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.ops.networks.same_conv import same_pads
 from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of
 from pytensor_onnx.ops.networks.window_arguments import per_axis
+from pytensor_onnx.ops.networks.windows import Ints
 
 BorderMode = (
     Literal["valid", "full", "half", "same_upper", "same_lower"]
@@ -48,6 +50,38 @@ def either(function: str, default: Any, **given: Any) -> Option:
         both = " and ".join(f"{name}={value!r}" for name, value in named)
         raise TypeError(f"{function}: {both} are one option: give it by one of its names")
     return named[0] if named else Option(next(iter(given)), default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvOptions:
+    """The arguments of a convolution but for its operands; some have two names."""
+
+    border_mode: BorderMode | Literal["causal"] | None = None
+    subsample: Ints | None = None
+    filter_flip: bool = True
+    filter_dilation: Ints | None = None
+    num_groups: int | None = None
+    stride: Ints | None = None
+    padding: BorderMode | None = None
+    dilation: Ints | None = None
+    groups: int | None = None
+
+    def border(self, name: str) -> Option:
+        """Return the border of a function by its name."""
+        return either(name, "valid", border_mode=self.border_mode, padding=self.padding)
+
+    def group_count(self, name: str) -> Option:
+        """Return the number of groups."""
+        return either(name, 1, num_groups=self.num_groups, groups=self.groups)
+
+    def strides(self, name: str, rank: int) -> tuple[int, ...]:
+        """Return the stride along each spatial axis."""
+        return per_axis(*either(name, 1, subsample=self.subsample, stride=self.stride), rank)
+
+    def dilations(self, name: str, rank: int) -> tuple[int, ...]:
+        """Return the dilation along each spatial axis."""
+        given = either(name, 1, filter_dilation=self.filter_dilation, dilation=self.dilation)
+        return per_axis(*given, rank)
 
 
 def operands_of(

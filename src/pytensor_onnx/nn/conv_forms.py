@@ -7,7 +7,7 @@ from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.conv import conv2d, convolve
-from pytensor_onnx.nn.conv_arguments import BorderMode
+from pytensor_onnx.nn.conv_arguments import BorderMode, ConvOptions
 from pytensor_onnx.ops.networks.windows import Ints
 
 
@@ -36,21 +36,17 @@ def causal_conv1d(
     >>> causal_conv1d(sequence, taps).eval(mode="ONNX")
     array([[[4., 2., 1., 8.]]])
     """
-    return convolve(
-        "causal_conv1d",
-        input,
-        filters,
+    options = ConvOptions(
         border_mode="causal",
         subsample=subsample,
         filter_flip=filter_flip,
         filter_dilation=filter_dilation,
         num_groups=num_groups,
-        bias=bias,
         stride=stride,
-        padding=None,
         dilation=dilation,
         groups=groups,
     )
+    return convolve("causal_conv1d", input, filters, bias, options)
 
 
 def depthwise_conv2d(
@@ -95,21 +91,17 @@ def depthwise_conv2d(
         raise ValueError(
             f"depthwise_conv2d: the number of channels of {images} is not known: give num_channels"
         )
-    return convolve(
-        "depthwise_conv2d",
-        images,
-        filters,
+    options = ConvOptions(
         border_mode=border_mode,
         subsample=subsample,
         filter_flip=filter_flip,
         filter_dilation=filter_dilation,
         num_groups=channels,
-        bias=bias,
         stride=stride,
         padding=padding,
         dilation=dilation,
-        groups=None,
     )
+    return convolve("depthwise_conv2d", images, filters, bias, options)
 
 
 def separable_conv2d(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytensor.tensor as pt
 from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
@@ -19,6 +21,17 @@ from pytensor_onnx.ops.networks.windows import Ints, Padding
 from pytensor_onnx.ops.networks.zero_padding import pad_with_zeros
 
 
+@dataclass(frozen=True)
+class _Options:
+    """The arguments of a transposed convolution, but for its operands."""
+
+    stride: Ints
+    padding: Padding
+    output_padding: Ints
+    dilation: Ints
+    groups: int
+
+
 def conv1d_transpose(
     input: TensorLike,
     filters: TensorLike,
@@ -33,17 +46,8 @@ def conv1d_transpose(
 
     See `conv2d_transpose`.
     """
-    return _transpose(
-        "conv1d_transpose",
-        input,
-        filters,
-        stride,
-        padding,
-        output_padding,
-        dilation,
-        groups,
-        bias,
-    )
+    options = _Options(stride, padding, output_padding, dilation, groups)
+    return _transpose("conv1d_transpose", input, filters, bias, options)
 
 
 def conv2d_transpose(
@@ -104,17 +108,8 @@ def conv2d_transpose(
     >>> conv2d_transpose(images, filters, stride=2).type.shape
     (None, 3, 32, 32)
     """
-    return _transpose(
-        "conv2d_transpose",
-        input,
-        filters,
-        stride,
-        padding,
-        output_padding,
-        dilation,
-        groups,
-        bias,
-    )
+    options = _Options(stride, padding, output_padding, dilation, groups)
+    return _transpose("conv2d_transpose", input, filters, bias, options)
 
 
 def conv3d_transpose(
@@ -131,41 +126,32 @@ def conv3d_transpose(
 
     See `conv2d_transpose`.
     """
-    return _transpose(
-        "conv3d_transpose",
-        input,
-        filters,
-        stride,
-        padding,
-        output_padding,
-        dilation,
-        groups,
-        bias,
-    )
+    options = _Options(stride, padding, output_padding, dilation, groups)
+    return _transpose("conv3d_transpose", input, filters, bias, options)
 
 
 def _transpose(
     name: str,
     input: TensorLike,
     filters: TensorLike,
-    stride: Ints,
-    padding: Padding,
-    output_padding: Ints,
-    dilation: Ints,
-    groups: int,
     bias: TensorLike | None,
+    options: _Options,
 ) -> TensorVariable:
+    padding = options.padding
     rank = int(name[4])
     images, weights, *vectors = operands_of(name, rank, input, filters, bias)
-    strides, dilations = per_axis("stride", stride, rank), per_axis("dilation", dilation, rank)
-    more = per_axis("output_padding", output_padding, rank, smallest=0)
+    strides, dilations = (
+        per_axis("stride", options.stride, rank),
+        per_axis("dilation", options.dilation, rank),
+    )
+    more = per_axis("output_padding", options.output_padding, rank, smallest=0)
     for extra, *steps in zip(more, strides, dilations, strict=True):
         if extra >= max(steps):
             raise ValueError(
                 f"{name}: output_padding={extra} must be less than the stride {steps[0]} or the "
                 f"dilation {steps[1]}"
             )
-    (n_groups,) = per_axis("groups", groups, 1)
+    (n_groups,) = per_axis("groups", options.groups, 1)
     channels, filter_channels = images.type.shape[1], shape_of(weights)[0]
     if channels is not None and filter_channels is not None and channels != filter_channels:
         raise ValueError(
