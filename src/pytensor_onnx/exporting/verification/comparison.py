@@ -19,6 +19,7 @@ from pytensor_onnx.exporting.verification.divergence import (
     divergence,
 )
 from pytensor_onnx.exporting.verification.evaluation import evaluate
+from pytensor_onnx.exporting.verification.evidence import Evidence
 from pytensor_onnx.exporting.verification.precision import relative_error
 from pytensor_onnx.exporting.verification.promises import Promises
 from pytensor_onnx.exporting.verification.references import completed, rewritten_by_pytensor
@@ -26,10 +27,6 @@ from pytensor_onnx.exporting.verification.results import OWN_INPUTS, Verificatio
 from pytensor_onnx.exporting.verification.rounding import UndeterminedError, distances_from_double
 from pytensor_onnx.exporting.verification.sampling import KINDS, Sample, known_sizes, sample
 from pytensor_onnx.running.session import Session
-
-_ILL_CONDITIONED_SAMPLES = 3
-_AS_WRITTEN = "the graph as written"
-_REWRITTEN = "PyTensor's rewritten graph"
 
 
 class _NoReferenceError(Exception):
@@ -53,14 +50,10 @@ class Comparison:
 
     Attributes
     ----------
-    is_run
-        Whether any results were compared.
+    evidence
+        Outcomes of the comparisons so far.
     arrays
         The first inputs and states on which results were compared.
-    error
-        The first error of PyTensor, if any.
-    refusal
-        The first error of the runtime on sampled inputs, if any.
     """
 
     def __init__(
@@ -68,38 +61,18 @@ class Comparison:
     ) -> None:
         self.conversion = conversion
         self.session = session
-        self.error: Exception | None = None
-        self.is_run = False
         self.arrays: list[np.ndarray] = []
         self._inputs = conversion.inputs
-        self._names = conversion.output_names
         self._states = [state.get(s.name, s.value) for s in conversion.states]
         self._state_sizes = known_sizes(conversion.state_inputs, self._states)
         self._promises = Promises(conversion.reference)
         variables = conversion.reference.outputs
-        self._unseen = {i for i, v in enumerate(variables) if not _is_always_empty(v)}
-        self._equal: dict[str, None] = {}
-        self._uncertain: list[tuple[float, str]] = []
-        self._rewritten_outputs: set[int] = set()
-        self._by_rewritten = False
-        self._largest = 0.0
-        self.refusal = ""
-        self._failure = ""
+        unseen = {i for i, v in enumerate(variables) if not _is_always_empty(v)}
+        self.evidence = Evidence(conversion.output_names, unseen)
 
     @cached_property
     def _rewritten(self) -> FunctionGraph:
         return rewritten_by_pytensor(self.conversion.reference)
-
-    def is_complete(self, sizes: int = 0) -> bool:
-        """Whether every output was compared, and well-conditioned inputs were found or given up.
-
-        Parameters
-        ----------
-        sizes
-            Number of further samples that may be ill-conditioned.
-        """
-        settled = bool(self._equal) or len(self._uncertain) >= _ILL_CONDITIONED_SAMPLES + sizes
-        return self.is_run and not self._unseen and settled
 
     def sample(self, size: int, kind: str = KINDS[0]) -> Sample:
         """Return arrays for all inputs; an encoded input gets the parts of a valid value."""
@@ -125,12 +98,12 @@ class Comparison:
         try:
             self._compare(sample, by_rewritten)
         except _NoReferenceError as error:
-            self.error = self.error or error
+            self.evidence.error = self.evidence.error or error
             return False
         return True
 
     def _compare(self, sample: Sample, by_rewritten: bool) -> None:
-        arrays = [*sample.arrays, *self._states]
+        evidence, arrays = self.evidence, [*sample.arrays, *self._states]
         expected = self._evaluate(arrays, by_rewritten)
         graphs = [self._graph(by_rewritten)]
         feed = self.feed(arrays)
@@ -141,21 +114,21 @@ class Comparison:
         if not all(_is_finite(expected[i]) for i in differences):
             expected = self._completed(expected, arrays, found)
             remaining = _differences(found, expected)
-            self._rewritten_outputs |= differences.keys() - remaining.keys()
+            evidence.completed |= differences.keys() - remaining.keys()
             differences = remaining
             graphs.append(self._rewritten)
         if differences:
-            self._uncertain.append(
+            evidence.uncertain.append(
                 self._rounding_error(sample, feed, graphs, found, expected, differences)
             )
-        self.is_run = True
-        self._by_rewritten = by_rewritten
-        self._largest = max([self._largest, *map(relative_error, found, expected)])
+        evidence.is_run = True
+        evidence.by_rewritten = by_rewritten
+        evidence.largest = max([evidence.largest, *map(relative_error, found, expected)])
         self.arrays = self.arrays or arrays
-        seen = {i for i in self._unseen if _has_finite_value(expected[i])}
-        if not differences and (seen or not self._unseen):
-            self._equal[str(sample)] = None
-        self._unseen -= seen
+        seen = {i for i in evidence.unseen if _has_finite_value(expected[i])}
+        if not differences and (seen or not evidence.unseen):
+            evidence.equal[str(sample)] = None
+        evidence.unseen -= seen
 
     def _graph(self, by_rewritten: bool) -> FunctionGraph:
         return self._rewritten if by_rewritten else self.conversion.reference
@@ -190,10 +163,10 @@ class Comparison:
                 raise
             if not by_rewritten:
                 refusal = f"ONNX Runtime fails on {sample}: {error}"
-                self.refusal = self.refusal or refusal
+                self.evidence.refusal = self.evidence.refusal or refusal
                 if any(map(_has_finite_value, expected)):
                     self._evaluate(list(feed.values()), by_rewritten=True)
-                    self._failure = self._failure or refusal
+                    self.evidence.failure = self.evidence.failure or refusal
             raise _NoReferenceError(str(error)) from error
 
     def _completed(
@@ -226,13 +199,14 @@ class Comparison:
             raise _NoReferenceError(f"{error}, if numbers are rounded differently") from error
         except Exception:  # the difference itself is the error to report
             distances = {}
+        names = self.evidence.names
         for i, difference in differences.items():
             if i not in distances or not distances[i].is_rounding:
                 away = f" Compared with float64, {distances[i]}." if i in distances else ""
-                what = f"output {self._names[i]!r} differs from PyTensor: {difference}.{away}"
+                what = f"output {names[i]!r} differs from PyTensor: {difference}.{away}"
                 largest = max(map(relative_error, found, expected))
                 self._raise_different(what, sample, feed, largest)
-        listing = "; ".join(f"{self._names[i]}: {distances[i]}" for i in differences)
+        listing = "; ".join(f"{names[i]}: {distances[i]}" for i in differences)
         return (
             max(distances[i].own for i in differences),
             f"{sample}, which are ill-conditioned ({listing})",
@@ -255,63 +229,10 @@ class Comparison:
             ),
         )
 
-    def omitted(self) -> str:
-        """Describe the outputs and inputs that were not compared; empty if all were.
-
-        Raises
-        ------
-        VerificationError
-            If the program ran on no inputs, but PyTensor did.
-        """
-        if not self.is_run and self.refusal:
-            raise VerificationError(f"{self.refusal}\n{OWN_INPUTS}") from self.error
-        if not self.is_run:
-            return f"not compared, as PyTensor fails on all sampled inputs ({self.reason})"
-        names = ", ".join(self._names[i] for i in sorted(self._unseen))
-        if names:
-            return f"not compared: {names}, without a finite value on any of the inputs"
-        if self._uncertain and not self._equal:
-            return "compared within rounding only, as the graph is ill-conditioned on all inputs"
-        return f"{_first_line(self._failure)}; PyTensor does not" if self._failure else ""
-
-    @property
-    def reason(self) -> str:
-        """The first line of the first error of PyTensor."""
-        return _first_line(str(self.error))
-
-    def result(self, omitted: str) -> Verification:
-        """Return the result of the comparison."""
-        result = Verification(
-            "equal" if self._equal else "within rounding" if self._uncertain else "not compared",
-            omitted=omitted,
-            largest_error=self._largest,
-        )
-        if result.verdict == "not compared":
-            return result
-        return replace(
-            result,
-            reference=self._reference(),
-            samples=tuple(self._equal),
-            ill_conditioned=min(self._uncertain)[1] if self._uncertain else "",
-        )
-
-    def _reference(self) -> str:
-        """Name the reference that was taken."""
-        if self._by_rewritten:
-            return f"{_REWRITTEN}, as the graph as written fails ({self.reason})"
-        if not self._rewritten_outputs:
-            return _AS_WRITTEN
-        names = ", ".join(self._names[i] for i in sorted(self._rewritten_outputs))
-        return f"{_AS_WRITTEN} and, where that is not finite ({names}), with {_REWRITTEN}"
-
 
 def _differences(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> dict[int, str]:
     """Describe the differences of results, by their positions."""
     return {i: text for i, text in enumerate(map(disagreement, found, expected)) if text}
-
-
-def _first_line(text: str) -> str:
-    return text.splitlines()[0]
 
 
 def _is_unsolved(expected: np.ndarray, found: np.ndarray) -> bool:

@@ -71,12 +71,12 @@ def verify_conversion(
         _compare_on_given(comparison, arrays)
     if not inputs:
         _compare_on_samples(comparison)
-    omitted = comparison.omitted()
+    omitted = comparison.evidence.omitted()
     if omitted:
         text = f"verification: {omitted}; {OWN_INPUTS}"
         warnings.warn(text, UserWarning, skip_file_prefixes=NOT_OF_USERS)
-    result = comparison.result(omitted)
-    if not comparison.is_run:
+    result = comparison.evidence.result(omitted)
+    if not comparison.evidence.is_run:
         return result
     arrays, narrowing = comparison.arrays, conversion.narrowing
     if narrowing is not None:
@@ -112,14 +112,14 @@ def _compare_on_given(comparison: Comparison, arrays: Sequence[Any]) -> None:
     given = Sample(conversion.arrays(arrays), [str(v.name) for v in conversion.inputs])
     if not any(comparison.can_compare(given, by_rewritten) for by_rewritten in (False, True)):
         raise VerificationError(
-            f"PyTensor itself fails on these inputs: {comparison.error}"
-        ) from comparison.error
+            f"PyTensor itself fails on these inputs: {comparison.evidence.error}"
+        ) from comparison.evidence.error
 
 
 def _compare_on_samples(comparison: Comparison) -> None:
     """Compare on samples, with the rewritten graph where the graph as written fails on all."""
     for by_rewritten in (False, True):
-        if not comparison.is_run:
+        if not comparison.evidence.is_run:
             _search(comparison, by_rewritten)
 
 
@@ -133,12 +133,12 @@ def _search(comparison: Comparison, by_rewritten: bool) -> None:
             if comparison.can_compare(comparison.sample(size, kind), by_rewritten):
                 accepted = size
                 break
-        if comparison.is_complete():
+        if comparison.evidence.is_complete():
             break
-    if comparison.refusal and accepted is not None and accepted < LONG_ATTEMPT:
+    if comparison.evidence.refusal and accepted is not None and accepted < LONG_ATTEMPT:
         # The shortest inputs that are not refused may be without a frame.
         comparison.can_compare(comparison.sample(LONG_ATTEMPT), by_rewritten)
     # Outputs that are empty for small inputs, and products that are singular for tall matrices.
     for size in OTHER_ATTEMPTS if inputs and accepted is not None else ():
-        if size != accepted and not comparison.is_complete(_ILL_CONDITIONED_SIZES):
+        if size != accepted and not comparison.evidence.is_complete(_ILL_CONDITIONED_SIZES):
             comparison.can_compare(comparison.sample(size), by_rewritten)
