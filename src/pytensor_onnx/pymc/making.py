@@ -11,8 +11,8 @@ import onnx_ir as ir
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
-from pytensor_onnx.exporting.program.export import export_graph
 from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.program.sources import export_graph
 from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import identifier

@@ -338,7 +338,7 @@ def test_errors_for_unknown_keywords_list_the_known_ones(function, keyword, hint
 def test_paths_that_cannot_be_written_are_refused_before_the_work(
     function, tmp_path, monkeypatch, argument
 ):
-    monkeypatch.setattr("pytensor_onnx.exporting.program.making.convert", None)
+    monkeypatch.setattr("pytensor_onnx.exporting.program.converting.convert", None)
     missing = tmp_path / "missing" / "model.onnx"
     weight = pytensor.shared(1.0, name="w")
     calls = [

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.exporting.requests.arguments import is_name
+from pytensor_onnx.exporting.requests.names import is_name
 from pytensor_onnx.exporting.requests.request import Request
 from pytensor_onnx.exporting.verification.conversion import Conversion
 from pytensor_onnx.exporting.verification.pickling import values_by_name

@@ -7,12 +7,9 @@ from pathlib import Path
 from pytensor_onnx.dynamic_axes import named_axes
 from pytensor_onnx.exporting.program.converting import convert_graph
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.exporting.requests.arguments import (
-    check_outputs,
-    read_examples,
-    read_names,
-)
+from pytensor_onnx.exporting.requests.arguments import read_examples
 from pytensor_onnx.exporting.requests.interface import Interface
+from pytensor_onnx.exporting.requests.names import check_outputs, read_names
 from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.exporting.requests.reference_graph import reference_graph
 from pytensor_onnx.exporting.requests.request import Request

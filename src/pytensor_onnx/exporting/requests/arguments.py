@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from pytensor.graph.basic import Constant, Variable
 
 from pytensor_onnx.dynamic_axes import DynamicAxes
 from pytensor_onnx.errors import ArgumentError, InputError
+from pytensor_onnx.exporting.requests.names import FORM, read_names
 from pytensor_onnx.ml.model import expand_model, is_model
 from pytensor_onnx.targets import Profile, get_profile
 
-FORM = "export_onnx([x], y, 'model.onnx')"
 _HINTS = {
     "args": "inputs are variables; arrays to verify on are example_inputs",
     "dynamic_shapes": "dynamic_axes={'x': {0: 'batch'}} names axes",
@@ -28,7 +27,6 @@ _HINTS = {
     "model": f"give the inputs and the outputs: {FORM}",
     "opset": "did you mean opset_version?",
 }
-_NAME = re.compile(r"[\w.:/\-]+")
 
 
 @dataclass
@@ -129,59 +127,6 @@ def read_opset(version: int | str, profile: Profile) -> int:
     if isinstance(version, str):
         raise ArgumentError(f"opset_version is a number or 'latest', not {version!r}")
     return version
-
-
-def is_name(given: Any) -> bool:
-    """Return whether a value can name an output or an axis.
-
-    Examples
-    --------
-    >>> is_name("batch"), is_name("my batch"), is_name(0)
-    (True, False, False)
-    """
-    return isinstance(given, str) and _NAME.fullmatch(given) is not None
-
-
-def read_names(names: Sequence[str] | None) -> list[str] | None:
-    """Return the names of outputs as a list.
-
-    Raises
-    ------
-    ArgumentError
-        If one is not a name, or occurs twice.
-    """
-    if names is None:
-        return None
-    listed = [names] if isinstance(names, str) else list(names)
-    for name in listed:
-        if not is_name(name):
-            raise ArgumentError(
-                f"{name!r} cannot name an output: take letters, digits and the characters _ . : / -"
-            )
-    if len(set(listed)) < len(listed):
-        raise ArgumentError(f"the names of the outputs are not all different: {listed}")
-    return listed
-
-
-def check_names(
-    names: Sequence[str] | None, results: Sequence[Variable], used: Collection[str]
-) -> None:
-    """Raise unless each result has one name that no input has."""
-    if names is None:
-        return
-    if len(names) != len(results):
-        raise ArgumentError(
-            f"output_names has {len(names)} names for {len(results)} outputs: {list(names)}"
-        )
-    for name in names:
-        if name in used:
-            raise ArgumentError(f"{name!r} cannot name an output: an input has this name")
-
-
-def check_outputs(tensors: Sequence[str]) -> None:
-    """Raise if all results are None: a file leaves these out, and needs an output."""
-    if not tensors:
-        raise ArgumentError(f"all outputs are None, and a file needs at least one: {FORM}")
 
 
 def read_examples(examples: Any, names: Sequence[str]) -> list[Any] | None:

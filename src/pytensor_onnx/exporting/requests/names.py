@@ -1,0 +1,67 @@
+"""Check the names of outputs and axes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from pytensor.graph.basic import Variable
+
+from pytensor_onnx.errors import ArgumentError
+
+FORM = "export_onnx([x], y, 'model.onnx')"
+_NAME = re.compile(r"[\w.:/\-]+")
+
+
+def is_name(given: Any) -> bool:
+    """Return whether a value can name an output or an axis.
+
+    Examples
+    --------
+    >>> is_name("batch"), is_name("my batch"), is_name(0)
+    (True, False, False)
+    """
+    return isinstance(given, str) and _NAME.fullmatch(given) is not None
+
+
+def read_names(names: Sequence[str] | None) -> list[str] | None:
+    """Return the names of outputs as a list.
+
+    Raises
+    ------
+    ArgumentError
+        If one is not a name, or occurs twice.
+    """
+    if names is None:
+        return None
+    listed = [names] if isinstance(names, str) else list(names)
+    for name in listed:
+        if not is_name(name):
+            raise ArgumentError(
+                f"{name!r} cannot name an output: take letters, digits and the characters _ . : / -"
+            )
+    if len(set(listed)) < len(listed):
+        raise ArgumentError(f"the names of the outputs are not all different: {listed}")
+    return listed
+
+
+def check_names(
+    names: Sequence[str] | None, results: Sequence[Variable], used: Collection[str]
+) -> None:
+    """Raise unless each result has one name that no input has."""
+    if names is None:
+        return
+    if len(names) != len(results):
+        raise ArgumentError(
+            f"output_names has {len(names)} names for {len(results)} outputs: {list(names)}"
+        )
+    for name in names:
+        if name in used:
+            raise ArgumentError(f"{name!r} cannot name an output: an input has this name")
+
+
+def check_outputs(tensors: Sequence[str]) -> None:
+    """Raise if all results are None: a file leaves these out, and needs an output."""
+    if not tensors:
+        raise ArgumentError(f"all outputs are None, and a file needs at least one: {FORM}")
