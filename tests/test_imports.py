@@ -21,7 +21,7 @@ ARROWS = {
     "random": {"bit_generators"},
     "bit_generators": set(),
     "large_constants": set(),
-    "rewriting": {"functions", "ops", "encodings", "named_dims", "ml"},
+    "rewriting": {"functions", "ops", "encodings", "named_dims"},
     "passes": {"graph", "targets", "large_constants"},
     "dispatch": {"graph", "ops", "functions", "encodings", "rewriting", "named_dims"},
     "dynamic_axes": {"graph"},
@@ -32,7 +32,7 @@ ARROWS = {
         *("targets", "named_dims", "encodings"),
     },
     "nn": {"ops"},
-    "ml": {"ops", "nn", "dynamic_axes"},
+    "ml": {"ops", "nn", "dynamic_axes", "rewriting"},
     "exporting": {
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
         *("dynamic_axes", "named_dims", "encodings", "ops", "large_constants", "passes"),
@@ -41,7 +41,7 @@ ARROWS = {
     "web": {"graph"},
     "cli": {"dispatch", "exporting", "functions", "graph", "web", ""},
     "__main__": {"cli"},
-    "": {"dispatch", "exporting", "functions", "rewriting", "running"},
+    "": {"dispatch", "exporting", "functions", "ml", "rewriting", "running"},
 }
 """For each room the rooms that its modules may import; the empty name is the package itself."""
 

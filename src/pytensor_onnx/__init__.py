@@ -7,6 +7,7 @@ from pytensor_onnx._deferred_sympy import defer_sympy
 from pytensor_onnx._version import __version__
 
 defer_sympy()
+from pytensor_onnx.ml import rewrites as _rewrites_of_layers  # noqa: E402, F401  (registers them)
 from pytensor_onnx.running.linker import ONNXLinker  # noqa: E402  (may import onnx_ir)
 
 if TYPE_CHECKING:

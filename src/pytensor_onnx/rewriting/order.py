@@ -6,23 +6,13 @@ rewrites of single nodes, which are repeated with PyTensor's own of the same sta
 
 from collections.abc import Sequence
 
-from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import optdb
 from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter
 from pytensor.graph.rewriting.db import RewriteDatabase
-from pytensor.scan.op import Scan
 from pytensor.scan.rewriting import scan_remove_unused
 from pytensor.tensor.rewriting.basic import constant_folding
 
 from pytensor_onnx.compat.pytensor import check, position_before
-from pytensor_onnx.ml.layers.activations import name_activation
-from pytensor_onnx.ml.layers.attention import attend_as_one
-from pytensor_onnx.ml.layers.inlining import inline_gradients, inline_layers
-from pytensor_onnx.ml.layers.norm import normalise_as_one
-from pytensor_onnx.ml.layers.pad_gradients import slice_gradients
-from pytensor_onnx.ml.layers.recurrent import recur_as_one
-from pytensor_onnx.ml.layers.spatial import channels_first
-from pytensor_onnx.ml.layers.upsampling import resize_upsampled
 from pytensor_onnx.named_dims import lower_named
 from pytensor_onnx.ops.networks.recurrent import RecurrentOp
 from pytensor_onnx.rewriting import guards
@@ -84,7 +74,7 @@ from pytensor_onnx.rewriting.pymc import (
     replace_scalar_of_pymc,
     write_out_spline_of_pymc,
 )
-from pytensor_onnx.rewriting.query import INCOMPATIBLE, SPECIALIZE
+from pytensor_onnx.rewriting.query import INCOMPATIBLE, LAYERS, SPECIALIZE
 from pytensor_onnx.rewriting.riccati import solve_riccati
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
 from pytensor_onnx.rewriting.sizes.broadcasting import add_leading_axes_last
@@ -123,17 +113,8 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
         "encode_values": encode_values,
         "fourier_transforms": Visit(transform_real, transform_to_real),
         "convolutions": Visit(convolve_fully),
-        "resize_upsampled": resize_upsampled,
-        "recurrent_layers": WithOps(recur_as_one, Scan),
+        "layers": LAYERS,
         "loop_over_layers": WithOps(loop_over_layers, RecurrentOp),
-        "channels_first": channels_first,
-        "norm_layers": normalise_as_one,
-        # After `channels_first`, which moves padding into convolutions.
-        "slice_gradients": WithOps(slice_gradients, OpFromGraph),
-        "inline_gradients": WithOps(inline_gradients, OpFromGraph),
-        "attention_layers": Visit(attend_as_one),
-        "inline_layers": Visit(inline_layers),
-        "activations": Visit(name_activation),
         "beta_gradients": Visit(derive_betainc),
         "bessel_products": multiply_all_bessel_last,
         "riccati_equations": Visit(solve_riccati),

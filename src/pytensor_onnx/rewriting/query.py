@@ -1,15 +1,17 @@
 """Select PyTensor's rewrites for conversion, and register rewrites of users."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import NodeRewriter
-from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery
+from pytensor.graph.rewriting.basic import GraphRewriter, NodeRewriter
+from pytensor.graph.rewriting.db import EquilibriumDB, RewriteDatabaseQuery, SequenceDB
 
 from pytensor_onnx.rewriting.arithmetic.numbers import widen_numbers
 from pytensor_onnx.rewriting.guards.guarded import GUARDED, UNDER_CONDITION
+from pytensor_onnx.rewriting.visits import Visit
 from pytensor_onnx.rules import Family, Purpose, Rule, declare, ledger
 
 
@@ -193,13 +195,23 @@ SPECIALIZE = EquilibriumDB()
 """Node rewrites that run after all of PyTensor's."""
 
 
-def register_onnx[R: NodeRewriter](rewrite: R) -> R:
-    """Register a node rewriter that runs before conversion, in the exporter and in the linker.
+LAYERS = SequenceDB()
+"""Rewrites that recognise layers of networks, before PyTensor's rewrites take layers apart."""
+
+
+def register_onnx[R: NodeRewriter | GraphRewriter](
+    rewrite: R, *, stage: Literal["layers", "specialize"] = "specialize"
+) -> R:
+    """Register a rewriter that runs before conversion, in the exporter and in the linker.
 
     Parameters
     ----------
     rewrite
-        Rewriter made by `pytensor.graph.node_rewriter`.
+        Rewriter made by `pytensor.graph.node_rewriter`, or in the stage ``"layers"`` a rewriter of
+        whole graphs.
+    stage
+        ``"specialize"``, after all of PyTensor's rewrites and repeated until nothing changes, or
+        ``"layers"``, before them: once each, in the order of their registration.
 
     Examples
     --------
@@ -210,7 +222,12 @@ def register_onnx[R: NodeRewriter](rewrite: R) -> R:
     ... def drop_print(fgraph, node):
     ...     return list(node.inputs) if node.op.message == "drop me" else None
     """
-    SPECIALIZE.register(rewrite.__name__, rewrite, "onnx")
+    name = getattr(rewrite, "__name__", None) or str(rewrite)
+    if stage == "layers":
+        whole = rewrite if isinstance(rewrite, GraphRewriter) else Visit(rewrite)
+        LAYERS.register(name, whole, "onnx", position=len(LAYERS.__position__))
+    else:
+        SPECIALIZE.register(name, rewrite, "onnx")
     return rewrite
 
 

@@ -90,6 +90,7 @@ class WithOps(GraphRewriter):
     def __init__(self, rewrite: GraphRewriter, *classes: type[Op]) -> None:
         self._rewrite = rewrite
         self._classes = classes
+        self.__name__ = rewrite.__name__
 
     def add_requirements(self, fgraph: FunctionGraph) -> None:
         """Attach the features that the rewrite needs."""
