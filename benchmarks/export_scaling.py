@@ -13,7 +13,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
 from benchmarks.timing import Table
-from pytensor_onnx.conversion import convert
+from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.passes.defects import switched_off_optimizers
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.running.linker import ONNX
@@ -78,7 +78,7 @@ def rewrite(make: Callable[[int], Graph], n: int, mode: Mode) -> tuple[FunctionG
 def export(graph: FunctionGraph) -> tuple[int, dict[str, float]]:
     """Export a rewritten graph; return the nodes of the model and the seconds of each step."""
     times = [time.process_time()]
-    converted = convert(graph, opset_version=21)
+    converted = convert(graph, ConversionOptions(opset_version=21))
     times.append(time.process_time())
     prepare(converted, "onnxruntime")
     times.append(time.process_time())

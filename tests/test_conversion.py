@@ -12,7 +12,7 @@ import pytest
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx import InputError, PyTensorONNXError, export_onnx
-from pytensor_onnx.conversion import convert
+from pytensor_onnx.conversion import ConversionOptions, convert
 from tests.conftest import compare_onnx_and_py, op_types
 
 X = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.5]])
@@ -20,7 +20,7 @@ X = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.5]])
 
 def converted(inputs, outputs, **options):
     fgraph = FunctionGraph(list(inputs), list(outputs), clone=True)
-    return convert(fgraph, opset_version=21, **options)
+    return convert(fgraph, ConversionOptions(opset_version=21, **options))
 
 
 def names(values):
@@ -353,7 +353,7 @@ def test_conversion_is_linear():
         best = np.inf
         for _ in range(3):
             start = time.perf_counter()
-            convert(fgraph, opset_version=21)
+            convert(fgraph, ConversionOptions(opset_version=21))
             best = min(best, time.perf_counter() - start)
         return best
 

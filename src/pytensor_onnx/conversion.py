@@ -56,25 +56,12 @@ class Converted:
     values: dict[Variable, ir.Value] = field(default_factory=dict)
 
 
-def convert(
-    fgraph: FunctionGraph,
-    *,
-    opset_version: int,
-    input_names: Sequence[str] = (),
-    output_names: Sequence[str] = (),
-    defaults: Mapping[Variable, np.ndarray] | None = None,
-    dynamic_axes: NamedAxes | None = None,
-    dim_names: bool = False,
-    fixes_sizes: bool = False,
-    constant_names: Mapping[str, np.ndarray] | None = None,
-    name: str = "main_graph",
-) -> Converted:
-    """Convert a rewritten graph.
+@dataclass(frozen=True, kw_only=True)
+class ConversionOptions:
+    """What a model has beside the graph: its opset, names, and values of inputs.
 
-    Parameters
+    Attributes
     ----------
-    fgraph
-        Graph whose inputs and outputs become those of the model, in order.
     opset_version
         Version of the standard operator set, 18 to 26.
     input_names, output_names
@@ -94,6 +81,28 @@ def convert(
         ``w`` that they transposed is ``w.T``.
     name
         Name of the graph.
+    """
+
+    opset_version: int
+    input_names: Sequence[str] = ()
+    output_names: Sequence[str] = ()
+    defaults: Mapping[Variable, np.ndarray] = field(default_factory=dict)
+    dynamic_axes: NamedAxes = field(default_factory=dict)
+    dim_names: bool = False
+    fixes_sizes: bool = False
+    constant_names: Mapping[str, np.ndarray] = field(default_factory=dict)
+    name: str = "main_graph"
+
+
+def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
+    """Convert a rewritten graph.
+
+    Parameters
+    ----------
+    fgraph
+        Graph whose inputs and outputs become those of the model, in order.
+    options
+        Opset, names, and values of inputs.
 
     Raises
     ------
@@ -102,15 +111,15 @@ def convert(
     PyTensorONNXError
         If the opset is not one that models are made for, or ``dynamic_axes`` does not fit.
     """
-    _check_opset(opset_version)
-    scope = ModelScope(opset_version, fixes_sizes=fixes_sizes)
-    _name_constants(scope, constant_names or {})
+    _check_opset(options.opset_version)
+    scope = ModelScope(options.opset_version, fixes_sizes=options.fixes_sizes)
+    _name_constants(scope, options.constant_names)
     converter = GraphConverter(Builder(scope, always_runs=True))
-    input_names = input_names or names_of(fgraph.inputs, "input")
-    result_names = output_names or names_of(fgraph.outputs, "output")
-    axes = dynamic_axes or {}
+    input_names = options.input_names or names_of(fgraph.inputs, "input")
+    result_names = options.output_names or names_of(fgraph.outputs, "output")
+    axes = options.dynamic_axes
     check_names(axes, input_names, result_names)
-    inputs = _make_inputs(fgraph, converter, input_names, axes, dim_names)
+    inputs = _make_inputs(fgraph, converter, input_names, axes, options.dim_names)
     wanted = [scope.names.unique(name) for name in result_names]
     converter.convert(fgraph.toposort())
     _drop_checks_of_inputs(converter, inputs)
@@ -118,9 +127,9 @@ def convert(
     raise_problems(converter.problems)
 
     converter.build.provenance = {}
-    graph = _make_graph(name, converter, inputs, outputs, defaults or {})
+    graph = _make_graph(options.name, converter, inputs, outputs, options.defaults)
     name_output_dims(list(zip(result_names, outputs, strict=True)), axes, scope)
-    if dim_names:
+    if options.dim_names:
         _keep_names_of_outputs(fgraph, outputs, scope)
     infer_and_name_dims(graph, scope)
     model = _make_model(graph, [local.function for local in scope.functions.values()])

@@ -180,10 +180,12 @@ def test_ops_that_pytensor_would_rewrite_are_lowered_too(op, values):
     x = pt.tensor("x", shape=(6, 4) if op is join_dims else (6,))
     from pytensor.graph.fg import FunctionGraph
 
-    from pytensor_onnx.conversion import convert
+    from pytensor_onnx.conversion import ConversionOptions, convert
 
     result = op(x, *values)
-    converted = convert(FunctionGraph([x], [result], clone=False), opset_version=21)
+    converted = convert(
+        FunctionGraph([x], [result], clone=False), ConversionOptions(opset_version=21)
+    )
     assert [node.op_type for node in converted.model.graph] == ["Reshape"]
     assert tuple(converted.model.graph.outputs[0].shape) == result.type.shape
 

@@ -119,14 +119,14 @@ class ONNXLinker(JITLinker):
         **kwargs: Any,
     ) -> "Session | ProfiledSession":
         """Convert the graph into a session, whose inputs are the graph's unfrozen inputs."""
-        from pytensor_onnx.conversion import convert
+        from pytensor_onnx.conversion import ConversionOptions, convert
         from pytensor_onnx.graph.origins import take_lines, take_owners
         from pytensor_onnx.pipeline import prepare
 
         frozen = self._frozen_inputs(fgraph)
         graph = _with_constants(fgraph, {v: storage_map[v][0] for v in frozen})
         graph = tensor_graph(graph)
-        converted = convert(graph, opset_version=OPSET_VERSION)
+        converted = convert(graph, ConversionOptions(opset_version=OPSET_VERSION))
         prepare(converted, "onnxruntime", assume_finite=self.assume_finite)
         lines, owners = take_lines(converted.model), take_owners(converted.model, graph)
 

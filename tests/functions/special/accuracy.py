@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 from pytensor.graph.fg import FunctionGraph
 
 import pytensor_onnx.functions.special  # noqa: F401  (registers the definitions)
-from pytensor_onnx.conversion import convert
+from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.rewriting.loops.definitions import prepare_definition
 from tests.functions.special.regions import Case, Region
@@ -50,7 +50,7 @@ def compile_as_written(arguments: list[pt.TensorVariable], result: pt.TensorVari
     """Compile an expression as that of a definition, without PyTensor's rewrites."""
     fgraph = FunctionGraph(arguments, [result], clone=False)
     prepare_definition(fgraph)
-    model = convert(fgraph, opset_version=21).model
+    model = convert(fgraph, ConversionOptions(opset_version=21)).model
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString(), options)

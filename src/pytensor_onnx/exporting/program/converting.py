@@ -8,7 +8,7 @@ import numpy as np
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.conversion import convert
+from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.exporting.requests.arguments import read_opset
 from pytensor_onnx.exporting.requests.request import Request
 from pytensor_onnx.exporting.verification.conversion import Conversion
@@ -32,8 +32,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
             fgraph.inputs[interface.given.width :], request.state, strict=True
         )
     }
-    converted = convert(
-        fgraph,
+    file = ConversionOptions(
         opset_version=read_opset(options.opset_version, profile),
         input_names=interface.input_tensors,
         output_names=interface.output_tensors,
@@ -44,6 +43,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
         constant_names={name: weight.data for name, weight in weights_of(reference).items()},
         name=request.name,
     )
+    converted = convert(fgraph, file)
     model = converted.model
     states = interface.states_of(model, list(values.values()))
     interface.describe(model, states)
