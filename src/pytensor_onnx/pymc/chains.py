@@ -1,6 +1,7 @@
 """Markov chains of the No-U-Turn sampler, warm-up included."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -72,18 +73,51 @@ Sampler = Callable[..., tuple[list[TensorVariable], TensorVariable]]
 """Function that returns the traces of all steps, and whether the starts are finite."""
 
 
+class Requested(NamedTuple):
+    """What a call asks for.
+
+    Attributes
+    ----------
+    seed
+        int64 vector, one number for each chain. The random numbers of a chain depend on its own
+        seed only, and a longer chain begins with the draws of a shorter one of equal warm-up.
+    n_warmup, n_draws
+        Numbers of steps, 0-d integers.
+    starts
+        Matrix of a start for each chain, used as it is.
+    """
+
+    seed: TensorVariable
+    n_warmup: TensorVariable
+    n_draws: TensorVariable
+    starts: TensorVariable | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How chains are sampled.
+
+    Attributes
+    ----------
+    lockstep
+        Whether the chains take each leapfrog step together, or run one after another.
+    max_depth
+        Largest number of doublings of a trajectory.
+    target_acceptance
+        Acceptance that the step size is adapted to.
+    """
+
+    lockstep: bool = True
+    max_depth: int = 10
+    target_acceptance: float = 0.8
+
+
 def sample_chains(
     density: Density,
     center: TensorVariable,
-    *,
-    seed: TensorVariable,
-    n_warmup: TensorVariable,
-    n_draws: TensorVariable,
+    requested: Requested,
     data: Sequence[TensorVariable] = (),
-    starts: TensorVariable | None = None,
-    lockstep: bool = True,
-    max_depth: int = 10,
-    target_acceptance: float = 0.8,
+    settings: Settings = Settings(),
 ) -> dict[str, TensorVariable]:
     """Return the draws of chains, one for each seed, and their statistics.
 
@@ -94,26 +128,18 @@ def sample_chains(
         of the variables in ``data``. It returns the log-density and its gradient.
     center
         Vector around which chains start, each coordinate moved by a uniform number in (-1, 1).
-    seed
-        int64 vector, one number for each chain. The random numbers of a chain depend on its own
-        seed only, and a longer chain begins with the draws of a shorter one of equal warm-up.
-    n_warmup, n_draws
-        Numbers of steps, 0-d integers.
+    requested
+        Seeds, numbers of steps, and starts.
     data
         Variables that the density uses.
-    starts
-        Matrix of a start for each chain, used as it is.
-    lockstep
-        Whether the chains take each leapfrog step together, or run one after another.
-    max_depth
-        Largest number of doublings of a trajectory.
-    target_acceptance
-        Acceptance that the step size is adapted to.
+    settings
+        How the chains are sampled.
     """
+    seed, n_warmup, n_draws, starts = requested
     plan = schedule(n_warmup, n_warmup + n_draws)
-    sample = partial(_sample, density, max_depth=max_depth, target_acceptance=target_acceptance)
-    run = _in_lockstep if lockstep else _in_turn
-    results = run(sample, Chains(center, seed, n_warmup, plan, data, starts), max_depth)
+    sample = partial(_sample, density, settings)
+    run = _in_lockstep if settings.lockstep else _in_turn
+    results = run(sample, Chains(center, seed, n_warmup, plan, data, starts), settings.max_depth)
     return dict(zip(OUTPUTS, results, strict=True))
 
 
@@ -175,14 +201,12 @@ def _numbers(
 
 def _sample(
     density: Density,
+    settings: Settings,
     data: Sequence[TensorVariable],
     center: TensorVariable,
     given: TensorVariable | None,
     numbers: Numbers,
     plan: Schedule,
-    *,
-    max_depth: int,
-    target_acceptance: float,
 ) -> tuple[list[TensorVariable], TensorVariable]:
     """Return the traces of all steps, and whether the starts are finite."""
     first, is_finite = _start(density, data, center, given, numbers.jitters)
@@ -207,10 +231,10 @@ def _sample(
             step_size=epsilon,
             momentum=momentum,
             uniforms=uniform,
-            max_depth=max_depth,
+            max_depth=settings.max_depth,
         )
         step_size, scale = after_draw(
-            step_size, scale, state.x, statistics.acceptance, plan, target_acceptance
+            step_size, scale, state.x, statistics.acceptance, plan, settings.target_acceptance
         )
         return [state, step_size, scale, state.x, state.log_density, *statistics, epsilon]
 

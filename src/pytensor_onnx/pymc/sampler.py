@@ -20,7 +20,7 @@ from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.pymc.arguments import read_strings, shared_name, unknown
 from pytensor_onnx.pymc.batches import vectorized_graph
-from pytensor_onnx.pymc.chains import POSITION, sample_chains
+from pytensor_onnx.pymc.chains import POSITION, Requested, Settings, sample_chains
 from pytensor_onnx.pymc.graphs import POINT, FreeValue, ModelGraph, as_compiled
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import make_program
@@ -117,14 +117,9 @@ def export_sampler(
     results = sample_chains(
         density,
         _center(graph),
-        seed=seed,
-        n_warmup=n_warmup,
-        n_draws=n_draws,
-        data=further,
-        starts=starts,
-        lockstep=lockstep,
-        max_depth=max_tree_depth,
-        target_acceptance=target_accept,
+        Requested(seed, n_warmup, n_draws, starts),
+        further,
+        Settings(lockstep, max_tree_depth, target_accept),
     )
     positions = results.pop(POSITION)
     for name in wanted:
