@@ -163,3 +163,18 @@ def test_loaded_programs_refuse_new_weights(tmp_path):
     assert loaded.weights == {}
     with pytest.raises(PyTensorONNXError, match="has no PyTensor graph"):
         loaded.replace_weights({"W": np.ones((3, 4))})
+
+
+def test_weights_of_loops_and_complex_weights_are_replaced(tmp_path):
+    h, w = pt.vector("h", shape=(2,)), shared("w", 2, 2)
+    states = pytensor.scan(
+        lambda h: pt.tanh(h @ w), outputs_info=[h], n_steps=3, return_updates=False
+    )
+    z, c = pt.zscalar("z"), pytensor.shared(np.array([1 + 1j, 2.0]), name="c")
+    program = export_onnx([h, z], [states[-1], z * c])
+    new = program.replace_weights({"w": np.eye(2), "c": 2 * program.weights["c"]})
+    last, product = new([1.0, 0.5], 1j)
+    np.testing.assert_allclose(last, np.tanh(np.tanh(np.tanh([1.0, 0.5]))), rtol=1e-12)
+    np.testing.assert_array_equal(product, [-2 + 2j, 4j])
+    bare = new.save(tmp_path / "bare.onnx", include_initializers=False)
+    np.testing.assert_array_equal(load(bare, weights=new.weights)([1.0, 0.5], 1j)[0], last)
