@@ -83,32 +83,6 @@ def measure_weights() -> Table:
     return table
 
 
-def measure_updates() -> Table:
-    """Time a step that updates many shared variables."""
-    weights = [pytensor.shared(np.ones(4), f"w{i}") for i in range(N_WEIGHTS)]
-    x = pt.vector("x", dtype="float64")
-    f = pytensor.function([x], updates={w: 0.9 * w + x for w in weights}, mode="ONNX")
-    session, value = f.vm.jit_fn, np.ones(4)
-    feed = dict.fromkeys(session.input_names, value)
-    seconds = interleaved(
-        {
-            "mode ONNX, over the arrays of the step before the last": lambda: f(value),
-            "the session, into new arrays": lambda: session.run(feed),
-        },
-        seconds=0.001,
-    )
-    table = Table(
-        f"Steps with {N_WEIGHTS} updates",
-        ["0.9 * w + x for each weight of 4 numbers", "µs a step"],
-        note="The first includes the call of PyTensor's function.",
-    )
-    table.rows += [[way, f"{time * 1e6:.0f}"] for way, time in seconds.items()]
-    first, second = seconds.values()
-    table.claim("mode ONNX against new arrays", first / second, 1)
-    return table
-
-
 if __name__ == "__main__":
     measure().show()
     measure_weights().show()
-    measure_updates().show()

@@ -61,7 +61,6 @@ def main() -> None:
     for measure in (
         call_overhead.measure,
         call_overhead.measure_weights,
-        call_overhead.measure_updates,
         first_result.measure,
         export_scaling.measure,
         loops.measure,

@@ -21,8 +21,7 @@ from typing import Any
 
 import onnx_ir as ir
 from probe_models import DTYPES, Trial, trials
-from web_runtime import WORKER as WEB_WORKER
-from web_runtime import encode
+from web_runtime import WORKER as WEB_WORKER, encode
 
 OPSETS = range(18, 27)
 TABLES = Path(__file__).parents[1] / "src" / "pytensor_onnx" / "targets"

@@ -25,8 +25,11 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 from onnx import helper
-from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph
-from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
+from onnxruntime.capi.onnxruntime_pybind11_state import (
+    Fail,
+    InvalidGraph,
+    NotImplemented as NoKernel,
+)
 from probe_kernels import OPSETS, TABLES, render
 from probe_models import DTYPES, IR_VERSION, Trial, trials
 from web_runtime import decode, encode

@@ -7,8 +7,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pytensor_onnx.bit_generators import holding
 from pytensor_onnx.ops.spawning import spawn

@@ -8,8 +8,7 @@ import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pytensor.compile.mode import Mode
 
 from pytensor_onnx import ONNXLinker, export_function_onnx, export_onnx

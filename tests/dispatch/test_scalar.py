@@ -7,8 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pytensor.graph.basic import Variable
-from pytensor.scalar import basic as ps
-from pytensor.scalar import math as psm
+from pytensor.scalar import basic as ps, math as psm
 from pytensor.scalar.basic import Composite, ScalarOp
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import mul_without_zeros

@@ -5,8 +5,7 @@ import pickle
 from math import prod
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pytensor_onnx.graph.computed_sizes import ComputedSize, Polynomial
 from pytensor_onnx.graph.dims import (

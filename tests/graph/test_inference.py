@@ -7,8 +7,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from pytensor_onnx.graph import inference
 from pytensor_onnx.graph.builder import Builder

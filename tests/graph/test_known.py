@@ -3,8 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.known import known_result

@@ -3,8 +3,7 @@
 import time
 
 import onnx_ir as ir
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pytensor_onnx.graph.scope import ModelScope
 

@@ -10,7 +10,6 @@ import pytest
 
 from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
 from pytensor_onnx.nn import conv2d, gru, lstm, max_pool
-from pytensor_onnx.running.binding import FEWEST_STORED
 from pytensor_onnx.running.work import Work
 from tests.dispatch.loops import scan
 
@@ -109,17 +108,6 @@ def test_a_session_takes_all_threads_with_its_first_large_operator():
         np.testing.assert_allclose(f(value), value @ value, rtol=1e-12, atol=1e-12)
         assert threads(session) == n_threads
     assert session.work is None
-
-
-def test_a_binding_follows_its_session():
-    weights = [pytensor.shared(np.full(3, float(i)), f"w{i}") for i in range(FEWEST_STORED)]
-    x, total = pt.matrix("x", dtype="float64"), sum(range(FEWEST_STORED))
-    f = pytensor.function([x], x @ x.T + sum(weights)[0], mode="ONNX")
-    assert f._direct_call.run_given is not None
-    for n, n_threads in ((2, 1), (1500, 0), (2, 0)):
-        value = np.ones((n, 3))
-        np.testing.assert_array_equal(f(value), np.full((n, n), 3.0 + total))
-        assert threads(f.vm.jit_fn) == n_threads
 
 
 def test_given_threads_stay():

@@ -121,7 +121,6 @@ def name_of(op_type: type[Op]) -> str:
 def registered_ops() -> set[type[Op]]:
     """Return the classes with a registered lowering or definition, base classes included."""
     from pytensor_onnx.dispatch import onnx_funcify
-    from pytensor_onnx.dispatch.late import LATE, import_lowerings
     from pytensor_onnx.dispatch.refused import REFUSED
     from pytensor_onnx.dispatch.scalar_operators import (
         COMPARISONS,
@@ -130,7 +129,6 @@ def registered_ops() -> set[type[Op]]:
     )
     from pytensor_onnx.functions.registry import DEFINITIONS, PACKAGES, import_definitions
 
-    import_lowerings(*LATE)
     for package in PACKAGES:
         import_definitions(package)
     # Random variables are rewritten; the registered lowering refuses the others.

@@ -1,7 +1,6 @@
 """Table of the scalar Ops that are one ONNX operator."""
 
-from pytensor.scalar import basic as ps
-from pytensor.scalar import math as psm
+from pytensor.scalar import basic as ps, math as psm
 from pytensor.scalar.basic import ScalarOp
 
 OPERATORS: dict[type[ScalarOp], str] = {

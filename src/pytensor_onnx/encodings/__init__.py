@@ -4,9 +4,11 @@ Each encoding has one module; `registry` defines their interface. All other modu
 and know no single encoding.
 """
 
-from pytensor_onnx.encodings import complex_numbers as complex_numbers  # registers its encoding
-from pytensor_onnx.encodings import generators as generators  # registers its encoding
-from pytensor_onnx.encodings import sparse_matrices as sparse_matrices  # registers its encoding
+from pytensor_onnx.encodings import (
+    complex_numbers as complex_numbers,  # registers its encoding
+    generators as generators,  # registers its encoding
+    sparse_matrices as sparse_matrices,  # registers its encoding
+)
 from pytensor_onnx.encodings.boundary import Boundary
 from pytensor_onnx.encodings.registry import (
     Encoding,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from inspect import Parameter
-from inspect import signature as signature_of
+from inspect import Parameter, signature as signature_of
 from typing import Self
 
 import numpy as np

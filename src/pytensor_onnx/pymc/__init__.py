@@ -1,19 +1,20 @@
 """PyMC models as files: densities, transforms of their variables, predictors, samplers."""
 
-from pytensor_onnx.pymc.density import export_logp
-from pytensor_onnx.pymc.graphs import ModelGraph
-from pytensor_onnx.pymc.model import export_model
-from pytensor_onnx.pymc.names import parameter_names
-from pytensor_onnx.pymc.predictor import export_predictor
-from pytensor_onnx.pymc.sampler import export_sampler
-from pytensor_onnx.pymc.transforms import export_transforms
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ModelGraph",
-    "export_logp",
-    "export_model",
-    "export_predictor",
-    "export_sampler",
-    "export_transforms",
-    "parameter_names",
-]
+from pytensor_onnx.late_names import late_names
+
+if TYPE_CHECKING:
+    from pytensor_onnx.pymc.density import export_logp as export_logp
+    from pytensor_onnx.pymc.graphs import ModelGraph as ModelGraph
+    from pytensor_onnx.pymc.model import export_model as export_model
+    from pytensor_onnx.pymc.names import parameter_names as parameter_names
+    from pytensor_onnx.pymc.predictor import export_predictor as export_predictor
+    from pytensor_onnx.pymc.sampler import export_sampler as export_sampler
+    from pytensor_onnx.pymc.transforms import export_transforms as export_transforms
+
+__getattr__, __all__ = late_names(__name__, __file__)
+
+
+def __dir__() -> list[str]:
+    return __all__

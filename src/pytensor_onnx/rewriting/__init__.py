@@ -2,9 +2,11 @@
 
 from pytensor_onnx.encodings.registry import registered
 from pytensor_onnx.encodings.sparse_matrices import SparseMatrices
-from pytensor_onnx.rewriting import complex_numbers as complex_numbers  # registers its rewrites
-from pytensor_onnx.rewriting import generators as generators  # registers its rewrites
-from pytensor_onnx.rewriting import order as order
+from pytensor_onnx.rewriting import (
+    complex_numbers as complex_numbers,  # registers its rewrites
+    generators as generators,  # registers its rewrites
+    order as order,
+)
 from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx, stabilised
 
 # PyTensor's module of sparse matrices loads SciPy's.

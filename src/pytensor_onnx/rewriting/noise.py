@@ -15,8 +15,13 @@ from pytensor.tensor.shape import Reshape
 
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.functions.random.drawing import draw
-from pytensor_onnx.ops.draws import Draw, OpenUniform, RandomBits, state_variable
-from pytensor_onnx.ops.draws import StandardUniform as Uniform
+from pytensor_onnx.ops.draws import (
+    Draw,
+    OpenUniform,
+    RandomBits,
+    StandardUniform as Uniform,
+    state_variable,
+)
 from pytensor_onnx.ops.samplers import Sampler
 from pytensor_onnx.rewriting import generators  # noqa: F401  (registers the distributions)
 

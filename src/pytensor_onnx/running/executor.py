@@ -13,8 +13,6 @@ from pytensor.compile.maker import FunctionMaker
 from pytensor_onnx.compat.pytensor import pickle_function
 from pytensor_onnx.encodings import is_encoded
 from pytensor_onnx.named_dims import is_tensor
-from pytensor_onnx.running.binding import FEWEST_STORED, Stored, bound_run
-from pytensor_onnx.running.session import Session
 
 Run = Callable[[dict[str, Any]], list[np.ndarray]]
 
@@ -75,8 +73,7 @@ class _DirectCall:
 
     run_all: Run
     arguments: Sequence[_Argument]
-    stored: Stored
-    run_given: Run | None
+    stored: Sequence[tuple[str, list[Any]]]
 
     def feed(self, args: Sequence[Any], trusted: bool) -> dict[str, Any] | None:
         """Return the arrays for the session, None where an argument does not fit."""
@@ -101,8 +98,6 @@ class _DirectCall:
 
     def run(self, feed: dict[str, Any]) -> list[np.ndarray]:
         """Run the session for the arguments of a call."""
-        if self.run_given is not None:
-            return self.run_given(feed)
         for name, storage in self.stored:
             feed[name] = storage[0]
         return self.run_all(feed)
@@ -131,8 +126,4 @@ def _direct_call(function: Function) -> _DirectCall | None:
         for c in given
     ]
     stored = [(names[id(s)], s) for s in function.vm.inputs if id(s) in names]
-    # A run that decodes its results, or counts time, is not that of the session itself.
-    is_session = isinstance(session, Session) and function.vm.run == session.run
-    has_binding = is_session and session.is_bindable and len(stored) >= FEWEST_STORED
-    run_given = bound_run(session, stored) if has_binding else None
-    return _DirectCall(function.vm.run, arguments, stored, run_given)
+    return _DirectCall(function.vm.run, arguments, stored)

@@ -27,7 +27,6 @@ from pytensor_onnx.rewriting.encodings import tensor_graph
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED, with_switched_off
 from pytensor_onnx.running.executor import ONNXFunctionMaker
 from pytensor_onnx.running.session import Session, SessionOptions
-from pytensor_onnx.running.updating import FEWEST_UPDATED, updating_run
 
 if TYPE_CHECKING:
     from pytensor_onnx.running.profiling import ProfiledSession
@@ -200,7 +199,7 @@ class ONNXLinker(JITLinker):
         session = self.fgraph_convert(
             self.fgraph, order, input_storage, output_storage, storage_map
         )
-        run = self._updating_run(session) or self.jit_compile(session, storage_map)
+        run = self.jit_compile(session, storage_map)
         feed = self._feed(session.input_names, inputs)
 
         def thunk() -> list[Any]:
@@ -214,22 +213,6 @@ class ONNXLinker(JITLinker):
             finished.update_profile = session.update_profile
         # One node for the one thunk, as linkers that wrap others expect.
         return [finished], order[-1:], session
-
-    def _updating_run(
-        self, session: "Session | ProfiledSession"
-    ) -> Callable[[Mapping[str, Any]], list[Any]] | None:
-        """Return a function that writes over updated arrays, None for functions of few updates."""
-        given = [v for v in self.fgraph.inputs if v not in self._frozen_inputs(self.fgraph)]
-        is_plain = Boundary.of(given).is_plain and Boundary.of(self.fgraph.outputs).is_plain
-        if not isinstance(session, Session) or not session.is_bindable or not is_plain:
-            return None
-        names = dict(zip(given, session.input_names, strict=True))
-        updates = [
-            (names[self.fgraph.inputs[i]], index)
-            for index, i in (self.fgraph.update_mapping or {}).items()
-            if index not in session.long_outputs
-        ]
-        return updating_run(session, updates) if len(updates) >= FEWEST_UPDATED else None
 
     def _feed(
         self, names: Sequence[str], storages: Sequence[list[Any]]

@@ -246,11 +246,6 @@ class Session:
             results[i] = results[i].view(dtype)
         return results
 
-    @property
-    def is_bindable(self) -> bool:
-        """Whether `running.binding` serves the session."""
-        return self._run != self.runtime.run and not self._weights
-
     def _serialized(self, model: ir.Model) -> bytes:
         import onnx_ir as ir
 

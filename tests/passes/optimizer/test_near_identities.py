@@ -6,8 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pytensor import scan
 from pytensor.conditional.op import ifelse
 

@@ -13,8 +13,7 @@ from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.graph.type import Type
-from pytensor.scalar.basic import Cast, Composite, ScalarOp, ScalarType
-from pytensor.scalar.basic import cast as cast_scalar
+from pytensor.scalar.basic import Cast, Composite, ScalarOp, ScalarType, cast as cast_scalar
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import cast
 from pytensor.tensor.elemwise import CAReduce, Elemwise

@@ -12,8 +12,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.scalar import basic as ps
-from pytensor.scalar import math as psm
+from pytensor.scalar import basic as ps, math as psm
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.rewriting.basic import elemwise_of
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytensor
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pytensor.graph.basic import Variable
 
 from tests.conftest import assert_same, dense
