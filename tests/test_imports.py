@@ -41,7 +41,7 @@ ARROWS = {
     "web": {"graph"},
     "cli": {"dispatch", "exporting", "functions", "graph", "web", ""},
     "__main__": {"cli"},
-    "": {"dispatch", "exporting", "functions", "ml", "rewriting", "running"},
+    "": {"dispatch", "exporting", "functions", "ml", "pymc", "rewriting", "running"},
 }
 """For each room the rooms that its modules may import; the empty name is the package itself."""
 

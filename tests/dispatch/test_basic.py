@@ -317,13 +317,13 @@ def test_the_linker_raises_the_same_error():
 
 
 def test_an_input_that_is_no_dense_tensor_is_refused():
-    matrix = sparse.csr_matrix("matrix", dtype="complex128")
+    matrix = sparse.matrix("bsr", "matrix", dtype="float64")
     with pytest.raises(UnsupportedTypeError, match=r"(?s)variable matrix.*dense"):
         export_onnx([matrix], sparse.dense_from_sparse(matrix))
 
 
 def test_all_inputs_that_cannot_be_converted_are_listed():
-    y, z = (sparse.csr_matrix(name, dtype="complex128") for name in "yz")
+    y, z = (sparse.matrix("bsr", name, dtype="float64") for name in "yz")
     with pytest.raises(UnsupportedTypeError) as caught:
         export_onnx([y, z], sparse.dense_from_sparse(y).sum() + sparse.dense_from_sparse(z).sum())
     assert "variable y" in str(caught.value)

@@ -23,7 +23,7 @@ from tests.conftest import compare_onnx_and_py, op_types
 
 @pytest.fixture(autouse=True)
 def _definitions_of_their_own():
-    import_definitions("linalg")
+    import_definitions("pytensor_onnx.functions.linalg")
     before = dict(DEFINITIONS)
     yield
     DEFINITIONS.clear()

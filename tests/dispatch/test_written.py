@@ -39,7 +39,7 @@ rosette = Elemwise(Rosette(upgrade_to_float, name="rosette"))
 @pytest.fixture(autouse=True)
 def _no_linear_algebra(monkeypatch):
     """Take the definitions away, since PyTensor's rewrites change these operations the most."""
-    import_definitions("linalg")
+    import_definitions("pytensor_onnx.functions.linalg")
     for op_type in list(DEFINITIONS):
         if op_type.__module__.startswith("pytensor.tensor.linalg"):
             monkeypatch.delitem(DEFINITIONS, op_type)

@@ -23,7 +23,7 @@ def refuse_random_variable(
             f"the sampler of {op.name} draws no batches",
             "draw one after the other in a loop",
         )
-    import_definitions("random")
+    import_definitions("pytensor_onnx.functions.random")
     known = ", ".join(sorted(rv.name for rv in DEFINITIONS if issubclass(rv, RandomVariable)))
     raise build.unsupported(
         f"no sampler is defined for {op.name}",

@@ -1,6 +1,6 @@
 """The registry of definitions: PyTensor expressions for the Ops that ONNX has no operator for.
 
-Of the packages next to it, those of `PACKAGES` are imported when a definition of theirs is wanted.
+The modules and packages of `PACKAGES` are imported when a definition of theirs is wanted.
 """
 
 import inspect
@@ -23,25 +23,24 @@ Signature = str | Callable[[Any, int], str]
 
 DEFINITIONS: dict[type[Op], "Definition"] = {}
 
-PACKAGES = {
-    "complex_numbers": ("pytensor_onnx.ops.complex_numbers",),
-    "fourier": ("pytensor_onnx.ops.fourier",),
-    "linalg": (
+PACKAGES: dict[str, tuple[str, ...]] = {
+    f"{__package__}.complex_numbers": ("pytensor_onnx.ops.complex_numbers",),
+    f"{__package__}.fourier": ("pytensor_onnx.ops.fourier",),
+    f"{__package__}.linalg": (
         "pytensor.tensor.linalg.",
         "pytensor_onnx.ops.complex_matrices",
         "pytensor_onnx.ops.eigenvalues",
         "pytensor_onnx.ops.factorisations",
         "pytensor_onnx.ops.riccati",
     ),
-    "random": (
-        "pymc.",
+    f"{__package__}.random": (
         "pytensor.tensor.random.",
         "pytensor_onnx.ops.draws",
         "pytensor_onnx.ops.samplers",
     ),
-    "signal": ("pytensor_onnx.ops.signal",),
+    f"{__package__}.signal": ("pytensor_onnx.ops.signal",),
 }
-"""Packages of definitions, with the beginnings of the names of the modules of their Ops."""
+"""Modules and packages of definitions, with beginnings of the names of their Ops' modules."""
 
 _OWN = f"{__name__.partition('.')[0]}."
 
@@ -225,12 +224,24 @@ def definition_of(op_type: type[Op]) -> Definition | None:
     return DEFINITIONS.get(op_type)
 
 
+def define_late(module: str, *beginnings: str) -> None:
+    """Import a module of definitions when a graph has an Op that the module may define.
+
+    Parameters
+    ----------
+    module
+        Name of a module, or of a package whose modules define Ops.
+    beginnings
+        Beginnings of the names of the modules that the Ops are from.
+    """
+    PACKAGES[module] = beginnings
+
+
 @cache
 def import_definitions(package: str) -> None:
-    """Import all modules of a package next to this module, which register their definitions."""
-    name = f"{__package__}.{package}"
-    for module in pkgutil.iter_modules(import_module(name).__path__):
-        import_module(f"{name}.{module.name}")
+    """Import a module of `PACKAGES`, or all modules of a package, which register definitions."""
+    for module in pkgutil.iter_modules(getattr(import_module(package), "__path__", ())):
+        import_module(f"{package}.{module.name}")
 
 
 def own_signature(op: Op, count: int) -> str:

@@ -69,11 +69,6 @@ from pytensor_onnx.rewriting.loops.products import multiply_before_loop
 from pytensor_onnx.rewriting.loops.reads import check_read_step
 from pytensor_onnx.rewriting.masked_pools import mask_before_routing
 from pytensor_onnx.rewriting.optimizers import search_in_graph
-from pytensor_onnx.rewriting.pymc import (
-    drop_weight_of_pymc,
-    replace_scalar_of_pymc,
-    write_out_spline_of_pymc,
-)
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, LAYERS, SPECIALIZE
 from pytensor_onnx.rewriting.riccati import solve_riccati
 from pytensor_onnx.rewriting.sizes.broadcast_sizes import choose_sizes_in_pairs
@@ -205,10 +200,6 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         # Again, for the batches made of loops.
         batch_by_axes,
         *guards.take_diagonals,
-        # After loops, which leave some of their operations to the graph around them.
-        replace_scalar_of_pymc,
-        write_out_spline_of_pymc,
-        drop_weight_of_pymc,
     ],
     "onnx_specialize": [
         drop_empty_product,

@@ -10,7 +10,9 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_onnx.functions.registry import define_late
 from pytensor_onnx.ops.bessel import i0e, i1e
+from pytensor_onnx.rewriting import register_onnx
 from pytensor_onnx.rules import rewrites_nodes
 
 _MODULE = "pymc.distributions.dist_math"
@@ -18,7 +20,10 @@ _EXTRAPOLATED, _ZERO, _RAISES, _CONSTANT = range(4)
 """Extrapolation of SciPy's splines outside of their knots."""
 _COUNTERPARTS = {"I0e": i0e, "I1e": i1e}
 
+define_late("pytensor_onnx.pymc.random_variables", "pymc.")
 
+
+@register_onnx
 @rewrites_nodes(
     [Elemwise],
     family="special",
@@ -39,6 +44,7 @@ def replace_scalar_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     return [new]
 
 
+@register_onnx
 @rewrites_nodes(
     None,
     family="special",
@@ -61,6 +67,7 @@ def write_out_spline_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     return [y]
 
 
+@register_onnx
 @rewrites_nodes(
     None,
     family="random",
