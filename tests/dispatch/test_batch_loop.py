@@ -11,7 +11,7 @@ from pytensor.tensor.blockwise import Blockwise
 
 from pytensor_onnx import compile_onnx, onnx_funcify
 from tests.conftest import compare_onnx_and_py, op_types
-from tests.dispatch.loops import scan
+from tests.dispatch.loop_cases import scan
 
 
 class Scaled(Op):

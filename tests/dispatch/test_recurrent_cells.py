@@ -11,7 +11,7 @@ from pytensor.conditional.op import ifelse
 
 from pytensor_onnx import export_onnx
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import loops, scan
+from tests.dispatch.loop_cases import loops, scan
 from tests.nn.recurrence import GATES, recurrence
 
 N_IN, N_UNITS, LENGTH = 3, 8, 20

@@ -9,7 +9,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import loops
+from tests.dispatch.loop_cases import loops
 
 
 def powers():

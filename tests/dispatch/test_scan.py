@@ -9,7 +9,7 @@ from pytensor.scan.utils import until
 
 from pytensor_onnx import PyTensorONNXError, compile_onnx
 from tests.conftest import compare_onnx_and_py, op_types
-from tests.dispatch.loops import loops, scan
+from tests.dispatch.loop_cases import loops, scan
 
 LENGTHS = [0, 1, 2, 50]
 MATRIX = np.random.default_rng(0).normal(size=(4, 4))

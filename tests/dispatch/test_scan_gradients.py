@@ -7,7 +7,7 @@ import pytest
 from pytensor.scan.utils import until
 
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import loops, scan
+from tests.dispatch.loop_cases import loops, scan
 
 # Sums of a whole loop: rounding errors of the steps add up.
 RTOL = 1e-9

@@ -10,7 +10,7 @@ from pytensor.scan.utils import until
 
 from pytensor_onnx import export_onnx
 from tests.conftest import PY, assert_same
-from tests.dispatch.loops import scan
+from tests.dispatch.loop_cases import scan
 
 # Sums of a whole loop: rounding errors of the steps add up.
 RTOL = 1e-9

@@ -9,7 +9,7 @@ from pytensor.conditional.op import ifelse
 from pytensor.scan.utils import until
 
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import scan
+from tests.dispatch.loop_cases import scan
 
 RTOL = 1e-9
 OPTIONS = [

@@ -11,7 +11,7 @@ import pytest
 from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
 from pytensor_onnx.nn import conv2d, gru, lstm, max_pool
 from pytensor_onnx.running.work import Work
-from tests.dispatch.loops import scan
+from tests.dispatch.loop_cases import scan
 
 
 def work(inputs, outputs):

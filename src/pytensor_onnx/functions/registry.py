@@ -24,21 +24,21 @@ Signature = str | Callable[[Any, int], str]
 DEFINITIONS: dict[type[Op], "Definition"] = {}
 
 PACKAGES: dict[str, tuple[str, ...]] = {
-    f"{__package__}.complex_numbers": ("pytensor_onnx.ops.complex_numbers",),
-    f"{__package__}.fourier": ("pytensor_onnx.ops.fourier",),
-    f"{__package__}.linalg": (
+    "pytensor_onnx.functions.complex_numbers": ("pytensor_onnx.ops.complex_numbers",),
+    "pytensor_onnx.functions.fourier": ("pytensor_onnx.ops.fourier",),
+    "pytensor_onnx.functions.linalg": (
         "pytensor.tensor.linalg.",
         "pytensor_onnx.ops.complex_matrices",
         "pytensor_onnx.ops.eigenvalues",
         "pytensor_onnx.ops.factorisations",
         "pytensor_onnx.ops.riccati",
     ),
-    f"{__package__}.random": (
+    "pytensor_onnx.functions.random": (
         "pytensor.tensor.random.",
         "pytensor_onnx.ops.draws",
         "pytensor_onnx.ops.samplers",
     ),
-    f"{__package__}.signal": ("pytensor_onnx.ops.signal",),
+    "pytensor_onnx.functions.signal": ("pytensor_onnx.ops.signal",),
 }
 """Modules and packages of definitions, with beginnings of the names of their Ops' modules."""
 

@@ -5,7 +5,7 @@ import pytensor.tensor as pt
 import pytest
 
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import lstm, lstm_values, scan
+from tests.dispatch.loop_cases import lstm, lstm_values, scan
 from tests.rewriting.loops.test_products import operators_in_loop
 
 RTOL = 1e-11

@@ -9,7 +9,7 @@ from pytensor.raise_op import Assert
 
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import loops, scan
+from tests.dispatch.loop_cases import loops, scan
 
 LENGTHS = [0, 1, 2, 50]
 # Sums of all steps: rounding errors add up, in another order where all are added at once.

@@ -9,7 +9,7 @@ from pytensor.tensor.extra_ops import fill_diagonal
 
 from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import loops, scan
+from tests.dispatch.loop_cases import loops, scan
 
 WIDTHS = ((1, 2), (0, 3))
 

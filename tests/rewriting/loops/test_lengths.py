@@ -10,7 +10,7 @@ from pytensor.scan.utils import until
 from pytensor_onnx import compile_onnx, export_onnx
 from pytensor_onnx.ops.loop_checks import FirstRows, StepCount
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import scan
+from tests.dispatch.loop_cases import scan
 
 STEPS = {
     "recurrence": lambda e, f, y: y * 0.5 + e * f,

@@ -10,7 +10,7 @@ from pytensor.scan.utils import until
 
 from pytensor_onnx.errors import PyTensorONNXError
 from tests.conftest import PY, compare_onnx_and_py
-from tests.dispatch.loops import scan
+from tests.dispatch.loop_cases import scan
 
 X, START, RATE = pt.matrix("x"), pt.vector("start"), pt.scalar("rate")
 GIVEN = [X, START, RATE]

@@ -5,7 +5,7 @@ import pytensor.tensor as pt
 import pytest
 
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loops import scan
+from tests.dispatch.loop_cases import scan
 
 LENGTHS = [0, 1, 2, 20]
 RTOL = 1e-9

@@ -9,7 +9,7 @@ from pytensor.raise_op import CheckAndRaise
 
 from pytensor_onnx import PyTensorONNXError, compile_onnx
 from tests.conftest import PY
-from tests.dispatch.loops import scan
+from tests.dispatch.loop_cases import scan
 
 INITIAL = np.array([1.0, 2.0])
 X = np.array([5.0, 7.0, 9.0])
