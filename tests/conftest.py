@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,15 @@ PY = Mode("py", OPT_NONE.register(_MANY))
 REWRITTEN = Mode("py", OPT_FAST_COMPILE.register(_MANY))
 """For graphs that PyTensor cannot compute, or not with accuracy, as they are written."""
 
-# A query of PyTensor's database takes as long as rewriting a small graph.
-_QUERIED = {mode: Mode("py", optdb.query(mode.provided_optimizer)) for mode in (PY, REWRITTEN)}
+
+@cache
+def _queried(mode: Mode) -> Mode:
+    """Return a mode with its rewriter: a query takes as long as rewriting a small graph.
+
+    Modules of tests are imported before, and with them PyTensor's own optional rewrites.
+    """
+    return Mode("py", optdb.query(mode.provided_optimizer)) if mode in (PY, REWRITTEN) else mode
+
 
 # A rewrite that fails is no test that passes.
 pytensor.config.on_opt_error = "raise"
@@ -149,7 +157,7 @@ def compare_onnx_and_py(
     results, inputs = _listed(outputs), list(inputs)
     # Inner graphs of Ops would be compiled by a C compiler otherwise.
     with pytensor.config.change_flags(cxx=""), np.errstate(all="ignore"):
-        mode = _QUERIED.get(reference, reference)
+        mode = _queried(reference)
         expected = pytensor.function(inputs, results, mode=mode, on_unused_input="ignore")(*values)
     program = export_onnx(inputs, results, verify=False, **export_options)
     all_found = [program(*values)]
