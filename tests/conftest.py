@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.mode import OPT_FAST_COMPILE, OPT_NONE, Mode, optdb
+from pytensor.compile.mode import OPT_FAST_COMPILE, OPT_NONE, Mode
 from pytensor.graph.basic import Variable
 from pytensor.scalar.basic import autocast_float, autocast_int
 from pytensor.tensor.random.op import RandomVariable
@@ -34,16 +33,6 @@ PY = Mode("py", OPT_NONE.register(_MANY))
 
 REWRITTEN = Mode("py", OPT_FAST_COMPILE.register(_MANY))
 """For graphs that PyTensor cannot compute, or not with accuracy, as they are written."""
-
-
-@cache
-def _queried(mode: Mode) -> Mode:
-    """Return a mode with its rewriter: a query takes as long as rewriting a small graph.
-
-    Modules of tests are imported before, and with them PyTensor's own optional rewrites.
-    """
-    return Mode("py", optdb.query(mode.provided_optimizer)) if mode in (PY, REWRITTEN) else mode
-
 
 # A rewrite that fails is no test that passes.
 pytensor.config.on_opt_error = "raise"
@@ -157,8 +146,8 @@ def compare_onnx_and_py(
     results, inputs = _listed(outputs), list(inputs)
     # Inner graphs of Ops would be compiled by a C compiler otherwise.
     with pytensor.config.change_flags(cxx=""), np.errstate(all="ignore"):
-        mode = _queried(reference)
-        expected = pytensor.function(inputs, results, mode=mode, on_unused_input="ignore")(*values)
+        function = pytensor.function(inputs, results, mode=reference, on_unused_input="ignore")
+        expected = function(*values)
     program = export_onnx(inputs, results, verify=False, **export_options)
     all_found = [program(*values)]
     if not _export_only:
