@@ -1,0 +1,38 @@
+"""The ledger of rules."""
+
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.rules import Rule, declare, ledger, recorded, without
+from scripts.make_rules import TARGET, page
+from tests.conftest import op_types
+
+
+def test_the_page_of_rules_is_that_of_the_ledger():
+    assert TARGET.read_text(encoding="utf-8") == page()
+
+
+def test_rules_have_one_name_each_and_known_purposes():
+    rule = next(iter(ledger().values()))
+    with pytest.raises(ValueError, match="two rules of the name"):
+        declare(rule)
+    with pytest.raises(ValueError, match="'haste' is none of correctness"):
+        declare(Rule("new", "pass", "products", "haste", "x = x"))
+
+
+def test_a_rule_that_is_off_leaves_graphs_alone():
+    x = pt.matrix("x")
+    with recorded() as changes:
+        fused = export_onnx([x], x @ x.T + 1, verify=False)
+    assert changes["fuse_gemm"] == 1
+    with without("fuse_gemm"), recorded() as changes:
+        plain = export_onnx([x], x @ x.T + 1, verify=False)
+    assert not changes["fuse_gemm"]
+    assert "Gemm" in op_types(fused)
+    assert "Gemm" not in op_types(plain)
+
+
+def test_only_known_rules_can_be_off():
+    with pytest.raises(KeyError, match="no_rule"), without("no_rule"):
+        pass
