@@ -69,7 +69,9 @@ def base_of(model: UserModel) -> Base:
 
 def results_of(program: ONNXProgram, model: UserModel) -> list[np.ndarray]:
     """Return the results of a model, as arrays."""
-    return [np.asarray(getattr(r, "data", r)) for r in program(*model.values)]
+    found = program(*model.values)
+    results = found if isinstance(found, list | tuple) else [found]
+    return [np.asarray(getattr(result, "data", result)) for result in results]
 
 
 def nodes_of(program: ONNXProgram) -> int:
