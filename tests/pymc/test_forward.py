@@ -12,6 +12,7 @@ arviz = pytest.importorskip("arviz")
 import pytensor.tensor as pt  # noqa: E402
 from pytensor.compile.builders import OpFromGraph  # noqa: E402
 
+from pytensor_onnx import ArgumentError  # noqa: E402
 from pytensor_onnx.pymc import export_predictor  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
@@ -205,3 +206,21 @@ def test_moments_are_those_of_the_posterior_predictive(name: str) -> None:
     want, want_error = moments(np.concatenate(expected, axis=1).astype("float64"))
     error = np.sqrt(got_error**2 + want_error**2)
     assert np.all(abs(got - want) <= 5 * error + 1e-9), (got, want)
+
+
+def test_variables_that_steps_would_draw_anew_are_refused():
+    with pm.Model() as model:
+        shift = pm.Normal("shift")
+        path = pytensor.scan(lambda x: x + shift, pt.ones(3), return_updates=False)
+        pm.Deterministic("path", path)
+    with pytest.raises(ArgumentError, match=r"'shift'.*non_sequences=\[shift\]"):
+        export_predictor(model, {"shift": np.zeros((1, 4))}, outputs="path")
+    with pm.Model() as model:
+        shift = pm.Normal("shift")
+        path = pytensor.scan(
+            lambda x, shift: x + shift, pt.ones(3), non_sequences=[shift], return_updates=False
+        )
+        pm.Deterministic("path", path)
+    predict = export_predictor(model, {"shift": np.arange(4.0)[None]}, outputs={"path": "draws"})
+    (paths,) = predict()
+    np.testing.assert_array_equal(paths, np.arange(1.0, 5)[:, None] * np.ones(3))

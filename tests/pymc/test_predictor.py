@@ -88,6 +88,8 @@ def test_summaries_are_those_of_arviz_and_numpy(tmp_path: Path) -> None:
     assert told["draws"] == 60
     assert told["outputs"]["y"] == ["mean", "draws", "hdi"]
     assert named(program, x=np.zeros(0), seed=1)["mu_hdi"].shape == (0, 2)
+    selected = program.select(["y_hdi", "mu"]).model.metadata_props["pymc"]
+    assert json.loads(selected)["outputs"] == {"mu": ["draws"], "y": ["hdi"]}
 
 
 def test_outputs_are_by_default_those_of_the_observed_variables() -> None:

@@ -11,6 +11,8 @@ from pymc.data import MinibatchOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.scan.op import Scan
+from pytensor.tensor.random.type import RandomType
 
 from pytensor_onnx.errors import ArgumentError
 
@@ -28,6 +30,28 @@ def check_model(model: Any) -> None:
     """
     if not isinstance(model, pm.Model):
         raise ArgumentError(f"model is of type {type(model).__name__}: give a pymc.Model")
+
+
+def check_loops(model: pm.Model, outputs: Sequence[Variable]) -> None:
+    """Raise if the steps of a loop draw a variable of the model anew.
+
+    `pytensor.scan` copies the random variable into its steps where it is no argument of the step.
+
+    Raises
+    ------
+    ArgumentError
+        For the first such variable.
+    """
+    owners = {
+        x: rv for rv in model.basic_RVs for x in rv.owner.inputs if isinstance(x.type, RandomType)
+    }
+    loops = {v.owner for v in ancestors(outputs) if v.owner and isinstance(v.owner.op, Scan)}
+    for x in (x for loop in loops for x in loop.inputs if x in owners):
+        name = owners[x].name
+        raise ArgumentError(
+            f"the steps of a loop use the variable {name!r} of the model, which is no argument of "
+            f"them, so that they would draw it anew: give pytensor.scan non_sequences=[{name}]"
+        )
 
 
 def read_data(model: pm.Model, data: Any) -> list[SharedVariable]:

@@ -20,7 +20,13 @@ from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.pymc import summaries
-from pytensor_onnx.pymc.arguments import check_model, read_choice, read_strings, unknown
+from pytensor_onnx.pymc.arguments import (
+    check_loops,
+    check_model,
+    read_choice,
+    read_strings,
+    unknown,
+)
 from pytensor_onnx.pymc.forward import forward
 from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.inputs import Inputs
@@ -122,6 +128,7 @@ def export_predictor(
         part for name, kinds in wanted.items() for part in _parts(graph, name, kinds, categories)
     ]
     computed = [part.variable for part in parts]
+    check_loops(model, computed)
     given = _conditioned(graph, idata, sample_vars, computed)
     arrays = read_posterior(idata, given, draws)
     check_lengths(model, arrays)

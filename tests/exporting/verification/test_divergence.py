@@ -12,8 +12,9 @@ from pytensor_onnx.exporting.verification.divergence import disagreement
         (np.ones(2, "float32"), np.ones(2), "dtype float32 instead of float64"),
         (np.ones(2), np.ones(3), r"shape \(2,\) instead of \(3,\)"),
         (np.array([1, 2]), np.array([1, 3]), "found 2, expected 3 at \\[1\\]"),
-        (np.array([np.nan]), np.array([1.0]), "found nan"),
-        (np.array([1.0]), np.array([np.inf]), "expected inf"),
+        (np.array([np.nan]), np.array([1.0]), r"^found nan, expected 1.0 at \[0\]$"),
+        (np.array([1.0, 2.0]), np.array([3.0, np.nan]), r"^found 2.0, expected nan at \[1\]$"),
+        (np.array([1.0]), np.array([np.inf]), r"^largest difference inf \(found 1.0, expected inf"),
         (np.array([1.0, 1.0 + 1e-8]), np.array([1.0, 1.0]), "largest difference 1e-08"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
@@ -169,4 +169,17 @@ def _cut_metadata(model: ir.Model) -> None:
         names = {value.name for value in model.graph.inputs}
         for name, data in description["data"].items():
             data["input"] = identifier(name) in names
+        if isinstance(outputs := description.get("outputs"), dict):
+            description["outputs"] = _kinds_of(outputs, {v.name for v in model.graph.outputs})
         model.metadata_props["pymc"] = json.dumps(description)
+
+
+def _kinds_of(
+    outputs: Mapping[str, Sequence[str]], names: Collection[str | None]
+) -> dict[str, list[str]]:
+    """Return the kinds of outputs that a predictor has of each variable, by names of outputs."""
+    kinds = {
+        name: [k for k in kinds if identifier(name if k == "draws" else f"{name}_{k}") in names]
+        for name, kinds in outputs.items()
+    }
+    return {name: kept for name, kept in kinds.items() if kept}

@@ -25,6 +25,8 @@ def disagreement(found: np.ndarray, expected: np.ndarray) -> str:
     ''
     >>> disagreement(np.array([1.0]), np.array([1.5]))
     'largest difference 0.5 (found 1.0, expected 1.5 at [0])'
+    >>> disagreement(np.array([1.0, np.nan]), np.array([1.5, 2.0]))
+    'found nan, expected 2.0 at [1]'
     """
     if found.dtype != expected.dtype:
         return f"dtype {found.dtype} instead of {expected.dtype}"
@@ -47,13 +49,13 @@ def disagreement(found: np.ndarray, expected: np.ndarray) -> str:
         if close.all():
             return ""
         differs = ~close
-    position = np.unravel_index(np.argmax(differs), found.shape)
-    a, b = found[position], expected[position]
     with np.errstate(all="ignore"):
-        distances = np.abs(found.astype("f8") - expected.astype("f8"))[differs]
-        largest = np.max(distances, initial=0.0, where=~np.isnan(distances))
-    where = [int(i) for i in position]
-    return f"largest difference {largest:.3g} (found {a}, expected {b} at {where})"
+        distances = np.where(differs, np.abs(found.astype("f8") - expected.astype("f8")), 0.0)
+    has_no_distance = np.isnan(distances)
+    shown = has_no_distance if has_no_distance.any() else differs
+    position = np.unravel_index(np.argmax(shown), found.shape)
+    at = f"found {found[position]}, expected {expected[position]} at {[int(i) for i in position]}"
+    return at if shown is has_no_distance else f"largest difference {distances.max():.3g} ({at})"
 
 
 def differences_by_value(
