@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 import onnx
 import onnxruntime
-import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
@@ -162,34 +161,6 @@ def filter_gradient_by_channel() -> Rule:
     return Rule("gradient of filters by channel", [x, d], gradient, by_hand, values, 0.6, 1e-3)
 
 
-def convolution_of_short_images() -> Rule:
-    """Return a convolution of 8 images of 2 by 2 with 512 channels."""
-    shapes = {"x": (8, 512, 2, 2), "w": (512, 512, 3, 3)}
-    (x, w), values = _drawn(shapes)
-    by_hand = """
-        <ir_version: 10, opset_import: ["": 21]>
-        main (float[8, 512, 2, 2] x, float[512, 512, 3, 3] w) => (float[8, 512, 2, 2] y)
-        { y = Conv <pads = [1, 1, 1, 1]> (x, w) }
-    """
-    result = nn.conv2d(x, w, (1, 1), filter_flip=False)
-    return Rule("convolution of short images", [x, w], result, by_hand, values, 0.5, 1e-3)
-
-
-def image_gradient_of_large_batch() -> Rule:
-    """Return the gradient of 32 images of 4 by 4 with 16 channels behind filters (32, 16, 3, 3)."""
-    shapes = {"d": (32, 32, 4, 4), "w": (32, 16, 3, 3)}
-    (d, w), values = _drawn(shapes)
-    x = pt.tensor("x", shape=(32, 16, 4, 4), dtype="float32")
-    by_hand = """
-        <ir_version: 10, opset_import: ["": 21]>
-        main (float[32, 32, 4, 4] d, float[32, 16, 3, 3] w) => (float[32, 16, 4, 4] y)
-        { y = ConvTranspose <pads = [1, 1, 1, 1]> (d, w) }
-    """
-    y = nn.conv2d(x, w, (1, 1), filter_flip=False)
-    gradient = pt.grad(None, x, known_grads={y: d})
-    return Rule("gradient of short images", [d, w], gradient, by_hand, values, 0.85, 1e-3)
-
-
 def rms_norm() -> Rule:
     """Return an RMS norm of 64 rows of 2048."""
     x = pt.tensor("x", shape=(64, 2048), dtype="float32")
@@ -210,66 +181,6 @@ def rms_norm() -> Rule:
     values = [rng.normal(size=(64, 2048)).astype("float32"), np.ones(2048, "float32")]
     result = nn.rms_norm(x, gamma, epsilon=1e-5)
     return Rule("RMS norm", [x, gamma], result, by_hand, values, 0.7, 1e-5)
-
-
-def mean_over_images_of_any_size() -> Rule:
-    """Return the mean over images of any size behind four convolutions with a stride."""
-    x = pt.tensor("x", shape=(1, 3, None, None), dtype="float32")
-    rng = np.random.default_rng(0)
-    filters = [rng.normal(0, 0.2, (8, c, 3, 3)).astype("float32") for c in (3, 8, 8, 8)]
-    y, layers, sizes, image = x, "", "", "x"
-    for i, w in enumerate(filters):
-        y = nn.conv2d(y, w, (1, 1), 2, filter_flip=False)
-        constant = (
-            f"w{i} = Constant <value = float[{w.size}] {{{', '.join(map(str, w.ravel()))}}}> ()"
-        )
-        layers += f"""
-            {constant}
-            f{i} = Reshape(w{i}, shape{min(i, 1)})
-            c{i} = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> ({image}, f{i})
-        """
-        image = f"c{i}"
-    for axis in (2, 3):
-        size = f"n{axis}"
-        sizes += f"""
-            {size}_read = Shape <start = {axis}, end = {axis + 1}> (x)
-        """
-        before = f"{size}_read"
-        for i in range(len(filters)):
-            sizes += _window_count(before, f"{size}_{i}")
-            before = f"{size}_{i}"
-        sizes += f"{size} = Cast <to = 1> ({before})\n"
-    by_hand = f"""
-        <ir_version: 10, opset_import: ["": 21]>
-        main (float[1, 3, h, w] x) => (float[1, 8] y)
-        <int64[4] shape0 = {{8, 3, 3, 3}}, int64[4] shape1 = {{8, 8, 3, 3}}, int64[1] one = {{1}},
-         int64[1] two = {{2}}, int64[1] zero = {{0}}, int64[2] axes = {{2, 3}}> {{
-            {layers} {sizes}
-            wide = Cast <to = 11> ({image})
-            sum = ReduceSum <keepdims = 0> (wide, axes)
-            narrow = Cast <to = 1> (sum)
-            count = Mul(n2, n3)
-            y = Div(narrow, count)
-        }}
-    """
-    value = rng.normal(size=(1, 3, 64, 64)).astype("float32")
-    return Rule(
-        "mean over images of any size", [x], y.mean(axis=(2, 3)), by_hand, [value], 0.9, 1e-5
-    )
-
-
-def _window_count(size: str, name: str) -> str:
-    """Return the floor of ``(size - 1) / 2``, plus one, with the cases of all signs."""
-    return f"""
-        {name}_room = Sub({size}, one)
-        {name}_quotient = Div({name}_room, two)
-        {name}_whole = Mul({name}_quotient, two)
-        {name}_rest = Sub({name}_room, {name}_whole)
-        {name}_is_below = Less({name}_rest, zero)
-        {name}_below = Cast <to = 7> ({name}_is_below)
-        {name}_floor = Sub({name}_quotient, {name}_below)
-        {name} = Add({name}_floor, one)
-    """
 
 
 def batch_norm_gradient() -> Rule:
@@ -357,27 +268,6 @@ def silu_gradient() -> Rule:
     return Rule("SiLU and its gradient", [x, d], y + gradient, by_hand, values, 0.95, 1e-5)
 
 
-def layer_scale() -> Rule:
-    """Return a product of 1,024 rows with constant weights, a bias and a factor for each column."""
-    x = pt.tensor("x", shape=(1024, 64), dtype="float32")
-    rng = np.random.default_rng(0)
-    w, b, s = (rng.normal(size=n).astype("float32") for n in ((64, 256), 256, 256))
-    numbers = {
-        name: ", ".join(map(str, v.ravel())) for name, v in zip("wbs", (w, b, s), strict=True)
-    }
-    by_hand = f"""
-        <ir_version: 10, opset_import: ["": 21]>
-        main (float[1024, 64] x) => (float[1024, 256] y)
-        <float[64, 256] w = {{{numbers["w"]}}}, float[256] b = {{{numbers["b"]}}},
-         float[256] s = {{{numbers["s"]}}}> {{
-           product = Gemm(x, w, b)
-           y = Mul(product, s)
-        }}
-    """
-    value = rng.normal(size=(1024, 64)).astype("float32")
-    return Rule("layer scale", [x], (x @ w + b) * s, by_hand, [value], 0.98, 1e-3)
-
-
 def upsampling_gradient() -> Rule:
     """Return the gradient of doubling the sides of 2 images of 128 channels."""
     x = pt.tensor("x", shape=(2, 128, 4, 4), dtype="float32")
@@ -397,106 +287,6 @@ def upsampling_gradient() -> Rule:
     y = nn.resize(x, scales=2.0, coordinates="asymmetric", rounding="floor")
     gradient = pt.grad(None, x, known_grads={y: d})
     return Rule("gradient of upsampling", [d], gradient, by_hand, [value], 0.3, 1e-5)
-
-
-def momentum_of_vectors() -> Rule:
-    """Return a step with momentum of 160 vectors, as the scales and shifts of batch norms."""
-    sizes = [8 << i % 6 for i in range(160)]
-    v, g, w = (
-        [pt.tensor(f"{letter}{i}", shape=(n,), dtype="float32") for i, n in enumerate(sizes)]
-        for letter in "vgw"
-    )
-    velocities = [np.float32(0.875) * a + b for a, b in zip(v, g, strict=True)]
-    updated = [a - np.float32(0.125) * b for a, b in zip(w, velocities, strict=True)]
-    given = ", ".join(f"float[{n}] {x}{i}" for x in "vgw" for i, n in enumerate(sizes))
-    results = ", ".join(f"float[{n}] {x}_new{i}" for x in "vw" for i, n in enumerate(sizes))
-    steps = "".join(
-        f"""
-            decayed{i} = Mul(decay, v{i})
-            v_new{i} = Add(decayed{i}, g{i})
-            step{i} = Mul(rate, v_new{i})
-            w_new{i} = Sub(w{i}, step{i})
-        """
-        for i in range(len(sizes))
-    )
-    by_hand = f"""
-        <ir_version: 10, opset_import: ["": 21]>
-        main ({given}) => ({results})
-        <float decay = {{0.875}}, float rate = {{0.125}}> {{ {steps} }}
-    """
-    rng = np.random.default_rng(0)
-    inputs = [*v, *g, *w]
-    values = [rng.normal(size=x.type.shape).astype("float32") for x in inputs]
-    label = "momentum of 160 vectors"
-    return Rule(label, inputs, [*velocities, *updated], by_hand, values, 0.85)
-
-
-def states_as_rows() -> Rule:
-    """Return 100 steps of a recurrent network of 64 units."""
-    (x, w), values = _drawn({"x": (100, 64), "w": (64, 64)})
-    by_hand = """
-        <ir_version: 10, opset_import: ["": 21]>
-        main (float[100, 64] x, float[64, 64] w) => (float[100, 64] y)
-        <int64[1] units = {64}> {
-           start = ConstantOfShape(units)
-           last, y = Scan <num_scan_inputs = 1, body = step (float[64] state, float[64] element)
-                => (float[64] tanh, float[64] kept) {
-               product = MatMul(state, w)
-               sum = Add(product, element)
-               tanh = Tanh(sum)
-               kept = Identity(tanh)
-           }> (start, x)
-        }
-    """
-    start = pt.zeros(64, "float32")
-    y = pytensor.scan(lambda e, h, w: pt.tanh(e + h @ w), [x], [start], [w], return_updates=False)
-    # The steps amplify differences of rounding, which small weights do not.
-    return Rule("recurrent steps", [x, w], y, by_hand, [values[0], values[1] / 32], 0.95, 1e-5)
-
-
-def halved_arguments() -> Rule:
-    """Return 100 steps of a recurrent network of 16 units in float64."""
-    x, w = (pt.matrix(name, shape=(None, 16), dtype="float64") for name in "xw")
-    by_hand = """
-        <ir_version: 10, opset_import: ["": 21]>
-        main (double[n, 16] x, double[16, 16] w) => (double[n, 16] y)
-        <int64[2] row = {1, 16}, int64[1] axis = {1}, double half = {0.5}, double number = {1}> {
-           start = ConstantOfShape <value = double[1] {0}> (row)
-           elements = Unsqueeze(x, axis)
-           last, rows = Scan <num_scan_inputs = 1,
-                body = step (double[1, 16] state, double[1, 16] element)
-                => (double[1, 16] next, double[1, 16] kept) {
-               sum = Gemm(state, w, element)
-               argument = Mul(half, sum)
-               t = Tanh(argument)
-               double_t = Add(t, t)
-               square = Mul(t, t)
-               divisor = Add(number, square)
-               next = Div(double_t, divisor)
-               kept = Identity(next)
-           }> (start, elements)
-           y = Squeeze(rows, axis)
-        }
-    """
-    start = pt.zeros(16, "float64")
-    y = pytensor.scan(lambda e, h, w: pt.tanh(e + h @ w), [x], [start], [w], return_updates=False)
-    rng = np.random.default_rng(0)
-    values = [rng.normal(size=(100, 16)), rng.normal(size=(16, 16)) / 16]
-    return Rule("halved arguments of tanh", [x, w], y, by_hand, values, 1.0, 1e-13)
-
-
-def mean_over_some_axes() -> Rule:
-    """Return the means of 8 images of 64 channels over the first and the third axis."""
-    [x], values = _drawn({"x": (8, 64, 16, 16)})
-    by_hand = """
-        <ir_version: 10, opset_import: ["": 21]>
-        main (float[8, 64, 16, 16] x) => (float[64, 16] y)
-        <int64[2] axes = {0, 2}, float reciprocal = {0.0078125}> {
-           sum = ReduceSum <keepdims = 0> (x, axes)
-           y = Mul(sum, reciprocal)
-        }
-    """
-    return Rule("mean over some axes", [x], x.mean(axis=(0, 2)), by_hand, values, 1.1, 1e-6)
 
 
 def maximum_of_magnitudes() -> Rule:
@@ -539,18 +329,10 @@ RULES: list[Callable[[], Rule]] = [
     filter_gradient,
     filter_gradient_of_short_images,
     filter_gradient_by_channel,
-    convolution_of_short_images,
-    image_gradient_of_large_batch,
     rms_norm,
-    mean_over_images_of_any_size,
     batch_norm_gradient,
     silu_gradient,
-    layer_scale,
     upsampling_gradient,
-    momentum_of_vectors,
-    states_as_rows,
-    halved_arguments,
-    mean_over_some_axes,
     maximum_of_magnitudes,
     gradient_over_a_batch,
 ]

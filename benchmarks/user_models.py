@@ -303,7 +303,8 @@ def stochastic_volatility(rng: np.random.Generator) -> None:
 
     steps = pm.Normal("steps", 0, pm.Exponential("size", 10), shape=50)
     scale = pt.exp(pt.cumsum(steps))
-    pm.StudentT("y", pm.Exponential("nu", 0.1) + 2, 0, scale, observed=rng.normal(size=50))
+    nu = pm.Exponential("nu", 0.1) + 2
+    pm.StudentT("y", nu=nu, mu=0, sigma=scale, observed=rng.normal(size=50))
 
 
 @_density

@@ -1,7 +1,5 @@
 """Prepare a converted model for a target: fusions, then the legaliser."""
 
-from importlib import import_module
-
 import onnx_ir as ir
 
 from pytensor_onnx.changes import Change
@@ -20,12 +18,11 @@ from pytensor_onnx.passes.inline_functions import inline_functions
 from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
-from pytensor_onnx.passes.model_pass import ModelPass, Passes
+from pytensor_onnx.passes.model_pass import Passes
 from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
 from pytensor_onnx.passes.optimizer.keep_apart import keep_apart
 from pytensor_onnx.passes.placement import describe_placement
 from pytensor_onnx.passes.spell_sizes import spell_sizes
-from pytensor_onnx.rules import Rule
 from pytensor_onnx.targets import get_profile
 
 
@@ -59,28 +56,14 @@ def prepare(
     """
     model, scope, profile = converted.model, converted.scope, get_profile(target)
     passes = Passes(model, scope)
-    passes.run(vector_products, drop_leading_axes, merge_equal, share_transposed)
-    passes.run(keep_reduced_axes)
+    passes.run(vector_products, drop_leading_axes, merge_equal, share_transposed, keep_reduced_axes)
     if passes.run(move_transposes):
         passes.run(merge_equal)
-    _run(passes, "scale_products", "MatMul")
-    _run(passes, "read_sizes_late", "Conv", "ConvTranspose")
     passes.run(fold_into_conv)
-    if profile.merges_short_images and _run(passes, "merge_short_images", "Conv", "ConvTranspose"):
-        passes.run(merge_equal)
-    _run(passes, "row_states", "Scan")
     passes.run(fuse_gemm)
-    _run(passes, "scale_gemms", "Gemm", "MatMul")
     passes.run(fuse_relu_clip)
-    _run(passes, "join_vectors")
-    _run(passes, "split_vectors", "Loop", "Scan")
-    _run(passes, "results_after_loops", "Scan")
-    _run(passes, "take_means", "ReduceSum")
-    if profile.splits_transposes:
-        _run(passes, "split_transposes", "Transpose")
     settings = {"decompositions": decompositions(), "assume_finite": assume_finite}
     passes.run(legalise.given(profile=profile, **settings))
-    _run(passes, "halve_arguments", "Scan")
     if profile.accelerator is not None:
         passes.run(narrow_indices.given(profile=profile))
     passes.run(broadcast_numbers, keep_apart.given(profile=profile), merge_equal)
@@ -93,13 +76,6 @@ def prepare(
     for function in model.functions.values():
         _forget_types(function)
     return changes
-
-
-def _run(passes: Passes, name: str, *operators: str) -> bool:
-    folder = "layout" if name == "split_transposes" else "fusions"
-    change = getattr(import_module(f"pytensor_onnx.passes.{folder}.{name}"), name)
-    rule = Rule(name, "pass", "structure", "speed", "", begins_at=operators)
-    return passes.run(ModelPass(rule, change))
 
 
 def _forget_types(function: ir.Function) -> None:

@@ -23,12 +23,6 @@ class Profile:
     refuses_defaults: bool = False
     """A value given for an input that has a default is refused, or ignored in silence."""
 
-    merges_short_images: bool = False
-    """Convolutions of short images are faster for all images of a batch at once."""
-
-    splits_transposes: bool = False
-    """Arrays whose three axes are reversed are copied element by element."""
-
     accelerator: str | None = None
     """File of the kernel table of an accelerator; the processor runs all other operators."""
 

@@ -4,12 +4,7 @@ from pytensor_onnx.targets.profile import Profile
 
 _STANDARD = Profile("standard")
 
-_ONNXRUNTIME = Profile(
-    "onnxruntime",
-    kernels="kernels_onnxruntime.json",
-    merges_short_images=True,
-    splits_transposes=True,
-)
+_ONNXRUNTIME = Profile("onnxruntime", kernels="kernels_onnxruntime.json")
 
 _WEB = Profile("web", kernels="kernels_web.json", refuses_defaults=True, precision="float32")
 

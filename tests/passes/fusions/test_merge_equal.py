@@ -4,6 +4,7 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.passes.fusions.merge_equal import merge_equal
+from pytensor_onnx.passes.model_pass import Passes
 from tests.conftest import op_types
 from tests.passes.conftest import bare
 
@@ -12,7 +13,7 @@ def merged(emit):
     """Return the operators that stay; the results do not change."""
     model = bare(emit, np.array([[-1.0, 2.0]]))
     before = model.run()
-    merge_equal(model.model, model.scope)
+    Passes(model.model, model.scope).run(merge_equal)
     for a, b in zip(model.run(), before, strict=True):
         np.testing.assert_array_equal(a, b)
     return sorted(model.operators())
@@ -71,7 +72,7 @@ def test_bodies_of_the_main_graph_are_merged():
 
     model = bare(branches, np.array([[-1.0, 2.0]]))
     before = model.run()
-    assert merge_equal(model.model, model.scope) == 2
+    assert Passes(model.model, model.scope).run(merge_equal)
     np.testing.assert_array_equal(model.run(), before)
 
 
@@ -86,7 +87,7 @@ def test_random_numbers_are_drawn_twice():
         return build.Sub(build.RandomNormalLike(x), build.RandomNormalLike(x))
 
     model = bare(draws, np.zeros((1, 2)))
-    assert merge_equal(model.model, model.scope) == 0
+    assert not Passes(model.model, model.scope).run(merge_equal)
 
 
 def test_positions_along_equal_sizes_are_counted_once():

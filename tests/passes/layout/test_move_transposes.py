@@ -6,6 +6,7 @@ import pytest
 
 from pytensor_onnx.graph.fallbacks import carry_fallback, fallback_of
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
+from pytensor_onnx.passes.model_pass import Passes
 from tests.passes.conftest import bare, run_model
 
 FIRST, LAST = [0, 3, 1, 2], [0, 2, 3, 1]
@@ -26,7 +27,7 @@ def moved(emit, *operands, shapes=SHAPES, rtol=0.0):
     model = bare(emit, *operands, shapes=shapes)
     names = [v.name for v in model.model.graph.outputs]
     expected = model.run()
-    move_transposes(model.model, model.scope)
+    Passes(model.model, model.scope).run(move_transposes)
     for found, wanted in zip(run_model(model.model, model.feeds), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol)
     assert [v.name for v in model.model.graph.outputs] == names
@@ -236,7 +237,7 @@ def test_fallback_of_a_moved_node_is_of_the_order_it_was_made_for():
         return pooled(build, y)
 
     model = bare(network, X, shapes=SHAPES)
-    move_transposes(model.model, model.scope)
+    Passes(model.model, model.scope).run(move_transposes)
     (node,) = (node for node in model.model.graph if node.op_type == "Relu")
     defined = bare(fallback_of(node), X.transpose(FIRST)).run()[0]
     np.testing.assert_array_equal(defined, (X + np.arange(3, dtype="float32")).transpose(FIRST))
@@ -250,7 +251,7 @@ def test_transposes_of_attention_stay_where_they_are():
 
     model = bare(heads, X, shapes=SHAPES)
     before = [node.op_type for node in model.model.graph]
-    assert move_transposes(model.model, model.scope) == 0
+    assert not Passes(model.model, model.scope).run(move_transposes)
     assert [node.op_type for node in model.model.graph] == before
 
 
@@ -277,7 +278,7 @@ def test_long_networks_take_linear_time():
         return x
 
     model = bare(network, X, shapes=SHAPES)
-    move_transposes(model.model, model.scope)
+    Passes(model.model, model.scope).run(move_transposes)
     operators = [node.op_type for node in model.model.graph]
     assert operators.count("Transpose") == 2
 
