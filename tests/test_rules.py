@@ -3,10 +3,11 @@
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import export_onnx, pipeline  # noqa: F401  (declares the passes)
 from pytensor_onnx.rules import Rule, declare, ledger, recorded, without
 from scripts.make_rules import TARGET, page
-from tests.conftest import op_types
+from tests.conftest import REWRITTEN, compare_onnx_and_py, op_types
+from tests.rule_examples import EXAMPLES
 
 
 def test_the_page_of_rules_is_that_of_the_ledger():
@@ -36,3 +37,19 @@ def test_a_rule_that_is_off_leaves_graphs_alone():
 def test_only_known_rules_can_be_off():
     with pytest.raises(KeyError, match="no_rule"), without("no_rule"):
         pass
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_rule_changes_its_example_and_no_values(name):
+    inputs, outputs, values = EXAMPLES[name]()
+    with recorded() as changes:
+        compare_onnx_and_py(inputs, outputs, values, rtol=1e-5, atol=1e-6, reference=REWRITTEN)
+    assert changes[name]
+
+
+def test_rules_leave_an_operation_on_a_vector_alone():
+    x = pt.vector("x")
+    with recorded() as changes:
+        export_onnx([x], pt.exp(x), verify=False)
+    # Features of the graph, which follow replacements.
+    assert set(changes) == {"keep_origins", "forget_sizes_beside_zero"}
