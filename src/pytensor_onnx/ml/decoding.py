@@ -16,6 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.ml.prediction import prediction
+from pytensor_onnx.rewriting.predicates import is_integer
 
 _ATTENTION = ("pytensor_ml.layers.attention", "AttentionLayer")
 _LENGTH_AXIS = -2
@@ -127,9 +128,7 @@ def _counts_positions(node: Apply, tokens: Variable) -> bool:
     if not isinstance(node.op, ARange):
         return False
     start, stop, step = node.inputs
-    from_zero = all(
-        isinstance(v, Constant) and int(v.data) == number for v, number in ((start, 0), (step, 1))
-    )
+    from_zero = is_integer(start, 0) and is_integer(step, 1)
     return from_zero and any(_is_length(v, tokens) for v in ancestors([stop]))
 
 

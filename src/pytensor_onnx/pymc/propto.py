@@ -16,6 +16,8 @@ from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 
+from pytensor_onnx.rewriting.predicates import applies
+
 _OF_FIRST_INPUT = (Sum, DimShuffle, CheckAndRaise, SpecifyShape, Alloc)
 
 
@@ -94,9 +96,8 @@ def _summands_of(
 
 def _is_guard(node: Apply) -> bool:
     """Whether a result is minus infinity, or an error, for invalid parameters or values."""
-    is_switch = isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, ps.Switch)
     return isinstance(node.op, CheckAndRaise) or (
-        is_switch and any(_is_infinite(v) for v in node.inputs[1:])
+        applies(node, ps.Switch) and any(map(_is_infinite, node.inputs[1:]))
     )
 
 

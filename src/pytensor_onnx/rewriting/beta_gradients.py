@@ -9,10 +9,10 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import Exp, Log, Mul, Sub, Switch, get_scalar_type
 from pytensor.scalar.loop import ScalarLoop
 from pytensor.scalar.math import GammaLn
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.rewriting.basic import elemwise_of
 
 from pytensor_onnx.ops.beta import betainc_by_first, betainc_by_second, betainc_by_third, derivative
+from pytensor_onnx.rewriting.predicates import applies, elementwise, number_of
 from pytensor_onnx.rules import rewrites_nodes
 
 _DERIVATIVES = (betainc_by_first, betainc_by_second, betainc_by_third)
@@ -52,11 +52,11 @@ def derive_betainc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 def _arguments(node: Apply) -> tuple[Variable, Variable, Variable] | None:
     """Return ``a``, ``b`` and ``x`` where a node looks like the last one of a derivative."""
     for _ in range(2):
-        if not _applies(node, Switch) or node.inputs[2].owner is None:
+        if not applies(node, Switch) or node.inputs[2].owner is None:
             return None
         node = node.inputs[2].owner
-    loop = node.inputs[1].owner if _applies(node, Switch) else None
-    if loop is None or not _applies(loop, ScalarLoop) or len(loop.inputs) != 16:
+    loop = node.inputs[1].owner if applies(node, Switch) else None
+    if not applies(loop, ScalarLoop) or len(loop.inputs) != 16:
         return None
     # The loop has b x / (a (1 - x)), a, b and two more constants.
     quotient, a, b = loop.inputs[-5:-2]
@@ -66,15 +66,15 @@ def _arguments(node: Apply) -> tuple[Variable, Variable, Variable] | None:
 
 def _arguments_of_density(node: Apply) -> tuple[Variable, Variable, Variable] | None:
     """Return ``a``, ``b`` and ``x`` where a node looks like the derivative by ``x``."""
-    total = node.inputs[0].owner if _applies(node, Exp) else None
-    if total is None or not _applies(total, Sub):
+    total = node.inputs[0].owner if applies(node, Exp) else None
+    if not applies(total, Sub):
         return None
     powers, log_beta = (v.owner for v in total.inputs)
-    if powers is None or log_beta is None or not _applies(log_beta, Sub):
+    if powers is None or not applies(log_beta, Sub):
         return None
     logarithms = log_beta.inputs[0].owner
     last = powers.inputs[-1].owner
-    if logarithms is None or last is None or not _applies(last, Mul):
+    if logarithms is None or not applies(last, Mul):
         return None
     a, b = (_operand(v, GammaLn) for v in logarithms.inputs[:2])
     x = _operand(last.inputs[0], Log)
@@ -82,12 +82,8 @@ def _arguments_of_density(node: Apply) -> tuple[Variable, Variable, Variable] | 
 
 
 def _operand(variable: Variable, scalar_type: type) -> Variable | None:
-    node = variable.owner
-    return node.inputs[0] if node is not None and _applies(node, scalar_type) else None
-
-
-def _applies(node: Apply, scalar_type: type) -> bool:
-    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, scalar_type)
+    node = elementwise(variable, scalar_type)
+    return None if node is None else node.inputs[0]
 
 
 @cache
@@ -112,10 +108,10 @@ def _is_like(
     # A difference ends the search, so that all pairs seen before are alike.
     seen.add((pattern, found))
     if isinstance(pattern, Constant):
-        value = _constant(found)
+        value = number_of(found)
         return value is not None and np.array_equal(value, pattern.data, equal_nan=True)
     expected, node = pattern.owner, found.owner
-    if expected is None or node is None or not isinstance(node.op, Elemwise):
+    if expected is None or not applies(node):
         return False
     if node.op.scalar_op != expected.op or len(node.inputs) != len(expected.inputs):
         return False
@@ -123,11 +119,3 @@ def _is_like(
     return node.outputs.index(found) == expected.outputs.index(pattern) and all(
         _is_like(*pair, arguments, seen) for pair in pairs
     )
-
-
-def _constant(variable: Variable) -> np.ndarray | None:
-    """Return the number that a constant repeats."""
-    if variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
-        [variable] = variable.owner.inputs
-    is_number = isinstance(variable, Constant) and np.size(variable.data) == 1
-    return np.ravel(variable.data)[0] if is_number else None

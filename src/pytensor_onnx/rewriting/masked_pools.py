@@ -1,16 +1,14 @@
 """Mask gradients of max pooling before they are routed, where they are fewer."""
 
-from typing import TypeGuard
-
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import GT, Switch
 from pytensor.tensor.basic import get_underlying_scalar_constant_value, switch
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import gt
 
 from pytensor_onnx.ops.networks.base import NetworkOp
+from pytensor_onnx.rewriting.predicates import applies
 
 
 @node_rewriter([NetworkOp])
@@ -22,12 +20,12 @@ def mask_before_routing(
     A ReLU before a pool makes such a mask. A maximum is positive where its element is.
     """
     client = _only_client(fgraph, node.outputs[0])
-    if not _is_of_pool(node) or not _computes(client, Switch):
+    if not _is_of_pool(node) or not applies(client, Switch):
         return None
     x, y, gradient = node.inputs
     is_positive, routed, otherwise = client.inputs
     comparison = is_positive.owner
-    if routed is not node.outputs[0] or not _computes(comparison, GT):
+    if routed is not node.outputs[0] or not applies(comparison, GT):
         return None
     zero, masked = comparison.inputs[1], client.outputs[0]
     if comparison.inputs[0] is not x or not (_is(0, zero) and _is(0, otherwise)):
@@ -54,11 +52,6 @@ def _is_of_pool(node: Apply) -> bool:
 def _only_client(fgraph: FunctionGraph, x: Variable) -> Apply | None:
     clients = fgraph.clients[x]
     return clients[0][0] if len(clients) == 1 and x not in fgraph.outputs else None
-
-
-def _computes(node: Apply | None, scalar_op: type) -> TypeGuard[Apply]:
-    op = None if node is None else node.op
-    return isinstance(op, Elemwise) and type(op.scalar_op) is scalar_op
 
 
 def _is(number: int, x: Variable) -> bool:

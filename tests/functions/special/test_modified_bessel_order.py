@@ -305,6 +305,12 @@ def test_products_with_exponentials_of_other_numbers_stay():
     compare_onnx_and_py([x, y], results, [np.array([0.5, 3.0]), np.array([1.0, -2.0])], rtol=1e-12)
 
 
+def test_sums_of_scaled_functions_keep_their_exponential():
+    v, x = pt.matrix("v", shape=(None, 1)), pt.vector("x")
+    results = [reduce(pt.ive(v, x), axis=1) * pt.exp(abs(x)) for reduce in (pt.sum, pt.prod)]
+    compare_onnx_and_py([v, x], results, [np.array([[0.5], [1.5]]), np.array([1.0, 2.0])])
+
+
 def test_products_in_loops():
     x = pt.vector("x")
     values = pytensor.scan(lambda x: pt.iv(2, x), [x], return_updates=False)

@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar import basic as ps, math as psm
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.rewriting.basic import elemwise_of
 
+from pytensor_onnx.rewriting.predicates import elementwise, number_of
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -43,11 +43,11 @@ def name_activation(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
 def _choice(fgraph: FunctionGraph, node: Apply) -> Variable | None:
     """Recognise a choice between x and a multiple of x by its sign."""
     condition, positive, other = node.inputs
-    test = _elementwise(condition)
+    test = elementwise(condition)
     if test is None or len(test.inputs) != 2 or not _is_only_here(fgraph, condition):
         return None
     operand, bound = test.inputs
-    if _number(bound) != 0:
+    if number_of(bound) != 0:
         return None
     keeps_nan = isinstance(test.op.scalar_op, ps.LT | ps.LE)
     if keeps_nan:
@@ -56,7 +56,7 @@ def _choice(fgraph: FunctionGraph, node: Apply) -> Variable | None:
         return None
     if positive is not operand:
         return None
-    if _number(other) == 0:
+    if number_of(other) == 0:
         return pt.maximum(operand, _zero(operand)) if keeps_nan else _thresholded(operand)
     slope = _multiple(other, operand)
     if slope is None or slope <= 0 or not math.isfinite(slope):
@@ -71,7 +71,7 @@ def _thresholded(x: Variable) -> Variable:
 def _gelu(fgraph: FunctionGraph, node: Apply) -> Variable | None:
     """Recognise ``0.5 * x * (1 + erf(x / sqrt(2)))`` and its approximation by tanh."""
     factors = _factors(fgraph, node.outputs[0])
-    numbers = [_number(factor) for factor in factors]
+    numbers = [number_of(factor) for factor in factors]
     others = [factor for factor, number in zip(factors, numbers, strict=True) if number is None]
     scale = math.prod(number for number in numbers if number is not None)
     if len(others) != 2 or not _is_close(scale, 0.5, node):
@@ -80,7 +80,7 @@ def _gelu(fgraph: FunctionGraph, node: Apply) -> Variable | None:
         inner = _plus_one(gate)
         if inner is None or not (_is_only_here(fgraph, gate) and _is_only_here(fgraph, inner)):
             continue
-        function = _elementwise(inner)
+        function = elementwise(inner)
         if function is None:
             continue
         if isinstance(function.op.scalar_op, psm.Erf):
@@ -93,12 +93,12 @@ def _gelu(fgraph: FunctionGraph, node: Apply) -> Variable | None:
 
 def _is_cubic(u: Variable, x: Variable, node: Apply) -> bool:
     """Return whether u is ``sqrt(2 / pi) * (x + 0.044715 * x ** 3)``."""
-    product = _elementwise(u, ps.Mul)
+    product = elementwise(u, ps.Mul)
     if product is None or len(product.inputs) != 2:
         return False
     for number, total in (product.inputs, product.inputs[::-1]):
-        addition = _elementwise(total, ps.Add)
-        if not _is_close(_number(number), math.sqrt(2 / math.pi), node) or addition is None:
+        addition = elementwise(total, ps.Add)
+        if not _is_close(number_of(number), math.sqrt(2 / math.pi), node) or addition is None:
             continue
         rest = [term for term in addition.inputs if term is not x]
         if len(addition.inputs) == 2 and len(rest) == 1:
@@ -107,18 +107,18 @@ def _is_cubic(u: Variable, x: Variable, node: Apply) -> bool:
 
 
 def _multiple_of_cube(term: Variable, x: Variable) -> float | None:
-    product = _elementwise(term, ps.Mul)
+    product = elementwise(term, ps.Mul)
     if product is None:
         return None
     factor, count = 1.0, 0
     for part in _all_factors(term):
-        number, power = _number(part), _elementwise(part, ps.Pow)
+        number, power = number_of(part), elementwise(part, ps.Pow)
         if number is not None:
             factor *= number
         elif part is x:
             count += 1
-        elif power is not None and power.inputs[0] is x and _number(power.inputs[1]) in (2, 3):
-            count += int(_number(power.inputs[1]) or 0)
+        elif power is not None and power.inputs[0] is x and number_of(power.inputs[1]) in (2, 3):
+            count += int(number_of(power.inputs[1]) or 0)
         else:
             return None
     return factor if count == 3 else None
@@ -128,54 +128,38 @@ def _factors(fgraph: FunctionGraph, product: Variable) -> list[Variable]:
     """Return the factors of a product and of its inner products without other uses."""
     found: list[Variable] = []
     for factor in product.owner.inputs:
-        is_product = _elementwise(factor, ps.Mul) is not None and _is_only_here(fgraph, factor)
+        is_product = elementwise(factor, ps.Mul) is not None and _is_only_here(fgraph, factor)
         found += _factors(fgraph, factor) if is_product else [factor]
     return found
 
 
 def _all_factors(product: Variable) -> list[Variable]:
-    node = _elementwise(product, ps.Mul)
+    node = elementwise(product, ps.Mul)
     return [product] if node is None else [f for x in node.inputs for f in _all_factors(x)]
 
 
 def _plus_one(total: Variable) -> Variable | None:
-    addition = _elementwise(total, ps.Add)
+    addition = elementwise(total, ps.Add)
     if addition is None or len(addition.inputs) != 2:
         return None
     first, second = addition.inputs
-    if _number(first) == 1:
+    if number_of(first) == 1:
         return second
-    return first if _number(second) == 1 else None
+    return first if number_of(second) == 1 else None
 
 
 def _multiple(product: Variable, x: Variable) -> float | None:
     """Return the number by which x is multiplied, None for other variables."""
-    node = _elementwise(product)
+    node = elementwise(product)
     if node is None or len(node.inputs) != 2:
         return None
     first, second = node.inputs
     if isinstance(node.op.scalar_op, ps.TrueDiv):
-        divisor = _number(second)
+        divisor = number_of(second)
         return 1 / divisor if first is x and divisor else None
     if isinstance(node.op.scalar_op, ps.Mul):
-        return _number(first) if second is x else _number(second) if first is x else None
+        return number_of(first) if second is x else number_of(second) if first is x else None
     return None
-
-
-def _elementwise(x: Variable, kind: type | None = None) -> Apply | None:
-    """Return the elementwise node of a variable, optionally of a given scalar operation."""
-    node = x.owner
-    if node is None or not isinstance(node.op, Elemwise):
-        return None
-    return node if kind is None or isinstance(node.op.scalar_op, kind) else None
-
-
-def _number(x: Variable) -> float | None:
-    """Return the value of a constant with one element, of any rank."""
-    while x.owner is not None and isinstance(x.owner.op, DimShuffle):
-        x = x.owner.inputs[0]
-    is_number = isinstance(x, Constant) and np.size(x.data) == 1
-    return float(np.asarray(x.data).ravel()[0]) if is_number else None
 
 
 def _is_close(found: float | None, wanted: float, node: Apply) -> bool:

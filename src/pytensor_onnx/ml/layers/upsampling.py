@@ -17,11 +17,11 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar import Mul
 from pytensor.tensor.basic import ARange
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_onnx.ml.layers.spatial import LAYER_MODULE, to_first, to_last
+from pytensor_onnx.rewriting.predicates import applies, elementwise, is_integer
 from pytensor_onnx.rules import rewrites_graphs
 
 _MODES = (("nearest", False), ("linear", False), ("linear", True))
@@ -113,7 +113,7 @@ def _step(x: Variable, resample: Callable[..., Variable]) -> _Step | None:
 def _first_gather(x: Variable) -> Any:
     """Return the gather of the nearest elements, or of the lower interpolated ones."""
     node = x.owner
-    if node is not None and isinstance(node.op, Elemwise) and len(node.inputs) == 2:
+    if applies(node) and len(node.inputs) == 2:
         node = node.inputs[0].owner
     if node is None or not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 2:
         return None
@@ -160,10 +160,8 @@ def _resized(steps: list[_Step]) -> Variable | None:
 
 def _factor(size: Variable, source: Variable, axis: int) -> int:
     """Return the factor of the size of an axis, 0 if the new size is no multiple."""
-    node = size.owner
-    if node is None or not isinstance(node.op, Elemwise):
-        return 0
-    if not isinstance(node.op.scalar_op, Mul) or len(node.inputs) != 2:
+    node = elementwise(size, Mul)
+    if node is None or len(node.inputs) != 2:
         return 0
     own, factor = node.inputs
     of = own.owner
@@ -173,4 +171,4 @@ def _factor(size: Variable, source: Variable, axis: int) -> int:
     if shape is None or not isinstance(shape.op, Shape) or shape.inputs[0] is not source:
         return 0
     position = of.inputs[1] if len(of.inputs) == 2 else None
-    return int(factor.data) if isinstance(position, Constant) and position.data == axis else 0
+    return int(factor.data) if is_integer(position, axis) else 0

@@ -18,6 +18,7 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.bessel import TimesIv, kv, times_iv
+from pytensor_onnx.rewriting.predicates import elementwise
 from pytensor_onnx.rewriting.visits import Visit, ops_of
 from pytensor_onnx.rules import rewrites_graphs, rewrites_nodes
 
@@ -65,7 +66,7 @@ def halve_bessel_terms(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
         return None
     factors = _factors(numerator)
     for i, factor in enumerate(factors):
-        if isinstance(_scalar_op(factor), ps.Add) and all(map(_grows, factor.owner.inputs)):
+        if elementwise(factor, ps.Add) and all(map(_grows, factor.owner.inputs)):
             half = np.asarray(0.5, factor.type.dtype)
             total = pt.add(*(term * half for term in factor.owner.inputs))
             return _as_result(node, [*factors[:i], total, *factors[i + 1 :]])
@@ -73,7 +74,7 @@ def halve_bessel_terms(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
 
 
 def _grows(x: TensorVariable) -> bool:
-    return isinstance(_scalar_op(x), I0 | TimesIv)
+    return elementwise(x, I0 | TimesIv) is not None
 
 
 @rewrites_graphs(
@@ -99,7 +100,7 @@ def _as_result(node: Apply, factors: Sequence[TensorVariable]) -> list[Variable]
 
 def _factors(x: TensorVariable, depth: int = _DEPTH) -> list[TensorVariable]:
     """Return the factors of a product of products."""
-    if depth == 0 or not isinstance(_scalar_op(x), ps.Mul):
+    if depth == 0 or elementwise(x, ps.Mul) is None:
         return [x]
     return [factor for operand in x.owner.inputs for factor in _factors(operand, depth - 1)]
 
@@ -107,11 +108,11 @@ def _factors(x: TensorVariable, depth: int = _DEPTH) -> list[TensorVariable]:
 def _scaled_by(x: TensorVariable) -> tuple[type[ps.ScalarOp], Variable] | None:
     """Return the function that an exponential scales, and the argument; None for other factors."""
     exponential = _without_leading_axes(x)
-    if not isinstance(_scalar_op(exponential), ps.Exp):
+    if elementwise(exponential, ps.Exp) is None:
         return None
     exponent = _without_leading_axes(exponential.owner.inputs[0])
     for scalar_op, scaled in ((ps.Abs, Ive), (ps.Neg, Kve)):
-        if isinstance(_scalar_op(exponent), scalar_op):
+        if elementwise(exponent, scalar_op):
             return scaled, _without_leading_axes(exponent.owner.inputs[0])
     return None
 
@@ -131,10 +132,10 @@ def _by_terms(
     factor: TensorVariable, scaled: type[ps.ScalarOp], x: Variable, scale: float, depth: int
 ) -> TensorVariable | None:
     """Return a product with the exponential and a scale; without a scale, sums of Ive are left."""
-    scalar_op = _scalar_op(factor)
-    if depth == 0 or scalar_op is None:
+    node = elementwise(factor)
+    if depth == 0 or node is None:
         return None
-    operands = factor.owner.inputs
+    scalar_op, operands = node.op.scalar_op, node.inputs
     if isinstance(scalar_op, scaled):
         if _without_leading_axes(operands[1]) is not x:
             return None
@@ -166,7 +167,3 @@ def _without_leading_axes(x: Variable) -> Variable:
     kept = tuple(range(op.input_ndim))
     is_same = tuple(op.new_order) == ("x",) * len(added) + kept
     return _without_leading_axes(x.owner.inputs[0]) if is_same else x
-
-
-def _scalar_op(x: Variable) -> ps.ScalarOp | None:
-    return getattr(x.owner.op, "scalar_op", None) if x.owner else None

@@ -10,7 +10,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import NodeRewriter
 from pytensor.scalar import basic as ps
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import add, mul, neg, reciprocal, sub, true_div
 from pytensor.tensor.rewriting.math import (
     local_greedy_distributor,
@@ -27,13 +27,13 @@ from pytensor_onnx.rewriting.guards.arithmetic import (
     may_be_broadcast,
     may_be_number,
 )
+from pytensor_onnx.rewriting.predicates import Kinds, applies
 from pytensor_onnx.rules import rewrites_nodes
 
 MOST_TERMS = 32
 
-Kinds = tuple[type[ps.ScalarOp], ...]
-SUMS: Kinds = (ps.Add, ps.Sub, ps.Neg)
-PRODUCTS: Kinds = (ps.Mul, ps.TrueDiv, ps.Reciprocal)
+SUMS: Kinds = ps.Add | ps.Sub | ps.Neg
+PRODUCTS: Kinds = ps.Mul | ps.TrueDiv | ps.Reciprocal
 
 
 @rewrites_nodes(
@@ -171,7 +171,7 @@ def _canonized(
     if not has_unknown_operand(node):
         return None
     # The enclosing sum or product is brought into canonical form as a whole.
-    if any(_is_of_kind(client, kinds) for client, _ in fgraph.clients[out]):
+    if any(applies(client, kinds) for client, _ in fgraph.clients[out]):
         return None
     terms = terms_of(fgraph, out, kinds)
     if terms is None or _is_canonical(node, terms) or not may_be_broadcast(terms):
@@ -253,7 +253,7 @@ def terms_of(fgraph: FunctionGraph, variable: Variable, kinds: Kinds) -> list[Va
         opposite = negated(reached) if kinds == SUMS else None
         if opposite is not None:
             waiting.append(opposite)
-        elif node is None or not (_is_of_kind(node, kinds) or _only_adds_leading_axes(node)):
+        elif node is None or not (applies(node, kinds) or _only_adds_leading_axes(node)):
             terms.append(reached)
         else:
             is_shared |= reached is not variable and len(fgraph.clients[reached]) > 1
@@ -261,10 +261,6 @@ def terms_of(fgraph: FunctionGraph, variable: Variable, kinds: Kinds) -> list[Va
         if is_shared and len(terms) + len(waiting) > MOST_TERMS:
             return None
     return terms
-
-
-def _is_of_kind(node: Apply, kinds: Kinds) -> bool:
-    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, kinds)
 
 
 def _only_adds_leading_axes(node: Apply) -> bool:

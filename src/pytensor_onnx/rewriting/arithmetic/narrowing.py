@@ -13,6 +13,7 @@ from pytensor.tensor.basic import constant
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import add, mul, neg, sub, true_div
 
+from pytensor_onnx.rewriting.predicates import applies
 from pytensor_onnx.rules import rewrites_nodes
 
 NARROW, WIDE = "float32", "float64"
@@ -56,8 +57,5 @@ def _narrow(x: Variable) -> Variable | None:
 
 
 def _is_cast(node: Apply, source: str, target: str) -> bool:
-    return (
-        isinstance(node.op, Elemwise)
-        and isinstance(node.op.scalar_op, Cast)
-        and (node.inputs[0].type.dtype, node.outputs[0].type.dtype) == (source, target)
-    )
+    is_cast = applies(node, Cast)
+    return is_cast and (node.inputs[0].type.dtype, node.outputs[0].type.dtype) == (source, target)

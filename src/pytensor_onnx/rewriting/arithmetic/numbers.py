@@ -16,10 +16,11 @@ from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.rewriting.arithmetic.formulas import WIDE, formula_of, is_narrow, is_number
+from pytensor_onnx.rewriting.predicates import applies
 from pytensor_onnx.rules import rewrites_graphs
 
 REASON = "widen_numbers"
-NOT_A_TERM = (Switch, Second)
+NOT_A_TERM = Switch | Second
 """Operations whose first operand chooses, or has the shape, and is no part of the number."""
 
 
@@ -93,7 +94,7 @@ class _Numbers:
         node = x.owner
         if node is None or isinstance(node.op, HasInnerGraph):
             return None
-        if isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast):
+        if applies(node, Cast):
             (operand,) = node.inputs
             if x.type.dtype == WIDE and is_narrow(operand):
                 return self.widened(operand)
@@ -106,7 +107,7 @@ class _Numbers:
     def _operand(self, node: Apply, i: int) -> Variable | None:
         """Return an operand of the wide formula, None if there is none."""
         x = node.inputs[i]
-        if i == 0 and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, NOT_A_TERM):
+        if i == 0 and applies(node, NOT_A_TERM):
             return x
         if is_narrow(x) or (is_number(x) and self._is_fixed(x)):
             return self.widened(x)

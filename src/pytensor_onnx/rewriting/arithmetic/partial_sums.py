@@ -6,8 +6,8 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scalar import basic as ps
-from pytensor.tensor.elemwise import Elemwise
 
+from pytensor_onnx.rewriting.predicates import applies
 from pytensor_onnx.rules import rewrites_graphs
 
 
@@ -79,8 +79,4 @@ def share_partial_sums(fgraph: FunctionGraph) -> None:
 
 
 def _is_sum_or_product(node: Apply) -> bool:
-    return (
-        isinstance(node.op, Elemwise)
-        and isinstance(node.op.scalar_op, ps.Add | ps.Mul)
-        and len(node.inputs) > 1
-    )
+    return applies(node, ps.Add | ps.Mul) and len(node.inputs) > 1

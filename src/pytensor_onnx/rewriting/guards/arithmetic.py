@@ -27,6 +27,7 @@ from pytensor.tensor.rewriting.math import (
 )
 
 from pytensor_onnx.rewriting.guards.guarded import guard
+from pytensor_onnx.rewriting.predicates import applies
 from pytensor_onnx.rules import rewrites_nodes
 
 _LARGEST_EXACT = 2**53
@@ -73,9 +74,7 @@ def zero_quotient(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 
 def _is_written_zero(x: Variable) -> bool:
     """Return whether a variable is a constant zero, cast or expanded to fit other operands."""
-    while (node := x.owner) is not None and (
-        isinstance(node.op, DimShuffle) or isinstance(getattr(node.op, "scalar_op", None), Cast)
-    ):
+    while (node := x.owner) and (isinstance(node.op, DimShuffle) or applies(node, Cast)):
         (x,) = node.inputs
     return isinstance(x, Constant) and x.data.size > 0 and not np.any(x.data)
 

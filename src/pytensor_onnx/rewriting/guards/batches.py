@@ -18,6 +18,7 @@ from pytensor.tensor.rewriting.shape import local_reshape_to_dimshuffle
 from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_onnx.rewriting.guards.guarded import guard
+from pytensor_onnx.rewriting.predicates import is_integer
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -88,7 +89,7 @@ def _ones_of(reshape: Apply) -> list[bool | None]:
 def _is_one(size: Variable) -> bool | None:
     if size.owner is not None and isinstance(size.owner.op, Subtensor):
         return None
-    return isinstance(size, Constant) and bool(size.data == 1)
+    return is_integer(size, 1)
 
 
 GUARDS = (

@@ -10,6 +10,7 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.loop_checks import StepCount
+from pytensor_onnx.rewriting.predicates import is_integer
 from pytensor_onnx.rewriting.sizes.conversions import keeps_integer
 
 
@@ -21,8 +22,8 @@ def has_length(fgraph: FunctionGraph, sequence: Variable, n_steps: Variable) -> 
     node = sequence.owner
     if node is not None and isinstance(node.op, ARange):
         start, stop, step = map(unwrapped, node.inputs)
-        from_zero = isinstance(start, Constant) and int(start.data) == 0
-        by_one = isinstance(step, Constant) and int(step.data) == 1
+        from_zero = is_integer(start, 0)
+        by_one = is_integer(step, 1)
         return from_zero and by_one and are_equal(stop, n_steps)
     if node is not None and _is_cut_to_shorter(node, n_steps):
         return True
@@ -66,9 +67,7 @@ def allocated_length(buffer: Variable) -> Variable | None:
     if isinstance(node.op, Alloc):
         return node.inputs[1]
     if isinstance(node.op, Subtensor) and node.op.idx_list == (slice(None, None, 0),):
-        step = node.inputs[1]
-        is_reversed = isinstance(step, Constant) and int(step.data) == -1
-        return allocated_length(node.inputs[0]) if is_reversed else None
+        return allocated_length(node.inputs[0]) if is_integer(node.inputs[1], -1) else None
     return None
 
 
@@ -84,8 +83,7 @@ def is_sum(size: Variable, n_steps: Variable, more: int) -> bool:
         return False
     first, second = map(unwrapped, node.inputs)
     return any(
-        isinstance(a, Constant) and int(a.data) == more and are_equal(b, n_steps)
-        for a, b in ((first, second), (second, first))
+        is_integer(a, more) and are_equal(b, n_steps) for a, b in ((first, second), (second, first))
     )
 
 

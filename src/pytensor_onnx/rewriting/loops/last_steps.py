@@ -14,6 +14,7 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor, indices_from_subt
 
 from pytensor_onnx.rewriting.loops.bounds import bounds_of
 from pytensor_onnx.rewriting.loops.buffers import is_sum, unwrapped
+from pytensor_onnx.rewriting.predicates import is_integer
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -232,7 +233,7 @@ def _is_last_or_whole(fgraph: FunctionGraph, read: Apply, initial: int) -> bool:
     """Return whether an index selects the last row, or all rows after the initial ones."""
     first, *_ = indices_from_subtensor(read.inputs[1:], read.op.idx_list)
     if not isinstance(first, slice):
-        return isinstance(first, Constant) and int(first.data) == -1
+        return is_integer(first, -1)
     start = 0 if first.start is None else first.start
     start = int(start.data) if isinstance(start, Constant) else start
     if start != initial or first.stop is not None or first.step is not None:

@@ -9,12 +9,12 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar import basic as ps
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import AllocEmpty
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
 from pytensor_onnx.ops.loop_checks import FirstRows, StepCount
 from pytensor_onnx.rewriting.loops.buffers import has_length, unwrapped
+from pytensor_onnx.rewriting.predicates import elementwise, is_integer
 from pytensor_onnx.rules import rewrites_nodes
 
 _UP_TO = (slice(None, 0, None),)
@@ -102,7 +102,7 @@ def _is_long_enough(sequence: Variable, n_steps: Variable) -> bool:
         return static is not None and int(n_steps.data) <= static
     if _selected_count(sequence) is n_steps:
         return True
-    if _is_minimum(n_steps):
+    if elementwise(n_steps, ps.Minimum):
         return any(_is_long_enough(sequence, unwrapped(x)) for x in n_steps.owner.inputs)
     return _variable_of_length(n_steps) is sequence
 
@@ -120,21 +120,14 @@ def _selected_count(sequence: Variable) -> Variable | None:
 def _is_reversal(node: Apply) -> bool:
     if not isinstance(node.op, Subtensor) or node.op.idx_list != _BY_STEP:
         return False
-    step = node.inputs[1]
-    return isinstance(step, Constant) and int(step.data) == -1
+    return is_integer(node.inputs[1], -1)
 
 
 def _is_length(n_steps: Variable) -> bool:
     """Return whether a number of steps is a constant, or the (smallest) length of sequences."""
-    if _is_minimum(n_steps):
+    if elementwise(n_steps, ps.Minimum):
         return all(_is_length(unwrapped(x)) for x in n_steps.owner.inputs)
     return isinstance(n_steps, Constant) or _variable_of_length(n_steps) is not None
-
-
-def _is_minimum(size: Variable) -> bool:
-    node = size.owner
-    is_elementwise = node is not None and isinstance(node.op, Elemwise)
-    return is_elementwise and isinstance(node.op.scalar_op, ps.Minimum)
 
 
 def _variable_of_length(size: Variable) -> Variable | None:
@@ -146,8 +139,7 @@ def _variable_of_length(size: Variable) -> Variable | None:
         return None
     shape, first = node.inputs
     is_size = shape.owner is not None and isinstance(shape.owner.op, Shape)
-    is_first = isinstance(first, Constant) and int(first.data) == 0
-    return shape.owner.inputs[0] if is_size and is_first else None
+    return shape.owner.inputs[0] if is_size and is_integer(first, 0) else None
 
 
 @rewrites_nodes(

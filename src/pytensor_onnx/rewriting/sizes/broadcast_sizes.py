@@ -15,13 +15,14 @@ from pytensor.graph.traversal import apply_ancestors
 from pytensor.raise_op import Assert
 from pytensor.scalar.basic import Abs, Switch
 from pytensor.tensor.basic import MakeVector, switch
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.extra_ops import broadcast_shape
 from pytensor.tensor.math import Max, eq, or_
 from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.type import lscalar
 
+from pytensor_onnx.rewriting.predicates import elementwise
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -103,21 +104,12 @@ def _users(fgraph: FunctionGraph, variable: Variable) -> Iterator[Apply]:
 
 def _broadcast_sizes(largest: Variable) -> list[Variable] | None:
     """Return the sizes whose largest, without ones, a variable is; None for other variables."""
-    maximum = _operands(largest, Elemwise, Abs)
-    marked = _operands(maximum[0], Max) if maximum else None
-    choice = _operands(marked[0], Elemwise, Switch) if marked else None
-    made = choice[2].owner if choice else None
+    magnitude = elementwise(largest, Abs)
+    marked = magnitude.inputs[0].owner if magnitude else None
+    if marked is None or not isinstance(marked.op, Max):
+        return None
+    choice = elementwise(marked.inputs[0], Switch)
+    made = choice.inputs[2].owner if choice else None
     if made is None or not isinstance(made.op, MakeVector):
         return None
     return list(made.inputs)
-
-
-def _operands(
-    variable: Variable, op_class: type, scalar_class: type | None = None
-) -> list[Variable] | None:
-    node = variable.owner
-    if node is None or not isinstance(node.op, op_class):
-        return None
-    if scalar_class and not isinstance(getattr(node.op, "scalar_op", None), scalar_class):
-        return None
-    return list(node.inputs)

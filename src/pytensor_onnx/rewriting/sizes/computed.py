@@ -7,10 +7,10 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import MakeVector, cast
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import Prod
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
+from pytensor_onnx.rewriting.predicates import elementwise
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -23,12 +23,12 @@ from pytensor_onnx.rules import rewrites_nodes
 def cast_one_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an element of a cast vector of scalars by the cast scalar."""
     vector, *indices = node.inputs
-    if node.op.idx_list != (0,) or not isinstance(indices[0], Constant) or vector.owner is None:
+    if node.op.idx_list != (0,) or not isinstance(indices[0], Constant):
         return None
-    op = vector.owner.op
-    if not (isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast)):
+    conversion = elementwise(vector, Cast)
+    if conversion is None:
         return None
-    made = vector.owner.inputs[0]
+    (made,) = conversion.inputs
     if made.owner is None or not isinstance(made.owner.op, MakeVector):
         return None
     elements, position = made.owner.inputs, int(indices[0].data)

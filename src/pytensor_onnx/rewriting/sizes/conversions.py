@@ -4,8 +4,9 @@ import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.scalar.basic import Cast
 from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import integer_dtypes
+
+from pytensor_onnx.rewriting.predicates import applies
 
 
 def keeps_integer(node: Apply) -> bool:
@@ -20,7 +21,7 @@ def keeps_integer(node: Apply) -> bool:
     """
     if isinstance(node.op, TensorFromScalar | ScalarFromTensor):
         return True
-    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, Cast):
+    if not applies(node, Cast):
         return False
     before, after = node.inputs[0].type.dtype, node.outputs[0].type.dtype
     return before in integer_dtypes and after in integer_dtypes and np.can_cast(before, after)

@@ -3,12 +3,13 @@
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import Cast
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import mul
 from pytensor.tensor.shape import Shape_i, shape_padleft
 
 from pytensor_onnx.encodings import encoding_of
 from pytensor_onnx.ops.element_count import ElementCount
+from pytensor_onnx.rewriting.predicates import applies
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -48,7 +49,7 @@ def _size_as_float(factor: Variable) -> tuple[Variable, int] | None:
     node = factor.owner
     if node is not None and isinstance(node.op, DimShuffle) and not node.inputs[0].type.ndim:
         node = node.inputs[0].owner
-    if node is None or not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, Cast):
+    if not applies(node, Cast):
         return None
     size = node.inputs[0].owner
     if size is None or not isinstance(size.op, Shape_i):
