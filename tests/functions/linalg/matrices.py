@@ -104,7 +104,7 @@ def relative(residual: np.ndarray, *scales: np.ndarray) -> float:
 
 
 def _norm(a: np.ndarray) -> np.longdouble:
-    return np.sqrt(np.sum(np.asarray(a, np.longdouble) ** 2))
+    return np.sqrt(np.sum(np.abs(np.asarray(a, np.result_type(a, "longdouble"))) ** 2))
 
 
 def assert_as_small(found: float, lapack: float, dtype: str = "float64") -> None:
@@ -115,5 +115,5 @@ def assert_as_small(found: float, lapack: float, dtype: str = "float64") -> None
 
 def residual(a: np.ndarray, x: np.ndarray, b: np.ndarray) -> float:
     """Return the norm of ``a @ x - b``, divided by those of its terms."""
-    wide = [array.astype("longdouble") for array in (a, x, b)]
+    wide = [array.astype(np.result_type(array, "longdouble")) for array in (a, x, b)]
     return relative(wide[0] @ wide[1] - wide[2], a, x)

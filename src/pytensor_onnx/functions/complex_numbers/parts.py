@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,14 +66,46 @@ class Parts:
         return Parts(self.real.mT, -self.imag.mT)
 
 
-def chosen(condition: TensorVariable, x: Parts, y: Parts) -> Parts:
+type Numbers = TensorVariable | Parts
+"""Real arrays, or complex ones by their parts, for algorithms of both."""
+
+
+def listed(*numbers: Numbers) -> list[TensorVariable]:
+    """Return the parts of numbers, one after the other; a real array is its own part."""
+    return [x for z in numbers for x in (z if isinstance(z, Parts) else [z])]
+
+
+def grouped(parts: Sequence[TensorVariable], width: int) -> list[Numbers]:
+    """Return the numbers that `listed` gave the parts of: of one part each, or of two."""
+    if width == 1:
+        return list(parts)
+    return [Parts(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
+
+
+def each(function: Callable[..., TensorVariable], *numbers: Numbers) -> Numbers:
+    """Return the numbers whose parts are those of a function of the parts of others.
+
+    Examples
+    --------
+    >>> z = Parts(pt.constant([1.0, 2.0]), pt.constant([0.0, 3.0]))
+    >>> [part.eval().item() for part in each(pt.sum, z)]
+    [3.0, 3.0]
+    >>> each(pt.sum, z.real).eval().item()
+    3.0
+    """
+    parts = [function(*x) for x in zip(*map(listed, numbers), strict=True)]
+    return grouped(parts, len(parts))[0]
+
+
+def chosen(condition: TensorVariable, x: Numbers, y: Numbers) -> Numbers:
     """Return the first numbers where a condition holds, and else the second ones."""
-    return Parts(pt.switch(condition, x.real, y.real), pt.switch(condition, x.imag, y.imag))
+    return each(lambda x, y: pt.switch(condition, x, y), x, y)
 
 
-def extent(z: Parts) -> TensorVariable:
-    """Return the sums of the magnitudes of both parts."""
-    return pt.abs(z.real) + pt.abs(z.imag)
+def extent(z: Numbers) -> TensorVariable:
+    """Return the sums of the magnitudes of all parts."""
+    first, *others = map(pt.abs, listed(z))
+    return first + others[0] if others else first
 
 
 def quotient(x: Parts, y: Parts) -> Parts:

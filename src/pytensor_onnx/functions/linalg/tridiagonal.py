@@ -1,4 +1,4 @@
-"""LU factors of tridiagonal matrices, and systems with them."""
+"""LU factors of tridiagonal matrices, real or complex, and systems with them."""
 
 import numpy as np
 import pytensor
@@ -9,10 +9,24 @@ from pytensor.tensor.linalg.solvers.tridiagonal import (
 )
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.parts import (
+    Numbers,
+    Parts,
+    chosen,
+    each,
+    extent,
+    grouped,
+    listed,
+    quotient,
+)
 from pytensor_onnx.functions.linalg.batches import as_columns, from_columns
 from pytensor_onnx.functions.linalg.blocks import as_float, poison, zero
 from pytensor_onnx.functions.linalg.pivoting import SMALLEST
 from pytensor_onnx.functions.registry import define, own_signature
+from pytensor_onnx.ops.complex_matrices import (
+    LUFactorTridiagonalOfParts,
+    SolveLUFactorTridiagonalOfParts,
+)
 
 
 @define(LUFactorTridiagonal, "(dl),(d),(dl)->(dl),(d),(dl),(du2),(d)")
@@ -32,42 +46,69 @@ def tridiagonal_lu_factor(
     >>> compile_onnx([x], tridiagonal_lu_factor(x)[1], verify=False)([[1.0, 3.0], [2.0, 2.0]])
     array([2., 2.])
     """
-    dl, d, du = (pt.moveaxis(diagonal, -1, 0) for diagonal in as_float(dl, d, du))
-    dtype = d.type.dtype
-    above = pt.concatenate([du, pt.zeros_like(d[:1])], axis=0)
+    return _factorised(*as_float(dl, d, du))
 
-    def step(
-        row: TensorVariable, pivot: TensorVariable, right: TensorVariable
-    ) -> list[TensorVariable]:
-        below, diagonal, beside = row[0], row[1], row[2]
-        swaps = ~(pt.abs(pivot) >= pt.abs(below))
-        large, small = pt.switch(swaps, below, pivot), pt.switch(swaps, pivot, below)
-        # The smallest number changes no other one than zero.
-        multiplier = small / (large + np.array(SMALLEST[dtype]))
-        first, second = pt.switch(swaps, diagonal, right), pt.switch(swaps, right, diagonal)
+
+@define(LUFactorTridiagonalOfParts, own_signature)
+def tridiagonal_lu_factor_of_parts(*diagonals: TensorVariable) -> list[TensorVariable]:
+    """Parts of LU factors of complex tridiagonal matrices, as LAPACK's ``zgttrf``.
+
+    Rows are exchanged by the sums of the magnitudes of both parts.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.linalg.solvers.tridiagonal import tridiagonal_lu_factor
+    >>> z = pt.zmatrix("z")
+    >>> factorise = pytensor.function([z], tridiagonal_lu_factor(z)[1], mode="ONNX")
+    >>> factorise([[1.0, 3.0], [2j, 2.0]])
+    array([0.+2.j, 3.+1.j])
+    """
+    return _factorised(*grouped(diagonals, 2))
+
+
+def _factorised(dl: Numbers, d: Numbers, du: Numbers) -> list[TensorVariable]:
+    dl, d, du = (each(lambda x: pt.moveaxis(x, -1, 0), diagonal) for diagonal in (dl, d, du))
+    like, width = listed(d)[0], len(listed(d))
+    dtype = like.type.dtype
+    above = each(lambda x: pt.concatenate([x, pt.zeros_like(like[:1])], axis=0), du)
+
+    def step(row: TensorVariable, *states: TensorVariable) -> list[TensorVariable]:
+        below, diagonal, beside = grouped([row[i] for i in range(3 * width)], width)
+        pivot, right = grouped(states, width)
+        swaps = ~(extent(pivot) >= extent(below))
+        large, small = chosen(swaps, below, pivot), chosen(swaps, pivot, below)
+        multiplier = _multiplier(small, large)
+        first, second = chosen(swaps, diagonal, right), chosen(swaps, right, diagonal)
         following = second - multiplier * first
-        filled = pt.switch(swaps, beside, zero(dtype))
-        stored = [multiplier, large, first, filled, swaps.astype(dtype), following]
-        return [following, pt.switch(swaps, -multiplier * beside, beside), pt.stack(stored)]
+        filled = each(lambda x: pt.switch(swaps, x, zero(dtype)), beside)
+        stored = [*listed(multiplier, large, first, filled), swaps.astype(dtype)]
+        right = chosen(swaps, -multiplier * beside, beside)
+        return [*listed(following, right), pt.stack([*stored, *listed(following)])]
 
     *_, rows = pytensor.scan(
         step,
-        [pt.stack([dl, d[1:], above[1:]], axis=1)],
-        [d[0], above[0], None],
+        [pt.stack(listed(dl, d[1:], above[1:]), axis=1)],
+        [*listed(d[0], above[0]), None],
         return_updates=False,
         strict=True,
     )
-    last = pt.concatenate([d[:1], rows[:, 5]], axis=0)[-1:]
-    swaps = pt.moveaxis(pt.concatenate([rows[:, 4], pt.zeros_like(d[:1])], axis=0), 0, -1)
-    results = [
-        rows[:, 0],
-        pt.concatenate([rows[:, 1], last], axis=0),
-        rows[:, 2],
-        rows[:, 3][:-1],
-    ]
+    multiplier, large, first, filled = grouped([rows[:, i] for i in range(4 * width)], width)
+    (following,) = grouped([rows[:, 4 * width + 1 + i] for i in range(width)], width)
+    swaps = pt.concatenate([rows[:, 4 * width], pt.zeros_like(like[:1])], axis=0)
+    swaps = pt.moveaxis(swaps, 0, -1)
+    last = each(_last, d[:1], following)
+    results = listed(multiplier, each(_joined, large, last), first, filled[:-1])
     # LAPACK counts these from one.
-    pivots = swaps.astype("int32") + pt.arange(1, d.shape[0] + 1).astype("int32")
+    pivots = swaps.astype("int32") + pt.arange(1, like.shape[0] + 1).astype("int32")
     return [*(pt.moveaxis(result, 0, -1) for result in results), pivots]
+
+
+def _multiplier(x: Numbers, y: Numbers) -> Numbers:
+    """Return quotients of numbers that are not larger than the divisors, zero for a zero."""
+    if isinstance(y, Parts):
+        return quotient(x, y)
+    # The smallest number changes no other one than zero.
+    return x / (y + np.array(SMALLEST[y.type.dtype]))
 
 
 @define(SolveLUFactorTridiagonal, own_signature)
@@ -94,22 +135,56 @@ def tridiagonal_lu_solve(
     >>> compile_onnx([x, b], solution, verify=False)([[1.0, 3.0], [2.0, 2.0]], [7.0, 6.0])
     array([1., 2.])
     """
-    dl, d, du, du2, b = as_float(dl, d, du, du2, b)
-    columns = pt.moveaxis(as_columns(b, b_ndim), -2, 0)
-    swaps = pt.neq(ipiv, pt.arange(1, ipiv.shape[-1] + 1))
-    dl, d, du, du2, swaps = (pt.moveaxis(x, -1, 0)[..., None] for x in (dl, d, du, du2, swaps))
-    none = pt.zeros_like(d[:1])
+    *factors, b = as_float(dl, d, du, du2, b)
+    return _solved(factors, ipiv, b, b_ndim, transposed)
+
+
+@define(SolveLUFactorTridiagonalOfParts, own_signature)
+def tridiagonal_lu_solve_of_parts(
+    *operands: TensorVariable, b_ndim: int, transposed: bool
+) -> list[TensorVariable]:
+    """Parts of solutions of systems with LU factors of complex tridiagonal matrices.
+
+    Examples
+    --------
+    >>> from pytensor.tensor.linalg.solvers import tridiagonal
+    >>> z, b = pt.zmatrix("z"), pt.zvector("b")
+    >>> factors = tridiagonal.tridiagonal_lu_factor(z)
+    >>> solution = tridiagonal.tridiagonal_lu_solve(factors, b, b_ndim=1)
+    >>> solve = pytensor.function([z, b], solution, mode="ONNX")
+    >>> solve([[1.0, 3.0], [2j, 2.0]], [3.0, 2.0]).round(6) + 0
+    array([0.+0.j, 1.+0.j])
+    """
+    *factors, pivots, real, imag = operands
+    return listed(_solved(grouped(factors, 2), pivots, Parts(real, imag), b_ndim, transposed))
+
+
+def _solved(
+    factors: list[Numbers], pivots: TensorVariable, b: Numbers, b_ndim: int, transposed: bool
+) -> Numbers:
+    columns = each(lambda x: pt.moveaxis(as_columns(x, b_ndim), -2, 0), b)
+    exchanged = pt.neq(pivots, pt.arange(1, pivots.shape[-1] + 1))
+    dl, d, du, du2, swaps = (
+        each(lambda x: pt.moveaxis(x, -1, 0)[..., None], z) for z in (*factors, exchanged)
+    )
+    like = listed(d)[0]
+    none = pt.zeros_like(like[:1])
+
+    def moved(z: Numbers, by: int) -> Numbers:
+        rows = each(lambda x: pt.concatenate([*before * by, x, *behind * by], axis=0), z)
+        return rows[: like.shape[0]] if by == 2 else rows
+
     if transposed:
         # An unknown depends on the two before it.
-        first, second = (pt.concatenate([*[none] * k, x], axis=0) for k, x in ((1, du), (2, du2)))
-        x = _substituted(columns, d, first, second[: d.shape[0]])
+        before, behind = [none], []
+        x = _substituted(columns, d, moved(du, 1), moved(du2, 2))
         x = _exchanged_up(x, dl, swaps)
     else:
+        before, behind = [], [none]
         x = _exchanged_down(columns, dl, swaps)
-        first, second = (pt.concatenate([x, *[none] * k], axis=0) for k, x in ((1, du), (2, du2)))
-        second = second[: d.shape[0]]
+        first, second = moved(du, 1), moved(du2, 2)
         x = _substituted(x[::-1], d[::-1], first[::-1], second[::-1])[::-1]
-    return from_columns(pt.moveaxis(x, 0, -2), b_ndim)
+    return each(lambda x: from_columns(pt.moveaxis(x, 0, -2), b_ndim), x)
 
 
 def solved_tridiagonal(a: TensorVariable, b: TensorVariable, n: TensorVariable) -> TensorVariable:
@@ -133,66 +208,81 @@ def solved_tridiagonal(a: TensorVariable, b: TensorVariable, n: TensorVariable) 
     return x[..., :n, :] + poison(regular, dtype)[..., None, None]
 
 
-def _substituted(
-    b: TensorVariable, d: TensorVariable, first: TensorVariable, second: TensorVariable
-) -> TensorVariable:
+def _substituted(b: Numbers, d: Numbers, first: Numbers, second: Numbers) -> Numbers:
     """Substitute rows in order, with the coefficients of the two rows found before each."""
+    width = len(listed(b))
 
-    def step(
-        b: TensorVariable,
-        d: TensorVariable,
-        first: TensorVariable,
-        second: TensorVariable,
-        last: TensorVariable,
-        before: TensorVariable,
-    ) -> list[TensorVariable]:
-        x = (b - first * last - second * before) / d
-        return [x, last, x]
+    def step(*values: TensorVariable) -> list[TensorVariable]:
+        b, d, first, second, last, before = grouped(values, width)
+        x = _divided(b - first * last - second * before, d)
+        return listed(x, last, x)
 
-    start = pt.zeros_like(b[0])
-    *_, x = pytensor.scan(
-        step, [b, d, first, second], [start, start, None], return_updates=False, strict=True
-    )
-    return x
-
-
-def _exchanged_down(b: TensorVariable, dl: TensorVariable, swaps: TensorVariable) -> TensorVariable:
-    """Apply the exchanges and multipliers of the elimination, from the first row on."""
-
-    def step(
-        following: TensorVariable,
-        multiplier: TensorVariable,
-        swaps: TensorVariable,
-        row: TensorVariable,
-    ) -> list[TensorVariable]:
-        first, second = pt.switch(swaps, following, row), pt.switch(swaps, row, following)
-        return [second - multiplier * first, first]
-
-    rests, rows = pytensor.scan(
-        step, [b[1:], dl, swaps[:-1]], [b[0], None], return_updates=False, strict=True
-    )
-    last = pt.concatenate([b[:1], rests], axis=0)[-1:]
-    return pt.concatenate([rows, last], axis=0)
-
-
-def _exchanged_up(b: TensorVariable, dl: TensorVariable, swaps: TensorVariable) -> TensorVariable:
-    """Apply them transposed, from the last row on."""
-
-    def step(
-        row: TensorVariable,
-        multiplier: TensorVariable,
-        swaps: TensorVariable,
-        below: TensorVariable,
-    ) -> list[TensorVariable]:
-        rest = row - multiplier * below
-        return [pt.switch(swaps, below, rest), pt.switch(swaps, rest, below)]
-
-    firsts, rows = pytensor.scan(
+    start = each(pt.zeros_like, b[0])
+    found = pytensor.scan(
         step,
-        [b[:-1][::-1], dl[::-1], swaps[:-1][::-1]],
-        [b[-1], None],
+        listed(b, d, first, second),
+        [*listed(start, start), *[None] * width],
         return_updates=False,
         strict=True,
     )
-    first = pt.concatenate([b[-1:], firsts], axis=0)[-1:]
-    return pt.concatenate([first, rows[::-1]], axis=0)
+    return grouped(found, width)[2]
+
+
+def _divided(x: Numbers, y: Numbers) -> Numbers:
+    """Return quotients, infinite or NaN for a divisor of zero."""
+    if not isinstance(y, Parts):
+        return x / y
+    nan = poison(pt.neq(extent(y), 0.0), y.real.type.dtype)
+    return each(lambda part: part + nan, quotient(x, y))
+
+
+def _exchanged_down(b: Numbers, dl: Numbers, swaps: TensorVariable) -> Numbers:
+    """Apply the exchanges and multipliers of the elimination, from the first row on."""
+    width = len(listed(b))
+
+    def step(*values: TensorVariable) -> list[TensorVariable]:
+        following, multiplier = grouped(values[: 2 * width], width)
+        swaps, (row,) = values[2 * width], grouped(values[2 * width + 1 :], width)
+        first, second = chosen(swaps, following, row), chosen(swaps, row, following)
+        return listed(second - multiplier * first, first)
+
+    found = pytensor.scan(
+        step,
+        listed(b[1:], dl, swaps[:-1]),
+        [*listed(b[0]), *[None] * width],
+        return_updates=False,
+        strict=True,
+    )
+    rests, rows = grouped(found, width)
+    return each(_joined, rows, each(_last, b[:1], rests))
+
+
+def _exchanged_up(b: Numbers, dl: Numbers, swaps: TensorVariable) -> Numbers:
+    """Apply them transposed, from the last row on."""
+    width = len(listed(b))
+
+    def step(*values: TensorVariable) -> list[TensorVariable]:
+        row, multiplier = grouped(values[: 2 * width], width)
+        swaps, (below,) = values[2 * width], grouped(values[2 * width + 1 :], width)
+        rest = row - multiplier * below
+        return listed(chosen(swaps, below, rest), chosen(swaps, rest, below))
+
+    found = pytensor.scan(
+        step,
+        listed(b[:-1][::-1], dl[::-1], swaps[:-1][::-1]),
+        [*listed(b[-1]), *[None] * width],
+        return_updates=False,
+        strict=True,
+    )
+    firsts, rows = grouped(found, width)
+    return each(_joined, each(_last, b[-1:], firsts), rows[::-1])
+
+
+def _last(first: TensorVariable, others: TensorVariable) -> TensorVariable:
+    """Return the last row of all, which is the first where there are no others."""
+    return _joined(first, others)[-1:]
+
+
+def _joined(first: TensorVariable, second: TensorVariable) -> TensorVariable:
+    """Return the rows of both."""
+    return pt.concatenate([first, second], axis=0)
