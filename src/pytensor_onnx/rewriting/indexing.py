@@ -9,6 +9,7 @@ from pytensor.tensor.rewriting.blockwise import blockwise_of
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
     AdvancedSubtensor,
+    IncSubtensor,
     Subtensor,
     advanced_subtensor,
     unflatten_index_variables,
@@ -175,3 +176,43 @@ def repeat_by_an_axis(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     result = node.op(x, pt.shape_padleft(y, rank - 1), *indices)
     copy_stack_trace(node.outputs[0], result)
     return [result]
+
+
+@rewrites_nodes(
+    [IncSubtensor, AdvancedIncSubtensor],
+    family="indexing",
+    purpose="compile time",
+    identity="set(set(x, a, i), b, i) = set(x, b, i)",
+    ensures="n steps for a chain of n writes where PyTensor takes n²",
+)
+def write_over_all(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Write to the array as it was before all writes at the same indices.
+
+    PyTensor drops one write at a time, which takes the square of the length of a chain.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import export_onnx
+    >>> x, y = pt.dvector("x"), pt.dvector("y")
+    >>> written = x[2:].set(y)[2:].inc(1)[2:].set(2 * y)
+    >>> [node.op_type for node in export_onnx([x, y], written).model.graph].count("ScatterND")
+    1
+    """
+    if not node.op.set_instead_of_inc:
+        return None
+    x, value, *indices = node.inputs
+    first = x
+    while (
+        first.owner is not None
+        and isinstance(first.owner.op, type(node.op))
+        and first.owner.op.idx_list == node.op.idx_list
+        and all(a is b for a, b in zip(first.owner.inputs[2:], indices, strict=True))
+    ):
+        first = first.owner.inputs[0]
+    if first is x:
+        return None
+    result = type(node.op)(idx_list=node.op.idx_list, set_instead_of_inc=True)(
+        first, value, *indices
+    )
+    copy_stack_trace(node.outputs[0], result)
+    return [node.outputs[0].type.filter_variable(result, allow_convert=True)]

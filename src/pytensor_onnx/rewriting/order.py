@@ -49,6 +49,7 @@ from pytensor_onnx.rewriting.indexing import (
     index_joined_from_start,
     repeat_by_an_axis,
     slice_before_masking,
+    write_over_all,
 )
 from pytensor_onnx.rewriting.keep_origins import keep_origins
 from pytensor_onnx.rewriting.loops.batched import batch_scan
@@ -176,6 +177,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         narrow_arithmetic,
         divide_sizes,
         repeat_by_an_axis,
+        write_over_all,
         batch_by_axes,
         slice_within_steps,
         drop_known_checks,
@@ -186,12 +188,14 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
     ],
     "stabilize": [
         guards.drop_symmetric_transpose,
+        write_over_all,
         drop_two_signs,
         distribute_factors,
         multiply_sigmoids,
     ],
     "specialize": [
         guards.drop_symmetric_transpose,
+        write_over_all,
         # After PyTensor's rewrites of Einsum, which find a better order if sizes are known.
         inline_products,
         sum_batched_product,

@@ -66,16 +66,16 @@ def reads_written_values(node: Apply) -> bool:
 
 
 def joins_writes_exactly(node: Apply) -> bool:
-    """Return whether a write may join the one before it at the same indices.
+    """Return whether an increment may join a write at the same indices.
 
-    PyTensor adds values that are written to increments, which wraps around or rounds where both
-    are narrower than the array.
+    `write_over_all` drops writes that a later one replaces. PyTensor adds the values that are
+    written, which wraps around or rounds where both are narrower than the array.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, type(node.op)):
         return False
     dtypes = {node.inputs[1].type.dtype, inner.inputs[1].type.dtype}
-    return node.op.set_instead_of_inc or node.outputs[0].type.dtype in dtypes
+    return not node.op.set_instead_of_inc and node.outputs[0].type.dtype in dtypes
 
 
 def has_no_unsigned_index(node: Apply) -> bool:
