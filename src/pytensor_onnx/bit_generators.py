@@ -64,7 +64,7 @@ def holding(words: Words, name: str = DEFAULT) -> np.random.BitGenerator:
 
 
 def words_in(state: Mapping[str, Any]) -> Words | None:
-    """Return the words that the state of a bit generator holds, None if it is another state."""
+    """Return the words of a bit generator's state, or None for an unknown bit generator."""
     form = _FORMS.get(str(state["bit_generator"]))
     return None if form is None else form.read(state)
 

@@ -15,7 +15,7 @@ NamedAxes = Mapping[str, Mapping[int, str | None]]
 
 
 def named_axes(dynamic_axes: DynamicAxes | None) -> NamedAxes:
-    """Return axes with their names, None for the axes of a list.
+    """Return the axes as a dict of names; axes given as a list have the name None.
 
     Raises
     ------

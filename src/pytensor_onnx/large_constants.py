@@ -53,7 +53,7 @@ class LargeConstant(TensorConstant):
 
     @property
     def unique_value(self) -> Any:
-        """Return the number that all elements are, None if they differ."""
+        """Return the number that all elements equal, or None if elements differ."""
         if not hasattr(self, "_unique_value"):
             smallest = self.data.min()
             self._unique_value = smallest if smallest == self.data.max() else None

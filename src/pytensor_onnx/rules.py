@@ -266,7 +266,7 @@ class RuleOfGraphs(GraphRewriter):
 
 
 def _contents(fgraph: FunctionGraph) -> tuple[Any, ...]:
-    """Return what a rewrite of a graph may change."""
+    """Return the nodes and outputs of a graph, to tell whether a rewrite changed it."""
     operands = {node: (id(node.op), *map(id, node.inputs)) for node in fgraph.apply_nodes}
     return operands, list(fgraph.outputs), [type(feature) for feature in fgraph._features]
 

@@ -93,7 +93,7 @@ def _dtype_of_result(op: AdvancedIncSubtensor, node: Apply, build: Builder) -> n
 
 
 def _may_grow(op: AdvancedIncSubtensor, node: Apply) -> Sequence[bool] | None:
-    """Return the axes along which the values may broadcast, None for all.
+    """Return the axes along which the values may broadcast, or None if they may along every axis.
 
     For a single vector as index, PyTensor allows it only if the type has a size of one.
     """
@@ -104,7 +104,7 @@ def _may_grow(op: AdvancedIncSubtensor, node: Apply) -> Sequence[bool] | None:
 
 
 class _Update(NamedTuple):
-    """Values to set, or to add to the present ones."""
+    """Values that replace elements of an array, or are added to them."""
 
     values: ir.Value
     may_grow: Sequence[bool] | None

@@ -20,5 +20,5 @@ def lower_decode(op: Decode, node: Apply, build: Builder, *tensors: ir.Value) ->
 
 @onnx_funcify.register(Encode)
 def lower_encode(op: Encode, node: Apply, build: Builder, value: Tensors) -> Sequence[ir.Value]:
-    """Return the tensors of a value that such an Op returned."""
+    """Return the tensors that encode the value."""
     return [value] if isinstance(value, ir.Value) else value

@@ -196,7 +196,7 @@ def _broadcast_to(build: Builder, y: ir.Value, dims: Dims, sizes: Sequence[ir.Va
 
 
 def _constant_index(entries: Sequence[Entry]) -> list[Any] | None:
-    """Return an index as Python numbers and slices, None where a part of it is not constant."""
+    """Return an index as Python numbers and slices, with None for entries that are not constant."""
     index: list[Any] = []
     for entry in entries:
         is_slice = isinstance(entry, slice)

@@ -58,7 +58,7 @@ def _is_safe_divisor(y: ir.Value) -> bool:
 
 
 def _shift(x: ir.Value, y: ir.Value) -> np.ndarray | None:
-    """Return by how many bits a quotient shifts its dividend, None for other divisors."""
+    """Return n if the constant divisor is 2**n, so that a shift can divide; otherwise None."""
     if x.dtype not in (ir.DataType.UINT8, ir.DataType.UINT32, ir.DataType.UINT64):
         return None
     divisor = y.const_value

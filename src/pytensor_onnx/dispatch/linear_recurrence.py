@@ -20,7 +20,7 @@ from pytensor_onnx.ops.linear_recurrence import LinearRecurrence
 def lower_linear_recurrence(
     op: LinearRecurrence, node: Apply, build: Builder, x: ir.Value, factors: ir.Value
 ) -> ir.Value:
-    """Call the function for a constant factor, or the one for a factor of each step."""
+    """Call the definition for a factor that all steps share, or for a factor of each step."""
     if 0 in build.dims(x):
         return build.Identity(x)
     if node.inputs[1].type.shape[0] != 1:

@@ -11,7 +11,7 @@ from pytensor_onnx.ops.loop_checks import FirstRows, StepCount, StepIndex
 
 @onnx_funcify.register(StepCount)
 def lower_step_count(op: StepCount, node: Apply, build: Builder, n_steps: ir.Value) -> ir.Value:
-    """Return the number if it is not negative."""
+    """Return the number of steps; the node fails if it is negative."""
     return checked_count(build, build.cast(n_steps, "int64"), op.failure)
 
 

@@ -23,7 +23,7 @@ from pytensor_onnx.ops.networks.recurrent import RNN
 
 @onnx_funcify.register(NetworkOp)
 def lower_network_op(op: NetworkOp, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
-    """Emit the operator, which carries the inner graph as its fallback, or else the inner graph."""
+    """Emit ONNX's operator with the inner graph as fallback, or the inner graph alone."""
     op = op.simplified(build, *inputs)
     emitted = op.emit(build, *inputs)
     if emitted is None:

@@ -62,7 +62,7 @@ def _axes(variable: Variable, core: Sequence[str]) -> list[Hashable]:
 
 
 def _cores(node: Apply) -> tuple[Cores, Cores] | None:
-    """Return the core axes of operands and results, None for an Op without a signature."""
+    """Return the core axes of operands and results, or None if the Op has no gufunc signature."""
     op = node.op
     if isinstance(op, Elemwise):
         return [()] * len(node.inputs), [()] * len(node.outputs)

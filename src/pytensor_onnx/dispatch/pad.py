@@ -105,7 +105,7 @@ def _pad_with_elements(build: Builder, x: ir.Value, widths: Sequence[Pair], mode
 
 
 def _is_one_pad(build: Builder, x: ir.Value, widths: Sequence[Pair], mode: str) -> bool:
-    """Return whether one ONNX Pad has the result, which requires widths within the array."""
+    """Return whether one ONNX Pad computes the result: no width may exceed the array."""
     if mode == "symmetric":
         return False
     if mode == "wrap" and build.scope.opset_version < _FIRST_OPSET_WITH_WRAP:

@@ -73,7 +73,7 @@ def _zero(build: Builder, valid: ir.Value, x: ir.Value) -> ir.Value:
 
 
 def _measured_by(size: ir.Value) -> ir.Value | None:
-    """Return the array whose shape a size is computed from, if its first operands lead to one."""
+    """Return the array from whose shape a size is computed by first operands, or None."""
     if dims_of(size) != ():
         return None
     node = size.producer()

@@ -17,7 +17,7 @@ from pytensor_onnx.ops.draws import Draw
 def refuse_random_variable(
     op: RandomVariable, node: Apply, build: Builder, *inputs: ir.Value
 ) -> Lowered:
-    """Raise for a distribution that no sampler is defined for, or for a batch that it draws not."""
+    """Raise for a distribution without a sampler, or whose sampler takes no batch of parameters."""
     if sampler_of(op) is not None:
         raise build.unsupported(
             f"the sampler of {op.name} draws no batches",

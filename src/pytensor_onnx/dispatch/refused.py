@@ -26,7 +26,7 @@ def refuse_python_function(
 
 @onnx_funcify.register(ScipyWrapperOp)
 def refuse_optimizer(op: ScipyWrapperOp, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
-    """Refuse an optimizer that no loop stands for; others are loops before the conversion."""
+    """Refuse an optimizer without a loop; rewrites have replaced the other optimizers by loops."""
     from pytensor_onnx.functions.optimize.calls import search
 
     try:

@@ -193,7 +193,7 @@ def lower_neg(op: ps.Neg, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
 
 @onnx_funcify.register(ps.Abs)
 def lower_abs(op: ps.Abs, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
-    """Return the absolute value; a bool is its own."""
+    """Return the absolute value; a bool stays as it is."""
     return x if _is_bool(node.inputs[0]) else build.Abs(x)
 
 

@@ -72,7 +72,7 @@ class Histories:
         return histories
 
     def mapped(self) -> list[History | None]:
-        """Return the history of each output without recurrence; None for stacked outputs."""
+        """Return the history of each non-recurrent output, or None if the outputs are stacked."""
         sizes = self.op.outer_nitsot(self.node.inputs)
         return [self._mapped_history(size, position) for position, size in enumerate(sizes)]
 
@@ -102,7 +102,7 @@ class Histories:
         return groups
 
     def _rows_kept(self, buffer: ir.Value, variable: Variable, n_initial: int) -> int | None:
-        """Return the number of latest values that a buffer keeps, None for many."""
+        """Return the number of latest values that a buffer keeps, or None if there are many."""
         dims, n_steps = dims_of(buffer), self.node.inputs[0]
         size = None if dims is None else dims[0]
         if size == n_initial:
@@ -133,7 +133,7 @@ class Histories:
         return History([nothing] * kept, is_kept=True)
 
     def _initial_rows(self, variable: Variable, buffer: ir.Value) -> ir.Value | None:
-        """Return the rows written to a fresh buffer before the loop, None if unknown.
+        """Return the initial rows of a buffer that the graph allocates, or None if unknown.
 
         A value that is written to a buffer broadcasts along its rows.
         """

@@ -102,9 +102,9 @@ class Outputs:
         n_initial: int,
         buffer: ir.Value | None = None,
     ) -> ir.Value:
-        """Return the last rows that a buffer holds; one that is too long ends in zeros.
+        """Return the last rows as a buffer of its full length, padded with zeros at the end.
 
-        The latter happens to gradients that are truncated, as they are not computed for all steps.
+        Truncated gradients are not computed for all steps, and need the padding.
         """
         if self._is_exact(variable, n_initial):
             return whole

@@ -51,11 +51,11 @@ class Generators(Encoding):
     def succeed(
         self, type_: RandomType, arrays: Sequence[np.ndarray], former: np.random.Generator
     ) -> np.random.Generator:
-        """Return a generator with the state, and a bit generator of the former one's class."""
+        """Return a generator with the state, whose bit generator keeps the class of the former."""
         return generator_of(arrays[0], type(former.bit_generator).__name__)
 
     def following(self, fgraph: FunctionGraph, variable: Variable) -> Variable | None:
-        """Return the generator after all draws, None if two Ops draw from one."""
+        """Return the generator after all draws, or None if two Ops draw from the same state."""
         generator = variable
         while True:
             nodes = {node for node, _ in fgraph.clients.get(generator, []) if node.outputs}
@@ -68,7 +68,7 @@ class Generators(Encoding):
 
 
 def _after(node: Apply, generator: Variable) -> Variable | None:
-    """Return the generator after an operation, None if unknown."""
+    """Return the state of a generator after an operation, or None if the operation is unknown."""
     op = node.op
     if isinstance(op, RNGConsumerOp):
         following: Variable | None = op.update(node).get(generator)

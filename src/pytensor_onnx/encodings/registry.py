@@ -68,7 +68,7 @@ class Encoding(ABC):
         """Return the value of arrays."""
 
     def succeed(self, type_: Any, arrays: Sequence[np.ndarray], former: Any) -> Any:
-        """Return the value of arrays that follows a former value of the type."""
+        """Decode arrays to the value that replaces a former value of the type."""
         return self.decode(type_, arrays)
 
     def details(self, type_: Any) -> Mapping[str, str]:
@@ -158,7 +158,7 @@ def encoding_named(name: str) -> Encoding:
 
 
 def encoding_for(node: Apply) -> Encoding | None:
-    """Return the encoding whose rewrite a node may have: of its variables or its Op, None if plain.
+    """Return the encoding of a node's variables or of its Op, or None if all are plain tensors.
 
     The one with precedence knows values of the others: sparse matrices are multiplied with complex
     arrays, but no operation on complex arrays takes the tensors of a sparse matrix. The Op's counts
@@ -172,7 +172,7 @@ def encoding_for(node: Apply) -> Encoding | None:
 
 
 def owner_of(op: Op) -> Encoding | None:
-    """Return the encoding that an Op on tensors belongs to, None for most."""
+    """Return the encoding to which an Op on tensors is registered, or None (the usual case)."""
     return next((encoding for encoding in _ENCODINGS if encoding.owns(op)), None)
 
 

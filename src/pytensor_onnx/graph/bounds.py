@@ -83,7 +83,7 @@ class Bounds:
         return self._known[value]
 
     def fit(self, value: ir.Value | None) -> bool:
-        """Return whether all elements are inside of int32, to whose ends others are clipped."""
+        """Return whether int32 holds all elements without clipping."""
         low, high = self.of(value)
         return INT32[0] < low and high < INT32[1]
 

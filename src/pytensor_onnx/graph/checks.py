@@ -42,7 +42,7 @@ def drop_checks_of_inputs(build: Builder, inputs: Sequence[ir.Value]) -> dict[ir
 
 
 def _checked_sizes(node: ir.Node) -> set[Dim]:
-    """Return the two dimensions whose equality a node checks, none for other nodes."""
+    """Return the two dimensions whose equality a node checks, or an empty set."""
     if node.op_type != "If" or node.domain or node.inputs[0] is None:
         return set()
     failed = node.attributes["else_branch"].as_graph()

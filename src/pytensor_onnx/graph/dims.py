@@ -147,7 +147,7 @@ def _slice(dim: Dim, start: int | None, stop: int | None, step: int) -> Dim:
 
 
 def _known_length(dim: str, start: int, stop: int | None) -> Dim:
-    """Return the length of a slice whose bounds are known to lie inside, None for others."""
+    """Return the length of a slice with bounds known to lie within the axis, otherwise None."""
     least = _terms(dim).get((), 0)
     if not 0 <= start <= least:
         return None
@@ -169,7 +169,7 @@ def is_positive(dim: Dim) -> bool:
 
 
 def is_empty_with(dim: Dim, others: Sequence[Dim]) -> bool:
-    """Return whether one of some dimensions is known to be empty if this one is.
+    """Return whether `dim == 0` is known to imply that one of the other dimensions is zero.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def parts_of(dim: Dim) -> Iterator[str]:
 
 
 def replace_parts(size: ComputedSize, replacement: Callable[[str], Dim]) -> Dim:
-    """Return a size computed from other dimensions, None if it becomes too long.
+    """Replace dimensions in a computed size; return None if its expression becomes too long.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def _terms(dim: int | str) -> _Terms:
 
 
 def _dim(terms: _Terms) -> Dim:
-    """Return the simplest form of a sum of products, None if it may be negative or is long."""
+    """Return a sum of products as a dimension, or None if it may be negative or is too long."""
     if not any(terms):
         return terms.get((), 0)
     if any(n < 0 for n in terms.values()):
@@ -260,7 +260,7 @@ def _times(first: _Terms, second: _Terms) -> _Terms:
 
 
 def _without(names: tuple[str, ...], factors: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the remaining factors of a product, None if it lacks one of these."""
+    """Divide a product by factors; return None if the product lacks one of them."""
     rest = list(names)
     for factor in factors:
         if factor not in rest:

@@ -36,7 +36,7 @@ def name_failure(build: Builder, value: ir.Value, error: Exception) -> None:
 
 
 def index_of(error: Exception) -> int:
-    """Return an index past the end of arrays, which tells checks from each other.
+    """Return an out-of-range index that identifies the failed check by its error message.
 
     ONNX Runtime drops the names of nodes in a branch whose condition it knows; its message has
     the index.

@@ -43,7 +43,7 @@ class Names:
 
 
 def identifier(wanted: str) -> str:
-    """Return a name of letters, digits and the characters _ . : / - like the wanted one.
+    """Return a name made from the wanted one, of letters, digits and _ . : / - only.
 
     Examples
     --------

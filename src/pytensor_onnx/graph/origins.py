@@ -66,7 +66,7 @@ def take_owners(model: ir.Model, fgraph: FunctionGraph) -> dict[str, Apply]:
 
 
 def note_replacement(old: ir.Value, new: ir.Value) -> None:
-    """Note that a value of a model stands in the place of another one."""
+    """Record that a value replaces another value of the model."""
     old.meta[_REPLACEMENT] = new
 
 

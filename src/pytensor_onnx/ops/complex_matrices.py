@@ -195,7 +195,7 @@ class HermitianEigh(Op):
 
 
 class ComplexLstsq(Op):
-    """Least squares of complex matrices, whose solutions PyTensor's Op takes for real ones."""
+    """Least squares of complex matrices; PyTensor's Op declares the solutions real."""
 
     __props__ = ()
 

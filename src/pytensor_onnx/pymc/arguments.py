@@ -116,7 +116,7 @@ def read_strings(given: Any, argument: str) -> list[str]:
 
 
 def read_choice(given: Any, choices: Collection[str], argument: str) -> str:
-    """Return the argument if it is one of the choices.
+    """Check that an argument is one of the choices and return it.
 
     Raises
     ------

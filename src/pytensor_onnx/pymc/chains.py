@@ -41,7 +41,7 @@ OUTPUTS = (
 
 
 class Numbers(NamedTuple):
-    """The random numbers of one chain, or of several in an axis before the last one.
+    """Random numbers of one chain, or of several chains along the last axis but one.
 
     Attributes
     ----------

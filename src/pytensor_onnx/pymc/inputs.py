@@ -52,7 +52,7 @@ class Input:
     of_point: bool = False
 
     def moved(self, rng: np.random.Generator) -> np.ndarray:
-        """Return another array for the input, if there is one."""
+        """Return a value near the example; an input that is not free keeps its example."""
         if self.beside is not None:
             return self.beside()
         if not self.free:

@@ -141,7 +141,7 @@ class _ModelOutputs(DensityOutputs):
         return super().named(name)
 
     def _unconstrained(self) -> list[Variable]:
-        """Return the unconstrained values of the constrained ones."""
+        """Transform constrained values of a point to unconstrained values."""
         inverse = self.inverse
         parts = list(self.constrained.values())
         if self.is_vector and parts:

@@ -216,7 +216,7 @@ def _turned(is_same: TensorVariable, near: End, far: End) -> tuple[End, End]:
 def _chosen(
     condition: TensorVariable, first: Sequence[TensorVariable], second: Sequence[TensorVariable]
 ) -> list[TensorVariable]:
-    """Return for each chain the first values where a condition holds, else the second."""
+    """Select values for each chain: `first` where a condition holds, `second` elsewhere."""
     if not condition.type.ndim:
         # A branch copies nothing; several chains may differ.
         return ifelse(condition, list(first), list(second))

@@ -84,7 +84,7 @@ def provenance(graph: ModelGraph, inputs: Collection[str], **more: Any) -> str:
 
 
 def _data(model: pm.Model, inputs: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Describe the data containers, and the observations that are not in one."""
+    """Describe the data containers and the observations outside of data containers."""
     observed = {v.name: model.rvs_to_values[v] for v in model.observed_RVs}
     found: dict[str, Any] = {v.name: v for v in model.data_vars}
     found.update({k: v for k, v in observed.items() if isinstance(v, Constant)})

@@ -39,7 +39,7 @@ class StepSize(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Standard deviations of coordinates, and the sums for the next ones.
+    """Standard deviations of coordinates, and the running sums for the next estimate.
 
     Attributes
     ----------
@@ -187,5 +187,5 @@ def after_draw(
 
 
 def _chosen[T: tuple](condition: TensorVariable, first: T, second: T) -> T:
-    """Return the first states where a condition holds, else the second."""
+    """Select `first` for chains where a condition holds, and `second` for the other chains."""
     return type(first)(*(pt.switch(condition, a, b) for a, b in zip(first, second, strict=True)))

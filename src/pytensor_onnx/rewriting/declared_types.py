@@ -1,4 +1,4 @@
-"""Correct the types that PyTensor declares for results whose values have other ones."""
+"""Correct types that PyTensor declares wrongly for the values of a result."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -159,7 +159,7 @@ def _recorded(pairs: Iterable[tuple[Variable, Variable]]) -> dict[Variable, Vari
 
 
 def _made_again(node: Apply, known: dict[Variable, Variable]) -> Sequence[Variable] | None:
-    """Return the results for the new types of its inputs, None if a node does not take them."""
+    """Return a node's results for new input types, or None if the node refuses the types."""
     pairs = [(x, known.get(x, x)) for x in node.inputs]
     inputs = [new for _, new in pairs]
     is_moved = isinstance(node.op, _MOVING)

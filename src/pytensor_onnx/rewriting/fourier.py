@@ -78,7 +78,7 @@ def transform_to_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable
 
 @ENCODING.rewrites(Fourier)
 def transform_complex(op: Fourier, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
-    """Transform one axis, None for an axis that only a run knows."""
+    """Transform one axis, or return None if the axis is known only at run time."""
     axis = _number(inputs[2][0])
     if axis is None:
         return None
@@ -105,7 +105,7 @@ def _size(length: TensorVariable) -> Size:
 
 
 def _number(length: TensorVariable) -> int | None:
-    """Return an integer that follows from known sizes, None for others."""
+    """Return an integer that follows from static sizes, otherwise None."""
     known: dict[Variable, Variable] = {}
     shapes = [v for v in ancestors([length]) if v.owner and isinstance(v.owner.op, Shape | Shape_i)]
     for shape in shapes:

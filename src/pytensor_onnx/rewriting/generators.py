@@ -20,12 +20,12 @@ assert _GENERATORS is not None
 def draw_from_state(
     op: RandomVariable, node: Apply, inputs: Sequence[Tensors]
 ) -> list[Tensors] | None:
-    """Draw by the sampler of a distribution, None where it has none."""
+    """Draw by the sampler of a distribution, or return None if it has no sampler."""
     drawn = draw(node, inputs[0][0])
     return None if drawn is None else [[result] for result in drawn]
 
 
 @_GENERATORS.rewrites(Spawn)
 def spawn_from_state(op: Spawn, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Take the keys of new generators from the blocks of one."""
+    """Take the keys of spawned generators from blocks of the parent's stream."""
     return [[state] for state in spawned(inputs[0][0], op.count)]

@@ -1,4 +1,4 @@
-"""Give PyTensor's eigenvectors and singular vectors the signs that those of files have."""
+"""Give eigenvectors and singular vectors of the reference graph the signs that files compute."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ def give_signs(fgraph: FunctionGraph) -> dict[Variable, Variable]:
 
 
 def _with_signs(node: Apply) -> Sequence[Variable] | None:
-    """Return the results of Ops with results of their own in files; None for other Ops."""
+    """Return a node's results as exported files define them, or None for other Ops."""
     op = core_op(node.op)
     if isinstance(op, SolveDiscreteARE):
         return riccati_solution(node)

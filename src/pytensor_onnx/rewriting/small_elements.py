@@ -58,7 +58,7 @@ def _vector(row: TensorVariable) -> TensorVariable:
 
 
 def _beside(x: TensorVariable, row: TensorVariable) -> TensorVariable:
-    """Return one element with the rank of a row."""
+    """Return one element of a row as an array with the rank of the row."""
     return x[None] if x.type.ndim < row.type.ndim else x
 
 

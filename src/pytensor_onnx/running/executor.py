@@ -104,7 +104,7 @@ class _DirectCall:
 
 
 def _direct_call(function: Function) -> _DirectCall | None:
-    """Return the direct way to call a function, None where there is none."""
+    """Return a callable that skips PyTensor's storage, or None if the function needs it."""
     session = getattr(function.vm, "jit_fn", None)
     encoded = any(map(is_encoded, function.maker.fgraph.inputs))
     if session is None or function._has_updates or encoded:

@@ -169,7 +169,7 @@ class ONNXLinker(JITLinker):
         return lambda feed: outputs.decode(fn.run(feed), [storage[0] for storage in former])
 
     def _followed_inputs(self) -> list[Variable | None]:
-        """Return for each output the input whose value it follows, None for tensors."""
+        """Return for each output the input whose next value it is, or None for a plain tensor."""
         updated = self.fgraph.update_mapping or {}
         followed: list[Variable | None] = []
         for i, output in enumerate(self.fgraph.outputs):

@@ -156,7 +156,7 @@ def _indexed(model: ir.Model, place: Place | None) -> str:
 
 
 def _loops(failed: Sequence[Place | None]) -> list[str]:
-    """Return the names of the loops around the failing node, the last one."""
+    """Return the names of the loops around the failing node, innermost last."""
     innermost = failed[-1].node.metadata_props if failed and failed[-1] else {}
     names = [innermost[LOOP]] if LOOP in innermost else []
     for place in reversed(failed[:-1]):

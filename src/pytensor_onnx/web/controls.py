@@ -103,7 +103,7 @@ def _dtype(value: ir.Value) -> str:
 
 
 def _dims(value: ir.Value) -> list[int | None]:
-    """Return static sizes, None for sizes that a call decides."""
+    """Return sizes, with None for sizes that are known at a call only."""
     return [dim if isinstance(dim, int) else None for dim in dims_of(value) or ()]
 
 

@@ -87,7 +87,7 @@ def select_outputs(conversion: Conversion, names: str | Sequence[str]) -> Conver
 
 
 def _chosen(conversion: Conversion, names: Sequence[str]) -> list[int]:
-    """Return the positions of the values that the outputs of some names are, or are parts of."""
+    """Return the positions of the values to which the outputs of the given names belong."""
     signature = conversion.signature.outputs
     results = conversion.output_names[: signature.width]
     for name in names:

@@ -89,7 +89,7 @@ def give_weights(model: ir.Model, weights: Mapping[str, Any] | None, file: Path)
 
 
 def _named(tensor: str, known: Mapping[str, Any]) -> str | None:
-    """Return the name of the weight that a tensor holds, maybe transposed; None without one."""
+    """Return the name of the weight in a tensor, maybe transposed, or None without a weight."""
     if tensor in known:
         return tensor
     name = tensor.removesuffix(_TRANSPOSED)

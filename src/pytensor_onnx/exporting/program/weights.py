@@ -75,7 +75,7 @@ def _with_weights(
 
 
 def _fitting(weight: Constant, given: Any) -> tuple[np.ndarray, str]:
-    """Return an array as the weight's dtype, and how it does not fit."""
+    """Return an array in the weight's dtype, and a message if the array does not fit."""
     array, own = np.asarray(given), np.asarray(weight.data)
     if array.dtype.kind not in "biuf":
         return own, f"of dtype {own.dtype}, and was given {array.dtype}"

@@ -11,7 +11,7 @@ WIDER = {"float64": (), "float32": ("float64",), "float16": ("float64", "float32
 
 
 def exactly(values: Any, dtype: str) -> np.ndarray | None:
-    """Return numbers in a dtype, None if one of them is not one of the dtype.
+    """Return numbers converted to a dtype, or None if the dtype cannot represent all of them.
 
     NaN stays NaN. Values that are no numbers are returned as they are.
 
@@ -41,7 +41,7 @@ def first_changed(values: Any, dtype: str) -> str:
 
 
 def changed(given: np.ndarray, converted: np.ndarray) -> np.ndarray:
-    """Return where converted numbers are others than the given ones."""
+    """Return a mask of the numbers that a conversion changes."""
     with np.errstate(all="ignore"):
         # Back again, as a comparison of int64 with floats rounds the integers.
         differs = converted.astype(given.dtype) != given

@@ -71,7 +71,7 @@ def _rate_argument(signature: inspect.Signature) -> str | None:
 
 
 def _required(signature: inspect.Signature, name: str) -> list[str]:
-    """Return the arguments without a default, other than one."""
+    """Return the names of required arguments except the given one."""
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
         argument.name

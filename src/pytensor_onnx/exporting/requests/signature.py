@@ -123,7 +123,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class _PlainInput:
-    """An input that is one tensor, and the array that stands for it as it is."""
+    """An input of one tensor, whose array needs no conversion."""
 
     name: str
     dtype: np.dtype
@@ -153,7 +153,7 @@ class PlainInputs:
         return cls(inputs)
 
     def feed(self, arguments: Sequence[Any]) -> dict[str, np.ndarray] | None:
-        """Return the arrays by name, None where one needs a conversion or does not fit."""
+        """Return the arrays by name, or None if an argument needs a conversion or does not fit."""
         if self.inputs is None or len(arguments) != len(self.inputs):
             return None
         feed = {}
@@ -176,7 +176,7 @@ class PlainInputs:
 
 
 class _Checked:
-    """Arrays that fit the inputs of a model, and the problems of the others."""
+    """Arrays that fit the inputs of a model, and the problems of other arguments."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []

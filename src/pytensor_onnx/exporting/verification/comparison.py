@@ -134,7 +134,7 @@ class Comparison:
         return self._rewritten if by_rewritten else self.conversion.reference
 
     def feed(self, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        """Return arrays by the names of the inputs, those of the state included."""
+        """Return arrays by the names of the inputs, states of generators included."""
         names = (str(value.name) for value in self.conversion.model.graph.inputs)
         return dict(zip(names, arrays, strict=True))
 

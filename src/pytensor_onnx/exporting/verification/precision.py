@@ -27,7 +27,7 @@ _NOTABLE = 4
 
 @dataclass(frozen=True)
 class Narrowing:
-    """A graph as it is written, and in narrower floats.
+    """The reference graph in its own dtypes and in narrower floats.
 
     Attributes
     ----------

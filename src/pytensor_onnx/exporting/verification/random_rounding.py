@@ -49,7 +49,7 @@ class RoundAtRandom(Op):
 
 
 def moved(numbers: np.ndarray, dtype: str, seed: int) -> np.ndarray:
-    """Move float64 numbers at random and round them to a dtype, except exact ones.
+    """Perturb float64 numbers by random roundings in a dtype; exact numbers stay.
 
     Examples
     --------

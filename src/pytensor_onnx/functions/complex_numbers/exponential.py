@@ -56,7 +56,7 @@ def expm1(a: TensorVariable, b: TensorVariable) -> Parts:
 
 
 def scaled_exponential(a: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Return two factors of the exponential, which is infinite where they need not be."""
+    """Return two factors of the exponential that are finite where their product overflows."""
     is_large = a > constant(a, 700.0, float32=85.0)
     root = pt.exp(a * constant(a, 0.5))
     size = pt.switch(is_large, root, pt.exp(a))

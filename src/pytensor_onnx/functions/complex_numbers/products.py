@@ -56,5 +56,5 @@ def cumprod(pairs: TensorVariable) -> TensorVariable:
 
 
 def _bits(n: TensorVariable) -> TensorVariable:
-    """Return how often a number is halved until it is one, at least once."""
+    """Return the number of halvings that reduce n to one, but at least 1."""
     return pt.cast(pt.ceil(pt.log2(pt.cast(pt.maximum(n, 2), "float64"))), "int64")

@@ -29,7 +29,7 @@ def with_sign(x: TensorVariable, y: TensorVariable) -> TensorVariable:
 
 
 def select(condition: TensorVariable, x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """Return the first number where a condition holds, else the second, with its sign."""
+    """Select `x` where a condition holds and `y` elsewhere, keeping the signs of zeros."""
     size = pt.switch(condition, pt.abs(x), pt.abs(y))
     return size * pt.switch(condition, sign_of(x), sign_of(y))
 

@@ -31,7 +31,7 @@ def by_convolution(pairs: TensorVariable, n: int, sign: int) -> TensorVariable:
 
 
 def of_unknown_size(pairs: TensorVariable, sign: int) -> TensorVariable:
-    """Return the transform of a size that only a run knows."""
+    """Transform along an axis whose size is known at run time only."""
     n = pairs.shape[-2]
     whole = pt.arange(n, dtype="int64")
     # Between -n and n, where the runtime's sine and cosine are accurate.

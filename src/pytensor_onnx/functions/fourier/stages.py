@@ -19,7 +19,7 @@ LARGEST = 64
 
 
 def stage_sizes(n: int) -> list[int] | None:
-    """Return sizes up to `LARGEST` whose product is a number, None if a prime factor is larger.
+    """Factor n into sizes up to `LARGEST`; return None if a prime factor is larger.
 
     Examples
     --------

@@ -50,7 +50,7 @@ class Point(NamedTuple):
 
 
 def choose(condition: TensorVariable, yes: Point, no: Point) -> Point:
-    """Return the first point where a condition holds, else the second.
+    """Select the point `yes` where a condition holds and `no` elsewhere.
 
     Examples
     --------

@@ -89,7 +89,7 @@ def cauchy(u: V, loc: V, scale: V) -> V:
 
 @transforms(OpenUniform, ptr.HalfCauchyRV, "scale")
 def halfcauchy(u: V, loc: V, scale: V) -> V:
-    """Take the cotangent of an angle up to a right one."""
+    """Draw by inversion: the cotangent of an angle between 0 and pi/2."""
     return loc + scale * portable.cot_pi(u / 2)
 
 

@@ -28,7 +28,7 @@ _BY_NAME: dict[str, Definition] = {}
 
 
 def draw(node: Apply, state: Variable) -> Drawn | None:
-    """Return the next state and the draw of a random variable, None where none is defined.
+    """Return the next state and the draw of a random variable, or None if it has no sampler.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def log_gamma(state: V, shape: V) -> tuple[V, V]:
 
 
 def _gammas(state: V, shape: V) -> tuple[V, V, V, V]:
-    """Return the next state, gamma numbers, and corrections for shapes below one.
+    """Return the next state, gamma draws, and the factors that correct draws of shapes below one.
 
     For a shape below one, a number is drawn for the shape plus one. The corrections are the
     positions of these numbers and the logarithms of their factors ``u**(1 / shape)``.
@@ -46,7 +46,7 @@ def _gammas(state: V, shape: V) -> tuple[V, V, V, V]:
 
 
 def _of_large_shape(key: V, counters: V, first: V, shape: V) -> V:
-    """Draw gamma numbers of shapes from one on; of smaller shapes, for the shape plus one.
+    """Draw gamma numbers; for shapes below one, draw with the shape plus one.
 
     From G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", ACM Trans.
     Math. Softw. 26 (2000) 363-372. Of 100 attempts 95 succeed at least, most by the squeeze.

@@ -20,7 +20,7 @@ FEW = 10.0
 
 @samples(StandardHypergeometric, 3)
 def standard_hypergeometric(state: V, good: V, bad: V, sample: V) -> tuple[V, V]:
-    """Draw the rarer kind in the sample or in the rest, whichever is smaller."""
+    """Draw the count of the rarer kind, in the sample or outside of it, whichever is smaller."""
     after, key, counters = keys(state, good.shape[0])
     total = good + bad
     is_flipped, is_rest = good > bad, 2 * sample > total

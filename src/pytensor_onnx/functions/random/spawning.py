@@ -1,4 +1,4 @@
-"""States of new generators from the blocks of one."""
+"""Compute the states of spawned generators from blocks of the parent's stream."""
 
 import numpy as np
 import pytensor.tensor as pt

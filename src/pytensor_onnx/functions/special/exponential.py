@@ -76,7 +76,7 @@ def exp(x: TensorVariable, rest: TensorVariable | None = None) -> TensorVariable
 
 
 def log_2(x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Return an upper part of ``log(2)`` that has a few bits less, and the rest."""
+    """Return ``log(2)`` as a sum of a number with some trailing zero bits and a correction."""
     return (
         constant(x, 0.6931471803691238, float32=0.693359375),
         constant(x, 1.9082149292705877e-10, float32=-2.12194440e-4),

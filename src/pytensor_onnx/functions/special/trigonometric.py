@@ -79,7 +79,7 @@ def _is_reducible(x: TensorVariable) -> TensorVariable:
 
 
 def _reduce(x: TensorVariable) -> Reduced:
-    """Subtract quarter turns and evaluate sine and cosine on what is left, at most pi/4."""
+    """Reduce x by multiples of pi/2 and evaluate sine and cosine of the remainder, at most pi/4."""
     turns = pt.round(x * constant(x, 0.6366197723675814))
     return Reduced(turns, *sine_and_cosine(*subtract_turns(x, turns)))
 

@@ -201,7 +201,7 @@ def _split(x: Any, matrices: Any, count: int) -> list[Any]:
 
 
 def _outputs(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Return the outputs of all steps, None if another result of the loop is used."""
+    """Return the outputs of all steps, or None if the graph uses other results of the loop."""
     states, *others = node.outputs
     if any(fgraph.clients[other] for other in others):
         return None
@@ -211,7 +211,7 @@ def _outputs(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 
 
 def _slice(node: Apply, form: slice) -> int | None:
-    """Return the constant of a slice of the first axis, None for other nodes."""
+    """Return the constant in a slice of the first axis, or None if the node is no such slice."""
     if not isinstance(node.op, Subtensor) or node.op.idx_list != (form,):
         return None
     number = node.inputs[1]
@@ -223,7 +223,7 @@ def _is_reversal(node: Any) -> bool:
 
 
 def _reversed(x: Variable) -> Variable | None:
-    """Return the sequence that one reads from the end, None for other variables."""
+    """Return the sequence s if x is ``s[::-1]``, otherwise None."""
     node = x.owner
     if node is not None and isinstance(node.op, Subtensor):
         if node.op.idx_list == (slice(None, 0, None),):

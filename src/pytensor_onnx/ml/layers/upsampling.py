@@ -111,7 +111,7 @@ def _step(x: Variable, resample: Callable[..., Variable]) -> _Step | None:
 
 
 def _first_gather(x: Variable) -> Any:
-    """Return the gather of the nearest elements, or of the lower interpolated ones."""
+    """Return the node that gathers the nearest elements, or the lower neighbours to interpolate."""
     node = x.owner
     if applies(node) and len(node.inputs) == 2:
         node = node.inputs[0].owner

@@ -80,7 +80,7 @@ class Attention(NetworkOp):
         return [self._as_given(result, q, groups), *present]
 
     def _groups(self, q: TensorVariable, k: TensorVariable) -> tuple[int, int] | None:
-        """Return the number of heads of keys and of the queries for each, None where it is one."""
+        """Return the numbers of key heads and of query heads a key head, or None if that is 1."""
         merged = q.type.ndim == 3
         heads = self.q_num_heads if merged else q.type.shape[1]
         fewer = self.kv_num_heads if merged else k.type.shape[1]

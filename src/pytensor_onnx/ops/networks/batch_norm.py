@@ -1,4 +1,4 @@
-"""Define the Ops of batch norm, as it predicts and as it is trained."""
+"""Define the Ops of batch norm: for prediction, and with batch statistics for training."""
 
 from __future__ import annotations
 

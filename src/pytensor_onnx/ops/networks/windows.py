@@ -105,7 +105,7 @@ class Windows:
         return sum(mask.astype("int64") for mask in inside)
 
     def in_operators(self, sizes: Sequence[object]) -> Self | None:
-        """Return windows that give an operator the same results, None if there are none.
+        """Return equivalent windows that ONNX's operators accept, or None if there are none.
 
         In ceil mode, operators before opset 22 also count windows that start behind the array, and
         runtimes infer shapes accordingly if all sizes are known.

@@ -93,7 +93,7 @@ def _shrink(value: ir.Value, graph: ir.Graph, scope: ModelScope) -> int:
 
 
 def _broadcasts_without(node: ir.Node, value: ir.Value, rank: int) -> bool:
-    """Return whether a node gets its rank from another operand than this one."""
+    """Return whether another operand than this value gives the node its rank."""
     shape = node.outputs[0].shape
     return (
         not node.domain

@@ -140,7 +140,7 @@ def _scaled(conv: ir.Node, scale: np.ndarray, shift: np.ndarray | None) -> _Affi
 
 
 def _channel_axis(operand: ir.Value, conv: ir.Node) -> int | None:
-    """Return the axis of an operand along the channels, -1 without one, None for other axes."""
+    """Return the channel axis of an operand, -1 without one, None for operands with other axes."""
     dims, result = dims_of(operand), dims_of(conv.outputs[0])
     if dims is None or result is None or len(dims) > len(result):
         return None

@@ -1,4 +1,4 @@
-"""Store a weight that is used both as it is and transposed once.
+"""Store a weight once if the model uses both the weight and its transpose.
 
 PyTensor folds the transpose of a constant before the conversion. An embedding table that is also
 the last layer, as in most language models, would be stored twice.

@@ -133,7 +133,7 @@ def _sources_of_sign(value: ir.Value) -> Sources:
 
 
 def _if_constant(value: ir.Value, condition: Callable[[np.ndarray], bool]) -> Sources:
-    """Return no sources if the value is a constant that meets a condition, else None."""
+    """Return an empty tuple if the value is a constant that meets a condition, otherwise None."""
     constant = value.const_value
     if constant is None or value.is_graph_input() or constant.size > LARGEST:
         return None

@@ -148,7 +148,7 @@ class Inlined:
         return None
 
     def is_integral(self, value: ir.Value) -> bool:
-        """Return whether a folded value is known to consist of integers, or is the root of one.
+        """Return whether a folded value consists of integers, or is the square root of an integer.
 
         Such a value is exactly 0 or 1, or far from both.
         """

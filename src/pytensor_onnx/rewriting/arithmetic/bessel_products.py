@@ -92,7 +92,7 @@ def multiply_all_bessel_last(fgraph: FunctionGraph) -> None:
 
 
 def _as_result(node: Apply, factors: Sequence[TensorVariable]) -> list[Variable] | None:
-    """Return the product as the result of a node, None if it has another type."""
+    """Return the product of the factors, or None if its type differs from the node's result."""
     (old,) = node.outputs
     new = pt.cast(pt.mul(*factors) if len(factors) > 1 else factors[0], old.type.dtype)
     return [new] if old.type.is_super(new.type) else None
@@ -106,7 +106,7 @@ def _factors(x: TensorVariable, depth: int = _DEPTH) -> list[TensorVariable]:
 
 
 def _scaled_by(x: TensorVariable) -> tuple[type[ps.ScalarOp], Variable] | None:
-    """Return the function that an exponential scales, and the argument; None for other factors."""
+    """Return the Bessel function whose scaling a factor cancels, and its argument, or None."""
     exponential = _without_leading_axes(x)
     if elementwise(exponential, ps.Exp) is None:
         return None
@@ -120,7 +120,7 @@ def _scaled_by(x: TensorVariable) -> tuple[type[ps.ScalarOp], Variable] | None:
 def _multiplied(
     factor: TensorVariable, scaled: type[ps.ScalarOp], x: Variable, *, depth: int
 ) -> TensorVariable | None:
-    """Return a product with the exponential, None if a term is none of a scaled function of x."""
+    """Multiply by the exponential, or return None if a term has no scaled Bessel function of x."""
     own = _by_terms(factor, scaled, x, 1.0, depth)
     if own is not None or scaled is Kve:
         return own

@@ -9,7 +9,7 @@ from pytensor_onnx.ops.choices import ChooseFrom
 
 
 def chosen_of_any_shape(node: Apply) -> Sequence[Variable] | None:
-    """Return the result of an Op that knows the shape, None for a list that is no literal one.
+    """Return a `choose` of known shape, or None if the choices are no literal list.
 
     Examples
     --------

@@ -143,7 +143,7 @@ def _declared(x: Variable, declared: dict[Variable, str]) -> Variable:
 
 
 def _made_again(node: Apply) -> Apply | None:
-    """Return the node remade for the current types of its inputs, None if these do not fit.
+    """Return the node remade for the current types of its inputs, or None if refused.
 
     Reductions and joins get the dtype of their result.
     """

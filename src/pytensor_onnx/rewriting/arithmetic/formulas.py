@@ -46,7 +46,7 @@ def remember_formulas() -> None:
 
 
 def formula_of(x: Variable) -> Variable | None:
-    """Return the result that a constant replaces, None if float64 gives the same number."""
+    """Return the formula that a constant replaced, or None if float64 gives the same number."""
     formula: Variable | None = getattr(x.tag, "formula", None)
     return formula
 
@@ -90,7 +90,7 @@ def _remember_of(
 
 
 def _remembering(canonizer: AlgebraicCanonizer) -> Callable[..., Terms]:
-    """Return PyTensor's method that makes one constant of those in a sum or a product."""
+    """Wrap PyTensor's method that merges constants, so that the result remembers its formula."""
     simplify = canonizer.simplify_constants
 
     @wraps(simplify)
@@ -115,7 +115,7 @@ def _is_one_number(x: Variable) -> bool:
 
 
 def _may_differ(new: Variable, operands: Sequence[Variable]) -> bool:
-    """Return whether a small constant may be another number if its operands are float64 ones."""
+    """Return whether a constant folded from narrow operands may change if these are float64."""
     if not isinstance(new, Constant) or not is_number(new) or new.data.size > LARGEST:
         return False
     return is_narrow(new) or any(is_narrow(v) or formula_of(v) is not None for v in operands)

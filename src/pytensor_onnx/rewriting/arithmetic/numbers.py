@@ -131,7 +131,7 @@ class _Numbers:
 
 
 def _remade(node: Apply, operands: Sequence[Variable], position: int) -> Variable | None:
-    """Return a result of a node with other operands, None unless it is a float64 one."""
+    """Return the result of a node remade with other operands, or None if it is not float64."""
     op = node.op
     if isinstance(op, CAReduce):
         op = type(op)(axis=op.axis) if hasattr(op, "dtype") else op

@@ -24,7 +24,7 @@ from pytensor_onnx.rewriting.inner_graphs import core_op
 
 @ENCODING.rewrites(Eig, Schur)
 def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
-    """Return the results for real matrices, or those for complex ones."""
+    """Decompose real matrices by PyTensor's Op and complex ones by ours."""
     core = core_op(op)
     if is_complex(node.inputs[0]):
         return compute(op, node, inputs)
@@ -36,7 +36,7 @@ def decompose(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensor
 
 @ENCODING.rewrites(QZ)
 def decompose_pencil(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
-    """Return the results for real matrices, or those for complex ones."""
+    """Decompose real matrices by PyTensor's Op and complex ones by ours."""
     core = core_op(op)
     if any(map(is_complex, node.inputs)):
         return compute(op, node, inputs)

@@ -29,7 +29,7 @@ type Formula = Callable[..., Parts | TensorVariable]
 
 @ENCODING.rewrites(Elemwise)
 def compute(op: Elemwise, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
-    """Compute by the formula of the scalar operation, None where it has none."""
+    """Compute by the formula of the scalar operation, or return None if it has no formula."""
     return _computed(op.scalar_op, node, inputs)
 
 
@@ -195,7 +195,7 @@ def _ordered(compare: Callable[..., TensorVariable]) -> Formula:
 
 
 def _extreme(compare: Callable[..., TensorVariable]) -> Formula:
-    """Return the choice of one of two numbers: the first NaN, else the first in an order."""
+    """Return a function that selects from two numbers: the first NaN, otherwise by an order."""
     ordered = _ordered(compare)
 
     def extreme(x: Parts, y: Parts) -> Parts:

@@ -64,7 +64,7 @@ type Formula = Callable[..., Parts]
 
 
 def compute(op: Op, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
-    """Return the result of an Op, or of the batch of one, and None if it has no formula."""
+    """Return the result of an Op or of its `Blockwise`, or None if the Op has no formula."""
     core = core_op(op)
     if isinstance(core, BlockDiagonal):
         return by_part(op, node, inputs, slice(None))
@@ -143,7 +143,7 @@ def solved(op: Solve, a: Parts, b: Parts) -> Parts:
 
 
 def hermitian(a: Parts, *, lower: bool) -> Parts:
-    """Return Hermitian matrices of one triangle of given ones."""
+    """Return Hermitian matrices with the lower or upper triangles of the given matrices."""
     index = pt.arange(a.real.shape[-1])
     row, column = index[:, None], index
     is_given = pt.gt(row, column) if lower else pt.lt(row, column)

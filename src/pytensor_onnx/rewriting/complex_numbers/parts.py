@@ -46,7 +46,7 @@ def parts_of(pairs: TensorVariable) -> Parts:
 
 
 def known_parts(pairs: TensorVariable) -> Parts | None:
-    """Return the parts that pairs were joined of, None for others."""
+    """Return the parts that pairs were joined from, or None if no join made the pairs."""
     node = pairs.owner
     if node is None or not isinstance(node.op, Join) or len(node.inputs) != 2:
         return None

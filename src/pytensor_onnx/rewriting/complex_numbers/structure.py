@@ -175,7 +175,7 @@ def same_pairs(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
 
 
 def values_of(op: Op, *, in_batch: bool = False) -> slice | None:
-    """Return the operands of an Op that moves numbers that are values, None for another Op."""
+    """Return the operands whose elements an Op moves, or None if it does more than move them."""
     kinds = {**_LEADING, **_OTHER, **(_BATCHED if in_batch else {})}
     return next((kinds[kind] for kind in type(op).__mro__ if kind in kinds), None)
 

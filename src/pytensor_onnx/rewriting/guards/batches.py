@@ -75,7 +75,7 @@ def has_other_ones(node: Apply) -> bool:
 
 
 def _ones_of(reshape: Apply) -> list[bool | None]:
-    """Return for each axis of a result whether its size is one, None for a slice of a shape.
+    """Return for each axis of a reshape whether its size is one, or None if the shape is a slice.
 
     PyTensor simplifies that later, and visits the Reshape again.
     """

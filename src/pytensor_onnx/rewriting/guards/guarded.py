@@ -39,7 +39,7 @@ class Guard:
     rule: Rule
 
     def guarded(self, rewrite: NodeRewriter | None = None) -> NodeRewriter:
-        """Return the rewrite, or one that a stage has of it, under the condition."""
+        """Return the rewrite under its condition, also where a stage runs an own copy of it."""
         rewrite, is_right, rule = rewrite or self.rewrite, self.is_right, self.rule
 
         @node_rewriter(rewrite.tracks())

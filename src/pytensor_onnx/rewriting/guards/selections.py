@@ -50,7 +50,7 @@ def index_by_selection(fgraph: FunctionGraph, node: Apply) -> list[TensorVariabl
 def _permuted(
     fgraph: FunctionGraph, matrix: TensorVariable, other: TensorVariable, axis: int
 ) -> TensorVariable | None:
-    """Return the product of a permutation along an axis, None for another matrix."""
+    """Return the other matrix permuted along an axis, or None if `matrix` is no permutation."""
     core, is_transposed = strip_left_expand_dims_and_transpose(matrix)
     if core.type.ndim != 2 or not check_assumption(fgraph, core, PERMUTATION):
         return None

@@ -66,7 +66,7 @@ PROPAGATING = (
 
 
 def fits_and_has_elements(node: Apply) -> bool:
-    """Return whether operands fit and have elements: PyTensor searches a selection for its ones."""
+    """Return whether operands fit and are not empty: PyTensor looks for the ones in a selection."""
     return may_fit(node) and not any(0 in x.type.shape for x in node.inputs)
 
 

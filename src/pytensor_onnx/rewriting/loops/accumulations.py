@@ -127,7 +127,7 @@ def recurrence_of(inner: Variable, update: Variable) -> Recurrence | None:
 def _operands_beside(
     inner: Variable, value: Variable, kind: type[ps.ScalarOp]
 ) -> tuple[Variable, list[Variable]] | None:
-    """Return the operand of a sum or product that depends on a state, and the others."""
+    """Return the operand of a sum or product that depends on a state, and the other operands."""
     node = value.owner
     if node is None or not isinstance(node.op, Elemwise) or value.type.dtype != inner.type.dtype:
         return None
@@ -144,7 +144,7 @@ def _operands_beside(
 
 
 def _widened(operands: Sequence[Variable], dtype: str) -> list[Variable] | None:
-    """Return operands in the dtype of their result, None if not all of them fit into it.
+    """Cast operands to the dtype of their result, or return None if the dtype loses a value.
 
     Terms of a narrower dtype, negated or combined in it, would wrap around or round.
     """

@@ -286,7 +286,7 @@ class _Loop:
     def _repeated(
         self, batched: TensorVariable, variable: Variable, kept: Variable | None = None
     ) -> TensorVariable:
-        """Return a row for each step, also where all steps share one."""
+        """Return a row for each step; a row that all steps share is repeated."""
         if _is_batched(batched, variable):
             return batched
         last = slice(None) if kept is None else slice(-kept, None)

@@ -42,7 +42,7 @@ def draw_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Varia
 def _draws_between(
     inner: FunctionGraph, state: Variable, after: Variable
 ) -> list[tuple[Apply, int]] | None:
-    """Return the draws of a step and their lengths, None if the state has another use."""
+    """Return the draws of a step and their lengths, or None if the state is used elsewhere."""
     draws: list[tuple[Apply, int]] = []
     while state is not after:
         clients = inner.clients[state]

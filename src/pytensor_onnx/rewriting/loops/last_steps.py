@@ -48,7 +48,7 @@ def slice_within_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
 
 
 def _constant_bounds(index: slice | Variable) -> slice | None:
-    """Return a slice of numbers, None for other indices and unknown bounds."""
+    """Return an index as a slice of numbers, or None if it is no slice with constant bounds."""
     if not isinstance(index, slice):
         return None
     bounds = (index.start, index.stop, index.step)
@@ -221,7 +221,7 @@ def _rows_from_start(idx_list: Sequence[Any], inputs: Sequence[Variable]) -> int
 
 
 def _mixes_ends(read: Apply) -> bool:
-    """Return whether a slice has one bound counted from the end, and another one that is not."""
+    """Return whether a slice counts one bound from the end and the other from the start."""
     first, *_ = indices_from_subtensor(read.inputs[1:], read.op.idx_list)
     if not isinstance(first, slice) or first.start is None or first.stop is None:
         return False

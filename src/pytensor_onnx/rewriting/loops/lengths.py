@@ -87,7 +87,7 @@ def _description(position: int, name: str | None) -> str:
 
 
 def _sliced_sequence(sequence: Variable, n_steps: Variable) -> Variable | None:
-    """Return the sequence that a slice of all steps is cut from, None for other variables."""
+    """Return s if the sequence is ``s[:n_steps]``, otherwise None."""
     node = sequence.owner
     if node is None or not isinstance(node.op, Subtensor) or node.op.idx_list != _UP_TO:
         return None
@@ -131,7 +131,7 @@ def _is_length(n_steps: Variable) -> bool:
 
 
 def _variable_of_length(size: Variable) -> Variable | None:
-    """Return the variable whose first size this is, None for other variables."""
+    """Return x if the size is ``x.shape[0]``, otherwise None."""
     node = size.owner
     if node is not None and isinstance(node.op, Shape_i) and node.op.i == 0:
         return node.inputs[0]

@@ -22,7 +22,7 @@ def by_real_and_imaginary_part(op: Op, node: Apply, inputs: Sequence[Tensors]) -
 
 @ENCODING.rewrites(ScaledRowSums, RowProducts)
 def multiply_rows(op: Op, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
-    """Return the products of rows by those of their parts."""
+    """Multiply complex rows by the products of their real and imaginary parts."""
     return product_of_parts(op, node, inputs, factors=(0, 2))
 
 

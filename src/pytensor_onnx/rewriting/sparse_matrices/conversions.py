@@ -71,7 +71,7 @@ def from_vectors(op: CSM, node: Apply, inputs: Sequence[Tensors]) -> list[Tensor
 def _matrix_with(
     format: str, indices: TensorVariable, indptr: TensorVariable, shape: TensorVariable
 ) -> Compressed | None:
-    """Return the matrix that vectors are the properties of, None if they are not of one."""
+    """Return the sparse matrix that all vectors are properties of, or None if there is none."""
     known = getattr(indptr.tag, "matrix", None)
     if known is None or known.format != format or known.indices is not indices:
         return None

@@ -120,7 +120,7 @@ def sorted_entries(
 
 
 def in_format(x: Compressed, format: str) -> Compressed:
-    """Return a matrix in a format, sorted if it is in the other one."""
+    """Convert a matrix to a format by sorting its entries, unless it has the format."""
     if x.format == format:
         return x
     return sorted_entries(format, x.data, x.rows, x.cols, [x.n_rows, x.n_cols])
