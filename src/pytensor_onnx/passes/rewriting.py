@@ -1,7 +1,9 @@
 """Replace single nodes by others, with the tools that all passes share."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeGuard
 
+import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
@@ -87,6 +89,18 @@ def given(value: ir.Value | None) -> ir.Value:
     if value is None:
         raise TypeError("an operand is missing")
     return value
+
+
+def is_constant(value: ir.Value | None) -> TypeGuard[ir.Value]:
+    """Return whether a value is a constant; an input with a default is none."""
+    return value is not None and value.const_value is not None and not value.is_graph_input()
+
+
+def constant_of(value: ir.Value | None) -> np.ndarray | None:
+    """Return the array of a constant, None for other values."""
+    if value is None or value.const_value is None or value.is_graph_input():
+        return None
+    return value.const_value.numpy()
 
 
 def int_attribute(node: ir.Node, name: str, default: int) -> int:

@@ -16,7 +16,7 @@ from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.large_constants import content_key
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import reshape_constant
+from pytensor_onnx.passes.rewriting import is_constant, reshape_constant
 
 
 @model_pass(
@@ -32,7 +32,7 @@ def drop_leading_axes(model: ir.Model, scope: ModelScope) -> int:
         if node.op_type == "Unsqueeze" and not node.domain:
             count += _bypass(node, model.graph)
     for value in list(model.graph.initializers.values()):
-        if value.const_value is not None and not value.is_graph_input():
+        if is_constant(value):
             count += _shrink(value, model.graph, scope)
     return count
 

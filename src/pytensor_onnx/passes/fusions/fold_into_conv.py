@@ -14,6 +14,7 @@ from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.rewriting import (
+    constant_of,
     exchange_names,
     remove_unused,
     replace_node,
@@ -171,9 +172,8 @@ def _bias(conv: ir.Node) -> ir.Value | None:
 
 
 def _constant(value: ir.Value | None) -> np.ndarray | None:
-    if value is None or value.const_value is None or value.is_graph_input():
-        return None
-    return value.const_value.numpy().astype("float64")
+    array = constant_of(value)
+    return None if array is None else array.astype("float64")
 
 
 def _fold(

@@ -7,7 +7,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.optimizer.inlined import Inlined
-from pytensor_onnx.passes.rewriting import Form
+from pytensor_onnx.passes.rewriting import Form, constant_of, is_constant
 
 
 @model_pass(
@@ -41,9 +41,9 @@ def fuse_relu_clip(model: ir.Model, scope: ModelScope) -> int:
 def _fused(build: Builder, node: ir.Node) -> ir.Value:
     x, *bounds = node.inputs
     relu = None if x is None else x.producer()
-    if relu is None:
-        raise TypeError("no Relu stands before the Clip")
-    low, high = (_constant(bound) for bound in bounds)
+    low, high = map(constant_of, bounds)
+    if relu is None or low is None or high is None:
+        raise TypeError("no Relu stands before the Clip, or its bounds are not constant")
     return build.Clip(relu.inputs[0], np.clip(np.zeros_like(low), low, high), node.inputs[2])
 
 
@@ -53,15 +53,5 @@ def _relu_before(node: ir.Node) -> ir.Node | None:
         return None
     x, *bounds = node.inputs
     relu = None if x is None else x.producer()
-    # The default of an input is no constant: a caller may give another value.
-    is_known = all(
-        b is not None and b.const_value is not None and not b.is_graph_input() for b in bounds
-    )
     is_relu = relu is not None and relu.op_type == "Relu" and not relu.domain
-    return relu if is_known and is_relu else None
-
-
-def _constant(value: ir.Value | None) -> np.ndarray:
-    if value is None or value.const_value is None:
-        raise TypeError(f"{value} is not constant")
-    return value.const_value.numpy()
+    return relu if is_relu and all(map(is_constant, bounds)) else None

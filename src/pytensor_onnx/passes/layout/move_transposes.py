@@ -20,14 +20,13 @@ from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
 from pytensor_onnx.passes.layout.operands import keep_meta, transposed_constant, with_axes
 from pytensor_onnx.passes.layout.walk import (
     Walk,
-    is_constant,
     is_transpose,
     nodes_within,
     perm_of,
     wide_axes,
 )
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import remove_unused
+from pytensor_onnx.passes.rewriting import is_constant, remove_unused
 
 UNKNOWN_SIZE = 8
 CHANNELS_FIRST = frozenset(

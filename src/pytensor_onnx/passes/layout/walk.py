@@ -11,6 +11,7 @@ from pytensor_onnx.graph.fallbacks import has_fallback
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
 from pytensor_onnx.passes.layout.rules import move
+from pytensor_onnx.passes.rewriting import is_constant
 
 
 class Walk:
@@ -109,11 +110,6 @@ def is_transpose(node: ir.Node) -> bool:
 def perm_of(node: ir.Node) -> Perm:
     """Return the permutation of a Transpose."""
     return tuple(node.attributes["perm"].as_ints())
-
-
-def is_constant(value: ir.Value) -> bool:
-    """Return whether a value is a constant."""
-    return value.const_value is not None and not value.is_graph_input()
 
 
 def wide_axes(value: ir.Value, rank: int) -> list[int] | None:

@@ -13,7 +13,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
 from pytensor_onnx.graph.marks import is_bare, mark_guarded, mark_rare
-from pytensor_onnx.passes.rewriting import given
+from pytensor_onnx.passes.rewriting import constant_of, given
 
 LARGEST = 1e18
 """Bound for the sums of magnitudes of operands, whose products are then finite in float32."""
@@ -116,6 +116,5 @@ def _has_elements(build: Builder, node: ir.Node) -> ir.Value:
 
 def _is_small_constant(x: ir.Value) -> bool:
     """Return whether an operand is known to be within the bound."""
-    if x.const_value is None or x.is_graph_input():
-        return False
-    return bool(np.abs(x.const_value.numpy()).sum(dtype=np.float64) < LARGEST)
+    array = constant_of(x)
+    return array is not None and bool(np.abs(array).sum(dtype=np.float64) < LARGEST)

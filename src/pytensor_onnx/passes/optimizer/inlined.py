@@ -9,7 +9,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import names_in
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
-from pytensor_onnx.passes.rewriting import Form, GraphLike, put_before
+from pytensor_onnx.passes.rewriting import Form, GraphLike, is_constant, put_before
 
 _SIZES = frozenset({"Shape", "Size"})
 _KEEPS_INTEGERS = frozenset(
@@ -71,7 +71,7 @@ class Inlined:
         values = {v for node in nodes for v in (*node.inputs, *node.outputs) if v is not None}
         folded: set[ir.Value] = set()
         # The default of an input is no constant: a caller may pass another value.
-        constants = {v for v in values if v.const_value is not None and not v.is_graph_input()}
+        constants = set(filter(is_constant, values))
         waiting = [*constants, *(v for v in values if _is_size(v) and v not in constants)]
         while waiting:
             folded.update(new := _reached(waiting.pop(), self._after))
