@@ -1,6 +1,6 @@
-"""Sylvester's equation of quasi-triangular matrices."""
+"""Sylvester's equation of quasi-triangular real matrices, and of triangular complex ones."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,15 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.complex_numbers.parts import (
+    Numbers,
+    Parts,
+    each,
+    extent,
+    grouped,
+    listed,
+    quotient,
+)
 from pytensor_onnx.functions.linalg.batches import diagonals, flat, unflat
 from pytensor_onnx.functions.linalg.blocks import checked_size
 from pytensor_onnx.functions.linalg.pair_inverse import pair_inverse
@@ -21,6 +30,7 @@ from pytensor_onnx.functions.linalg.standard_blocks import (
 )
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
+from pytensor_onnx.ops.complex_matrices import SylvesterOfParts
 
 _EPS = np.finfo("float64").eps
 
@@ -47,11 +57,67 @@ def quasi_triangular_sylvester(
            [1.]])
     """
     dtype = np.result_type(a.type.dtype, b.type.dtype, c.type.dtype).name
-    m, n = checked_size(a, "expected square matrix"), checked_size(b, "expected square matrix")
-    fits = pt.eq(c.shape[-2], m) & pt.eq(c.shape[-1], n)
-    m = CheckAndRaise(ValueError, "incompatible dimensions")(m, fits)
+    m, n = _checked_sizes(a, b, c)
     a, b, wide = (flat(x).astype("float64") for x in (a, b, c))
     return unflat(solved(a, b, wide, m, n).astype(dtype), c, m, n)
+
+
+@define(SylvesterOfParts, own_signature)
+def triangular_sylvester(*operands: TensorVariable) -> list[TensorVariable]:
+    """Parts of the solution of ``A @ X + X @ B = C`` for upper triangular matrices A and B.
+
+    Each step finds one more diagonal of X. Equations without one solution are NaN, as with real
+    matrices, and complex64 is computed in float64.
+
+    Examples
+    --------
+    >>> import pytensor
+    >>> a, b, c = (pt.zmatrix(name) for name in "abc")
+    >>> solve = pytensor.function([a, b, c], pt.linalg.solve_sylvester(a, b, c), mode="ONNX")
+    >>> solve([[1j, 2.0], [0.0, 1.0]], [[1.0]], [[1 + 1j], [0.0]]).round(6)
+    array([[1.+0.j],
+           [0.+0.j]])
+    """
+    like = operands[4]
+    m, n = _checked_sizes(operands[0], operands[2], like)
+    a, b, c = grouped([flat(x).astype("float64") for x in operands], 2)
+    a, b, scale, valid = _scaled(a, b, c.real.shape[0], m, n)
+    a, b = each(pt.triu, a), each(pt.triu, b)
+    rows, columns = each(diagonals, a), each(diagonals, b)
+    sums = rows[:, :, None] + columns[:, None, :]
+    one = Parts(pt.ones_like(sums.real), pt.zeros_like(sums.real))
+    front = m - pt.arange(m)[:, None] + pt.arange(n)
+    inverse = listed(quotient(one, sums))
+    x = _by_fronts(c, a, b, front, pt.maximum(m + n - 1, 0), inverse, _multiplied)
+    is_regular = pt.gt(extent(sums), _EPS).all(axis=(1, 2))
+    valid += pt.switch(is_regular, 0.0, np.nan)[:, None, None]
+    return [unflat((part * scale + valid).astype(like.type.dtype), like, m, n) for part in x]
+
+
+def _multiplied(inverse: Sequence[TensorVariable], x: Parts) -> Parts:
+    return x * Parts(*inverse)
+
+
+def _checked_sizes(
+    a: TensorVariable, b: TensorVariable, c: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    m, n = checked_size(a, "expected square matrix"), checked_size(b, "expected square matrix")
+    fits = pt.eq(c.shape[-2], m) & pt.eq(c.shape[-1], n)
+    return CheckAndRaise(ValueError, "incompatible dimensions")(m, fits), n
+
+
+def _scaled(
+    a: Numbers, b: Numbers, batch: TensorVariable, m: TensorVariable, n: TensorVariable
+) -> tuple[Numbers, Numbers, TensorVariable, TensorVariable]:
+    """Return matrices of a scale near one, the scale, and a summand of the results."""
+    width = len(listed(a))
+    valid, parts = zip(*map(finite, listed(a, b)), strict=True)
+    sizes = [m] * width + [n] * width
+    both = [x.reshape((batch, 1, k * k)) for x, k in zip(parts, sizes, strict=True)]
+    scale = power_of_two(pt.concatenate(both, axis=2), axis=(1, 2))
+    a, b = grouped([x * scale for x in parts], width)
+    first, *others = valid
+    return a, b, scale, sum(others, first)
 
 
 def solved(
@@ -62,12 +128,7 @@ def solved(
     n: TensorVariable,
 ) -> TensorVariable:
     """Return the solutions for matrices of m and n rows with one batch axis, in float64."""
-    batch = c.shape[0]
-    valid_a, a = finite(a)
-    valid_b, b = finite(b)
-    both = [a.reshape((batch, 1, m * m)), b.reshape((batch, 1, n * n))]
-    scale = power_of_two(pt.concatenate(both, axis=2), axis=(1, 2))
-    a, b = a * scale, b * scale
+    a, b, scale, valid = _scaled(a, b, c.shape[0], m, n)
     rows, columns = _pairs(a), _pairs(b)
     inverse, is_regular = _inverse(rows, columns)
     front = pt.gt(pt.arange(m)[None, :], pt.arange(m)[:, None]) & rows.is_begin[:, None, :]
@@ -85,7 +146,7 @@ def solved(
         *inverse: TensorVariable,
     ) -> list[TensorVariable]:
         rest = c - pt.matmul(a, x) - pt.matmul(x, b)
-        return [x + _by_fronts(rest, a, b, front, count, inverse)]
+        return [x + _by_fronts(rest, a, b, front, count, inverse, _applied)]
 
     has_pairs = (~rows.is_begin).any() & (~columns.is_begin).any()
     (x,) = iterate(
@@ -94,43 +155,40 @@ def solved(
         [a, b, c, front, count, *inverse],
         n_steps=1 + has_pairs.astype("int64"),
     )
-    valid = pt.switch(is_regular, 0.0, np.nan)[:, None, None]
-    return x * scale + (valid_a + valid_b + valid)
+    return x * scale + (valid + pt.switch(is_regular, 0.0, np.nan)[:, None, None])
 
 
 def _by_fronts(
-    rest: TensorVariable,
-    a: TensorVariable,
-    b: TensorVariable,
+    rest: Numbers,
+    a: Numbers,
+    b: Numbers,
     front: TensorVariable,
     count: TensorVariable,
     inverse: Sequence[TensorVariable],
-) -> TensorVariable:
+    applied: Callable[[Sequence[TensorVariable], Numbers], Numbers],
+) -> Numbers:
     """Return the solution, found by one front of blocks after another.
 
-    Fronts have the numbers 1, 2, …, from the lower left corner on.
+    Fronts have the numbers 1, 2, …, from the lower left corner on. Blocks whose others are found
+    are products of ``applied`` with the inverse.
     """
+    width = len(listed(rest))
 
-    def step(
-        k: TensorVariable,
-        x: TensorVariable,
-        rest: TensorVariable,
-        a: TensorVariable,
-        b: TensorVariable,
-        front: TensorVariable,
-        *inverse: TensorVariable,
-    ) -> list[TensorVariable]:
-        found = pt.switch(pt.eq(front, k), _applied(_Inverse(*inverse), rest), 0.0)
-        return [x + found, rest - pt.matmul(a, found) - pt.matmul(found, b)]
+    def step(k: TensorVariable, *values: TensorVariable) -> list[TensorVariable]:
+        x, rest, a, b = grouped(values[: 4 * width], width)
+        front, *inverse = values[4 * width :]
+        is_here = pt.eq(front, k)
+        found = each(lambda part: pt.switch(is_here, part, 0.0), applied(inverse, rest))
+        return listed(x + found, rest - a @ found - found @ b)
 
-    x, _ = iterate(
+    found = iterate(
         step,
-        [pt.zeros_like(rest), rest],
-        [a, b, front, *inverse],
+        listed(each(pt.zeros_like, rest), rest),
+        [*listed(a, b), front, *inverse],
         n_steps=count,
         sequences=[pt.arange(count) + 1],
     )
-    return x
+    return grouped(found, width)[0]
 
 
 class _Pairs(NamedTuple):
@@ -197,8 +255,9 @@ def _inverse(rows: _Pairs, columns: _Pairs) -> tuple[_Inverse, TensorVariable]:
     return factors, pt.gt(inverse.distance, _EPS).all(axis=(1, 2))
 
 
-def _applied(inverse: _Inverse, x: TensorVariable) -> TensorVariable:
+def _applied(factors: Sequence[TensorVariable], x: TensorVariable) -> TensorVariable:
     """Return the products of blocks and their inverses."""
+    inverse = _Inverse(*factors)
     zero = pt.zeros_like(x[:, :1])
     padded = pt.concatenate([zero, x, zero], axis=1)
     y = inverse.next_row * padded[:, 2:] + inverse.last_row * padded[:, :-2]
