@@ -19,7 +19,7 @@ SQUARE = np.array([[2.0, 0.5, 0.25], [0.5, 3.0, -0.5], [0.125, -0.25, 1.5]])
 
 
 def of_matrix(f: Callable[[Any], Any], value: np.ndarray = X) -> Example:
-    x = pt.matrix("x", dtype=value.dtype)
+    x = pt.tensor("x", dtype=value.dtype, shape=(None,) * value.ndim)
     return [x], f(x), [value]
 
 
@@ -56,6 +56,30 @@ def buffers(x: Any) -> Any:
 def selected(mask: np.ndarray) -> Example:
     x, m = pt.tensor3("x"), pt.matrix("m", dtype="bool")
     return [x, m], x[m, 0:1], [np.arange(12.0).reshape(2, 3, 2), mask]
+
+
+def solution_of_three() -> Example:
+    a = pt.matrix("a", shape=(3, 3))
+    return [a], pt.linalg.solve(a, a[0]), [SQUARE]
+
+
+def routed_gradient() -> Example:
+    x, g = (
+        pt.tensor(name, shape=(None, 2, n, n), dtype="float32") for name, n in (("x", 8), ("g", 4))
+    )
+    gradient = pt.grad(None, x, known_grads={nn.max_pool(nn.relu(x), 2): g})
+    return [x, g], gradient, [filters(3, 2, 8, 8), filters(3, 2, 4, 4)]
+
+
+def steps_that_draw() -> Example:
+    def step(x: Any, rng: Any) -> Any:
+        rng, z = rng.uniform()
+        # The numbers are other ones than PyTensor's.
+        return x + (z < 2), rng
+
+    rng = pt.random.rng("rng")
+    trace, _ = scanned(step, state=[pt.zeros(()), rng], n_steps=5)
+    return [rng], trace, [np.random.default_rng(1)]
 
 
 def lstm_gradient() -> Example:
@@ -187,6 +211,13 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
         pt.set_subtensor(x[2], y)[1] * 2,
         [X[0], 4.0],
     ),
+    "draw_before_loop": steps_that_draw,
+    "mask_before_routing": routed_gradient,
+    "sum_batched_product": lambda: of_matrix(
+        lambda x: (x.mT @ x).sum(axis=0), np.stack([SQUARE, X.T @ X])
+    ),
+    "write_out_small": solution_of_three,
+    "write_over_all": lambda: of_matrix(lambda x: x[1:].set(1)[1:].set(x[:1])),
     "merge_equal_operations": lambda: of_matrix(
         lambda x: scanned(
             lambda r, s: [pt.tanh(r + s) * pt.exp(s), pt.tanh(r + s) + pt.exp(s)],

@@ -2,16 +2,23 @@
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.scalar.basic import GT, Switch
 from pytensor.tensor.basic import get_underlying_scalar_constant_value, switch
 from pytensor.tensor.math import gt
 
 from pytensor_onnx.ops.networks.base import NetworkOp
 from pytensor_onnx.rewriting.predicates import applies
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([NetworkOp])
+@rewrites_nodes(
+    [NetworkOp],
+    family="networks",
+    purpose="speed",
+    identity="switch(x > 0, route(x, y, g), 0) = route(x, y, switch(y > 0, g, 0))",
+    requires="y is the max pool of x",
+    measured="benchmarks/NOTES.md",
+)
 def mask_before_routing(
     fgraph: FunctionGraph, node: Apply
 ) -> dict[Variable, Variable] | list[Variable] | None:

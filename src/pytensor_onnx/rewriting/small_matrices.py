@@ -15,7 +15,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
@@ -41,13 +41,19 @@ from pytensor_onnx.rewriting.small_elements import (
     symmetric,
     transposed,
 )
+from pytensor_onnx.rules import rewrites_nodes
 
 LARGEST = 3
 """Number of rows up to which elements are values of their own."""
 
 
-@node_rewriter(
-    [Cholesky, SolveTriangular, CholeskySolve, Solve, MatrixInverse, Det, SLogDet, Blockwise]
+@rewrites_nodes(
+    [Cholesky, SolveTriangular, CholeskySolve, Solve, MatrixInverse, Det, SLogDet, Blockwise],
+    family="linalg",
+    purpose="speed",
+    identity="solve(a, b) = substitution after elimination, by elements",
+    requires="one matrix of at most three rows, a known number",
+    measured="benchmarks/NOTES.md",
 )
 def write_out_small(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Write out an operation on one small matrix of a known number of rows.

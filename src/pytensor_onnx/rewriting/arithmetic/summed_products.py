@@ -7,15 +7,23 @@ products take the memory of four gradients. One product of all rows needs none o
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot, Sum
 
 from pytensor_onnx.ops.outer_products import OuterProductSum
 from pytensor_onnx.rewriting.inner_graphs import core_op
+from pytensor_onnx.rules import rewrites_nodes
 
 
-@node_rewriter([Sum])
+@rewrites_nodes(
+    [Sum],
+    family="products",
+    purpose="speed",
+    identity="sum(x.mT @ y, batch axes) = flat(x).T @ flat(y)",
+    requires="the product has no other use",
+    measured="benchmarks/NOTES.md",
+)
 def sum_batched_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the sum over a batch of products ``x.mT @ y`` by one product.
 

@@ -9,18 +9,26 @@ from dataclasses import replace
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.rewriting.basic import copy_stack_trace, node_rewriter
+from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import TensorConstant
 
 from pytensor_onnx.ops.draws import Draw, DrawsOfSteps, RandomBits
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
+from pytensor_onnx.rules import rewrites_nodes
 
 MOST_WORDS = 16
 """Largest number of words of a step that are drawn before the loop and kept in memory."""
 
 
-@node_rewriter([Scan])
+@rewrites_nodes(
+    [Scan],
+    family="random",
+    purpose="speed",
+    identity="scan(rng ↦ f(draw(rng))) = scan(f, draws of all steps)",
+    requires="no condition, few words for each step",
+    measured="benchmarks/NOTES.md",
+)
 def draw_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
     """Replace the draws from a generator that a loop carries by sequences of equal numbers.
 
