@@ -16,7 +16,7 @@ class I0e(UnaryScalarOp):
     """Modified Bessel function of the first kind of order 0, times ``exp(-|x|)``."""
 
     def impl(self, x: Any) -> Any:
-        """Compute it by the function of any order."""
+        """Compute the function by the one of any order."""
         return ive.impl(0, x)
 
 
@@ -24,7 +24,7 @@ class I1e(UnaryScalarOp):
     """Modified Bessel function of the first kind of order 1, times ``exp(-|x|)``."""
 
     def impl(self, x: Any) -> Any:
-        """Compute it by the function of any order."""
+        """Compute the function by the one of any order."""
         return ive.impl(1, x)
 
 
@@ -38,7 +38,7 @@ class TimesIv(ScalarOp):
     nin = 3
 
     def impl(self, factor: Any, v: Any, x: Any) -> Any:
-        """Compute it by SciPy."""
+        """Compute the function by SciPy."""
         return factor * special.iv(v, x)
 
 
@@ -46,7 +46,7 @@ class Kv(BinaryScalarOp):
     """Modified Bessel function of the second kind of any real order."""
 
     def impl(self, v: Any, x: Any) -> Any:
-        """Compute it by SciPy."""
+        """Compute the function by SciPy."""
         return special.kv(v, x)
 
 

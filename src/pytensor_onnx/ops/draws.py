@@ -71,7 +71,7 @@ class Draw(Op):
         return (n + 1) // 2 if self.dtype == "float32" else n
 
     def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
-        """Return the vector of n numbers that words give."""
+        """Convert random words to a vector of n numbers."""
         raise NotImplementedError
 
 
@@ -90,7 +90,7 @@ class StandardUniform(Draw):
     """Draw of numbers in [0, 1)."""
 
     def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
-        """Return the vector of n numbers that words give."""
+        """Convert random words to a vector of n numbers."""
         return reference.uniform_of(words, n, self.dtype)
 
 
@@ -98,7 +98,7 @@ class OpenUniform(Draw):
     """Draw of numbers in (0, 1), whose logarithms are finite."""
 
     def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
-        """Return the vector of n numbers that words give."""
+        """Convert random words to a vector of n numbers."""
         return reference.open_uniform_of(words, n, self.dtype)
 
 
@@ -111,7 +111,7 @@ class StandardNormal(Draw):
         return pairs if self.dtype == "float32" else 2 * pairs
 
     def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
-        """Return the vector of n numbers that words give."""
+        """Convert random words to a vector of n numbers."""
         return reference.normal_of(words, n, self.dtype)
 
 
@@ -119,7 +119,7 @@ class NormalPairs(StandardNormal):
     """Draw of standard normal numbers; the first ones do not depend on the size of the draw."""
 
     def numbers(self, words: np.ndarray, n: int) -> np.ndarray:
-        """Return the vector of n numbers that words give."""
+        """Convert random words to a vector of n numbers."""
         return reference.normal_pairs_of(words, n, self.dtype)
 
 

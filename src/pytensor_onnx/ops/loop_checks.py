@@ -58,7 +58,7 @@ class StepCount(Op):
         return [()]
 
     def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
-        """Return the number, if it is not negative."""
+        """Return the number of steps, or raise an error if it is negative."""
         (n_steps,) = inputs
         if n_steps < 0:
             raise self.failure

@@ -17,7 +17,7 @@ class PortableLog(UnaryScalarOp):
     """Natural logarithm."""
 
     def impl(self, x: Any) -> Any:
-        """Compute it by NumPy."""
+        """Compute the function by NumPy."""
         return np.log(x)
 
 
@@ -25,7 +25,7 @@ class PortableLog1p(UnaryScalarOp):
     """Logarithm of ``1 + x``."""
 
     def impl(self, x: Any) -> Any:
-        """Compute it by NumPy."""
+        """Compute the function by NumPy."""
         return np.log1p(x)
 
 
@@ -33,7 +33,7 @@ class PortableExp(UnaryScalarOp):
     """Exponential."""
 
     def impl(self, x: Any) -> Any:
-        """Compute it by NumPy."""
+        """Compute the function by NumPy."""
         return np.exp(x)
 
 
@@ -41,7 +41,7 @@ class PortableExpm1(UnaryScalarOp):
     """Exponential less one."""
 
     def impl(self, x: Any) -> Any:
-        """Compute it by NumPy."""
+        """Compute the function by NumPy."""
         return np.expm1(x)
 
 
@@ -63,7 +63,7 @@ class HalfPowerOfTwo(UnaryScalarOp):
     """
 
     def impl(self, k: Any) -> Any:
-        """Compute it by NumPy."""
+        """Compute the function by NumPy."""
         return np.exp2(k - 1)
 
 

@@ -15,7 +15,7 @@ class PreciseLog(UnaryScalarOp):
     """
 
     def impl(self, x: Any) -> Any:
-        """Compute it by NumPy."""
+        """Compute the function by NumPy."""
         return np.log(x)
 
 

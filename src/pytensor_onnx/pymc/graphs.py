@@ -120,7 +120,7 @@ class ModelGraph:
 
     @property
     def discrete(self) -> list[FreeValue]:
-        """The other values; they stay arguments of their own beside the point."""
+        """Discrete values, which stay arguments of their own beside the point."""
         return [value for value in self.values if not value.is_continuous]
 
     @cached_property

@@ -86,7 +86,7 @@ class Inputs:
 
     @property
     def examples(self) -> list[np.ndarray]:
-        """An array for each of them."""
+        """An example array for each input."""
         return [x.example for x in self._all]
 
     @property

@@ -77,7 +77,7 @@ def write_out_spline_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     begins_at=("MinibatchRandomVariable",),
 )
 def drop_weight_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Replace the mark of a variable observed in minibatches, a weight of its density, by it."""
+    """Drop PyMC's mark of a variable observed in minibatches, which is a weight of its density."""
     if type(node.op).__name__ != "MinibatchRandomVariable":
         return None
     return [node.inputs[0]] if type(node.op).__module__.startswith("pymc.") else None

@@ -42,7 +42,7 @@ class FreeValue:
 
     @property
     def is_continuous(self) -> bool:
-        """Whether the density has a derivative with respect to it."""
+        """Whether the density has a derivative with respect to the value."""
         return self.start.dtype.kind == "f"
 
     @property

@@ -107,7 +107,7 @@ class Resize(NetworkOp):
         return _is_exact_in_float32(self, x) and (is_image or self.interpolation.mode != "cubic")
 
     def _float32_scales(self, x: Variable) -> np.ndarray | None:
-        """Return float32 scales that give the sizes of the result, None if they may not."""
+        """Return float32 scales that reproduce the sizes of the result, or None if these may differ."""
         if self.scales is not None:
             return np.array([1, 1, *map(float, self.scales)], dtype="float32")
         scales = []
@@ -181,7 +181,7 @@ def _is_exact_in_float32(op: Resize, x: Variable) -> bool:
 
 
 def _sum_of_blocks(x: TensorVariable, sizes: Sequence[int]) -> TensorVariable:
-    """Return the sums of the blocks of such sizes that tile an array (N, C, *S)."""
+    """Return the sums over blocks of the given sizes, which tile an array (N, C, *S)."""
     tiles = [part for i, n in enumerate(sizes) for part in (size_of(x, 2 + i) // n, n)]
     blocks = x.reshape((size_of(x, 0), size_of(x, 1), *tiles))
     return blocks.sum(axis=[3 + 2 * i for i in range(len(sizes))])

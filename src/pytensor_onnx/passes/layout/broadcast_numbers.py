@@ -78,7 +78,7 @@ def _trailing_ones(dims: Dims | None) -> int:
 
 
 def _with_axes(number: ir.Value, rank: int, user: ir.Node, scope: ModelScope) -> ir.Value:
-    """Return a number with so many axes of size one, made before its first user if computed."""
+    """Return a number with axes of size one added, before its first user if it is computed."""
     builder = Builder(scope)
     shape = (1,) * rank
     if number.const_value is not None and not number.is_graph_input():

@@ -229,7 +229,7 @@ class _Mover(Walk):
         return self._made[base, perm]
 
     def _base(self, build: Builder, value: ir.Value, perm: Perm) -> ir.Value:
-        """Return a base that gives a value by a permutation, or broadcasts as it."""
+        """Return a base whose permutation is the value, or which broadcasts as the value does."""
         own, back = self.perms.get(value), inverse(perm)
         if own == perm:
             return self._bases[value]

@@ -17,7 +17,7 @@ def expands_to_nothing(node: ir.Node) -> bool:
 
 
 def expand_to_nothing(build: Builder, node: ir.Node) -> ir.Value:
-    """Broadcast to one for a size of zero, and slice nothing of it."""
+    """Broadcast to an empty shape: expand to size one, then take an empty slice."""
     x, shape = node.inputs
     sizes = np.array(constant_ints(shape), dtype="int64")
     expanded = build.Expand(x, build.constant(np.maximum(sizes, 1)))

@@ -29,7 +29,7 @@ from pytensor_onnx.rewriting.complex_numbers.structure import by_part, values_of
 
 @ENCODING.rewrites(Blockwise)
 def batch(op: Blockwise, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Tensors] | None:
-    """Batch the Op on the parts that a core Op on complex numbers is."""
+    """Batch the formula on parts that replaces a core Op on complex numbers."""
     if isinstance(op.core_op, Dot | Convolve1d | Convolve2d):
         return multiply(op, node, inputs)
     if isinstance(op.core_op, Eig | Schur):

@@ -102,7 +102,7 @@ def _select(node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
 
 
 def _function(elementwise: Elemwise) -> Formula:
-    """Return the formula that one operation on parts is."""
+    """Return the formula of a scalar operation on real and imaginary parts."""
 
     def formula(*numbers: Parts) -> Parts:
         return Parts(*elementwise(*(part for number in numbers for part in number)))
@@ -140,7 +140,7 @@ def _power(x: Parts, y: Parts) -> Parts:
 
 
 def _constant(z: Parts) -> complex | None:
-    """Return the number that all elements are, None if unknown."""
+    """Return the number that all elements equal, or None if unknown."""
     values = []
     for part in z:
         x = part
