@@ -107,7 +107,7 @@ class Resize(NetworkOp):
         return _is_exact_in_float32(self, x) and (is_image or self.interpolation.mode != "cubic")
 
     def _float32_scales(self, x: Variable) -> np.ndarray | None:
-        """Return float32 scales that reproduce the sizes of the result, or None if these may differ."""
+        """Return float32 scales that reproduce the sizes of the result, or None if unsure."""
         if self.scales is not None:
             return np.array([1, 1, *map(float, self.scales)], dtype="float32")
         scales = []
