@@ -1,7 +1,8 @@
 """Exceptions of the package, and their texts with advice for users."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -160,3 +161,40 @@ def raise_problems(problems: Sequence[Problem]) -> None:
     count = "1 part" if len(problems) == 1 else f"{len(problems)} parts"
     listing = "\n".join(map(str, problems))
     raise error(f"{count} of the graph cannot be converted to ONNX:\n{listing}")
+
+
+def did_you_mean(
+    name: str, known: Collection[str], otherwise: str, *, similarity: float = 0.6
+) -> str:
+    """Return advice for an unknown name: the most similar known one.
+
+    Parameters
+    ----------
+    name, known
+        The unknown name, and the names that are known.
+    otherwise
+        Advice where no known name is similar.
+    similarity
+        Smallest similarity that counts, from 0 to 1, as of `difflib.get_close_matches`.
+
+    Examples
+    --------
+    >>> did_you_mean("taget", ["target", "verify"], "it takes others")
+    'did you mean target?'
+    >>> did_you_mean("size", ["target", "verify"], "it takes target and verify")
+    'it takes target and verify'
+    """
+    close = get_close_matches(name, known, n=1, cutoff=similarity)
+    return f"did you mean {close[0]}?" if close else otherwise
+
+
+def choose_of(name: str, known: Collection[str]) -> str:
+    """Return advice for an unknown name: the most similar known one, or all of them.
+
+    Examples
+    --------
+    >>> choose_of("bath", ["batch", "row"]), choose_of("x", ["batch", "row"]), choose_of("x", [])
+    ('choose of batch', 'choose of batch, row', 'choose of none')
+    """
+    close = get_close_matches(name, known, n=1) or known or ["none"]
+    return f"choose of {', '.join(close)}"

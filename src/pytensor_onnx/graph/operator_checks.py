@@ -3,7 +3,6 @@
 import linecache
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from pytensor_onnx.errors import LoweringError
+from pytensor_onnx.errors import LoweringError, did_you_mean
 from pytensor_onnx.graph.signatures import (
     COMMON,
     COMMON_ATTRIBUTES,
@@ -134,8 +133,7 @@ def _unknown_operator(op_type: str, opset_version: int) -> tuple[str, str]:
 
 
 def _did_you_mean(name: str, known: Collection[str]) -> str:
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else f"choose from {', '.join(sorted(known))}"
+    return did_you_mean(name, known, f"choose from {', '.join(sorted(known))}", similarity=0.5)
 
 
 def _name(dtype: ir.DataType | None) -> str:

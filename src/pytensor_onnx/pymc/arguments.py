@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import pymc as pm
@@ -14,7 +13,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 from pytensor.tensor.random.type import RandomType
 
-from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.errors import ArgumentError, did_you_mean
 
 SPACES = ("unconstrained", "constrained")
 LAYOUTS = ("vector", "named")
@@ -136,12 +135,9 @@ def unknown(name: str, kind: str, known: Collection[str], hint: str = "") -> Arg
     >>> str(unknown("sigm", "variable", ["mu", "sigma"]))
     "the model has no variable 'sigm': did you mean sigma?"
     """
-    close = get_close_matches(name, known, n=1)
-    if close:
-        hint = f"did you mean {close[0]}?"
-    elif not hint:
-        hint = f"it has {', '.join(known)}" if known else "it has none"
-    return ArgumentError(f"the model has no {kind} {name!r}: {hint}")
+    has = f"it has {', '.join(known) or 'none'}"
+    advice = did_you_mean(name, known, hint or has)
+    return ArgumentError(f"the model has no {kind} {name!r}: {advice}")
 
 
 def shared_name(name: str) -> ArgumentError:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 
 import onnx_ir as ir
 
-from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.errors import ArgumentError, choose_of
 from pytensor_onnx.exporting.requests.names import is_name
 from pytensor_onnx.exporting.requests.request import Request
 from pytensor_onnx.exporting.verification.conversion import Conversion
@@ -59,8 +58,7 @@ def _check(model: ir.Model, names: Mapping[str, str]) -> None:
     problems = []
     for old, new in names.items():
         if old not in known:
-            close = get_close_matches(old, known, n=1) or known or ["none"]
-            problems.append(f"there is no axis {old!r}: choose of {', '.join(close)}")
+            problems.append(f"there is no axis {old!r}: {choose_of(old, known)}")
         if not is_name(new):
             problems.append(f"{new!r} cannot name an axis")
         elif new in kept or list(names.values()).count(new) > 1:

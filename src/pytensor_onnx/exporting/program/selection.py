@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedNodesPass
@@ -14,7 +13,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import ancestors
 
 from pytensor_onnx.encodings import Boundary
-from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.errors import ArgumentError, choose_of
 from pytensor_onnx.exporting.program.selected_sizes import read_sizes_of
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.verification.conversion import Conversion
@@ -92,8 +91,7 @@ def _chosen(conversion: Conversion, names: Sequence[str]) -> list[int]:
     results = conversion.output_names[: signature.width]
     for name in names:
         if name not in results:
-            close = get_close_matches(name, results, n=1) or results
-            raise ArgumentError(f"there is no output {name!r}: choose of {', '.join(close)}")
+            raise ArgumentError(f"there is no output {name!r}: {choose_of(name, results)}")
     if not names:
         raise ArgumentError(f"no output is named: choose of {', '.join(results)}")
     owners = [i for i, group in enumerate(signature.grouped(results)) for _ in group]

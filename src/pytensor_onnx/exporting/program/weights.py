@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import onnx_ir as ir
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
+from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, choose_of
 from pytensor_onnx.exporting.program.converting import convert_graph, weights_of
 from pytensor_onnx.exporting.requests.exact import exactly, first_changed
 from pytensor_onnx.exporting.verification.conversion import Conversion
@@ -57,8 +56,7 @@ def _with_weights(
     problems = []
     for name, given in arrays.items():
         if name not in known:
-            close = get_close_matches(name, known, n=1) or list(known) or ["none"]
-            problems.append(f"there is no weight {name!r}: choose of {', '.join(close)}")
+            problems.append(f"there is no weight {name!r}: {choose_of(name, known)}")
             continue
         array, problem = _fitting(known[name], given)
         if name in hashed:

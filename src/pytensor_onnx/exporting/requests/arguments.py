@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from pytensor.compile.executor import Function
 from pytensor.graph.basic import Constant, Variable
 
 from pytensor_onnx.dynamic_axes import DynamicAxes
-from pytensor_onnx.errors import ArgumentError, InputError
+from pytensor_onnx.errors import ArgumentError, InputError, did_you_mean
 from pytensor_onnx.exporting.requests.names import FORM, read_names
 from pytensor_onnx.ml.model import expand_model, is_model
 from pytensor_onnx.targets import Profile, get_profile
@@ -173,13 +172,8 @@ def check_keywords(function: str, given: Iterable[str], known: Collection[str]) 
     for name in given:
         if name in known:
             continue
-        close = get_close_matches(name, known, n=1)
-        if name in _HINTS:
-            hint = _HINTS[name]
-        elif close:
-            hint = f"did you mean {close[0]}?"
-        else:
-            hint = f"it takes {', '.join(sorted(known))}"
+        takes = f"it takes {', '.join(sorted(known))}"
+        hint = _HINTS.get(name) or did_you_mean(name, known, takes)
         raise ArgumentError(f"{function} has no argument {name!r}: {hint}")
 
 
