@@ -9,6 +9,7 @@ import pytensor
 
 from benchmarks.modes import installed
 from benchmarks.timing import Table, interleaved
+from benchmarks.user_models import digits_classifier
 from pytensor_onnx import ONNXProgram, export_onnx
 
 BATCH = 32
@@ -101,24 +102,11 @@ def _digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _compiled(mode: str, images: np.ndarray, labels: np.ndarray) -> _Network:
-    from pytensor_ml.activations import ReLU
-    from pytensor_ml.layers import Conv2D, Input, Linear, MaxPool2D, Sequential
     from pytensor_ml.loss import CrossEntropy, supervised_loss
-    from pytensor_ml.model import Model
     from pytensor_ml.optim import adam, compile_train
     from pytensor_ml.pytensorf import compile_predict
 
-    pixels = Input("pixels", shape=(None, 8, 8, 1))
-    features = Sequential(
-        Conv2D("conv1", in_channels=1, out_channels=16, kernel_size=3, padding="same"),
-        ReLU(),
-        MaxPool2D(kernel_size=2),
-        Conv2D("conv2", in_channels=16, out_channels=32, kernel_size=3, padding="same"),
-        ReLU(),
-        MaxPool2D(kernel_size=2),
-    )(pixels)
-    model = Model(Linear("logits", n_in=128, n_out=10)(features.reshape((-1, 128))))
-    model.initialize(seed=0)
+    pixels, model = digits_classifier()
     loss, target = supervised_loss(
         model.y, CrossEntropy(expect_onehot_labels=False, expect_logits=True)
     )

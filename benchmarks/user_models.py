@@ -90,7 +90,8 @@ def training_step_of_residual_network() -> UserModel:
     return _exported([images, labels], [loss, *steps], [*_drawn((8, 3, 32, 32)), np.arange(8)])
 
 
-def _digits() -> tuple[Any, Any]:
+def digits_classifier() -> tuple[Any, Any]:
+    """Return the input and the pytensor-ml model of a convolutional classifier of digits."""
     from pytensor_ml.activations import ReLU
     from pytensor_ml.layers import Conv2D, Input, Linear, MaxPool2D, Sequential
     from pytensor_ml.model import Model
@@ -113,17 +114,17 @@ def _digits() -> tuple[Any, Any]:
 def digits_of_pytensor_ml() -> UserModel:
     """Classify digits by layers of pytensor-ml."""
     with pytensor.config.change_flags(floatX="float32"):
-        pixels, model = _digits()
+        pixels, model = digits_classifier()
     return _exported([pixels], model.y, _drawn((16, 8, 8, 1)))
 
 
 @user_model
-def training_step_of_digits() -> UserModel:
+def training_step_ofdigits_classifier() -> UserModel:
     """Return the loss and the gradients of the classifier of digits."""
     from pytensor_ml.loss import CrossEntropy, supervised_loss
 
     with pytensor.config.change_flags(floatX="float32"):
-        pixels, model = _digits()
+        pixels, model = digits_classifier()
         kind = CrossEntropy(expect_onehot_labels=False, expect_logits=True)
         loss, target = supervised_loss(model.y, kind)
         gradients = pt.grad(loss, list(model.weights))

@@ -33,7 +33,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 
 @dataclass(frozen=True)
 class Effect:
-    """What a model loses without a rule."""
+    """Results, nodes and time of a model with a rule switched off."""
 
     rule: str
     model: str
@@ -80,7 +80,7 @@ def nodes_of(program: ONNXProgram) -> int:
 
 
 def effect(rule: Rule, name: str, base: Base, timed: bool) -> Effect:
-    """Return what a model loses without a rule."""
+    """Export and run a model with a rule switched off, and return the effect."""
     try:
         with without(rule.name):
             program = base.model.export()

@@ -76,16 +76,6 @@ def _draw_the_same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
             value.bit_generator.state = _STATES[value]
 
 
-_export_only = False
-"""Whether the present test compares exported models alone, by its mark."""
-
-
-@pytest.fixture(autouse=True)
-def _compare_mode_unless_marked(request: pytest.FixtureRequest) -> None:
-    global _export_only  # noqa: PLW0603  (helpers are no fixtures)
-    _export_only = request.node.get_closest_marker("export_only") is not None
-
-
 def called(function: Callable, *arguments: Variable) -> Variable | list[Variable]:
     """Return a function's results, computed by a function of the model that takes arguments."""
     inputs = [a.type() for a in arguments]
@@ -122,8 +112,7 @@ def compare_onnx_and_py(
 ) -> ONNXProgram:
     """Assert that the exported model and mode ONNX give PyTensor's values, dtypes and shapes.
 
-    Both rewrite a graph by one query and convert it by the same lowerings. Tests with the mark
-    ``export_only`` compare the exported model alone.
+    Both rewrite a graph by one query and convert it by the same lowerings.
 
     Parameters
     ----------
@@ -149,11 +138,8 @@ def compare_onnx_and_py(
         function = pytensor.function(inputs, results, mode=reference, on_unused_input="ignore")
         expected = function(*values)
     program = export_onnx(inputs, results, verify=False, **export_options)
-    all_found = [program(*values)]
-    if not _export_only:
-        in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")
-        all_found.insert(0, in_mode(*values))
-    for found in all_found:
+    in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")
+    for found in (in_mode(*values), program(*values)):
         for variable, a, b in zip(results, map(dense, found), map(dense, expected), strict=True):
             try:
                 assert_same(a, b, rtol=rtol, atol=atol, signed_zeros=signed_zeros)

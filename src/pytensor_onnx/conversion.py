@@ -58,7 +58,7 @@ class Converted:
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionOptions:
-    """What a model has beside the graph: its opset, names, and values of inputs.
+    """Opset, names and default values of a model, which the graph does not determine.
 
     Attributes
     ----------

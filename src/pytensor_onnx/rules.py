@@ -52,7 +52,7 @@ class Rule:
     name
         Unique name: of its function, or of the rewrite of PyTensor that it concerns.
     kind, family, purpose
-        What it is, which operations it is about, and what it is for.
+        Kind of rule, family of operations, and purpose of the rule.
     identity
         The equation that it applies, as one formula or phrase.
     requires, ensures

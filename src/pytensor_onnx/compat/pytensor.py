@@ -1,10 +1,9 @@
 """What this package uses of PyTensor beyond its public interface, checked at import.
 
-A private name stands here with its use, with the version of PyTensor that it was seen in, and with
-what PyTensor would have to offer in its place; `docs/upstream.md` has the requests. Passes that
-others are placed before, rewrites that run under a condition, and rewrites that are left out are
-known by their names: where one is renamed, a wrong rewrite would run again, so that `check` refuses
-such a version.
+A private name stands here with what PyTensor would have to offer in its place; all names were last
+compared with PyTensor 3.3.8. Passes that others are placed before, rewrites that run under a
+condition, and rewrites that are left out are known by their names: where one is renamed, a wrong
+rewrite would run again, so that `check` refuses such a version.
 """
 
 from collections.abc import Iterable
@@ -14,9 +13,6 @@ from typing import Any
 import pytensor
 from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.rewriting.basic import GraphRewriter
-
-SEEN_IN = "3.3.8"
-"""The version of PyTensor that this module was last compared with."""
 
 _missing: list[str] = []
 
@@ -39,7 +35,7 @@ vectorize_not_needed = _private("pytensor.graph.replace", "_vectorize_not_needed
 parse_gufunc_signature = _private("pytensor.tensor.utils", "_parse_gufunc_signature")
 # Until SciPy is imported late by a public name.
 scipy_linalg = _private("pytensor.tensor.linalg._lazy", "scipy_linalg")
-# Until `local_reshape_lift` and its kind end on symbolic sizes by themselves.
+# Until `local_useless_reshape` needs no condition (`guards/indexing.py`).
 is_shape_i_of_x = _private("pytensor.tensor.rewriting.shape", "_is_shape_i_of_x")
 unpack_shape_vector = _private("pytensor.tensor.rewriting.shape", "_unpack_shape_vector")
 

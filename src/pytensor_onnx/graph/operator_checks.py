@@ -80,7 +80,7 @@ def check_dtypes(op_type: str, types: Signature, inputs: Sequence[ir.Value | Non
 
 
 def check_attributes(op_type: str, attributes: Mapping[str, Any], opset_version: int) -> None:
-    """Check that an operator has the given attributes, and is given those that it needs.
+    """Check that an operator has all given attributes, and that no required attribute is missing.
 
     Attributes of later opsets are left to the legaliser, which has other forms for them.
 
@@ -102,7 +102,7 @@ def check_attributes(op_type: str, attributes: Mapping[str, Any], opset_version:
 
 @cache
 def _attributes(op_type: str, opset_version: int) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the attributes of an operator in an opset or the newest, and those that it needs."""
+    """Return the attributes of an operator in an opset or the newest, and its required ones."""
     here = onnx.defs.get_schema(op_type, opset_version, "").attributes
     newest = onnx.defs.get_schema(op_type).attributes
     required = (name for name, attribute in here.items() if attribute.required)

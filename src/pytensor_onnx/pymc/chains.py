@@ -74,7 +74,7 @@ Sampler = Callable[..., tuple[list[TensorVariable], TensorVariable]]
 
 
 class Requested(NamedTuple):
-    """What a call asks for.
+    """Arguments of a call of a sampler.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Requested(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """How chains are sampled.
+    """Settings of the sampler, which are fixed in the file.
 
     Attributes
     ----------

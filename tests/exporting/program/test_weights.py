@@ -22,7 +22,7 @@ def like(weights, seed=1):
 
 
 def network(zero_bias=False):
-    """Return inputs, a graph and its weights, two of which have one name."""
+    """Return inputs, a graph and its weights; two of the weights have one name."""
     x = pt.matrix("x", shape=(None, 3))
     weights = shared("W", 3, 4), shared("b", 4), shared("W", 4, 2)
     if zero_bias:

@@ -1,1 +1,1 @@
-"""Programs: their making from graphs, functions and training steps, and what they can do."""
+"""Exported programs: export functions, the program class, and its methods."""

@@ -43,7 +43,7 @@ class ONNXProgram(Runner):
     state : dict of str to ndarray
         Present values of the variables that the graph updates.
     verification : Verification
-        What was compared with PyTensor, and how near it is.
+        Result of the last comparison with PyTensor.
     """
 
     def __init__(

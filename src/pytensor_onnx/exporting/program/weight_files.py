@@ -38,8 +38,8 @@ def with_weights_as_inputs(model: ir.Model, weights: Mapping[str, np.ndarray]) -
     model
         The model.
     weights
-        Arrays by name, those that the model does not have as they are too: constants that were
-        computed from them stay in the file, which thus belongs to these values.
+        All weights of the program by name. A weight that was folded into another constant is no
+        input; its constant stays in the file, so that the file is valid for these values only.
     """
     copy = model.clone()
     initializers = copy.graph.initializers

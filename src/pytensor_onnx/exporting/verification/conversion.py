@@ -1,4 +1,4 @@
-"""A converted graph: the model, and what is known about it beside its file."""
+"""A converted graph: the model, with the PyTensor graphs, names and lines behind its values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Conversion:
     model
         The model.
     reference, rewritten
-        The graph as written, and as it was converted. That of a loaded file has no outputs.
+        The graph as written, and the graph as it was converted. A loaded file has graphs without
+        outputs.
     signature
         Values that a caller passes and gets.
     states
@@ -49,7 +50,7 @@ class Conversion:
     narrowing
         The graph in both precisions, where an export replaces floats.
     request
-        What the graph was converted by; None for a loaded file.
+        Options and interface that the graph was converted with; None for a loaded file.
     """
 
     model: ir.Model

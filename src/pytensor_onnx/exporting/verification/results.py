@@ -49,9 +49,9 @@ class ValueDifference:
 
 @dataclass(frozen=True)
 class Verification:
-    """What the verification of a model compared, and how near the results are.
+    """Result of a verification: the verdict, the compared samples and the largest error.
 
-    The text of it, ``str(verification)``, is one sentence.
+    ``str(verification)`` describes the result in one sentence.
 
     Attributes
     ----------
@@ -64,9 +64,10 @@ class Verification:
     samples
         The inputs on which results are equal but for the dtype's tolerance.
     ill_conditioned
-        The inputs on which they are only as near as rounding allows, with the distances.
+        The inputs on which results differ by no more than rounding in PyTensor, with the
+        differences.
     omitted
-        What was not compared, and why.
+        Outputs and inputs that were not compared, with the reason.
     largest_error
         Largest difference of an output from PyTensor's on all samples, relative to the output's
         largest magnitude.
