@@ -18,7 +18,6 @@ from pytensor_onnx.passes.rewriting import (
     exchange_names,
     remove_unused,
     replace_node,
-    sole_producer,
 )
 
 _CONVOLUTIONS = ("Conv", "ConvTranspose")
@@ -87,8 +86,21 @@ def _affine(node: ir.Node) -> _Affine | None:
 
 
 def _conv_of(value: ir.Value | None) -> ir.Node | None:
-    found = (sole_producer(value, op_type) for op_type in _CONVOLUTIONS)
-    return next((node for node in found if node is not None), None)
+    """Return the convolution whose values only one node uses; others may read its sizes."""
+    conv = value.producer() if value is not None else None
+    if value is None or conv is None or conv.op_type not in _CONVOLUTIONS or conv.domain:
+        return None
+    has_one_use = len(value.uses()) - len(_size_readers(value)) == 1
+    return conv if has_one_use and not value.is_graph_output() else None
+
+
+def _size_readers(value: ir.Value) -> list[ir.Node]:
+    graph = value.graph
+    return [
+        node
+        for node, _ in value.uses()
+        if node.op_type == "Shape" and not node.domain and node.graph is graph
+    ]
 
 
 def _elementwise(op_type: str, conv: ir.Node, operand: ir.Value) -> _Affine | None:
@@ -99,6 +111,8 @@ def _elementwise(op_type: str, conv: ir.Node, operand: ir.Value) -> _Affine | No
     if constant is None:
         dims = dims_of(operand) or ()
         shifts = op_type == "Add" and axis >= 0 and dims[axis] != 1
+        # A term that varies may be computed from the sizes that are read.
+        shifts = shifts and not _size_readers(conv.outputs[0])
         return _Affine(conv, shift=operand) if shifts else None
     channels = _channels(conv)
     if channels is None or constant.size not in (1, channels):
@@ -207,6 +221,11 @@ def _fold(
         has_bias = _bias(conv) is not None
         carry_fallback(result.producer(), fallback if has_bias else _plus_bias(fallback))
     replace_node(graph, node, builder, [result], scope.names)
+    readers = _size_readers(conv.outputs[0])
+    for reader in readers:
+        reader.replace_input_with(0, result)
+    if readers:
+        graph.sort()
     return renamed
 
 
