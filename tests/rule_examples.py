@@ -49,6 +49,19 @@ def steps_read(k: int) -> Example:
     return [x], scanned(lambda r, s: pt.tanh(r + s), x, state=[pt.zeros(3)])[k], [X]
 
 
+def updates_of_vectors() -> Example:
+    """Momentum steps of five vectors."""
+    vectors = [pt.vector(shape=(3,)) for _ in range(10)]
+    velocities = [0.9 * v - 0.1 * g for v, g in zip(vectors[:5], vectors[5:], strict=True)]
+    return vectors, velocities, [X[i % 2] * (i + 1) for i in range(10)]
+
+
+def convolution_of_short_images() -> Example:
+    x, w = (pt.tensor(shape=shape, dtype="float32") for shape in ((3, 64, 3, 4), (160, 64, 3, 2)))
+    values = [filters(*x.type.shape), filters(*w.type.shape) / 1024]
+    return [x, w], nn.conv2d(x, w), values
+
+
 def buffers(x: Any) -> Any:
     return scanned(lambda r, s: pt.tanh(r * s + r), x, state=[pt.ones(3)])
 
@@ -190,6 +203,8 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "fold_into_conv": lambda: of_images(
         lambda x: 2 * nn.conv2d(x, filters(4, 2, 3, 3), filter_flip=False) + 1
     ),
+    "join_vectors": updates_of_vectors,
+    "merge_short_images": convolution_of_short_images,
     "fuse_gemm": lambda: of_matrix(lambda x: x @ x.T + 1),
     "fuse_relu_clip": lambda: of_images(
         lambda x: pt.clip(nn.relu(x), np.float32(-1), np.float32(1))

@@ -10,8 +10,10 @@ from pytensor_onnx.passes.fusions.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
 from pytensor_onnx.passes.fusions.fuse_gemm import fuse_gemm
 from pytensor_onnx.passes.fusions.fuse_relu_clip import fuse_relu_clip
+from pytensor_onnx.passes.fusions.join_vectors import join_vectors
 from pytensor_onnx.passes.fusions.keep_reduced_axes import keep_reduced_axes
 from pytensor_onnx.passes.fusions.merge_equal import merge_equal
+from pytensor_onnx.passes.fusions.merge_short_images import merge_short_images
 from pytensor_onnx.passes.fusions.share_transposed import share_transposed
 from pytensor_onnx.passes.fusions.vector_products import vector_products
 from pytensor_onnx.passes.inline_functions import inline_functions
@@ -60,8 +62,9 @@ def prepare(
     if passes.run(move_transposes):
         passes.run(merge_equal)
     passes.run(fold_into_conv)
-    passes.run(fuse_gemm)
-    passes.run(fuse_relu_clip)
+    if profile.merges_short_images and passes.run(merge_short_images):
+        passes.run(merge_equal)
+    passes.run(fuse_gemm, fuse_relu_clip, join_vectors)
     settings = {"decompositions": decompositions(), "assume_finite": assume_finite}
     passes.run(legalise.given(profile=profile, **settings))
     if profile.accelerator is not None:

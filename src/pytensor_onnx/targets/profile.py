@@ -23,6 +23,9 @@ class Profile:
     refuses_defaults: bool = False
     """A value given for an input that has a default is refused, or ignored in silence."""
 
+    merges_short_images: bool = False
+    """Convolutions of short images are faster for all images of a batch at once."""
+
     accelerator: str | None = None
     """File of the kernel table of an accelerator; the processor runs all other operators."""
 

@@ -4,7 +4,7 @@ from pytensor_onnx.targets.profile import Profile
 
 _STANDARD = Profile("standard")
 
-_ONNXRUNTIME = Profile("onnxruntime", kernels="kernels_onnxruntime.json")
+_ONNXRUNTIME = Profile("onnxruntime", kernels="kernels_onnxruntime.json", merges_short_images=True)
 
 _WEB = Profile("web", kernels="kernels_web.json", refuses_defaults=True, precision="float32")
 
