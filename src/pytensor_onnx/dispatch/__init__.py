@@ -1,46 +1,14 @@
-"""Lowerings of PyTensor Ops to ONNX, one module for each op family."""
+"""Lowerings of PyTensor Ops to ONNX, by families of operations.
 
-from pytensor_onnx.dispatch import (  # noqa: F401  (registers the lowerings)
-    advanced_inc_subtensor,
-    advanced_subtensor,
-    blockwise,
-    comparison,
-    complex_numbers,
-    conditional,
-    cumulative,
-    diagonal,
-    element_count,
-    elemwise,
-    encoded,
-    extra_ops,
-    fourier,
-    function,
-    graphs,
-    inc_subtensor,
-    linear_recurrence,
-    loop_checks,
-    math,
-    matrix_parts,
-    multi_index,
-    networks,
-    nonzero,
-    pad,
-    pivots,
-    raise_op,
-    random,
-    refused,
-    scalar,
-    scalar_loop,
-    scan,
-    search,
-    selection,
-    shape,
-    sort,
-    sparse_matrices,
-    subtensor,
-    tensor_basic,
-    triangles,
-)
+Importing the package imports all modules, which register their lowerings.
+"""
+
+from importlib import import_module
+from pkgutil import walk_packages
+
 from pytensor_onnx.dispatch.basic import onnx_funcify
+
+for module in walk_packages(__path__, f"{__name__}."):
+    import_module(module.name)
 
 __all__ = ["onnx_funcify"]

@@ -7,7 +7,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.batch_axes import with_equal_batches
 from pytensor_onnx.dispatch.batch_loop import loop_over_batch
-from pytensor_onnx.functions.batches import defined_in_batches, needs_no_loop
+from pytensor_onnx.functions.registry import defined_in_batches, needs_no_loop
 from pytensor_onnx.graph.builder import Builder
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from pytensor.configdefaults import config
 from pytensor.graph.op import Op
+from pytensor.tensor.extra_ops import SearchsortedOp
+from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.compat.pytensor import parse_gufunc_signature
@@ -41,6 +43,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "pytensor_onnx.functions.signal": ("pytensor_onnx.ops.signal",),
 }
 """Modules and packages of definitions, with beginnings of the names of their Ops' modules."""
+
+LOWERED_IN_BATCHES = (Dot, SearchsortedOp)
+"""Ops whose lowerings take operands with axes before the core axes."""
 
 _OWN = f"{__name__.partition('.')[0]}."
 
@@ -222,6 +227,23 @@ def definition_of(op_type: type[Op]) -> Definition | None:
             if op_type.__module__.startswith(modules):
                 import_definitions(package)
     return DEFINITIONS.get(op_type)
+
+
+def defined_in_batches(op: Op) -> bool:
+    """Return whether an Op has a definition that takes axes before its core axes."""
+    definition = definition_of(type(op))
+    return definition is not None and not definition.is_elementwise and definition.batches
+
+
+def needs_no_loop(op: Op) -> bool:
+    """Return whether a batch of an Op is computed at once.
+
+    Examples
+    --------
+    >>> needs_no_loop(Dot())
+    True
+    """
+    return isinstance(op, LOWERED_IN_BATCHES) or defined_in_batches(op)
 
 
 def define_late(module: str, *beginnings: str) -> None:

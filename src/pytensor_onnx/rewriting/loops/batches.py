@@ -28,7 +28,7 @@ from pytensor.tensor.sort import ArgSortOp, SortOp
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.batches import needs_no_loop
+from pytensor_onnx.functions.registry import needs_no_loop
 from pytensor_onnx.ops.loop_checks import INDEXING
 from pytensor_onnx.rules import rewrites_nodes
 
