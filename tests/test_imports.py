@@ -29,8 +29,10 @@ ARROWS = {
     "pipeline": {"conversion", "dispatch", "graph", "passes", "targets"},
     "running": {
         *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes"),
-        *("targets", "named_dims", "encodings"),
+        *("targets", "named_dims", "encodings", "kernels", "native"),
     },
+    "native": set(),
+    "kernels": {"graph", "passes", "native"},
     "nn": {"ops"},
     "ml": {"ops", "nn", "dynamic_axes", "rewriting"},
     "exporting": {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pytensor_onnx import native
 from pytensor_onnx.errors import InputError, PyTensorONNXError
 from pytensor_onnx.running.equal_sizes import EqualSizes
 from pytensor_onnx.running.optimizers import INLINE_LATE, inlines_late, needless_optimizers
@@ -62,6 +63,9 @@ class SessionOptions:
         Prefix of the name of a profiling file; no profiling if None.
     spinning
         Whether idle threads spin, which costs processor time between calls.
+    kernels
+        Whether to use the native library of kernels, where it was built and all providers are the
+        CPU. The environment variable ``PYTENSOR_ONNX_KERNELS=0`` switches it off too.
     config
         Further entries of the runtime's session configuration.
 
@@ -76,6 +80,7 @@ class SessionOptions:
     optimized_model_path: str | Path | None = None
     profile_prefix: str | None = None
     spinning: bool = False
+    kernels: bool = True
     config: Mapping[str, str] = field(default_factory=dict)
 
     def to_runtime(self) -> onnxruntime.SessionOptions:
@@ -137,6 +142,8 @@ class Session:
         self.lines = dict(lines or {})
         self._options = options or SessionOptions()
         self._providers = provider_names(providers)
+        self._is_on_cpu = self._providers == [PROVIDERS["cpu"]]
+        self._uses_kernels = self._is_on_cpu and self._options.kernels and native.is_on()
         self._weights: dict[str, np.ndarray] = {}
         self._disabled = [] if isinstance(model, str | Path) else needless_optimizers(model)
         self.work = None if isinstance(model, str | Path) else self._work_of(model)
@@ -167,7 +174,7 @@ class Session:
         from pytensor_onnx.running.work import Work
 
         is_free = self._options.threads is None and self._options.profile_prefix is None
-        return Work(model) if is_free and self._providers == [PROVIDERS["cpu"]] else None
+        return Work(model) if is_free and self._is_on_cpu else None
 
     def _open(self, threads: int | None) -> None:
         """Load the model with a number of threads, unless the options have one."""
@@ -175,16 +182,19 @@ class Session:
 
         from pytensor_onnx.passes.defects import switched_off_optimizers
 
-        options, is_on_cpu = self._options, self._providers == [PROVIDERS["cpu"]]
+        options, is_on_cpu = self._options, self._is_on_cpu
         if options.threads is None:
             options = replace(options, threads=threads or _allowed_threads())
         # Providers that compile parts of a graph would find it cut at the calls of functions.
         if is_on_cpu and inlines_late(self._disabled):
             options = replace(options, config={**INLINE_LATE, **options.config})
+        runtime_options = options.to_runtime()
+        if self._uses_kernels:
+            runtime_options.register_custom_ops_library(str(native.library()))
         try:
             self.runtime = ort.InferenceSession(
                 self._source,
-                options.to_runtime(),
+                runtime_options,
                 providers=self._providers,
                 disabled_optimizers=switched_off_optimizers("onnxruntime") + self._disabled,
             )

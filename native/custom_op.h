@@ -1,0 +1,42 @@
+/* Custom operators of ONNX Runtime. */
+#ifndef CUSTOM_OP_H
+#define CUSTOM_OP_H
+
+#include "kernel.h"
+#include "runtime_api.h"
+
+/* The operator that runs a tape. */
+extern const CustomOp REGION;
+
+static inline Status *failure(const Runtime *runtime, const char *message) {
+  return create_status(runtime, RUNTIME_FAIL, message);
+}
+
+/* Read an input of a call as an array. */
+static inline Status *input_array(const Runtime *runtime, Context *context, size_t i, Array *array) {
+  const Value *value = NULL;
+  const int64_t *shape = NULL;
+  size_t rank = 0;
+  Status *status = get_input(runtime, context, i, &value);
+  if (!status) status = tensor_shape(runtime, value, &array->dtype, &shape, &rank);
+  if (!status && rank > MOST_AXES) status = failure(runtime, "too many axes for a kernel");
+  if (!status) status = tensor_data(runtime, (Value *)value, &array->data);
+  if (status) return status;
+  array->rank = (int)rank;
+  array->size = 1;
+  for (size_t axis = 0; axis < rank; axis++) {
+    array->shape[axis] = shape[axis];
+    array->size *= shape[axis];
+  }
+  return NULL;
+}
+
+/* Allocate an output of a call, whose rank and shape are set. */
+static inline Status *output_array(const Runtime *runtime, Context *context, size_t i,
+                                   Array *array) {
+  Value *value = NULL;
+  Status *status = get_output(runtime, context, i, array->shape, (size_t)array->rank, &value);
+  return status ? status : tensor_data(runtime, value, &array->data);
+}
+
+#endif

@@ -1,0 +1,99 @@
+/* The part of ONNX Runtime's C interface that the library uses.
+ *
+ * `OrtApi` is a table of functions to which versions only append, so a function is its position. */
+#ifndef RUNTIME_API_H
+#define RUNTIME_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef _WIN32
+#define ORT_CALL __stdcall
+#define EXPORT __declspec(dllexport)
+#else
+#define ORT_CALL
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+enum { RUNTIME_API_VERSION = 24, CUSTOM_OP_VERSION = 18 };
+enum { RUNTIME_FAIL = 1, RUNTIME_INVALID_ARGUMENT = 2 };
+enum { REQUIRED_OPERAND = 0, OPTIONAL_OPERAND = 1, VARIADIC_OPERANDS = 2 };
+
+typedef struct Status Status;
+typedef struct SessionOptions SessionOptions;
+typedef struct Domain Domain;
+typedef struct KernelInfo KernelInfo;
+typedef struct Context Context;
+typedef struct Value Value;
+
+typedef struct {
+  void (*functions[425])(void);
+} Runtime;
+
+typedef struct {
+  const Runtime *(ORT_CALL *get_api)(uint32_t version);
+  const char *(ORT_CALL *get_version)(void);
+} RuntimeBase;
+
+typedef struct CustomOp {
+  uint32_t version;
+  void *(ORT_CALL *create_kernel)(const struct CustomOp *, const Runtime *, const KernelInfo *);
+  const char *(ORT_CALL *name)(const struct CustomOp *);
+  const char *(ORT_CALL *provider)(const struct CustomOp *);
+  int (ORT_CALL *input_type)(const struct CustomOp *, size_t);
+  size_t (ORT_CALL *input_count)(const struct CustomOp *);
+  int (ORT_CALL *output_type)(const struct CustomOp *, size_t);
+  size_t (ORT_CALL *output_count)(const struct CustomOp *);
+  void (ORT_CALL *compute)(void *, Context *);
+  void (ORT_CALL *destroy)(void *);
+  int (ORT_CALL *input_kind)(const struct CustomOp *, size_t);
+  int (ORT_CALL *output_kind)(const struct CustomOp *, size_t);
+  int (ORT_CALL *input_memory)(const struct CustomOp *, size_t);
+  int (ORT_CALL *least_inputs)(const struct CustomOp *);
+  int (ORT_CALL *inputs_have_one_type)(const struct CustomOp *);
+  int (ORT_CALL *least_outputs)(const struct CustomOp *);
+  int (ORT_CALL *outputs_have_one_type)(const struct CustomOp *);
+  Status *(ORT_CALL *create)(const struct CustomOp *, const Runtime *, const KernelInfo *, void **);
+  Status *(ORT_CALL *run)(void *, Context *);
+  Status *(ORT_CALL *infer_shape)(const struct CustomOp *, void *);
+  int (ORT_CALL *first_version)(const struct CustomOp *);
+  int (ORT_CALL *last_version)(const struct CustomOp *);
+  size_t (ORT_CALL *in_place)(int **, int **);
+  void (ORT_CALL *release_in_place)(int *, int *);
+  size_t (ORT_CALL *aliases)(int **, int **);
+  void (ORT_CALL *release_aliases)(int *, int *);
+} CustomOp;
+
+#define RUNTIME_FUNCTION(result, name, position, ...)                              \
+  static inline result name(const Runtime *runtime, __VA_ARGS__) {                 \
+    typedef result(ORT_CALL *Function)(__VA_ARGS__);                               \
+    return ((Function)runtime->functions[position])(RUNTIME_ARGUMENTS_##position); \
+  }
+
+#define RUNTIME_ARGUMENTS_0 code, message
+RUNTIME_FUNCTION(Status *, create_status, 0, int code, const char *message)
+#define RUNTIME_ARGUMENTS_26 name, domain
+RUNTIME_FUNCTION(Status *, create_domain, 26, const char *name, Domain **domain)
+#define RUNTIME_ARGUMENTS_27 domain, op
+RUNTIME_FUNCTION(Status *, add_op, 27, Domain *domain, const CustomOp *op)
+#define RUNTIME_ARGUMENTS_28 options, domain
+RUNTIME_FUNCTION(Status *, add_domain, 28, SessionOptions *options, Domain *domain)
+#define RUNTIME_ARGUMENTS_51 value, data
+RUNTIME_FUNCTION(Status *, tensor_data, 51, Value *value, void **data)
+#define RUNTIME_ARGUMENTS_87 info, name, text, size
+RUNTIME_FUNCTION(Status *, string_attribute, 87, const KernelInfo *info, const char *name,
+                 char *text, size_t *size)
+#define RUNTIME_ARGUMENTS_88 context, count
+RUNTIME_FUNCTION(Status *, input_count, 88, const Context *context, size_t *count)
+#define RUNTIME_ARGUMENTS_89 context, count
+RUNTIME_FUNCTION(Status *, output_count, 89, const Context *context, size_t *count)
+#define RUNTIME_ARGUMENTS_90 context, i, value
+RUNTIME_FUNCTION(Status *, get_input, 90, const Context *context, size_t i, const Value **value)
+#define RUNTIME_ARGUMENTS_91 context, i, shape, rank, value
+RUNTIME_FUNCTION(Status *, get_output, 91, Context *context, size_t i, const int64_t *shape,
+                 size_t rank, Value **value)
+#define RUNTIME_ARGUMENTS_414 value, dtype, shape, rank
+RUNTIME_FUNCTION(Status *, tensor_shape, 414, const Value *value, int *dtype,
+                 const int64_t **shape, size_t *rank)
+
+#endif

@@ -1,0 +1,1 @@
+"""Fused kernels: regions of a session's model that run in the native library."""

@@ -1,0 +1,20 @@
+"""The native library exists, and switches turn it off."""
+
+import onnxruntime
+import pytest
+
+from pytensor_onnx import native
+
+
+def test_the_installed_package_has_a_library_for_this_machine():
+    options = onnxruntime.SessionOptions()
+    options.register_custom_ops_library(str(native.library()))
+
+
+@pytest.mark.parametrize(("value", "is_on"), [("0", False), ("1", True), (None, True)])
+def test_an_environment_variable_switches_the_kernels_off(monkeypatch, value, is_on):
+    if value is None:
+        monkeypatch.delenv(native.SWITCH, raising=False)
+    else:
+        monkeypatch.setenv(native.SWITCH, value)
+    assert native.is_on() is is_on
