@@ -1,7 +1,9 @@
-"""Names of a package that are imported with their module when they are first used."""
+"""Imports that wait until they are needed: of a name of a package, or of all modules in it."""
 
 import ast
+import pkgutil
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -38,3 +40,18 @@ def late_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]
         return getattr(import_module(str(module_of[name])), name)
 
     return getattr_of, sorted(module_of)
+
+
+@cache
+def import_modules(name: str) -> None:
+    """Import a module, and all modules of a package, which register definitions or rewrites.
+
+    Examples
+    --------
+    >>> import sys
+    >>> import_modules("pytensor_onnx.functions.signal")
+    >>> "pytensor_onnx.functions.signal.convolution" in sys.modules
+    True
+    """
+    for module in pkgutil.iter_modules(getattr(import_module(name), "__path__", ())):
+        import_module(f"{name}.{module.name}")

@@ -17,13 +17,14 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 
 from pytensor_onnx import UnsupportedOpError, compile_onnx, define, export_onnx
-from pytensor_onnx.functions.registry import DEFINITIONS, definition_of, import_definitions
+from pytensor_onnx.functions.registry import DEFINITIONS, definition_of
+from pytensor_onnx.late_names import import_modules
 from tests.conftest import compare_onnx_and_py, op_types
 
 
 @pytest.fixture(autouse=True)
 def _definitions_of_their_own():
-    import_definitions("pytensor_onnx.functions.linalg")
+    import_modules("pytensor_onnx.functions.linalg")
     before = dict(DEFINITIONS)
     yield
     DEFINITIONS.clear()

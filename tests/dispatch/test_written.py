@@ -14,7 +14,8 @@ from pytensor.scalar.basic import UnaryScalarOp, upgrade_to_float
 from pytensor.tensor.elemwise import Elemwise
 
 from pytensor_onnx import UnsupportedOpError, VerificationError, export_onnx
-from pytensor_onnx.functions.registry import DEFINITIONS, import_definitions
+from pytensor_onnx.functions.registry import DEFINITIONS
+from pytensor_onnx.late_names import import_modules
 from tests.conftest import Zipf
 
 HERE = Path(__file__).name
@@ -39,7 +40,7 @@ rosette = Elemwise(Rosette(upgrade_to_float, name="rosette"))
 @pytest.fixture(autouse=True)
 def _no_linear_algebra(monkeypatch):
     """Take the definitions away, since PyTensor's rewrites change these operations the most."""
-    import_definitions("pytensor_onnx.functions.linalg")
+    import_modules("pytensor_onnx.functions.linalg")
     for op_type in list(DEFINITIONS):
         if op_type.__module__.startswith("pytensor.tensor.linalg"):
             monkeypatch.delitem(DEFINITIONS, op_type)

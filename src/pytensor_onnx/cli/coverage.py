@@ -127,10 +127,11 @@ def registered_ops() -> set[type[Op]]:
         LOGICAL_AND_BITWISE,
         OPERATORS,
     )
-    from pytensor_onnx.functions.registry import DEFINITIONS, PACKAGES, import_definitions
+    from pytensor_onnx.functions.registry import DEFINITIONS, PACKAGES
+    from pytensor_onnx.late_names import import_modules
 
     for package in PACKAGES:
-        import_definitions(package)
+        import_modules(package)
     # Random variables are rewritten; the registered lowering refuses the others.
     registered = set(onnx_funcify.registry) - {object, Op, RandomVariable, *REFUSED}
     return registered | {*OPERATORS, *COMPARISONS, *LOGICAL_AND_BITWISE, *DEFINITIONS}

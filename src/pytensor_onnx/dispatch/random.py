@@ -7,9 +7,10 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
 from pytensor_onnx.dispatch.function import lower_defined
 from pytensor_onnx.functions.random.drawing import sampler_of
-from pytensor_onnx.functions.registry import DEFINITIONS, import_definitions
+from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.sizes import sizes_in
+from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.ops.draws import Draw
 
 
@@ -23,7 +24,7 @@ def refuse_random_variable(
             f"the sampler of {op.name} draws no batches",
             "draw one after the other in a loop",
         )
-    import_definitions("pytensor_onnx.functions.random")
+    import_modules("pytensor_onnx.functions.random")
     known = ", ".join(sorted(rv.name for rv in DEFINITIONS if issubclass(rv, RandomVariable)))
     raise build.unsupported(
         f"no sampler is defined for {op.name}",

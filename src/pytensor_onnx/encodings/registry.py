@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_onnx.large_constants import tensor_constant
+from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.named_dims import is_tensor
 
 Tensors = Sequence[Variable]
@@ -112,13 +112,13 @@ class Encoding(ABC):
         return register
 
     def has_rewrites_in(self, module: str) -> None:
-        """Name a module that registers rewrites, imported when a graph first needs one."""
+        """Name a module or package that registers rewrites, imported when a graph needs one."""
         self._modules.append(module)
 
     def rewrite_of(self, op: Op) -> Rewrite | None:
         """Return the rewrite of an Op, registered for its class or a base class."""
         for module in self._modules:
-            import_module(module)
+            import_modules(module)
         found = (self._rewrites[kind] for kind in type(op).__mro__ if kind in self._rewrites)
         return next(found, None)
 

@@ -4,12 +4,10 @@ The modules and packages of `PACKAGES` are imported when a definition of theirs 
 """
 
 import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
 from typing import Any
 
 from pytensor.configdefaults import config
@@ -19,6 +17,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.compat.pytensor import parse_gufunc_signature
+from pytensor_onnx.late_names import import_modules
 
 Expression = Callable[..., TensorVariable | Sequence[TensorVariable]]
 Signature = str | Callable[[Any, int], str]
@@ -225,7 +224,7 @@ def definition_of(op_type: type[Op]) -> Definition | None:
     if op_type not in DEFINITIONS:
         for package, modules in PACKAGES.items():
             if op_type.__module__.startswith(modules):
-                import_definitions(package)
+                import_modules(package)
     return DEFINITIONS.get(op_type)
 
 
@@ -257,13 +256,6 @@ def define_late(module: str, *beginnings: str) -> None:
         Beginnings of the names of the modules that the Ops are from.
     """
     PACKAGES[module] = beginnings
-
-
-@cache
-def import_definitions(package: str) -> None:
-    """Import a module of `PACKAGES`, or all modules of a package, which register definitions."""
-    for module in pkgutil.iter_modules(getattr(import_module(package), "__path__", ())):
-        import_module(f"{package}.{module.name}")
 
 
 def own_signature(op: Op, count: int) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from pytensor.graph.basic import Apply, Variable
-from pytensor.typed_list.basic import MakeList
 
 from pytensor_onnx.ops.choices import ChooseFrom
 
@@ -18,6 +17,9 @@ def chosen_of_any_shape(node: Apply) -> Sequence[Variable] | None:
     >>> chosen.type.ndim, chosen_of_any_shape(chosen.owner)[0].type.ndim
     (1, 2)
     """
+    # A node that chooses has loaded it already; alone it loads PyTensor's debug mode.
+    from pytensor.typed_list.basic import MakeList
+
     numbers, choices = node.inputs
     is_list = choices.owner is not None and isinstance(choices.owner.op, MakeList)
     if not is_list and not hasattr(choices.type, "ndim"):

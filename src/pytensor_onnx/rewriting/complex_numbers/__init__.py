@@ -3,14 +3,3 @@
 Structure, such as shapes and indices, is moved by the same Op on the pairs or on each part;
 elementwise operations, reductions and products have formulas of the parts.
 """
-
-from pytensor_onnx.rewriting.complex_numbers import (  # noqa: F401  (registers the rewrites)
-    batches,
-    eigenvalues,
-    elementwise,
-    equations,
-    linear_algebra,
-    products,
-    reductions,
-    structure,
-)

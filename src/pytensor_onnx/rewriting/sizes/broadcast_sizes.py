@@ -6,7 +6,7 @@ the scores of the labels in a loss, is read from these.
 """
 
 from collections.abc import Iterator
-from functools import reduce
+from functools import cache, reduce
 
 from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.fg import FunctionGraph
@@ -26,16 +26,6 @@ from pytensor_onnx.rewriting.predicates import elementwise
 from pytensor_onnx.rules import rewrites_nodes
 
 
-def _broadcast_assert() -> Assert:
-    """Return the Op that asserts in PyTensor that sizes broadcast."""
-    shapes = [(lscalar(),), (lscalar(),)]
-    (size,) = broadcast_shape(*shapes, arrays_are_shapes=True, allow_runtime_broadcast=True)
-    return size.owner.op
-
-
-_BROADCAST_ASSERT = _broadcast_assert()
-
-
 @rewrites_nodes(
     [Assert],
     family="shape",
@@ -45,7 +35,7 @@ _BROADCAST_ASSERT = _broadcast_assert()
 )
 def choose_sizes_in_pairs(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the broadcast size of several sizes by choices between two."""
-    sizes = _broadcast_sizes(node.inputs[0]) if node.op == _BROADCAST_ASSERT else None
+    sizes = _broadcast_sizes(node.inputs[0]) if node.op == _broadcast_assert() else None
     if sizes is None:
         return None
     if (selected := _size_of_selected(fgraph, node, sizes)) is not None:
@@ -59,6 +49,14 @@ def choose_sizes_in_pairs(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     result = node.op(reduce(chosen, sizes), *conditions)
     copy_stack_trace(node.outputs[0], result)
     return [result]
+
+
+@cache
+def _broadcast_assert() -> Assert:
+    """Return the Op that asserts in PyTensor that sizes broadcast."""
+    shapes = [(lscalar(),), (lscalar(),)]
+    (size,) = broadcast_shape(*shapes, arrays_are_shapes=True, allow_runtime_broadcast=True)
+    return size.owner.op
 
 
 def _size_of_selected(fgraph: FunctionGraph, node: Apply, sizes: list[Variable]) -> Variable | None:

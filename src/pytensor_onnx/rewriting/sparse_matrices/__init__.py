@@ -3,15 +3,3 @@
 Entries are gathered from dense operands and scattered into dense results; no matrix becomes dense
 that is not dense in PyTensor.
 """
-
-from pytensor_onnx.rewriting.sparse_matrices import (  # noqa: F401  (registers the rewrites)
-    comparisons,
-    complex_numbers,
-    conversions,
-    elementwise,
-    indexing,
-    products,
-    stacking,
-    structure,
-    sums,
-)
