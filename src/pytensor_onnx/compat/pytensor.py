@@ -1,9 +1,10 @@
 """What this package uses of PyTensor beyond its public interface, checked at import.
 
-A private name stands here with what PyTensor would have to offer in its place; all names were last
-compared with PyTensor 3.3.8. Passes that others are placed before, rewrites that run under a
-condition, and rewrites that are left out are known by their names: where one is renamed, a wrong
-rewrite would run again, so that `check` refuses such a version.
+A private name stands here with the section of docs/upstream.md that asks PyTensor for a public one
+in its place; all names were last compared with PyTensor 3.3.8. Passes that others are placed
+before, rewrites that run under a condition, and rewrites that are left out are known by their
+names: where one is renamed, a wrong rewrite would run again, so that `check` refuses such a
+version.
 """
 
 from collections.abc import Iterable
@@ -14,36 +15,49 @@ import pytensor
 from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.rewriting.basic import GraphRewriter
 
+_BATCHES = "ops-declare-how-they-take-batches-by-private-names"
+_PASSES = "passes-cannot-be-registered-before-another-one"
+_CONFIG = "the-name-of-a-registered-mode-is-no-value-of-configmode"
+_SIZES = "sizes-beside-a-zero-are-inferred-from-the-number-of-elements"
+
+PRIVATE = {
+    "pytensor.compile.executor._pickle_Function": "a-subclass-of-function-cannot-be-pickled",
+    "pytensor.graph.replace._vectorize_node": _BATCHES,
+    "pytensor.graph.replace._vectorize_not_needed": _BATCHES,
+    "pytensor.tensor.utils._parse_gufunc_signature": _BATCHES,
+    "pytensor.tensor.rewriting.shape._is_shape_i_of_x": _SIZES,
+    "pytensor.tensor.rewriting.shape._unpack_shape_vector": _SIZES,
+    "pytensor.compile.mode.optdb.__position__": _PASSES,
+    "pytensor.compile.mode.optdb.__db__": _PASSES,
+    "pytensor.config._config_var_dict": _CONFIG,
+    "pytensor.configparser.ConfigParam._apply": _CONFIG,
+    "pytensor.compile.mode.Mode._optimizer": ("a-mode-does-not-tell-its-query"),
+}
+"""Private names, each with the section of docs/upstream.md after whose repair it can go."""
+
 _missing: list[str] = []
 
 
-def _private(module: str, name: str) -> Any:
-    """Return a private name of PyTensor; a missing one is listed by `check`."""
+def _private(name: str) -> Any:
+    """Return one of `PRIVATE` from its module; a missing one is listed by `check`."""
+    module, _, last = name.rpartition(".")
     try:
-        return getattr(import_module(module), name)
+        return getattr(import_module(module), last)
     except (ImportError, AttributeError):
-        _missing.append(f"{module}.{name}")
+        _missing.append(name)
         return None
 
 
-# Until `Function` is pickled as an instance of its class.
-pickle_function = _private("pytensor.compile.executor", "_pickle_Function")
-# Until Ops can declare that they take no batches.
-vectorize_node = _private("pytensor.graph.replace", "_vectorize_node")
-vectorize_not_needed = _private("pytensor.graph.replace", "_vectorize_not_needed")
-# Until the parser of signatures is public.
-parse_gufunc_signature = _private("pytensor.tensor.utils", "_parse_gufunc_signature")
-# Until SciPy is imported late by a public name.
-scipy_linalg = _private("pytensor.tensor.linalg._lazy", "scipy_linalg")
-# Until `local_useless_reshape` needs no condition (`guards/indexing.py`).
-is_shape_i_of_x = _private("pytensor.tensor.rewriting.shape", "_is_shape_i_of_x")
-unpack_shape_vector = _private("pytensor.tensor.rewriting.shape", "_unpack_shape_vector")
+pickle_function = _private("pytensor.compile.executor._pickle_Function")
+vectorize_node = _private("pytensor.graph.replace._vectorize_node")
+vectorize_not_needed = _private("pytensor.graph.replace._vectorize_not_needed")
+parse_gufunc_signature = _private("pytensor.tensor.utils._parse_gufunc_signature")
+is_shape_i_of_x = _private("pytensor.tensor.rewriting.shape._is_shape_i_of_x")
+unpack_shape_vector = _private("pytensor.tensor.rewriting.shape._unpack_shape_vector")
 
 
 def position_before(anchor: str) -> tuple[float, float]:
     """Return the positions of the pass before a pass of PyTensor, and of the pass itself.
-
-    Until the database takes ``before=`` and ``after=``.
 
     Examples
     --------
@@ -57,10 +71,7 @@ def position_before(anchor: str) -> tuple[float, float]:
 
 
 def accept_in_config(name: str) -> None:
-    """Add the name of a mode to the values that `pytensor.config.mode` takes.
-
-    Until `register_mode` does.
-    """
+    """Add the name of a mode to the values that `pytensor.config.mode` takes."""
     parameter = pytensor.config._config_var_dict["mode"]
     accept = parameter._apply
     parameter._apply = lambda value: value if value == name else accept(value)

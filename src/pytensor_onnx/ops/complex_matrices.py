@@ -10,8 +10,6 @@ from pytensor.scalar import upcast
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.compat.pytensor import scipy_linalg
-
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
 
@@ -187,7 +185,9 @@ class HermitianEigh(Op):
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         """Compute both by SciPy."""
-        values, vectors = scipy_linalg.eigh(*inputs, lower=self.lower)
+        import scipy.linalg  # type: ignore[import-untyped]
+
+        values, vectors = scipy.linalg.eigh(*inputs, lower=self.lower)
         if vectors.size:
             vectors = _real_at_largest(vectors)
         for storage, output, x in zip(output_storage, node.outputs, (values, vectors), strict=True):

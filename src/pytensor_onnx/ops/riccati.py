@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Apply
 
-from pytensor_onnx.compat.pytensor import scipy_linalg
 from pytensor_onnx.ops.factorisations import Part
 
 
@@ -16,8 +15,10 @@ class DiscreteRiccati(Part):
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         """Compute the solution by SciPy, NaN where there is none."""
+        import scipy.linalg  # type: ignore[import-untyped]
+
         try:
-            solution = scipy_linalg.solve_discrete_are(*inputs)
+            solution = scipy.linalg.solve_discrete_are(*inputs)
         except np.linalg.LinAlgError:
             solution = np.full_like(inputs[0], np.nan)
         except ValueError as error:

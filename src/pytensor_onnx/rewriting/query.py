@@ -15,7 +15,9 @@ from pytensor_onnx.rewriting.visits import Visit
 from pytensor_onnx.rules import Family, Purpose, Rule, declare, ledger
 
 
-def excluded(name: str, family: Family, purpose: Purpose, identity: str, requires: str) -> str:
+def excluded(
+    name: str, family: Family, purpose: Purpose, identity: str, requires: str, measured: str = ""
+) -> str:
     """Declare that a rewrite of PyTensor is left out, and return its name.
 
     Parameters
@@ -26,8 +28,11 @@ def excluded(name: str, family: Family, purpose: Purpose, identity: str, require
         Fields of the `Rule`: the equation is PyTensor's.
     requires
         Why it is left out.
+    measured
+        Where the reason was measured or reported.
     """
-    return declare(Rule(name, "exclusion", family, purpose, identity, requires)).name
+    rule = Rule(name, "exclusion", family, purpose, identity, requires, measured=measured)
+    return declare(rule).name
 
 
 REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
@@ -50,6 +55,7 @@ INCOMPATIBLE = (
         "correctness",
         "sign(x / y) = sign(x) / sign(y)",
         "the sign of 1 / 0 is 1, the sign of 0 is 0",
+        "docs/upstream.md#the-sign-of-a-quotient-by-zero-is-zero",
     ),
     excluded(
         "local_add_canonizer",
@@ -134,6 +140,7 @@ INCOMPATIBLE = (
         "correctness",
         "diagonal(f(x)) = f(diagonal(x))",
         "replaced by guarded ones",
+        "docs/upstream.md#diagonals-have-another-order-of-axes-or-a-negative-size",
     ),
     excluded(
         "local_batched_matmul_to_core_matmul",
@@ -162,6 +169,7 @@ INCOMPATIBLE = (
         "correctness",
         "scan(f, n)[:k] = scan(f, k)",
         "replaced by reduce_steps, as the number may be negative",
+        "docs/upstream.md#a-slice-of-steps-makes-too-many-or-a-negative-number",
     ),
     excluded(
         "scan_reduce_trace_prealloc",
@@ -169,11 +177,12 @@ INCOMPATIBLE = (
         "correctness",
         "scan(f, n)[-1] = last state of scan(f, n)",
         "replaced by reduce_trace, as it returns other steps of loops with a condition",
+        "docs/upstream.md#steps-of-a-loop-with-a-condition-are-counted-from-its-end",
     ),
     excluded(
         "scan_sit_sot_to_untraced",
         "loops",
-        "correctness",
+        "conversion",
         "a trace of one row = an untraced state",
         "an untraced state may change its shape; a state with a trace of one row may not",
     ),

@@ -20,9 +20,7 @@ from pytensor.tensor.rewriting.math import (
     local_mul_specialize,
     local_neg_to_mul,
     local_reciprocal_canon,
-    local_sign_prod,
     local_useless_abs,
-    local_useless_sign,
     local_zero_div,
 )
 
@@ -45,6 +43,7 @@ def divides_exactly(node: Apply) -> bool:
     purpose="correctness",
     identity="0 / y = where(y == 0 or isnan(y), NaN, 0), x / 0 = ±inf or NaN by the sign of x",
     requires="a written zero and floats",
+    measured="docs/upstream.md#zero-divided-by-zero-is-a-number",
 )
 def zero_quotient(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Choose among the few values of a quotient that is written with a zero.
@@ -175,6 +174,7 @@ GUARDS = (
         purpose="correctness",
         identity="x / 1 = x",
         requires="no floor division of floats",
+        measured="docs/upstream.md#floor-division-by-one-does-not-round",
     ),
     guard(
         local_zero_div,
@@ -183,6 +183,7 @@ GUARDS = (
         purpose="correctness",
         identity="0 / x = 0",
         requires="x is no constant",
+        measured="docs/upstream.md#zero-divided-by-zero-is-a-number",
     ),
     guard(
         local_0_dot_x,
@@ -191,6 +192,7 @@ GUARDS = (
         purpose="correctness",
         identity="0 @ X = 0",
         requires="inner sizes may be equal, and an operand may be zeros",
+        measured="docs/upstream.md#products-with-structured-matrices-check-no-sizes",
     ),
     guard(
         local_mul_specialize,
@@ -199,6 +201,7 @@ GUARDS = (
         purpose="correctness",
         identity="0 * x = 0, x * 1 = x, …",
         requires="known sizes of the operands broadcast",
+        measured="docs/upstream.md#products-with-structured-matrices-check-no-sizes",
     ),
     guard(
         local_log1p,
@@ -207,6 +210,7 @@ GUARDS = (
         purpose="correctness",
         identity="log(1 + x) = log1p(x)",
         requires="exactly one, and floats",
+        measured="docs/upstream.md#the-logarithm-of-a-sum-with-nearly-one-is-log1p",
     ),
     guard(
         local_neg_to_mul,
@@ -215,6 +219,7 @@ GUARDS = (
         purpose="correctness",
         identity="-x = -1 * x",
         requires="the dtype has -1",
+        measured="docs/upstream.md#negatives-of-unsigned-integers-fail-to-rewrite",
     ),
     guard(
         local_reciprocal_canon,
@@ -223,6 +228,7 @@ GUARDS = (
         purpose="correctness",
         identity="1 / x = x ** -1.0",
         requires="x is float32 or float64",
+        measured="docs/upstream.md#negatives-of-unsigned-integers-fail-to-rewrite",
     ),
     guard(
         local_abs_lift,
@@ -231,6 +237,7 @@ GUARDS = (
         purpose="correctness",
         identity="abs(x * y) = abs(x) * abs(y)",
         requires="floats, as integers may wrap around",
+        measured="docs/upstream.md#rewrites-of-integers-do-not-wrap-around",
     ),
     guard(
         local_useless_abs,
@@ -239,21 +246,6 @@ GUARDS = (
         purpose="correctness",
         identity="abs(x ** 2) = x ** 2",
         requires="floats, as integers may wrap around",
-    ),
-    guard(
-        local_useless_sign,
-        takes_floats,
-        family="elementwise",
-        purpose="correctness",
-        identity="sign(abs(x)) = x != 0",
-        requires="floats, as integers may wrap around",
-    ),
-    guard(
-        local_sign_prod,
-        takes_floats,
-        family="elementwise",
-        purpose="correctness",
-        identity="sign(x * y) = sign(x) * sign(y)",
-        requires="floats, as integers may wrap around",
+        measured="docs/upstream.md#rewrites-of-integers-do-not-wrap-around",
     ),
 )

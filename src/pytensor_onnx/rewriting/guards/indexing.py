@@ -150,6 +150,7 @@ GUARDS = (
         purpose="correctness",
         identity="reshape(x, x.shape) = x",
         requires="all sizes agree, also beside a zero",
+        measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
     ),
     guard(
         local_subtensor_SpecifyShape_lift,
@@ -158,6 +159,7 @@ GUARDS = (
         purpose="correctness",
         identity="specify_shape(x, s)[i] = specify_shape(x[i], s[1:])",
         requires="the other sizes are given, where PyTensor fails",
+        measured="docs/upstream.md#an-element-beside-an-unspecified-size-fails-to-rewrite",
     ),
     guard(
         local_join_dims,
@@ -166,6 +168,7 @@ GUARDS = (
         purpose="correctness",
         identity="join_dims(x) = reshape(x, sizes)",
         requires="no static size of zero",
+        measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
     ),
     guard(
         local_split_dims,
@@ -174,6 +177,7 @@ GUARDS = (
         purpose="correctness",
         identity="split_dims(x) = reshape(x, sizes)",
         requires="no static size of zero",
+        measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
     ),
     guard(
         local_read_of_write_same_indices,
@@ -182,6 +186,7 @@ GUARDS = (
         purpose="correctness",
         identity="set(x, y, i)[i] = y",
         requires="no position twice in i",
+        measured="docs/upstream.md#a-read-at-the-positions-of-a-write-ignores-equal-positions",
     ),
     guard(
         local_write_of_write_same_indices,
@@ -190,6 +195,7 @@ GUARDS = (
         purpose="correctness",
         identity="inc(inc(x, a, i), b, i) = inc(x, a + b, i)",
         requires="a + b has the dtype of x",
+        measured="docs/upstream.md#two-increments-are-added-in-their-own-dtype",
     ),
     guard(
         local_adv_idx_to_slice,
@@ -198,6 +204,7 @@ GUARDS = (
         purpose="correctness",
         identity="x[arange] = x[slice]",
         requires="signed indices",
+        measured="docs/upstream.md#unsigned-indices-that-descend-are-a-slice-with-a-positive-step",
     ),
     guard(
         local_subtensor_of_batch_dims,
@@ -206,6 +213,7 @@ GUARDS = (
         purpose="correctness",
         identity="f(x, y)[i] = f(x[i], y[i])",
         requires="i is 0 or -1 at axes of size one",
+        measured="docs/upstream.md#an-index-out-of-range-of-an-axis-of-length-one-is-dropped",
     ),
     guard(
         local_dimshuffle_subtensor,
@@ -214,6 +222,7 @@ GUARDS = (
         purpose="correctness",
         identity="x[a:a+1] squeezed = x[a]",
         requires="nonnegative constant starts and steps",
+        measured="docs/upstream.md#a-reversed-slice-of-one-row-is-another-row",
     ),
 )
 
@@ -226,6 +235,7 @@ take_diagonals = [
         purpose="correctness",
         identity="diagonal(f(x)) = f(diagonal(x))",
         requires="the last two axes, and a diagonal within the corner",
+        measured="docs/upstream.md#diagonals-have-another-order-of-axes-or-a-negative-size",
     ).guarded()
     for rewrite in (
         local_extract_diag_of_alloc_diag,

@@ -86,6 +86,7 @@ GUARDS = (
         purpose="correctness",
         identity="sum(alloc(x, n)) = n * x",
         requires="elements, or finite x; no truncation of each float",
+        measured="docs/upstream.md#reductions-of-multiples-and-of-repeated-numbers-differ",
     ),
     guard(
         local_sum_prod_of_mul_or_div,
@@ -94,6 +95,7 @@ GUARDS = (
         purpose="correctness",
         identity="sum(c * x) = c * sum(x)",
         requires="float32 or float64, and elements or a usual c",
+        measured="docs/upstream.md#reductions-of-multiples-and-of-repeated-numbers-differ",
     ),
     guard(
         local_sum_of_neg_to_neg_of_sum,
@@ -102,6 +104,7 @@ GUARDS = (
         purpose="correctness",
         identity="sum(-x) = -sum(x)",
         requires="floats, as unsigned integers wrap around",
+        measured="docs/upstream.md#rewrites-of-integers-do-not-wrap-around",
     ),
     guard(
         local_sumsqr2dot,
@@ -110,6 +113,7 @@ GUARDS = (
         purpose="correctness",
         identity="sum(x ** 2) = dot(x, x)",
         requires="floats",
+        measured="docs/upstream.md#rewrites-of-integers-do-not-wrap-around",
     ),
     guard(
         local_Unique_lift,
@@ -118,6 +122,7 @@ GUARDS = (
         purpose="correctness",
         identity="unique(repeat(x, n)) = unique(x)",
         requires="no size may be zero",
+        measured="docs/upstream.md#the-unique-values-of-no-repetitions-are-not-empty",
     ),
 )
 minimum_of_integers = guard(
@@ -127,4 +132,5 @@ minimum_of_integers = guard(
     purpose="correctness",
     identity="-max(-x) = min(x)",
     requires="signed integers, whose smallest value has no negative",
+    measured="docs/upstream.md#the-minimum-of-the-smallest-integer-is-wrong",
 ).guarded()

@@ -65,6 +65,10 @@ PROPAGATING = (
 """Ops whose results have a structure only if an operand has one."""
 
 
+_NO_CHECK = "products-with-structured-matrices-check-no-sizes"
+_NO_ROWS = "a-constant-without-rows-fails-to-rewrite-as-a-selection"
+
+
 def fits_and_has_elements(node: Apply) -> bool:
     """Return whether operands fit and are not empty: PyTensor looks for the ones in a selection."""
     return may_fit(node) and not any(0 in x.type.shape for x in node.inputs)
@@ -79,10 +83,11 @@ _multiply_by_structure = Visit(
             purpose="correctness",
             identity=identity,
             requires="equal inner sizes, and elements",
+            measured=f"docs/upstream.md#{defect}",
         ).guarded()
-        for rewrite, identity in (
-            (dot_diag_to_elemwise, "diag(v) @ X = v[:, None] * X"),
-            (index_by_selection, "P @ X = X[p]"),
+        for rewrite, identity, defect in (
+            (dot_diag_to_elemwise, "diag(v) @ X = v[:, None] * X", _NO_CHECK),
+            (index_by_selection, "P @ X = X[p]", _NO_ROWS),
         )
     )
 )

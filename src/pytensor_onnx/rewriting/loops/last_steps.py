@@ -24,6 +24,7 @@ from pytensor_onnx.rules import rewrites_nodes
     purpose="correctness",
     identity="scan(f, 7)[-9:9] = scan(f, 7)",
     requires="constant bounds",
+    measured="docs/upstream.md#a-slice-of-steps-makes-too-many-or-a-negative-number",
 )
 def slice_within_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Clip constant slices to the rows of a loop: ``rows[-9:9]`` of seven rows is ``rows``.
@@ -93,6 +94,7 @@ Replacements = dict[Variable | str, Variable | list[Apply]]
     purpose="correctness",
     identity="scan(f, n)[:k] = scan(f, k)",
     requires="slices with bounds within the steps",
+    measured="docs/upstream.md#a-slice-of-steps-makes-too-many-or-a-negative-number",
 )
 def reduce_steps(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     """Reduce the number of steps to the used ones, as PyTensor does.
@@ -121,6 +123,7 @@ def _is_within(read: Apply, n_steps: Variable) -> bool:
     purpose="speed",
     identity="scan(f, n)[-1] = last state of scan(f, n)",
     requires="only the last steps are used",
+    measured="docs/upstream.md#steps-of-a-loop-with-a-condition-are-counted-from-its-end",
 )
 def reduce_trace(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     """Reduce the trace of a loop to its last used steps, as PyTensor does.
