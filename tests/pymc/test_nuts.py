@@ -14,7 +14,7 @@ from pytensor.gradient import grad
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.pymc.nuts import State, draw
-from pytensor_onnx.pymc.trees import Dynamics, End, Leaves, _growth, grow, leaf_tables
+from pytensor_onnx.pymc.trees import Doubling, Dynamics, End, Leaves, _growth, grow, leaf_tables
 
 MAX_DEPTH = 6
 SCALE = np.array([0.5, 2.0, 1.0])
@@ -138,7 +138,8 @@ def test_points_are_drawn_by_their_weights():
     _, gradient = numpy_density(start)
     kick = 0.5 * epsilon * SCALE * gradient
     names = [*Dynamics._fields, *End._fields]
-    arrays = [start, SCALE, [epsilon], 0.5 * epsilon * SCALE, energy, np.zeros(3), momentum, kick]
+    dynamics = [start, SCALE, [epsilon], 0.5 * epsilon * SCALE, energy, -1000 - energy]
+    arrays = [*dynamics, np.zeros(3), momentum, kick]
     # Inputs, as constants would be folded.
     of_chains = [np.repeat([array], n, axis=0) for array in arrays]
     given = [
@@ -152,10 +153,8 @@ def test_points_are_drawn_by_their_weights():
         [],
         Dynamics(*given[:n_dynamics]),
         End(*given[n_dynamics:]),
-        depth=pt.constant(3),
-        n_steps=pt.constant(n_steps),
-        uniform=u,
-        grows=pt.ones_like(u),
+        pt.ones_like(u),
+        Doubling(pt.constant(3), pt.constant(n_steps), pt.stack([u, u, u])),
         max_depth=MAX_DEPTH,
     )
     outputs = [growth.sample.energy, growth.weight, growth.steps]
@@ -179,7 +178,8 @@ def test_acceptance_below_rounding_counts_as_none():
     surplus = pt.as_tensor([[-1.0], [-40.0], [-300.0]])
     leaves = Leaves(rows, rows, surplus, surplus, pt.ones_like(surplus))
     end = End(rows[0], rows[0], rows[0])
-    growth = _growth(leaves, end, pt.ones(1), pt.zeros(1), pt.full((1,), 0.5))
+    dynamics = Dynamics(*[rows[0]] * 4, energy=pt.zeros(1), least=pt.full(1, -1000.0))
+    growth = _growth(leaves, end, pt.ones(1), dynamics, pt.full((1,), 0.5))
     weight, acceptance = pytensor.function([], [growth.weight, growth.acceptance])()
     assert acceptance == np.exp(-1)
     assert weight >= acceptance

@@ -1,6 +1,6 @@
 """Loops that return the last values of their states, and no trace of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytensor.tensor as pt
@@ -55,7 +55,9 @@ def iterate(
     first, outside = leaves(start), leaves(constants)
     states, fixed = [x.type() for x in first], [x.type() for x in outside]
     variables = iter([*rows, *states, *fixed])
-    returned = step(*(_like(part, variables) for part in (*sequences, *start, *constants)))
+    returned = step(
+        *(mapped(lambda _: next(variables), part) for part in (*sequences, *start, *constants))
+    )
     results, conditions = _parted(returned)
     info = ScanInfo(
         n_seqs=len(rows),
@@ -74,7 +76,7 @@ def iterate(
     counts = [count] * len(stacked)
     found = loop(count, *leaves(sequences), *first, *counts, *outside, return_list=True)
     last = iter(found[len(stacked) :])
-    return [*(_like(part, last) for part in start), *found[: len(stacked)]]
+    return [*(mapped(lambda _: next(last), part) for part in start), *found[: len(stacked)]]
 
 
 def leaves(parts: Iterable[Any]) -> list[TensorVariable]:
@@ -82,11 +84,11 @@ def leaves(parts: Iterable[Any]) -> list[TensorVariable]:
     return [v for part in parts for v in (leaves(part) if isinstance(part, tuple) else [part])]
 
 
-def _like(part: Any, variables: Iterator[TensorVariable]) -> Any:
-    """Return the next variables in the form of a part."""
+def mapped(function: Callable[[TensorVariable], TensorVariable], part: Any) -> Any:
+    """Apply a function to a variable, or to each of a named tuple, which is kept."""
     if not isinstance(part, tuple):
-        return next(variables)
-    return type(part)(*(_like(inner, variables) for inner in part))
+        return function(part)
+    return type(part)(*(mapped(function, inner) for inner in part))
 
 
 def _parted(returned: Sequence) -> tuple[list[TensorVariable], list[TensorVariable]]:

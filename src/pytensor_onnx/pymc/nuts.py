@@ -15,7 +15,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.pymc.trees import (
+    DIVERGENCE,
     Density,
+    Doubling,
     Dynamics,
     End,
     Sample,
@@ -126,7 +128,8 @@ def draw(
     """
     energy = kinetic_energy(momentum) - state.log_density
     half_step = 0.5 * step_size[..., None] * scale
-    dynamics = Dynamics(state.x, scale, step_size[..., None], half_step, energy)
+    least = -DIVERGENCE - energy
+    dynamics = Dynamics(state.x, scale, step_size[..., None], half_step, energy, least)
     end = End(pt.zeros_like(momentum), momentum, half_step * state.gradient)
     first = Sample(state.x, state.gradient, state.log_density, energy)
     zeros, ones = pt.zeros_like(state.log_density), pt.ones_like(state.log_density)
@@ -146,7 +149,7 @@ def draw(
         [start],
         [dynamics, *data],
         n_steps=max_depth,
-        sequences=[pt.constant(depths), pt.constant(2**depths), uniforms],
+        sequences=[Doubling(pt.constant(depths), pt.constant(2**depths), uniforms)],
     )
     sample, steps = last.sample, last.steps
     after = State(sample.x, sample.log_density, sample.gradient)
@@ -158,29 +161,18 @@ def draw(
 def _double(
     density: Density,
     max_depth: int,
-    depth: TensorVariable,
-    n_steps: TensorVariable,
-    uniform: TensorVariable,
+    doubling: Doubling,
     now: Trajectory,
     dynamics: Dynamics,
     *data: TensorVariable,
 ) -> tuple[list[Trajectory], until]:
     """Return the trajectories with a second half, and the condition for the end."""
-    is_forwards = uniform[0] < 0.5
+    to_direction, _, to_sample = (doubling.uniforms[i] for i in range(3))
+    is_forwards = to_direction < 0.5
     start, far = _turned(pt.eq(is_forwards, now.was_forwards), now.near, now.far)
-    half = grow(
-        density,
-        data,
-        dynamics,
-        start,
-        depth=depth,
-        n_steps=n_steps,
-        uniform=uniform[1],
-        grows=now.grows,
-        max_depth=max_depth,
-    )
+    half = grow(density, data, dynamics, start, now.grows, doubling, max_depth)
     near = half.end
-    is_taken = (uniform[2] * now.weight < half.weight) & (half.grows > 0.0)
+    is_taken = (to_sample * now.weight < half.weight) & (half.grows > 0.0)
     distance = near.position - far.position
     rates = shrinking_rates(distance, near.momentum, far.momentum)
     grows = pt.switch(rates <= 0.0, 0.0, half.grows)

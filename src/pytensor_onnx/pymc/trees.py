@@ -49,7 +49,8 @@ class Dynamics(NamedTuple):
     """The numbers that stay the same within a trajectory.
 
     The trajectory has the coordinates ``z`` of ``x = origin + scale * z``, in which the mass matrix
-    is the identity. The step size is a matrix of one column.
+    is the identity. The step size is a matrix of one column. The negative of the energy of a point
+    that has not diverged is larger than ``least``.
     """
 
     origin: TensorVariable
@@ -57,6 +58,24 @@ class Dynamics(NamedTuple):
     step_size: TensorVariable
     half_step: TensorVariable
     energy: TensorVariable
+    least: TensorVariable
+
+
+class Doubling(NamedTuple):
+    """A doubling of all trajectories.
+
+    Attributes
+    ----------
+    depth, n_steps
+        Depth of the tree, and two to its power.
+    uniforms
+        Numbers in [0, 1) for each chain, which select the direction, the sample of the new half,
+        and the half of the sample.
+    """
+
+    depth: TensorVariable
+    n_steps: TensorVariable
+    uniforms: TensorVariable
 
 
 class Growth(NamedTuple):
@@ -115,11 +134,8 @@ def grow(
     data: Sequence[TensorVariable],
     dynamics: Dynamics,
     end: End,
-    *,
-    depth: TensorVariable,
-    n_steps: TensorVariable,
-    uniform: TensorVariable,
     grows: TensorVariable,
+    doubling: Doubling,
     max_depth: int,
 ) -> Growth:
     """Take leapfrog steps from an end of each trajectory, forwards in time.
@@ -140,42 +156,54 @@ def grow(
         Constants of the trajectories.
     end
         The ends of the trajectories.
-    depth, n_steps
-        Depth of the tree, and two to its power.
-    uniform
-        Numbers in [0, 1), which select the samples.
     grows
         One for each chain that is to grow, else zero, float64.
+    doubling
+        The depth of the tree, and numbers that select the samples.
     max_depth
         Number of depths.
     """
     rows = leaf_tables(max_depth)
     ranks = dynamics.origin.type.ndim, dynamics.energy.type.ndim
-    tables = [
-        pt.constant(np.expand_dims(row, tuple(range(2, 2 + rank))))[:n_steps, :depth]
-        for row, rank in zip(rows, ranks, strict=True)
-    ]
-    kept = pt.zeros((depth, *dynamics.origin.shape))
-    end, _, _, grows, *traces = iterate(
-        partial(_leap, density),
-        [end, kept, kept, grows],
-        [dynamics, -DIVERGENCE - dynamics.energy, *data],
-        n_steps=n_steps,
-        sequences=tables,
+    depth, n_steps, uniforms = doubling
+    tables = _Level(
+        *(
+            pt.constant(np.expand_dims(row, tuple(range(2, 2 + rank))))[:n_steps, :depth]
+            for row, rank in zip(rows, ranks, strict=True)
+        )
     )
-    return _growth(Leaves(*traces), end, grows, dynamics.energy, uniform)
+    kept = pt.zeros((depth, *dynamics.origin.shape))
+    end, _, grows, *traces = iterate(
+        partial(_leap, density),
+        [end, _Kept(kept, kept), grows],
+        [dynamics, *data],
+        n_steps=n_steps,
+        sequences=[tables],
+    )
+    return _growth(Leaves(*traces), end, grows, dynamics, uniforms[1])
+
+
+class _Level(NamedTuple):
+    """For a leaf, which level of the tree keeps it, and bounds of rates beside each level."""
+
+    is_kept: TensorVariable
+    bounds: TensorVariable
+
+
+class _Kept(NamedTuple):
+    """Position and momentum of the first leaf of a sub-tree, for each level of the tree."""
+
+    positions: TensorVariable
+    momenta: TensorVariable
 
 
 def _leap(
     density: Density,
-    is_kept: TensorVariable,
-    bounds: TensorVariable,
+    level: _Level,
     end: End,
-    positions: TensorVariable,
-    momenta: TensorVariable,
+    kept: _Kept,
     grows: TensorVariable,
     dynamics: Dynamics,
-    least: TensorVariable,
     *data: TensorVariable,
 ) -> tuple[list, until]:
     """Return the states and the leaf after a leapfrog step, and the condition for the end."""
@@ -187,13 +215,13 @@ def _leap(
     momentum = half + kick
     surplus = value - kinetic_energy(momentum)
 
-    positions = pt.switch(is_kept, position, positions)
-    momenta = pt.switch(is_kept, momentum, momenta)
+    positions = pt.switch(level.is_kept, position, kept.positions)
+    momenta = pt.switch(level.is_kept, momentum, kept.momenta)
     rates = shrinking_rates(position - positions, momentum, momenta)
-    turns = (rates <= bounds).astype("float64").sum(axis=0)
-    goes_on = (surplus > least) & (turns < 0.5)
+    turns = (rates <= level.bounds).astype("float64").sum(axis=0)
+    goes_on = (surplus > dynamics.least) & (turns < 0.5)
     after = pt.switch(goes_on, grows, 0.0)
-    states = [End(position, momentum, kick), positions, momenta, after]
+    states = [End(position, momentum, kick), _Kept(positions, momenta), after]
     leaf = Leaves(x, gradient, value, surplus, grows)
     return [*states, leaf], until(~(after.sum() > 0.0))
 
@@ -202,13 +230,13 @@ def _growth(
     leaves: Leaves,
     end: End,
     grows: TensorVariable,
-    energy: TensorVariable,
+    dynamics: Dynamics,
     uniform: TensorVariable,
 ) -> Growth:
     """Return the sums over the leaves of a tree, and one leaf as its sample."""
-    is_finite = leaves.surplus > -DIVERGENCE - energy
+    is_finite = leaves.surplus > dynamics.least
     # The bound keeps sums of weights finite, the switch keeps them from NaN.
-    gains = pt.minimum(leaves.surplus + energy, 600.0)
+    gains = pt.minimum(leaves.surplus + dynamics.energy, 600.0)
     weights = pt.switch(is_finite & (leaves.counts > 0.0), pt.exp(gains), 0.0)
     # Negligible weights come from large energies, and have few correct digits.
     accepted = pt.switch(weights < NEGLIGIBLE, 0.0, pt.minimum(weights, 1.0))

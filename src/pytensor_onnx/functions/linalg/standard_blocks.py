@@ -42,35 +42,28 @@ def standard_form(
     """
     swapped = pt.eq(b, 0.0)
     is_kept = pt.eq(c, 0.0) | (pt.eq(a, d) & pt.lt(pt.sign(b) * pt.sign(c), 0.0))
-    p = 0.5 * (a - d)
-    larger = pt.maximum(pt.abs(b), pt.abs(c))
-    smaller = pt.minimum(pt.abs(b), pt.abs(c)) * pt.sign(b) * pt.sign(c)
-    scale = nonzero(pt.maximum(pt.abs(p), larger))
-    z = p / scale * p + larger / scale * smaller
-    real = _split(a, b, c, d, p, larger, smaller, scale, z)
-    equal = _equalised(a, b, c, d)
-    found = _chosen(pt.ge(z, 4 * _EPS), real, equal)
+    real, is_real = _split(a, b, c, d)
+    found = _chosen(is_real, real, _equalised(a, b, c, d))
     zero, one = pt.zeros_like(a), pt.ones_like(a)
     found = _chosen(swapped, Blocks(d, -c, zero, a, zero, one), found)
     return _chosen(is_kept, Blocks(a, b, c, d, one, zero), found)
 
 
 def _split(
-    a: TensorVariable,
-    b: TensorVariable,
-    c: TensorVariable,
-    d: TensorVariable,
-    p: TensorVariable,
-    larger: TensorVariable,
-    smaller: TensorVariable,
-    scale: TensorVariable,
-    z: TensorVariable,
-) -> Blocks:
-    """Return blocks with two distinct real eigenvalues, made upper triangular."""
+    a: TensorVariable, b: TensorVariable, c: TensorVariable, d: TensorVariable
+) -> tuple[Blocks, TensorVariable]:
+    """Return upper triangular blocks, and whether there are two distinct real eigenvalues."""
+    p = 0.5 * (a - d)
+    larger = pt.maximum(pt.abs(b), pt.abs(c))
+    smaller = pt.minimum(pt.abs(b), pt.abs(c)) * pt.sign(b) * pt.sign(c)
+    scale = nonzero(pt.maximum(pt.abs(p), larger))
+    z = p / scale * p + larger / scale * smaller
+    is_real = pt.ge(z, 4 * _EPS)
     root = pt.sqrt(scale) * pt.sqrt(pt.maximum(z, 0.0))
     z = nonzero(p + pt.switch(pt.lt(p, 0.0), -root, root))
     size = nonzero(length(c, z))
-    return Blocks(d + z, b - c, pt.zeros_like(c), d - larger / z * smaller, z / size, c / size)
+    low = d - larger / z * smaller
+    return Blocks(d + z, b - c, pt.zeros_like(c), low, z / size, c / size), is_real
 
 
 def _equalised(

@@ -1,5 +1,7 @@
 """Solution of triangular systems by blocks of rows."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -63,6 +65,13 @@ def _solution_of_one(
     return ifelse(pt.gt(n, 0), _solution_by_blocks(a, b, n, lower, unit_diagonal), b)
 
 
+class _Diagonal(NamedTuple):
+    """Blocks on the diagonal of a triangular matrix, and their inverses."""
+
+    blocks: TensorVariable
+    inverses: TensorVariable
+
+
 def _solution_by_blocks(
     a: TensorVariable, b: TensorVariable, n: TensorVariable, lower: bool, unit_diagonal: bool
 ) -> TensorVariable:
@@ -97,11 +106,10 @@ def _solution_by_blocks(
         starts: TensorVariable,
         ends: TensorVariable,
         b: TensorVariable,
-        blocks: TensorVariable,
-        inverses: TensorVariable,
+        of: _Diagonal,
     ) -> list[TensorVariable]:
         rest = less_product(b[i], Window()(a, starts[i], ends[i]), known)
-        found = refined(rest, blocks[i], inverses[i])
+        found = refined(rest, of.blocks[i], of.inverses[i])
         return [pt.concatenate([known, found] if lower else [found, known], axis=0)]
 
     rights, others = b[rows], index[1:]
@@ -109,7 +117,7 @@ def _solution_by_blocks(
     (solution,) = iterate(
         step,
         [known[: start[0] + ROWS] if lower else known[start[0] - n :]],
-        [a, starts, ends, rights, blocks, inverses],
+        [a, starts, ends, rights, _Diagonal(blocks, inverses)],
         n_steps=others.shape[0],
         sequences=[others],
     )

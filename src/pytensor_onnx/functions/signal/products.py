@@ -5,6 +5,8 @@ shape ``(b, 2 b)`` whose rows are the second block, each moved by one. All block
 array are multiplied at once, and the results that overlap are added.
 """
 
+from typing import NamedTuple
+
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
@@ -13,6 +15,15 @@ from pytensor_onnx.functions.padding import between_zeros
 
 _SMALLEST, _LARGEST = 16, 256
 """Sizes of a block: the matrix of the largest fits a processor's cache."""
+
+
+class _Counts(NamedTuple):
+    """Rows and blocks of a row of the first array, and of the second one."""
+
+    height: TensorVariable
+    parts: TensorVariable
+    rows: TensorVariable
+    taps: TensorVariable
 
 
 def by_products(x: TensorVariable, y: TensorVariable) -> TensorVariable:
@@ -46,11 +57,9 @@ def by_products(x: TensorVariable, y: TensorVariable) -> TensorVariable:
         left: TensorVariable,
         right: TensorVariable,
         places: TensorVariable,
-        height: TensorVariable,
-        parts: TensorVariable,
-        rows: TensorVariable,
-        taps: TensorVariable,
+        counts: _Counts,
     ) -> list[TensorVariable]:
+        height, parts, rows, taps = counts
         block = places.shape[0]
         matrix = pt.take(right[..., index, :], places, axis=-1)
         lead = [left.shape[axis] for axis in range(n_lead)]
@@ -63,7 +72,7 @@ def by_products(x: TensorVariable, y: TensorVariable) -> TensorVariable:
         moved = between_zeros(moved, tap * block, (taps - 1 - tap) * block, -1)
         return [total + between_zeros(moved, row, rows - 1 - row, -2)]
 
-    constants = [left, right, places, height, parts, rows, taps]
+    constants = [left, right, places, _Counts(height, parts, rows, taps)]
     start = pt.zeros(shape, x.type.dtype)
     steps = pt.arange(rows * taps)
     [total] = iterate(step, [start], constants, sequences=[steps], n_steps=rows * taps)

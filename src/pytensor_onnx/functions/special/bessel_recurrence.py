@@ -1,6 +1,7 @@
 """Bessel functions of any order by recurrences over the order, for moderate arguments."""
 
 import math
+from typing import NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.scan.utils import until
@@ -30,6 +31,29 @@ def order_above(count: TensorVariable, x: TensorVariable) -> TensorVariable:
 def _root(x: TensorVariable) -> TensorVariable:
     """``x**(3/8)``. A cube root would do, but roots of squares are equal in all runtimes."""
     return pt.sqrt(pt.sqrt(x * pt.sqrt(x)))
+
+
+class _Orders(NamedTuple):
+    """Orders of the recurrence of `first_kind`, in pairs.
+
+    Attributes
+    ----------
+    is_odd, pair
+        The place of the wanted order in its pair, and the number of the pair.
+    pairs
+        Number of pairs, where the recurrence starts.
+    coarse, rest
+        The lowest order, as a part with few digits, and the rest divided by ``middle``.
+    middle
+        Half of the argument.
+    """
+
+    is_odd: TensorVariable
+    pair: TensorVariable
+    pairs: TensorVariable
+    coarse: TensorVariable
+    middle: TensorVariable
+    rest: TensorVariable
 
 
 def first_kind(
@@ -84,20 +108,15 @@ def first_kind(
         total: TensorVariable,
         found: TensorVariable,
         m: TensorVariable,
-        is_odd: TensorVariable,
-        pair: TensorVariable,
-        pairs: TensorVariable,
-        coarse: TensorVariable,
-        middle: TensorVariable,
-        rest: TensorVariable,
+        at: _Orders,
     ) -> tuple:
         one = constant(k, 1.0)
-        lower = pt.switch(pt.eq(pairs, k), constant(k, _SMALLEST), lower)
-        order = coarse + (k + k)
-        odd = (order / middle + rest) * lower - upper
-        even = ((order - one) / middle + rest) * odd - lower
+        lower = pt.switch(pt.eq(at.pairs, k), constant(k, _SMALLEST), lower)
+        order = at.coarse + (k + k)
+        odd = (order / at.middle + at.rest) * lower - upper
+        even = ((order - one) / at.middle + at.rest) * odd - lower
         total = total * ((m + k) * (one / (k + one))) + order * lower
-        found = pt.switch(pt.eq(pair, k), pt.switch(is_odd, odd, even), found)
+        found = pt.switch(pt.eq(at.pair, k), pt.switch(at.is_odd, odd, even), found)
         return (k - one, odd, even, total, found), until(k <= one)
 
     start, middle = pt.zeros_like(x), half * x
@@ -106,11 +125,18 @@ def first_kind(
     left = (m + lowest) - coarse
     wanted = pt.switch(is_large, above, count)
     before = pt.floor(half * wanted)
-    parts = [coarse, middle, pt.switch(is_large, zero, left / middle)]
+    orders = _Orders(
+        is_odd=before + before < wanted,
+        pair=before + constant(x, 1.0),
+        pairs=pairs,
+        coarse=coarse,
+        middle=middle,
+        rest=pt.switch(is_large, zero, left / middle),
+    )
     _, odd, even, total, found = iterate(
         step,
         [last, start, start, start, start],
-        [m, before + before < wanted, before + constant(x, 1.0), pairs, *parts],
+        [m, orders],
         n_steps=_ORDERS // 2,
     )
     difference, mean = temme_coefficients(m)
@@ -140,6 +166,13 @@ def second_kind(
     return _upwards(m, count, x, value, (ratio - p) * value - q * first)
 
 
+class _Complex(NamedTuple):
+    """A complex number."""
+
+    real: TensorVariable
+    imag: TensorVariable
+
+
 def _steed(m: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """Real and imaginary part of ``H'(x) / H(x)`` for the first Hankel function, ``x >= 2``.
 
@@ -151,35 +184,33 @@ def _steed(m: TensorVariable, x: TensorVariable) -> tuple[TensorVariable, Tensor
     def step(
         b: TensorVariable,
         a: TensorVariable,
-        c_real: TensorVariable,
-        c_imag: TensorVariable,
-        d_real: TensorVariable,
-        d_imag: TensorVariable,
-        t_real: TensorVariable,
-        t_imag: TensorVariable,
+        c: _Complex,
+        d: _Complex,
+        t: _Complex,
         change: TensorVariable,
         real: TensorVariable,
     ) -> tuple:
         one = constant(a, 1.0)
-        size = a / (c_real * c_real + c_imag * c_imag)
-        c_real, c_imag = real + size * c_real, b - size * c_imag
-        d_real, d_imag = real + a * d_real, b + a * d_imag
-        size = one / (d_real * d_real + d_imag * d_imag)
-        d_real, d_imag = d_real * size, -(d_imag * size)
-        u = c_real * d_real - c_imag * d_imag
-        v = c_real * d_imag + c_imag * d_real
-        t_real, t_imag = t_real * u - t_imag * v, t_real * v + t_imag * u
+        size = a / (c.real * c.real + c.imag * c.imag)
+        c = _Complex(real + size * c.real, b - size * c.imag)
+        d = _Complex(real + a * d.real, b + a * d.imag)
+        size = one / (d.real * d.real + d.imag * d.imag)
+        d = _Complex(d.real * size, -(d.imag * size))
+        u = c.real * d.real - c.imag * d.imag
+        v = c.real * d.imag + c.imag * d.real
+        t = _Complex(t.real * u - t.imag * v, t.real * v + t.imag * u)
         change = pt.abs(u - one) + pt.abs(v)
-        after = (b + constant(a, 2.0), a + b, c_real, c_imag, d_real, d_imag, t_real, t_imag)
-        return (*after, change), until(pt.all(change <= constant(a, 8 * _PRECISION)))
+        after = (b + constant(a, 2.0), a + b, c, d, t, change)
+        return after, until(pt.all(change <= constant(a, 8 * _PRECISION)))
 
-    real, zero = x + x, pt.zeros_like(x)
-    imag, square = zero + two, m * m
-    first = [constant(x, 4.0), constant(x, 2.25) - square, real, imag, zero, zero, real, imag, zero]
-    *_, t_real, t_imag, change = iterate(step, first, [real], n_steps=_TERMS)
-    size = (quarter - square) / (x * (t_real * t_real + t_imag * t_imag))
+    zero, square = pt.zeros_like(x), m * m
+    start = _Complex(x + x, zero + two)
+    parts = [start, _Complex(zero, zero), start]
+    first = [constant(x, 4.0), constant(x, 2.25) - square, *parts, zero]
+    *_, t, change = iterate(step, first, [start.real], n_steps=_TERMS)
+    size = (quarter - square) / (x * (t.real * t.real + t.imag * t.imag))
     size = pt.switch(change <= constant(x, 64 * _PRECISION), size, constant(x, math.nan))
-    return size * t_imag - constant(x, 0.5) / x, one + size * t_real
+    return size * t.imag - constant(x, 0.5) / x, one + size * t.real
 
 
 def _upwards(

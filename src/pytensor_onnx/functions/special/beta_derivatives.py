@@ -8,6 +8,7 @@ logarithms of the gamma function.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -197,6 +198,27 @@ def _of_logarithm(
     return logarithm + (of_one - of_both) + pt.switch(~is_first & is_small, growth, zero)
 
 
+class _Series(NamedTuple):
+    """Parameters of the series of `_beyond`."""
+
+    a: TensorVariable
+    b: TensorVariable
+    y: TensorVariable
+    ratio: TensorVariable
+    logarithm: TensorVariable
+    is_first: TensorVariable
+
+
+class _Terms(NamedTuple):
+    """Sums of the terms of a series and of their derivatives, and the factors of the last ones."""
+
+    total: TensorVariable
+    slopes: TensorVariable
+    c: TensorVariable
+    slope: TensorVariable
+    power: TensorVariable
+
+
 def _beyond(
     a: TensorVariable,
     b: TensorVariable,
@@ -214,36 +236,24 @@ def _beyond(
     one, zero = constant(b, 1.0), constant(b, 0.0)
     y, ratio = parts.y, parts.ratio
 
-    def step(
-        number: TensorVariable,
-        total: TensorVariable,
-        slopes: TensorVariable,
-        c: TensorVariable,
-        slope: TensorVariable,
-        power: TensorVariable,
-        a: TensorVariable,
-        b: TensorVariable,
-        y: TensorVariable,
-        ratio: TensorVariable,
-        logarithm: TensorVariable,
-        is_first: TensorVariable,
-    ) -> list[TensorVariable]:
-        growth = y / number
-        slope = slope * ((number - a) * growth) - c * growth
-        c = c * ((number - a) * growth)
-        power = power * ratio
-        term = (one - power) / (b + number)
-        by_second = -c * (power * logarithm + term) / (b + number)
-        slopes = slopes + pt.switch(is_first, slope * term, by_second)
-        return [total + c * term, slopes, c, slope, power]
+    def step(number: TensorVariable, before: _Terms, of: _Series) -> list[_Terms]:
+        growth = of.y / number
+        slope = before.slope * ((number - of.a) * growth) - before.c * growth
+        c = before.c * ((number - of.a) * growth)
+        power = before.power * of.ratio
+        term = (one - power) / (of.b + number)
+        by_second = -c * (power * of.logarithm + term) / (of.b + number)
+        slopes = before.slopes + pt.switch(of.is_first, slope * term, by_second)
+        return [_Terms(before.total + c * term, slopes, c, slope, power)]
 
     first, power = -decrease / b, one + decrease
     by_second = -(power * logarithm + first) / b
-    total, slopes, *_ = iterate(
+    slopes = pt.switch(is_first, zero, by_second)
+    [terms] = iterate(
         step,
-        [first, pt.switch(is_first, zero, by_second), pt.ones_like(y), pt.zeros_like(y), power],
-        [a, b, y, ratio, logarithm, is_first],
+        [_Terms(first, slopes, pt.ones_like(y), pt.zeros_like(y), power)],
+        [_Series(a, b, y, ratio, logarithm, is_first)],
         n_steps=TERMS,
         sequences=[pt.constant(np.arange(1.0, TERMS + 1))],
     )
-    return of_power * total + slopes
+    return of_power * terms.total + terms.slopes

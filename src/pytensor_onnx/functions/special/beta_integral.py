@@ -136,6 +136,23 @@ def _lower(
     return where_any(is_beyond, value + more, value), slope
 
 
+class _Series(NamedTuple):
+    """Parameters of the series of `_beyond`."""
+
+    a: TensorVariable
+    b: TensorVariable
+    y: TensorVariable
+    ratio: TensorVariable
+
+
+class _Terms(NamedTuple):
+    """Sum of the terms of a series, and the factors of the last one."""
+
+    total: TensorVariable
+    coefficient: TensorVariable
+    power: TensorVariable
+
+
 def _beyond(
     a: TensorVariable,
     b: TensorVariable,
@@ -149,25 +166,17 @@ def _beyond(
     """
     one = constant(y, 1.0)
 
-    def step(
-        number: TensorVariable,
-        total: TensorVariable,
-        coefficient: TensorVariable,
-        power: TensorVariable,
-        a: TensorVariable,
-        b: TensorVariable,
-        y: TensorVariable,
-        ratio: TensorVariable,
-    ) -> list[TensorVariable]:
-        coefficient = coefficient * ((number - a) * y / number)
-        power = power * ratio
-        return [total + coefficient * (one - power) / (b + number), coefficient, power]
+    def step(number: TensorVariable, before: _Terms, of: _Series) -> list[_Terms]:
+        coefficient = before.coefficient * ((number - of.a) * of.y / number)
+        power = before.power * of.ratio
+        total = before.total + coefficient * (one - power) / (of.b + number)
+        return [_Terms(total, coefficient, power)]
 
-    total, *_ = iterate(
+    [terms] = iterate(
         step,
-        [-decrease / b, pt.ones_like(y), one + decrease],
-        [a, b, y, ratio],
+        [_Terms(-decrease / b, pt.ones_like(y), one + decrease)],
+        [_Series(a, b, y, ratio)],
         n_steps=TERMS,
         sequences=[pt.constant(np.arange(1.0, TERMS + 1))],
     )
-    return total
+    return terms.total

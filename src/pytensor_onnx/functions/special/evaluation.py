@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.loops import mapped
 from pytensor_onnx.functions.special.arithmetic import is_short
 
 Expression = Callable[..., TensorVariable]
@@ -78,19 +80,21 @@ def of_few(
     condition: TensorVariable,
     function: Callable[..., Sequence[TensorVariable]],
     values: Sequence[TensorVariable],
-    operands: Sequence[TensorVariable],
+    operands: Sequence[Any],
     *,
     as_rows: bool = False,
 ) -> list[TensorVariable]:
     """Replace values where a condition holds by a function of the values and operands.
 
     The function receives vectors, or with ``as_rows`` matrices of one row, which it can join
-    along the first axis and split again without adding or dropping axes.
+    along the first axis and split again without adding or dropping axes. Operands are variables, or
+    named tuples of these.
     """
     places = pt.nonzero(condition.flatten())[0]
     chosen = places[None] if as_rows else places
     flat = [x.flatten() for x in values]
-    found = function(*(x[chosen] for x in flat), *(x.flatten()[chosen] for x in operands))
+    picked = (mapped(lambda x: x.flatten()[chosen], part) for part in operands)
+    found = function(*(x[chosen] for x in flat), *picked)
     if as_rows:
         found = [pt.squeeze(x, axis=0) for x in found]
     replaced = [x[places].set(y) for x, y in zip(flat, found, strict=True)]

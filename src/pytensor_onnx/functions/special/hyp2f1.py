@@ -16,8 +16,13 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
 from pytensor_onnx.functions.special.evaluation import in_float64, of_few
-from pytensor_onnx.functions.special.hypergeometric_connection import by_expansion_around_one
+from pytensor_onnx.functions.special.hypergeometric_connection import (
+    Rounded,
+    by_expansion_around_one,
+)
 from pytensor_onnx.functions.special.hypergeometric_equation import (
+    Parameters,
+    Place,
     follow_equation,
     largest_product,
 )
@@ -62,8 +67,7 @@ def hyp2f1(
     is_infinite = is_infinite | (~is_polynomial & is_above)
 
     # A polynomial after Euler's transformation, of a lower degree, or else the parameters here.
-    a_rest, error = add_with_error(c, -a)
-    b_rest = c - b
+    a_rest, b_rest = c - a, c - b
     is_first, is_second = _is_pole(a_rest), _is_pole(b_rest)
     by_euler = (is_first | is_second) & ~is_pole & (z < one)
     # A recurrence to the higher one of two degrees would cancel.
@@ -83,10 +87,11 @@ def hyp2f1(
     base = one - pt.minimum(z, one)
     scaled = base * constant(z, 2.0**-60)
     logarithm, rest = log_of_normal_with_rest(scaled, constant(z, 60.0))
-    value, exponent = _by_expansion(a, b, c, a_rest, error, z, logarithm, rest, is_long)
+    of = Parameters(a, b, c)
+    value, exponent = _by_expansion(of, z, logarithm, rest, is_long)
     is_left, loss = is_long & pt.isnan(value), pt.zeros_like(value)
     value, exponent, loss = of_few(
-        is_left, _by_equation, [value, exponent, loss], [a, b, c, z, logarithm]
+        is_left, _by_equation, [value, exponent, loss], [of, z, logarithm]
     )
     value, exponent = pt.switch(is_short, polynomial, value), pt.switch(is_short, zero, exponent)
     is_lost = (is_short & has_roots) | (is_long & (loss > constant(z, _LOSS)))
@@ -112,11 +117,7 @@ def _is_pole(x: TensorVariable) -> TensorVariable:
 
 
 def _by_expansion(
-    a: TensorVariable,
-    b: TensorVariable,
-    c: TensorVariable,
-    a_rest: TensorVariable,
-    error: TensorVariable,
+    of: Parameters,
     z: TensorVariable,
     logarithm: TensorVariable,
     log_rest: TensorVariable,
@@ -129,17 +130,17 @@ def _by_expansion(
 
     Parameters
     ----------
-    a, b, c, z
+    of, z
         Parameters and argument.
-    a_rest, error
-        ``c - a`` as rounded, and the rounding error.
     logarithm, log_rest
         The logarithm of ``1 - z`` in two parts.
     is_wanted
         Where neither a polynomial nor an infinity is the result.
     """
+    a, b, c = of
     zero, one = constant(z, 0.0), constant(z, 1.0)
     is_far, rest = z <= constant(z, _FAR), one - z
+    a_rest, error = add_with_error(c, -a)
     d = pt.switch(is_far, b - a, (a_rest - b) + error)
     exponent = pt.switch(is_far, -pt.switch(d < zero, b, a), pt.minimum(d, zero))
     # At one itself only the part remains that does not depend on the difference.
@@ -149,16 +150,14 @@ def _by_expansion(
     is_between = pt.abs(d - pt.round(d)) > constant(d, _BETWEEN)
     is_wanted = is_wanted & (is_end | (is_far | is_near) & is_between) & is_modest
     nan = pt.full_like(z, math.nan)
-    operands = [a, b, c, d, z, logarithm, log_rest]
+    operands = [of, d, z, logarithm, log_rest]
     [value] = of_few(is_wanted, _expanded, [nan], operands, as_rows=True)
     return value, exponent
 
 
 def _expanded(
     _: TensorVariable,
-    a: TensorVariable,
-    b: TensorVariable,
-    c: TensorVariable,
+    of: Parameters,
     d: TensorVariable,
     z: TensorVariable,
     logarithm: TensorVariable,
@@ -167,12 +166,11 @@ def _expanded(
     """Return the function by the expansion around one, NaN where terms cancel."""
     zero, one = constant(z, 0.0), constant(z, 1.0)
     is_far, swaps, rest = z <= constant(z, _FAR), d < zero, one - z
-    a, a_error = _with_complement(a, c, swaps)
-    b, b_error = _with_complement(b, c, is_far ^ swaps)
+    a, b = _with_complement(of.a, of.c, swaps), _with_complement(of.b, of.c, is_far ^ swaps)
     w = pt.switch(is_far, one / rest, rest)
     size = pt.abs(d)
     power = power_of_logarithm(pt.switch(is_far, -size, size), logarithm, log_rest)
-    value, loss = by_expansion_around_one(a, b, a_error, b_error, c, size, w, power)
+    value, loss = by_expansion_around_one(a, b, of.c, size, w, power)
     # Steps along the equation lose more the farther they go, and nothing next to integers.
     most = pt.clip(constant(z, -10.0) * z, constant(z, _LOSS), constant(z, _FAR_LOSS))
     is_next = pt.abs(d - pt.round(d)) < constant(d, _NEXT)
@@ -180,24 +178,21 @@ def _expanded(
     return [pt.switch(loss < most, value, constant(z, math.nan))]
 
 
-def _with_complement(
-    a: TensorVariable, c: TensorVariable, swaps: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
+def _with_complement(a: TensorVariable, c: TensorVariable, swaps: TensorVariable) -> Rounded:
     """Return rows of ``a`` and ``c - a``, in this order or the other, and their errors."""
     rest, error = add_with_error(c, -a)
     none = pt.zeros_like(a)
-    rows = pt.switch(swaps, pt.concatenate([rest, a]), pt.concatenate([a, rest]))
-    errors = pt.switch(swaps, pt.concatenate([error, none]), pt.concatenate([none, error]))
-    return rows, errors
+    return Rounded(
+        pt.switch(swaps, pt.concatenate([rest, a]), pt.concatenate([a, rest])),
+        pt.switch(swaps, pt.concatenate([error, none]), pt.concatenate([none, error])),
+    )
 
 
 def _by_equation(
     _: TensorVariable,
     __: TensorVariable,
     ___: TensorVariable,
-    a: TensorVariable,
-    b: TensorVariable,
-    c: TensorVariable,
+    of: Parameters,
     z: TensorVariable,
     logarithm: TensorVariable,
 ) -> list[TensorVariable]:
@@ -206,6 +201,7 @@ def _by_equation(
     The loss is the factor by which terms cancel where `by_sums` loses less, and else zero. The
     logarithm is that of ``1 - z``.
     """
+    a, b, c = of
     zero, one = constant(z, 0.0), constant(z, 1.0)
     largest = pt.maximum(pt.maximum(pt.abs(a), pt.abs(b)), -c)
     is_negative = z < zero
@@ -232,7 +228,7 @@ def _by_equation(
     cancels = (c < zero) & ~is_near & (largest > constant(z, _NEGATIVE))
     cancels = cancels | (product > constant(z, _PRODUCT))
     z, w = pt.switch(cancels, zero, z), pt.switch(cancels, one, w)
-    value, loss = follow_equation(a, b, c, z, w, logarithm, d, product)
+    value, loss = follow_equation(Parameters(a, b, c), Place(z, w), logarithm, d, product)
     value = pt.switch(cancels, constant(z, math.nan), value)
     loss = pt.switch(is_near, pt.switch(cancels, constant(z, math.inf), loss), zero)
     return [value, pt.switch(is_negative, -exponent, exponent), loss]

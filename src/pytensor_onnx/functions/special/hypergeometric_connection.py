@@ -1,6 +1,7 @@
 """Hypergeometric function next to one and far below zero, by its expansion around one."""
 
 import math
+from typing import NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.scan.utils import until
@@ -16,11 +17,16 @@ _STEPS = 202
 _PRECISION = 2.0**-56
 
 
+class Rounded(NamedTuple):
+    """Rounded numbers, and the exact ones less these."""
+
+    value: TensorVariable
+    error: TensorVariable
+
+
 def by_expansion_around_one(
-    a: TensorVariable,
-    b: TensorVariable,
-    a_error: TensorVariable,
-    b_error: TensorVariable,
+    a: Rounded,
+    b: Rounded,
     c: TensorVariable,
     d: TensorVariable,
     w: TensorVariable,
@@ -35,8 +41,6 @@ def by_expansion_around_one(
     ----------
     a, b
         Parameters in a first row, and ``c - a`` and ``c - b`` in a second one.
-    a_error, b_error
-        Exact parameters less the rounded ones.
     c, d, w, power
         Matrices of one row. ``d = c - a - b`` is positive and no integer unless ``w`` is zero, and
         ``power = w**d``.
@@ -44,12 +48,12 @@ def by_expansion_around_one(
     zero = constant(w, 0.0)
     is_inside, none = w > zero, pt.zeros_like(w)
     minus_d = -pt.switch(is_inside, d, constant(d, 0.5))
-    arguments = pt.concatenate([c, minus_d, d, a, b])
-    gammas = _gammas(arguments, pt.concatenate([none, none, none, a_error, b_error]))
+    arguments = pt.concatenate([c, minus_d, d, a.value, b.value])
+    gammas = _gammas(arguments, pt.concatenate([none, none, none, a.error, b.error]))
     whole, top, of_a, of_b = pt.split(gammas, [1, 2, 2, 2], n_splits=4, axis=0)
     other, factor = rows_of((whole / of_a) * (top / of_b), 2)
     other = pt.switch(is_inside, other * power, zero)
-    totals, sizes = _series(a, b, pt.concatenate([minus_d, -minus_d]), w)
+    totals, sizes = _series(a.value, b.value, pt.concatenate([minus_d, -minus_d]), w)
     factors = pt.concatenate([factor, other])
     value = pt.add(*rows_of(totals * factors, 2))
     size = pt.add(*rows_of(sizes * pt.abs(factors), 2))
@@ -86,6 +90,14 @@ def _gammas(x: TensorVariable, error: TensorVariable) -> TensorVariable:
     return pt.switch(is_below, value / product, value * product)
 
 
+class _Sums(NamedTuple):
+    """The last term of a series, the sum of the terms and that of their sizes."""
+
+    term: TensorVariable
+    total: TensorVariable
+    size: TensorVariable
+
+
 def _series(
     a: TensorVariable, b: TensorVariable, d: TensorVariable, w: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
@@ -96,25 +108,22 @@ def _series(
 
     def step(
         k: TensorVariable,
-        term: TensorVariable,
-        total: TensorVariable,
-        size: TensorVariable,
+        sums: _Sums,
         a: TensorVariable,
         b: TensorVariable,
         d: TensorVariable,
         w: TensorVariable,
     ) -> tuple:
+        term, total, size = sums
         for _ in range(_TERMS):
             following = k + constant(k, 1.0)
             term = term * ((a + k) * (b + k) / ((d + following) * following) * w)
             k, total, size = following, total + term, size + pt.abs(term)
         is_done = ~pt.any(pt.abs(term) > constant(term, _PRECISION) * size)
-        return (k, term, total, size), until(is_done)
+        return (k, _Sums(term, total, size)), until(is_done)
 
-    start = pt.ones_like(a)
-    _, term, total, size = iterate(
-        step, [constant(w, 0.0), start, start, start], [a, b, d, w], n_steps=_ROUNDS
-    )
+    start = _Sums(*[pt.ones_like(a)] * 3)
+    _, sums = iterate(step, [constant(w, 0.0), start], [a, b, d, w], n_steps=_ROUNDS)
     # An infinite size, where the series has not converged, tells the caller that digits are lost.
-    is_left = pt.abs(term) > constant(term, _PRECISION) * size
-    return total, pt.switch(is_left, constant(w, math.inf), size)
+    is_left = pt.abs(sums.term) > constant(sums.term, _PRECISION) * sums.size
+    return sums.total, pt.switch(is_left, constant(w, math.inf), sums.size)

@@ -1,6 +1,7 @@
 """Solution of the hypergeometric equation that is one at zero, by steps of Taylor series."""
 
 import math
+from typing import NamedTuple
 
 import pytensor.tensor as pt
 from pytensor.scan.utils import until
@@ -21,20 +22,31 @@ _NEXT_TO_ONE = -57
 _MIXED = 8.0
 
 
+class Parameters(NamedTuple):
+    """Parameters of the hypergeometric function."""
+
+    a: TensorVariable
+    b: TensorVariable
+    c: TensorVariable
+
+
+class Place(NamedTuple):
+    """An argument ``z`` and ``w = 1 - z``."""
+
+    z: TensorVariable
+    w: TensorVariable
+
+
 def follow_equation(
-    a: TensorVariable,
-    b: TensorVariable,
-    c: TensorVariable,
-    z: TensorVariable,
-    w: TensorVariable,
+    of: Parameters,
+    end: Place,
     logarithm: TensorVariable,
     d: TensorVariable,
     product: TensorVariable,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return the function for ``0 <= z <= 1`` and the factor by which terms of its series cancel.
 
-    ``w`` is ``1 - z``, which has the logarithm, ``d`` is ``c - a - b``, and ``product`` is
-    `largest_product`.
+    The logarithm is that of ``w``, ``d`` is ``c - a - b``, and ``product`` is `largest_product`.
 
     The power series (DLMF 15.2.1) serves up to 0.65 or 0.9, up to one where it converges well
     there, and only as far as its terms do not grow where they have both signs. Then the value and
@@ -42,6 +54,7 @@ def follow_equation(
     singularities and short beside the waves of the solution. Next to one the solution is
     ``p + q w**d``, with numbers ``p`` and ``q``.
     """
+    c, z = of.c, end.z
     zero, half, one = (constant(z, n) for n in (0.0, 0.5, 1.0))
     is_negative = c < zero
     size = one + product
@@ -55,13 +68,13 @@ def follow_equation(
     near = pt.minimum(half, positive / size)
     reach = pt.switch(has_waves, near, reach)
     z0 = pt.minimum(z, reach)
-    value, slope, of_terms = _power_series(a, b, c, z0)
+    value, slope, of_terms = _power_series(of, z0)
     loss = of_terms / pt.abs(value)
     # The squared length of a step along a wave, by the distances to both singularities.
     wave = pt.switch(has_waves, constant(z, 4.0) / size, constant(z, math.inf))
 
     # The few elements that go on.
-    [value] = of_few(z0 < z, _follow, [value], [slope, z0, a, b, c, z, w, logarithm, d, wave])
+    [value] = of_few(z0 < z, _follow, [value], [slope, z0, of, end, logarithm, d, wave])
     return value, loss
 
 
@@ -78,56 +91,58 @@ def largest_product(a: TensorVariable, b: TensorVariable) -> TensorVariable:
     return pt.switch(first < upper, product, zero)
 
 
+class _Limits(NamedTuple):
+    """Bounds of a step: its squared length along a wave, and its parts of the distances."""
+
+    wave: TensorVariable
+    near_zero: TensorVariable
+    near_one: TensorVariable
+
+
 def _follow(
     value: TensorVariable,
     slope: TensorVariable,
     z0: TensorVariable,
-    a: TensorVariable,
-    b: TensorVariable,
-    c: TensorVariable,
-    z: TensorVariable,
-    w: TensorVariable,
+    of: Parameters,
+    end: Place,
     logarithm: TensorVariable,
     d: TensorVariable,
     wave: TensorVariable,
 ) -> list[TensorVariable]:
-    """Move the value from ``z0`` to ``z`` by Taylor series."""
+    """Move the value from ``z0`` to the end by Taylor series."""
+    z, w = end
     zero, one, eight, last = (constant(z, n) for n in (0.0, 1.0, 8.0, 2.0**_NEXT_TO_ONE))
-    w0, end = one - z0, pt.maximum(w, last)
+    start, end = Place(z0, one - z0), Place(z, pt.maximum(w, last))
     # Steps shorten where the other solution falls steeply: its terms would cancel.
-    near_zero = eight / (eight + pt.maximum(c, eight))
-    near_one = eight / (eight + pt.maximum(d, eight))
+    limits = _Limits(
+        wave,
+        near_zero=eight / (eight + pt.maximum(of.c, eight)),
+        near_one=eight / (eight + pt.maximum(d, eight)),
+    )
 
     def step(
         value: TensorVariable,
         slope: TensorVariable,
-        z0: TensorVariable,
-        w0: TensorVariable,
-        a: TensorVariable,
-        b: TensorVariable,
-        c: TensorVariable,
-        z: TensorVariable,
-        w: TensorVariable,
-        wave: TensorVariable,
-        near_zero: TensorVariable,
-        near_one: TensorVariable,
+        at: Place,
+        of: Parameters,
+        end: Place,
+        limits: _Limits,
     ) -> tuple:
-        h = pt.minimum(pt.minimum(z0 * near_zero, w0 * near_one), pt.sqrt(z0 * w0 * wave))
-        left = _distance(z0, w0, z, w)
-        is_moving = left > constant(z, 0.0)
+        h = pt.minimum(at.z * limits.near_zero, at.w * limits.near_one)
+        h = pt.minimum(h, pt.sqrt(at.z * at.w * limits.wave))
+        left = _distance(at, end)
+        is_moving = left > constant(left, 0.0)
         is_last = is_moving & (left <= h)
-        h = pt.switch(is_moving, pt.minimum(h, left), constant(z, 0.0))
-        moved, rise = _taylor_series(value, slope, a, b, c, z0, w0, h)
+        h = pt.switch(is_moving, pt.minimum(h, left), constant(left, 0.0))
+        moved, rise = _taylor_series(value, slope, of, at, h)
         value = pt.switch(is_moving, moved, value)
         slope = pt.switch(is_moving, rise / h, slope)
-        after = (value, slope, pt.switch(is_last, z, z0 + h), pt.switch(is_last, w, w0 - h))
-        return after, until(~pt.any(is_moving))
+        at = Place(pt.switch(is_last, end.z, at.z + h), pt.switch(is_last, end.w, at.w - h))
+        return (value, slope, at), until(~pt.any(is_moving))
 
-    value, slope, z0, w0 = iterate(
-        step, [value, slope, z0, w0], [a, b, c, z, end, wave, near_zero, near_one], n_steps=_STEPS
-    )
+    value, slope, at = iterate(step, [value, slope, start], [of, end, limits], n_steps=_STEPS)
     nan = constant(z, math.nan)
-    value = pt.switch(_distance(z0, w0, z, end) > zero, nan, value)
+    value = pt.switch(_distance(at, end) > zero, nan, value)
     # Logarithm of the ratio of the distance from one to the last distance.
     logarithm = logarithm - constant(z, _NEXT_TO_ONE * math.log(2))
     logarithm = pt.switch(w > zero, logarithm, constant(z, -math.inf))
@@ -137,15 +152,13 @@ def _follow(
     return [pt.switch(w < last, value - jump, value)]
 
 
-def _distance(
-    z0: TensorVariable, w0: TensorVariable, z: TensorVariable, w: TensorVariable
-) -> TensorVariable:
-    """``z - z0``, by the smaller distances from zero or one."""
-    return pt.switch(z0 < constant(z, 0.5), z - z0, w0 - w)
+def _distance(at: Place, end: Place) -> TensorVariable:
+    """``end.z - at.z``, by the smaller distances from zero or one."""
+    return pt.switch(at.z < constant(end.z, 0.5), end.z - at.z, at.w - end.w)
 
 
 def _power_series(
-    a: TensorVariable, b: TensorVariable, c: TensorVariable, z: TensorVariable
+    of: Parameters, z: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
     """Return value and derivative by the series around zero, and the sum of sizes of its terms."""
 
@@ -155,41 +168,47 @@ def _power_series(
         total: TensorVariable,
         rise: TensorVariable,
         size: TensorVariable,
-        a: TensorVariable,
-        b: TensorVariable,
-        c: TensorVariable,
+        of: Parameters,
         z: TensorVariable,
     ) -> tuple:
         one = constant(k, 1.0)
         for _ in range(_TERMS):
             # The term times its number.
-            product = term * ((a + k) * (b + k) / (c + k) * z)
+            product = term * ((of.a + k) * (of.b + k) / (of.c + k) * z)
             k = k + one
             term = product / k
             total, rise, size = total + term, rise + product, size + pt.abs(term)
         # Next to a zero of the parameter below, terms grow again.
-        is_left = _matters(k * term, total) | (k < -c)
+        is_left = _matters(k * term, total) | (k < -of.c)
         return (k, term, total, rise, size), until(~pt.any(is_left))
 
     start, zeros = pt.ones_like(z), pt.zeros_like(z)
     k, term, total, rise, size = iterate(
-        step, [constant(z, 0.0), start, start, zeros, start], [a, b, c, z], n_steps=_ROUNDS
+        step, [constant(z, 0.0), start, start, zeros, start], [of, z], n_steps=_ROUNDS
     )
     total = pt.switch(_matters(k * term, total), constant(z, math.nan), total)
     return total, rise / pt.switch(z > constant(z, 0.0), z, constant(z, 1.0)), size
 
 
+class _Recurrence(NamedTuple):
+    """Coefficients of the recurrence of the terms of a Taylor series."""
+
+    a: TensorVariable
+    b: TensorVariable
+    factor: TensorVariable
+    change: TensorVariable
+    high: TensorVariable
+
+
 def _taylor_series(
     value: TensorVariable,
     slope: TensorVariable,
-    a: TensorVariable,
-    b: TensorVariable,
-    c: TensorVariable,
-    z: TensorVariable,
-    w: TensorVariable,
+    of: Parameters,
+    at: Place,
     h: TensorVariable,
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Value at ``z + h`` and ``h`` times the derivative, from those at ``z = 1 - w``."""
+    """Value at ``z + h`` and ``h`` times the derivative, from those at ``z``."""
+    (a, b, c), (z, w) = of, at
     one = constant(z, 1.0)
     q = h / (z * w)
 
@@ -199,17 +218,13 @@ def _taylor_series(
         term: TensorVariable,
         total: TensorVariable,
         rise: TensorVariable,
-        a: TensorVariable,
-        b: TensorVariable,
-        factor: TensorVariable,
-        change: TensorVariable,
-        high: TensorVariable,
+        of: _Recurrence,
     ) -> tuple:
         one = constant(k, 1.0)
         for _ in range(_TERMS):
             # The term times its number.
-            low = (k + a) * (k + b) * (factor * before)
-            product = low / (k + one) - (k * change + high) * term
+            low = (k + of.a) * (k + of.b) * (of.factor * before)
+            product = low / (k + one) - (k * of.change + of.high) * term
             k = k + one
             before, term = term, product / (k + one)
             total, rise = total + term, rise + product
@@ -221,7 +236,7 @@ def _taylor_series(
     _, before, term, total, rise = iterate(
         step,
         [constant(z, 0.0), value, first, value + first, first],
-        [a, b, h * q, (w - z) * q, high],
+        [_Recurrence(a, b, h * q, (w - z) * q, high)],
         n_steps=_ROUNDS,
     )
     left = pt.abs(term) + pt.abs(before)

@@ -7,6 +7,7 @@ positive terms. Beside Debye's expansions and the quadrature stands the exponent
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -166,6 +167,14 @@ def _debye(v: TensorVariable, w: TensorVariable) -> tuple[TensorVariable, Tensor
     return first, (even - odd) / (constant(w, math.sqrt(2 / math.pi)) * width)
 
 
+class _Node(NamedTuple):
+    """A node of the trapezoidal rule: ``t``, ``cosh(t) - 1`` and its weight."""
+
+    t: TensorVariable
+    decay: TensorVariable
+    weight: TensorVariable
+
+
 def _k_by_trapezoids(v: TensorVariable, x: TensorVariable, largest: Decay) -> TensorVariable:
     """Integral of ``exp(-x (cosh(t) - 1)) cosh(v t)`` over positive ``t`` (DLMF 10.32.9).
 
@@ -179,9 +188,7 @@ def _k_by_trapezoids(v: TensorVariable, x: TensorVariable, largest: Decay) -> Te
     scale = constant(x, 1 / 64)
 
     def add(
-        t: TensorVariable,
-        decay: TensorVariable,
-        weight: TensorVariable,
+        node: _Node,
         total: TensorVariable,
         ratio: TensorVariable,
         v: TensorVariable,
@@ -190,11 +197,11 @@ def _k_by_trapezoids(v: TensorVariable, x: TensorVariable, largest: Decay) -> Te
         step: TensorVariable,
     ) -> list[TensorVariable]:
         # The ratio of both exponentials in the hyperbolic cosine.
-        exponent = pt.maximum((v * t - x * decay) - largest, constant(x, -1.0))
-        term = weight * power_of_exp(exponent)
+        exponent = pt.maximum((v * node.t - x * node.decay) - largest, constant(x, -1.0))
+        term = node.weight * power_of_exp(exponent)
         return [total + (term + term * ratio), ratio * step]
 
-    sequences = [pt.constant(values) for values in (_NODES, 2 * np.sinh(_NODES / 2) ** 2, weights)]
+    nodes = map(pt.constant, (_NODES, 2 * np.sinh(_NODES / 2) ** 2, weights))
     total, _ = iterate(
         add,
         [pt.zeros_like(x), pt.ones_like(x)],
@@ -204,7 +211,7 @@ def _k_by_trapezoids(v: TensorVariable, x: TensorVariable, largest: Decay) -> Te
             largest.half * (scale + scale),
             power_of_exp(v * constant(v, -_STEP / 32)),
         ],
-        sequences=sequences,
+        sequences=[_Node(*nodes)],
         n_steps=len(_NODES),
     )
     # The exponents of the terms are without the rest of the largest one.

@@ -4,7 +4,7 @@ N. M. Temme, J. Comput. Phys. 19 (1975) 324-337 and 21 (1976) 343-350.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -81,24 +81,23 @@ def temme_series(
 
     def step(
         k: TensorVariable,
-        f: TensorVariable,
-        p: TensorVariable,
-        q: TensorVariable,
+        terms: Start,
         factor: TensorVariable,
         total: TensorVariable,
         following: TensorVariable,
         m: TensorVariable,
         z: TensorVariable,
-    ) -> tuple[TensorVariable, ...]:
+    ) -> list[Any]:
+        f, p, q = terms
         f = (k * f + p + q) / (k * k - m * m)
         factor = factor * z / k
         p, q = p / (k - m), q / (k + m)
         term = factor * f
-        return f, p, q, factor, total + term, following + (factor * p - k * term)
+        return [Start(f, p, q), factor, total + term, following + (factor * p - k * term)]
 
     *_, total, following = iterate(
         step,
-        [*start, pt.ones_like(z), start.f, start.p],
+        [start, pt.ones_like(z), start.f, start.p],
         [m, z],
         sequences=[pt.constant(np.arange(1.0, terms + 1))],
         n_steps=terms,
