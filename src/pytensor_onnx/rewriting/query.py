@@ -35,6 +35,9 @@ def excluded(
     return declare(rule).name
 
 
+_SHARED_TERMS = (
+    "docs/upstream.md#sums-and-products-of-shared-terms-grow-with-the-square-of-their-number"
+)
 REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
 INCOMPATIBLE = (
     GUARDED,
@@ -63,6 +66,7 @@ INCOMPATIBLE = (
         "compile time",
         "a + (b - a) = b",
         "replaced by canonize_sum, as it takes quadratic time",
+        _SHARED_TERMS,
     ),
     excluded(
         "local_mul_canonizer",
@@ -70,6 +74,7 @@ INCOMPATIBLE = (
         "compile time",
         "a * (b / a) = b",
         "replaced by canonize_product, as it takes quadratic time",
+        _SHARED_TERMS,
     ),
     excluded(
         "local_greedy_distributor",
