@@ -26,7 +26,8 @@ _WHOLE = slice(None)
     family="indexing",
     purpose="correctness",
     identity="x[mask, a:b] = x[:, :, a:b][mask]",
-    requires="a mask of several axes, which PyTensor's local_useless_slice counts as one axis",
+    requires="a mask of several axes",
+    measured="docs/upstream.md#a-slice-after-a-mask-of-several-axes-is-compared-with-another-axis",
 )
 def slice_before_masking(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Apply the slices after a mask of several axes first, in a separate index.
@@ -63,6 +64,7 @@ def slice_before_masking(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
     purpose="correctness",
     identity="join(u, v)[-k] = join(u, v)[len(u) + len(v) - k]",
     requires="a constant index from the end",
+    measured="docs/upstream.md#an-index-from-the-end-of-joined-vectors-is-looked-up-in-the-first",
 )
 def index_joined_from_start(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Count a constant index of joined vectors from the start.
