@@ -3,6 +3,7 @@
 python scripts/make_rules.py
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -58,7 +59,8 @@ def _counts(field: str, counts: Counter[str]) -> str:
 
 
 def _row(rule: Rule) -> str:
-    ensures = "; ".join(filter(None, [rule.ensures, rule.measured]))
+    measured = re.sub(r"docs/(upstream\.md#[\w-]+)", r"[defect of PyTensor](\1)", rule.measured)
+    ensures = "; ".join(filter(None, [rule.ensures, measured]))
     cells = (
         f"`{rule.name}`",
         rule.family,
