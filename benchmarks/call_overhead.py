@@ -1,10 +1,15 @@
-"""Overhead of a call: ``x + y`` in mode ONNX, mode NUMBA and in a bare session."""
+"""Overhead of a call in mode ONNX, beside its session and mode NUMBA."""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.executor import Function
 
+from benchmarks.first_result import make_model
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import export_onnx
 
@@ -83,6 +88,82 @@ def measure_weights() -> Table:
     return table
 
 
+def measure_functions() -> Table:
+    """Time calls of functions of arrays and of densities of PyMC models."""
+    table = Table(
+        "Calls beside the session",
+        ["µs a call", "session", "mode ONNX", "above", "by PyTensor's Function", "mode NUMBA"],
+        note="The session is the runtime's own, without the check of its inputs in Python; "
+        "PyTensor's `Function.__call__` runs it by way of its storage. Densities of PyMC models "
+        "have their gradient and take one vector. `trust_input=False`.",
+    )
+    for what, (make, *values) in FUNCTIONS.items():
+        f, numba = make("ONNX"), make("NUMBA")
+        session = f.vm.jit_fn
+        stored = [storage[0] for storage in f.vm.inputs[len(values) :]]
+        feed = dict(zip(session.input_names, [*values, *stored], strict=True))
+        inner, names = session.runtime._sess, session.output_names
+        calls = {
+            "session": lambda inner=inner, names=names, feed=feed: inner.run(names, feed, None),
+            "mode ONNX": _call(f, values),
+            "PyTensor": _call(Function.__call__.__get__(f), values),
+            "mode NUMBA": _call(numba, values),
+        }
+        times = {way: seconds * 1e6 for way, seconds in interleaved(calls, rounds=400).items()}
+        above = times["mode ONNX"] - times["session"]
+        shown = [
+            times["session"],
+            times["mode ONNX"],
+            above,
+            times["PyTensor"],
+            times["mode NUMBA"],
+        ]
+        table.rows.append([what, *(f"{time:.1f}" for time in shown)])
+        table.claim(f"{what}, µs above the session", above, 1.5)
+    return table
+
+
+def _call(f: Callable, values: list[np.ndarray]) -> Callable[[], Any]:
+    """Return a call without unpacking, which would count."""
+    match values:
+        case [a]:
+            return lambda: f(a)
+        case [a, b, c]:
+            return lambda: f(a, b, c)
+    return lambda: f(*values)
+
+
+def _maker(*shapes: tuple[int | None, ...]) -> Callable[[str], Function]:
+    """Return a function that compiles a sum of arrays in a mode."""
+    inputs = [pt.tensor(shape=shape, dtype="float64") for shape in shapes]
+    return lambda mode: pytensor.function(inputs, pt.add(1.0, *inputs), mode=mode)
+
+
+def _chain_of_scalars() -> Any:
+    """Return a PyMC model of 25 scalars, each with the one before it as its mean."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        mean = 0.0
+        for i in range(25):
+            mean = pm.Normal(f"x{i}", mean, 1)
+    return model
+
+
+def _density(model: Callable[[], Any]) -> Callable[[str], Function]:
+    """Return a function that compiles the log density of a model and its gradient in a mode."""
+    return lambda mode: model().logp_dlogp_function(mode=mode, ravel_inputs=True)._pytensor_function
+
+
+FUNCTIONS = {
+    "a scalar": (_maker(()), np.array(2.0)),
+    "three arrays of 3, static shape": (_maker(*[(3,)] * 3), *[np.ones(3)] * 3),
+    "three arrays of 3": (_maker(*[(None,)] * 3), *[np.ones(3)] * 3),
+    "eight schools, density": (_density(lambda: make_model("centred")), np.zeros(10)),
+    "25 scalars, density": (_density(_chain_of_scalars), np.zeros(25)),
+}
+
 if __name__ == "__main__":
     measure().show()
+    measure_functions().show()
     measure_weights().show()

@@ -60,6 +60,7 @@ def main() -> None:
     tables = []
     for measure in (
         call_overhead.measure,
+        call_overhead.measure_functions,
         call_overhead.measure_weights,
         first_result.measure,
         export_scaling.measure,

@@ -7,13 +7,16 @@ names: where one is renamed, a wrong rewrite would run again, so that `check` re
 version.
 """
 
+import inspect
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
 import pytensor
+from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.rewriting.basic import GraphRewriter
+from pytensor.link.basic import Linker
 
 _BATCHES = "ops-declare-how-they-take-batches-by-private-names"
 _PASSES = "passes-cannot-be-registered-before-another-one"
@@ -75,6 +78,19 @@ def accept_in_config(name: str) -> None:
     parameter = pytensor.config._config_var_dict["mode"]
     accept = parameter._apply
     parameter._apply = lambda value: value if value == name else accept(value)
+
+
+def calling_maker(linker: Linker) -> FunctionMaker | None:
+    """Return the maker of functions that called a method of its linker, None if another did.
+
+    Until PyMC derives its modes by `Mode.including`, which preserves `Mode.function_maker`:
+    `pymc.compile` makes a plain `Mode` of the linker of a mode.
+    """
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = frame and frame.f_back
+    maker = frame and frame.f_locals.get("self")
+    return maker if isinstance(maker, FunctionMaker) and maker.linker is linker else None
 
 
 def query_of(mode: Mode) -> Any:

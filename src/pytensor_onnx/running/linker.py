@@ -4,7 +4,9 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.executor import Function
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode, register_linker, register_mode
 from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewrite_ofg_inner_graph
@@ -20,12 +22,17 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
-from pytensor_onnx.compat.pytensor import accept_in_config, query_of, rewriter_of
+from pytensor_onnx.compat.pytensor import (
+    accept_in_config,
+    calling_maker,
+    query_of,
+    rewriter_of,
+)
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.rewriting.encodings import tensor_graph
 from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED, with_switched_off
-from pytensor_onnx.running.executor import ONNXFunctionMaker
+from pytensor_onnx.running.executor import Evaluation, ONNXFunction, ONNXFunctionMaker
 from pytensor_onnx.running.session import Session, SessionOptions
 
 if TYPE_CHECKING:
@@ -156,17 +163,37 @@ class ONNXLinker(JITLinker):
         frozen = self._frozen_inputs(self.fgraph)
         return [storage_map[v] for v in self.fgraph.inputs if v not in frozen]
 
+    def make_thunk(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
+        """Compile the graph; its function is an `ONNXFunction` in every mode with this linker."""
+        maker = calling_maker(self)
+        if maker is not None and maker.function_class is Function:
+            maker.function_class = ONNXFunction
+        return super().make_thunk(*args, **kwargs)
+
     def jit_compile(
         self,
         fn: "Session | ProfiledSession",
         storage_map: Mapping[Variable, list[Any]] | None = None,
-    ) -> Callable[[dict[str, Any]], list[Any]]:
-        """Return a function that runs the session and returns values of the graph's types."""
-        outputs = Boundary.of(self.fgraph.outputs)
-        if outputs.is_plain:
-            return fn.run
-        former = [(storage_map or {}).get(v, _UNKNOWN) for v in self._followed_inputs()]
-        return lambda feed: outputs.decode(fn.run(feed), [storage[0] for storage in former])
+    ) -> Evaluation:
+        """Return a function from the values of the unfrozen inputs to those of the outputs."""
+        frozen = self._frozen_inputs(self.fgraph)
+        inputs = [v for v in self.fgraph.inputs if v not in frozen]
+        given, outputs = Boundary.of(inputs), Boundary.of(self.fgraph.outputs)
+        positions = {v: i for i, v in enumerate(inputs)}
+        followed = [
+            (positions.get(v), (storage_map or {}).get(v, _UNKNOWN))
+            for v in self._followed_inputs()
+        ]
+
+        def decode(results: list[np.ndarray], values: Sequence[Any]) -> list[Any]:
+            former = [storage[0] if i is None else values[i] for i, storage in followed]
+            return outputs.decode(results, former)
+
+        return Evaluation(
+            session=fn,
+            encode=None if given.is_plain else given.encode,
+            decode=None if outputs.is_plain else decode,
+        )
 
     def _followed_inputs(self) -> list[Variable | None]:
         """Return for each output the input whose next value it is, or None for a plain tensor."""
@@ -199,35 +226,23 @@ class ONNXLinker(JITLinker):
         session = self.fgraph_convert(
             self.fgraph, order, input_storage, output_storage, storage_map
         )
-        run = self.jit_compile(session, storage_map)
-        feed = self._feed(session.input_names, inputs)
+        evaluate = self.jit_compile(session, storage_map)
 
         def thunk() -> list[Any]:
-            results: list[Any] = run(feed())
+            results = evaluate([storage[0] for storage in inputs])
             for storage, result in zip(outputs, results):  # noqa: B905  (on the hot path)
                 storage[0] = result
             return results
 
-        finished = _finish(thunk, inputs, outputs, run)
+        finished = _finish(thunk, inputs, outputs, evaluate)
         if hasattr(session, "update_profile"):
             finished.update_profile = session.update_profile
         # One node for the one thunk, as linkers that wrap others expect.
         return [finished], order[-1:], session
 
-    def _feed(
-        self, names: Sequence[str], storages: Sequence[list[Any]]
-    ) -> Callable[[], dict[str, Any]]:
-        """Return a function that reads the storages as inputs of the session."""
-        frozen = self._frozen_inputs(self.fgraph)
-        given = Boundary.of(v for v in self.fgraph.inputs if v not in frozen)
-        if given.is_plain:
-            feeds = list(zip(names, storages, strict=True))
-            return lambda: {name: storage[0] for name, storage in feeds}
-        return lambda: dict(zip(names, given.encode([s[0] for s in storages]), strict=True))
 
-
-def _finish(thunk: Any, inputs: list, outputs: list, run: Callable | None) -> Any:
-    thunk.run = run
+def _finish(thunk: Any, inputs: list, outputs: list, evaluate: Evaluation | None) -> Any:
+    thunk.evaluate = evaluate
     thunk.inputs = inputs
     thunk.outputs = outputs
     thunk.lazy = False

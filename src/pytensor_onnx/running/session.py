@@ -31,8 +31,8 @@ OPTIMIZATION_LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 
-_MOST_SIZES = 1000
-"""Number of different sizes of inputs whose work is remembered."""
+MOST_SIZES = 1000
+"""Number of different sizes of inputs that are remembered after their check."""
 
 # The runtime returns the C type `long long`, which NumPy distinguishes from its own int64.
 _LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("uint64")}
@@ -152,7 +152,6 @@ class Session:
         self._open(threads=1 if self.work and not self.work.is_large else None)
         if self.work and (self.work.is_large or self.work.is_fixed):
             self.work = None
-        self._small: set[tuple[int, ...]] = set()
         given = [x for x in self.runtime.get_inputs() if x.name not in self._weights]
         self.input_names = [x.name for x in given]
         self.output_names = [x.name for x in self.runtime.get_outputs()]
@@ -163,6 +162,10 @@ class Session:
         }
         self._input_dtypes = {x.name: _DTYPES[x.type] for x in given if x.type in _DTYPES}
         self.equal_sizes = EqualSizes(given)
+        # The axes whose sizes `check_sizes` reads, and sizes that it has seen.
+        axes = [*self.equal_sizes.axes, *(self.work.axes if self.work else ())]
+        self._sized = list(dict.fromkeys((name, axis) for _, name, axis in axes))
+        self._seen: set[tuple[int, ...]] = set()
 
     @property
     def options(self) -> SessionOptions:
@@ -205,22 +208,25 @@ class Session:
         inner = getattr(self.runtime, "_sess", None) if is_on_cpu else None
         self._run = getattr(inner, "run", self.runtime.run)
 
-    def fit_threads(self, feed: Mapping[str, Any]) -> None:
-        """Load the model again, with all threads, where an operator is large for these inputs.
+    def check_sizes(self, feed: Mapping[str, Any]) -> None:
+        """Prepare the session for the sizes of the inputs.
 
-        The sizes of ``self.work.axes`` decide; a session without ``work`` keeps its threads.
+        The model is loaded again, with all threads, where an operator is large for these sizes.
+
+        Raises
+        ------
+        InputError
+            If axes with one name differ in size; the runtime would broadcast a size of one.
         """
-        work = self.work
-        if work is None:
+        sizes = tuple([feed[name].shape[axis] for name, axis in self._sized])
+        if sizes in self._seen:
             return
-        sizes = tuple([feed[name].shape[axis] for _, name, axis in work.axes])
-        if sizes in self._small:
-            return
-        if work.exceeds(feed):
+        self.equal_sizes.check(feed)
+        if self.work is not None and self.work.exceeds(feed):
             self.work = None
             self._open(threads=None)
-        elif len(self._small) < _MOST_SIZES:
-            self._small.add(sizes)
+        if len(self._seen) < MOST_SIZES:
+            self._seen.add(sizes)
 
     def run(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model once and return all outputs.
@@ -233,22 +239,28 @@ class Session:
         Raises
         ------
         InputError
-            If axes with one name differ in size; the runtime would broadcast a size of one.
+            If axes with one name differ in size.
         RunError
             If the runtime fails; `IndexError` and `ValueError` for errors that PyTensor raises so.
         """
+        if self._sized:
+            try:
+                self.check_sizes(feed)
+            except InputError:
+                raise
+            except Exception as error:
+                return self._run_as_arrays(feed, error)
+        return self.run_checked(feed)
+
+    def run_checked(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
+        """Run the model once for inputs whose sizes `check_sizes` has seen."""
+        if self._weights:
+            feed = {**self._weights, **feed}
         try:
-            self.equal_sizes.check(feed)
-            if self.work is not None:
-                self.fit_threads(feed)
-            results = self._run(self.output_names, self._with_weights(feed), None)
-        except InputError:
-            raise
+            results = self._run(self.output_names, feed, None)
         except Exception as error:
-            if (arrays := self._as_arrays(feed)) is not None:
-                return self.run(arrays)
-            raise self.explain(error, feed) from error
-        return self.own_types(results)
+            return self._run_as_arrays(feed, error)
+        return self.own_types(results) if self.long_outputs else results
 
     def own_types(self, results: list[np.ndarray]) -> list[np.ndarray]:
         """Return results of the runtime in NumPy's own types."""
@@ -283,6 +295,13 @@ class Session:
             f"{', '.join(missing)}. For another runtime export with verify=False, for this one "
             'with target="onnxruntime".\n    runtime:  '
         )
+
+    def _run_as_arrays(self, feed: Mapping[str, Any], error: Exception) -> list[np.ndarray]:
+        """Run the model for numbers and lists as arrays, or raise the exception for an error."""
+        arrays = self._as_arrays(feed)
+        if arrays is None:
+            raise self.explain(error, feed) from error
+        return self.run(arrays)
 
     def _as_arrays(self, feed: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
         """Convert numbers and lists of a feed to arrays; None if all values are arrays.
