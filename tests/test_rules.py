@@ -1,5 +1,7 @@
 """The ledger of rules."""
 
+import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
@@ -32,6 +34,15 @@ def test_a_rule_that_is_off_leaves_graphs_alone():
     assert not changes["fuse_gemm"]
     assert "Gemm" in op_types(fused)
     assert "Gemm" not in op_types(plain)
+
+
+def test_an_exclusion_that_is_off_lets_the_rewrite_of_pytensor_run():
+    x = pt.vector("x")
+    y = pt.sign(1 / x)
+    assert pytensor.function([x], y, mode="ONNX")([0.0]) == 1
+    with without("local_sign_div"):
+        assert pytensor.function([x], y, mode="ONNX")([0.0]) == 0
+        assert export_onnx([x], y, verify=False)(np.zeros(1)) == 0
 
 
 def test_only_known_rules_can_be_off():

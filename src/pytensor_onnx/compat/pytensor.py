@@ -14,8 +14,7 @@ from typing import Any
 
 import pytensor
 from pytensor.compile.maker import FunctionMaker
-from pytensor.compile.mode import Mode, optdb
-from pytensor.graph.rewriting.basic import GraphRewriter
+from pytensor.compile.mode import optdb
 from pytensor.link.basic import Linker
 
 _BATCHES = "ops-declare-how-they-take-batches-by-private-names"
@@ -34,7 +33,6 @@ PRIVATE = {
     "pytensor.compile.mode.optdb.__db__": _PASSES,
     "pytensor.config._config_var_dict": _CONFIG,
     "pytensor.configparser.ConfigParam._apply": _CONFIG,
-    "pytensor.compile.mode.Mode._optimizer": ("a-mode-does-not-tell-its-query"),
 }
 """Private names, each with the section of docs/upstream.md after whose repair it can go."""
 
@@ -91,17 +89,6 @@ def calling_maker(linker: Linker) -> FunctionMaker | None:
         frame = frame and frame.f_back
     maker = frame and frame.f_locals.get("self")
     return maker if isinstance(maker, FunctionMaker) and maker.linker is linker else None
-
-
-def query_of(mode: Mode) -> Any:
-    """Return the query, or the rewriter, that a mode was made with."""
-    return mode._optimizer
-
-
-def rewriter_of(mode: Mode, query: Any) -> GraphRewriter:
-    """Return the rewriter of a mode with another query."""
-    changed = Mode(mode.linker, query)
-    return changed.optimizer
 
 
 def check(anchors: Iterable[str], excluded: Iterable[str], guarded: Iterable[str]) -> None:

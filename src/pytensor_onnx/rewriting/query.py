@@ -265,16 +265,17 @@ def stabilised(graphs: Sequence[Variable]) -> list[Variable]:
     return list(fgraph.outputs)
 
 
-def with_switched_off(query: RewriteDatabaseQuery) -> RewriteDatabaseQuery:
-    """Return a query that includes the rewrites of PyTensor whose exclusion is switched off."""
-    rules = ledger()
-    names = [n for n in query.exclude if n in rules and rules[n].is_off]
-    if not names:
-        return query
+def switched_off_exclusions() -> list[str]:
+    """Return the rewrites of PyTensor whose exclusion is switched off."""
+    return [name for name, rule in ledger().items() if rule.kind == "exclusion" and rule.is_off]
+
+
+def with_included(query: RewriteDatabaseQuery, names: Sequence[str]) -> RewriteDatabaseQuery:
+    """Return a query that includes rewrites that it excluded."""
     return RewriteDatabaseQuery(
         include=[*query.include, *names],
         require=query.require,
-        exclude=[n for n in query.exclude if n not in names],
+        exclude=[name for name in query.exclude if name not in names],
         position_cutoff=query.position_cutoff,
     )
 

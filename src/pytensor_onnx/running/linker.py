@@ -22,16 +22,17 @@ from pytensor.scan.rewriting.inner_graph import (
 )
 from pytensor.tensor.rewriting.basic import constant_folding
 
-from pytensor_onnx.compat.pytensor import (
-    accept_in_config,
-    calling_maker,
-    query_of,
-    rewriter_of,
-)
+from pytensor_onnx.compat.pytensor import accept_in_config, calling_maker
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
 from pytensor_onnx.named_dims import is_tensor
 from pytensor_onnx.rewriting.encodings import tensor_graph
-from pytensor_onnx.rewriting.query import INCOMPATIBLE, ONNX_QUERY, REQUIRED, with_switched_off
+from pytensor_onnx.rewriting.query import (
+    INCOMPATIBLE,
+    ONNX_QUERY,
+    REQUIRED,
+    switched_off_exclusions,
+    with_included,
+)
 from pytensor_onnx.running.executor import Evaluation, ONNXFunction, ONNXFunctionMaker
 from pytensor_onnx.running.session import Session, SessionOptions
 
@@ -276,8 +277,13 @@ class ONNXMode(Mode):
     @property
     def optimizer(self) -> GraphRewriter:
         """The rewriter of graphs, without the rules that are switched off."""
-        query = query_of(self)
-        return rewriter_of(self, with_switched_off(query))
+        off = switched_off_exclusions()
+        if not off:
+            return super().optimizer
+        linker = copy.copy(self.linker)
+        # A mode leaves out what its linker is incompatible with, whatever its query includes.
+        linker.incompatible_rewrites = tuple(n for n in INCOMPATIBLE if n not in off)
+        return Mode(linker, with_included(self.provided_optimizer, off)).optimizer
 
 
 @rewrite_ofg_inner_graph.register(ONNXLinker)
