@@ -14,11 +14,13 @@ import pytensor
 import pytensor.tensor as pt
 import scipy.sparse
 from pytensor import sparse
+from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.special import log_softmax, softmax
 
 from benchmarks import loops
 from pytensor_onnx import ONNXProgram, export_onnx, nn
 
+Define = Callable[[np.random.Generator], None]
 MODELS: dict[str, Callable[[], UserModel]] = {}
 """Functions that build the models, by name."""
 
@@ -119,7 +121,7 @@ def digits_of_pytensor_ml() -> UserModel:
 
 
 @user_model
-def training_step_ofdigits_classifier() -> UserModel:
+def training_step_of_digits() -> UserModel:
     """Return the loss and the gradients of the classifier of digits."""
     from pytensor_ml.loss import CrossEntropy, supervised_loss
 
@@ -161,10 +163,93 @@ def _block(rng: np.random.Generator, x: Any, width: int = 64, heads: int = 4) ->
 
 
 @user_model
+def transformer_of_pytensor_ml() -> UserModel:
+    """Classify texts by a block of pytensor-ml."""
+    from pytensor_ml.layers import Embedding, LayerNorm, Linear, Sequential, TransformerBlock
+    from pytensor_ml.model import Model
+
+    with pytensor.config.change_flags(floatX="float32"):
+        words = pt.lmatrix("words")
+        layers = (
+            Embedding("embedding", n_embeddings=50, n_features=32),
+            TransformerBlock("block", d_model=32, n_head=4),
+            LayerNorm("norm", n_in=32),
+            Linear("y", n_in=32, n_out=2),
+        )
+        model = Model(Sequential(*layers)(words).mean(axis=1))
+        model.initialize(seed=0)
+    return UserModel(lambda: export_onnx(model, verify=False), [np.arange(32).reshape(2, 16)])
+
+
+@user_model
+def recurrent_network_of_pytensor_ml() -> UserModel:
+    """Classify sequences by an LSTM of pytensor-ml."""
+    from pytensor_ml.layers import LSTM, Linear, Sequential
+    from pytensor_ml.model import Model
+
+    with pytensor.config.change_flags(floatX="float32"):
+        x = pt.tensor("x", shape=(None, None, 8), dtype="float32")
+        model = Model(
+            Sequential(LSTM("lstm", n_in=8, n_hidden=32), Linear("y", n_in=32, n_out=2))(x)
+        )
+        model.initialize(seed=0)
+    return UserModel(lambda: export_onnx(model, verify=False), _drawn((4, 20, 8)))
+
+
+@user_model
+def segmentation_of_pytensor_ml() -> UserModel:
+    """Mark pixels by convolutions and upsampling of pytensor-ml."""
+    from pytensor_ml.activations import Swish
+    from pytensor_ml.layers import Conv2D, Input, MaxPool2D, Sequential, Upsample2D
+    from pytensor_ml.model import Model
+
+    with pytensor.config.change_flags(floatX="float32"):
+        pixels = Input("pixels", shape=(None, 16, 16, 3))
+        options = {"kernel_size": 3, "padding": "same"}
+        layers = (
+            Conv2D("c1", in_channels=3, out_channels=16, **options),
+            *(Swish(), MaxPool2D(kernel_size=2)),
+            *(Conv2D("c2", in_channels=16, out_channels=16, **options), Swish()),
+            *(Upsample2D(scale_factor=2), Conv2D("c3", in_channels=16, out_channels=1, **options)),
+        )
+        model = Model(Sequential(*layers)(pixels))
+        model.initialize(seed=0)
+    return UserModel(lambda: export_onnx(model, verify=False), _drawn((2, 16, 16, 3)))
+
+
+@user_model
 def transformer_block() -> UserModel:
     """Apply a block of GPT-2, written out."""
     x = pt.tensor("x", shape=(None, None, 64), dtype="float32")
     return _exported([x], _block(np.random.default_rng(0), x), _drawn((2, 16, 64)))
+
+
+@user_model
+def training_step_of_transformer() -> UserModel:
+    """Return the loss of a block of GPT-2, written out, and the gradients of its weights."""
+    rng = np.random.default_rng(0)
+    x, labels = pt.tensor("x", shape=(None, None, 64), dtype="float32"), pt.lmatrix("labels")
+    out = _weight(rng, 64, 100)
+    y = _block(rng, x)
+    scores = log_softmax(y @ out, axis=-1)
+    loss = -pt.take_along_axis(scores, labels[:, :, None], axis=2).mean()
+    shared = [v for v in graph_inputs([y]) if hasattr(v, "get_value")]
+    gradients = pt.grad(loss, [*shared, out])
+    return _exported([x, labels], [loss, *gradients], [*_drawn((2, 16, 64)), np.ones((2, 16), int)])
+
+
+@user_model
+def efficient_network() -> UserModel:
+    """Classify images by convolutions with batch normalisation and SiLU, written out."""
+    rng = np.random.default_rng(0)
+    x = images = pt.tensor("images", shape=(None, 3, 32, 32), dtype="float32")
+    for channels in (16, 32):
+        filters = _weight(rng, channels, x.type.shape[1], 3, 3)
+        x = nn.conv2d(x, filters, (1, 1), (2, 2), filter_flip=False)
+        mean, scale, shift = (_weight(rng, channels)[:, None, None] for _ in range(3))
+        x = (x - mean) / pt.sqrt(scale**2 + np.float32(1e-5)) * scale + shift
+        x = x * pt.sigmoid(x)
+    return _exported([images], x.mean(axis=(2, 3)) @ _weight(rng, 32, 10), _drawn((8, 3, 32, 32)))
 
 
 @user_model
@@ -199,6 +284,27 @@ MODELS |= {
     "kalman_filter": _of_loop(loops.kalman),
     "differential_equation": _of_loop(loops.runge_kutta),
 }
+
+
+@user_model
+def training_step_of_lstm_by_scan() -> UserModel:
+    """Return the gradients of the weights of a long short-term memory written as a loop."""
+    case = loops.lstm("float32")
+    loss = pt.sqr(case.output[-1]).mean()
+    return _exported(case.inputs, [loss, *pt.grad(loss, case.inputs[3:])], case.values)
+
+
+@user_model
+def forward_simulation() -> UserModel:
+    """Draw the steps of a process with feedback."""
+    generator, x0 = pt.random.rng("generator"), pt.dvector("x0")
+
+    def step(x: Any, rng: Any) -> tuple[Any, Any]:
+        rng, noise = rng.normal(0, 0.1, size=3)
+        return 0.9 * pt.tanh(x) + noise, rng
+
+    path, _ = pytensor.scan(step, outputs_info=[x0, generator], n_steps=200, return_updates=False)
+    return _exported([generator, x0], path, [np.random.default_rng(1), np.zeros(3)])
 
 
 @user_model
@@ -242,7 +348,7 @@ def random_walk_draws() -> UserModel:
     return _exported([generator], pt.cumsum(steps), [np.random.default_rng(1)])
 
 
-def _density(define: Callable[[np.random.Generator], None]) -> Callable[[], UserModel]:
+def _density(define: Define) -> Define:
     """Register the log density of a PyMC model with its gradient."""
 
     def built() -> UserModel:
@@ -254,10 +360,10 @@ def _density(define: Callable[[np.random.Generator], None]) -> Callable[[], User
         return UserModel(lambda: export_logp(model, verify=False), [point])
 
     MODELS[define.__name__] = built
-    return built
+    return define
 
 
-def _built(define: Callable[[np.random.Generator], None]) -> Any:
+def _built(define: Define) -> Any:
     import pymc as pm
 
     with pm.Model() as model:
@@ -344,6 +450,31 @@ def correlated_effects(rng: np.random.Generator) -> None:
 
     factor, *_ = pm.LKJCholeskyCov("c", 2, 2, sd_dist=pm.Exponential.dist(1, shape=2))
     pm.MvNormal("y", pm.Normal("mu", shape=2), chol=factor, observed=rng.normal(size=(20, 2)))
+
+
+@_density
+def precision_of_two(rng: np.random.Generator) -> None:
+    """Define pairs of observations with an unknown precision matrix."""
+    import pymc as pm
+
+    a, b = pm.HalfNormal("a", 1), pm.Normal("b", 0, 0.1)
+    tau = pt.stack([pt.stack([1 + a, b]), pt.stack([b, 1 + a])])
+    pm.MvNormal("y", np.zeros(2), tau=tau, observed=rng.normal(size=(20, 2)))
+
+
+@user_model
+def radon_at_many_points() -> UserModel:
+    """Return the log densities of the radon model at many points."""
+    from pytensor_onnx.pymc import export_logp
+
+    def export() -> ONNXProgram:
+        return export_logp(
+            model, outputs=["logp", "dlogp"], batch=True, data="stored", verify=False
+        )
+
+    model = _built(radon)
+    size = sum(value.size for value in model.initial_point().values())
+    return UserModel(export, _drawn((8, size), dtype="float64"))
 
 
 @user_model

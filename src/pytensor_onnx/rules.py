@@ -182,14 +182,29 @@ def rewrites_nodes(
     tracks
         Ops that it begins at, as of `pytensor.graph.node_rewriter`.
     family, purpose, identity, description
-        Fields of the `Rule`; its name is that of the function.
+        Fields of the `Rule`; its name is that of the function unless the description has one.
     """
 
     def decorate(function: Callable) -> NodeRewriter:
-        described = {"begins_at": names_of(tracks)} | description
-        name = function.__name__
-        rule = declare(Rule(name, "rewrite", family, purpose, identity, **described))
+        described = {"name": function.__name__, "begins_at": names_of(tracks)} | description
+        rule = Rule(kind="rewrite", family=family, purpose=purpose, identity=identity, **described)
+        return part_of(declare(rule), tracks)(function)
 
+    return decorate
+
+
+def part_of(rule: Rule, tracks: Sequence[Any] | None) -> Callable[[Callable], NodeRewriter]:
+    """Make a function PyTensor's rewriter of single nodes, as a further part of a declared rule.
+
+    Parameters
+    ----------
+    rule
+        Rule that also has other rewriters.
+    tracks
+        Ops that it begins at, as of `pytensor.graph.node_rewriter`.
+    """
+
+    def decorate(function: Callable) -> NodeRewriter:
         @wraps(function)
         def rewrite(fgraph: FunctionGraph, node: Any) -> Any:
             if rule.is_off:
@@ -239,7 +254,7 @@ class RuleOfGraphs(GraphRewriter):
     def __init__(self, rule: Rule, change: Any) -> None:
         self.rule = rule
         self._change = change
-        self.__name__ = rule.name
+        self.__name__ = getattr(change, "__name__", rule.name)
         self.__doc__ = change.__doc__
 
     def add_requirements(self, fgraph: FunctionGraph) -> None:

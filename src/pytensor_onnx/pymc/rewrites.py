@@ -13,7 +13,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor_onnx.functions.registry import define_late
 from pytensor_onnx.ops.bessel import i0e, i1e
 from pytensor_onnx.rewriting import register_onnx
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rules import part_of, rewrites_nodes
 
 _MODULE = "pymc.distributions.dist_math"
 _EXTRAPOLATED, _ZERO, _RAISES, _CONSTANT = range(4)
@@ -26,10 +26,12 @@ define_late("pytensor_onnx.pymc.random_variables", "pymc.")
 @register_onnx
 @rewrites_nodes(
     [Elemwise],
+    name="replace_ops_of_pymc",
     family="special",
     purpose="conversion",
-    identity="PyMC's i0e, i1e = ive(v, x)",
+    identity="i0e(x), i1e(x) = ive(v, x), spline(x) = its polynomials, minibatch(x) = x",
     requires="an Op of PyMC",
+    begins_at=("Elemwise", "SplineWrapper", "MinibatchRandomVariable"),
 )
 def replace_scalar_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the exponentially scaled Bessel functions of PyMC."""
@@ -45,14 +47,7 @@ def replace_scalar_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable]
 
 
 @register_onnx
-@rewrites_nodes(
-    None,
-    family="special",
-    purpose="conversion",
-    identity="spline(x) = its polynomials",
-    requires="an Op of PyMC",
-    begins_at=("SplineWrapper",),
-)
+@part_of(replace_scalar_of_pymc.rule, None)
 def write_out_spline_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Write a spline of SciPy, such as an interpolated density, as its polynomials."""
     op = node.op
@@ -68,14 +63,7 @@ def write_out_spline_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
 
 
 @register_onnx
-@rewrites_nodes(
-    None,
-    family="random",
-    purpose="conversion",
-    identity="minibatch(x) = x",
-    requires="an Op of PyMC",
-    begins_at=("MinibatchRandomVariable",),
-)
+@part_of(replace_scalar_of_pymc.rule, None)
 def drop_weight_of_pymc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Drop PyMC's mark of a variable observed in minibatches, which is a weight of its density."""
     if type(node.op).__name__ != "MinibatchRandomVariable":

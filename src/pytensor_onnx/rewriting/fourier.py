@@ -20,7 +20,7 @@ from pytensor_onnx.encodings.registry import Tensors
 from pytensor_onnx.functions.complex_numbers.pairs import conjugate
 from pytensor_onnx.ops.fourier import FourierTransform
 from pytensor_onnx.rewriting.complex_numbers.parts import ENCODING, joined, operand
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rules import part_of, rewrites_nodes
 
 type Size = int | TensorVariable
 
@@ -29,9 +29,12 @@ _KEEP_SIZES = (Elemwise, DimShuffle, IncSubtensor)
 
 @rewrites_nodes(
     [RFFTOp],
+    name="transform_pairs",
     family="signal",
     purpose="conversion",
-    identity="rfft(x) = fft of pairs (x, 0), first half, axis by axis",
+    identity="rfft(x) = half of fft(x, 0), irfft(z) = ifft(z and conj(z[1:-1]) reversed)",
+    ensures="transforms of pairs along one axis",
+    begins_at=("RFFTOp", "IRFFTOp"),
 )
 def transform_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable]:
     """Transform the last axis, keep the first half, and transform the axes before it.
@@ -55,12 +58,7 @@ def transform_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable]:
     return [_as_output(node, pairs)]
 
 
-@rewrites_nodes(
-    [IRFFTOp],
-    family="signal",
-    purpose="conversion",
-    identity="irfft(z) = ifft(z and conj(z[1:-1]) reversed)",
-)
+@part_of(transform_real.rule, [IRFFTOp])
 def transform_to_real(fgraph: FunctionGraph, node: Apply) -> list[TensorVariable]:
     """Transform the axes before the last, and the last with the conjugate of its first half."""
     pairs, lengths = node.inputs

@@ -16,7 +16,9 @@ from pytensor.tensor.subtensor import (
 )
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rewriting.arithmetic.increments import join_increments
+from pytensor_onnx.rewriting.loops.batches import batch_by_axes
+from pytensor_onnx.rules import part_of, rewrites_nodes
 
 _WHOLE = slice(None)
 
@@ -95,13 +97,7 @@ def _covers_several_axes(entry: Variable | slice) -> bool:
     return not isinstance(entry, slice) and _covered_axes(entry) > 1
 
 
-@rewrites_nodes(
-    [blockwise_of(AdvancedSubtensor), blockwise_of(Subtensor)],
-    family="indexing",
-    purpose="speed",
-    identity="Blockwise{index}(x, i) = x[batch, i]",
-    requires="no masks, no batch of slices",
-)
+@part_of(batch_by_axes.rule, [blockwise_of(AdvancedSubtensor), blockwise_of(Subtensor)])
 def index_by_batch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a `Blockwise` of an index by one index with arrays of the batch positions.
 
@@ -180,13 +176,7 @@ def repeat_by_an_axis(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     return [result]
 
 
-@rewrites_nodes(
-    [IncSubtensor, AdvancedIncSubtensor],
-    family="indexing",
-    purpose="compile time",
-    identity="set(set(x, a, i), b, i) = set(x, b, i)",
-    ensures="n steps for a chain of n writes where PyTensor takes n²",
-)
+@part_of(join_increments.rule, [IncSubtensor, AdvancedIncSubtensor])
 def write_over_all(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Write to the array as it was before all writes at the same indices.
 

@@ -11,17 +11,19 @@ from pytensor.tensor.linalg.inverse import TensorInv
 from pytensor.tensor.linalg.solvers.lstsq import TensorSolve
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rules import part_of, rewrites_nodes
 
 Sizes = list[TensorVariable]
 
 
 @rewrites_nodes(
     [TensorInv],
+    name="solve_as_matrices",
     family="linalg",
     purpose="conversion",
-    identity="tensorinv(x) = reshape(inv(matrix of x))",
-    requires="floats with rows",
+    identity="tensorsolve(a, b) = reshape(solve(matrix of a, b)), tensorinv(x) alike",
+    requires="floats with rows, and unknowns of the rank that PyTensor declares",
+    begins_at=("TensorInv", "TensorSolve"),
 )
 def invert_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Invert the matrix whose rows are the axes that come first in the result.
@@ -35,13 +37,7 @@ def invert_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     return _as_result(node, pt.linalg.inv(matrix).reshape(sizes))
 
 
-@rewrites_nodes(
-    [TensorSolve],
-    family="linalg",
-    purpose="conversion",
-    identity="tensorsolve(a, b) = reshape(solve(matrix of a, b))",
-    requires="unknowns of the rank that PyTensor declares",
-)
+@part_of(invert_as_matrix.rule, [TensorSolve])
 def solve_as_matrix(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Solve a system whose columns are the last axes, after the Op has moved its axes there.
 

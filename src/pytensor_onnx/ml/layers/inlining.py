@@ -1,12 +1,14 @@
 """Inline layers of pytensor-ml and their gradients."""
 
+from functools import partial
+
 from pytensor.compile.builders import OpFromGraph, SymbolicOp
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 
-from pytensor_onnx.rules import rewrites_graphs, rewrites_nodes
+from pytensor_onnx.rules import RuleOfGraphs, rewrites_nodes
 
 LAYER_CLASS = ("pytensor_ml.base", "LayerOp")
 
@@ -27,8 +29,9 @@ def is_layer(op: Op) -> bool:
     [SymbolicOp],
     family="networks",
     purpose="size",
-    identity="layer(x) = its inner graph",
+    identity="layer(x) = its inner graph, and grad(layer) = its inner graph",
     ensures="results keep their names",
+    begins_at=("SymbolicOp", "OpFromGraph"),
 )
 def inline_layers(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a layer by its inner graph; the results keep their names.
@@ -45,13 +48,7 @@ def inline_layers(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     return results
 
 
-@rewrites_graphs(
-    family="networks",
-    purpose="size",
-    identity="grad of OpFromGraph = its inner graph",
-    requires="a layer of pytensor-ml",
-    begins_at=("OpFromGraph",),
-)
+@partial(RuleOfGraphs, inline_layers.rule)
 def inline_gradients(fgraph: FunctionGraph) -> None:
     """Replace the gradient of an Op with an inner graph by its own inner graph.
 

@@ -11,7 +11,7 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.scalar.math import I0, Ive, Kve
 from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.elemwise import DimShuffle
@@ -20,7 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.ops.bessel import TimesIv, kv, times_iv
 from pytensor_onnx.rewriting.predicates import elementwise
 from pytensor_onnx.rewriting.visits import Visit, ops_of
-from pytensor_onnx.rules import rewrites_graphs, rewrites_nodes
+from pytensor_onnx.rules import part_of, rewrites_nodes
 
 _DEPTH = 12
 # Terms of a sum may be four times as large as the sum.
@@ -31,7 +31,7 @@ _SCALE = 0.25
     [pt.mul],
     family="special",
     purpose="correctness",
-    identity="ive(v, x) * exp(abs(x)) = iv(v, x)",
+    identity="f(ive(v, x)) * exp(abs(x)) = f(iv(v, x))",
     ensures="no overflow of a factor where the product is finite",
 )
 def multiply_bessel_last(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
@@ -57,7 +57,7 @@ def multiply_bessel_last(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
     return None
 
 
-@node_rewriter([pt.true_div])
+@part_of(multiply_bessel_last.rule, [pt.true_div])
 def halve_bessel_terms(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Halve the terms of ``(i0(x) + iv(2, x)) / 2``, the derivative of ``i1``, before their sum."""
     numerator, divisor = node.inputs
@@ -77,13 +77,7 @@ def _grows(x: TensorVariable) -> bool:
     return elementwise(x, I0 | TimesIv) is not None
 
 
-@rewrites_graphs(
-    family="special",
-    purpose="correctness",
-    identity="f(ive(v, x)) * exp(abs(x)) = product inside of the function",
-    requires="the graph as it is written",
-    begins_at=("mul", "true_div"),
-)
+@graph_rewriter
 def multiply_all_bessel_last(fgraph: FunctionGraph) -> None:
     """Apply `multiply_bessel_last` and `halve_bessel_terms` to the graph as it is written."""
     if any(isinstance(getattr(op, "scalar_op", None), Ive | Kve) for op in ops_of(fgraph)):

@@ -21,10 +21,13 @@ from pytensor_onnx.rules import rewrites_nodes
 
 @rewrites_nodes(
     [add],
+    name="join_writes",
     family="indexing",
     purpose="compile time",
-    identity="inc(x, a, i) + inc(y, b, j) = inc(inc(x + y, a, i), b, j)",
-    ensures="n steps where local_IncSubtensor_serialize takes n²",
+    identity="inc(x, a, i) + inc(y, b, j) = inc(inc(x + y, a, i), b, j), and "
+    "set(set(x, a, i), b, i) = set(x, b, i)",
+    ensures="n steps for n writes where PyTensor takes n²",
+    begins_at=("add", "IncSubtensor", "AdvancedIncSubtensor"),
 )
 def join_increments(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Write a sum of incremented arrays as increments of the sum of the arrays."""

@@ -22,9 +22,10 @@ NARROW, WIDE = "float32", "float64"
 @rewrites_nodes(
     [Elemwise],
     family="elementwise",
-    purpose="speed",
+    purpose="correctness",
     identity="float32(float64(x) * float64(y)) = x * y",
     requires="one operation on float32 numbers, so equal bit for bit",
+    ensures="no casts hide factors that cancel, such as exp(x) and 1 / exp(x)",
 )
 def narrow_arithmetic(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Compute one sum, product or quotient of float32 numbers in float32.

@@ -14,21 +14,15 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.basic import TensorConstant
 
 from pytensor_onnx.ops.draws import Draw, DrawsOfSteps, RandomBits
+from pytensor_onnx.rewriting.loops.equal_operations import merge_equal_operations
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rules import part_of
 
 MOST_WORDS = 16
 """Largest number of words of a step that are drawn before the loop and kept in memory."""
 
 
-@rewrites_nodes(
-    [Scan],
-    family="random",
-    purpose="speed",
-    identity="scan(rng ↦ f(draw(rng))) = scan(f, draws of all steps)",
-    requires="no condition, few words for each step",
-    measured="benchmarks/NOTES.md",
-)
+@part_of(merge_equal_operations.rule, [Scan])
 def draw_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
     """Replace the draws from a generator that a loop carries by sequences of equal numbers.
 

@@ -8,16 +8,10 @@ from pytensor.scan.op import Scan
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
 from pytensor_onnx.rewriting.loops.lengths import check_lengths
 from pytensor_onnx.rewriting.loops.reads import check_read_step
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rules import part_of
 
 
-@rewrites_nodes(
-    [Scan],
-    family="loops",
-    purpose="correctness",
-    identity="scan(scan(f)) = scan(checked scan(f))",
-    requires="loops within a loop",
-)
+@part_of(check_lengths.rule, [Scan])
 def check_inner_loops(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Check the sequence lengths and step indices of the loops within a loop.
 

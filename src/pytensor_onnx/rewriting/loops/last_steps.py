@@ -15,15 +15,17 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor, indices_from_subt
 from pytensor_onnx.rewriting.loops.bounds import bounds_of
 from pytensor_onnx.rewriting.loops.buffers import is_sum, unwrapped
 from pytensor_onnx.rewriting.predicates import is_integer
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rules import part_of, rewrites_nodes
 
 
 @rewrites_nodes(
     [Subtensor],
+    name="reduce_steps",
     family="loops",
     purpose="correctness",
-    identity="scan(f, 7)[-9:9] = scan(f, 7)",
-    requires="constant bounds",
+    identity="scan(f, n)[:k] = scan(f, k)",
+    requires="slices with bounds within the steps, or constant ones, which are clipped to them",
+    begins_at=("Subtensor", "Scan"),
     measured="docs/upstream.md#a-slice-of-steps-makes-too-many-or-a-negative-number",
 )
 def slice_within_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
@@ -88,14 +90,7 @@ def _within(bounds: slice, length: int | None) -> slice:
 Replacements = dict[Variable | str, Variable | list[Apply]]
 
 
-@rewrites_nodes(
-    [Scan],
-    family="loops",
-    purpose="correctness",
-    identity="scan(f, n)[:k] = scan(f, k)",
-    requires="slices with bounds within the steps",
-    measured="docs/upstream.md#a-slice-of-steps-makes-too-many-or-a-negative-number",
-)
+@part_of(slice_within_steps.rule, [Scan])
 def reduce_steps(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     """Reduce the number of steps to the used ones, as PyTensor does.
 
@@ -123,6 +118,8 @@ def _is_within(read: Apply, n_steps: Variable) -> bool:
     purpose="speed",
     identity="scan(f, n)[-1] = last state of scan(f, n)",
     requires="only the last steps are used",
+    ensures="buffers have the rows of these steps",
+    begins_at=("Scan", "Subtensor"),
     measured="docs/upstream.md#steps-of-a-loop-with-a-condition-are-counted-from-its-end",
 )
 def reduce_trace(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
@@ -152,13 +149,7 @@ def reduce_trace(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     return scan_reduce_trace_no_prealloc.transform(fgraph, node) or None
 
 
-@rewrites_nodes(
-    [Subtensor],
-    family="loops",
-    purpose="size",
-    identity="buffer(n)[:k] = buffer(k)",
-    requires="the other rows are cut off",
-)
+@part_of(reduce_trace.rule, [Subtensor])
 def shorten_buffer(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Allocate only the first rows of a buffer whose other rows are cut off.
 

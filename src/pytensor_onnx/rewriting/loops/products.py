@@ -20,18 +20,12 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.rewriting.inner_graphs import core_op
 from pytensor_onnx.rewriting.loops.batches import takes_a_loop
 from pytensor_onnx.rewriting.loops.buffers import has_length, unwrapped
+from pytensor_onnx.rewriting.loops.equal_operations import merge_equal_operations
 from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rules import part_of
 
 
-@rewrites_nodes(
-    [Scan],
-    family="loops",
-    purpose="speed",
-    identity="scan(x ↦ x @ W) = scan over rows of X @ W",
-    requires="W is the same in all steps",
-    measured="docs/measurements.md, Steps of an LSTM",
-)
+@part_of(merge_equal_operations.rule, [Scan])
 def multiply_before_loop(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
     """Replace products of sequences with constants of a loop by new sequences.
 
