@@ -9,7 +9,15 @@ ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")]
 SOURCES = [ROOT / "src/pytensor_onnx" / name for name in ("cli/demo.py", "web/description.py")]
 # The package is on no index: it is installed from a clone.
-KNOWN = {".", "'.[ml]'", "'.[web]'", "'.[pymc]'", "uv && uv run", "numpy onnxruntime"}
+KNOWN = {
+    ".",
+    "'.[ml]'",
+    "'.[web]'",
+    "'.[pymc]'",
+    "'.[nutpie]'",
+    "uv && uv run",
+    "numpy onnxruntime",
+}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *SOURCES], ids=lambda page: str(page.relative_to(ROOT)))

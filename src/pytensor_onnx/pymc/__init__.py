@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pytensor_onnx.pymc.graphs import ModelGraph as ModelGraph
     from pytensor_onnx.pymc.model import export_model as export_model
     from pytensor_onnx.pymc.names import parameter_names as parameter_names
+    from pytensor_onnx.pymc.nutpie import nutpie_model as nutpie_model
     from pytensor_onnx.pymc.predictor import export_predictor as export_predictor
     from pytensor_onnx.pymc.sampler import export_sampler as export_sampler
     from pytensor_onnx.pymc.transforms import export_transforms as export_transforms
