@@ -17,7 +17,7 @@ from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.passes.defects import switched_off_optimizers
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.running.linker import ONNX
-from pytensor_onnx.running.optimizers import INLINE_LATE, inlines_late, needless_optimizers
+from pytensor_onnx.running.ort_optimizers import INLINE_LATE, inlines_late, needless_optimizers
 from pytensor_onnx.running.session import SessionOptions
 from pytensor_onnx.user_code import untraced
 

@@ -13,7 +13,7 @@ from onnxruntime import InferenceSession
 
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
-from pytensor_onnx.running.optimizers import INLINE_LATE, inlines_late, needless_optimizers
+from pytensor_onnx.running.ort_optimizers import INLINE_LATE, inlines_late, needless_optimizers
 
 SIZE = 1_000_000
 SCALAR = 40e-6

@@ -81,17 +81,17 @@ EXCLUDED = {
 }
 EXCLUDED_MODULES = {
     "pytensor.sparse.rewriting": INTERNAL,
-    "pytensor_onnx.ops.complex_matrices": PART,
-    "pytensor_onnx.ops.complex_numbers": PART,
-    "pytensor_onnx.ops.factorisations": PART,
-    "pytensor_onnx.ops.fourier": PART,
-    "pytensor_onnx.ops.pivots": PART,
-    "pytensor_onnx.ops.precise": PART,
-    "pytensor_onnx.ops.signal": PART,
-    "pytensor_onnx.ops.sparse_matrices": PART,
-    "pytensor_onnx.ops.samplers": "a part of distributions, which are compared with SciPy's",
-    "pytensor_onnx.ops.eigenvalues": PART,
-    "pytensor_onnx.ops.riccati": PART,
+    "pytensor_onnx.ops.linalg.complex_matrices": PART,
+    "pytensor_onnx.ops.complex": PART,
+    "pytensor_onnx.ops.linalg.factorisations": PART,
+    "pytensor_onnx.ops.signal.fourier_ops": PART,
+    "pytensor_onnx.ops.linalg.pivot_ops": PART,
+    "pytensor_onnx.ops.special.precise": PART,
+    "pytensor_onnx.ops.signal.convolution_ops": PART,
+    "pytensor_onnx.ops.sparse": PART,
+    "pytensor_onnx.ops.random.sampler_ops": "a part of distributions, compared with SciPy's",
+    "pytensor_onnx.ops.linalg.eigenvalue_ops": PART,
+    "pytensor_onnx.ops.linalg.riccati_ops": PART,
 }
 UNCOVERED_MODULES = {
     "pytensor.typed_list": "typed lists: no counterpart among tensors",

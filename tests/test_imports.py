@@ -3,54 +3,18 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1] / "src" / "pytensor_onnx"
-ANYWHERE = {"changes", "compat", "errors", "_version", "late_names", "user_code", "rules"}
-ARROWS = {
-    "graph": {"large_constants"},
-    "targets": {"graph"},
-    "encodings": {"named_dims", "random", "large_constants"},
-    "ops": {"graph", "encodings"},
-    "functions": {"ops"},
-    "named_dims": set(),
-    "random": {"bit_generators"},
-    "bit_generators": set(),
-    "large_constants": set(),
-    "rewriting": {"functions", "ops", "encodings", "named_dims"},
-    "passes": {"graph", "targets", "large_constants"},
-    "dispatch": {"graph", "ops", "functions", "encodings", "rewriting", "named_dims"},
-    "dynamic_axes": {"graph"},
-    "conversion": {"graph", "dispatch", "dynamic_axes", "named_dims", "large_constants"},
-    "pipeline": {"conversion", "dispatch", "graph", "passes", "targets"},
-    "running": {
-        *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes"),
-        *("targets", "named_dims", "encodings", "kernels", "native"),
-    },
-    "native": set(),
-    "kernels": {"graph", "passes", "native"},
-    "nn": {"ops"},
-    "ml": {"ops", "nn", "dynamic_axes", "rewriting"},
-    "exporting": {
-        *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
-        *("dynamic_axes", "named_dims", "encodings", "ops", "large_constants", "passes"),
-    },
-    "pymc": {"exporting", "functions", "graph", "ops", "rewriting", "named_dims"},
-    "web": {"graph"},
-    "cli": {"dispatch", "exporting", "functions", "graph", "web", ""},
-    "__main__": {"cli"},
-    "": {"dispatch", "exporting", "functions", "ml", "pymc", "rewriting", "running"},
-}
-"""For each room the rooms that its modules may import; the empty name is the package itself."""
+from scripts.make_design import PAGE, page
+from tests.rooms import ANYWHERE, FAMILIES, GROUPS, LAYERS, ROOMS
 
-GROUPS = {
-    "exporting": ("requests", "verification", "program", "files"),
-}
-"""For some rooms their folders; a folder's modules import those of folders before it only."""
+ROOT = Path(__file__).parents[1] / "src" / "pytensor_onnx"
+TESTS = Path(__file__).parent
 
 
 def room_of(module: str) -> str:
@@ -84,9 +48,9 @@ def modules() -> dict[str, Path]:
     }
 
 
-@pytest.mark.parametrize("room", ARROWS)
+@pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_only_rooms_that_it_may_know(room):
-    known = ARROWS[room] | ANYWHERE | {room}
+    known = ROOMS[room].knows | ANYWHERE | {room}
     wrong = [
         f"{module} imports {imported}"
         for module, path in modules().items()
@@ -103,9 +67,37 @@ def imported_room(name: str) -> str:
     return room if is_module else ""
 
 
-def test_every_room_has_arrows():
+def test_every_room_is_known():
     rooms = {room_of(module) for module in modules()} - ANYWHERE
-    assert rooms == set(ARROWS)
+    assert rooms == set(ROOMS)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_children_of_a_layer_are_families(layer):
+    children = {p.stem for p in (ROOT / layer).iterdir() if not p.stem.startswith("__")}
+    assert children <= FAMILIES.keys() | {LAYERS[layer]}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_tests_of_a_layer_are_in_the_folders_of_its_families(layer):
+    found = {p.stem.removeprefix("test_") for p in (TESTS / layer).glob("*") if is_test(p)}
+    assert found <= FAMILIES.keys() | {LAYERS[layer]}
+
+
+def is_test(path: Path) -> bool:
+    return path.name.startswith("test_") or any(path.glob("**/test_*.py"))
+
+
+def test_names_of_modules_are_unique():
+    """Names of families, and of modules that are called as their folder, may occur again."""
+    parts = [module.split(".") for module in modules() if "." in module]
+    shared = FAMILIES.keys() | set(LAYERS.values())
+    names = [path[-1] for path in parts if path[-1] not in shared and path[-1] != path[-2]]
+    assert not [name for name, count in Counter(names).items() if count > 1]
+
+
+def test_the_page_of_the_design_shows_the_rooms():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m scripts.make_design"
 
 
 @pytest.mark.parametrize("room", GROUPS)
@@ -167,8 +159,8 @@ def test_the_import_of_the_package_loads_nothing_that_only_some_graphs_need():
     of_pytensor = {"pytensor.sparse", "pytensor.typed_list", "pytensor.xtensor"}
     own = {
         *("cli", "dispatch", "exporting", "functions.linalg", "functions.random", "graph", "nn"),
-        *("functions.signal", "functions.special", "passes", "pymc.model", "web"),
-        *("rewriting.complex_numbers.structure", "rewriting.sparse_matrices.structure"),
+        *("functions.signal", "functions.special", "passes", "pymc.whole_model", "web"),
+        *("rewriting.complex.complex_structure", "rewriting.sparse.sparse_structure"),
     }
     late = packages | of_pytensor | {f"pytensor_onnx.{name}" for name in own}
     code = f"import sys, pytensor_onnx; print(*{late} & set(sys.modules))"

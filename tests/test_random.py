@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from pytensor.compile.mode import Mode
 
 from pytensor_onnx import ONNXLinker, export_function_onnx, export_onnx
-from pytensor_onnx.ops import draw_reference as reference
+from pytensor_onnx.ops.random import draw_reference as reference
 from pytensor_onnx.random import generator_of, state_of
 from tests.conftest import PY
 

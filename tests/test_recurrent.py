@@ -7,7 +7,7 @@ import pytest
 
 from pytensor_onnx import compile_onnx, export_onnx
 from tests.conftest import compare_onnx_and_py, op_types
-from tests.dispatch.loop_cases import loops, scan
+from tests.dispatch.loops.loop_cases import loops, scan
 from tests.nn.recurrence import recurrence
 
 recurrent = pytest.importorskip("pytensor_ml.layers.recurrent")

@@ -19,8 +19,8 @@ from pytensor.link.numba.dispatch.basic import (
 
 from numba_networks import loops
 from numba_networks.operations import NumbaFunction
-from pytensor_onnx.ops.networks.conv import Conv, ConvFilterGradient, ConvTranspose
-from pytensor_onnx.ops.networks.pool import MaxPool, MaxPoolGradient
+from pytensor_onnx.ops.networks.conv_ops import Conv, ConvFilterGradient, ConvTranspose
+from pytensor_onnx.ops.networks.pool_ops import MaxPool, MaxPoolGradient
 
 _DTYPES = ("float32", "float64")
 type _Array = np.ndarray

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from pytensor_onnx._version import __version__ as __version__
 from pytensor_onnx.late_names import late_names
-from pytensor_onnx.ml import rewrites as _rewrites_of_layers  # noqa: F401  (registers them)
-from pytensor_onnx.pymc import rewrites as _rewrites_of_pymc  # noqa: F401  (registers them)
+from pytensor_onnx.ml import layer_rewrites as _rewrites_of_layers  # noqa: F401  (registers them)
+from pytensor_onnx.pymc import pymc_rewrites as _rewrites_of_pymc  # noqa: F401  (registers them)
 from pytensor_onnx.running.linker import ONNXLinker as ONNXLinker
 
 if TYPE_CHECKING:

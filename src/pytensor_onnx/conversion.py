@@ -11,8 +11,8 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx._version import __version__
-from pytensor_onnx.dispatch.graphs import GraphConverter
-from pytensor_onnx.dispatch.types import check_type
+from pytensor_onnx.dispatch.registry.graphs import GraphConverter
+from pytensor_onnx.dispatch.registry.types import check_type
 from pytensor_onnx.dynamic_axes import (
     NamedAxes,
     check_names,

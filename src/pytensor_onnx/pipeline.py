@@ -4,7 +4,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.changes import Change
 from pytensor_onnx.conversion import Converted
-from pytensor_onnx.dispatch.function import decompositions
+from pytensor_onnx.dispatch.registry.function import decompositions
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.fusions.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
@@ -22,7 +22,7 @@ from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
 from pytensor_onnx.passes.model_pass import Passes
 from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
-from pytensor_onnx.passes.optimizer.keep_apart import keep_apart
+from pytensor_onnx.passes.optimizer_guards.keep_apart import keep_apart
 from pytensor_onnx.passes.placement import describe_placement
 from pytensor_onnx.passes.spell_sizes import spell_sizes
 from pytensor_onnx.targets import get_profile

@@ -9,7 +9,7 @@ from pytensor.tensor.linalg.products import Expm
 
 from pytensor_onnx import define, export_onnx
 from pytensor_onnx.functions.registry import definition_of
-from pytensor_onnx.ops.factorisations import QuasiTriangular
+from pytensor_onnx.ops.linalg.factorisations import QuasiTriangular
 
 
 def test_numbers_of_definitions_are_float64_under_a_floatx_of_float32():

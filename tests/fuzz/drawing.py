@@ -11,7 +11,7 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type import tensor
 
-from pytensor_onnx.ops import draw_reference as reference
+from pytensor_onnx.ops.random import draw_reference as reference
 from pytensor_onnx.random import generator_of, state_of
 
 

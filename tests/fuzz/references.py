@@ -27,7 +27,7 @@ DEVIATIONS = (
 )
 # Graphs that the runtime refuses, whatever their form.
 REFUSALS = (
-    "matmul_helper.h",  # tests/dispatch/test_math.py: to repeat a matrix no times
+    "matmul_helper.h",  # tests/dispatch/test_products.py: to repeat a matrix no times
     "Only N can be zero",  # docs/limits.md: to pool images without channels
     "Size of X.shape[axis:] must be at least 1",  # docs/limits.md: to normalise axes of size zero
     "the channels of InstanceNormalization are empty",

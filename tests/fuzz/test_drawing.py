@@ -5,7 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx.ops import draw_reference as reference
+from pytensor_onnx.ops.random import draw_reference as reference
 from pytensor_onnx.random import state_of
 from tests.fuzz.evaluation import Evaluation
 from tests.fuzz.quietness import quiet

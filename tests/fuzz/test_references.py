@@ -4,7 +4,7 @@ import numpy as np
 import pytensor
 import pytest
 
-from pytensor_onnx.ops import draw_reference as draws
+from pytensor_onnx.ops.random import draw_reference as draws
 from tests.fuzz.cases import Case
 from tests.fuzz.graphs import Graph
 from tests.fuzz.quietness import quiet

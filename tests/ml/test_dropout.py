@@ -7,7 +7,7 @@ import pytensor
 import pytest
 
 from pytensor_onnx import export_training_step
-from pytensor_onnx.ops import draw_reference as reference
+from pytensor_onnx.ops.random import draw_reference as reference
 from pytensor_onnx.random import state_of
 
 layers = pytest.importorskip("pytensor_ml.layers")

@@ -9,9 +9,9 @@ from pytensor.conditional.op import ifelse
 from pytensor.scan.op import Scan
 
 from pytensor_onnx import compile_onnx, export_onnx, nn
-from pytensor_onnx.ops.networks.recurrent import RecurrentOp
+from pytensor_onnx.ops.networks.recurrent_ops import RecurrentOp
 from tests.conftest import compare_onnx_and_py, op_types
-from tests.dispatch.loop_cases import loops
+from tests.dispatch.loops.loop_cases import loops
 from tests.nn.recurrence import GATES, recurrence
 
 N_IN, N_HIDDEN = 3, 4

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime
 
-from pytensor_onnx.dispatch.function import decompositions
+from pytensor_onnx.dispatch.registry.function import decompositions
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope

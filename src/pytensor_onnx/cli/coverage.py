@@ -121,12 +121,12 @@ def name_of(op_type: type[Op]) -> str:
 def registered_ops() -> set[type[Op]]:
     """Return the classes with a registered lowering or definition, base classes included."""
     from pytensor_onnx.dispatch import onnx_funcify
-    from pytensor_onnx.dispatch.refused import REFUSED
-    from pytensor_onnx.dispatch.scalar_operators import (
+    from pytensor_onnx.dispatch.elementwise.scalar_operators import (
         COMPARISONS,
         LOGICAL_AND_BITWISE,
         OPERATORS,
     )
+    from pytensor_onnx.dispatch.registry.refused import REFUSED
     from pytensor_onnx.functions.registry import DEFINITIONS, PACKAGES
     from pytensor_onnx.late_names import import_modules
 
@@ -147,7 +147,7 @@ def is_lowered(op_type: type[Op]) -> bool:
     (True, False)
     """
     from pytensor_onnx.dispatch import onnx_funcify
-    from pytensor_onnx.dispatch.refused import REFUSED
+    from pytensor_onnx.dispatch.registry.refused import REFUSED
 
     if op_type in registered_ops():
         return True

@@ -12,13 +12,13 @@ from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
-from pytensor_onnx.dispatch.graphs import convert_inner
+from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
+from pytensor_onnx.dispatch.registry.graphs import convert_inner
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback
-from pytensor_onnx.ops.networks.base import NetworkOp
-from pytensor_onnx.ops.networks.detection import NonMaxSuppression
-from pytensor_onnx.ops.networks.recurrent import RNN
+from pytensor_onnx.ops.networks.detection_ops import NonMaxSuppression
+from pytensor_onnx.ops.networks.network_op import NetworkOp
+from pytensor_onnx.ops.networks.recurrent_ops import RNN
 
 
 @onnx_funcify.register(NetworkOp)

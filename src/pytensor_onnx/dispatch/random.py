@@ -4,14 +4,14 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.tensor.random.op import RandomVariable
 
-from pytensor_onnx.dispatch.basic import Lowered, onnx_funcify
-from pytensor_onnx.dispatch.function import lower_defined
+from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
+from pytensor_onnx.dispatch.registry.function import lower_defined
 from pytensor_onnx.functions.random.drawing import sampler_of
 from pytensor_onnx.functions.registry import DEFINITIONS
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.sizes import sizes_in
 from pytensor_onnx.late_names import import_modules
-from pytensor_onnx.ops.draws import Draw
+from pytensor_onnx.ops.random.draws import Draw
 
 
 @onnx_funcify.register(RandomVariable)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.dims import Dims
 from pytensor_onnx.graph.emitter import Operand
-from pytensor_onnx.graph.functions import FUNCTION_DOMAIN, define
+from pytensor_onnx.graph.model_functions import FUNCTION_DOMAIN, define
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder, parameter_names
 

@@ -10,10 +10,10 @@ import onnx_ir as ir
 from onnx_ir.tape import Tape
 
 from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.graph.constant_folding import known_choice, known_result
 from pytensor_onnx.graph.dims import Dim
 from pytensor_onnx.graph.equal_sizes import equal_sizes
 from pytensor_onnx.graph.inference import bind_dtypes, dtype_of, output_dims, output_dtypes
-from pytensor_onnx.graph.known import known_choice, known_result
 from pytensor_onnx.graph.operator_checks import (
     check_attributes,
     check_dtypes,

@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.ml.prediction import prediction
-from pytensor_onnx.rewriting.predicates import is_integer
+from pytensor_onnx.rewriting.engine.predicates import is_integer
 
 _ATTENTION = ("pytensor_ml.layers.attention", "AttentionLayer")
 _LENGTH_AXIS = -2

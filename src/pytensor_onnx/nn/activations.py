@@ -11,7 +11,7 @@ from typing import Any
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.activations import Activation, PRelu, Relu, Sigmoid, Silu, like
+from pytensor_onnx.ops.networks.activation_ops import Activation, PRelu, Relu, Sigmoid, Silu, like
 
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 

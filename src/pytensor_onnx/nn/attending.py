@@ -10,7 +10,7 @@ from pytensor_onnx.nn.attention_checks import (
     check_masks,
     numbers_of_heads,
 )
-from pytensor_onnx.ops.networks.attention import Attention
+from pytensor_onnx.ops.networks.attention_ops import Attention
 
 
 def attention(

@@ -16,9 +16,9 @@ from pytensor_onnx.nn.conv_arguments import (
     pads_of,
     shape_of,
 )
-from pytensor_onnx.ops.networks.conv import Conv
+from pytensor_onnx.ops.networks.conv_ops import Conv
 from pytensor_onnx.ops.networks.same_conv import SameConv
-from pytensor_onnx.ops.networks.sizes import sizes_of
+from pytensor_onnx.ops.networks.static_sizes import sizes_of
 from pytensor_onnx.ops.networks.taps import span
 from pytensor_onnx.ops.networks.windows import Ints
 from pytensor_onnx.ops.networks.zero_padding import pad_with_zeros

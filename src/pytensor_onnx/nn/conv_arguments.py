@@ -13,7 +13,7 @@ from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.networks.same_conv import same_pads
-from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of
+from pytensor_onnx.ops.networks.static_sizes import Size, Sizes, sizes_of
 from pytensor_onnx.ops.networks.window_arguments import per_axis
 from pytensor_onnx.ops.networks.windows import Ints
 

@@ -15,7 +15,7 @@ from pytensor_onnx.nn.conv_arguments import (
     pairs_of,
     shape_of,
 )
-from pytensor_onnx.ops.networks.conv import ConvTranspose
+from pytensor_onnx.ops.networks.conv_ops import ConvTranspose
 from pytensor_onnx.ops.networks.window_arguments import per_axis
 from pytensor_onnx.ops.networks.windows import Ints, Padding
 from pytensor_onnx.ops.networks.zero_padding import pad_with_zeros

@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.detection import NonMaxSuppression
+from pytensor_onnx.ops.networks.detection_ops import NonMaxSuppression
 
 
 def non_max_suppression(

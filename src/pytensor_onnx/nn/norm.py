@@ -15,7 +15,7 @@ from pytensor_onnx.nn.norm_arguments import (
     over_axes,
     scale_or_ones,
 )
-from pytensor_onnx.ops.networks import norm as norm_ops
+from pytensor_onnx.ops.networks import norm_ops
 from pytensor_onnx.ops.networks.batch_norm import BatchNorm, BatchNormOfBatch
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.sizes import sizes_of
+from pytensor_onnx.ops.networks.static_sizes import sizes_of
 
 
 def named(gamma: Any, beta: Any) -> list[tuple[str, Any]]:

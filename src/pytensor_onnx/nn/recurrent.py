@@ -11,7 +11,7 @@ from pytensor.tensor import TensorLike
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.nn.conv_arguments import shape_of
-from pytensor_onnx.ops.networks import recurrent as ops
+from pytensor_onnx.ops.networks import recurrent_ops as ops
 
 _GATES = "gates * hidden"
 

@@ -8,7 +8,7 @@ from pytensor.configdefaults import config
 from pytensor.tensor.type import integer_dtypes
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.rotary import RotaryEmbedding
+from pytensor_onnx.ops.networks.rotary_ops import RotaryEmbedding
 
 
 def rotary_embedding(

@@ -22,7 +22,7 @@ from pytensor.xtensor.vectorization import vectorize_graph
 from pytensor_onnx.errors import VerificationError
 from pytensor_onnx.exporting.requests.reference_graph import reference_graph
 from pytensor_onnx.exporting.requests.source import Source, check_inputs
-from pytensor_onnx.exporting.verification.evaluation import evaluate
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate
 
 _AXIS = "__point__"
 

@@ -12,7 +12,7 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.ops.draws import NormalPairs, StandardUniform
+from pytensor_onnx.ops.random.draws import NormalPairs, StandardUniform
 from pytensor_onnx.pymc.nuts import State, draw
 from pytensor_onnx.pymc.seeds import state_of_seed
 from pytensor_onnx.pymc.trees import Density

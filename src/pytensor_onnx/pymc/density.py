@@ -17,17 +17,17 @@ from pytensor.graph.traversal import graph_inputs
 
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
-from pytensor_onnx.pymc.arguments import (
+from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
+from pytensor_onnx.pymc.making import make_program
+from pytensor_onnx.pymc.model_arguments import (
     SPACES,
     read_choice,
     read_strings,
     shared_name,
     unknown,
 )
-from pytensor_onnx.pymc.graphs import ModelGraph, as_compiled
-from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
-from pytensor_onnx.pymc.making import make_program
-from pytensor_onnx.pymc.options import ModelOptions, read_options
+from pytensor_onnx.pymc.model_graphs import ModelGraph, as_compiled
+from pytensor_onnx.pymc.shared_options import ModelOptions, read_options
 
 DIRECTION = "direction"
 GROUPS = ("logp", "dlogp", "d2logp", "hvp", "pointwise", "values", "deterministics")

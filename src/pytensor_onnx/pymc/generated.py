@@ -10,8 +10,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.named_dims import without_named
 from pytensor_onnx.pymc.forward import streams_of
-from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.inputs import Inputs
+from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.seeds import SEED, seeded
 
 

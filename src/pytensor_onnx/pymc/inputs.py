@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.named_dims import tensor_of
-from pytensor_onnx.pymc.graphs import POINT, ModelGraph
+from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 
 BATCH = "point"
 """Name of the axis of the points of a batch."""

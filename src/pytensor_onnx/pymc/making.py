@@ -17,10 +17,10 @@ from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import identifier
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
-from pytensor_onnx.pymc.arguments import shared_name
 from pytensor_onnx.pymc.batches import check_batch, of_batch
-from pytensor_onnx.pymc.graphs import ModelGraph
 from pytensor_onnx.pymc.inputs import BATCH, Inputs
+from pytensor_onnx.pymc.model_arguments import shared_name
+from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.provenance import METADATA, provenance
 
 

@@ -13,9 +13,9 @@ from nutpie.compiled_pyfunc import from_pyfunc
 from pymc.initial_point import make_initial_point_fn
 
 from pytensor_onnx.errors import ArgumentError, RunError
-from pytensor_onnx.pymc.arguments import read_strings, unknown
 from pytensor_onnx.pymc.density import export_logp
-from pytensor_onnx.pymc.graphs import POINT, ModelGraph
+from pytensor_onnx.pymc.model_arguments import read_strings, unknown
+from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.transforms import export_transforms
 from pytensor_onnx.pymc.values import FreeValue
 

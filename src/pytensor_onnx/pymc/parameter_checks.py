@@ -14,7 +14,7 @@ from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.rewriting.basic import in2out, node_rewriter
 from pytensor.scalar.basic import discrete_types
 
-from pytensor_onnx.rewriting.inner_graphs import inner_nodes
+from pytensor_onnx.rewriting.engine.inner_graphs import inner_nodes
 
 
 def replace_checks(graphs: Sequence[Variable]) -> list[Variable]:

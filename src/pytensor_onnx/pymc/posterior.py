@@ -10,7 +10,7 @@ import pymc as pm
 from pytensor.graph.basic import Variable
 
 from pytensor_onnx.errors import ArgumentError
-from pytensor_onnx.pymc.arguments import unknown
+from pytensor_onnx.pymc.model_arguments import unknown
 
 _FORMS = (
     "give the result of pymc.sample, a Dataset with the dimensions chain and draw, or a dict of "

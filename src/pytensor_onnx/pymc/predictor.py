@@ -20,20 +20,20 @@ from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.pymc import summaries
-from pytensor_onnx.pymc.arguments import (
+from pytensor_onnx.pymc.forward import forward
+from pytensor_onnx.pymc.inputs import Inputs
+from pytensor_onnx.pymc.making import make_program
+from pytensor_onnx.pymc.model_arguments import (
     check_loops,
     check_model,
     read_choice,
     read_strings,
     unknown,
 )
-from pytensor_onnx.pymc.forward import forward
-from pytensor_onnx.pymc.graphs import ModelGraph
-from pytensor_onnx.pymc.inputs import Inputs
-from pytensor_onnx.pymc.making import make_program
-from pytensor_onnx.pymc.options import read_options
+from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_posterior
 from pytensor_onnx.pymc.seeds import SEED
+from pytensor_onnx.pymc.shared_options import read_options
 
 DRAWS, PROBABILITIES = "draws", "probabilities"
 KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)

@@ -16,7 +16,7 @@ from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 
-from pytensor_onnx.rewriting.predicates import applies
+from pytensor_onnx.rewriting.engine.predicates import applies
 
 _OF_FIRST_INPUT = (Sum, DimShuffle, CheckAndRaise, SpecifyShape, Alloc)
 

@@ -13,8 +13,8 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant
 
 from pytensor_onnx.exporting.program.weight_files import digest
-from pytensor_onnx.pymc.graphs import ModelGraph
-from pytensor_onnx.pymc.names import free_names
+from pytensor_onnx.pymc.element_names import free_names
+from pytensor_onnx.pymc.model_graphs import ModelGraph
 
 METADATA = "pymc"
 

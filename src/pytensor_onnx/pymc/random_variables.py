@@ -15,9 +15,13 @@ from pytensor_onnx.functions.random.drawing import (
     require,
     sampled,
 )
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.draws import OpenUniform, StandardNormal
-from pytensor_onnx.ops.samplers import LogGamma, StandardPolyaGamma, StandardTruncatedNormal
+from pytensor_onnx.ops.random.draws import OpenUniform, StandardNormal
+from pytensor_onnx.ops.random.sampler_ops import (
+    LogGamma,
+    StandardPolyaGamma,
+    StandardTruncatedNormal,
+)
+from pytensor_onnx.ops.special import portable
 
 _CONTINUOUS = "pymc.distributions.continuous"
 _MULTIVARIATE = "pymc.distributions.multivariate"

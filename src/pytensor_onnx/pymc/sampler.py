@@ -18,13 +18,13 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.pymc.arguments import read_strings, shared_name, unknown
 from pytensor_onnx.pymc.batches import vectorized_graph
 from pytensor_onnx.pymc.chains import POSITION, Requested, Settings, sample_chains
-from pytensor_onnx.pymc.graphs import POINT, FreeValue, ModelGraph, as_compiled
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import make_program
-from pytensor_onnx.pymc.options import read_options
+from pytensor_onnx.pymc.model_arguments import read_strings, shared_name, unknown
+from pytensor_onnx.pymc.model_graphs import POINT, FreeValue, ModelGraph, as_compiled
+from pytensor_onnx.pymc.shared_options import read_options
 from pytensor_onnx.pymc.trees import Density
 
 CHAIN, DRAW = "chain", "draw"

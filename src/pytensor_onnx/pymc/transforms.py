@@ -9,12 +9,12 @@ from typing import Any
 import pymc as pm
 
 from pytensor_onnx.exporting.program.program import ONNXProgram
-from pytensor_onnx.pymc.arguments import SPACES, read_choice
 from pytensor_onnx.pymc.generated import add_seed, generated_quantities, seed_variable
-from pytensor_onnx.pymc.graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import make_program
-from pytensor_onnx.pymc.options import ModelOptions, read_options
+from pytensor_onnx.pymc.model_arguments import SPACES, read_choice
+from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
+from pytensor_onnx.pymc.shared_options import ModelOptions, read_options
 
 
 def export_transforms(

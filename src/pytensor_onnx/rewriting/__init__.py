@@ -4,13 +4,18 @@ from pytensor_onnx.encodings.complex_numbers import ComplexNumbers
 from pytensor_onnx.encodings.generators import Generators
 from pytensor_onnx.encodings.registry import registered
 from pytensor_onnx.encodings.sparse_matrices import SparseMatrices
-from pytensor_onnx.rewriting import order as order
-from pytensor_onnx.rewriting.query import ONNX_QUERY, register_onnx, rewrite_for_onnx, stabilised
+from pytensor_onnx.rewriting.engine import order as order
+from pytensor_onnx.rewriting.engine.registration import (
+    ONNX_QUERY,
+    register_onnx,
+    rewrite_for_onnx,
+    stabilised,
+)
 
 for encoding, module in (
-    (ComplexNumbers, "complex_numbers"),
-    (Generators, "generators"),
-    (SparseMatrices, "sparse_matrices"),
+    (ComplexNumbers, "complex"),
+    (Generators, "random.state_draws"),
+    (SparseMatrices, "sparse"),
 ):
     registered(encoding).has_rewrites_in(f"{__name__}.{module}")
 

@@ -25,8 +25,8 @@ from pytensor.tensor.rewriting.basic import constant_folding
 from pytensor_onnx.compat.pytensor import accept_in_config, calling_maker
 from pytensor_onnx.encodings import Boundary, constant_of, has_tensors, is_encoded
 from pytensor_onnx.named_dims import is_tensor
-from pytensor_onnx.rewriting.encodings import tensor_graph
-from pytensor_onnx.rewriting.query import (
+from pytensor_onnx.rewriting.engine.encode_values import tensor_graph
+from pytensor_onnx.rewriting.engine.registration import (
     INCOMPATIBLE,
     ONNX_QUERY,
     REQUIRED,

@@ -25,7 +25,7 @@ from pytensor_onnx.graph.origins import (
     origins,
     places,
 )
-from pytensor_onnx.running.meanings import MEANINGS
+from pytensor_onnx.running.error_table import MEANINGS
 from pytensor_onnx.running.operand_shapes import Shapes, expands, operand_shapes, products_fit
 
 _BUILT_IN: dict[str, type[RunError]] = {

@@ -13,16 +13,16 @@ import numpy as np
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import InputError, PyTensorONNXError
-from pytensor_onnx.running.equal_sizes import EqualSizes
-from pytensor_onnx.running.optimizers import INLINE_LATE, inlines_late, needless_optimizers
+from pytensor_onnx.running.ort_optimizers import INLINE_LATE, inlines_late, needless_optimizers
 from pytensor_onnx.running.providers import PROVIDERS, provider_names
+from pytensor_onnx.running.shared_axes import EqualSizes
 
 if TYPE_CHECKING:
     import onnx_ir as ir
     import onnxruntime
 
     from pytensor_onnx.graph.origins import Lines
-    from pytensor_onnx.running.work import Work
+    from pytensor_onnx.running.operator_cost import Work
 
 OPTIMIZATION_LEVELS = {
     "none": "ORT_DISABLE_ALL",
@@ -174,7 +174,7 @@ class Session:
 
     def _work_of(self, model: ir.Model) -> Work | None:
         """Return the work of a model, None where it does not decide the number of threads."""
-        from pytensor_onnx.running.work import Work
+        from pytensor_onnx.running.operator_cost import Work
 
         is_free = self._options.threads is None and self._options.profile_prefix is None
         return Work(model) if is_free and self._is_on_cpu else None

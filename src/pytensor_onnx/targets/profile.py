@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from pytensor_onnx.targets.kernels import load_kernels
+from pytensor_onnx.targets.kernel_tables import load_kernels
 from pytensor_onnx.targets.schema import allowed_dtypes
 
 

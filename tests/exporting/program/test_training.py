@@ -14,7 +14,7 @@ import pytest
 
 from pytensor_onnx import ArgumentError, PyTensorONNXError, export_onnx, export_training_step
 from pytensor_onnx.nn import dropout
-from pytensor_onnx.ops import draw_reference as reference
+from pytensor_onnx.ops.random import draw_reference as reference
 from pytensor_onnx.random import state_of
 from tests.conftest import op_types
 

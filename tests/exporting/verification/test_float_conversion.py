@@ -9,8 +9,8 @@ from pytensor.conditional.op import ifelse
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx import nn
-from pytensor_onnx.exporting.verification.evaluation import evaluate
 from pytensor_onnx.exporting.verification.float_conversion import in_double
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate
 
 
 def function_of(x):

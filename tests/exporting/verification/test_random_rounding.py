@@ -5,9 +5,9 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.exporting.verification.evaluation import evaluate
 from pytensor_onnx.exporting.verification.float_conversion import in_double
 from pytensor_onnx.exporting.verification.random_rounding import UNITS, moved
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -7,7 +7,7 @@ import pytest
 from pytensor.graph.fg import FunctionGraph
 from pytensor.raise_op import Assert
 
-from pytensor_onnx.exporting.verification.evaluation import evaluate
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate
 from pytensor_onnx.exporting.verification.rounding import UndeterminedError, distances_from_double
 
 

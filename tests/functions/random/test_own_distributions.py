@@ -13,8 +13,8 @@ from scipy import stats
 from pytensor_onnx import define, export_onnx
 from pytensor_onnx.functions.random.drawing import drawn
 from pytensor_onnx.functions.registry import DEFINITIONS
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.draws import OpenUniform
+from pytensor_onnx.ops.random.draws import OpenUniform
+from pytensor_onnx.ops.special import portable
 
 
 class NormalTail(RandomVariable):

@@ -4,7 +4,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.ops.draws import (
+from pytensor_onnx.ops.random.draws import (
     NormalPairs,
     OpenUniform,
     RandomBits,
@@ -14,7 +14,7 @@ from pytensor_onnx.ops.draws import (
     state_variable,
 )
 from tests.conftest import compare_onnx_and_py, op_types
-from tests.ops.test_draw_reference import KNOWN_ANSWERS
+from tests.ops.random.test_draw_reference import KNOWN_ANSWERS
 
 # The counter begins at the second word of a block, and wraps around.
 STATE = np.array([5, 7, 2**64 - 3], "uint64")

@@ -6,9 +6,9 @@ import pytest
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.functions.random.streams import counter_uniforms, keys, uniforms
-from pytensor_onnx.ops import draw_reference as reference
-from pytensor_onnx.ops.draws import state_variable
-from pytensor_onnx.ops.samplers import (
+from pytensor_onnx.ops.random import draw_reference as reference
+from pytensor_onnx.ops.random.draws import state_variable
+from pytensor_onnx.ops.random.sampler_ops import (
     LogGamma,
     StandardBinomial,
     StandardGamma,

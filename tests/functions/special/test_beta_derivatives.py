@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 from pytensor_onnx import export_onnx
-from pytensor_onnx.ops.beta import (
+from pytensor_onnx.ops.special.beta_ops import (
     BetaIncByFirst,
     BetaIncBySecond,
     BetaIncByThird,

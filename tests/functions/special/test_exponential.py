@@ -7,7 +7,7 @@ import pytest
 
 from pytensor_onnx import compile_onnx
 from pytensor_onnx.functions.special.exponential import exp, exponential, times_exponential
-from pytensor_onnx.ops.portable import half_power_of_two
+from pytensor_onnx.ops.special.portable import half_power_of_two
 from tests.conftest import compare_onnx_and_py
 from tests.functions.special.accuracy import DTYPES, compile_as_written, errors_in_ulp
 

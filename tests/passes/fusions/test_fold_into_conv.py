@@ -10,7 +10,7 @@ from pytensor.compile.mode import Mode
 from pytensor_onnx import ONNXLinker, export_onnx, pipeline
 from pytensor_onnx.nn import batch_norm, conv1d, conv2d, conv2d_transpose
 from pytensor_onnx.pipeline import prepare
-from pytensor_onnx.rewriting.query import ONNX_QUERY
+from pytensor_onnx.rewriting.engine.registration import ONNX_QUERY
 from tests.conftest import compare_onnx_and_py, op_types
 
 RNG = np.random.default_rng(0)

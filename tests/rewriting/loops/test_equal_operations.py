@@ -5,8 +5,8 @@ import pytensor.tensor as pt
 import pytest
 
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loop_cases import lstm, lstm_values, scan
-from tests.rewriting.loops.test_products import operators_in_loop
+from tests.dispatch.loops.loop_cases import lstm, lstm_values, scan
+from tests.rewriting.loops.test_early_products import operators_in_loop
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

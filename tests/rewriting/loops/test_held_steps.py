@@ -10,7 +10,7 @@ import pytest
 from pytensor.scan.utils import until
 
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loop_cases import loops, scan
+from tests.dispatch.loops.loop_cases import loops, scan
 
 N_STEPS = 37
 STARTS = {

@@ -6,7 +6,7 @@ import pytest
 from pytensor.compile.builders import OpFromGraph
 
 from tests.conftest import compare_onnx_and_py
-from tests.dispatch.loop_cases import loops, scan
+from tests.dispatch.loops.loop_cases import loops, scan
 
 ARRAY = np.arange(12.0).reshape(4, 3)
 STEPS = {

@@ -8,9 +8,9 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from pytensor_onnx.errors import ArgumentError, choose_of
-from pytensor_onnx.exporting.requests.names import is_name
+from pytensor_onnx.exporting.requests.output_names import is_name
 from pytensor_onnx.exporting.requests.request import Request
-from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.pickling import values_by_name
 from pytensor_onnx.graph.computed_sizes import ComputedSize
 from pytensor_onnx.graph.dims import Dim, dims_of, replace_parts

@@ -11,7 +11,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.exporting.requests.arguments import read_opset
 from pytensor_onnx.exporting.requests.request import Request
-from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.precision import narrowed_for
 from pytensor_onnx.graph.origins import present, take_lines, take_owners
 from pytensor_onnx.named_dims import is_tensor

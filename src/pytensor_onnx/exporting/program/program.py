@@ -16,13 +16,13 @@ from pytensor_onnx.errors import VerificationError
 from pytensor_onnx.exporting.program.axes import rename_axes
 from pytensor_onnx.exporting.program.converting import weights_of
 from pytensor_onnx.exporting.program.model_files import write_model
+from pytensor_onnx.exporting.program.named_weights import replace_weights
 from pytensor_onnx.exporting.program.report import report_on
 from pytensor_onnx.exporting.program.runner import Runner
 from pytensor_onnx.exporting.program.selection import select_outputs
 from pytensor_onnx.exporting.program.weight_files import with_weights_as_inputs
-from pytensor_onnx.exporting.program.weights import replace_weights
 from pytensor_onnx.exporting.requests.descriptions import describe
-from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.running.session import SessionOptions
 

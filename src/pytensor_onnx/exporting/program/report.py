@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from pytensor_onnx.exporting.requests.descriptions import describe
-from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.results import ValueDifference, Verification
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.graph.weights import weight_bytes

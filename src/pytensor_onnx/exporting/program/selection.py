@@ -16,7 +16,7 @@ from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.errors import ArgumentError, choose_of
 from pytensor_onnx.exporting.program.selected_sizes import read_sizes_of
 from pytensor_onnx.exporting.requests.signature import Signature
-from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.pickling import values_by_name
 from pytensor_onnx.exporting.verification.precision import Narrowing
 from pytensor_onnx.graph.names import identifier

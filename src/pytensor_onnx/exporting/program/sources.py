@@ -8,7 +8,7 @@ from typing import Any
 from pytensor.compile.executor import Function
 
 from pytensor_onnx.encodings import has_tensors
-from pytensor_onnx.exporting.program.making import export_source
+from pytensor_onnx.exporting.program.build_program import export_source
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.requests.arguments import (
     as_function,

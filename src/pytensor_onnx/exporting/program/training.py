@@ -27,8 +27,8 @@ from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.program.sources import export_function
 from pytensor_onnx.exporting.requests.arguments import as_variables, read_examples
 from pytensor_onnx.exporting.requests.default_updates import default_updates
-from pytensor_onnx.exporting.requests.optimizers import Rule, Updates, updates_of
 from pytensor_onnx.exporting.requests.options import ExportOptions
+from pytensor_onnx.exporting.requests.training_optimizers import Rule, Updates, updates_of
 
 
 def export_training_step(

@@ -14,7 +14,7 @@ from pytensor.graph.basic import Constant, Variable
 
 from pytensor_onnx.dynamic_axes import DynamicAxes
 from pytensor_onnx.errors import ArgumentError, InputError, did_you_mean
-from pytensor_onnx.exporting.requests.names import FORM, read_names
+from pytensor_onnx.exporting.requests.output_names import FORM, read_names
 from pytensor_onnx.ml.model import expand_model, is_model
 from pytensor_onnx.targets import Profile, get_profile
 

@@ -13,7 +13,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.conversion import names_of
 from pytensor_onnx.encodings import Boundary
-from pytensor_onnx.exporting.requests.names import check_names
+from pytensor_onnx.exporting.requests.output_names import check_names
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.requests.source import Source
 from pytensor_onnx.exporting.requests.state_files import State

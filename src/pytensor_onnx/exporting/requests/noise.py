@@ -8,7 +8,7 @@ from pytensor.tensor.random.type import RandomType
 
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.exporting.requests.arguments import Arguments
-from pytensor_onnx.rewriting.noise import with_noise_inputs
+from pytensor_onnx.rewriting.random.noise_inputs import with_noise_inputs
 
 Updated = dict[SharedVariable, Variable]
 

@@ -17,12 +17,12 @@ from pytensor_onnx.encodings import constant_of, has_tensors
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.requests.source import Source
 from pytensor_onnx.named_dims import is_tensor, lower_named
-from pytensor_onnx.rewriting.arithmetic.cumulative_types import widen_all
-from pytensor_onnx.rewriting.arithmetic.numbers import widen_numbers
-from pytensor_onnx.rewriting.declared_types import correct_all
-from pytensor_onnx.rewriting.encodings import encode_values, with_tensors
-from pytensor_onnx.rewriting.keep_origins import KeepOrigins
-from pytensor_onnx.rewriting.optimizers import search_in_graph
+from pytensor_onnx.rewriting.elementwise.wide_numbers import widen_numbers
+from pytensor_onnx.rewriting.engine.declared_types import correct_all
+from pytensor_onnx.rewriting.engine.encode_values import encode_values, with_tensors
+from pytensor_onnx.rewriting.engine.keep_origins import KeepOrigins
+from pytensor_onnx.rewriting.loops.scipy_optimize import search_in_graph
+from pytensor_onnx.rewriting.reductions.cumulative_types import widen_all
 
 
 def reference_graph(

@@ -15,7 +15,7 @@ from pytensor.graph.type import Type
 from pytensor_onnx.encodings import Boundary, encoding_of
 from pytensor_onnx.errors import InputError
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
-from pytensor_onnx.exporting.requests.exact import WIDER, exactly, first_changed
+from pytensor_onnx.exporting.requests.exact_casts import WIDER, exactly, first_changed
 from pytensor_onnx.graph.dims import dims_of
 
 

@@ -12,16 +12,16 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.errors import RunError, VerificationError
-from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.divergence import (
     differences_by_value,
     disagreement,
     divergence,
 )
-from pytensor_onnx.exporting.verification.evaluation import evaluate
 from pytensor_onnx.exporting.verification.evidence import Evidence
+from pytensor_onnx.exporting.verification.matrix_properties import Promises
 from pytensor_onnx.exporting.verification.precision import relative_error
-from pytensor_onnx.exporting.verification.promises import Promises
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate
 from pytensor_onnx.exporting.verification.references import completed, rewritten_by_pytensor
 from pytensor_onnx.exporting.verification.results import OWN_INPUTS, Verification
 from pytensor_onnx.exporting.verification.rounding import UndeterminedError, distances_from_double

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Variable
 
-from pytensor_onnx.exporting.verification.conversion import Conversion
-from pytensor_onnx.exporting.verification.evaluation import evaluate_all
+from pytensor_onnx.exporting.verification.converted_graph import Conversion
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate_all
 from pytensor_onnx.exporting.verification.results import ValueDifference
 from pytensor_onnx.exporting.verification.rounding import RELATIVE_TOLERANCE, errors_of
 from pytensor_onnx.running.session import Session

@@ -22,7 +22,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.exporting.verification.random_rounding import RoundAtRandom
 from pytensor_onnx.large_constants import tensor_constant
-from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
+from pytensor_onnx.rewriting.loops.changed_scan import loop_like
 
 NARROW = ("float16", "float32")
 _PROMOTING = frozenset(("int32", "int64", "uint32", "uint64"))

@@ -11,7 +11,7 @@ from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.scalar.basic import Add, Mul
 from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_onnx.rewriting.inner_graphs import inner_nodes, with_inner_graph
+from pytensor_onnx.rewriting.engine.inner_graphs import inner_nodes, with_inner_graph
 
 LARGEST = 32
 """Operands and results of a NumPy function."""

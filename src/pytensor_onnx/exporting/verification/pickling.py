@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 from pytensor.scan.op import Scan
 
-from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.converted_graph import Conversion
 
 
 def dump_conversion(conversion: Conversion) -> bytes:

@@ -13,12 +13,12 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pytensor_onnx.changes import Change
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
-from pytensor_onnx.exporting.requests.exact import WIDER
-from pytensor_onnx.exporting.verification.evaluation import evaluate_all
+from pytensor_onnx.exporting.requests.exact_casts import WIDER
 from pytensor_onnx.exporting.verification.float_conversion import FloatConversion
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate_all
 from pytensor_onnx.exporting.verification.rounding import arrays_in_double
-from pytensor_onnx.ops.draws import Draw
-from pytensor_onnx.rewriting.keep_origins import KeepOrigins
+from pytensor_onnx.ops.random.draws import Draw
+from pytensor_onnx.rewriting.engine.keep_origins import KeepOrigins
 from pytensor_onnx.user_code import user_line
 
 _SHOWN = 5

@@ -6,7 +6,7 @@ import numpy as np
 from pytensor.compile.mode import OPT_FAST_RUN, Mode
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.exporting.verification.evaluation import evaluate
+from pytensor_onnx.exporting.verification.reference_evaluation import evaluate
 
 _PYTENSOR = Mode("py", OPT_FAST_RUN.excluding("inplace", "fusion", "BlasOpt"))
 

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.verification.comparison import Comparison
-from pytensor_onnx.exporting.verification.conversion import Conversion
+from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.divergence import differences_by_value
 from pytensor_onnx.exporting.verification.results import OWN_INPUTS, Verification
 from pytensor_onnx.exporting.verification.sampling import (

@@ -4,10 +4,10 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import batch_first, batch_last
-from pytensor_onnx.functions.linalg.blocks import nothing, zero
+from pytensor_onnx.functions.linalg.matrix_batches import batch_first, batch_last
+from pytensor_onnx.functions.linalg.matrix_blocks import nothing, zero
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.ops.pivots import PivotPosition
+from pytensor_onnx.ops.linalg.pivot_ops import PivotPosition
 
 SMALLEST = {
     dtype: np.finfo(dtype).smallest_subnormal.astype(dtype) for dtype in ("float32", "float64")

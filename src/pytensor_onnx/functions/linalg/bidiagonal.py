@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.linalg.secular import differences
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.factorisations import BidiagonalVectors, SecularRoots
+from pytensor_onnx.ops.linalg.factorisations import BidiagonalVectors, SecularRoots
 
 # Singular values are brought below one, and those of padding are larger.
 _PADDING = 1.25

@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.padding import zeros
+from pytensor_onnx.functions.shape import zeros
 
 # Sums of squares that are too small to be divided by; the matrices have a scale near one.
 _NEGLIGIBLE = np.float64(1e-280)

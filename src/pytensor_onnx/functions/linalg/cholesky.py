@@ -7,8 +7,8 @@ from pytensor.conditional.op import ifelse
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, flat, unflat
-from pytensor_onnx.functions.linalg.blocks import (
+from pytensor_onnx.functions.linalg.matrix_batches import batch_first, batch_last, flat, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import (
     BATCH_BLOCK,
     BLOCK,
     END,
@@ -24,15 +24,15 @@ from pytensor_onnx.functions.linalg.blocks import (
 from pytensor_onnx.functions.linalg.small import LARGEST, factor_of_small, is_small
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.padding import zeros
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import (
+from pytensor_onnx.functions.shape import zeros
+from pytensor_onnx.ops.linalg.factorisations import (
     EliminateFew,
     EliminateRows,
     RowsBelow,
 )
-from pytensor_onnx.ops.matrix_parts import Window
-from pytensor_onnx.ops.triangles import Triangle
+from pytensor_onnx.ops.linalg.matrix_part_ops import Window
+from pytensor_onnx.ops.linalg.triangle_ops import Triangle
 
 
 @define(Cholesky, "(n,n)->(n,n)", known_up_to=LARGEST)

@@ -3,16 +3,16 @@
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts
 from pytensor_onnx.functions.linalg.balancing import balance
-from pytensor_onnx.functions.linalg.batches import diagonals, unflat
-from pytensor_onnx.functions.linalg.blocks import checked_size
 from pytensor_onnx.functions.linalg.complex_schur import complex_schur
 from pytensor_onnx.functions.linalg.eig import in_order, triangular_vectors
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import checked_size
 from pytensor_onnx.functions.linalg.phases import real_at_largest
 from pytensor_onnx.functions.linalg.scaling import power_of_two, scaled_parts
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.complex_matrices import EigOfParts
+from pytensor_onnx.ops.linalg.complex_matrices import EigOfParts
 
 
 @define(EigOfParts, own_signature)

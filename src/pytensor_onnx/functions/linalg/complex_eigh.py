@@ -3,9 +3,7 @@
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts
-from pytensor_onnx.functions.linalg.batches import unflat
-from pytensor_onnx.functions.linalg.blocks import checked_size
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts
 from pytensor_onnx.functions.linalg.complex_reflectors import (
     doubled_matrix,
     reflected_columns,
@@ -14,11 +12,13 @@ from pytensor_onnx.functions.linalg.complex_reflectors import (
     unit,
 )
 from pytensor_onnx.functions.linalg.eigh import symmetric_eigen
+from pytensor_onnx.functions.linalg.matrix_batches import unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import checked_size
 from pytensor_onnx.functions.linalg.phases import real_at_largest
 from pytensor_onnx.functions.linalg.scaling import scaled_parts
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.complex_matrices import EighOfParts
+from pytensor_onnx.ops.linalg.complex_matrices import EighOfParts
 
 
 @define(EighOfParts, own_signature)

@@ -6,14 +6,14 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
-from pytensor_onnx.functions.linalg.blocks import checked_size
 from pytensor_onnx.functions.linalg.lu import product_within_range, sign_of_exchanges
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals, flat, not_empty, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import checked_size
 from pytensor_onnx.functions.linalg.qr import taken
 from pytensor_onnx.functions.linalg.scaling import power_of_two
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.complex_matrices import (
+from pytensor_onnx.ops.linalg.complex_matrices import (
     CholeskyOfParts,
     DetOfParts,
     LUFactorOfParts,

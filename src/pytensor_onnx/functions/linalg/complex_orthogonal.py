@@ -4,7 +4,6 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import flat, unflat
 from pytensor_onnx.functions.linalg.complex_reflectors import (
     doubled_matrix,
     reflected_columns,
@@ -12,10 +11,11 @@ from pytensor_onnx.functions.linalg.complex_reflectors import (
     reflection,
     unit,
 )
+from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.complex_matrices import QROfParts, SVDOfParts
+from pytensor_onnx.ops.linalg.complex_matrices import QROfParts, SVDOfParts
 
 
 @define(QROfParts, own_signature)

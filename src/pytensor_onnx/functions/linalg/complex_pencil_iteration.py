@@ -5,8 +5,7 @@ import pytensor.tensor as pt
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts, chosen, extent, quotient
-from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts, chosen, extent, quotient
 from pytensor_onnx.functions.linalg.chases import (
     COMPLEX,
     Range,
@@ -19,6 +18,7 @@ from pytensor_onnx.functions.linalg.complex_shifts import (
     interleaved,
     wilkinson_shift,
 )
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals
 from pytensor_onnx.functions.linalg.pencil_shifts import NEGLIGIBLE, below_pencils
 from pytensor_onnx.functions.linalg.shifts import (
     Bulges,
@@ -36,7 +36,7 @@ from pytensor_onnx.functions.linalg.standard_blocks import (
 )
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import ComplexTriangularPencil
+from pytensor_onnx.ops.linalg.factorisations import ComplexTriangularPencil
 
 _EPS = np.finfo("float64").eps
 # The places of the conjugated second element of a row of T, and of the first one.

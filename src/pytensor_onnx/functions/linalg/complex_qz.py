@@ -6,10 +6,10 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts, chosen, extent
-from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
-from pytensor_onnx.functions.linalg.blocks import checked_size
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts, chosen, extent
 from pytensor_onnx.functions.linalg.complex_shifts import complex_columns
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals, flat, not_empty, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import checked_size
 from pytensor_onnx.functions.linalg.pencil_blocks import rounding_errors
 from pytensor_onnx.functions.linalg.pencil_triangle import (
     Triangle,
@@ -22,8 +22,8 @@ from pytensor_onnx.functions.linalg.scaling import finite
 from pytensor_onnx.functions.linalg.standard_blocks import ahead, behind, upper_diagonal
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.complex_matrices import QZOfParts
-from pytensor_onnx.ops.factorisations import (
+from pytensor_onnx.ops.linalg.complex_matrices import QZOfParts
+from pytensor_onnx.ops.linalg.factorisations import (
     ComplexHessenbergTriangular,
     ComplexTriangularPencil,
     OrderTriangularPencil,

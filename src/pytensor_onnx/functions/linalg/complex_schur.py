@@ -5,9 +5,7 @@ import pytensor.tensor as pt
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts
-from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
-from pytensor_onnx.functions.linalg.blocks import checked_size
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts
 from pytensor_onnx.functions.linalg.chases import (
     COMPLEX,
     Range,
@@ -28,14 +26,20 @@ from pytensor_onnx.functions.linalg.complex_shifts import (
     deflated,
     interleaved,
 )
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals, flat, not_empty, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import checked_size
 from pytensor_onnx.functions.linalg.pencil_triangle import normalised, unitary
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.shifts import most_sweeps, range_of_chase
 from pytensor_onnx.functions.linalg.standard_blocks import ahead, behind, upper_diagonal
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.complex_matrices import SchurOfParts
-from pytensor_onnx.ops.factorisations import ComplexHessenberg, ComplexTriangular, OrderTriangular
+from pytensor_onnx.ops.linalg.complex_matrices import SchurOfParts
+from pytensor_onnx.ops.linalg.factorisations import (
+    ComplexHessenberg,
+    ComplexTriangular,
+    OrderTriangular,
+)
 
 
 @define(SchurOfParts, own_signature)

@@ -4,8 +4,8 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts, chosen, extent, quotient, root
-from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts, chosen, extent, quotient, root
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals
 from pytensor_onnx.functions.linalg.shifts import (
     Bulges,
     Unreduced,

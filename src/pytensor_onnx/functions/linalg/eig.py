@@ -7,8 +7,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.linalg.balancing import balance
-from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals, flat, not_empty, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float, checked_size
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.schur import real_schur
 from pytensor_onnx.functions.linalg.standard_blocks import (
@@ -18,9 +18,9 @@ from pytensor_onnx.functions.linalg.standard_blocks import (
     upper_diagonal,
 )
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.padding import zeros
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.eigenvalues import EXPONENT, RealEig, TriangularSchur
+from pytensor_onnx.functions.shape import zeros
+from pytensor_onnx.ops.linalg.eigenvalue_ops import EXPONENT, RealEig, TriangularSchur
 
 _EPS = np.finfo("float64").eps
 # The smallest difference of two eigenvalues of matrices of a scale near one.

@@ -8,12 +8,12 @@ import pytensor.tensor as pt
 from pytensor.tensor.linalg.decomposition.eigen import Eigh, Eigvalsh
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import flat, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_size, symmetric
+from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float, checked_size, symmetric
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
-from pytensor_onnx.functions.linalg.signs import signs
+from pytensor_onnx.functions.linalg.vector_signs import signs
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import BidiagonalVectors, Reflect, Tridiagonalise
+from pytensor_onnx.ops.linalg.factorisations import BidiagonalVectors, Reflect, Tridiagonalise
 
 _SQUARE = "expected square matrix"
 

@@ -16,7 +16,7 @@ from pytensor_onnx.functions.linalg.reflectors import (
 from pytensor_onnx.functions.linalg.scaling import power_of_two
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import Eliminate
+from pytensor_onnx.ops.linalg.factorisations import Eliminate
 
 
 @define(Eliminate, Eliminate.gufunc_signature)

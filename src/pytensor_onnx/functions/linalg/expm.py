@@ -6,8 +6,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.linalg.products import Expm
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import flat, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
+from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float, checked_size
 from pytensor_onnx.functions.linalg.scaling import finite
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define

@@ -15,7 +15,7 @@ from pytensor_onnx.functions.linalg.chases import (
 from pytensor_onnx.functions.linalg.shifts import bulges, deflated, most_sweeps, range_of_chase
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import ChaseBulges, QuasiTriangular
+from pytensor_onnx.ops.linalg.factorisations import ChaseBulges, QuasiTriangular
 
 
 @define(QuasiTriangular, QuasiTriangular.gufunc_signature)

@@ -4,11 +4,11 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.linalg.orthogonal_reductions import with_zeros
 from pytensor_onnx.functions.linalg.qr import orthogonal_columns
-from pytensor_onnx.functions.linalg.reductions import with_zeros
 from pytensor_onnx.functions.linalg.reflectors import behind_zeros, in_blocks, reflector
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import Hessenberg
+from pytensor_onnx.ops.linalg.factorisations import Hessenberg
 
 
 @define(Hessenberg, Hessenberg.gufunc_signature)

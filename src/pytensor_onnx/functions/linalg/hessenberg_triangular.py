@@ -8,7 +8,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import (
+from pytensor_onnx.functions.complex.complex_arithmetic import (
     Numbers,
     Parts,
     chosen,
@@ -22,7 +22,10 @@ from pytensor_onnx.functions.linalg.complex_shifts import interleaved
 from pytensor_onnx.functions.linalg.standard_blocks import nonzero
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import ComplexHessenbergTriangular, HessenbergTriangular
+from pytensor_onnx.ops.linalg.factorisations import (
+    ComplexHessenbergTriangular,
+    HessenbergTriangular,
+)
 
 # Elements of matrices of a scale near one that count as zero; their squares are no divisors.
 _SMALLEST = np.float64(1e-140)

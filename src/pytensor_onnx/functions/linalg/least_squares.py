@@ -6,7 +6,7 @@ from pytensor.tensor.linalg.inverse import MatrixPinv
 from pytensor.tensor.linalg.solvers.lstsq import Lstsq
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.blocks import as_float
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float
 from pytensor_onnx.functions.registry import define
 
 # NumPy's, in float32 too.

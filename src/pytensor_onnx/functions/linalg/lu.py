@@ -7,8 +7,8 @@ from pytensor.tensor.linalg.decomposition.lu import LU, LUFactor, PivotToPermuta
 from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import diagonals
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_size, poison, zero
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float, checked_size, poison, zero
 from pytensor_onnx.functions.linalg.pivoting import eliminated, triangular
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature

@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals
 from pytensor_onnx.functions.linalg.standard_blocks import (
     ahead,
     behind,
@@ -16,7 +16,7 @@ from pytensor_onnx.functions.linalg.standard_blocks import (
     upper_diagonal,
 )
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import StandardPencil
+from pytensor_onnx.ops.linalg.factorisations import StandardPencil
 
 _EPS = np.finfo("float64").eps
 # Singular values of B that count as zero, relative to its norm.

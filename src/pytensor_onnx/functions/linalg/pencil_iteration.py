@@ -16,7 +16,7 @@ from pytensor_onnx.functions.linalg.pencil_shifts import bulges, deflated
 from pytensor_onnx.functions.linalg.shifts import most_sweeps, range_of_chase
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import ChasePencil, QuasiTriangularPencil
+from pytensor_onnx.ops.linalg.factorisations import ChasePencil, QuasiTriangularPencil
 
 
 @define(QuasiTriangularPencil, QuasiTriangularPencil.gufunc_signature)

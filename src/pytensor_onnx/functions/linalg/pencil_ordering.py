@@ -5,7 +5,7 @@ import pytensor.tensor as pt
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.ordering import (
+from pytensor_onnx.functions.linalg.eigenvalue_order import (
     Exchanges,
     exchanges,
     matrix,
@@ -17,7 +17,7 @@ from pytensor_onnx.functions.linalg.ordering import (
 from pytensor_onnx.functions.linalg.standard_blocks import behind
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import OrderPencil, StandardPencil
+from pytensor_onnx.ops.linalg.factorisations import OrderPencil, StandardPencil
 
 # Elements that an exchange may leave below the blocks, relative to the matrix.
 _NEGLIGIBLE = 30 * np.finfo("float64").eps

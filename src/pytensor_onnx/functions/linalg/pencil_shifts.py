@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals
 from pytensor_onnx.functions.linalg.shifts import (
     Bulges,
     Unreduced,

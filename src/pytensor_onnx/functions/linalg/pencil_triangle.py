@@ -5,8 +5,8 @@ from typing import NamedTuple
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts
-from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals
 from pytensor_onnx.functions.linalg.pencil_blocks import (
     Block,
     Rotation,

@@ -2,8 +2,8 @@
 
 import pytensor.tensor as pt
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts
-from pytensor_onnx.ops.complex_matrices import NEARLY_LARGEST
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts
+from pytensor_onnx.ops.linalg.complex_matrices import NEARLY_LARGEST
 
 
 def real_at_largest(v: Parts) -> Parts:

@@ -12,8 +12,8 @@ from pytensor_onnx.functions.linalg.batch_pivoting import (
     eliminated_batch,
     reduced_batch,
 )
-from pytensor_onnx.functions.linalg.batches import flat, unflat
-from pytensor_onnx.functions.linalg.blocks import (
+from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import (
     BLOCK,
     SHORT,
     block_count,
@@ -23,8 +23,8 @@ from pytensor_onnx.functions.linalg.blocks import (
 )
 from pytensor_onnx.functions.linalg.triangular import inverted_blocks, refined
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.ops.pivots import NextPivot, PivotPosition
-from pytensor_onnx.ops.triangles import Triangle
+from pytensor_onnx.ops.linalg.pivot_ops import NextPivot, PivotPosition
+from pytensor_onnx.ops.linalg.triangle_ops import Triangle
 
 
 def eliminated(a: TensorVariable, n: TensorVariable) -> list[TensorVariable]:

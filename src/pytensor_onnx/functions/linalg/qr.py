@@ -4,13 +4,13 @@ import pytensor.tensor as pt
 from pytensor.tensor.linalg.decomposition.qr import QR
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import flat, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float, nothing
 from pytensor_onnx.functions.linalg.elimination import without_first
+from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float, nothing
 from pytensor_onnx.functions.linalg.scaling import power_of_two
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.factorisations import Eliminate, Reflect
+from pytensor_onnx.ops.linalg.factorisations import Eliminate, Reflect
 
 
 @define(QR, own_signature)

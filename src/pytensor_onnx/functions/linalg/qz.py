@@ -9,9 +9,9 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.linalg.decomposition.schur import QZ
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts
-from pytensor_onnx.functions.linalg.batches import diagonals, flat, not_empty, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals, flat, not_empty, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float, checked_size
 from pytensor_onnx.functions.linalg.pencil_blocks import rounding_errors
 from pytensor_onnx.functions.linalg.pencil_triangle import (
     Triangle,
@@ -20,8 +20,8 @@ from pytensor_onnx.functions.linalg.pencil_triangle import (
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.standard_blocks import behind, lower_diagonal
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.eigenvalues import RealQZ, TriangularQZ
-from pytensor_onnx.ops.factorisations import (
+from pytensor_onnx.ops.linalg.eigenvalue_ops import RealQZ, TriangularQZ
+from pytensor_onnx.ops.linalg.factorisations import (
     HessenbergTriangular,
     OrderPencil,
     QuasiTriangularPencil,

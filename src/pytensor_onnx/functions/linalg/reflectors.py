@@ -9,7 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import Reflect
+from pytensor_onnx.ops.linalg.factorisations import Reflect
 
 WIDTH = 32
 """Largest number of reflectors in a block."""

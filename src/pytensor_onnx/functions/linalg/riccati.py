@@ -8,13 +8,13 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import flat, unflat
-from pytensor_onnx.functions.linalg.blocks import checked_size
+from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import checked_size
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.padding import zeros
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.riccati import DiscreteRiccati
+from pytensor_onnx.functions.shape import zeros
+from pytensor_onnx.ops.linalg.riccati_ops import DiscreteRiccati
 
 # Doublings, enough for a closed loop with eigenvalues up to 1 - 1e-14.
 _DOUBLINGS = 60

@@ -4,9 +4,9 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import Parts
-from pytensor_onnx.functions.linalg.batches import flat, not_empty
-from pytensor_onnx.functions.padding import zeros
+from pytensor_onnx.functions.complex.complex_arithmetic import Parts
+from pytensor_onnx.functions.linalg.matrix_batches import flat, not_empty
+from pytensor_onnx.functions.shape import zeros
 
 _EXPONENTS = {"float32": 120, "float64": 1000}
 

@@ -4,12 +4,12 @@ import pytensor.tensor as pt
 from pytensor.tensor.linalg.decomposition.schur import Schur
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import flat, not_empty, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float, checked_size
-from pytensor_onnx.functions.linalg.ordering import selected
+from pytensor_onnx.functions.linalg.eigenvalue_order import selected
+from pytensor_onnx.functions.linalg.matrix_batches import flat, not_empty, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float, checked_size
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.factorisations import (
+from pytensor_onnx.ops.linalg.factorisations import (
     Hessenberg,
     OrderBlocks,
     QuasiTriangular,

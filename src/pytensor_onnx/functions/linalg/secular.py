@@ -10,7 +10,7 @@ from pytensor.scan.utils import until
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import SecularRoots
+from pytensor_onnx.ops.linalg.factorisations import SecularRoots
 
 _STEPS = 80
 _EPS = np.finfo("float64").eps

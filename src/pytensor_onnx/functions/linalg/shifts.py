@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import diagonals
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals
 from pytensor_onnx.functions.linalg.standard_blocks import (
     ahead,
     behind,

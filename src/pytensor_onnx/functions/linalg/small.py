@@ -9,7 +9,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.blocks import poison, zero
+from pytensor_onnx.functions.linalg.matrix_blocks import poison, zero
 
 LARGEST = 3
 """Number of rows up to which loops are written out."""

@@ -9,14 +9,14 @@ from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import as_columns, diagonals, from_columns
-from pytensor_onnx.functions.linalg.blocks import (
+from pytensor_onnx.functions.linalg.cholesky import lower_factor
+from pytensor_onnx.functions.linalg.matrix_batches import as_columns, diagonals, from_columns
+from pytensor_onnx.functions.linalg.matrix_blocks import (
     as_float,
     checked_size,
     checked_sizes,
     symmetric,
 )
-from pytensor_onnx.functions.linalg.cholesky import lower_factor
 from pytensor_onnx.functions.linalg.pivoting import reduced
 from pytensor_onnx.functions.linalg.small import LARGEST, is_small, solution_of_small
 from pytensor_onnx.functions.linalg.triangular import solved_triangular

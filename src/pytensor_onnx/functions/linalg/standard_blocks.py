@@ -6,10 +6,10 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import diagonals
-from pytensor_onnx.functions.padding import zeros
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.factorisations import StandardBlocks
+from pytensor_onnx.functions.shape import zeros
+from pytensor_onnx.ops.linalg.factorisations import StandardBlocks
 
 _EPS = np.finfo("float64").eps
 

@@ -5,12 +5,17 @@ from pytensor.conditional.op import ifelse
 from pytensor.tensor.linalg.decomposition.svd import SVD
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import flat, unflat
-from pytensor_onnx.functions.linalg.blocks import as_float
+from pytensor_onnx.functions.linalg.matrix_batches import flat, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
-from pytensor_onnx.functions.linalg.signs import signed, signs
+from pytensor_onnx.functions.linalg.vector_signs import signed, signs
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.factorisations import Bidiagonalise, BidiagonalVectors, Eliminate, Reflect
+from pytensor_onnx.ops.linalg.factorisations import (
+    Bidiagonalise,
+    BidiagonalVectors,
+    Eliminate,
+    Reflect,
+)
 
 
 @define(SVD, own_signature)

@@ -9,7 +9,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import (
+from pytensor_onnx.functions.complex.complex_arithmetic import (
     Numbers,
     Parts,
     each,
@@ -18,8 +18,8 @@ from pytensor_onnx.functions.complex_numbers.parts import (
     listed,
     quotient,
 )
-from pytensor_onnx.functions.linalg.batches import diagonals, flat, unflat
-from pytensor_onnx.functions.linalg.blocks import checked_size
+from pytensor_onnx.functions.linalg.matrix_batches import diagonals, flat, unflat
+from pytensor_onnx.functions.linalg.matrix_blocks import checked_size
 from pytensor_onnx.functions.linalg.pair_inverse import pair_inverse
 from pytensor_onnx.functions.linalg.scaling import finite, power_of_two
 from pytensor_onnx.functions.linalg.standard_blocks import (
@@ -30,7 +30,7 @@ from pytensor_onnx.functions.linalg.standard_blocks import (
 )
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.complex_matrices import SylvesterOfParts
+from pytensor_onnx.ops.linalg.complex_matrices import SylvesterOfParts
 
 _EPS = np.finfo("float64").eps
 

@@ -8,8 +8,14 @@ import pytensor.tensor as pt
 from pytensor.conditional.op import ifelse
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.linalg.batches import batch_first, batch_last, diagonals, flat, unflat
-from pytensor_onnx.functions.linalg.blocks import (
+from pytensor_onnx.functions.linalg.matrix_batches import (
+    batch_first,
+    batch_last,
+    diagonals,
+    flat,
+    unflat,
+)
+from pytensor_onnx.functions.linalg.matrix_blocks import (
     BATCH_BLOCK,
     BLOCK,
     END,
@@ -21,8 +27,8 @@ from pytensor_onnx.functions.linalg.blocks import (
     zero,
 )
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.ops.matrix_parts import Elements, Window
-from pytensor_onnx.ops.triangles import Triangle
+from pytensor_onnx.ops.linalg.matrix_part_ops import Elements, Window
+from pytensor_onnx.ops.linalg.triangle_ops import Triangle
 
 ROWS = 16
 """Rows of a block of one system; the inverses of all blocks are computed together."""

@@ -9,7 +9,7 @@ from pytensor.tensor.linalg.solvers.tridiagonal import (
 )
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.functions.complex_numbers.parts import (
+from pytensor_onnx.functions.complex.complex_arithmetic import (
     Numbers,
     Parts,
     chosen,
@@ -19,11 +19,11 @@ from pytensor_onnx.functions.complex_numbers.parts import (
     listed,
     quotient,
 )
-from pytensor_onnx.functions.linalg.batches import as_columns, from_columns
-from pytensor_onnx.functions.linalg.blocks import as_float, poison, zero
+from pytensor_onnx.functions.linalg.matrix_batches import as_columns, from_columns
+from pytensor_onnx.functions.linalg.matrix_blocks import as_float, poison, zero
 from pytensor_onnx.functions.linalg.pivoting import SMALLEST
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.ops.complex_matrices import (
+from pytensor_onnx.ops.linalg.complex_matrices import (
     LUFactorTridiagonalOfParts,
     SolveLUFactorTridiagonalOfParts,
 )

@@ -15,9 +15,8 @@ from pytensor_onnx.functions.random.drawing import (
     sampled,
 )
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.draws import StandardNormal
-from pytensor_onnx.ops.samplers import (
+from pytensor_onnx.ops.random.draws import StandardNormal
+from pytensor_onnx.ops.random.sampler_ops import (
     LogGamma,
     StandardBinomial,
     StandardGamma,
@@ -25,6 +24,7 @@ from pytensor_onnx.ops.samplers import (
     StandardPoisson,
     StandardVonMises,
 )
+from pytensor_onnx.ops.special import portable
 
 _LARGEST_MEAN = 2.0**63 - 10 * np.sqrt(2.0**63)
 

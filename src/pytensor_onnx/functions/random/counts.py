@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.special.arithmetic import constant, horner
-from pytensor_onnx.ops import portable
+from pytensor_onnx.ops.special import portable
 
 Cell = tuple[V, V, V]
 

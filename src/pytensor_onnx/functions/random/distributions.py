@@ -11,13 +11,13 @@ from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.random.drawing import Drawn, Sizes, drawn, require, transforms
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.draws import (
+from pytensor_onnx.ops.random.draws import (
     OpenUniform,
     RandomBits,
     StandardNormal,
     StandardUniform,
 )
+from pytensor_onnx.ops.special import portable
 
 
 @transforms(StandardUniform, ptr.UniformRV)

@@ -17,8 +17,8 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import Definition, Expression, define, definition_of
-from pytensor_onnx.ops.draws import Draw
-from pytensor_onnx.ops.samplers import Sampler
+from pytensor_onnx.ops.random.draws import Draw
+from pytensor_onnx.ops.random.sampler_ops import Sampler
 
 Drawn = tuple[Variable, TensorVariable]
 Sizes = Sequence[TensorVariable]

@@ -11,8 +11,8 @@ from pytensor_onnx.functions.random.streams import (
     uniforms,
     until_drawn,
 )
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.samplers import StandardHypergeometric
+from pytensor_onnx.ops.random.sampler_ops import StandardHypergeometric
+from pytensor_onnx.ops.special import portable
 
 FEW = 10.0
 """Sizes of samples that are drawn one element after the other."""

@@ -12,8 +12,8 @@ from pytensor_onnx.functions.random.streams import (
     uniforms,
     until_drawn,
 )
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.samplers import StandardPoisson
+from pytensor_onnx.ops.random.sampler_ops import StandardPoisson
+from pytensor_onnx.ops.special import portable
 
 LARGE = 10.0
 """Means from which rejection is used."""

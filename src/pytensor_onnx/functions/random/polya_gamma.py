@@ -15,8 +15,8 @@ from pytensor_onnx.functions.random.streams import (
     uniforms,
     until_drawn,
 )
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.samplers import StandardPolyaGamma
+from pytensor_onnx.ops.random.sampler_ops import StandardPolyaGamma
+from pytensor_onnx.ops.special import portable
 
 PARTS = 64
 """Largest number of parts that are added; for more, five terms of the expansion are enough."""

@@ -26,8 +26,8 @@ from pytensor.tensor.variable import TensorVariable as V
 from pytensor_onnx.functions.random.polya_gamma_coefficients import EXPANSION
 from pytensor_onnx.functions.random.streams import ATTEMPTS, normals, uniforms, until_drawn
 from pytensor_onnx.functions.special.arithmetic import horner
-from pytensor_onnx.functions.special.portable import sine_and_cosine
-from pytensor_onnx.ops import portable
+from pytensor_onnx.functions.special.portable_formulas import sine_and_cosine
+from pytensor_onnx.ops.special import portable
 
 _FIRST = np.pi**2 / 4
 """Distance of zero from the largest q at which the hyperbolic cosine of its root is zero."""

@@ -8,8 +8,8 @@ from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.functions.special.portable import log_of_normal, sine_and_cosine
-from pytensor_onnx.ops.draws import (
+from pytensor_onnx.functions.special.portable_formulas import log_of_normal, sine_and_cosine
+from pytensor_onnx.ops.random.draws import (
     Draw,
     DrawsOfSteps,
     NormalPairs,

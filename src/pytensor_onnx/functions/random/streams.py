@@ -14,9 +14,9 @@ from pytensor.tensor.variable import TensorVariable as V
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.random.samplers import open_double, words
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.portable import log_of_normal, sine_and_cosine
-from pytensor_onnx.ops.draws import Threefry
-from pytensor_onnx.ops.samplers import Expression, Sampler
+from pytensor_onnx.functions.special.portable_formulas import log_of_normal, sine_and_cosine
+from pytensor_onnx.ops.random.draws import Threefry
+from pytensor_onnx.ops.random.sampler_ops import Expression, Sampler
 
 ATTEMPTS = 500
 """Largest number of attempts. All methods accept with a probability of 0.3 or more."""

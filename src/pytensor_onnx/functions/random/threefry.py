@@ -5,8 +5,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops.draw_reference import PARITY, ROTATIONS, ROUNDS
-from pytensor_onnx.ops.draws import Threefry
+from pytensor_onnx.ops.random.draw_reference import PARITY, ROTATIONS, ROUNDS
+from pytensor_onnx.ops.random.draws import Threefry
 
 
 @define(Threefry)

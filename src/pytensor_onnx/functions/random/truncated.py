@@ -12,8 +12,8 @@ from pytensor_onnx.functions.random.streams import (
     uniforms,
     until_drawn,
 )
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.samplers import StandardTruncatedNormal
+from pytensor_onnx.ops.random.sampler_ops import StandardTruncatedNormal
+from pytensor_onnx.ops.special import portable
 
 _WIDE = np.sqrt(2 * np.pi)
 

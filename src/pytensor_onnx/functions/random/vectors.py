@@ -9,9 +9,9 @@ from pytensor.tensor.variable import TensorVariable as V
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.random.drawing import Drawn, Sizes, drawn, require, sampled
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.draws import OpenUniform, StandardNormal
-from pytensor_onnx.ops.samplers import LogGamma, StandardBinomial
+from pytensor_onnx.ops.random.draws import OpenUniform, StandardNormal
+from pytensor_onnx.ops.random.sampler_ops import LogGamma, StandardBinomial
+from pytensor_onnx.ops.special import portable
 
 
 @define(ptr.DirichletRV)

@@ -4,8 +4,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable as V
 
 from pytensor_onnx.functions.random.streams import keys, samples, uniforms, until_drawn
-from pytensor_onnx.ops import portable
-from pytensor_onnx.ops.samplers import StandardVonMises
+from pytensor_onnx.ops.random.sampler_ops import StandardVonMises
+from pytensor_onnx.ops.special import portable
 
 
 @samples(StandardVonMises, 1)

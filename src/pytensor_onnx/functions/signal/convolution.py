@@ -6,10 +6,10 @@ from pytensor.scalar.basic import upcast
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
-from pytensor_onnx.functions.padding import between_zeros
 from pytensor_onnx.functions.registry import define, own_signature
-from pytensor_onnx.functions.signal.products import by_products
-from pytensor_onnx.ops.signal import FullConvolution
+from pytensor_onnx.functions.shape import between_zeros
+from pytensor_onnx.functions.signal.toeplitz_products import by_products
+from pytensor_onnx.ops.signal.convolution_ops import FullConvolution
 
 _MOST_TAPS = 24
 """Most numbers that are added one by one: below, products of matrices take longer."""

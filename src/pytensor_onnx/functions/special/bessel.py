@@ -28,14 +28,14 @@ from pytensor_onnx.functions.special.bessel_coefficients import (
     J1_SMALL,
     LONG_SINE,
 )
-from pytensor_onnx.functions.special.evaluation import (
+from pytensor_onnx.functions.special.large_angles import quarter_turns
+from pytensor_onnx.functions.special.trigonometric import HALF_PI, subtract_many_turns
+from pytensor_onnx.functions.special.wide_evaluation import (
     in_float64,
     of_few,
     where_any,
     with_an_axis,
 )
-from pytensor_onnx.functions.special.large_angles import quarter_turns
-from pytensor_onnx.functions.special.trigonometric import HALF_PI, subtract_many_turns
 
 # The first roots, as rounded, and the rest of each.
 _ROOT_0 = 2.404825557695773, -1.176691651530894e-16

@@ -10,7 +10,6 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.debye import debye_sums
 from pytensor_onnx.functions.special.debye_exponent import decay
-from pytensor_onnx.functions.special.evaluation import of_few, where_any
 from pytensor_onnx.functions.special.inverse_trigonometric import arctan
 from pytensor_onnx.functions.special.large_angles import quarter_turns
 from pytensor_onnx.functions.special.trigonometric import (
@@ -18,6 +17,7 @@ from pytensor_onnx.functions.special.trigonometric import (
     sine_and_cosine,
     subtract_many_turns,
 )
+from pytensor_onnx.functions.special.wide_evaluation import of_few, where_any
 
 # With so many terms Debye's expansions are exact to 1e-16 where `is_debye` holds, and Hankel's to
 # 6e-17 from this argument on.

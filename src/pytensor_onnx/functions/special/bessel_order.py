@@ -16,11 +16,11 @@ from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.bessel_expansions import expansions, is_debye, is_hankel
 from pytensor_onnx.functions.special.bessel_recurrence import first_kind, order_above, second_kind
 from pytensor_onnx.functions.special.bessel_series import bessel_series
-from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.power import exponent_with_rest, log_of_normal_with_rest
 from pytensor_onnx.functions.special.reflection import is_even, sine_pi
+from pytensor_onnx.functions.special.wide_evaluation import in_float64, where_any
 
 # Terms of the power series, enough for x**2 / 4 <= 2 (v + 1).
 _TERMS = 24

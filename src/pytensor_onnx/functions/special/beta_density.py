@@ -6,12 +6,11 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
-from pytensor_onnx.functions.special.evaluation import if_any_of_few
 from pytensor_onnx.functions.special.expm1 import expm1_near_zero
 from pytensor_onnx.functions.special.exponential import exp, times_exponential
 from pytensor_onnx.functions.special.gamma import scaled_gamma
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
-from pytensor_onnx.functions.special.portable import portable_log
+from pytensor_onnx.functions.special.portable_formulas import portable_log
 from pytensor_onnx.functions.special.power import (
     exponent_with_rest,
     log_of_normal_with_rest,
@@ -19,7 +18,8 @@ from pytensor_onnx.functions.special.power import (
     product_with_rest,
     quotient_with_rest,
 )
-from pytensor_onnx.ops import precise
+from pytensor_onnx.functions.special.wide_evaluation import if_any_of_few
+from pytensor_onnx.ops.special import precise
 
 # Up to this size of an exponent roundings make errors of less than 1e-13.
 _LARGE = 60.0

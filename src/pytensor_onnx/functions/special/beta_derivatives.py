@@ -24,13 +24,13 @@ from pytensor_onnx.functions.special.beta_density import (
 )
 from pytensor_onnx.functions.special.beta_integral import TERMS, Split, split
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, integrate
-from pytensor_onnx.functions.special.evaluation import if_any_of_few, in_float64, where_any
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
 from pytensor_onnx.functions.special.gamma_growth import LARGEST_STEP, psi_growth
 from pytensor_onnx.functions.special.log1p import log1p
-from pytensor_onnx.functions.special.portable import portable_log
+from pytensor_onnx.functions.special.portable_formulas import portable_log
 from pytensor_onnx.functions.special.psi import log_less_psi
-from pytensor_onnx.ops.beta import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
+from pytensor_onnx.functions.special.wide_evaluation import if_any_of_few, in_float64, where_any
+from pytensor_onnx.ops.special.beta_ops import BetaIncByFirst, BetaIncBySecond, BetaIncByThird
 
 
 @define(BetaIncByFirst)

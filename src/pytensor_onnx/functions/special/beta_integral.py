@@ -22,10 +22,10 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant, split_rows
 from pytensor_onnx.functions.special.beta_density import density, distance_from_mean
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, Rule, integrate
-from pytensor_onnx.functions.special.evaluation import where_any
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.log1p import log1p
-from pytensor_onnx.functions.special.portable import portable_log
+from pytensor_onnx.functions.special.portable_formulas import portable_log
+from pytensor_onnx.functions.special.wide_evaluation import where_any
 
 TERMS = 18
 

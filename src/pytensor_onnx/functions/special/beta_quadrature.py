@@ -16,8 +16,8 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant, split_rows
 from pytensor_onnx.functions.special.gamma_density import log1p_less_argument
-from pytensor_onnx.functions.special.portable import power_of_exp
-from pytensor_onnx.ops import precise
+from pytensor_onnx.functions.special.portable_formulas import power_of_exp
+from pytensor_onnx.ops.special import precise
 
 # The part of an exponent that `power_of_exp` takes.
 _PART = 1 / 64

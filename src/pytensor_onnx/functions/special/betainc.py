@@ -12,7 +12,7 @@ from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.beta_density import stirling_factor
 from pytensor_onnx.functions.special.beta_integral import both
 from pytensor_onnx.functions.special.beta_quadrature import PRECISE, SHORT, Rule
-from pytensor_onnx.functions.special.evaluation import in_float64
+from pytensor_onnx.functions.special.wide_evaluation import in_float64
 
 
 @define(BetaInc)

@@ -18,7 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import REDUCED_HALF_COTH
-from pytensor_onnx.ops.portable import half_power_of_two
+from pytensor_onnx.ops.special.portable import half_power_of_two
 
 
 def exponential(

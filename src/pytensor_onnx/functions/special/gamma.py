@@ -11,7 +11,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, horner, polynomial
-from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.exponential import expm1_of_reduced
 from pytensor_onnx.functions.special.gamma_coefficients import (
     GAMMA_BOW_BOTTOM,
@@ -20,6 +19,7 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
     GAMMA_EXCESS_TOP,
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_even, sine_pi_excess
+from pytensor_onnx.functions.special.wide_evaluation import in_float64, where_any
 
 # sqrt(2 pi / e).
 _LIMIT = 1.520346901066281

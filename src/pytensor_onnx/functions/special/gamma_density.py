@@ -4,11 +4,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, polynomial
-from pytensor_onnx.functions.special.evaluation import if_any_of_few
 from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.gamma import gamma_plus_one, scaled_gamma
 from pytensor_onnx.functions.special.gamma_coefficients import LOG_RATIO_WIDE
-from pytensor_onnx.functions.special.portable import Logarithm
+from pytensor_onnx.functions.special.portable_formulas import Logarithm
 from pytensor_onnx.functions.special.power import (
     exponent_with_rest,
     log_of_normal_with_rest,
@@ -16,7 +15,8 @@ from pytensor_onnx.functions.special.power import (
     product_with_rest,
     quotient_with_rest,
 )
-from pytensor_onnx.ops import precise
+from pytensor_onnx.functions.special.wide_evaluation import if_any_of_few
+from pytensor_onnx.ops.special import precise
 
 # Up to this size of an exponent and its parts roundings make errors of less than 1e-13.
 _LARGE = 150.0

@@ -19,7 +19,6 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.erf import erfcx_of_positive
-from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.gamma_coefficients import TEMME
 from pytensor_onnx.functions.special.gamma_density import (
@@ -28,6 +27,7 @@ from pytensor_onnx.functions.special.gamma_density import (
     scaled_gamma_of_next,
 )
 from pytensor_onnx.functions.special.gammaln import log_gamma_plus_one
+from pytensor_onnx.functions.special.wide_evaluation import in_float64, where_any
 
 # Rounds after which elements that have not converged are NaN, and steps between two tests.
 _ROUNDS = 100

@@ -11,14 +11,14 @@ from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
 from pytensor_onnx.functions.special.coefficients import Coefficients
-from pytensor_onnx.functions.special.evaluation import if_any_of_few, in_float64
 from pytensor_onnx.functions.special.gamma_density import scaled_gamma_of_next
 from pytensor_onnx.functions.special.gammainc import lower_or_upper
 from pytensor_onnx.functions.special.gammaln import gammaln_of_positive, log_gamma_plus_one
 from pytensor_onnx.functions.special.log1p import log1p
-from pytensor_onnx.functions.special.portable import keep_upper_bits, portable_exp
+from pytensor_onnx.functions.special.portable_formulas import keep_upper_bits, portable_exp
 from pytensor_onnx.functions.special.power import log_with_rest, root_of_exponential
-from pytensor_onnx.ops import precise
+from pytensor_onnx.functions.special.wide_evaluation import if_any_of_few, in_float64
+from pytensor_onnx.ops.special import precise
 
 # Steps after which elements that have not converged are NaN.
 _STEPS = 40

@@ -12,7 +12,6 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, horner, polynomial
 from pytensor_onnx.functions.special.coefficients import Coefficients
-from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma_coefficients import (
     FACTORIALS,
     LOG_GAMMA_BOTTOM,
@@ -23,7 +22,8 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
     LOG_GAMMA_TOP,
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_integer, sine_pi
-from pytensor_onnx.ops import precise
+from pytensor_onnx.functions.special.wide_evaluation import in_float64, where_any
+from pytensor_onnx.ops.special import precise
 
 # (log(2 pi) - 1) / 2, and log(4) - 1.
 _OFFSET = 0.4189385332046727

@@ -15,7 +15,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, split_rows
-from pytensor_onnx.functions.special.evaluation import in_float64, of_few
 from pytensor_onnx.functions.special.hypergeometric_connection import (
     Rounded,
     by_expansion_around_one,
@@ -32,6 +31,7 @@ from pytensor_onnx.functions.special.power import (
     log_of_normal_with_rest,
     power_of_logarithm,
 )
+from pytensor_onnx.functions.special.wide_evaluation import in_float64, of_few
 
 # Beyond them terms cancel so much that the result has too few digits.
 _NEGATIVE, _PRODUCT = 5.0, 2500.0

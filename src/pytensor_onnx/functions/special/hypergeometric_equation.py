@@ -9,9 +9,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.loops import iterate
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.functions.special.evaluation import of_few
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.hypergeometric_sums import LAST
+from pytensor_onnx.functions.special.wide_evaluation import of_few
 
 # Terms between tests of convergence, most tests in a series, and most series after the first one.
 _TERMS, _ROUNDS, _STEPS = 2, 1200, 200

@@ -17,9 +17,9 @@ from pytensor_onnx.functions.special.erf_coefficients import (
     NDTRI_BOTTOM,
     NDTRI_TOP,
 )
-from pytensor_onnx.functions.special.evaluation import where_any
-from pytensor_onnx.functions.special.portable import reduced_expm1
-from pytensor_onnx.ops import precise
+from pytensor_onnx.functions.special.portable_formulas import reduced_expm1
+from pytensor_onnx.functions.special.wide_evaluation import where_any
+from pytensor_onnx.ops.special import precise
 
 _HALF_LOG_PI = 0.5723649429247001
 # Up to where the rational function serves, in -log(1 - x**2).

@@ -9,7 +9,7 @@ from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.expm1 import expm1
 from pytensor_onnx.functions.special.exponential import exp
 from pytensor_onnx.functions.special.log1p import log1p
-from pytensor_onnx.ops import precise
+from pytensor_onnx.ops.special import precise
 
 
 @define(Log1mexp)

@@ -6,7 +6,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant
-from pytensor_onnx.ops import precise
+from pytensor_onnx.ops.special import precise
 
 
 @define(Exp2)

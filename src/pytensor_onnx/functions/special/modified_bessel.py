@@ -18,7 +18,7 @@ from pytensor_onnx.functions.special.bessel_coefficients import (
 )
 from pytensor_onnx.functions.special.coefficients import Coefficients
 from pytensor_onnx.functions.special.exponential import times_exponential
-from pytensor_onnx.ops.bessel import I0e, I1e
+from pytensor_onnx.ops.special.bessel_ops import I0e, I1e
 
 _FIRST, _LAST = 5.0, 16.0
 # Chosen so that the constant coefficients lie within 0.2 ulp of floating-point numbers.

@@ -21,15 +21,15 @@ from pytensor_onnx.functions.special.arithmetic import add_with_error, constant
 from pytensor_onnx.functions.special.bessel_series import bessel_series
 from pytensor_onnx.functions.special.debye import debye_sums
 from pytensor_onnx.functions.special.debye_exponent import Decay, modified_decay
-from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.expm1 import expm1_near_zero
 from pytensor_onnx.functions.special.exponential import exp, times_exponential
 from pytensor_onnx.functions.special.gamma import scaled_gamma
-from pytensor_onnx.functions.special.portable import power_of_exp
+from pytensor_onnx.functions.special.portable_formulas import power_of_exp
 from pytensor_onnx.functions.special.power import log_of_normal_with_rest, product_with_rest
 from pytensor_onnx.functions.special.reflection import alternating_sine_pi, is_even
 from pytensor_onnx.functions.special.temme import temme_series, temme_start
-from pytensor_onnx.ops.bessel import Kv, TimesIv
+from pytensor_onnx.functions.special.wide_evaluation import in_float64, where_any
+from pytensor_onnx.ops.special.bessel_ops import Kv, TimesIv
 
 # From here on so many terms of Debye's expansions are exact to 1.4e-15.
 _DEBYE = 34.0

@@ -14,9 +14,9 @@ from pytensor_onnx.functions.special.arithmetic import (
     square_with_error,
 )
 from pytensor_onnx.functions.special.erf import erfcx_of_positive
-from pytensor_onnx.functions.special.evaluation import in_float64, on_pair, with_an_axis
 from pytensor_onnx.functions.special.exponential import exponential
-from pytensor_onnx.functions.special.portable import power_of_exp
+from pytensor_onnx.functions.special.portable_formulas import power_of_exp
+from pytensor_onnx.functions.special.wide_evaluation import in_float64, on_pair, with_an_axis
 
 # Half of the densities beyond this are zero.
 _LAST = 40.0

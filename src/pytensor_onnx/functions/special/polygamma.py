@@ -10,11 +10,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, horner, stacked
-from pytensor_onnx.functions.special.evaluation import in_float64, of_few, where_any
 from pytensor_onnx.functions.special.exponential import exp
-from pytensor_onnx.functions.special.portable import log_of_normal
+from pytensor_onnx.functions.special.portable_formulas import log_of_normal
 from pytensor_onnx.functions.special.power import log_with_rest, power_of_logarithm
 from pytensor_onnx.functions.special.psi import psi
+from pytensor_onnx.functions.special.wide_evaluation import in_float64, of_few, where_any
 
 _TERMS = 6
 # The largest product of the order and twice the distance to a point halfway between poles where

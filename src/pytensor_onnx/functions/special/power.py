@@ -1,4 +1,4 @@
-"""Powers that are equal in every bit in all runtimes, as their logarithms in `portable`.
+"""Powers that are equal in every bit in all runtimes, as their logarithms in `portable_formulas`.
 
 A power is the exponential of a product that loses no digit, of the exponent and of a logarithm in
 two parts: ``exp(*product_with_rest(y, *log_with_rest(x)))``.
@@ -9,7 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.special.arithmetic import add_with_error, constant, upper_half
 from pytensor_onnx.functions.special.exponential import exp, log_2
-from pytensor_onnx.functions.special.portable import binary_parts, log_ratio, to_normal
+from pytensor_onnx.functions.special.portable_formulas import binary_parts, log_ratio, to_normal
 
 
 def power_of_logarithm(

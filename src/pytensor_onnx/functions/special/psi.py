@@ -8,7 +8,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.arithmetic import constant, polynomial
-from pytensor_onnx.functions.special.evaluation import in_float64, where_any
 from pytensor_onnx.functions.special.gamma_coefficients import (
     COTANGENT_PI_BOTTOM,
     COTANGENT_PI_TOP,
@@ -23,7 +22,8 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
     TRIGAMMA_TOP,
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_integer, is_pole, sine_pi
-from pytensor_onnx.ops import precise
+from pytensor_onnx.functions.special.wide_evaluation import in_float64, where_any
+from pytensor_onnx.ops.special import precise
 
 # The roots of psi next to zero, rounded, and what the rounding leaves out.
 _ROOT = (1.4616321449683622, 9.549995429965697e-17)

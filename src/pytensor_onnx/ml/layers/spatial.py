@@ -128,7 +128,7 @@ type _Replacements = list[tuple[Variable, Variable]]
 
 
 def _convolution(fgraph: FunctionGraph, node: Apply) -> _Replacements:
-    from pytensor_onnx.ops.networks.conv import Conv
+    from pytensor_onnx.ops.networks.conv_ops import Conv
 
     operand = _operand(node.inputs[0], 0)
     dtype = node.outputs[0].type.dtype
@@ -142,7 +142,7 @@ def _cast(x: Variable, dtype: str) -> Variable:
 
 
 def _convolution_gradient(fgraph: FunctionGraph, node: Apply) -> _Replacements:
-    from pytensor_onnx.ops.networks.conv import Conv, ConvFilterGradient, transposed_onto
+    from pytensor_onnx.ops.networks.conv_ops import Conv, ConvFilterGradient, transposed_onto
 
     if not node.op.compute_dW:
         transposed = transposed_layer(fgraph, node)
@@ -189,7 +189,7 @@ def _pooling_gradient(fgraph: FunctionGraph, node: Apply) -> _Replacements:
 
 
 def _pool(node: Apply, *, takes_padding: bool = True) -> tuple[_Operand, Any]:
-    from pytensor_onnx.ops.networks.pool import AveragePool, MaxPool
+    from pytensor_onnx.ops.networks.pool_ops import AveragePool, MaxPool
     from pytensor_onnx.ops.networks.windows import Windows
 
     x, layer = node.inputs[0], node.op

@@ -64,7 +64,7 @@ def transposed_layer(fgraph: FunctionGraph, node: Apply) -> tuple[Variable, Vari
     The layer is the gradient of a convolution of zeros, which only lend their shape. The crop
     of the layer's padding, and its bias, become part of the operation.
     """
-    from pytensor_onnx.ops.networks.conv import ConvTranspose
+    from pytensor_onnx.ops.networks.conv_ops import ConvTranspose
 
     zeros, layer_filters, x = node.inputs
     target: Variable = node.outputs[0]

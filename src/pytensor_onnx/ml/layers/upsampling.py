@@ -21,7 +21,7 @@ from pytensor.tensor.shape import Shape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pytensor_onnx.ml.layers.spatial import LAYER_MODULE, to_first, to_last
-from pytensor_onnx.rewriting.predicates import applies, elementwise, is_integer
+from pytensor_onnx.rewriting.engine.predicates import applies, elementwise, is_integer
 from pytensor_onnx.rules import rewrites_graphs
 
 _MODES = (("nearest", False), ("linear", False), ("linear", True))

@@ -14,9 +14,9 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.graph.attributes import is_float32
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.ops.networks.base import KeepsShape
-from pytensor_onnx.ops.networks.norm import along_channels
-from pytensor_onnx.ops.networks.sizes import size_of
+from pytensor_onnx.ops.networks.network_op import KeepsShape
+from pytensor_onnx.ops.networks.norm_ops import along_channels
+from pytensor_onnx.ops.networks.static_sizes import size_of
 from pytensor_onnx.ops.networks.taps import product
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.base import NetworkOp
-from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of, window_count
+from pytensor_onnx.ops.networks.network_op import NetworkOp
+from pytensor_onnx.ops.networks.static_sizes import Size, Sizes, sizes_of, window_count
 from pytensor_onnx.ops.networks.taps import Pairs, span
 
 

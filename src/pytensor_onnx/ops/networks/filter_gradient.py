@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.networks.conv_geometry import Convolution, split_by_groups
-from pytensor_onnx.ops.networks.sizes import Size, Sizes, size_of, sizes_of
+from pytensor_onnx.ops.networks.static_sizes import Size, Sizes, size_of, sizes_of
 from pytensor_onnx.ops.networks.tap_positions import (
     MOST_POSITIONS,
     MOST_POSITIONS_OF_BATCH,

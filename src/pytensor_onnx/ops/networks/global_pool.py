@@ -10,7 +10,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.ops.networks.base import NetworkOp
+from pytensor_onnx.ops.networks.network_op import NetworkOp
 from pytensor_onnx.ops.networks.powers import absolute_power, over_power, root, slope
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops.networks.sizes import Size
+from pytensor_onnx.ops.networks.static_sizes import Size
 
 MODES = ("nearest", "linear", "cubic")
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")

@@ -9,8 +9,8 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.ops.networks.base import NetworkOp
-from pytensor_onnx.ops.networks.sizes import sizes_of
+from pytensor_onnx.ops.networks.network_op import NetworkOp
+from pytensor_onnx.ops.networks.static_sizes import sizes_of
 
 Widths = tuple[tuple[int, int], ...]
 

@@ -14,9 +14,9 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.ops.networks.base import NetworkOp
 from pytensor_onnx.ops.networks.interpolation import Interpolation
-from pytensor_onnx.ops.networks.sizes import Size, size_of
+from pytensor_onnx.ops.networks.network_op import NetworkOp
+from pytensor_onnx.ops.networks.static_sizes import Size, size_of
 
 
 class Resize(NetworkOp):

@@ -10,9 +10,9 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.ops.networks.conv import Conv
 from pytensor_onnx.ops.networks.conv_geometry import Convolution
-from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of
+from pytensor_onnx.ops.networks.conv_ops import Conv
+from pytensor_onnx.ops.networks.static_sizes import Size, Sizes, sizes_of
 from pytensor_onnx.ops.networks.zero_padding import pad_with_zeros
 
 

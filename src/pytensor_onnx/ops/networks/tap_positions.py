@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.networks.padding import pad_constant
-from pytensor_onnx.ops.networks.sizes import Size, Sizes, size_of
+from pytensor_onnx.ops.networks.static_sizes import Size, Sizes, size_of
 from pytensor_onnx.ops.networks.taps import Pairs, product
 
 MOST_POSITIONS = 1 << 12

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.networks.padding import pad_constant
-from pytensor_onnx.ops.networks.sizes import Size, Sizes, sizes_of
+from pytensor_onnx.ops.networks.static_sizes import Size, Sizes, sizes_of
 
 type Pairs = Sequence[tuple[int, int]]
 

@@ -10,7 +10,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.networks.padding import pad_constant
-from pytensor_onnx.ops.networks.sizes import Size, sizes_of, window_count
+from pytensor_onnx.ops.networks.static_sizes import Size, sizes_of, window_count
 
 type Ints = int | Sequence[int]
 type Padding = int | Sequence[int | tuple[int, int]]

@@ -10,7 +10,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.ops.networks.base import NetworkOp
+from pytensor_onnx.ops.networks.network_op import NetworkOp
 from pytensor_onnx.ops.networks.padding import pad_constant
 
 type Width = int | TensorVariable

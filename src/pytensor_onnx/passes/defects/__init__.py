@@ -8,11 +8,11 @@ from functools import cache
 
 from pytensor_onnx.passes.defects.avoided import AVOIDED_DEFECTS
 from pytensor_onnx.passes.defects.non_finite import NON_FINITE_DEFECTS
-from pytensor_onnx.passes.defects.optimizer import OPTIMIZER_DEFECTS
+from pytensor_onnx.passes.defects.optimizer_defects import OPTIMIZER_DEFECTS
 from pytensor_onnx.passes.defects.record import ByDefinition, Decomposition, Defect, Guard
-from pytensor_onnx.passes.defects.recurrent import RECURRENT_DEFECTS
-from pytensor_onnx.passes.defects.rounding import ROUNDING_DEFECTS
-from pytensor_onnx.passes.defects.sizes import SIZE_DEFECTS
+from pytensor_onnx.passes.defects.recurrent_defects import RECURRENT_DEFECTS
+from pytensor_onnx.passes.defects.rounding_defects import ROUNDING_DEFECTS
+from pytensor_onnx.passes.defects.size_defects import SIZE_DEFECTS
 
 __all__ = [
     "DEFECTS",

@@ -12,7 +12,7 @@ _BOOL = frozenset({ir.DataType.BOOL})
 _COLUMN = (
     "A vector on the right stays a matrix of one column (`passes/fusions/vector_products.py`)."
 )
-_NEAR_PATTERNS = "`tests/passes/optimizer/test_keep_apart.py` has graphs next to the pattern"
+_NEAR_PATTERNS = "`tests/passes/optimizer_guards/test_keep_apart.py` has graphs next to the pattern"
 
 AVOIDED_DEFECTS = (
     Defect(
@@ -37,8 +37,8 @@ AVOIDED_DEFECTS = (
             f"{_INTEGER_TESTS}::test_integer_pow_rounds_above_2_53",
             f"{_INTEGER_TESTS}::test_integer_pow_does_not_wrap_around",
         ),
-        treatment="Lowered to products by squares (`dispatch/integer.py`): the standard does not "
-        "define overflow and negative exponents.",
+        treatment="Lowered to products by squares (`dispatch/elementwise/integer_arithmetic.py`): "
+        "the standard does not define overflow and negative exponents.",
     ),
     Defect(
         name="integer division by zero",
@@ -46,7 +46,8 @@ AVOIDED_DEFECTS = (
         dtypes=INTEGERS,
         reason="One divisor of zero ends the run with an error.",
         tests=(f"{_INTEGER_TESTS}::test_integer_division_by_zero_fails",),
-        treatment="No divisor is zero (`dispatch/integer.py`): the standard leaves it undefined.",
+        treatment="No divisor is zero (`dispatch/elementwise/integer_arithmetic.py`): the standard "
+        "leaves it undefined.",
     ),
     Defect(
         name="integer division that overflows",
@@ -54,7 +55,8 @@ AVOIDED_DEFECTS = (
         dtypes=frozenset({ir.DataType.INT32, ir.DataType.INT64}),
         reason="The smallest integer divided by -1 ends the process.",
         tests=(f"{_INTEGER_TESTS}::test_integer_division_that_overflows_ends_the_process",),
-        treatment="No divisor is -1 (`dispatch/integer.py`): the standard leaves it undefined.",
+        treatment="No divisor is -1 (`dispatch/elementwise/integer_arithmetic.py`): the standard "
+        "leaves it undefined.",
     ),
     Defect(
         name="integer Einstein sums through double",
@@ -62,7 +64,7 @@ AVOIDED_DEFECTS = (
         dtypes=INTEGERS,
         reason="Integers above 2^53 are rounded.",
         tests=(f"{_INTEGER_TESTS}::test_integer_reductions_round_above_2_53",),
-        treatment="PyTensor's products take its place (`rewriting/arithmetic/products.py`).",
+        treatment="PyTensor's products take its place (`rewriting/products/inlined_products.py`).",
     ),
     Defect(
         name="reciprocals of integers",
@@ -142,7 +144,7 @@ AVOIDED_DEFECTS = (
         dtypes=_BOOL,
         reason="The run fails; over no numbers it does not.",
         tests=(f"{_SIZE_TESTS}::test_reductions_refuse_to_reduce_no_booleans",),
-        treatment="Booleans are reduced as integers (`dispatch/elemwise.py`).",
+        treatment="Booleans are reduced as integers (`dispatch/elementwise/elemwise.py`).",
     ),
     Defect(
         name="layer norm of no elements",
@@ -171,21 +173,21 @@ AVOIDED_DEFECTS = (
         reason="The run fails for sequences of length 0.",
         tests=(f"{_SIZE_TESTS}::test_scan_refuses_length_zero",),
         treatment="A Scan that may have no steps stands in the branch of an If "
-        "(`dispatch/scan.py`).",
+        "(`dispatch/loops/scan.py`).",
     ),
     Defect(
         name="loops of no steps, Loop",
         operators=("Loop",),
         reason="Rows have shape (0, 0) and not (0, n) where the body does not tell n.",
         tests=(f"{_SIZE_TESTS}::test_loop_of_no_steps_forgets_the_shape_of_its_rows",),
-        treatment="A Reshape tells the sizes (`dispatch/scan_outputs.py`).",
+        treatment="A Reshape tells the sizes (`dispatch/loops/scan_outputs.py`).",
     ),
     Defect(
         name="products of one matrix with no matrices",
         repaired="1.32",
         operators=("MatMul",),
         reason="A matrix is not repeated for an empty batch: the run fails.",
-        tests=("tests/dispatch/test_math.py::test_a_matrix_is_repeated_no_times",),
+        tests=("tests/dispatch/test_products.py::test_a_matrix_is_repeated_no_times",),
         treatment="Kept (docs/limits.md).",
     ),
     Defect(

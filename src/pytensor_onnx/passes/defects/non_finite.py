@@ -4,7 +4,7 @@ from functools import partial
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.marks import is_bare
+from pytensor_onnx.graph.node_flags import is_bare
 from pytensor_onnx.passes.defects.record import DOUBLE, FLOATS, Decomposition, Defect
 from pytensor_onnx.passes.legaliser import channels, exact, ordering, pooling
 

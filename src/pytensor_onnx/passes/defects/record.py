@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import onnx_ir as ir
 
-from pytensor_onnx.passes.rewriting import Form
+from pytensor_onnx.passes.node_rules import Form
 
 if TYPE_CHECKING:
-    from pytensor_onnx.passes.optimizer.inlined import Inlined
+    from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
 ORT = ("onnxruntime", "web", "webgpu", "node")
 """Targets that run ONNX Runtime's kernels and its optimizer."""

@@ -16,7 +16,7 @@ from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.large_constants import content_key
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import is_constant, reshape_constant
+from pytensor_onnx.passes.node_rules import is_constant, reshape_constant
 
 
 @model_pass(

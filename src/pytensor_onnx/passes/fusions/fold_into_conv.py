@@ -13,7 +13,7 @@ from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback, fallback_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import (
+from pytensor_onnx.passes.node_rules import (
     constant_of,
     exchange_names,
     remove_unused,

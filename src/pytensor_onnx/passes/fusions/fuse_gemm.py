@@ -9,7 +9,7 @@ from pytensor_onnx.graph.dims import Dims, dims_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import put_before, remove_unused, sole_producer
+from pytensor_onnx.passes.node_rules import put_before, remove_unused, sole_producer
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 

@@ -6,8 +6,8 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.optimizer.inlined import Inlined
-from pytensor_onnx.passes.rewriting import Form, constant_of, is_constant
+from pytensor_onnx.passes.node_rules import Form, constant_of, is_constant
+from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
 
 @model_pass(

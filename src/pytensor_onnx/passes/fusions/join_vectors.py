@@ -16,7 +16,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import remove_unused, store_constants
+from pytensor_onnx.passes.node_rules import remove_unused, store_constants
 
 OPERATORS = frozenset({"Abs", "Add", "Div", "Mul", "Neg", "Sqrt", "Sub"})
 """Elementwise operators whose results do not depend on the position of an element."""

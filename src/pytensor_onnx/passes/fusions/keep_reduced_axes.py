@@ -8,7 +8,7 @@ from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import replace_node
+from pytensor_onnx.passes.node_rules import replace_node
 
 
 @model_pass(

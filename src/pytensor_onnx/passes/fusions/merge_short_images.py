@@ -17,7 +17,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.fusions.gathered_products import products_of_elements
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import given, int_attribute, replace_node
+from pytensor_onnx.passes.node_rules import given, int_attribute, replace_node
 
 # From these sizes on the other form is faster (docs/measurements.md).
 MOST_WINDOWS = {"Conv": 15, "ConvTranspose": 63}

@@ -21,7 +21,7 @@ from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.large_constants import content_key
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import (
+from pytensor_onnx.passes.node_rules import (
     int_attribute,
     remove_unused,
     replace_node,

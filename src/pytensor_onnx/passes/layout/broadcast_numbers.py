@@ -15,7 +15,7 @@ from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import store_constants
+from pytensor_onnx.passes.node_rules import store_constants
 
 FEWEST_ELEMENTS = 256
 """Known size of a result from which on a node for the axes of a computed number is no loss."""

@@ -26,7 +26,7 @@ from pytensor_onnx.passes.layout.walk import (
     wide_axes,
 )
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import is_constant, remove_unused
+from pytensor_onnx.passes.node_rules import is_constant, remove_unused
 
 UNKNOWN_SIZE = 8
 CHANNELS_FIRST = frozenset(

@@ -9,9 +9,9 @@ import onnx_ir as ir
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.fallbacks import has_fallback
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.passes.layout.layout_rules import move
 from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
-from pytensor_onnx.passes.layout.rules import move
-from pytensor_onnx.passes.rewriting import is_constant
+from pytensor_onnx.passes.node_rules import is_constant
 
 
 class Walk:

@@ -12,10 +12,10 @@ import onnx_ir as ir
 from pytensor_onnx.graph.bounds import is_count
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
-from pytensor_onnx.graph.marks import is_absolute_error_accepted
+from pytensor_onnx.graph.node_flags import is_absolute_error_accepted
 from pytensor_onnx.passes.defects import ByDefinition, Decomposition, Defect, defects_by_operator
 from pytensor_onnx.passes.legaliser import exact, integer
-from pytensor_onnx.passes.rewriting import Form
+from pytensor_onnx.passes.node_rules import Form
 from pytensor_onnx.targets import Profile
 from pytensor_onnx.targets.schema import holds_attributes
 

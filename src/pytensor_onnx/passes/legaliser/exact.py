@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from pytensor_onnx.graph.binary_reduction import fold_last_axis, merge_axes
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import Dim, dims_of, is_empty_with, is_positive
-from pytensor_onnx.graph.folding import fold_last_axis, merge_axes
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.graph.marks import is_bare, mark_guarded
+from pytensor_onnx.graph.node_flags import is_bare, mark_guarded
 from pytensor_onnx.graph.signatures import signature
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.known_numbers import has_one_sign, is_never_nan
-from pytensor_onnx.passes.rewriting import given, int_attribute
+from pytensor_onnx.passes.node_rules import given, int_attribute
 
 LIFTED = ("ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LogSoftmax", "Softmax")
 """Operators along one axis, which for a 0-d value can work on one element."""

@@ -17,10 +17,10 @@ import onnx_ir as ir
 from pytensor_onnx.graph.bounds import fit_int32
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.marks import is_bare
+from pytensor_onnx.graph.node_flags import is_bare
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.exact import between_casts, integer_product, integer_sum
-from pytensor_onnx.passes.rewriting import Form, given, int_attribute
+from pytensor_onnx.passes.node_rules import Form, given, int_attribute
 
 _SMALL_STEP = 2**20
 _EXACT_IN_DOUBLE = 2**52

@@ -22,7 +22,7 @@ from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.legaliser.choice import Chooser, Decompositions
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.rewriting import GraphLike, replace_node, store_constants
+from pytensor_onnx.passes.node_rules import GraphLike, replace_node, store_constants
 from pytensor_onnx.targets import Profile
 
 _CONTAINERS = frozenset({"Constant", "If", "Loop", "Scan"})

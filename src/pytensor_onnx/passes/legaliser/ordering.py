@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from pytensor_onnx.graph.binary_reduction import merge_axes
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.folding import merge_axes
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.graph.marks import is_bare, mark_guarded
-from pytensor_onnx.passes.rewriting import given, int_attribute
+from pytensor_onnx.graph.node_flags import is_bare, mark_guarded
+from pytensor_onnx.passes.node_rules import given, int_attribute
 
 
 def top_k(build: Builder, node: ir.Node) -> list[ir.Value]:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.graph.marks import mark_checked, mark_guarded
+from pytensor_onnx.graph.node_flags import mark_checked, mark_guarded
 
 Pooling = Callable[[Builder, ir.Value], ir.Value]
 

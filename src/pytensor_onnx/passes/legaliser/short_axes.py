@@ -11,7 +11,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.failures import name_failure
-from pytensor_onnx.graph.marks import is_checked, mark_checked, mark_guarded
+from pytensor_onnx.graph.node_flags import is_checked, mark_checked, mark_guarded
 
 POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 

@@ -33,7 +33,7 @@ from pytensor_onnx.passes.narrowing.uses import (
     positions,
     takes_int32,
 )
-from pytensor_onnx.passes.rewriting import GraphLike, given, replace_node, store_constants
+from pytensor_onnx.passes.node_rules import GraphLike, given, replace_node, store_constants
 from pytensor_onnx.targets import Profile
 
 _INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64

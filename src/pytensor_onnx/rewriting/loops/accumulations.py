@@ -12,9 +12,10 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.ops import linear_recurrence, running_extremes
-from pytensor_onnx.ops.linear_recurrence import LinearRecurrence
-from pytensor_onnx.ops.running_extremes import RunningExtreme
+from pytensor_onnx.ops import reductions
+from pytensor_onnx.ops.loops import linear_recurrence_ops
+from pytensor_onnx.ops.loops.linear_recurrence_ops import LinearRecurrence
+from pytensor_onnx.ops.reductions import RunningExtreme
 
 _REDUCTIONS = {ps.Add: pt.sum, ps.Mul: pt.prod, ps.Maximum: pt.max, ps.Minimum: pt.min}
 _CUMULATIVE = {ps.Add: "add", ps.Mul: "mul"}
@@ -52,7 +53,7 @@ class Accumulation:
 
     def has_short_form(self, row: Variable) -> bool:
         """Return whether the values of the state are computed without a loop."""
-        return self.has_operator or is_short(row, running_extremes.LARGEST_ROW)
+        return self.has_operator or is_short(row, reductions.LARGEST_ROW)
 
     def cumulated(self, rows: TensorVariable) -> TensorVariable:
         """Return all values of the state from its initial value and the terms of all steps."""
@@ -90,7 +91,7 @@ class Recurrence:
     def has_short_form(self, row: Variable) -> bool:
         """Return whether the values of the state are computed without a loop."""
         is_float = row.type.dtype in ("float32", "float64")
-        return is_float and is_short(row, linear_recurrence.LARGEST_ROW)
+        return is_float and is_short(row, linear_recurrence_ops.LARGEST_ROW)
 
     def cumulated(self, rows: TensorVariable, factors: TensorVariable) -> TensorVariable:
         """Return all values of the state from its initial value and the operands of all steps."""

@@ -9,7 +9,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.scan.op import Scan
 
-from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
+from pytensor_onnx.rewriting.loops.changed_scan import loop_like
 from pytensor_onnx.rules import rewrites_nodes
 
 

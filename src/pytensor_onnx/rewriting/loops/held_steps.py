@@ -6,8 +6,8 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.math import Dot
 
-from pytensor_onnx.rewriting.arithmetic.products import core_op
 from pytensor_onnx.rewriting.loops.accumulations import is_short
+from pytensor_onnx.rewriting.products.inlined_products import core_op
 
 LARGEST_ROW = 1024
 """Number of elements of a step up to which those of all steps are computed at once."""

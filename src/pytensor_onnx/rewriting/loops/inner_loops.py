@@ -5,9 +5,9 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import in2out
 from pytensor.scan.op import Scan
 
-from pytensor_onnx.rewriting.loops.inner_graphs import loop_like
-from pytensor_onnx.rewriting.loops.lengths import check_lengths
-from pytensor_onnx.rewriting.loops.reads import check_read_step
+from pytensor_onnx.rewriting.loops.changed_scan import loop_like
+from pytensor_onnx.rewriting.loops.length_checks import check_lengths
+from pytensor_onnx.rewriting.loops.step_lookup_checks import check_read_step
 from pytensor_onnx.rules import part_of
 
 

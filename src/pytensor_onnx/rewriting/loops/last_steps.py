@@ -12,9 +12,9 @@ from pytensor.scan.rewriting.trace import scan_reduce_nsteps, scan_reduce_trace_
 from pytensor.tensor.basic import Alloc, AllocEmpty
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor, indices_from_subtensor
 
-from pytensor_onnx.rewriting.loops.bounds import bounds_of
-from pytensor_onnx.rewriting.loops.buffers import is_sum, unwrapped
-from pytensor_onnx.rewriting.predicates import is_integer
+from pytensor_onnx.rewriting.engine.predicates import is_integer
+from pytensor_onnx.rewriting.loops.known_lengths import is_sum, unwrapped
+from pytensor_onnx.rewriting.loops.length_bounds import bounds_of
 from pytensor_onnx.rules import part_of, rewrites_nodes
 
 

@@ -17,8 +17,8 @@ from pytensor.tensor.subtensor import (
 )
 from pytensor.tensor.type import TensorType, integer_dtypes
 
-from pytensor_onnx.ops.loop_checks import INDEXING, StepIndex
-from pytensor_onnx.rewriting.loops.buffers import are_equal, unwrapped
+from pytensor_onnx.ops.loops.loop_check_ops import INDEXING, StepIndex
+from pytensor_onnx.rewriting.loops.known_lengths import are_equal, unwrapped
 
 _WRITING = (IncSubtensor, AdvancedIncSubtensor)
 

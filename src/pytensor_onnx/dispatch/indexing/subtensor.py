@@ -1,0 +1,151 @@
+"""Lower basic indexing: integers and slices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor, unflatten_index_variables
+
+from pytensor_onnx.dispatch.registry.basic import onnx_funcify
+from pytensor_onnx.dispatch.shape.shapes import vector_of
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.sizes import constant_ints
+
+Entry = ir.Value | slice
+
+_INT64_MAX = np.iinfo(np.int64).max
+_INT64_MIN = np.iinfo(np.int64).min
+# Runtimes treat the largest integer as an open end, also for backward slices.
+_PAST_THE_END = _INT64_MAX - 1
+
+
+@dataclass
+class _Slices:
+    """Operands of one ONNX Slice."""
+
+    axes: list[int] = field(default_factory=list)
+    starts: list[ir.Value] = field(default_factory=list)
+    stops: list[ir.Value] = field(default_factory=list)
+    steps: list[ir.Value] = field(default_factory=list)
+
+
+@onnx_funcify.register(Subtensor)
+def lower_subtensor(
+    op: Subtensor, node: Apply, build: Builder, x: ir.Value, *indices: ir.Value
+) -> ir.Value:
+    """Slice with one operator, then gather the integers, one axis after the other."""
+    return select(build, x, entries_of(op, build, indices))
+
+
+def entries_of(
+    op: Subtensor | IncSubtensor, build: Builder, indices: Sequence[ir.Value]
+) -> list[Entry]:
+    """Return the index with its integers and slices of values in PyTensor's order."""
+    return unflatten_index_variables([build.cast(i, "int64") for i in indices], op.idx_list)
+
+
+def select(build: Builder, x: ir.Value, entries: Sequence[Entry]) -> ir.Value:
+    """Index the leading axes of a value by integers and slices."""
+    element = _known_element(x, entries)
+    if element is not None:
+        return element
+    slices = _slices(build, x, entries)
+    rest = _last_part(x, slices)
+    if rest is not None:
+        x = rest
+    elif slices.axes:
+        x = build.Slice(
+            x,
+            vector_of(build, slices.starts),
+            vector_of(build, slices.stops),
+            build.ints(slices.axes),
+            vector_of(build, slices.steps),
+        )
+    for axis, entry in reversed(list(enumerate(entries))):
+        if not isinstance(entry, slice):
+            x = build.Gather(x, entry, axis=axis)
+    return x
+
+
+def _known_element(x: ir.Value, entries: Sequence[Entry]) -> ir.Value | None:
+    """Return the only element of a value that is an Unsqueeze of a first axis."""
+    node = x.producer()
+    if len(entries) != 1 or isinstance(entries[0], slice) or node is None:
+        return None
+    is_made = node.op_type == "Unsqueeze" and constant_ints(node.inputs[1]) == [0]
+    if not is_made or constant_ints(entries[0]) not in ([0], [-1]):
+        return None
+    element = node.inputs[0]
+    if element is not None and element.shape is None and x.shape is not None:
+        # The last state of a loop has its shape from the array that is made of it.
+        element.shape = ir.Shape(x.shape[1:])
+    return element
+
+
+def _last_part(x: ir.Value, slices: _Slices) -> ir.Value | None:
+    """Return the last part of a concatenation, if a slice selects exactly that."""
+    node = x.producer()
+    if node is None or node.op_type != "Concat" or node.attributes["axis"].as_int() != 0:
+        return None
+    if slices.axes != [0] or [constant_ints(step) for step in slices.steps] != [[1]]:
+        return None
+    start, stop = constant_ints(slices.starts[0]), constant_ints(slices.stops[0])
+    *first, last = node.inputs
+    sizes = [(dims_of(part) or (None,))[0] for part in first]
+    known = [size for size in sizes if isinstance(size, int)]
+    is_cut_there = len(known) == len(sizes) and start == [sum(known)] and stop == [_INT64_MAX]
+    return last if is_cut_there else None
+
+
+def _slices(build: Builder, x: ir.Value, entries: Sequence[Entry]) -> _Slices:
+    slices = _Slices()
+    for axis, entry in enumerate(entries):
+        if not isinstance(entry, slice) or entry == slice(None):
+            continue
+        step = build.constant(np.int64(1)) if entry.step is None else entry.step
+        start = _bound(build, entry.start, step, at_start=True)
+        stop = _bound(build, entry.stop, step, at_start=False)
+        slices.axes.append(axis)
+        slices.steps.append(step)
+        slices.starts.append(start)
+        slices.stops.append(_stop_before_the_front(build, x, axis, start, stop, step))
+    return slices
+
+
+def _bound(build: Builder, bound: ir.Value | None, step: ir.Value, *, at_start: bool) -> ir.Value:
+    """Return a bound of a slice; an open bound is the end in the direction of the step."""
+    if bound is not None:
+        return bound
+    forward, backward = (0, _INT64_MAX) if at_start else (_INT64_MAX, _INT64_MIN)
+    signs = constant_ints(step)
+    if signs is not None:
+        return build.constant(np.int64(forward if signs[0] > 0 else backward))
+    return build.Where(build.Greater(step, 0), np.int64(forward), np.int64(backward))
+
+
+def _stop_before_the_front(
+    build: Builder, x: ir.Value, axis: int, start: ir.Value, stop: ir.Value, step: ir.Value
+) -> ir.Value:
+    """Return a stop that selects nothing where a backward slice starts before the first element.
+
+    ONNX lets such a slice start at the first element.
+    """
+    first, signs = constant_ints(start), constant_ints(step)
+    if (signs and signs[0] > 0) or (first and first[0] >= -1):
+        return stop
+    size = build.size(x, axis)
+    known = constant_ints(size)
+    if first and known:
+        before_front = build.constant(np.bool_(first[0] + known[0] < 0))
+    elif first:
+        before_front = build.Less(size, -first[0])
+    else:
+        before_front = build.Less(start, build.Neg(size))
+    if signs is None:
+        before_front = build.And(before_front, build.Less(step, 0))
+    if before_front.const_value is not None:
+        return build.constant(np.int64(_PAST_THE_END)) if before_front.const_value.numpy() else stop
+    return build.Where(before_front, np.int64(_PAST_THE_END), stop)

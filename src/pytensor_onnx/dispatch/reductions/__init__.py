@@ -1,0 +1,1 @@
+"""Lowerings of reductions and cumulative operations."""

@@ -1,0 +1,1 @@
+"""The registry of lowerings, and the conversion of graphs by it."""

@@ -1,0 +1,204 @@
+"""Lower Ops to calls of model-local functions defined by PyTensor expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import onnx_ir as ir
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.scan.op import Scan
+
+from pytensor_onnx.dispatch.elementwise.cache_blocks import in_blocks, may_be_long
+from pytensor_onnx.dispatch.elementwise.scalar_operators import OPERATORS
+from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
+from pytensor_onnx.dispatch.registry.batch_axes import with_equal_batches
+from pytensor_onnx.dispatch.registry.definition_instance import (
+    Specialised,
+    refuse_recursion,
+    specialised,
+)
+from pytensor_onnx.dispatch.registry.graphs import NestedProblems, convert_inner
+from pytensor_onnx.functions.registry import DEFINITIONS, Definition, definition_of
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import broadcast, dims_of
+from pytensor_onnx.graph.inference import dtype_of
+
+_NO_LOWERING = onnx_funcify.dispatch(object)
+# Definitions of fewer operations gain less by blocks than the choice of blocks takes. Those of more
+# and those with loops always go through blocks: a second copy takes as long to load.
+_FEWEST, _MOST = 70, 160
+
+
+@onnx_funcify.register(Op)
+def lower_defined(op: Op, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
+    """Call the function that defines an Op."""
+    definition = definition_of(type(op))
+    if definition is None:
+        return _NO_LOWERING(op, node, build, *inputs)
+    definition = definition.for_op(op, len(inputs))
+    _check_ranks(definition, node, build)
+    return call_definition(definition, op, node, build, inputs)
+
+
+def _check_ranks(definition: Definition, node: Apply, build: Builder) -> None:
+    """Refuse operands of lower rank, such as the vector of `lstsq`, which PyTensor lets pass."""
+    for position, (variable, core) in enumerate(
+        zip(node.inputs, definition.inputs or (), strict=False)
+    ):
+        rank = variable.type.ndim
+        if rank < len(core):
+            raise build.unsupported(
+                f"operand {position} has rank {rank}, where the operation takes rank {len(core)}, "
+                "and PyTensor types the result as for that rank",
+                "add an axis of size one, such as x[:, None], and index the result by [..., 0]",
+            )
+
+
+def call_definition(
+    definition: Definition, op: Op, node: Apply, build: Builder, inputs: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """Call the function that a PyTensor expression defines.
+
+    Parameters
+    ----------
+    definition
+        Expression registered for the Op.
+    op
+        The Op, without the Elemwise or Blockwise that may be around it.
+    node
+        Apply node: the static sizes of the operands, and the dtypes of the results.
+    build
+        Builder that receives the call.
+    inputs
+        Operands, with axes before the core axes where the definition batches.
+    """
+    return _call(specialised(definition, op, node, _dtypes(inputs)), build, inputs)
+
+
+def decompositions() -> dict[str, Callable[..., ir.Value]]:
+    """Return functions that call a definition, by the ONNX operator that it defines."""
+
+    def call(definition: Definition) -> Callable[..., ir.Value]:
+        def decomposed(build: Builder, *inputs: ir.Value) -> ir.Value:
+            dtypes = _dtypes(inputs)
+            return _call(Specialised(definition, {}, dtypes, dtypes[:1]), build, inputs)[0]
+
+        return decomposed
+
+    return {
+        operator: call(DEFINITIONS[op_type])
+        for op_type, operator in OPERATORS.items()
+        if op_type in DEFINITIONS
+    }
+
+
+def _call(case: Specialised, build: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
+    if case.definition.is_elementwise:
+        return _call_elementwise(case, build, inputs)
+    return _call_function(replace(case, ranks=_ranks(build, inputs)), build, inputs)
+
+
+def _call_elementwise(
+    case: Specialised, build: Builder, inputs: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """Call an elementwise definition: float16 in float32, one with a loop on equal shapes."""
+    if "float16" in case.operand_dtypes:
+        wide = [build.cast(x, "float32") for x in inputs]
+        widened = replace(
+            case, operand_dtypes=_dtypes(wide), dtypes=("float32",) * len(case.dtypes)
+        )
+        results = _call_elementwise(widened, build, wide)
+        return [build.cast(x, dtype) for x, dtype in zip(results, case.dtypes, strict=True)]
+    of_vectors = case.of_vectors()
+    by_blocks = _is_called_by_blocks(of_vectors, build, inputs)
+    if of_vectors.ranks is None and not by_blocks:
+        return _call_function(case, build, inputs)
+    whole = reduce(broadcast, map(build.dims, inputs))
+    patterns = [(1,) * (len(whole) - len(dims)) + dims for dims in map(build.dims, inputs)]
+    are_one = [tuple(size == 1 for size in pattern) for pattern in patterns]
+    inputs = with_equal_batches(build, inputs, are_one, [0] * len(inputs))
+    if by_blocks:
+        results = _call_by_blocks(case, of_vectors, build, inputs)
+    else:
+        results = _call_function(replace(case, ranks=_ranks(build, inputs)), build, inputs)
+    for value in results:
+        value.shape = ir.Shape(whole)
+    return results
+
+
+def _is_called_by_blocks(
+    of_vectors: Specialised, build: Builder, inputs: Sequence[ir.Value]
+) -> bool:
+    """Return whether a call goes through its operands in blocks.
+
+    Calls within functions do not, nor the operators that a runtime lacks: blocks are for functions
+    that take long.
+    """
+    if build.in_function or of_vectors.definition.op_type in OPERATORS:
+        return False
+    dims = [d for d in map(dims_of, inputs) if d is not None]
+    if len(dims) < len(inputs) or not may_be_long(reduce(broadcast, dims)):
+        return False
+    return len(of_vectors.graph().apply_nodes) >= _FEWEST
+
+
+def _call_by_blocks(
+    case: Specialised, of_vectors: Specialised, build: Builder, inputs: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """Call a function that goes through its operands, arrays of one shape, in blocks."""
+    nodes = of_vectors.graph().apply_nodes
+    has_whole_form = len(nodes) <= _MOST and not any(isinstance(n.op, Scan) for n in nodes)
+
+    def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
+        def function(block: Builder, *vectors: ir.Value) -> list[ir.Value]:
+            return _call_function(of_vectors, block, vectors)
+
+        return in_blocks(inner, function, arguments, has_whole_form=has_whole_form)
+
+    return build.call(
+        case.name,
+        body,
+        *inputs,
+        variant=f"{case.variant}_in_blocks",
+        key=(case.identity, "in blocks"),
+        source=case.definition.expression,
+    )
+
+
+def _call_function(case: Specialised, build: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
+    unfinished = build.scope.unfinished
+    refuse_recursion(case, build)
+
+    def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
+        unfinished.add(case)
+        try:
+            return convert_inner(case.graph(), inner, arguments)
+        except NestedProblems as nested:
+            reason = f"in the definition of {case.name} at {case.definition.location}: "
+            raise NestedProblems(
+                [replace(p, reason=reason + p.reason) for p in nested.problems]
+            ) from None
+        finally:
+            unfinished.discard(case)
+
+    return build.call(
+        case.name,
+        body,
+        *inputs,
+        variant=case.variant,
+        key=case.identity,
+        shapes=None if case.ranks is None else [v.type.shape for v in case.operands()],
+        source=case.definition.expression,
+        is_definition=case.definition.is_elementwise,
+    )
+
+
+def _dtypes(values: Sequence[ir.Value]) -> tuple[str, ...]:
+    return tuple(str(dtype_of(x).numpy()) for x in values)
+
+
+def _ranks(build: Builder, values: Sequence[ir.Value]) -> tuple[int, ...]:
+    return tuple(len(build.dims(x)) for x in values)

@@ -1,0 +1,316 @@
+"""The conversion of a graph node by node, of inner graphs, and of functions made of graphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import AbstractFunctionGraph
+from pytensor.graph.traversal import toposort
+from pytensor.graph.type import Type
+
+from pytensor_onnx.dispatch.registry.basic import Lowered, has_no_lowering, onnx_funcify
+from pytensor_onnx.dispatch.registry.operand_sizes import OperandSizes
+from pytensor_onnx.dispatch.registry.problem_names import (
+    nested_problems_as_written,
+    problem_as_written,
+)
+from pytensor_onnx.dispatch.registry.types import (
+    UnsupportedType,
+    check_operands,
+    check_type,
+    is_array,
+    is_supported,
+)
+from pytensor_onnx.encodings import is_encoded, tensor_types
+from pytensor_onnx.errors import LoweringError, Problem, UnsupportedCase
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.dims import Dim, dims_of
+from pytensor_onnx.graph.origins import LINE, LOOP, NODE, OP, VARIABLE
+from pytensor_onnx.ops.loops.loop_check_ops import loop_of_index
+from pytensor_onnx.user_code import user_line
+
+
+class GraphConverter:
+    """Converts the nodes of PyTensor graphs into one builder, and collects all that cannot be.
+
+    Parameters
+    ----------
+    build
+        Builder that receives the nodes.
+    typed
+        Whether the values take names, ranks and static dimensions of the PyTensor variables; off
+        for the body of a function that serves several ranks.
+    """
+
+    def __init__(self, build: Builder, *, typed: bool = True) -> None:
+        self.build = build
+        self.typed = typed and build.shaped
+        self.values: dict[Variable, Any] = {}
+        self.problems: list[Problem] = []
+        self._lines: dict[Variable, str] = {}
+        self._outer_line = build.provenance.get(LINE, "")
+
+    def add_value(self, variable: Variable, value: ir.Value) -> None:
+        """Let a value stand for a variable."""
+        self.values[variable] = value
+
+    def convert(self, nodes: Iterable[Apply]) -> None:
+        """Lower the nodes, which must be in topological order."""
+        for node in nodes:
+            try:
+                self._convert_node(node)
+            except NestedProblems:
+                raise
+            except LoweringError as error:
+                if not error.op:
+                    error.op, error.made_at = str(node.op), self._line(node)
+                raise
+            except Exception as error:
+                where = f", made at {line}" if (line := self._line(node)) else ""
+                error.add_note(f"raised while {node.op} was converted{where}")
+                raise
+
+    def value_of(self, variable: Variable) -> Any:
+        """Return the value of a variable in the model; for a constant, its initializer.
+
+        Raises
+        ------
+        UnsupportedCase
+            If the type of the variable has no counterpart in ONNX.
+        """
+        if variable in self.values:
+            return self.values[variable]
+        if not isinstance(variable, Constant):
+            raise KeyError(variable)
+        value = self._constant(variable)
+        self.values[variable] = value
+        return value
+
+    def _constant(self, variable: Constant) -> Any:
+        if not is_array(variable.type):
+            return variable.data
+        check_type(variable.type)
+        data = np.asarray(variable.data, dtype=variable.type.dtype)
+        return self.build.constant(data, name=variable.name)
+
+    def _convert_node(self, node: Apply) -> None:
+        line = self._line(node)
+        self.build.provenance = _provenance(node, line)
+        self.build.peek = self.values.get
+        if any(not is_supported(v) and not isinstance(v, Constant) for v in node.inputs):
+            # Their problem is known, and no value of their type stands for them.
+            self.values.update((v, _placeholder(v)) for v in node.outputs)
+            return
+        try:
+            for variable in node.outputs:
+                check_type(variable.type)
+            check_operands(node)
+            inputs = [self.value_of(variable) for variable in node.inputs]
+            sizes = self._equate_sizes(node, inputs)
+            lowered = onnx_funcify(node.op, node, self.build, *inputs)
+        except UnsupportedCase as case:
+            self._add_problem(node, case, line)
+            self.values.update((v, _placeholder(v)) for v in node.outputs)
+            return
+        except NestedProblems as nested:
+            self.problems += nested_problems_as_written(
+                node, nested.problems, line, has_no_lowering
+            )
+            self.values.update((v, _placeholder(v)) for v in node.outputs)
+            return
+        values = [lowered] if isinstance(lowered, ir.Value) else list(lowered or [])
+        if len(values) != len(node.outputs):
+            raise TypeError(f"the lowering of {node.op} returned {len(values)} values for {node}")
+        for variable, value in zip(node.outputs, values, strict=True):
+            is_tensor = is_array(variable.type) and not is_encoded(variable)
+            if isinstance(value, ir.Value) and is_tensor:
+                self._adopt(variable, value, sizes.get(variable, ()))
+            self.values[variable] = value
+
+    def _equate_sizes(self, node: Apply, inputs: Sequence[Any]) -> dict[Variable, list[Dim]]:
+        """Record sizes that a node needs to be equal; return known dimensions of its results."""
+        if not self.typed or not self.build.always_runs:
+            return {}
+        sizes = OperandSizes(node, inputs)
+        self.build.equate_sizes(sizes.pairs, [x for x in inputs if isinstance(x, ir.Value)])
+        return dict(zip(node.outputs, sizes.results, strict=False))
+
+    def _line(self, node: Apply) -> str:
+        """Return the user's line for a node; a gradient without one takes the line of an operand.
+
+        Nodes of inner graphs have none at all, and take that of the Op.
+        """
+        if not node.outputs:
+            return self._outer_line
+        line = user_line(node.outputs[0])
+        if not line:
+            before = (self._lines[v] for v in node.inputs if v in self._lines)
+            line = next(before, "") or self._outer_line
+        if line:
+            self._lines.update(dict.fromkeys(node.outputs, line))
+        return line
+
+    def _add_problem(self, node: Apply, case: UnsupportedCase, line: str) -> None:
+        variable = node.outputs[0]
+        if isinstance(case, UnsupportedType):
+            self.problems.append(
+                Problem(
+                    subject=str(case.type),
+                    variable=variable.name or str(variable),
+                    where=line,
+                    reason=case.reason,
+                    hint=case.hint,
+                    is_type=True,
+                )
+            )
+        else:
+            self.problems.append(problem_as_written(node, case, line, has_no_lowering))
+
+    def _adopt(self, variable: Variable, value: ir.Value, found: Sequence[Dim] = ()) -> None:
+        """Give a value the type and name of the variable that it computes.
+
+        A size of zero in PyTensor's type says nothing: a reshape has it for every size that is not
+        known, where another size is zero.
+        """
+        wanted = ir.DataType.from_numpy(np.dtype(variable.type.dtype))
+        if value.dtype is None:
+            value.dtype = wanted
+        if value.dtype != wanted:
+            raise TypeError(
+                f"the lowering of {variable.owner.op} returned {value.dtype} for {variable}, "
+                f"which is {wanted}"
+            )
+        if not self.typed or value.producer() is None:
+            return
+        static = getattr(variable.type, "shape", ())
+        known = dims_of(value)
+        if known is not None and len(known) != len(static):
+            raise TypeError(
+                f"the lowering of {variable.owner.op} returned rank {len(known)} for {variable}, "
+                f"which has rank {len(static)}"
+            )
+        sizes = zip_longest(static, known or (), found)
+        dims: list[Dim] = [s or k or f for s, k, f in sizes]
+        value.shape = ir.Shape(dims)
+        if variable.name and value.name is None and not self.build.in_function:
+            value.name = self.build.scope.names.unique(variable.name)
+        if not self.build.in_function:
+            self.build.scope.name_dims(value)
+
+
+class NestedProblems(Exception):  # noqa: N818  (control flow between converters)
+    """Carries the problems found in an inner graph to the converter of the outer one."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("inner graph cannot be converted")
+        self.problems = problems
+
+
+def convert_inner(
+    fgraph: AbstractFunctionGraph, build: Builder, inputs: Sequence[ir.Value], *, typed: bool = True
+) -> list[ir.Value]:
+    """Convert an inner graph into a builder and return the values of its outputs.
+
+    Parameters
+    ----------
+    fgraph
+        Inner graph of an Op.
+    build
+        Builder that receives the nodes.
+    inputs
+        One value for each input of the inner graph.
+    typed
+        Whether the types of the inner variables are those of the values.
+    """
+    known = zip(fgraph.inputs, inputs, strict=True)
+    return _converted(fgraph.outputs, fgraph.toposort(), known, GraphConverter(build, typed=typed))
+
+
+def convert_expressions(
+    expressions: Sequence[Variable], build: Builder, known: Mapping[Variable, ir.Value]
+) -> list[ir.Value]:
+    """Convert expressions that a lowering makes into a builder and return their values.
+
+    Parameters
+    ----------
+    expressions
+        Variables computed from known ones.
+    build
+        Builder that receives the nodes.
+    known
+        Values of variables, such as those of the inputs of a node.
+    """
+    nodes = toposort(expressions, blockers=known)
+    return _converted(expressions, nodes, known.items(), GraphConverter(build))
+
+
+def _converted(
+    variables: Sequence[Variable],
+    nodes: Iterable[Apply],
+    known: Iterable[tuple[Variable, ir.Value]],
+    converter: GraphConverter,
+) -> list[ir.Value]:
+    for variable, value in known:
+        converter.add_value(variable, value)
+    converter.convert(nodes)
+    if converter.problems:
+        raise NestedProblems(converter.problems)
+    return [converter.value_of(variable) for variable in variables]
+
+
+def _provenance(node: Apply, line: str) -> dict[str, str]:
+    provenance = {OP: str(node.op), NODE: str(id(node))}
+    names = [variable.name for variable in node.outputs if variable.name]
+    if names:
+        provenance[VARIABLE] = ", ".join(names)
+    if line:
+        provenance[LINE] = line
+    loop = loop_of_index(node)
+    if loop is not None:
+        provenance[LOOP] = loop
+    return provenance
+
+
+def _placeholder(variable: Variable) -> Lowered:
+    """Return values of the types that a lowering would have returned for a variable."""
+    tensors = [_placeholder_of(type_) for type_ in tensor_types(variable.type)]
+    return tensors[0] if len(tensors) == 1 else tensors
+
+
+def _placeholder_of(type_: Type) -> ir.Value:
+    dtype = getattr(type_, "dtype", None)
+    # The dtype of a typed list is a type.
+    if not isinstance(dtype, str) or dtype.startswith("complex"):
+        return ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
+    shape = getattr(type_, "shape", ())
+    return ir.Value(
+        type=ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype))), shape=ir.Shape(shape)
+    )
+
+
+@onnx_funcify.register(OpFromGraph)
+def lower_op_from_graph(op: OpFromGraph, node: Apply, build: Builder, *inputs: ir.Value) -> Lowered:
+    """Call a model-local function; equal Ops share its definition."""
+
+    def body(inner: Builder, *arguments: ir.Value) -> list[ir.Value]:
+        """Compute the inner graph of an OpFromGraph."""
+        return convert_inner(op.fgraph, inner, arguments)
+
+    return build.call(
+        re.sub(r"\W+", "_", op.name or type(op).__name__),
+        body,
+        *inputs,
+        variant="",
+        key=op,
+        shapes=[getattr(variable.type, "shape", ()) for variable in op.fgraph.inputs],
+        source=body if type(op) is OpFromGraph else type(op),
+        # PyTensor drops the names of the inner graph; those of the first call stand for them.
+        parameters=[variable.name for variable in node.inputs],
+    )

@@ -1,0 +1,1 @@
+"""Lowerings of shapes, sizes and the creation of arrays."""

@@ -1,0 +1,53 @@
+"""Make a program from the source of an export: rewrites, conversion, verification, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytensor_onnx.dynamic_axes import named_axes
+from pytensor_onnx.exporting.program.converting import convert_graph
+from pytensor_onnx.exporting.program.program import ONNXProgram
+from pytensor_onnx.exporting.requests.arguments import read_examples
+from pytensor_onnx.exporting.requests.interface import Interface
+from pytensor_onnx.exporting.requests.options import ExportOptions
+from pytensor_onnx.exporting.requests.output_names import check_outputs, read_names
+from pytensor_onnx.exporting.requests.reference_graph import reference_graph
+from pytensor_onnx.exporting.requests.request import Request
+from pytensor_onnx.exporting.requests.source import Source, warn_of_stored_values
+from pytensor_onnx.rewriting.engine.declared_types import with_right_types
+from pytensor_onnx.targets import get_profile
+from pytensor_onnx.user_code import untraced
+
+
+@untraced()
+def export_source(source: Source, options: ExportOptions) -> ONNXProgram:
+    """Export a source as a program."""
+    get_profile(options.target)
+    options.check_files(has_state=bool(source.updates))
+    warn_of_stored_values(source)
+    source.results = list(with_right_types(source.results))
+    request = _request_for(source, options)
+    source.dynamic = [request.axes.get(name, ()) for name in request.interface.inputs]
+    graph = reference_graph(source, request.examples, options.static_state)
+    conversion = convert_graph(graph, request)
+    program = ONNXProgram(conversion, options.providers, options.session_options)
+    if options.verify:
+        program.verify(request.examples)
+    if options.state_path is not None:
+        program.save_state(options.state_path)
+    if options.path is not None:
+        program.save(options.path)
+    return program
+
+
+def _request_for(source: Source, options: ExportOptions) -> Request:
+    interface = Interface.of(source, read_names(options.output_names))
+    check_outputs(interface.output_tensors)
+    return Request(
+        interface,
+        options,
+        axes=named_axes(options.dynamic_axes),
+        examples=read_examples(options.example_inputs, interface.inputs),
+        state=tuple(interface.state.encode([source.values[v] for v in source.updates])),
+        name=source.name or (Path(options.path).stem if options.path else "main_graph"),
+    )

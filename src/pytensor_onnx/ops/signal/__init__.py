@@ -1,0 +1,1 @@
+"""Ops of convolutions and Fourier transforms."""

@@ -1,1 +1,0 @@
-"""Rewrites of sums, products and their dtypes."""

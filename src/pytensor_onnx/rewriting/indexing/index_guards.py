@@ -1,0 +1,245 @@
+"""Conditions under which PyTensor's rewrites of shapes and indices preserve the result."""
+
+import numpy as np
+from pytensor.graph.basic import Apply, Constant
+from pytensor.tensor.basic import Alloc, AllocDiag, Eye
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.rewriting.reshape import local_join_dims, local_split_dims
+from pytensor.tensor.rewriting.shape import (
+    local_useless_reshape,
+)
+from pytensor.tensor.rewriting.subtensor import (
+    local_adv_idx_to_slice,
+    local_read_of_write_same_indices,
+    local_write_of_write_same_indices,
+)
+from pytensor.tensor.rewriting.subtensor_lift import (
+    local_extract_diag_lift,
+    local_extract_diag_of_alloc_diag,
+    local_extract_diag_of_eye,
+    local_subtensor_of_batch_dims,
+    local_subtensor_SpecifyShape_lift,
+)
+from pytensor.tensor.rewriting.uncanonicalize import local_dimshuffle_subtensor
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
+from pytensor.tensor.type import TensorType
+
+from pytensor_onnx.compat.pytensor import is_shape_i_of_x, unpack_shape_vector
+from pytensor_onnx.rewriting.engine.guarded import guard
+
+
+def is_known_to_have_elements(node: Apply) -> bool:
+    """Return whether no static size of a result is zero.
+
+    PyTensor divides by the known sizes of a reshape to get the unknown one.
+    """
+    return 0 not in node.outputs[0].type.shape
+
+
+def keeps_its_sizes(node: Apply) -> bool:
+    """Return whether an array is reshaped to its own sizes.
+
+    If all sizes but one agree, the last one agrees as well, unless their product may be zero.
+    """
+    (x, shape), sizes = node.inputs, node.outputs[0].type.shape
+    if x.type.ndim != len(sizes):
+        return False
+    if 0 not in sizes and sizes.count(None) <= 1:
+        return True
+    return all(
+        is_shape_i_of_x(size, x, axis) or (isinstance(size, Constant) and size.data == -1)
+        for axis, size in enumerate(unpack_shape_vector(shape))
+    )
+
+
+def reads_written_values(node: Apply) -> bool:
+    """Return whether reading at the positions of a write returns the written values.
+
+    Index arrays may contain a position twice; the last value written there remains.
+    """
+    source = node.inputs[0].owner
+    return isinstance(node.op, Subtensor) or not getattr(
+        None if source is None else source.op, "set_instead_of_inc", False
+    )
+
+
+def joins_writes_exactly(node: Apply) -> bool:
+    """Return whether an increment may join a write at the same indices.
+
+    `write_over_all` drops writes that a later one replaces. PyTensor adds the values that are
+    written, which wraps around or rounds where both are narrower than the array.
+    """
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, type(node.op)):
+        return False
+    dtypes = {node.inputs[1].type.dtype, inner.inputs[1].type.dtype}
+    return not node.op.set_instead_of_inc and node.outputs[0].type.dtype in dtypes
+
+
+def has_no_unsigned_index(node: Apply) -> bool:
+    """Return whether all indices are signed: PyTensor subtracts successive indices."""
+    return not any(index.type.dtype.startswith("uint") for index in node.inputs[1:])
+
+
+def reads_existing_elements(node: Apply) -> bool:
+    """Return whether all indices into axes of length one are 0 or -1.
+
+    PyTensor drops such an index, and with it the error for an index out of range.
+    """
+    x, *indices = node.inputs
+    if x.owner is None or not isinstance(x.owner.op, Elemwise | Blockwise):
+        return False
+    ones = zip(*(operand.type.broadcastable for operand in x.owner.inputs), strict=False)
+    read = indices_from_subtensor(indices, node.op.idx_list)
+    for has_one, index in zip(map(all, ones), read, strict=False):
+        is_first = isinstance(index, Constant) and np.isin(index.data, (0, -1)).all()
+        if has_one and not isinstance(index, slice) and not is_first:
+            return False
+    return True
+
+
+def has_constant_starts(node: Apply) -> bool:
+    """Return whether slices begin at their start, which PyTensor uses for a slice of one element.
+
+    A negative start may lie before the first element, and a negative step without a start begins at
+    the last element.
+    """
+    source = node.inputs[0].owner
+    if source is None or not isinstance(source.op, Subtensor):
+        return False
+    read = indices_from_subtensor(source.inputs[1:], source.op.idx_list)
+    slices = [index for index in read if isinstance(index, slice)]
+    numbers = [n for s in slices for n in (s.start, s.step) if n is not None]
+    return all(isinstance(n, Constant) and n.data >= 0 for n in numbers)
+
+
+def leaves_known_sizes(node: Apply) -> bool:
+    """Return whether all specified sizes beside the indexed ones are numbers or variables.
+
+    PyTensor's rewrite fails for the others, which are None.
+    """
+    source = node.inputs[0].owner
+    if source is None or not isinstance(source.op, SpecifyShape):
+        return False
+    sizes = source.inputs[1 + len(node.op.idx_list) :]
+    return all(isinstance(size.type, TensorType) for size in sizes)
+
+
+def commutes_with_diagonal(node: Apply) -> bool:
+    """Return whether the diagonal of a result is the result for the diagonals of its operands.
+
+    PyTensor leaves the new axis at the position of the first of the two axes; it belongs at the
+    end. For an allocated array, it gives a diagonal beyond the corner a negative size.
+    """
+    x, op = node.inputs[0], node.op
+    if (op.axis1, op.axis2) != (x.type.ndim - 2, x.type.ndim - 1):
+        return False
+    source = None if x.owner is None else x.owner.op
+    if isinstance(source, AllocDiag):
+        return abs(op.offset) <= abs(source.offset)
+    return op.offset == 0 or not isinstance(source, Alloc | Eye)
+
+
+GUARDS = (
+    guard(
+        local_useless_reshape,
+        keeps_its_sizes,
+        family="shape",
+        purpose="correctness",
+        identity="reshape(x, x.shape) = x",
+        requires="all sizes agree, also beside a zero",
+        measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
+    ),
+    guard(
+        local_subtensor_SpecifyShape_lift,
+        leaves_known_sizes,
+        family="indexing",
+        purpose="correctness",
+        identity="specify_shape(x, s)[i] = specify_shape(x[i], s[1:])",
+        requires="the other sizes are given, where PyTensor fails",
+        measured="docs/upstream.md#an-element-beside-an-unspecified-size-fails-to-rewrite",
+    ),
+    guard(
+        local_join_dims,
+        is_known_to_have_elements,
+        family="shape",
+        purpose="correctness",
+        identity="join_dims(x) = reshape(x, sizes)",
+        requires="no static size of zero",
+        measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
+    ),
+    guard(
+        local_split_dims,
+        is_known_to_have_elements,
+        family="shape",
+        purpose="correctness",
+        identity="split_dims(x) = reshape(x, sizes)",
+        requires="no static size of zero",
+        measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
+    ),
+    guard(
+        local_read_of_write_same_indices,
+        reads_written_values,
+        family="indexing",
+        purpose="correctness",
+        identity="set(x, y, i)[i] = y",
+        requires="no position twice in i",
+        measured="docs/upstream.md#a-read-at-the-positions-of-a-write-ignores-equal-positions",
+    ),
+    guard(
+        local_write_of_write_same_indices,
+        joins_writes_exactly,
+        family="indexing",
+        purpose="correctness",
+        identity="inc(inc(x, a, i), b, i) = inc(x, a + b, i)",
+        requires="a + b has the dtype of x",
+        measured="docs/upstream.md#two-increments-are-added-in-their-own-dtype",
+    ),
+    guard(
+        local_adv_idx_to_slice,
+        has_no_unsigned_index,
+        family="indexing",
+        purpose="correctness",
+        identity="x[arange] = x[slice]",
+        requires="signed indices",
+        measured="docs/upstream.md#unsigned-indices-that-descend-are-a-slice-with-a-positive-step",
+    ),
+    guard(
+        local_subtensor_of_batch_dims,
+        reads_existing_elements,
+        family="indexing",
+        purpose="correctness",
+        identity="f(x, y)[i] = f(x[i], y[i])",
+        requires="i is 0 or -1 at axes of size one",
+        measured="docs/upstream.md#an-index-out-of-range-of-an-axis-of-length-one-is-dropped",
+    ),
+    guard(
+        local_dimshuffle_subtensor,
+        has_constant_starts,
+        family="indexing",
+        purpose="correctness",
+        identity="x[a:a+1] squeezed = x[a]",
+        requires="nonnegative constant starts and steps",
+        measured="docs/upstream.md#a-reversed-slice-of-one-row-is-another-row",
+    ),
+)
+
+# PyTensor runs these in one pass.
+take_diagonals = [
+    guard(
+        rewrite,
+        commutes_with_diagonal,
+        family="linalg",
+        purpose="correctness",
+        identity="diagonal(f(x)) = f(diagonal(x))",
+        requires="the last two axes, and a diagonal within the corner",
+        measured="docs/upstream.md#diagonals-have-another-order-of-axes-or-a-negative-size",
+    ).guarded()
+    for rewrite in (
+        local_extract_diag_of_alloc_diag,
+        local_extract_diag_of_eye,
+        local_extract_diag_lift,
+    )
+]

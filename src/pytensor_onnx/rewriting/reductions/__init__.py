@@ -1,0 +1,1 @@
+"""Rewrites of reductions and cumulative operations."""

@@ -1,0 +1,1 @@
+"""Rewrites of shapes, sizes and the creation of arrays."""

@@ -1,0 +1,1 @@
+"""Rewrites of convolutions and Fourier transforms."""

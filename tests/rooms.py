@@ -1,0 +1,119 @@
+"""The rooms of the package: what each holds, which others it may know, and its families."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Room:
+    """A module or folder of the package, with the rooms that its modules may import."""
+
+    holds: str
+    knows: frozenset[str] = frozenset()
+
+
+def room(holds: str, *knows: str) -> Room:
+    return Room(holds, frozenset(knows))
+
+
+ANYWHERE = {"changes", "compat", "errors", "_version", "late_names", "user_code", "rules"}
+"""Rooms that all may import, and that import none of the others."""
+
+ROOMS = {
+    "graph": room(
+        "ONNX graphs as they are built: operators, dtypes, dimensions, constants, names",
+        *("large_constants",),
+    ),
+    "targets": room("runtimes: their opsets, kernels and defects", "graph"),
+    "encodings": room(
+        "tensors that stand for other values: generators, complex numbers, sparse matrices",
+        *("named_dims", "random", "large_constants"),
+    ),
+    "ops": room("Ops that PyTensor lacks", "graph", "encodings"),
+    "functions": room("definitions: PyTensor expressions for Ops that ONNX lacks", "ops"),
+    "named_dims": room("arrays with named axes, `pytensor.xtensor`"),
+    "random": room("`random_source`, a generator as an input", "bit_generators"),
+    "bit_generators": room("the state of a generator in NumPy"),
+    "large_constants": room("constants that stay in NumPy"),
+    "rewriting": room(
+        "changes of the PyTensor graph before the conversion",
+        *("functions", "ops", "encodings", "named_dims"),
+    ),
+    "passes": room(
+        "changes of the ONNX model: smaller, faster, exact on a target",
+        *("graph", "targets", "large_constants"),
+    ),
+    "dispatch": room(
+        "lowerings: the ONNX operators of an Op",
+        *("graph", "ops", "functions", "encodings", "rewriting", "named_dims"),
+    ),
+    "dynamic_axes": room("names of axes whose sizes are known at run time", "graph"),
+    "conversion": room(
+        "a PyTensor graph as a model: inputs, outputs, names, metadata",
+        *("graph", "dispatch", "dynamic_axes", "named_dims", "large_constants"),
+    ),
+    "pipeline": room(
+        "the passes over a model, in order",
+        *("conversion", "dispatch", "graph", "passes", "targets"),
+    ),
+    "running": room(
+        'mode `"ONNX"`: linker, sessions, errors of a run, profiles',
+        *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes"),
+        *("targets", "named_dims", "encodings", "kernels", "native"),
+    ),
+    "native": room("the native library of kernels, which ONNX Runtime loads"),
+    "kernels": room("fused kernels: regions that run in the library", "graph", "passes", "native"),
+    "nn": room("functions of networks for users", "ops"),
+    "ml": room(
+        "pytensor-ml: models, decoding, its layers",
+        *("ops", "nn", "dynamic_axes", "rewriting"),
+    ),
+    "exporting": room(
+        "exports: requests, verification, the program, files",
+        *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
+        *("dynamic_axes", "named_dims", "encodings", "ops", "large_constants", "passes"),
+    ),
+    "pymc": room(
+        "PyMC models: densities, predictors, samplers",
+        *("exporting", "functions", "graph", "ops", "rewriting", "named_dims"),
+    ),
+    "web": room("the page around a model, and a server for it", "graph"),
+    "cli": room("the command line", "dispatch", "exporting", "functions", "graph", "web", ""),
+    "__main__": room("`python -m pytensor_onnx`", "cli"),
+    "": room(
+        "the public names",
+        *("dispatch", "exporting", "functions", "ml", "pymc", "rewriting", "running"),
+    ),
+}
+"""All rooms but `ANYWHERE`; the empty name is the package itself."""
+
+GROUPS = {
+    "exporting": ("requests", "verification", "program", "files"),
+}
+"""For some rooms their folders; a folder's modules import those of folders before it only."""
+
+FAMILIES = {
+    "elementwise": "operations on each element, constants and dtypes",
+    "reductions": "sums, extrema and cumulative operations",
+    "shape": "shapes, sizes, joins and the creation of arrays",
+    "indexing": "reading and writing of elements",
+    "sorting": "sorting and searching",
+    "products": "products of vectors and matrices",
+    "linalg": "linear algebra, diagonals and triangles",
+    "special": "special functions",
+    "loops": "scans, recurrences and searches of optimizers",
+    "control_flow": "branches and checks",
+    "networks": "layers of neural networks",
+    "random": "draws, generators and distributions",
+    "signal": "convolutions of signals and Fourier transforms",
+    "sparse": "sparse matrices",
+    "complex": "complex numbers",
+}
+"""Families of operations: the modules and folders of each layer."""
+
+LAYERS = {
+    "ops": "encoded",
+    "functions": "registry",
+    "rewriting": "engine",
+    "dispatch": "registry",
+}
+"""Rooms whose children are families, with the one child about no family."""
