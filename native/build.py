@@ -1,6 +1,7 @@
 """Build the library of kernels with the system's C compiler, or with that of ziglang.
 
-``python native/build.py FOLDER`` writes the machine's own library.
+``python native/build.py FOLDER`` writes the machine's own library, with ``--all`` those of all
+platforms, for which it needs ziglang.
 """
 
 from __future__ import annotations
@@ -17,6 +18,16 @@ from pathlib import Path
 SOURCES = Path(__file__).parent
 FLAGS = ["-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden"]
 FLAGS += ["-ffp-contract=off", "-fno-math-errno"]
+ZIG = [sys.executable, "-m", "ziglang", "cc"]
+
+PLATFORMS = {
+    "linux-x86_64": "x86_64-linux-gnu.2.17",
+    "linux-aarch64": "aarch64-linux-gnu.2.17",
+    "darwin-x86_64": "x86_64-macos.11.0",
+    "darwin-arm64": "aarch64-macos.11.0",
+    "win32-amd64": "x86_64-windows-gnu",
+}
+"""Targets of ziglang by the platforms of wheels, named as Python names them."""
 
 
 def library_name() -> str:
@@ -29,32 +40,49 @@ def compiler() -> list[str] | None:
     if found := os.environ.get("CC") or shutil.which("cc"):
         return found.split()
     if importlib.util.find_spec("ziglang"):
-        return [sys.executable, "-m", "ziglang", "cc"]
+        return ZIG
     return None
 
 
 def build(folder: Path) -> Path | None:
     """Build the library unless it is newer than its sources; None without a compiler."""
     library = folder / f"{library_name()}{_extension()}"
-    sources = sorted(SOURCES.glob("*.c"))
-    given = [*sources, *SOURCES.glob("*.h"), Path(__file__)]
+    given = [*SOURCES.glob("*.[ch]"), Path(__file__)]
     if library.exists() and library.stat().st_mtime > max(x.stat().st_mtime for x in given):
         return library
     command = compiler()
     if command is None:
         return None
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        made = Path(temporary) / library.name
-        libraries = [] if sys.platform == "win32" else ["-lm"]
-        subprocess.run([*command, *FLAGS, *sources, "-o", made, *libraries], check=True)
-        made.replace(library)
+    _compile(command, library)
     return library
 
 
-def _extension() -> str:
-    return {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+def build_all(folder: Path) -> list[Path]:
+    """Build the libraries of all platforms by ziglang, without symbols."""
+    libraries = []
+    for name, target in PLATFORMS.items():
+        library = folder / f"kernels-{name}{_extension(name.split('-')[0])}"
+        _compile([*ZIG, "-target", target, "-s"], library)
+        libraries.append(library)
+    return libraries
+
+
+def _compile(command: list[str], library: Path) -> None:
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=library.parent) as temporary:
+        made = Path(temporary) / library.name
+        libraries = [] if library.suffix == ".dll" else ["-lm"]
+        sources = sorted(SOURCES.glob("*.c"))
+        subprocess.run([*command, *FLAGS, *sources, "-o", made, *libraries], check=True)
+        made.replace(library)
+
+
+def _extension(system: str = sys.platform) -> str:
+    return {"win32": ".dll", "darwin": ".dylib"}.get(system, ".so")
 
 
 if __name__ == "__main__":
-    print(build(Path(sys.argv[1])) or "no C compiler: no library")
+    if "--all" in sys.argv:
+        print(*build_all(Path(sys.argv[1])), sep="\n")
+    else:
+        print(build(Path(sys.argv[1])) or "no C compiler: no library")
