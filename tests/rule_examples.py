@@ -208,6 +208,7 @@ def named(x: Any) -> Any:
 
 
 F32 = X.astype("float32")
+OPEN = None, 2, None, None
 EXAMPLES: dict[str, Example] = {
     "name_activation": Example(
         images(lambda x: pt.switch(x > 0, x, np.float32(0.1) * x)),
@@ -387,7 +388,12 @@ EXAMPLES: dict[str, Example] = {
             [np.ones(0), 3],
         )
     ),
-    "cast_one_size": Example(images(lambda x: x.mean(axis=(0, 2, 3))), images(lambda x: x.sum())),
+    "read_one_size": Example(images(lambda x: x.mean(axis=(0, 2, 3))), images(lambda x: x.sum())),
+    "read_one_size: product": Example(matrix(lambda x: x.size * x), matrix(lambda x: x.prod())),
+    "infer_sizes": Example(
+        images(lambda x: nn.conv2d(x, filters(4, 2, 3, 3), subsample=(2, 2)).shape, *OPEN),
+        images(lambda x: nn.conv2d(x, filters(4, 2, 3, 3), subsample=(2, 2)).mean((2, 3)), *OPEN),
+    ),
     "lower_named": Example(matrix(named), matrix(lambda x: x - x.mean(1)[:, None])),
     "attend_as_one": Example(
         layer(lambda ml, x: ml.MultiheadAttention("m", n_embd=8, n_head=4)(x), None, None, 8),
@@ -406,10 +412,6 @@ EXAMPLES: dict[str, Example] = {
     "normalise_as_one": Example(
         layer(lambda ml, x: ml.LayerNorm("n", n_in=3)(x), None, 3),
         layer(lambda ml, x: ml.Linear("fc", n_in=3, n_out=2)(x), None, 3),
-    ),
-    "slice_gradients": Example(
-        matrix(gradient_of(lambda x: pt.pad(x, ((1, 1), (0, 2))) ** 2)),
-        matrix(gradient_of(lambda x: pt.pad(x, ((1, 1), (0, 2)), mode="edge") ** 2)),
     ),
     "recur_as_one": Example(
         layer(lambda ml, x: ml.LSTM("l", n_in=3, n_hidden=4)(x), None, None, 3),

@@ -69,7 +69,6 @@ from pytensor_onnx.rewriting.products.inlined_products import drop_empty_product
 from pytensor_onnx.rewriting.products.summed_products import sum_batched_product
 from pytensor_onnx.rewriting.reductions.cumulative_types import widen_cumulative
 from pytensor_onnx.rewriting.shape.broadcast_sizes import choose_sizes_in_pairs
-from pytensor_onnx.rewriting.shape.element_counts import count_elements
 from pytensor_onnx.rewriting.shape.empty_reshapes import forget_sizes_beside_zero
 from pytensor_onnx.rewriting.shape.leading_axes import add_leading_axes_last
 from pytensor_onnx.rewriting.shape.single_sizes import (
@@ -208,7 +207,6 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
     "onnx_specialize": [
         drop_empty_product,
         infer_unread,
-        count_elements,
         choose_sizes_in_pairs,
         add_leading_axes_last,
         read_before_replacing,

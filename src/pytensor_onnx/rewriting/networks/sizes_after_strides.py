@@ -18,7 +18,7 @@ from pytensor.tensor.shape import Shape_i
 
 from pytensor_onnx.ops.networks.network_op import NetworkOp
 from pytensor_onnx.rewriting.shape.sizes_as_arrays import SizesAsArrays
-from pytensor_onnx.rules import rewrites_graphs, rewrites_nodes
+from pytensor_onnx.rules import part_of, rewrites_graphs
 
 _PLAIN = (add, mul, sub)
 
@@ -90,18 +90,12 @@ infer_sizes = rewrites_graphs(
     family="networks",
     purpose="size",
     identity="size behind a stride = size read from the array",
-    requires="an operation of networks with a stride",
+    requires="an operation of networks with a stride, whose elements are read",
     ensures="features of the graph only",
 )(InferSizes())
 
 
-@rewrites_nodes(
-    [Shape_i],
-    family="shape",
-    purpose="size",
-    identity="x.shape[i] = formula of sizes",
-    requires="the elements of x are never read",
-)
+@part_of(infer_sizes.rule, [Shape_i])
 def infer_unread(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the size of an array by its formula if the elements of the array are never read."""
     (array,) = node.inputs

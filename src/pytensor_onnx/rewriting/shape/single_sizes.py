@@ -11,14 +11,18 @@ from pytensor.tensor.math import Prod
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
 from pytensor_onnx.rewriting.engine.predicates import elementwise
-from pytensor_onnx.rules import rewrites_nodes
+from pytensor_onnx.rules import part_of, rewrites_nodes
 
 
 @rewrites_nodes(
     [Subtensor],
+    name="read_one_size",
     family="shape",
     purpose="size",
-    identity="cast(vector(a, b), t)[i] = cast((a, b)[i], t)",
+    identity="cast(vector(a, b), t)[i] = cast((a, b)[i], t), set(v, y, i)[j] = v[j] or y, and "
+    "prod(vector(a, b)) = a * b",
+    requires="constant i and j; integers",
+    begins_at=("Subtensor", "Prod"),
 )
 def cast_one_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an element of a cast vector of scalars by the cast scalar."""
@@ -37,13 +41,7 @@ def cast_one_size(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     return [cast(elements[position], node.outputs[0].type.dtype)]
 
 
-@rewrites_nodes(
-    [Subtensor],
-    family="shape",
-    purpose="size",
-    identity="set(v, y, i)[j] = v[j] or y",
-    requires="constant i and j",
-)
+@part_of(cast_one_size.rule, [Subtensor])
 def read_before_replacing(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace an element of a vector with replaced elements by its source.
 
@@ -66,13 +64,7 @@ def read_before_replacing(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     return [cast(value, vector.type.dtype)] if same else [before[wanted]]
 
 
-@rewrites_nodes(
-    [Prod],
-    family="shape",
-    purpose="size",
-    identity="prod(vector(a, b)) = a * b",
-    requires="integers",
-)
+@part_of(cast_one_size.rule, [Prod])
 def multiply_sizes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the product of a vector of integers by a product of scalars."""
     made = node.inputs[0].owner
