@@ -44,6 +44,10 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   500; for larger ones its errors are smaller than SciPy's.
 - `BetaInc`, `BetaIncInv` and the derivatives of `BetaInc` are computed in float64 as well, within
   1e-13 for parameters up to 1e8.
+- `gamma` and `psi` of [complex numbers](complex.md) are computed in float64 too. Their errors are
+  relative to the absolute value. Those of `gamma` are below 2e-14 for `|z| < 10`, below 1e-13 for
+  `|z| < 50`, and below `5e-16 |z log(z)|` beyond, as SciPy's; those of `psi` are below 1e-14 of the
+  value or of 1, whichever is larger.
 - `Hyp2F1` is computed in float64 too, within 1e-13 or ten times SciPy's error but for
   [a few points](limits.md) of 10,000 far below zero. Its largest errors are next to roots.
 - In float32, `Sin`, `Cos` and `Tan` are the operators of the runtime.

@@ -11,7 +11,7 @@ import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.scalar.basic import ScalarOp, ScalarType, upgrade_to_float_no_complex
-from pytensor.scalar.math import erf as scalar_erf
+from pytensor.scalar.math import erf as scalar_erf, gamma as scalar_gamma, psi as scalar_psi
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import tensor
 from pytensor.tensor.variable import TensorVariable
@@ -208,6 +208,24 @@ class ComplexErf(ComplexFunction):
         return scalar_erf.impl(z)
 
 
+class ComplexGamma(ComplexFunction):
+    """Gamma function of a complex number."""
+
+    @staticmethod
+    def function(z: Any) -> Any:
+        """Compute the function by SciPy."""
+        return scalar_gamma.impl(z)
+
+
+class ComplexPsi(ComplexFunction):
+    """Derivative of the logarithm of the gamma function of a complex number."""
+
+    @staticmethod
+    def function(z: Any) -> Any:
+        """Compute the function by SciPy."""
+        return scalar_psi.impl(z)
+
+
 class ComplexProd(Op):
     """Products of complex numbers along the last axis but one of pairs."""
 
@@ -267,4 +285,6 @@ arcsinh = Elemwise(ComplexArcSinh(name="complex_arcsinh"))
 arccosh = Elemwise(ComplexArcCosh(name="complex_arccosh"))
 arctanh = Elemwise(ComplexArcTanh(name="complex_arctanh"))
 erf = Elemwise(ComplexErf(name="complex_erf"))
+gamma = Elemwise(ComplexGamma(name="complex_gamma"))
+psi = Elemwise(ComplexPsi(name="complex_psi"))
 arccos = Elemwise(ComplexArcCos(name="complex_arccos"))

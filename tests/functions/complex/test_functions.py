@@ -2,13 +2,14 @@
 
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
 
 from pytensor_onnx import export_onnx
-from tests.conftest import compare_onnx_and_py
+from tests.conftest import PY, compare_onnx_and_py
 
 FUNCTIONS = {
     **{name: getattr(pt, name) for name in ("exp", "exp2", "expm1", "log", "log1p", "log2")},
@@ -178,3 +179,21 @@ def test_order_of_complex_and_real_numbers():
     results = [pt.maximum(z, x), z < x, pt.fill(z, x[0]), pt.eye(2, dtype="complex64")]
     values = [np.array([1 + 1j, 2j, 1]).astype("complex64"), np.array([1.0, 0.0, 2.0])]
     compare_onnx_and_py([z, x], results, values)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_logarithm_of_one_less_an_exponential(dtype):
+    z = pt.vector("z", dtype=dtype)
+    f = pytensor.function([z], pt.log1mexp(z), mode="ONNX")
+    rng = np.random.default_rng(0)
+    unit = rng.normal(size=(5, 40, 2)).view("complex128")[..., 0]
+    values = (unit * np.array([1e-9, 1e-3, 1.0, 10.0, 30.0])[:, None]).ravel().astype(dtype)
+    with mpmath.workdps(80):
+        wanted = [mpmath.log(1 - mpmath.exp(mpmath.mpc(complex(value)))) for value in values]
+    wanted = np.array([complex(value) for value in wanted])
+    error = abs(f(values) - wanted) / abs(wanted)
+    assert error.max() < 8 * np.finfo(dtype).eps
+    limits = np.array([complex(*pair) for pair in product(LIMITS, LIMITS)]).astype(dtype)
+    reference = pytensor.function([z], pt.log1mexp(z), mode=PY)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(f(limits), reference(limits), rtol=8 * np.finfo(dtype).eps)

@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scalar import basic as ps
-from pytensor.scalar.math import Erf
+from pytensor.scalar.math import Erf, Gamma, Log1mexp, Psi
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
@@ -204,6 +204,15 @@ def _extreme(compare: Callable[..., TensorVariable]) -> Formula:
     return extreme
 
 
+def _log1mexp(z: Parts) -> Parts:
+    """Return ``log(-expm1(z))``, or ``log1p(-exp(z))`` below ``-log(2)``."""
+    limit, zero = (pt.constant(x, dtype=z.real.type.dtype) for x in (-math.log(2), 0.0))
+    is_far = _ordered(pt.lt)(z, Parts(limit, zero))
+    near = ops.log(*(-part for part in ops.expm1(*z)))
+    far = ops.log1p(*(-part for part in ops.exp(*z)))
+    return Parts(*(pt.switch(is_far, x, y) for x, y in zip(far, near, strict=True)))
+
+
 _FORMULAS: dict[type[ps.ScalarOp], Formula] = {
     ps.Abs: lambda z: ops.hypotenuse(*z),
     ps.Add: _chained(_add),
@@ -225,6 +234,7 @@ _FORMULAS: dict[type[ps.ScalarOp], Formula] = {
     ps.Expm1: _function(ops.expm1),
     ps.GE: _ordered(pt.ge),
     ps.GT: _ordered(pt.gt),
+    Gamma: _function(ops.gamma),
     ps.Identity: lambda z: z,
     ps.Imag: lambda z: z.imag,
     ps.IsInf: lambda z: pt.isinf(z.real) | pt.isinf(z.imag),
@@ -234,6 +244,7 @@ _FORMULAS: dict[type[ps.ScalarOp], Formula] = {
     ps.Log: _function(ops.log),
     ps.Log10: _scaled_log(1 / math.log(10)),
     ps.Log1p: _function(ops.log1p),
+    Log1mexp: _log1mexp,
     ps.Log2: _scaled_log(1 / math.log(2)),
     ps.Maximum: _chained(_extreme(pt.ge)),
     ps.Minimum: _chained(_extreme(pt.le)),
@@ -241,6 +252,7 @@ _FORMULAS: dict[type[ps.ScalarOp], Formula] = {
     ps.NEQ: lambda x, y: ~_equal(x, y),
     ps.Neg: lambda z: Parts(-z.real, -z.imag),
     ps.Pow: _power,
+    Psi: _function(ops.psi),
     ps.Real: lambda z: z.real,
     ps.Reciprocal: _function(ops.reciprocal),
     ps.Second: _second,

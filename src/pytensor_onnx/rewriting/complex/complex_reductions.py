@@ -7,6 +7,7 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.elemwise import CAReduce
 from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.math import Prod, Sum
+from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.complex_numbers import REAL
 from pytensor_onnx.encodings.registry import Tensors
@@ -35,10 +36,8 @@ def add(op: Sum, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
 
 
 @ENCODING.rewrites(Prod)
-def multiply(op: Prod, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] | None:
+def multiply(op: Prod, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return products along one axis, which all reduced axes become."""
-    if op.no_zeros_in_input:
-        return None
     (output,) = node.outputs
     accumulator = _accumulator(op, node)
     dtype = REAL.get(output.type.dtype, output.type.dtype)
@@ -47,15 +46,28 @@ def multiply(op: Prod, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors] 
         product = pt.cast(Prod(axis=op.axis, dtype=accumulator)(x), dtype)
         whole = joined(Parts(product, pt.zeros_like(product)))
         return [[whole if is_complex(output) else product]]
-    pairs = pt.cast(inputs[0][0], accumulator)
-    rank = node.inputs[0].type.ndim
-    reduced = range(rank) if op.axis is None else sorted(axis % rank for axis in op.axis)
-    kept = [axis for axis in range(rank) if axis not in reduced]
-    sizes = [pairs.shape[axis] for axis in kept]
-    count = pt.prod([pairs.shape[axis] for axis in reduced], dtype="int64")
-    pairs = pairs.dimshuffle(*kept, *reduced, rank).reshape((*sizes, count, 2))
+    pairs = reduced_last(pt.cast(inputs[0][0], accumulator), op.axis)
     result = pt.cast(ComplexProd()(pairs), dtype)
     return [[result if is_complex(output) else parts_of(result).real]]
+
+
+def reduced_last(pairs: TensorVariable, axes: Sequence[int] | None) -> TensorVariable:
+    """Return pairs whose last axis but one takes the place of some axes, of all for None.
+
+    Examples
+    --------
+    >>> reduced_last(pt.tensor("pairs", shape=(2, 3, 4, 2)), (0, 1)).type.shape
+    (4, 6, 2)
+    """
+    rank = pairs.type.ndim - 1
+    reduced = range(rank) if axes is None else sorted(axis % rank for axis in axes)
+    kept = [axis for axis in range(rank) if axis not in reduced]
+    ordered = pairs.dimshuffle(*kept, *reduced, rank)
+    if len(reduced) == 1:
+        return ordered
+    sizes = [pairs.shape[axis] for axis in kept]
+    count = pt.prod([pairs.shape[axis] for axis in reduced], dtype="int64")
+    return ordered.reshape((*sizes, count, 2))
 
 
 def _accumulator(op: CAReduce, node: Apply) -> str:
