@@ -21,6 +21,7 @@ _BATCHES = "ops-declare-how-they-take-batches-by-private-names"
 _PASSES = "passes-cannot-be-registered-before-another-one"
 _CONFIG = "the-name-of-a-registered-mode-is-no-value-of-configmode"
 _SIZES = "sizes-beside-a-zero-are-inferred-from-the-number-of-elements"
+_FUNCTIONS = "a-linker-cannot-choose-the-class-of-its-functions"
 
 PRIVATE = {
     "pytensor.compile.executor._pickle_Function": "a-subclass-of-function-cannot-be-pickled",
@@ -33,6 +34,7 @@ PRIVATE = {
     "pytensor.compile.mode.optdb.__db__": _PASSES,
     "pytensor.config._config_var_dict": _CONFIG,
     "pytensor.configparser.ConfigParam._apply": _CONFIG,
+    "pytensor.compile.maker.FunctionMaker.create.self": _FUNCTIONS,
 }
 """Private names, each with the section of docs/upstream.md after whose repair it can go."""
 

@@ -2,13 +2,14 @@
 
 import copyreg
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
-from pytensor.compile.executor import DUPLICATE, Function
+from pytensor.compile.executor import Function
 from pytensor.compile.maker import FunctionMaker
 from pytensor.link.basic import Container
 
@@ -73,7 +74,10 @@ class ONNXFunction(Function):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._lock = threading.RLock()
-        self._names = [i.name for i in self.maker.inputs if not i.implicit]
+        times = Counter(i.name for i in self.maker.inputs)
+        self._names: list[Any] = [
+            i.name if times[i.name] == 1 else None for i in self.maker.inputs if not i.implicit
+        ]
         self.direct_call = _direct_call(self, self._lock)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -93,8 +97,6 @@ class ONNXFunction(Function):
         """Return arguments by position, None where a name is unknown or that of two inputs."""
         names = self._names[len(args) :]
         if len(names) != len(kwargs) or kwargs.keys() != {*names}:
-            return None
-        if any(self._finder[name] is DUPLICATE for name in names):
             return None
         return [*args, *[kwargs[name] for name in names]]
 
@@ -124,7 +126,10 @@ def _direct_call(function: Function, lock: threading.RLock) -> DirectCall | None
     call = _checking(evaluate, given, stored, seen)
     if evaluate.is_plain and isinstance(evaluate.session, Session):
         call = _for_seen_shapes(evaluate.session, given, stored, seen, call)
-    updates = [(i, container.storage) for i, container in function._update_input_storage]
+    inputs = zip(function.maker.inputs, function.input_storage, strict=True)
+    written = [container.storage for x, container in inputs if x.update is not None]
+    n_returned = len(function.output_storage) - len(written)
+    updates = list(enumerate(written, n_returned))
     return _updating(call, updates, lock) if updates else call
 
 
