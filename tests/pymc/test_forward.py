@@ -7,6 +7,7 @@ import pytensor
 import pytest
 
 pm = pytest.importorskip("pymc")
+pmd = pytest.importorskip("pymc.dims")
 arviz = pytest.importorskip("arviz")
 
 import pytensor.tensor as pt  # noqa: E402
@@ -137,6 +138,40 @@ def custom_distribution() -> None:
     x = pm.Normal("x", 0, 1, observed=0.0)
     y = pm.CustomDist("y", x, 0.5, dist=drifting, signature="(),()->(n)", observed=np.zeros(3))
     pm.Normal("z", y * pm.Normal("b"), 0.1, observed=np.zeros(3))
+
+
+def walking(start: pt.TensorVariable, rho: pt.TensorVariable, size: object) -> object:
+    def step(x: pt.TensorVariable, rng: object, rho: pt.TensorVariable) -> tuple:
+        after, e = pm.Normal.dist(0, 0.3, rng=rng).owner.outputs
+        return rho * x + e, after
+
+    path, _ = pytensor.scan(
+        step,
+        outputs_info=[start, pt.random.shared_rng(seed=3)],
+        non_sequences=[rho],
+        n_steps=3,
+        return_updates=False,
+    )
+    return path
+
+
+@form("x", "y", "z")
+def loop_in_a_custom_distribution() -> None:
+    x = pm.Normal("x", 1, 1, observed=0.0)
+    rho = 0.4 * pm.Normal("b")
+    y = pm.CustomDist("y", x, rho, dist=walking, signature="(),()->(n)", observed=np.zeros(3))
+    pm.Normal("z", y[2], 0.1, observed=0.0)
+
+
+@form("x", "spread", "y")
+def named_dimensions() -> None:
+    pm.modelcontext(None).add_coords({"place": [0, 1, 2], "time": [0, 1]})
+    d = pmd.Data("d", np.array([0.0, 1.0, 3.0]), dims="place")
+    zeros = pmd.as_xtensor(np.zeros((3, 2)), dims=("place", "time"))
+    x = pmd.Normal("x", d, 1, observed=zeros.isel(time=0))
+    spread = pmd.Deterministic("spread", pmd.math.exp(x - x.mean("place")))
+    loc = pmd.Normal("g", dims="place") * x + pmd.Normal("b")
+    pmd.Normal("y", loc, 0.1 + spread.mean(), observed=zeros)
 
 
 @form("x", "path")
