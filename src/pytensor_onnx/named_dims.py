@@ -93,12 +93,10 @@ def lower_named(fgraph: FunctionGraph) -> None:
 
 def _have_named(results: Sequence[Variable]) -> bool:
     """Return whether a graph, or a loop in it, has named dimensions."""
-    return any(
-        is_named(v.type)
-        or (
-            v.owner is not None
-            and isinstance(v.owner.op, Scan)
-            and _have_named(v.owner.op.fgraph.outputs)
-        )
-        for v in ancestors(results)
-    )
+    loops = set()
+    for v in ancestors(results):
+        if is_named(v.type):
+            return True
+        if v.owner is not None and isinstance(v.owner.op, Scan):
+            loops.add(v.owner)
+    return any(_have_named(loop.op.fgraph.outputs) for loop in loops)

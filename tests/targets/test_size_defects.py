@@ -108,6 +108,12 @@ def test_a_matrix_without_rows_is_multiplied_by_a_column(run, dtype):
     assert run("MatMul", np.ones((0, 3), dtype), np.ones((3, 1), dtype)).shape == (0, 1)
 
 
+@pytest.mark.parametrize("operator", ["ReduceLogSum", "ReduceMax", "ReduceSum"])
+@repaired("1.32")
+def test_reductions_keep_single_axes_of_empty_arrays(run, operator):
+    assert run(operator, np.ones((0, 3, 1)), np.array([-1]), keepdims=0).shape == (0, 3, 1)
+
+
 def test_mean_of_nothing_is_zero(run):
     assert run("ReduceMean", np.zeros(0), keepdims=0) == 0
 

@@ -36,8 +36,9 @@ def test_blocks_give_the_numbers_of_short_arrays(function):
     long = compile_onnx(inputs, function(*inputs), verify=False)
     values = [rng.uniform(2.5, 60.0, max(SIZES)) for _ in inputs]
     wanted = in_short_calls(function, *values)
+    # SciPy 1.16 has errors of 4e-16 next to the roots of j0, where ours is within 4e-14 of itself.
     np.testing.assert_allclose(
-        wanted, getattr(scipy.special, str(function.scalar_op))(*values), rtol=1e-11
+        wanted, getattr(scipy.special, str(function.scalar_op))(*values), rtol=1e-11, atol=1e-15
     )
     for size in SIZES:
         found = long(*(x[:size] for x in values))

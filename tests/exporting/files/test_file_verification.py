@@ -122,13 +122,17 @@ def test_files_that_take_all_memory_are_stopped(tmp_path, bomb):
     assert outcome.error.startswith(f"{path} needs more than 1.0 GiB of memory: ")
 
 
+LIMIT = "exceeds the 2147483648 byte limit"
+"""Message of the runtime, for files that the checker of onnx before 1.23 accepts."""
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: of_shape("Tile", 10**5, 10**5), "Tile output tensor would require more than"),
         (lambda: claimed(10**6, 10**6), "should contain one and only one value field"),
-        (lambda: claimed(10**6, 10**6, data=b"abcd"), "too small for the declared shape"),
-        (lambda: claimed(2**40, 2**40, data=b"abcd"), "dimension product overflow"),
+        (lambda: claimed(10**6, 10**6, data=b"abcd"), f"too small for the declared shape|{LIMIT}"),
+        (lambda: claimed(2**40, 2**40, data=b"abcd"), "dimension product overflow|0-element"),
     ],
 )
 def test_sizes_that_are_claimed_only_are_refused(tmp_path, make, message):

@@ -101,4 +101,17 @@ SIZE_DEFECTS = (
             form=exact.batched_product, change=_EMPTY_PRODUCT, condition=exact.may_be_unwritten
         ),
     ),
+    Defect(
+        name="single axes of empty arrays",
+        repaired="1.32",
+        operators=("ReduceLogSum",),
+        reason="Axes of size one are not dropped from an array without elements.",
+        tests=(f"{_TESTS}::test_reductions_keep_single_axes_of_empty_arrays",),
+        treatment=Decomposition(
+            form=empty.reduce_then_squeeze,
+            change="{op} of {dtype} keeps its axes, which are then dropped",
+            condition=empty.reduces_added_axes,
+            of_kernel=True,
+        ),
+    ),
 )

@@ -8,7 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.marks import mark_guarded
 from pytensor_onnx.graph.sizes import constant_ints
+from pytensor_onnx.passes.rewriting import int_attribute
 
 
 def expands_to_nothing(node: ir.Node) -> bool:
@@ -24,3 +26,20 @@ def expand_to_nothing(build: Builder, node: ir.Node) -> ir.Value:
     axes = (np.flatnonzero(sizes == 0) - sizes.size).tolist()
     nothing = build.ints([0] * len(axes))
     return build.Slice(expanded, nothing, nothing, build.ints(axes))
+
+
+def reduces_added_axes(node: ir.Node) -> bool:
+    """Return whether a reduction drops the axes of size one that its operand gets for it."""
+    added = node.inputs[0].producer()
+    if added is None or added.op_type != "Unsqueeze" or int_attribute(node, "keepdims", 1):
+        return False
+    axes = [constant_ints(n.inputs[1]) if len(n.inputs) > 1 else None for n in (node, added)]
+    return axes[0] is not None and axes[0] == axes[1]
+
+
+def reduce_then_squeeze(build: Builder, node: ir.Node) -> ir.Value:
+    """Reduce with the axes kept, then drop them."""
+    x, axes = node.inputs
+    reduced = build.op(node.op_type, x, axes, keepdims=1)
+    mark_guarded(reduced)
+    return build.Squeeze(reduced, axes)
