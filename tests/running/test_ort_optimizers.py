@@ -127,5 +127,7 @@ def test_names_are_those_of_the_runtime(capfd):
 
 def test_unknown_names_disable_nothing(capfd):
     assert applied_optimizers(capfd, ["NoSuchFusion"]) == applied_optimizers(capfd)
-    missing = applied_optimizers(capfd) - applied_optimizers(capfd, ["NoSuchFusion", "GeluFusionL1"])
+    missing = applied_optimizers(capfd) - applied_optimizers(
+        capfd, ["NoSuchFusion", "GeluFusionL1"]
+    )
     assert missing == {"GeluFusionL1"}

@@ -15,6 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import graph_inputs
 
+from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
 from pytensor_onnx.pymc.inputs import Inputs, continuous_inputs
@@ -33,6 +34,7 @@ DIRECTION = "direction"
 GROUPS = ("logp", "dlogp", "d2logp", "hvp", "pointwise", "values", "deterministics")
 
 
+@fewer_collections()
 def export_logp(
     model: pm.Model,
     path: str | os.PathLike | None = None,

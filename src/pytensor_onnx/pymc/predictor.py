@@ -17,6 +17,7 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.pymc import summaries
@@ -39,6 +40,7 @@ DRAWS, PROBABILITIES = "draws", "probabilities"
 KINDS = (DRAWS, "mean", "sd", "quantiles", "hdi", PROBABILITIES)
 
 
+@fewer_collections()
 def export_predictor(
     model: pm.Model,
     idata: Any,

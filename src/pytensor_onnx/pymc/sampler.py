@@ -17,6 +17,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import ArgumentError
+from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.pymc.batches import vectorized_graph
 from pytensor_onnx.pymc.chains import POSITION, Requested, Settings, sample_chains
@@ -30,6 +31,7 @@ from pytensor_onnx.pymc.trees import Density
 CHAIN, DRAW = "chain", "draw"
 
 
+@fewer_collections()
 def export_sampler(
     model: pm.Model,
     path: str | os.PathLike | None = None,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pytensor_onnx.dynamic_axes import named_axes
 from pytensor_onnx.exporting.program.converting import convert_graph
+from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.requests.arguments import read_examples
 from pytensor_onnx.exporting.requests.interface import Interface
@@ -20,6 +21,7 @@ from pytensor_onnx.user_code import untraced
 
 
 @untraced()
+@fewer_collections()
 def export_source(source: Source, options: ExportOptions) -> ONNXProgram:
     """Export a source as a program."""
     get_profile(options.target)
