@@ -61,7 +61,7 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   file gives results within 4 ulp of each other, equal ones for most functions. In float64,
   `Sigmoid`, `Tanh`, `Sin`, `Cos`, `Tan`, `Owens_t` of a scalar and 3 in 100,000 results of
   `GammaLn` may differ by more than 1 ulp; in float32, operators of the
-  runtime ([Measurements](measurements.md#special-functions-natively-and-in-webassembly)).
+  runtime ([Notes](../benchmarks/NOTES.md#special-functions-natively-and-in-webassembly)).
 
 Written by `scripts/measure_accuracy.py`: at least {size} random points for each row and dtype, ONNX
 Runtime {version}, x86-64. Cells read largest error / mean error. SciPy's errors stand beside those

@@ -1,4 +1,4 @@
-"""Measure the demos of examples/web in the browser and natively, for docs/measurements.md.
+"""Measure the demos of examples/web in the browser and natively, for benchmarks/NOTES.md.
 
     python examples/web/build.py -o site
     python scripts/measure_web.py site [--torch PYTHON] [--write]
@@ -32,7 +32,7 @@ from web_runtime import encode
 
 from pytensor_onnx.web.server import make_server
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "measurements.md"
+DOCUMENT = Path(__file__).parents[1] / "benchmarks" / "NOTES.md"
 TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
 ROUNDS, SECONDS = 20, 0.05
 OPENINGS = 5

@@ -19,7 +19,7 @@ LAYER_CLASS = ("pytensor_ml.layers.attention", "AttentionLayer")
     purpose="size",
     identity="attention layer of pytensor-ml = nn.attention(q, k, v)",
     requires="inputs have no other uses",
-    measured="docs/measurements.md, Attention",
+    measured="benchmarks/NOTES.md, Attention",
 )
 def attend_as_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the layer by the operation, which does not repeat keys and may be one operator.

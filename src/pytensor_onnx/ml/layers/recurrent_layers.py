@@ -27,7 +27,7 @@ LOOP_SUFFIX = "_recurrence"
     purpose="speed",
     identity="scan(step of pytensor-ml's cell) = LSTM, GRU or RNN",
     requires="float32, and only outputs of the layer used",
-    measured="docs/measurements.md, Recurrent layers",
+    measured="benchmarks/NOTES.md, Recurrent layers",
     begins_at=("Scan",),
 )
 def recur_as_one(fgraph: FunctionGraph) -> None:

@@ -2,7 +2,7 @@
 
 One Gather copies all channels and images of an element at once, or, for many images, all images of
 an element of one channel, which saves a transposition. Slices copy rows of a tap, which takes
-longer for short images (docs/measurements.md).
+longer for short images (benchmarks/NOTES.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ The second number is for images with long rows, whose slices are slower.
 """
 
 _FEWEST_IMAGES = 8
-"""Images from which on it is faster to copy those of one channel at once (docs/measurements.md)."""
+"""Images from which on it is faster to copy those of one channel at once (benchmarks/NOTES.md)."""
 
 
 def tap_positions(

@@ -17,7 +17,7 @@ type Pairs = Sequence[tuple[int, int]]
 
 _MOST_SLICES = 32
 
-# Products for single taps are faster from these sizes on (docs/measurements.md).
+# Products for single taps are faster from these sizes on (benchmarks/NOTES.md).
 _FEWEST_CHANNELS, _FEWEST_WINDOWS = 16, 2048
 
 

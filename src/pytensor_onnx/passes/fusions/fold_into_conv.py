@@ -42,7 +42,7 @@ class _Affine(NamedTuple):
     identity="c * conv(x, w) + b = conv(x, c * w, b)",
     begins_at=("Conv", "ConvTranspose"),
     requires="constant filters and factors",
-    measured="docs/measurements.md, Batch norm and SiLU in training",
+    measured="benchmarks/NOTES.md, Batch norm and SiLU in training",
 )
 def fold_into_conv(model: ir.Model, scope: ModelScope) -> int:
     """Fold sums, products and batch normalisation into the preceding convolution.

@@ -74,7 +74,7 @@ class _Formula:
     identity="f(x), f(y) = split(f(concat(x, y)))",
     begins_at=tuple(sorted(OPERATORS)),
     requires="outputs that are one formula of short vectors each, of known sizes",
-    measured="docs/measurements.md, Joined vectors",
+    measured="benchmarks/NOTES.md, Updates in training steps",
 )
 def join_vectors(model: ir.Model, scope: ModelScope) -> int:
     """Compute outputs that are the same formula of other vectors together."""

@@ -19,7 +19,7 @@ from pytensor_onnx.passes.fusions.gathered_products import products_of_elements
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_rules import given, int_attribute, replace_node
 
-# From these sizes on the other form is faster (docs/measurements.md).
+# From these sizes on the other form is faster (benchmarks/NOTES.md).
 MOST_WINDOWS = {"Conv": 15, "ConvTranspose": 63}
 FEWEST_PRODUCTS = 1 << 18
 
@@ -38,7 +38,7 @@ _FEW_ELEMENTS = range(32, 129)
     identity="conv(x, w) = conv(batch of x as depth, w), conv_transpose(x, w) = col2im(w.T @ x)",
     begins_at=("Conv", "ConvTranspose"),
     requires="float32, filters that vary, images with few windows of known sizes",
-    measured="docs/measurements.md, Images with few windows",
+    measured="benchmarks/NOTES.md, Convolutions and their gradients",
 )
 def merge_short_images(model: ir.Model, scope: ModelScope) -> int:
     """Merge the images of convolutions in float32 that have few windows and many products."""

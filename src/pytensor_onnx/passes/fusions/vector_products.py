@@ -39,7 +39,7 @@ LARGE = 16_384
     identity="squeeze(v[None] @ A) = v @ A",
     begins_at=("MatMul", "Transpose"),
     requires="a vector, and in a loop a short state",
-    measured="docs/measurements.md, Small states",
+    measured="benchmarks/NOTES.md, Small states",
 )
 def vector_products(model: ir.Model, scope: ModelScope) -> int:
     """Replace the product of a reshaped vector by the product of the vector on the left."""

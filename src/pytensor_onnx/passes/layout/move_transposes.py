@@ -54,7 +54,7 @@ CHANNELS_FIRST = frozenset(
     identity="f(transpose(x)) = transpose(f(x))",
     begins_at=("Transpose",),
     requires="fewer or smaller Transposes",
-    measured="docs/measurements.md, YOLO11n",
+    measured="benchmarks/NOTES.md, YOLO11n",
 )
 def move_transposes(model: ir.Model, scope: ModelScope) -> int:
     """Move Transposes of three axes and more, if that leaves fewer or smaller ones.

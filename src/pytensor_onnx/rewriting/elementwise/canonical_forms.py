@@ -42,7 +42,7 @@ PRODUCTS: Kinds = ps.Mul | ps.TrueDiv | ps.Reciprocal
     purpose="compile time",
     identity="a + (b - a) = b",
     requires="short, or no shared inner sums",
-    measured="docs/measurements.md, Compilation",
+    measured="benchmarks/NOTES.md, Compilation",
 )
 def canonize_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Bring a sum into PyTensor's canonical form, unless it is long and shares results."""
@@ -68,7 +68,7 @@ def drop_two_signs(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     purpose="compile time",
     identity="a * (b / a) = b",
     requires="short, or no shared inner products",
-    measured="docs/measurements.md, Compilation",
+    measured="benchmarks/NOTES.md, Compilation",
 )
 def canonize_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Bring a product into PyTensor's canonical form, unless it is long and shares results."""

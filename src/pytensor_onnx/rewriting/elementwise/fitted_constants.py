@@ -23,7 +23,7 @@ REASON = "fit_numbers"
     purpose="compile time",
     identity="cast(2) and expand(2) = constants of the operand's dtype and rank",
     requires="numbers beside arrays",
-    measured="docs/measurements.md, Compilation",
+    measured="benchmarks/NOTES.md, Compilation",
     begins_at=("Elemwise",),
 )
 def fit_numbers(fgraph: FunctionGraph) -> None:

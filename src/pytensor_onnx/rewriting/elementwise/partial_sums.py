@@ -41,7 +41,7 @@ class _Prefixes:
     purpose="compile time",
     identity="a + b + c and a + b = (a + b) + c",
     requires="the shorter sum is computed anyway",
-    measured="docs/measurements.md, Compilation",
+    measured="benchmarks/NOTES.md, Compilation",
     begins_at=("add", "mul"),
 )
 def share_partial_sums(fgraph: FunctionGraph) -> None:

@@ -127,7 +127,7 @@ GUARDS = (
     purpose="compile time",
     identity="Blockwise{dot}(A, B) = dot(A, B)",
     requires="no batch axes",
-    measured="docs/measurements.md, Compilation",
+    measured="benchmarks/NOTES.md, Compilation",
 )
 def multiply_matrices(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a product of matrices without batch dimensions by its core Op.
@@ -146,6 +146,6 @@ drop_batches = guard(
     purpose="compile time",
     identity="Blockwise{f}(x[None]) = f(x)[None]",
     requires="a product has no batch of one by itself",
-    measured="docs/measurements.md, Images of any size, and batches of one",
+    measured="benchmarks/NOTES.md, Images of any size, and batches of one",
 ).guarded()
 """Replace operations on batches of size one by those on single arrays, at the end."""

@@ -42,7 +42,7 @@ LOOPING = (Scan, IfElse, LazyIfElse, CheckAndRaise, RandomVariable)
     purpose="speed",
     identity="Blockwise{f}(X) = f on more axes",
     requires="an Op with a batched form",
-    measured="docs/measurements.md, Loops: Batches",
+    measured="benchmarks/NOTES.md, Loops: Batches",
 )
 def batch_by_axes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace a `Blockwise` by an operation on more axes.

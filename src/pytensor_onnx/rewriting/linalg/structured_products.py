@@ -99,7 +99,7 @@ _multiply_by_structure = Visit(
     identity="diag(v) @ X = v[:, None] * X, and P @ X = X[p]",
     requires="a product with a matrix that may have a structure",
     begins_at=("Dot",),
-    measured="docs/measurements.md, Compilation",
+    measured="benchmarks/NOTES.md, Compilation",
 )
 def multiply_by_structure(fgraph: FunctionGraph) -> None:
     """Apply PyTensor's rewrites of structured products if a product may have such an operand.

@@ -34,7 +34,7 @@ _OF_FIRST_MATRIX = (Elemwise, DimShuffle, Reshape, SpecifyShape, Subtensor, Join
     purpose="compile time",
     identity="A.T = A",
     requires="A may be known to be symmetric",
-    measured="docs/measurements.md, Compilation",
+    measured="benchmarks/NOTES.md, Compilation",
 )
 def drop_symmetric_transpose(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Drop the transpose of a symmetric matrix."""

@@ -22,7 +22,7 @@ from pytensor_onnx.rules import rewrites_nodes
     purpose="speed",
     identity="scan(row ↦ scan(step)) = scan(steps of all rows)",
     requires="the inner loop depends on no state of the outer",
-    measured="docs/measurements.md, Loops: Batches",
+    measured="benchmarks/NOTES.md, Loops: Batches",
 )
 def batch_inner_loops(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
     """Move inner loops that depend on no state out of a loop, for all of its steps at once.

@@ -39,7 +39,7 @@ from pytensor_onnx.rules import rewrites_nodes
     purpose="speed",
     identity="scan(x ↦ f(x)) = f(X), scan(s ↦ s + x) = cumsum(X)",
     requires="steps depend on earlier ones by accumulations only",
-    measured="docs/measurements.md, Loops: Batches",
+    measured="benchmarks/NOTES.md, Loops: Batches",
 )
 def batch_scan(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
     """Compute all steps at once if they depend on earlier steps only by accumulations.
