@@ -78,3 +78,13 @@ def test_empty_and_short_axes():
             expected = [a.sum(0), a.sum(), a[:1], a.T, a * b[:, ::-1]]
         for found, wanted in zip(f(a, b), expected, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-13, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_choices_between_and_by_complex_numbers(dtype):
+    z, w, n = pt.matrix("z", dtype=dtype), pt.vector("w", dtype=dtype), pt.lmatrix("n")
+    results = [pt.choose(n, [z, 2 * z]), pt.choose(n, z), pt.switch(z, w, z), pt.switch(z, n, w)]
+    values = numbers((2, 3), 3, dtype)
+    values[0] = 0, 1j, complex(np.nan, 0)
+    index = np.array([[0, 1, 1], [1, 0, 1]])
+    compare_onnx_and_py([z, w, n], results, [values, numbers((3,), 4, dtype), index])

@@ -21,6 +21,7 @@ from pytensor_onnx.rewriting.complex.complex_parts import (
     is_complex,
     joined,
     operands,
+    parts_of,
     real_dtype,
 )
 
@@ -96,6 +97,9 @@ def _composed(op: ps.ScalarInnerGraphOp, inputs: Sequence[Tensors]) -> list[Tens
 
 def _select(node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     (condition,), *_ = inputs
+    if is_complex(node.inputs[0]):
+        real, imag = parts_of(condition)
+        condition = pt.neq(real, 0) | pt.neq(imag, 0)
     x, y = operands(node.inputs[1:], inputs[1:], real_dtype(*node.outputs))
     parts = [pt.switch(condition, a, b) for a, b in zip(x, y, strict=True)]
     return [[joined(Parts(*parts))]]

@@ -31,6 +31,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.encodings.complex_numbers import REAL
 from pytensor_onnx.encodings.registry import Tensors
+from pytensor_onnx.ops.elementwise import ChooseFrom
 from pytensor_onnx.rewriting.complex.complex_parts import (
     ENCODING,
     Parts,
@@ -55,6 +56,7 @@ _LEADING: dict[type[Op], slice] = {
     SplitDims: slice(1),
 }
 _OTHER: dict[type[Op], slice] = {
+    ChooseFrom: slice(1, None),
     ExtractDiag: slice(1),
     FillDiagonal: slice(2),
     FillDiagonalOffset: slice(2),
