@@ -9,6 +9,7 @@ from pytensor_onnx import export_onnx, pipeline  # noqa: F401  (declares the pas
 from pytensor_onnx.rules import Rule, declare, ledger, recorded, without
 from scripts.make_rules import TARGET, page
 from tests.conftest import REWRITTEN, compare_onnx_and_py, op_types
+from tests.guard_examples import ENDLESS, GUARDS, UNCHANGED
 from tests.rule_examples import EXAMPLES
 
 
@@ -64,3 +65,35 @@ def test_a_rule_leaves_a_similar_graph_alone(name):
     with recorded() as changes:
         pytensor.function(inputs, outputs, mode="ONNX", on_unused_input="ignore")
     assert not changes[name.split(":")[0]]
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_a_guard_keeps_the_values_that_the_rewrite_of_pytensor_changes(name):
+    inputs, outputs, values = GUARDS[name]()
+    with recorded() as refused:
+        compare_onnx_and_py(inputs, outputs, values)
+    assert refused[f"guarded_{name}"]
+    if name in ENDLESS:
+        return
+    inputs, outputs, values = GUARDS[name]()
+    with without(f"guarded_{name}"):
+        if name in UNCHANGED:
+            compare_onnx_and_py(inputs, outputs, values)
+        else:
+            with pytest.raises(Exception):  # noqa: B017, PT011
+                compare_onnx_and_py(inputs, outputs, values)
+
+
+def test_almost_every_guard_has_an_example():
+    guards = {rule.name for rule in ledger().values() if rule.kind == "guard"}
+    # Other rewrites find the graphs of their conditions first.
+    others = {f"guarded_local_{name}" for name in ("0_dot_x", "mul_specialize", "useless_abs")}
+    assert guards - others == {f"guarded_{name}" for name in GUARDS}
+
+
+def test_every_rewrite_and_pass_has_an_example():
+    rules = {rule.name for rule in ledger().values() if rule.kind in ("rewrite", "pass")}
+    # Passes on request and for another target have their own tests.
+    others = {"inline_functions", "narrow_indices"}
+    assert rules - others <= {name.split(":")[0] for name in EXAMPLES}
+    assert len(rules) <= 80

@@ -15,7 +15,7 @@ from pytensor.tensor.rewriting.math import (
 from pytensor.tensor.rewriting.uncanonicalize import local_max_to_min
 
 from pytensor_onnx.rewriting.elementwise.arithmetic_guards import takes_floats
-from pytensor_onnx.rewriting.engine.guarded import guard
+from pytensor_onnx.rewriting.engine.guarded import Guard, guard
 
 
 def may_be_reduced_once(node: Apply) -> bool:
@@ -73,11 +73,26 @@ def is_integer(node: Apply) -> bool:
     return node.outputs[0].type.dtype.startswith("int")
 
 
+def has_sign(node: Apply) -> bool:
+    """Return whether a result is no unsigned integer, whose negatives wrap around."""
+    return not node.outputs[0].type.dtype.startswith("uint")
+
+
 def is_known_to_take_elements(node: Apply) -> bool:
     """Return whether no size of an operand may be zero: with zero repetitions it has no values."""
     return all(node.inputs[0].type.shape)
 
 
+_minimum = guard(
+    local_max_to_min,
+    is_integer,
+    family="reductions",
+    purpose="correctness",
+    identity="-max(-x) = min(x)",
+    requires="no unsigned integers; of signed ones at once, as the smallest has no negative",
+    measured="docs/upstream.md#the-minimum-of-the-smallest-integer-is-wrong",
+)
+minimum_of_integers = _minimum.guarded()
 GUARDS = (
     guard(
         local_careduce_of_alloc,
@@ -124,13 +139,5 @@ GUARDS = (
         requires="no size may be zero",
         measured="docs/upstream.md#the-unique-values-of-no-repetitions-are-not-empty",
     ),
+    Guard(local_max_to_min, has_sign, _minimum.rule),
 )
-minimum_of_integers = guard(
-    local_max_to_min,
-    is_integer,
-    family="reductions",
-    purpose="correctness",
-    identity="-max(-x) = min(x)",
-    requires="signed integers, whose smallest value has no negative",
-    measured="docs/upstream.md#the-minimum-of-the-smallest-integer-is-wrong",
-).guarded()
