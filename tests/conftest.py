@@ -1,6 +1,6 @@
 """Shared test helpers: the comparison of mode ONNX and of the exported file with PyTensor."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,12 +60,57 @@ _STATES: dict[np.random.Generator, Any] = {}
 """States of the generators of test modules after collection."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Record the states of the generators of modules, which tests share."""
+    """Record the states of the generators of modules, and leave combinations to the sweep."""
     for module in {getattr(item, "module", None) for item in items}:
         for value in vars(module).values() if module else ():
             if isinstance(value, np.random.Generator):
                 _STATES[value] = value.bit_generator.state
+    functions: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if "each_value" in marks and not marks & {"sweep", "compiled"}:
+            assert isinstance(item, pytest.Function)
+            functions.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for tests in functions.values():
+        for test in set(tests) - set(_fewest_with_each_value(tests)):
+            test.add_marker(pytest.mark.sweep)
+
+
+def _fewest_with_each_value(tests: Sequence[pytest.Function]) -> Iterator[pytest.Function]:
+    """Yield tests of one function that together have each value of each parameter.
+
+    Those with most new values come first; of equal ones, those with values that few have.
+    """
+    values = {test: _values(test) for test in tests}
+    times = dict.fromkeys(set().union(*values.values()), 0)
+
+    def worth(test: pytest.Function) -> tuple[int, int]:
+        counts = [times[value] for value in values[test]]
+        return counts.count(0), -sum(counts)
+
+    while 0 in times.values():
+        best = max(tests, key=worth)
+        for value in values[best]:
+            times[value] += 1
+        yield best
+
+
+def _values(test: pytest.Function) -> set[tuple[int, ...]]:
+    """Return the identities of the values that each parametrization gives a test."""
+    names = [mark.args[0] for mark in test.iter_markers("parametrize")]
+    names = [n.replace(" ", "").split(",") if isinstance(n, str) else n for n in names]
+    return {(i, *(id(test.callspec.params[n]) for n in each)) for i, each in enumerate(names)}
+
+
+def sweep_rest(values: Iterable[Any], kept: Container[Any]) -> list[Any]:
+    """Return the values of a parameter, those that are not kept with the mark ``sweep``."""
+    swept = pytest.mark.sweep
+    return [
+        v if v in kept else pytest.param(*(v if isinstance(v, tuple) else [v]), marks=swept)
+        for v in values
+    ]
 
 
 @pytest.fixture(autouse=True)
