@@ -53,6 +53,7 @@ def x():
     return pt.tensor3("x", dtype="float64")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,6 +93,7 @@ def test_prediction_of_padded_sequences(x, kind):
     np.testing.assert_allclose(program(values, kept)[0], expected, rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_bidirectional(x, kind, length):
@@ -109,6 +111,7 @@ def test_bidirectional(x, kind, length):
     np.testing.assert_allclose(program(values)[0], expected, rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_gradient(x, kind, length):
@@ -159,6 +162,7 @@ def cells(program):
     return [node.op_type for node in program.model.graph.all_nodes() if node.op_type in names]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("options", [{}, {"bias": False}, {"reverse": True}])
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_is_one_operator(single, kind, options):
@@ -180,6 +184,7 @@ def test_a_layer_of_known_sizes_has_no_loop(single, kind):
     assert op_types(program) == ["Transpose", kind, "Squeeze", "Transpose"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_from_initial_states(single, kind, reverse):

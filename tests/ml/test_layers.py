@@ -118,6 +118,7 @@ def softmax(x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_kv_head", [6, 2, 1])
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_multihead_attention_is_its_definition(n_kv_head, is_causal):

@@ -109,6 +109,7 @@ MAY_BE_SHORT = ("MaxPool2D", "AvgPool2D", "AvgPool1D")
 SHAPES = dict.fromkeys(ONE_OPERATOR, (7, 8, 3)) | dict.fromkeys(ONE_OPERATOR_1D, (9, 3))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("is_static", [True, False])
 def test_layer_is_one_operator_between_two_transposes(name, is_static):
@@ -121,6 +122,7 @@ def test_layer_is_one_operator_between_two_transposes(name, is_static):
     assert op_types(program) == ["Transpose", *checks, operator, "Transpose"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("options", TRANSPOSED.values(), ids=TRANSPOSED)
 @pytest.mark.parametrize("shape", [(4, 5, 3), (None, None, 3)])
 def test_transposed_convolution_is_one_operator(options, shape):
@@ -245,6 +247,7 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_of_layers(name):
     x, y = build(GRADIENTS[name](), (6, 2) if name == "sequence" else (6, 6, 2))

@@ -18,6 +18,7 @@ def float32():
         yield
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("shape", [(None, None, 3), (4, 5, 3)])
 @pytest.mark.parametrize(
     "options",

@@ -115,6 +115,7 @@ def test_activations_are_as_defined(dtype):
         assert_close(y, definition(value.astype("float64")), value)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("target", ["onnxruntime", "web", "standard"])
 @pytest.mark.parametrize("opset", [18, 19, 20, 26])
 def test_attributes_and_bodies_of_operators_do_not_round_float64(opset, target):

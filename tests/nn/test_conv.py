@@ -12,7 +12,7 @@ from scipy import signal
 
 from pytensor_onnx import export_onnx
 from pytensor_onnx.nn import conv1d, conv2d, conv3d
-from tests.conftest import PY, compare_onnx_and_py, op_types
+from tests.conftest import PY, compare_onnx_and_py, op_types, sweep_rest
 from tests.nn import convolution as numpy_conv
 
 CONV = {1: conv1d, 2: conv2d, 3: conv3d}
@@ -84,7 +84,13 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize(
+    "option",
+    sweep_rest(
+        OPTIONS,
+        ("full", "half dilated", "same_lower", "same strided", "number", "pairs", "all at once"),
+    ),
+)
 def test_conv2d_is_its_definition(option):
     kwargs, pads, strides, dilations, groups, flip = OPTIONS[option]
     shapes = (2, 4, 7, 6), (6, 4 // groups, 3, 2)
@@ -416,6 +422,7 @@ def test_padding_that_only_run_time_knows_has_gradients():
     close(gw, numpy_conv.filter_gradient(values[0], values[2], (3, 2), *geometry))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("upper", [True, False])
 @pytest.mark.parametrize(
     ("sizes", "strides", "dilations", "is_operator"),

@@ -37,6 +37,7 @@ def biased(y, b):
     return y + b.reshape(-1, *(1,) * (y.ndim - 2))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rank", CONV)
 @pytest.mark.parametrize("flip", [True, False])
 def test_paddings_by_name_and_a_bias(rank, flip):

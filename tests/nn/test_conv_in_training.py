@@ -32,6 +32,7 @@ def step(images, filters, *, batch, dtype="float32", bias=False, **options):
     return inputs, [y, pt.grad(None, w, known_grads={y: g})]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("batch", [3, 9, None])
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_results_are_their_definition(name, batch):
@@ -57,6 +58,7 @@ def test_results_are_their_definition(name, batch):
         assert not empty[1].any()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("batch", [2, 9, None])
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_filters_of_one_channel_each(name, batch):

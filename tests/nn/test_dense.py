@@ -11,6 +11,7 @@ from tests.conftest import compare_onnx_and_py, op_types
 RNG = np.random.default_rng(0)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(3,), (5, 3), (1, 3), (0, 3), (2, 0, 3), (2, 4, 3)])
 @pytest.mark.parametrize("known", [True, False])

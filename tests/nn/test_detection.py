@@ -50,6 +50,7 @@ def selected_by_definition(boxes, scores, max_output, iou_threshold, score_thres
 
 
 # 0.35 is not the ratio of two of these areas, so that rounding decides nothing.
+@pytest.mark.each_value
 @pytest.mark.parametrize("centred", [False, True], ids=["corners", "centres"])
 @pytest.mark.parametrize("options", [(100, 0.35, 0.3), (2, 0.0, 0.5), (0, 1.0, 0.0), (9, 1.0, -1)])
 def test_selection_is_that_of_the_definition(options, centred):

@@ -82,6 +82,7 @@ def symbol(dtype):
     return pt.tensor("x", shape=(None, 4, None, 6), dtype=dtype)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("spread", [1.0, 1e-2])
 def test_norms_are_as_defined(dtype, spread):

@@ -57,6 +57,7 @@ def x():
     return pt.tensor("x", shape=(None, None, N_IN), dtype="float32")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("assume_finite", [False, True])
 @pytest.mark.parametrize("has_states", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -117,6 +118,7 @@ def test_layers_on_layers_transpose_at_the_ends(kind):
     assert op_types(program).count("Transpose") == 2
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("number", [np.nan, -np.inf, 3e38])
 @pytest.mark.parametrize(("kind", "where"), [(k, n) for k in GATES for n in names(k)])
 def test_values_that_are_not_finite_are_those_of_the_loop(kind, where, number):
@@ -146,6 +148,7 @@ def test_constants_that_are_not_finite_are_guarded(x, kind):
     compare_onnx_and_py([x], layer(kind, x, *values), [sequences(5)], **ABSOLUTE)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("present", [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("kind", GATES)
 def test_biases_are_optional(x, kind, present):
@@ -202,6 +205,7 @@ def test_half_precision_is_a_loop(kind):
     assert loops(program) == ["Scan"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", GATES)
 def test_a_training_step_runs_one_loop_forwards(kind, dtype):

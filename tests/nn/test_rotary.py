@@ -27,6 +27,7 @@ def tables(angles, dtype):
     return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("pairs", [D // 2, 2])
 @pytest.mark.parametrize(("dtype", "opset"), [("float64", 21), ("float32", 21), ("float32", 23)])
@@ -52,6 +53,7 @@ def test_pairs_are_turned_by_the_angle_at_their_position(dtype, opset, pairs, in
     assert (op_types(program) == ["RotaryEmbedding"]) == (opset == 23)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("opset", [21, 23, 26])
 @pytest.mark.parametrize("sizes", [(1, None), (None, 1), (1, 1)])
 @pytest.mark.parametrize("own", [(None, None), (1, None), (None, 1)])
