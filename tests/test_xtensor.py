@@ -126,6 +126,7 @@ GRAPHS: dict[str, Graph] = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_values_are_those_of_pytensor(name: str, static: bool) -> None:
@@ -182,6 +183,7 @@ def test_the_rename_that_does_not_fit_is_refused_by_the_sizes() -> None:
         program(*values_of(x, z))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
 @pytest.mark.parametrize(
     "cost",

@@ -36,6 +36,7 @@ def compare(inputs, outputs, values, dtype="float64", **options):
     return compare_onnx_and_py(inputs, outputs, values, atol=TOLERANCE.get(dtype, 0), **options)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_matrices_of_every_dtype_are_multiplied(dtype, static):
@@ -54,6 +55,7 @@ def test_different_dtypes_are_multiplied_in_their_common_one(dtypes):
     compare([x, y], [Dot()(x, y), pt.tensordot(x, y, 1)], values, "float32")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "uint32", "uint64", "float32"])
 @pytest.mark.parametrize(
     "shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0), (0, 0, 0), (1, 1, 1), (1, 0, 1)]
@@ -75,6 +77,7 @@ def test_vectors_of_every_dtype(dtype):
     compare([x, u, v], results, values, dtype)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "float16", "float64"])
 @pytest.mark.parametrize(
     ("first", "second"),
@@ -110,6 +113,7 @@ def test_a_batch_times_a_batch_is_one_node(dtype):
         assert op_types(compare([x, y, w], result, values, dtype)) == ["MatMul"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint32", "uint64", "bool"])
 @pytest.mark.parametrize(("left", "right"), [(4, 4), (1, 4), (4, 1)])
 def test_a_batch_of_empty_products_is_zero(left, right, dtype):
@@ -219,6 +223,7 @@ def test_a_matrix_is_broadcast_when_a_product_is_added_to_it():
     compare([x, y, row, column], results, values)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("first", "second"),

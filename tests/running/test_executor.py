@@ -77,6 +77,7 @@ def outcome(function, arguments):
         return [type(error), str(error), *getattr(error, "__notes__", [])], None
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("mode", ["ONNX", "plain"])
 @pytest.mark.parametrize("size", [None, 3], ids=["any_size", "size_3"])
 @pytest.mark.parametrize("name", ARGUMENTS)

@@ -122,6 +122,7 @@ IN_LOOPS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("indices", [[], [0], [7, 2], [0, 1, 2, 3, 4] * 20])
 @pytest.mark.parametrize("step", IN_LOOPS.values(), ids=IN_LOOPS)
 def test_branch_that_a_step_does_not_take_cannot_fail(x, step, indices):

@@ -104,6 +104,7 @@ def test_powers_are_exact_and_wrap_around(dtype):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 7, 64])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
 def test_constant_powers_are_exact_and_wrap_around(dtype, exponent):

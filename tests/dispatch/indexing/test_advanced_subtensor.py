@@ -159,6 +159,7 @@ def tensor(name, value, static=False):
     return pt.tensor(name, dtype=str(value.dtype), shape=shape)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
 @pytest.mark.parametrize("form", INDICES)
 def test_an_index_selects_and_updates_as_in_numpy(form, static):
@@ -194,6 +195,7 @@ def test_gradient_of_an_index_adds_at_the_selected_positions(form):
     compare_together({name_of(index): case(index) for index in INDICES[form]})
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["set", "inc"])
 @pytest.mark.parametrize(
     "index", [S[I1], S[:, J1], S[I1, :, I1], S[MASK_4], S[1:, J2]], ids=name_of
@@ -502,6 +504,7 @@ def test_common_indices_take_the_fewest_operators(make, expected):
     assert op_types(program) == expected
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
 def test_taking_along_an_axis_is_one_gather_elements(axis, static):

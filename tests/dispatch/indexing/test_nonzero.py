@@ -12,6 +12,7 @@ DTYPES = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 2), (0,), (2, 0)])
 def test_positions_are_those_of_numpy_along_each_axis(shape, dtype):

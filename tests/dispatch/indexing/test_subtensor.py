@@ -54,6 +54,7 @@ def array(shape, dtype):
     return numbers.reshape(shape).astype(dtype)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_every_form_of_index_selects_as_in_numpy(index, static):

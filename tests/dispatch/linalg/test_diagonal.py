@@ -34,6 +34,7 @@ class TestEye:
 
 
 class TestTriangles:
+    @pytest.mark.each_value
     @pytest.mark.parametrize("k", [-2, 0, 1])
     @pytest.mark.parametrize("dtype", ["int8", "uint64", "int64", "float32", "float64"])
     @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
@@ -91,6 +92,7 @@ class TestExtractDiag:
 
 
 class TestAllocDiag:
+    @pytest.mark.each_value
     @pytest.mark.parametrize("dtype", DTYPES)
     @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
     def test_dtypes(self, dtype, static):

@@ -82,6 +82,7 @@ def test_one_file_serves_all_lengths(kind):
         np.testing.assert_allclose(found, expected(kind, arrays), **TOLERANCE["float32"])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("bias", [-6, -12, -60])
 @pytest.mark.parametrize("kind", KINDS)
 def test_small_gates_have_correct_digits(kind, bias):
@@ -103,6 +104,7 @@ def test_small_states_have_correct_digits(kind):
     np.testing.assert_allclose(program(*arrays), expected(kind, arrays), rtol=1e-4, atol=1e-16)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("number", [np.nan, -np.inf])
 @pytest.mark.parametrize("where", range(6))
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,6 +114,7 @@ def test_values_that_are_not_finite(kind, where, number):
     compare_onnx_and_py(inputs, outputs(kind, inputs), arrays, **TOLERANCE["float32"])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gates_that_are_zero_or_one(kind, dtype):
@@ -122,6 +125,7 @@ def test_gates_that_are_zero_or_one(kind, dtype):
     compare_onnx_and_py(inputs, outputs(kind, inputs), arrays, **tolerance)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("batch", [(), (2,)])
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,6 +135,7 @@ def test_batches_backwards(kind, batch, dtype):
     compare_onnx_and_py(inputs, y, arrays, **TOLERANCE[dtype])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind, dtype):

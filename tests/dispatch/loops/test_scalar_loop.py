@@ -27,6 +27,7 @@ def root():
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (2, 3)])
 @pytest.mark.parametrize("n_steps", [0, 1, 5])
 def test_for_loop(shape, n_steps):

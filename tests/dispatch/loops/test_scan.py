@@ -31,6 +31,7 @@ def test_recurrence_over_a_sequence(x, x0, length):
     compare_onnx_and_py([x, x0], [y, y.sum()], [np.arange(float(length)), 1.5])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 10])
 @pytest.mark.parametrize("taps", [[-2, -1], [-3, -1], [-4]])
 def test_several_taps_of_the_past(taps, n_steps):
@@ -53,6 +54,7 @@ def test_number_of_steps_known_or_given(x0, static):
     compare_onnx_and_py(inputs, [y, y[-1]], values)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("limit", [1, 2, 3, 50, 3000])
 @pytest.mark.parametrize("bound", [0.0, 100.0, np.inf])
 def test_while_loop_stops_at_its_condition(x0, limit, bound):
@@ -234,6 +236,7 @@ def test_the_shortest_sequence_ends_the_loop(x, x0, n, m):
     compare_onnx_and_py([x, other, x0], y, [np.arange(float(n)), np.arange(float(m)), 1.0])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_steps", [0, 1, 3, 7])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_fewer_steps_than_the_sequence_has(x, x0, n_steps, backwards):
@@ -248,6 +251,7 @@ def test_fewer_steps_than_the_sequence_has(x, x0, n_steps, backwards):
     compare_onnx_and_py([x, n, x0], y, [np.arange(7.0), n_steps, 1.0])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", [2, 3, 7])
 @pytest.mark.parametrize("taps", [[-2, 0], [1], [-1, 1]])
 @pytest.mark.parametrize("backwards", [False, True])
@@ -378,6 +382,7 @@ def test_loops_over_the_results_of_loops(x, length):
 # Steps that are kept.
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("n_steps", "is_known"),
     [(1, False), (2, False), (3, False), (20, False), (2, True), (20, True)],

@@ -39,6 +39,7 @@ def test_recurrent_network_and_its_gradients(options):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("length", [0, 1, 2, 9])
 def test_loop_in_a_function(options, length):

@@ -25,6 +25,7 @@ def check(operation, values, axis, *, static=False, **options):
     return program
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])

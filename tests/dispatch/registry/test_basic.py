@@ -153,6 +153,7 @@ def failing(result, *inputs):
     yield compile_onnx(inputs, result, verify=False)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("error", [AssertionError, ValueError, ZeroDivisionError, CustomError])
 @pytest.mark.parametrize(
     "message", ["x must be > 0", "", "tab\t, new\nline, 'quotes' \"and\" ünïcode", "x" * 500]
@@ -191,6 +192,7 @@ def test_all_conditions_must_hold():
                 f(*values)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)], ids=str)
 def test_values_of_any_dtype_and_shape_pass_a_check(shape, dtype):

@@ -75,6 +75,7 @@ def test_branch_for_each_element_of_a_batch(shape):
     np.testing.assert_array_equal(run(values), np.where(positive, values, -values))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("batch", [(3,), (2, 3), (1, 2, 2)])
 @pytest.mark.parametrize(
     "function",

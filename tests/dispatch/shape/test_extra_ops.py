@@ -141,6 +141,7 @@ class TestUnique:
         compare_onnx_and_py([x], pt.unique(x, True, True, True), [np.float64(3)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 12])
 def test_bartlett(dtype, size):
@@ -153,6 +154,7 @@ def test_bartlett_of_a_negative_size_is_empty():
     compare_onnx_and_py([n], pt.bartlett(n), [-3])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("minlength", [None, 10])
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64"])
@@ -163,6 +165,7 @@ def test_bincount(weighted, minlength, dtype):
     compare_onnx_and_py([x, w], counts, [values, np.arange(6.0)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float32", "float64"])
@@ -191,6 +194,7 @@ def test_broadcasting():
     compare_onnx_and_py([x, y, n], outputs, [np.ones((3, 1)), np.arange(4.0)[None], 4])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("repetitions", [2, (2, 3), (1, 2, 2), (0, 2)])
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float64"])
 def test_tile(repetitions, dtype):
@@ -199,6 +203,7 @@ def test_tile(repetitions, dtype):
     compare_onnx_and_py([x], pt.tile(x, repetitions), [values])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("space", [pt.linspace, pt.logspace, pt.geomspace])
 @pytest.mark.parametrize("count", [1, 2, 7])

@@ -16,6 +16,7 @@ MODES = (*COMPUTED, *GATHERED)
 WIDTHS = ((1, 2), (0, 3), (2, 0))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
 def test_modes(mode, static):
@@ -39,6 +40,7 @@ def test_elements_and_constants_of_every_dtype(dtype):
     compare_onnx_and_py([x], outputs, [values])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("mode", ["linear_ramp", "maximum", "minimum", "mean"])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32"])
 def test_computed_values_of_some_dtypes(mode, dtype):
@@ -46,6 +48,7 @@ def test_computed_values_of_some_dtypes(mode, dtype):
     compare_onnx_and_py([x], pt.pad(x, 2, mode), [np.array([0, 1, 1, 7, 3]).astype(dtype)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("shape", [(2, 2), (1, 2), (2,), ()])
 def test_widths_that_the_graph_computes(mode, shape):
@@ -54,6 +57,7 @@ def test_widths_that_the_graph_computes(mode, shape):
     compare_onnx_and_py([x, widths], pt.pad(x, widths, mode), values)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("mode", GATHERED)
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
@@ -88,6 +92,7 @@ def test_an_empty_axis_has_nothing_to_pad_with(mode):
         program(np.ones(0))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("constants", [3, -1.5, (1, 2), ((1, 2), (3, 4)), ((1,), (2,))], ids=str)
 @pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
 def test_constant_values(constants, dtype):
@@ -113,6 +118,7 @@ def test_end_values(ends):
     compare_onnx_and_py([x], pt.pad(x, ((3, 2), (1, 4)), "linear_ramp", end_values=ends), [values])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("mode", ["maximum", "minimum", "mean"])
 @pytest.mark.parametrize("length", [1, 2, 9, (1, 3), ((1, 2), (3, 1))], ids=str)
 def test_lengths_of_statistics(mode, length):

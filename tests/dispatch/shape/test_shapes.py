@@ -45,6 +45,7 @@ def test_every_dtype_is_reshaped(dtype):
     compare_onnx_and_py([x], x.reshape((3, -1)), [array((2, 6), dtype)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize(
     ("shape", "target"),

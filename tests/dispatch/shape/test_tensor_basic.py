@@ -198,6 +198,7 @@ def test_ranges_of_every_dtype(dtype):
     compare_onnx_and_py([start, stop, step], results, [1, 12, 3])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float32", "float64"])
 @pytest.mark.parametrize(
     ("start", "stop", "step"),

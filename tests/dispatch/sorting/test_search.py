@@ -36,6 +36,7 @@ def test_dtypes_meet_as_in_numpy(first, second):
     compare_onnx_and_py([x, v], pt.searchsorted(x, v), [sorted_values, special_values(second)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("shape", [(), (2, 3), (0,), (1, 0, 2)])
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 8])
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -44,6 +44,7 @@ def test_an_assumed_property_is_given_to_samples_and_the_file_verified(name):
     without_warning([a, b], result)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("array", [np.zeros((0, 0)), np.eye(2, dtype="float16"), np.eye(2) > 0])
 @pytest.mark.parametrize("name", HOLDS)
 def test_samples_with_a_property_keep_their_shape_and_dtype(name, array):

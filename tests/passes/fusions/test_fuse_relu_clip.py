@@ -25,6 +25,7 @@ def test_a_rectified_value_is_clipped_in_a_function():
     compare_onnx_and_py([x], op(x), [np.array(VALUES)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("low", "high"), [(0, 2), (-1, 2), (0.5, 2), (-2, -1)])
 def test_a_rectified_value_may_come_from_a_function_or_go_to_one(low, high, dtype):

@@ -43,6 +43,7 @@ def test_convolutions_of_a_known_batch_have_a_depth(geometry):
     np.testing.assert_allclose(found, expected + values[2][:, None, None], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("batch", [3, 9, None])
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_gradients_of_images_are_the_sums_of_one_product(geometry, batch):

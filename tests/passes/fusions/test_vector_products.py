@@ -36,6 +36,7 @@ def test_a_state_of_one_row_stays_a_matrix():
         np.testing.assert_allclose(program(MATRIX.T), factor * VECTOR @ MATRIX.T)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
 @pytest.mark.parametrize("rows", [0, 1, 2])
 @pytest.mark.parametrize("columns", [0, 1, 3])

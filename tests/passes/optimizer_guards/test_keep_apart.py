@@ -20,6 +20,7 @@ def padded(image):
     return pt.pad(image, PADDING)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("assume_finite", [False, True])
 @pytest.mark.parametrize("in_function", [False, True])

@@ -51,6 +51,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rank", [2, 3])
 @pytest.mark.parametrize("size", [None, 3])
 @pytest.mark.parametrize("name", GRAPHS)
@@ -118,6 +119,7 @@ def test_unscaled_products_are_one_operator():
     assert op_types(export_onnx([a, b], a @ b)) == ["MatMul"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rank", [2, 3])
 @pytest.mark.parametrize("factor", [np.inf, -np.inf, np.nan])
