@@ -24,7 +24,7 @@ from pytensor_onnx.rewriting.elementwise.canonical_forms import (
 )
 from pytensor_onnx.rewriting.elementwise.signed_sums import sum_canonizer
 from pytensor_onnx.running.linker import ONNX
-from tests.conftest import compare_onnx_and_py, op_types
+from tests.conftest import compare_onnx_and_py, op_types, sweep_rest
 
 LAYERS = {
     "sum": lambda h: h + pt.sin(h),
@@ -61,8 +61,9 @@ def calls_per_node(x, h):
     return calls / len(graph.apply_nodes)
 
 
-@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
-def test_work_for_each_node_does_not_grow_with_the_network(layer):
+@pytest.mark.parametrize("name", sweep_rest(LAYERS, ("sum of three", "product", "divisor")))
+def test_work_for_each_node_does_not_grow_with_the_network(name):
+    layer = LAYERS[name]
     calls_per_node(*network(layer, 2))
     assert calls_per_node(*network(layer, 160)) < 1.2 * calls_per_node(*network(layer, 40))
 

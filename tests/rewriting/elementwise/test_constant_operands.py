@@ -47,6 +47,7 @@ VALUES = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("binary", BINARY)
 @pytest.mark.parametrize("dtype", VALUES)
 def test_functions_of_arithmetic_with_constants(dtype, binary):

@@ -17,6 +17,7 @@ def test_powers_wider_than_their_base_do_not_wrap_around(dtype, exponent):
     compare_onnx_and_py([x], power, [np.array([0, 1, largest], dtype)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int64", "float32"])
 @pytest.mark.parametrize("exponent", [2.0, 0.5, np.float64(2), np.float64(3)])
 def test_float_powers_are_computed_in_the_dtype_of_the_result(dtype, exponent):

@@ -25,6 +25,7 @@ INDICES = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("batched", ["x", "i", "j", "ij", "ijk", "xi", "xij", "xk", "xijk"])
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_a_batch_of_indices_is_one_index(index, batched):

@@ -10,6 +10,7 @@ from tests.conftest import compare_onnx_and_py
 RNG = np.random.default_rng(6)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("shape", "ind"), [((2, 3, 6), 2), ((6, 2, 3), 1), ((2, 2, 4, 1), 2)])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_inverses_of_tensors(shape, ind, dtype):

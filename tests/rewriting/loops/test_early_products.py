@@ -33,6 +33,7 @@ def operators_in_loop(program):
     return [node.op_type for body in bodies for node in body]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_vectors(step, length):

@@ -9,6 +9,7 @@ from tests.dispatch.loops.loop_cases import lstm, lstm_values, scan
 from tests.rewriting.loops.test_early_products import operators_in_loop
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_the_gates_of_a_gradient_are_computed_once(dtype, batch):

@@ -47,6 +47,7 @@ def axes_of_steps(program):
     return [v for v in values if v.shape is not None and sizes & set(v.shape.dims)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("step", STEPS)
 def test_the_last_state_alone_is_held(step, start):
@@ -94,6 +95,7 @@ ROWS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kept", [-1, slice(-3, None)], ids=["last", "last three"])
 @pytest.mark.parametrize("row", ROWS)
 def test_last_values_without_a_first_one_are_held_alone(row, kept):

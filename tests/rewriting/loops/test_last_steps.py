@@ -39,6 +39,7 @@ def test_the_last_two_of_few_rows(n_steps):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", [3, None])
 @pytest.mark.parametrize("make", LOOPS.values(), ids=LOOPS)
 def test_steps_are_counted_from_the_first_where_a_condition_ends_the_loop(make, length):
@@ -77,6 +78,7 @@ def test_the_last_step_alone_is_kept_where_a_condition_ends_the_loop(kind):
     assert {"Loop", "Concat"} & set(op_types(program)) == {"Loop"}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", [4, None])
 @pytest.mark.parametrize("index", [slice(-7), slice(-7, 2), slice(-1)])
 def test_slices_may_end_before_the_first_step(index, length):
@@ -126,6 +128,7 @@ slices = st.builds(slice, bounds, bounds, st.sampled_from([None, 1, 2, -1])) | b
 )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", [3, None])
 @pytest.mark.parametrize("kind", EVERY_LOOP)
 def test_a_slice_without_steps_is_empty(kind, length):

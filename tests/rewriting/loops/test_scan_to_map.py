@@ -44,6 +44,7 @@ ACCUMULATIONS = {
 EXTREMES = {"maximum": pt.maximum, "minimum": pt.minimum}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("step", ACCUMULATIONS.values(), ids=ACCUMULATIONS)
 def test_accumulation(x, x0, step, length):
@@ -86,6 +87,7 @@ def test_gradient_of_a_product(x, x0, length):
     compare_onnx_and_py([x, x0], gradients, [values(length), 0.5], rtol=RTOL)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", LENGTHS[1:])
 @pytest.mark.parametrize("step", (ACCUMULATIONS | EXTREMES).values(), ids=ACCUMULATIONS | EXTREMES)
 def test_last_value_of_an_accumulation(x, x0, step, length):
@@ -109,6 +111,7 @@ def test_extreme_with_nan(x, x0, extreme):
         compare_onnx_and_py([x, x0], [y, y[-1]], [np.array(values), 0.5])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "options", [{}, {"target": "web", "precision": "float64"}, {"inline_functions": True}]
 )
@@ -187,6 +190,7 @@ MAPS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", [1, 2, 50])
 @pytest.mark.parametrize("function", MAPS.values(), ids=MAPS)
 def test_map(m, function, length):

@@ -32,6 +32,7 @@ def inputs():
     return [pt.vector("x"), pt.vector("start"), pt.iscalar("n"), pt.iscalar("i")]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("position", [0, 1, 2, "i"])
 @pytest.mark.parametrize("make", LOOPS.values(), ids=LOOPS)
 def test_only_steps_that_are_made_are_read(inputs, make, position):
@@ -56,6 +57,7 @@ def test_the_loop_is_named(inputs):
         compile_onnx(inputs, y[2], verify=False)(X, INITIAL, 2, 0)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("position", [-1, -2, -3])
 @pytest.mark.parametrize("make", LOOPS.values(), ids=LOOPS)
 def test_positions_from_the_last_step_on_are_refused_where_pytensor_does(inputs, make, position):

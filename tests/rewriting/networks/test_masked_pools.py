@@ -24,6 +24,7 @@ def masked(model):
     return [tuple(n.outputs[0].shape.numpy()) for n in masks]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("options", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("relu", RELUS.values(), ids=RELUS)
@@ -40,6 +41,7 @@ def test_the_gradient_is_that_of_the_relu(relu, options, dtype):
     assert program(value[:0], upstream[:0])[0].shape == (0, 2, 8, 6)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("options", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("before", [*RELUS.values(), lambda x: 2 * x], ids=[*RELUS, "no relu"])

@@ -47,6 +47,7 @@ def check_einsum(equation, values, *, static=False, gradients=False):
     return compare_onnx_and_py(inputs, outputs, values, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:The same einsum subscript")
 @pytest.mark.parametrize("equation", EQUATIONS)
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
@@ -54,6 +55,7 @@ def test_equations(equation, static):
     check_einsum(equation, operands(equation), static=static)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "equation", ["ij,jk->ik", "bij,bjk->bik", "ii->i", "ij->j", "ij,jk,kl->il"]
 )
@@ -85,6 +87,7 @@ def test_ellipses(equation, shapes):
     check_einsum(equation, [np.random.default_rng(2).normal(size=shape) for shape in shapes])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "equation", ["ij,jk->ik", "bhij,bhkj->bhik", "ij,jk,kl->il", "ij->i", "ii->"]
 )
@@ -107,6 +110,7 @@ def test_attention_scores_are_a_transpose_and_a_product():
     assert op_types(program) == ["Transpose", "MatMul"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "float64"])
 @pytest.mark.parametrize(
     "shapes", [((2, 3), (4, 2)), ((3,), (2, 2)), ((2, 2, 2), (3, 2)), ((0, 2), (2, 3))]
@@ -123,6 +127,7 @@ def test_kronecker_products(dtype, shapes, static):
     assert not program.model.functions
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("axes", [0, 1, 2, [[0], [1]], [[2, 1], [0, 1]]])
 @pytest.mark.parametrize("dtype", ["int32", "float64"])
 def test_tensordot(axes, dtype):
