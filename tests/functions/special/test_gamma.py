@@ -284,6 +284,7 @@ def test_fitted_functions_meet_at_their_seams_exactly(name, module):
 FUNCTIONS = (pt.gammaln, pt.psi, pt.gamma, pt.tri_gamma)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
 def test_every_rank_and_empty_arrays(function, shape):
