@@ -9,14 +9,23 @@ from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor_onnx import export_function_onnx, nn
 from tests.conftest import PY
 
+DTYPES = ("float32", "float64")
+FUNCTIONS = {1: (nn.conv1d, nn.conv1d_transpose), 2: (nn.conv2d, nn.conv2d_transpose)}
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.compiled)])
-def test_networks_of_any_rank_learn_in_numba_as_by_definition(dtype):
+@pytest.mark.parametrize(
+    ("dtype", "ranks"),
+    [
+        ("float32", [1]),
+        *(pytest.param(dtype, [1, 2], marks=pytest.mark.compiled) for dtype in DTYPES),
+    ],
+)
+def test_networks_of_any_rank_learn_in_numba_as_by_definition(dtype, ranks):
     rng = np.random.default_rng(0)
     inputs, values, outputs = [], [], []
-    functions = ((nn.conv1d, nn.conv1d_transpose), (nn.conv2d, nn.conv2d_transpose))
-    for rank, (conv, transpose) in enumerate(functions, 1):
+    for rank in ranks:
+        conv, transpose = FUNCTIONS[rank]
         x = pt.tensor(f"x{rank}", shape=(None,) * (2 + rank), dtype=dtype)
         w = pt.tensor(f"w{rank}", shape=(6, 2, 3, 2)[: 2 + rank], dtype=dtype)
         b = pt.tensor(f"b{rank}", shape=(6,), dtype=dtype)

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytensor_onnx import VerificationError
 from pytensor_onnx.exporting.files.file_verification import verify_file, verify_file_apart
+from tests.conftest import sweep_rest
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 info = helper.make_tensor_value_info
@@ -112,7 +113,7 @@ BOMBS = {
 
 @pytest.mark.parametrize(
     "bomb",
-    [pytest.param(name, marks=[] if name == "Loop" else pytest.mark.slow) for name in BOMBS],
+    sweep_rest(BOMBS, ("several gigabytes", "Range", "Loop", "gigabyte of input")),
 )
 def test_files_that_take_all_memory_are_stopped(tmp_path, bomb):
     path = save(tmp_path, *BOMBS[bomb]())
