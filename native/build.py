@@ -47,7 +47,7 @@ def compiler() -> list[str] | None:
 def build(folder: Path) -> Path | None:
     """Build the library unless it is newer than its sources; None without a compiler."""
     library = folder / f"{library_name()}{_extension()}"
-    given = [*SOURCES.glob("*.[ch]"), Path(__file__)]
+    given = [*SOURCES.glob("*.[ch]"), *SOURCES.glob("*.inc"), Path(__file__)]
     if library.exists() and library.stat().st_mtime > max(x.stat().st_mtime for x in given):
         return library
     command = compiler()

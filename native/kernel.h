@@ -30,19 +30,56 @@ typedef struct {
   void *data;
 } Array;
 
-/* A function with a kernel of its own.
+typedef void (*Function)(void);
+
+/* What the names of functions say beside the kernel and the dtype: batch axes, sizes, blocks. */
+enum { BATCHED = 1, SIZED = 2, IN_BLOCKS = 4 };
+
+/* A model-local function with a kernel of its own, for each dtype of floats.
  *
  * `infer` sets dtype, rank and shape of the outputs from those of the inputs, and the bytes of
  * scratch memory; `run` computes. Both return NULL, or a message where the kernel cannot run. */
-typedef struct {
-  const char *domain, *name;
-  int inputs, outputs;
-  const char *(*infer)(const Array *in, Array *out, size_t *scratch);
-  const char *(*run)(const Array *in, Array *out, void *scratch);
-} Kernel;
+typedef struct Kernel Kernel;
+struct Kernel {
+  const char *name; /* of the function, without what follows from the inputs */
+  int inputs, outputs, options, variants;
+  int second_dtype; /* of the second output, if it is another one than that of the inputs */
+  const char *(*infer)(const Kernel *kernel, const Array *in, Array *out, size_t *scratch);
+  const char *(*run)(const Kernel *kernel, const Array *in, Array *out, void *scratch);
+  Function functions[4]; /* for float64 and float32, then for wide vectors, NULL without */
+};
 
-/* All of them, ended by NULL. */
-extern const Kernel *const KERNELS[];
+/* Kernels by family, each ended by one without a name. */
+extern const Kernel LINALG_KERNELS[], SPECIAL_KERNELS[];
+
+#if defined(__x86_64__)
+#define WIDE __attribute__((target("avx2")))
+#define FUNCTIONS(...) {__VA_ARGS__}
+#define WITH_WIDE(x)                                                               \
+  FUNCTIONS((Function)x##_float64, (Function)x##_float32, (Function)x##_float64_wide, \
+            (Function)x##_float32_wide)
+#define DOUBLE_WITH_WIDE(x) FUNCTIONS((Function)x##_float64, NULL, (Function)x##_float64_wide)
+#else
+#define FUNCTIONS(...) {__VA_ARGS__}
+#define WITH_WIDE(x) FUNCTIONS((Function)x##_float64, (Function)x##_float32)
+#define DOUBLE_WITH_WIDE(x) FUNCTIONS((Function)x##_float64)
+#endif
+
+/* Return the function of a kernel for a dtype and the processor. */
+static inline Function function_for(const Kernel *kernel, int dtype) {
+  int i = dtype == FLOAT64 ? 0 : 1;
+#ifdef WIDE
+  if (kernel->functions[2 + i] && __builtin_cpu_supports("avx2")) i += 2;
+#endif
+  return kernel->functions[i];
+}
+
+/* Find the kernel of a function and its dtype by the function's name; NULL without one. */
+const Kernel *find_kernel(const char *name, int *dtype);
+
+/* Write the names of functions with kernels, each followed by a comma, and return the length of
+ * the whole text, which may be longer than the memory. */
+size_t kernel_names(char *text, size_t size);
 
 static inline size_t bytes_of_element(int dtype) {
   switch (dtype) {

@@ -1,4 +1,68 @@
-/* The table of kernels of model-local functions. */
+/* Kernels of model-local functions by their names. */
+#include <string.h>
+
 #include "kernel.h"
 
-const Kernel *const KERNELS[] = {NULL};
+static const Kernel *const FAMILIES[] = {LINALG_KERNELS, SPECIAL_KERNELS, NULL};
+
+/* Shorten a name by a last part; return whether it has the part. */
+static int drop(const char *name, size_t *length, const char *part) {
+  size_t count = strlen(part);
+  if (*length <= count || memcmp(name + *length - count, part, count)) return 0;
+  *length -= count;
+  return 1;
+}
+
+/* Shorten a name by a part and a number; return whether it has both. */
+static int drop_numbered(const char *name, size_t *length, const char *part) {
+  size_t shorter = *length;
+  while (shorter && name[shorter - 1] >= '0' && name[shorter - 1] <= '9') shorter--;
+  if (shorter == *length || !drop(name, &shorter, part)) return 0;
+  *length = shorter;
+  return 1;
+}
+
+const Kernel *find_kernel(const char *name, int *dtype) {
+  size_t length = strlen(name);
+  int variants = 0;
+  if (drop(name, &length, "_in_blocks")) variants |= IN_BLOCKS;
+  else if (drop_numbered(name, &length, "_batch")) variants |= BATCHED;
+  if (drop(name, &length, "_float64")) *dtype = FLOAT64;
+  else if (drop(name, &length, "_float32")) *dtype = FLOAT32;
+  else return NULL;
+  if (drop_numbered(name, &length, "_n_") || drop_numbered(name, &length, "_m_")) variants |= SIZED;
+  for (int i = 0; FAMILIES[i]; i++) {
+    for (const Kernel *kernel = FAMILIES[i]; kernel->name; kernel++) {
+      int is_named = strlen(kernel->name) == length && !memcmp(kernel->name, name, length);
+      int is_covered = !(variants & ~kernel->variants) && function_for(kernel, *dtype);
+      if (is_named) return is_covered ? kernel : NULL;
+    }
+  }
+  return NULL;
+}
+
+size_t kernel_names(char *text, size_t size) {
+  static const char *const DTYPES[] = {"_float64", "_float32"};
+  static const struct {
+    int needs;
+    const char *text;
+  } VARIANTS[] = {{0, ""}, {BATCHED, "_batch1"}, {IN_BLOCKS, "_in_blocks"}};
+  size_t length = 0;
+  for (int i = 0; FAMILIES[i]; i++) {
+    for (const Kernel *kernel = FAMILIES[i]; kernel->name; kernel++) {
+      for (int d = 0; d < 2 && kernel->functions[d]; d++) {
+        for (int v = 0; v < 3; v++) {
+          if (VARIANTS[v].needs & ~kernel->variants) continue;
+          const char *parts[] = {kernel->name, DTYPES[d], VARIANTS[v].text, ","};
+          for (int p = 0; p < 4; p++) {
+            size_t count = strlen(parts[p]);
+            if (length + count < size) memcpy(text + length, parts[p], count);
+            length += count;
+          }
+        }
+      }
+    }
+  }
+  if (size) text[length < size ? length : size - 1] = 0;
+  return length;
+}

@@ -1,13 +1,21 @@
 /* Register the operators of the library with the options of a session. */
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "custom_op.h"
 
-enum { MOST_OPERANDS = 8, MOST_KERNELS = 64 };
+enum { MOST_OPERANDS = 8 };
 
+#define DOMAIN "pytensor.standard"
+#define WANTED "pytensor_onnx.functions"
+
+/* The operator for a function. */
 typedef struct {
   CustomOp op;
   const Kernel *kernel;
+  int dtype;
+  char name[];
 } FunctionOp;
 
 typedef struct {
@@ -15,9 +23,15 @@ typedef struct {
   const Kernel *kernel;
 } FunctionCall;
 
-static const char *ORT_CALL name(const CustomOp *op) { return ((const FunctionOp *)op)->kernel->name; }
+static const char *ORT_CALL name(const CustomOp *op) { return ((const FunctionOp *)op)->name; }
 static const char *ORT_CALL on_cpu(const CustomOp *op) { return (void)op, NULL; }
-static int ORT_CALL any_type(const CustomOp *op, size_t i) { return (void)op, (void)i, 0; }
+static int ORT_CALL input_type(const CustomOp *op, size_t i) {
+  return (void)i, ((const FunctionOp *)op)->dtype;
+}
+static int ORT_CALL output_type(const CustomOp *op, size_t i) {
+  const FunctionOp *function = (const FunctionOp *)op;
+  return i == 1 && function->kernel->second_dtype ? function->kernel->second_dtype : function->dtype;
+}
 static int ORT_CALL required(const CustomOp *op, size_t i) { return (void)op, (void)i, REQUIRED_OPERAND; }
 static int ORT_CALL default_memory(const CustomOp *op, size_t i) { return (void)op, (void)i, 0; }
 static int ORT_CALL first_version(const CustomOp *op) { return (void)op, 1; }
@@ -50,7 +64,7 @@ static Status *ORT_CALL run(void *self, Context *context) {
     Status *status = input_array(runtime, context, (size_t)i, &in[i]);
     if (status) return status;
   }
-  const char *problem = kernel->infer(in, out, &scratch_bytes);
+  const char *problem = kernel->infer(kernel, in, out, &scratch_bytes);
   if (problem) return failure(runtime, problem);
   for (int i = 0; i < kernel->outputs; i++) {
     count_elements(&out[i]);
@@ -58,21 +72,29 @@ static Status *ORT_CALL run(void *self, Context *context) {
     if (status) return status;
   }
   void *scratch = malloc(scratch_bytes + 1);
-  problem = scratch ? kernel->run(in, out, scratch) : "out of memory";
+  problem = scratch ? kernel->run(kernel, in, out, scratch) : "out of memory";
   free(scratch);
   return problem ? failure(runtime, problem) : NULL;
 }
 
-static Status *add_function(const Runtime *runtime, Domain *domain, FunctionOp *slot,
-                            const Kernel *kernel) {
-  slot->kernel = kernel;
-  slot->op = (CustomOp){
+/* Add the operator for a function to a domain, if the function has a kernel. */
+static Status *add_function(const Runtime *runtime, Domain *domain, const char *name_of_function) {
+  int dtype = 0;
+  const Kernel *kernel = find_kernel(name_of_function, &dtype);
+  if (!kernel) return NULL;
+  size_t length = strlen(name_of_function) + 1;
+  FunctionOp *made = malloc(sizeof *made + length);
+  if (!made) return failure(runtime, "out of memory");
+  memcpy(made->name, name_of_function, length);
+  made->kernel = kernel;
+  made->dtype = dtype;
+  made->op = (CustomOp){
       .version = CUSTOM_OP_VERSION,
       .name = name,
       .provider = on_cpu,
-      .input_type = any_type,
+      .input_type = input_type,
       .input_count = input_number,
-      .output_type = any_type,
+      .output_type = output_type,
       .output_count = output_number,
       .destroy = destroy,
       .input_kind = required,
@@ -83,29 +105,99 @@ static Status *add_function(const Runtime *runtime, Domain *domain, FunctionOp *
       .first_version = first_version,
       .last_version = last_version,
   };
-  return add_op(runtime, domain, &slot->op);
+  return add_op(runtime, domain, &made->op);
 }
 
-/* Return the operators of the library in `domains`, the same for each session. */
-static Status *make_domains(const Runtime *runtime, Domain *domains[2]) {
-  static FunctionOp functions[MOST_KERNELS];
-  Status *status = create_domain(runtime, "pytensor.kernels", &domains[0]);
-  if (!status) status = add_op(runtime, domains[0], &REGION);
-  if (status || !KERNELS[0]) return status;
-  status = create_domain(runtime, KERNELS[0]->domain, &domains[1]);
-  for (int i = 0; !status && KERNELS[i]; i++) {
-    status = add_function(runtime, domains[1], &functions[i], KERNELS[i]);
+/* Add the operators for functions, whose names have a comma after each. */
+static Status *add_functions(const Runtime *runtime, Domain *domain, char *names) {
+  Status *status = NULL;
+  for (char *end; !status && (end = strchr(names, ',')); names = end + 1) {
+    *end = 0;
+    status = add_function(runtime, domain, names);
   }
   return status;
 }
 
+/* The operators for a list of functions, which live as long as the process. */
+typedef struct Registered Registered;
+struct Registered {
+  Domain *domain;
+  Registered *next;
+  char names[];
+};
+
+/* Return a copy of the names of the functions that a session has, of all without such a list. */
+static Status *wanted_names(const Runtime *runtime, const SessionOptions *options,
+                            Registered **wanted) {
+  int is_given = 0;
+  size_t size = 0;
+  Status *status = has_session_entry(runtime, options, WANTED, &is_given);
+  if (!status && is_given) status = get_session_entry(runtime, options, WANTED, NULL, &size);
+  if (status) return status;
+  if (!is_given) size = kernel_names(NULL, 0) + 1;
+  *wanted = calloc(1, sizeof **wanted + size);
+  if (!*wanted) return failure(runtime, "out of memory");
+  if (is_given) return get_session_entry(runtime, options, WANTED, (*wanted)->names, &size);
+  kernel_names((*wanted)->names, size);
+  return NULL;
+}
+
+/* Return the domain of the functions that a session has, the same for equal lists. */
+static Status *domain_of_functions(const Runtime *runtime, const SessionOptions *options,
+                                   Domain **domain) {
+  static Registered *all;
+  Registered *wanted = NULL;
+  Status *status = wanted_names(runtime, options, &wanted);
+  for (Registered *known = all; !status && known; known = known->next) {
+    if (strcmp(known->names, wanted->names)) continue;
+    *domain = known->domain;
+    free(wanted);
+    return NULL;
+  }
+  size_t length = wanted ? strlen(wanted->names) + 1 : 0;
+  char *names = malloc(length + 1);
+  if (!status && !names) status = failure(runtime, "out of memory");
+  if (!status) status = create_domain(runtime, DOMAIN, &wanted->domain);
+  if (!status) status = add_functions(runtime, wanted->domain, memcpy(names, wanted->names, length));
+  free(names);
+  if (status) {
+    free(wanted);
+    return status;
+  }
+  wanted->next = all;
+  all = wanted;
+  *domain = wanted->domain;
+  return NULL;
+}
+
+static Status *domain_of_regions(const Runtime *runtime, Domain **domain) {
+  static Domain *made;
+  Status *status = NULL;
+  if (!made) {
+    status = create_domain(runtime, "pytensor.kernels", &made);
+    if (!status) status = add_op(runtime, made, &REGION);
+  }
+  *domain = made;
+  return status;
+}
+
 EXPORT Status *ORT_CALL RegisterCustomOps(SessionOptions *options, const RuntimeBase *base) {
-  /* Sessions refer to the domains, which therefore live as long as the process. */
-  static Domain *domains[2];
+  static atomic_flag is_busy = ATOMIC_FLAG_INIT;
   const Runtime *runtime = base->get_api(RUNTIME_API_VERSION);
   if (!runtime) return NULL;
-  Status *status = domains[0] ? NULL : make_domains(runtime, domains);
-  if (!status) status = add_domain(runtime, options, domains[0]);
-  if (status || !domains[1]) return status;
-  return add_domain(runtime, options, domains[1]);
+  Domain *regions = NULL, *functions = NULL;
+  while (atomic_flag_test_and_set(&is_busy)) {
+  }
+  Status *status = domain_of_regions(runtime, &regions);
+  if (!status) status = domain_of_functions(runtime, options, &functions);
+  atomic_flag_clear(&is_busy);
+  if (!status) status = add_domain(runtime, options, regions);
+  return status ? status : add_domain(runtime, options, functions);
+}
+
+/* Return the names of all functions with kernels, each followed by a comma. */
+EXPORT const char *FunctionKernels(void) {
+  static char names[16384];
+  if (!names[0]) kernel_names(names, sizeof names);
+  return names;
 }

@@ -92,6 +92,12 @@ RUNTIME_FUNCTION(Status *, get_input, 90, const Context *context, size_t i, cons
 #define RUNTIME_ARGUMENTS_91 context, i, shape, rank, value
 RUNTIME_FUNCTION(Status *, get_output, 91, Context *context, size_t i, const int64_t *shape,
                  size_t rank, Value **value)
+#define RUNTIME_ARGUMENTS_237 options, key, found
+RUNTIME_FUNCTION(Status *, has_session_entry, 237, const SessionOptions *options, const char *key,
+                 int *found)
+#define RUNTIME_ARGUMENTS_238 options, key, text, size
+RUNTIME_FUNCTION(Status *, get_session_entry, 238, const SessionOptions *options, const char *key,
+                 char *text, size_t *size)
 #define RUNTIME_ARGUMENTS_414 value, dtype, shape, rank
 RUNTIME_FUNCTION(Status *, tensor_shape, 414, const Value *value, int *dtype,
                  const int64_t **shape, size_t *rank)

@@ -18,3 +18,11 @@ def test_an_environment_variable_switches_the_kernels_off(monkeypatch, value, is
     else:
         monkeypatch.setenv(native.SWITCH, value)
     assert native.is_on() is is_on
+
+
+def test_the_functions_with_kernels_have_names():
+    names = native.function_kernels()
+    assert {"Cholesky_lower_float64", "GammaLn_float32_in_blocks"} <= set(names)
+    assert "Sigmoid_float32" not in names
+    options = onnxruntime.SessionOptions()
+    native.register(options, names)

@@ -17,7 +17,9 @@ struct Values {
 
 class Density {
  public:
-  explicit Density(const char* path) : session_(environment_, path, Ort::SessionOptions{}) {}
+  // `kernels` is the path of a library of kernels, or null.
+  Density(const char* path, const char* kernels)
+      : session_(environment_, path, options_with(kernels)) {}
 
   Values at(Vector& point) {
     const std::array<Ort::Value, 3> inputs{tensor(point), tensor(effects_), tensor(errors_)};
@@ -32,6 +34,12 @@ class Density {
  private:
   static constexpr std::array kInputs{"point", "effects", "errors"};
   static constexpr std::array kOutputs{"logp", "dlogp", "mu", "tau"};
+
+  static Ort::SessionOptions options_with(const char* kernels) {
+    Ort::SessionOptions options;
+    if (kernels) options.RegisterCustomOpsLibrary(kernels);
+    return options;
+  }
 
   // The tensor is a view of the vector.
   Ort::Value tensor(Vector& values) {
@@ -49,8 +57,8 @@ class Density {
   Vector errors_{15, 10, 16, 11, 9, 11, 10, 18};
 };
 
-int main() {
-  Density density("eight_schools.onnx");
+int main(int count, char** arguments) {
+  Density density("eight_schools.onnx", count > 1 ? arguments[1] : nullptr);
   // mu, the logarithm of tau, and z of each school.
   Vector point(10, 0.5);
   const auto first = density.at(point);

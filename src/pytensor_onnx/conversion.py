@@ -20,7 +20,7 @@ from pytensor_onnx.dynamic_axes import (
     names_by_axis,
 )
 from pytensor_onnx.errors import Problem, PyTensorONNXError, UnsupportedCase, raise_problems
-from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
+from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.checks import drop_checks_of_inputs
 from pytensor_onnx.graph.dim_names import infer_and_name_dims
 from pytensor_onnx.graph.dims import Dim, dims_of
@@ -314,8 +314,7 @@ def _make_graph(
 
 
 def _make_model(graph: ir.Graph, functions: Sequence[ir.Function]) -> ir.Model:
-    if functions:
-        graph.opset_imports[FUNCTION_DOMAIN] = 1
+    graph.opset_imports.update((function.domain, 1) for function in functions)
     return ir.Model(
         graph,
         ir_version=IR_VERSION,

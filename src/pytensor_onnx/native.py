@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import sys
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["library"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import onnx_ir as ir
+    import onnxruntime
+
+__all__ = ["function_kernels", "library", "register"]
+
+STANDARD_DOMAIN = "pytensor.standard"
+"""The domain of `graph.model_functions`, which takes long to import."""
+
+_LONGEST_ENTRY = 1000
+"""Length of the value of an entry of a session's configuration."""
 
 SWITCH = "PYTENSOR_ONNX_KERNELS"
 """Environment variable that switches the kernels off if it is ``0``."""
@@ -36,3 +50,44 @@ def library() -> Path | None:
 def is_on() -> bool:
     """Return whether sessions use the kernels: the library exists, and no variable forbids it."""
     return os.environ.get(SWITCH, "1") != "0" and library() is not None
+
+
+def register(options: onnxruntime.SessionOptions, functions: Iterable[str] | None = None) -> None:
+    """Register the library with the options of a session.
+
+    Parameters
+    ----------
+    options
+        Options of ONNX Runtime.
+    functions
+        Names of the functions that the model may call, all if None: the runtime takes tens of
+        milliseconds for each hundred of them.
+    """
+    names = "".join(f"{name}," for name in functions or ())
+    if functions is not None and len(names) < _LONGEST_ENTRY:
+        options.add_session_config_entry("pytensor_onnx.functions", names)
+    options.register_custom_ops_library(str(library()))
+
+
+def functions_of(model: ir.Model) -> list[str]:
+    """Return the names of the functions of a model for which the library may have kernels."""
+    return [name for domain, name, _ in model.functions if domain == STANDARD_DOMAIN]
+
+
+def function_kernels() -> list[str]:
+    """Return the names of the functions for which the library has kernels, empty without one.
+
+    Operands of other ranks, and sizes that are known, make other names of the same functions:
+    ``Cholesky_lower_float64_batch1`` is that of a batch of matrices.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import native
+    >>> not native.library() or "Cholesky_lower_float64" in native.function_kernels()
+    True
+    """
+    if library() is None:
+        return []
+    names = ctypes.CDLL(str(library())).FunctionKernels
+    names.restype = ctypes.c_char_p
+    return sorted(name for name in names().decode().split(",") if name)

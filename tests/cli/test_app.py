@@ -52,8 +52,8 @@ def test_inspect_shows_the_contents_of_a_file(special):
     assert "total -> total_next" in result.output
     for text in ("x: float64[n, 3]", "y: float64[n, 3]", "total: float64[3], with a default"):
         assert text in result.output
-    assert re.search(r"pytensor::Tan_float64 +│ +1 ", result.output)
-    assert "onnx 21, pytensor 1; IR version 10" in result.output
+    assert re.search(r"pytensor.standard::Tan_float64 +│ +1 ", result.output)
+    assert "onnx 21, pytensor.standard 1; IR version 10" in result.output
     assert f"{special.stat().st_size:,} bytes" in result.output
 
 
@@ -174,7 +174,7 @@ def test_inspect_prints_json(special):
     assert found["defaults"] == ["total: float64[3]"]
     assert found["outputs"] == ["y: float64[n, 3]", "total_next: float64[3]"]
     assert found["state"] == {"total": "total_next"}
-    assert found["operators"]["pytensor::Tan_float64"] == 1
+    assert found["operators"]["pytensor.standard::Tan_float64"] == 1
     assert found["file_bytes"] == special.stat().st_size
     assert found["metadata"]["pytensor_version"] == pytensor.__version__
 

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("pymc")
 
+from pytensor_onnx import native
 from tests.examples.conftest import EXAMPLES, Example
 
 FOLDER = EXAMPLES / "density"
@@ -64,3 +65,4 @@ def test_cpp_reads_the_density_and_climbs_to_the_mode(folder: Path) -> None:
         )
     run("make", "density", f"ONNXRUNTIME={home}", folder=folder)
     check(folder, "onnxruntime", "./density")
+    check(folder, "onnxruntime", "./density", str(native.library()))

@@ -4,7 +4,8 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.model_functions import DOMAINS
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 
@@ -35,7 +36,7 @@ def run(build, inputs, outputs, **feeds):
         outputs,
         nodes=nodes,
         initializers=list(build.scope.initializers.values()),
-        opset_imports={"": build.scope.opset_version, FUNCTION_DOMAIN: 1},
+        opset_imports={"": build.scope.opset_version, **DOMAINS},
         name="g",
     )
     functions = [local.function for local in build.scope.functions.values()]

@@ -27,6 +27,20 @@ def test_a_function_is_defined_once_for_each_dtype(build, scope):
     assert [node.op_type for node in build.nodes] == ["Square_float64"] * 3 + ["Square_float32"]
 
 
+def test_a_standard_function_has_the_wanted_name(build, scope):
+    def minus_half(build, x):
+        return build.Sub(x, 0.5)
+
+    build.call("Other", square_plus_half, value(), key="first")
+    build.call("Other", minus_half, value(), key="second", is_standard=True)
+    build.call("Square", square_plus_half, value(), is_standard=True)
+    assert [(f.domain, f.name) for f, *_ in scope.functions.values()] == [
+        ("pytensor", "Other_float64"),
+        ("pytensor", "Other_float64_1"),
+        ("pytensor.standard", "Square_float64"),
+    ]
+
+
 def test_a_function_serves_every_rank(build):
     x, y = value("x", shape=()), value("y", shape=("n", 2, 2))
     results = [build.call("Square", square_plus_half, v) for v in (x, y)]

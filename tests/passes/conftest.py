@@ -10,6 +10,7 @@ import onnxruntime
 
 from pytensor_onnx.dispatch.registry.function import decompositions
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.model_functions import DOMAINS
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.legaliser.legalise import legalise
@@ -90,7 +91,7 @@ def bare(
     functions = [local.function for local in scope.functions.values()]
     model = ir.Model(graph, ir_version=10, functions=functions)
     if functions:
-        graph.opset_imports["pytensor"] = 1
+        graph.opset_imports.update(DOMAINS)
     return Bare(model, scope, {str(v.name): a for v, a in zip(inputs, arrays, strict=True)})
 
 

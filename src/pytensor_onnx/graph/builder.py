@@ -10,11 +10,11 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.dims import Dims
 from pytensor_onnx.graph.emitter import Operand
-from pytensor_onnx.graph.model_functions import FUNCTION_DOMAIN, define
+from pytensor_onnx.graph.model_functions import define
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder, parameter_names
 
-__all__ = ["FUNCTION_DOMAIN", "Body", "Builder", "ModelScope", "Operand"]
+__all__ = ["Body", "Builder", "ModelScope", "Operand"]
 
 
 class Builder(SubgraphBuilder):
@@ -47,13 +47,14 @@ class Builder(SubgraphBuilder):
         source: Callable | None = None,
         parameters: Sequence[str | None] = (),
         is_definition: bool = False,
+        is_standard: bool = False,
     ) -> Any:
         """Call a model-local function, which is defined on its first use.
 
         Parameters
         ----------
         name
-            Name of the function in the domain ``pytensor``.
+            Name of the function.
         body
             Receives a builder and one value for each operand, with its dtype but no shape, and
             returns the result or the list of results.
@@ -76,6 +77,8 @@ class Builder(SubgraphBuilder):
             Other names for the parameters.
         is_definition
             Whether the function is an elementwise definition; see `LocalFunction`.
+        is_standard
+            Whether name and variant tell all that the function depends on but for sizes and ranks.
 
         Returns
         -------
@@ -90,11 +93,20 @@ class Builder(SubgraphBuilder):
         if local is None:
             names = parameters or parameter_names(source or body, len(operands))
             inner = Builder(self.scope, in_function=True, shaped=shapes is not None)
-            local = define(inner, name, body, operands, shapes, names, is_definition=is_definition)
+            local = define(
+                inner,
+                name,
+                body,
+                operands,
+                shapes,
+                names,
+                is_definition=is_definition,
+                is_standard=is_standard,
+            )
             local.function.doc_string = _summary(source or body)
             self.scope.functions[key] = local
         values = [ir.Value(type=out.type) for out in local.function.outputs]
-        self._emit(local.function.name, operands, values, domain=FUNCTION_DOMAIN)
+        self._emit(local.function.name, operands, values, domain=local.function.domain)
         return values if local.returns_list else values[0]
 
 

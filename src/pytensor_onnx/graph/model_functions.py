@@ -13,6 +13,16 @@ from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder
 
 FUNCTION_DOMAIN = "pytensor"
 
+STANDARD_DOMAIN = "pytensor.standard"
+"""Domain of functions whose name tells what they compute, in every file.
+
+Runtimes may have kernels for them. No function of a user, and none whose name tells less than its
+body depends on, is in this domain.
+"""
+
+DOMAINS = {FUNCTION_DOMAIN: 1, STANDARD_DOMAIN: 1}
+"""Versions of the domains of functions."""
+
 
 def define(
     inner: SubgraphBuilder,
@@ -23,6 +33,7 @@ def define(
     parameters: Sequence[str | None],
     *,
     is_definition: bool = False,
+    is_standard: bool = False,
 ) -> LocalFunction:
     """Return the model-local function of a body.
 
@@ -42,6 +53,8 @@ def define(
         Names of the operands, None for those without one.
     is_definition
         Whether the body is an elementwise definition.
+    is_standard
+        Whether the name tells all that the function depends on but for sizes and ranks.
     """
     names = Names()
     inputs = [
@@ -65,9 +78,9 @@ def define(
         inputs,
         results,
         nodes=nodes,
-        opset_imports={"": inner.scope.opset_version, FUNCTION_DOMAIN: 1},
+        opset_imports={"": inner.scope.opset_version, **DOMAINS},
     )
-    function = ir.Function(
-        FUNCTION_DOMAIN, inner.scope.function_names.unique(name), graph=graph, attributes=[]
-    )
+    unique = inner.scope.function_names.unique(name)
+    domain = STANDARD_DOMAIN if is_standard and unique == name else FUNCTION_DOMAIN
+    function = ir.Function(domain, unique, graph=graph, attributes=[])
     return LocalFunction(function, returns_list, is_definition)

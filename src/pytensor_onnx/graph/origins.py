@@ -8,7 +8,7 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.graph.builder import FUNCTION_DOMAIN
+from pytensor_onnx.graph.model_functions import DOMAINS
 from pytensor_onnx.graph.traversal import all_nodes
 
 OP, VARIABLE = "pytensor.op", "pytensor.variable"
@@ -123,7 +123,7 @@ def origins(model: ir.Model, place: Place, lines: Lines) -> list[tuple[Place, ..
     calls = [
         call
         for call in places(model)
-        if call.node.op_type == place.function and call.node.domain == FUNCTION_DOMAIN
+        if call.node.op_type == place.function and call.node.domain in DOMAINS
     ]
     found = ((place, *outer) for call in calls for outer in origins(model, call, lines))
     return list(dict.fromkeys(found)) or [(place,)]

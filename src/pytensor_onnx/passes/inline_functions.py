@@ -4,7 +4,8 @@ from itertools import zip_longest
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
+from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.model_functions import DOMAINS
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.model_pass import model_pass
@@ -48,7 +49,8 @@ def inline_functions(model: ir.Model, scope: ModelScope) -> int:
         _share_constants(body, model.graph, scope)
         _put_in_place(call, body)
     model.functions.clear()
-    model.graph.opset_imports.pop(FUNCTION_DOMAIN, None)
+    for domain in DOMAINS:
+        model.graph.opset_imports.pop(domain, None)
     return len(calls)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,6 +147,7 @@ class Session:
         self._uses_kernels = self._is_on_cpu and self._options.kernels and native.is_on()
         self._weights: dict[str, np.ndarray] = {}
         self._disabled = [] if isinstance(model, str | Path) else needless_optimizers(model)
+        self._functions = None if isinstance(model, str | Path) else native.functions_of(model)
         self.work = None if isinstance(model, str | Path) else self._work_of(model)
         # The runtime keeps the bytes as well, so these take no further memory.
         self._source = str(model) if isinstance(model, str | Path) else self._serialized(model)
@@ -193,7 +195,7 @@ class Session:
             options = replace(options, config={**INLINE_LATE, **options.config})
         runtime_options = options.to_runtime()
         if self._uses_kernels:
-            runtime_options.register_custom_ops_library(str(native.library()))
+            native.register(runtime_options, self._functions)
         try:
             self.runtime = ort.InferenceSession(
                 self._source,
@@ -325,11 +327,24 @@ class Session:
                 raise InputError(f"{name} is {dtype}, which cannot hold {value!r}")
         return arrays
 
+    def _error_without_kernels(self, feed: Mapping[str, Any]) -> Exception | None:
+        """Return the error of the nodes that kernels replace, which name the user's operation."""
+        plain = copy(self)
+        plain._uses_kernels = False
+        plain._open(threads=1)
+        try:
+            plain.runtime.run(self.output_names, self._with_weights(feed))
+        except Exception as error:  # of any type that the runtime raises
+            return error
+        return None
+
     def explain(self, error: Exception, feed: Mapping[str, Any]) -> Exception:
         """Return the exception for an error of the runtime, in the user's terms."""
         from pytensor_onnx.running.run_errors import explain
 
         model = _deserialize(self._source)
+        if self._uses_kernels and "while running" in str(error):
+            error = self._error_without_kernels(feed) or error
         return explain(error, model, self.lines, self.failures, self._with_weights(feed))
 
 

@@ -1,11 +1,13 @@
 """Ops that are defined by expressions become one function for each dtype."""
 
 import numpy as np
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.builders import OpFromGraph
+from pytensor.tensor.elemwise import Elemwise
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import define, export_onnx
 from tests.conftest import compare_onnx_and_py, op_types
 
 VALUE = np.array([[0.1, 0.5], [-0.3, 0.9]])
@@ -74,3 +76,19 @@ def test_a_product_with_a_logarithm_is_zero_at_zero(dtype):
     numbers = np.array([0.0, 0.5, -2.0, np.inf, np.nan], dtype)
     pairs = [grid.ravel() for grid in np.meshgrid(numbers, numbers)]
     compare_onnx_and_py([x, y], [pt.special.xlogy(x, y), pt.special.xlog1py(x, y)], pairs)
+
+
+def test_functions_of_users_are_not_standard():
+    class Erfc(ps.UnaryScalarOp):
+        def impl(self, x):
+            return 1 - x
+
+    @define(Erfc)
+    def erfc(x):
+        return 1 - x
+
+    x = pt.vector("x")
+    erfc_of_user = Elemwise(Erfc(ps.upgrade_to_float))
+    for function, domain in [(erfc_of_user, "pytensor"), (pt.erfc, "pytensor.standard")]:
+        program = export_onnx([x], function(x), verify=False)
+        assert {d for d, *_ in program.model.functions} == {domain}

@@ -20,7 +20,7 @@ def test_report_describes_the_model():
         "- y: float64[batch, 4]",
         "- n -> n_next",
         "- MatMul: 1",
-        "- pytensor::Erf_float64: 1",
+        "- pytensor.standard::Erf_float64: 1",
         "- Erf of float64 computed by",
         "- checked, loaded and equal to PyTensor",
     ]:

@@ -81,6 +81,20 @@ class Specialised:
         return "_".join(part for part in parts if part)
 
     @property
+    def is_standard(self) -> bool:
+        """Whether the name tells all that the results depend on, in every version of the package.
+
+        Names tell one dtype of floats, and attributes that are flags, numbers and texts.
+        """
+        is_named = "dtype" not in self.keywords and all(
+            value is None or isinstance(value, bool | int | float | str)
+            for value in self.keywords.values()
+        )
+        has_one_dtype = self.operand_dtypes[:1] in (("float32",), ("float64",))
+        has_one_dtype &= len(set(self.operand_dtypes)) == 1
+        return self.definition.is_own and is_named and has_one_dtype
+
+    @property
     def batch_rank(self) -> int:
         """The number of axes before the core axes."""
         if self.ranks is None:

@@ -165,6 +165,7 @@ def _call_by_blocks(
         variant=f"{case.variant}_in_blocks",
         key=(case.identity, "in blocks"),
         source=case.definition.expression,
+        is_standard=case.is_standard,
     )
 
 
@@ -193,6 +194,7 @@ def _call_function(case: Specialised, build: Builder, inputs: Sequence[ir.Value]
         shapes=None if case.ranks is None else [v.type.shape for v in case.operands()],
         source=case.definition.expression,
         is_definition=case.definition.is_elementwise,
+        is_standard=case.is_standard,
     )
 
 

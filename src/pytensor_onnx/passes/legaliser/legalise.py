@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from pytensor_onnx.changes import Change, changes_of
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
-from pytensor_onnx.graph.builder import FUNCTION_DOMAIN, Builder
+from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import Names, names_in
 from pytensor_onnx.graph.scope import LocalFunction, ModelScope
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
@@ -84,8 +84,7 @@ def legalise(
     model.functions.clear()
     for function in used:
         model.functions[function.identifier()] = function
-    if used:
-        model.graph.opset_imports[FUNCTION_DOMAIN] = 1
+    model.graph.opset_imports.update((function.domain, 1) for function in used)
     store_constants(model.graph, scope)
     if legaliser.refused:
         listing = "\n".join(f"- {line}" for line in dict.fromkeys(legaliser.refused))

@@ -1,0 +1,183 @@
+"""Kernels of linear algebra agree with the functions in whose place they run."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+import scipy.linalg
+
+from pytensor_onnx import export_onnx
+from pytensor_onnx.running.session import Session, SessionOptions
+
+TOLERANCE = {"float32": 2e-4, "float64": 1e-11}
+SIZES = [0, 1, 2, 5, 32, 33, 70]
+
+
+def positive(*shape):
+    a = np.random.default_rng(0).normal(size=shape)
+    return a @ a.swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1])
+
+
+def general(*shape):
+    return np.random.default_rng(1).normal(size=shape) + 3 * np.eye(shape[-2], shape[-1])
+
+
+OPERATIONS = {
+    "cholesky": (pt.linalg.cholesky, positive),
+    "upper cholesky": (lambda a: pt.linalg.cholesky(a, lower=False), positive),
+    "inv": (pt.linalg.inv, general),
+    "det": (pt.linalg.det, general),
+    "slogdet": (pt.linalg.slogdet, general),
+    "lu_factor": (pt.linalg.lu_factor, general),
+}
+
+
+def triangular(lower, unit):
+    return lambda a, b, rank: pt.linalg.solve_triangular(
+        a, b, lower=lower, unit_diagonal=unit, b_ndim=rank
+    )
+
+
+SOLVERS = {
+    **{
+        f"{'lower' if lower else 'upper'}{' unit' * unit}": (triangular(lower, unit), general)
+        for lower in (True, False)
+        for unit in (True, False)
+    },
+    "cho_solve": (lambda a, b, rank: pt.linalg.cho_solve((a, True), b, b_ndim=rank), general),
+    "upper cho_solve": (
+        lambda a, b, rank: pt.linalg.cho_solve((a, False), b, b_ndim=rank),
+        general,
+    ),
+    **{
+        f"solve {kind}{' lower' * lower}": (
+            lambda a, b, rank, kind=kind, lower=lower: pt.linalg.solve(
+                a, b, assume_a=kind, lower=lower, b_ndim=rank
+            ),
+            general if kind == "gen" else positive,
+        )
+        for kind, lower in [
+            ("gen", False),
+            ("pos", False),
+            ("pos", True),
+            ("sym", False),
+            ("sym", True),
+        ]
+    },
+}
+
+
+def both(graph, *cases):
+    """Return the results for each case with and without kernels, of one model."""
+    inputs = [
+        pt.tensor(f"x{i}", dtype=a.dtype, shape=(None,) * a.ndim) for i, a in enumerate(cases[0])
+    ]
+    program = export_onnx(inputs, graph(*inputs), verify=False)
+    feeds = [{f"x{i}": a for i, a in enumerate(arrays)} for arrays in cases]
+    sessions = [Session(program.model, options=SessionOptions(kernels=k)) for k in (True, False)]
+    return [[session.run(feed) for session in sessions] for feed in feeds]
+
+
+def assert_equal(graph, *cases, exactly=False):
+    tolerance = 0 if exactly else TOLERANCE[str(cases[0][0].dtype)]
+    for on, off in both(graph, *cases):
+        for found, expected in zip(on, off, strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("batch", [(), (2,)], ids=str)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_results_are_those_of_the_function(name, batch, dtype):
+    graph, matrix = OPERATIONS[name]
+    # Determinants of larger matrices leave the range of float32.
+    sizes = [n for n in SIZES if name != "det" or n <= 33]
+    assert_equal(graph, *([matrix(*batch, n, n).astype(dtype)] for n in sizes))
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solutions_are_those_of_the_function(name, rank, batch, dtype):
+    graph, matrix = SOLVERS[name]
+    cases = []
+    for shape in [(n,) for n in SIZES] if batch == 0 else [(3, 5), (0, 5), (2, 40)]:
+        n = shape[-1]
+        # Off the diagonal, where unit triangles would grow.
+        a = matrix(*shape, n) / (n + 1 if "unit" in name else 1)
+        b = np.random.default_rng(2).normal(size=(*shape, 7)[: len(shape) - 1 + rank])
+        cases.append([a.astype(dtype), b.astype(dtype)])
+    assert_equal(lambda x, y: graph(x, y, rank), *cases)
+
+
+def test_wide_batches_and_many_columns():
+    case = [general(2, 2, 9, 9), general(2, 2, 9, 50)]
+    assert_equal(lambda x, y: pt.linalg.solve(x, y, b_ndim=2), case)
+
+
+def test_a_factor_without_a_positive_pivot_is_nan():
+    cases = []
+    for pivot in (0.0, -1.0, np.nan, np.inf):
+        for row in (0, 40, 49):
+            a = positive(50, 50)
+            a[row, row] = pivot
+            cases.append([a])
+    for case in both(pt.linalg.cholesky, *cases):
+        assert all(np.isnan(result).all() for (result,) in case)
+
+
+def test_special_values_on_the_diagonal_of_a_triangle_are_those_of_lapack():
+    b = general(6, 4)
+    cases = []
+    for value in (0.0, -0.0, np.nan, np.inf):
+        a = general(6, 6)
+        a[3, 3] = value
+        cases.append([a, b])
+    graph, _ = SOLVERS["lower"]
+    for (a, _), ((found,), _) in zip(cases, both(lambda x, y: graph(x, y, 2), *cases), strict=True):
+        expected = np.full_like(b, np.nan)
+        if a[3, 3] != 0:
+            expected = scipy.linalg.solve_triangular(a, b, lower=True, check_finite=False)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_singular_systems_are_nan_and_have_no_inverse():
+    a = np.ones((5, 5))
+    for graph in (lambda x: pt.linalg.solve(x, x, b_ndim=2), pt.linalg.lu_factor):
+        assert all(np.isnan(results[0]).all() for results in both(graph, [a])[0])
+    assert_equal(pt.linalg.slogdet, [a], exactly=True)
+    x = pt.matrix("x")
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        export_onnx([x], pt.linalg.inv(x), verify=False)(a)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_one_triangle_is_read(lower):
+    a = np.where(
+        np.tri(40, dtype=bool) if lower else np.tri(40, dtype=bool).T, positive(40, 40), np.nan
+    )
+    ones = np.ones(40)
+
+    def results(x):
+        return [
+            pt.linalg.cholesky(x, lower=lower),
+            pt.linalg.solve(x, ones, assume_a="pos", lower=lower, b_ndim=1),
+            pt.linalg.solve_triangular(x, ones, lower=lower, b_ndim=1),
+        ]
+
+    assert_equal(results, [a])
+
+
+def test_errors_are_those_of_the_function():
+    a, b = pt.matrix("a"), pt.vector("b")
+    with pytest.raises(ValueError, match="Input array is expected to be square"):
+        export_onnx([a], pt.linalg.cholesky(a), verify=False)(np.ones((2, 3)))
+    solve = export_onnx([a, b], pt.linalg.solve(a, b), verify=False)
+    with pytest.raises(ValueError, match="incompatible dimensions"):
+        solve(np.eye(3), np.ones(2))
+
+
+def test_large_determinants_do_not_overflow_on_the_way():
+    matrices = [np.diag([1e-200, 1e-200, 1e300, 2e100]), 1e300 * np.eye(3), 1e-300 * np.eye(3)]
+    assert_equal(pt.linalg.det, *([a] for a in matrices))
