@@ -1,6 +1,7 @@
 """The dtypes of PyTensor, and the values that go wrong most easily in each of them."""
 
 import numpy as np
+import pytensor.tensor as pt
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -11,6 +12,8 @@ DISCRETE = ("bool", *INTEGERS)
 FLOATS = ("float16", "float32", "float64")
 DTYPES = (*DISCRETE, *FLOATS)
 NUMBERS = (*INTEGERS, *FLOATS)
+
+_RNG = np.random.default_rng(0)
 
 
 def special_values(dtype: str) -> np.ndarray:
@@ -38,3 +41,17 @@ def elements(dtype: str) -> st.SearchStrategy:
 def shapes(min_dims: int = 0, max_dims: int = 4, max_side: int = 4) -> st.SearchStrategy:
     """Draw shapes with zeros and ones among their sizes."""
     return hnp.array_shapes(min_dims=min_dims, max_dims=max_dims, min_side=0, max_side=max_side)
+
+
+def some(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return moderate numbers, so that sums neither overflow nor cancel."""
+    if dtype == "bool":
+        return _RNG.random(shape) < 0.7
+    low = -5 if np.dtype(dtype).kind == "i" else 0
+    if dtype in INTEGERS:
+        return _RNG.integers(low, 6, shape).astype(dtype)
+    return _RNG.uniform(0.5, 2, shape).astype(dtype)
+
+
+def dynamic(name: str, array: np.ndarray):
+    return pt.tensor(name, dtype=array.dtype, shape=(None,) * array.ndim)

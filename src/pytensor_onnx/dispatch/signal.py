@@ -1,8 +1,11 @@
-"""Lower Fourier transforms to the operator of ONNX."""
+"""Lower Fourier transforms to the operator of ONNX, and windows of signals."""
 
+import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
+from pytensor.tensor.extra_ops import Bartlett
 
+from pytensor_onnx.dispatch.indexing.ranges import count_up
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.ops.signal.fourier_ops import StandardTransform
@@ -32,3 +35,13 @@ def lower_standard_transform(
         return build.Mul(result, op.size)
     size = build.Gather(build.shape(result), build.constant(-2), axis=0)
     return build.Mul(result, build.cast(size, node.outputs[0].type.dtype))
+
+
+@onnx_funcify.register(Bartlett)
+def lower_bartlett(op: Bartlett, node: Apply, build: Builder, size: ir.Value) -> ir.Value:
+    """Return a triangular window; a window of one element is one."""
+    size = build.cast(size, "int64")
+    last = build.Sub(size, 1)
+    distance = build.Abs(build.Sub(build.Mul(count_up(build, size), 2), last))
+    length = build.Where(build.Equal(last, 0), np.int64(1), last)
+    return build.Sub(1.0, build.Div(build.cast(distance, "float64"), build.cast(length, "float64")))

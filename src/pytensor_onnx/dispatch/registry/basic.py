@@ -11,6 +11,7 @@ from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.printing import Print
+from pytensor.tensor.extra_ops import CpuContiguous
 
 from pytensor_onnx.encodings import encoding_for
 from pytensor_onnx.errors import UnsupportedCase
@@ -82,10 +83,11 @@ def has_no_lowering(op: Op) -> bool:
     return is_general and definition_of(kind) is None
 
 
+@onnx_funcify.register(CpuContiguous)
 @onnx_funcify.register(DeepCopyOp)
 @onnx_funcify.register(TypeCastingOp)
 def lower_identity(op: Op, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
-    """Return the input: values in ONNX are never changed in place."""
+    """Return the input: values in ONNX are contiguous, and never changed in place."""
     return x
 
 

@@ -144,7 +144,7 @@ AVOIDED_DEFECTS = (
         dtypes=_BOOL,
         reason="The run fails; over no numbers it does not.",
         tests=(f"{_SIZE_TESTS}::test_reductions_refuse_to_reduce_no_booleans",),
-        treatment="Booleans are reduced as integers (`dispatch/elementwise/elemwise.py`).",
+        treatment="Booleans are reduced as integers (`dispatch/reductions/careduce.py`).",
     ),
     Defect(
         name="layer norm of no elements",

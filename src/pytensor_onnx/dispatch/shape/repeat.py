@@ -1,23 +1,16 @@
-"""Lower `repeat`, `unique` and other operations of PyTensor's `extra_ops`."""
+"""Lower the repetition of slices."""
 
 import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Apply
-from pytensor.tensor.extra_ops import Bartlett, CpuContiguous, Repeat, Unique
+from pytensor.tensor.extra_ops import Repeat
 
 from pytensor_onnx.dispatch.control_flow.raise_op import check_that
-from pytensor_onnx.dispatch.indexing.ranges import count_up
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.sizes import constant_ints
 
 _LONGEST_CONSTANT = 4096
-
-
-@onnx_funcify.register(CpuContiguous)
-def lower_cpu_contiguous(op: CpuContiguous, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
-    """Return the input, as every ONNX value is contiguous."""
-    return x
 
 
 @onnx_funcify.register(Repeat)
@@ -59,26 +52,3 @@ def _positions_by_count(build: Builder, counts: ir.Value) -> ir.Value:
     ones = build.Expand(np.int64(1), build.Shape(ends))
     ended = build.ScatterND(places, build.Unsqueeze(ends, build.ints([1])), ones, reduction="add")
     return build.Slice(build.CumSum(ended, np.int64(0)), build.ints([0]), total)
-
-
-@onnx_funcify.register(Unique)
-def lower_unique(op: Unique, node: Apply, build: Builder, x: ir.Value) -> list[ir.Value]:
-    """Return the unique elements, or slices along an axis, in ascending order."""
-    wanted = [0]
-    wanted += [1] if op.return_index else []
-    wanted += [2] if op.return_inverse else []
-    wanted += [3] if op.return_counts else []
-    axis = {} if op.axis is None else {"axis": op.axis}
-    results = build.Unique(x, outputs=wanted[-1] + 1, **axis)
-    results = [results] if isinstance(results, ir.Value) else results
-    return [results[i] for i in wanted]
-
-
-@onnx_funcify.register(Bartlett)
-def lower_bartlett(op: Bartlett, node: Apply, build: Builder, size: ir.Value) -> ir.Value:
-    """Return a triangular window; a window of one element is one."""
-    size = build.cast(size, "int64")
-    last = build.Sub(size, 1)
-    distance = build.Abs(build.Sub(build.Mul(count_up(build, size), 2), last))
-    length = build.Where(build.Equal(last, 0), np.int64(1), last)
-    return build.Sub(1.0, build.Div(build.cast(distance, "float64"), build.cast(length, "float64")))
