@@ -20,6 +20,16 @@ def test_an_environment_variable_switches_the_kernels_off(monkeypatch, value, is
     assert native.is_on() is is_on
 
 
+@pytest.mark.parametrize(("value", "fuses"), [("0", False), ("1", True), (None, False)])
+def test_regions_are_off_unless_asked_for(monkeypatch, value, fuses):
+    monkeypatch.delenv(native.SWITCH, raising=False)
+    assert native.fuses(True)
+    if value is not None:
+        monkeypatch.setenv(native.SWITCH, value)
+    assert native.fuses(None) is fuses
+    assert not native.fuses(False)
+
+
 def test_the_functions_with_kernels_have_names():
     names = native.function_kernels()
     assert {"Cholesky_lower_float64", "GammaLn_float32_in_blocks"} <= set(names)

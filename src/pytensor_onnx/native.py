@@ -21,11 +21,14 @@ __all__ = ["function_kernels", "library", "register"]
 STANDARD_DOMAIN = "pytensor.standard"
 """The domain of `graph.model_functions`, which takes long to import."""
 
+REGION_DOMAIN = "pytensor.kernels"
+"""The domain of regions, which a session makes and no file may have."""
+
 _LONGEST_ENTRY = 1000
 """Length of the value of an entry of a session's configuration."""
 
 SWITCH = "PYTENSOR_ONNX_KERNELS"
-"""Environment variable that switches the kernels off if it is ``0``."""
+"""Environment variable: ``0`` switches all kernels off, ``1`` regions on."""
 
 
 @cache
@@ -50,6 +53,19 @@ def library() -> Path | None:
 def is_on() -> bool:
     """Return whether sessions use the kernels: the library exists, and no variable forbids it."""
     return os.environ.get(SWITCH, "1") != "0" and library() is not None
+
+
+def fuses(wanted: bool | None) -> bool:
+    """Return whether sessions run regions in the library: an option, or else the variable, says so.
+
+    Parameters
+    ----------
+    wanted
+        The option; None leaves it to the environment variable, which must be ``1``.
+    """
+    if wanted is None:
+        wanted = os.environ.get(SWITCH) == "1"
+    return wanted and is_on()
 
 
 def register(options: onnxruntime.SessionOptions, functions: Iterable[str] | None = None) -> None:

@@ -65,8 +65,10 @@ class SessionOptions:
     spinning
         Whether idle threads spin, which costs processor time between calls.
     kernels
-        Whether to use the native library of kernels, where it was built and all providers are the
-        CPU. The environment variable ``PYTENSOR_ONNX_KERNELS=0`` switches it off too.
+        Whether to use the native library, where it was built and the provider is the CPU: for
+        model-local functions and for regions of small nodes if True, for neither if False. If None,
+        for functions, unless the environment variable ``PYTENSOR_ONNX_KERNELS`` is ``0``, and for
+        regions if it is ``1``.
     config
         Further entries of the runtime's session configuration.
 
@@ -81,7 +83,7 @@ class SessionOptions:
     optimized_model_path: str | Path | None = None
     profile_prefix: str | None = None
     spinning: bool = False
-    kernels: bool = True
+    kernels: bool | None = None
     config: Mapping[str, str] = field(default_factory=dict)
 
     def to_runtime(self) -> onnxruntime.SessionOptions:
@@ -144,13 +146,18 @@ class Session:
         self._options = options or SessionOptions()
         self._providers = provider_names(providers)
         self._is_on_cpu = self._providers == [PROVIDERS["cpu"]]
-        self._uses_kernels = self._is_on_cpu and self._options.kernels and native.is_on()
+        self._uses_kernels = (
+            self._is_on_cpu and self._options.kernels is not False and native.is_on()
+        )
+        if self._uses_kernels:
+            _refuse_regions(model)
         self._weights: dict[str, np.ndarray] = {}
         self._disabled = [] if isinstance(model, str | Path) else needless_optimizers(model)
         self._functions = None if isinstance(model, str | Path) else native.functions_of(model)
         self.work = None if isinstance(model, str | Path) else self._work_of(model)
         # The runtime keeps the bytes as well, so these take no further memory.
         self._source = str(model) if isinstance(model, str | Path) else self._serialized(model)
+        self._fused = self._with_regions()
         self._open(threads=1 if self.work and not self.work.is_large else None)
         if self.work and (self.work.is_large or self.work.is_fixed):
             self.work = None
@@ -198,7 +205,7 @@ class Session:
             native.register(runtime_options, self._functions)
         try:
             self.runtime = ort.InferenceSession(
-                self._source,
+                self._fused or self._source,
                 runtime_options,
                 providers=self._providers,
                 disabled_optimizers=switched_off_optimizers("onnxruntime") + self._disabled,
@@ -209,6 +216,33 @@ class Session:
         # The public `run` searches a list for each input: three times as long with 200 of them.
         inner = getattr(self.runtime, "_sess", None) if is_on_cpu else None
         self._run = getattr(inner, "run", self.runtime.run)
+
+    def _with_regions(self) -> bytes | None:
+        """Return the model with regions that run in the native library, None without them."""
+        options = self._options
+        writes_model = (
+            options.profile_prefix is not None or options.optimized_model_path is not None
+        )
+        fuses = self._uses_kernels and native.fuses(options.kernels)
+        if not fuses or writes_model or isinstance(self._source, str) or self._weights:
+            return None
+        from pytensor_onnx.kernels.regions import with_regions
+
+        return with_regions(self._source)
+
+    def _run_without_regions(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
+        """Run the model itself, and keep to it if a region has refused the sizes of a right call.
+
+        Its errors are those of the nodes that the user knows.
+        """
+        fused, runtime, run = self._fused, self.runtime, self._run
+        self._fused = None
+        self._open(threads=1)
+        try:
+            return self.run_checked(feed)
+        except Exception:
+            self._fused, self.runtime, self._run = fused, runtime, run
+            raise
 
     def check_sizes(self, feed: Mapping[str, Any]) -> None:
         """Prepare the session for the sizes of the inputs.
@@ -225,7 +259,7 @@ class Session:
             return
         self.equal_sizes.check(feed)
         if self.work is not None and self.work.exceeds(feed):
-            self.work = None
+            self.work, self._fused = None, None
             self._open(threads=None)
         if len(self._seen) < MOST_SIZES:
             self._seen.add(sizes)
@@ -301,9 +335,11 @@ class Session:
     def _run_as_arrays(self, feed: Mapping[str, Any], error: Exception) -> list[np.ndarray]:
         """Run the model for numbers and lists as arrays, or raise the exception for an error."""
         arrays = self._as_arrays(feed)
-        if arrays is None:
-            raise self.explain(error, feed) from error
-        return self.run(arrays)
+        if arrays is not None:
+            return self.run(arrays)
+        if self._fused is not None:
+            return self._run_without_regions(feed)
+        raise self.explain(error, feed) from error
 
     def _as_arrays(self, feed: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
         """Convert numbers and lists of a feed to arrays; None if all values are arrays.
@@ -346,6 +382,18 @@ class Session:
         if self._uses_kernels and "while running" in str(error):
             error = self._error_without_kernels(feed) or error
         return explain(error, model, self.lines, self.failures, self._with_weights(feed))
+
+
+def _refuse_regions(model: ir.Model | str | Path) -> None:
+    """Refuse a model with regions: the library trusts tapes of this process only."""
+    if isinstance(model, str | Path):
+        model = _deserialize(str(model))
+    domains = set(model.opset_imports).union(*(f.opset_imports for f in model.functions.values()))
+    if native.REGION_DOMAIN in domains:
+        raise PyTensorONNXError(
+            f"The model has operators of {native.REGION_DOMAIN}, which only sessions make: "
+            "export the graph again"
+        )
 
 
 def _allowed_threads() -> int | None:

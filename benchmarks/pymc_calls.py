@@ -1,0 +1,82 @@
+"""A call of a PyMC density with its gradient: kernels on and off, beside mode NUMBA."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from pytensor.compile.mode import Mode, get_mode
+
+from benchmarks.densities import DENSITIES
+from benchmarks.timing import Table, interleaved
+from pytensor_onnx import ONNXLinker, SessionOptions
+from pytensor_onnx.rewriting import ONNX_QUERY
+
+ROUNDS = 40
+MEAN, WORST = 1.5, 2.5
+"""Bounds of the ratio to NUMBA's call: of the geometric mean, and of each model."""
+
+
+def onnx_mode(kernels: bool) -> Mode:
+    """Return the mode ONNX on one thread, with kernels or without."""
+    options = SessionOptions(threads=1, kernels=kernels)
+    return Mode(ONNXLinker(session_options=options), ONNX_QUERY)
+
+
+def density_of(model: pm.Model, mode: Mode) -> tuple[Any, Callable[[np.ndarray], Any]]:
+    """Return the compiled function and the density with its gradient of a vector."""
+    made = model.logp_dlogp_function(mode=mode, ravel_inputs=True)
+    made.set_extra_values({})
+    return made._pytensor_function, made
+
+
+def measure(name: str) -> tuple[list[str], float]:
+    """Return a row of times in µs, and the ratio of a call to NUMBA's."""
+    model = DENSITIES[name]()
+    modes = {"off": onnx_mode(False), "on": onnx_mode(True), "numba": get_mode("NUMBA")}
+    functions = {key: density_of(model, mode) for key, mode in modes.items()}
+    size = sum(np.size(value) for value in model.initial_point().values())
+    point = np.random.default_rng(0).uniform(0.1, 0.5, size)
+    results = {key: call(point) for key, (_, call) in functions.items()}
+    for key, result in results.items():
+        for found, expected in zip(result, results["off"], strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=key)
+    calls: dict[str, Callable[[], object]] = {
+        key: (lambda call=call: call(point)) for key, (_, call) in functions.items()
+    }
+    for key in ("off", "on"):
+        session = functions[key][0].vm.jit_fn
+        feed = {session.input_names[0]: point}
+        calls[f"session {key}"] = lambda s=session, f=feed: s._run(s.output_names, f, None)
+    best = interleaved(calls, rounds=ROUNDS)
+    order = ("session off", "session on", "off", "on", "numba")
+    ratio = best["on"] / best["numba"]
+    return [name, *(f"{best[key] * 1e6:.1f}" for key in order), f"{ratio:.2f}"], ratio
+
+
+def run(names: list[str]) -> Table:
+    """Measure models, in turns in one process."""
+    table = Table(
+        "Calls of PyMC densities with gradients, µs",
+        ["model", "session", "session, kernels", "call", "call, kernels", "NUMBA", "ratio"],
+        note="The least of many rounds on one thread; the ratio is that of the calls with kernels.",
+    )
+    ratios = []
+    for name in names:
+        row, ratio = measure(name)
+        table.rows.append(row)
+        ratios.append(ratio)
+    mean = prod(ratios) ** (1 / len(ratios))
+    table.claim("geometric mean of the ratios to NUMBA's call", mean, MEAN)
+    table.claim("largest ratio", max(ratios), WORST)
+    return table
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    run(sys.argv[1:] or list(DENSITIES)).show()

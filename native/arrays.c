@@ -1,0 +1,102 @@
+/* Copy arrays with any strides. */
+#include <string.h>
+
+#include "plan.h"
+
+void strides_of(const Array *array, int64_t *strides) {
+  int64_t stride = (int64_t)bytes_of_element(array->dtype);
+  for (int axis = array->rank - 1; axis >= 0; axis--) {
+    strides[axis] = stride;
+    stride *= array->shape[axis];
+  }
+}
+
+/* Return the layout with as few axes as it takes. */
+Layout layout_of(int rank, const int64_t *shape, const int64_t *strides) {
+  Layout made = {0};
+  for (int axis = 0; axis < rank; axis++) {
+    if (shape[axis] == 1) continue;
+    int last = made.rank - 1;
+    if (made.rank && made.stride[last] == strides[axis] * shape[axis]) {
+      made.shape[last] *= shape[axis];
+      made.stride[last] = strides[axis];
+    } else {
+      made.shape[made.rank] = shape[axis];
+      made.stride[made.rank++] = strides[axis];
+    }
+  }
+  return made;
+}
+
+#define COPY_ROW(T)                                                       \
+  {                                                                       \
+    T *to = (T *)out;                                                     \
+    if (stride == 0) {                                                    \
+      T value = *(const T *)in;                                           \
+      for (int64_t i = 0; i < count; i++) to[i] = value;                  \
+    } else {                                                              \
+      for (int64_t i = 0; i < count; i++) to[i] = *(const T *)(in + i * stride); \
+    }                                                                     \
+    break;                                                                \
+  }
+
+static void copy_row(char *out, const char *in, int64_t stride, int64_t count, size_t bytes) {
+  if (stride == (int64_t)bytes) {
+    memcpy(out, in, (size_t)count * bytes);
+    return;
+  }
+  switch (bytes) {
+    case 8: COPY_ROW(uint64_t)
+    case 4: COPY_ROW(uint32_t)
+    case 2: COPY_ROW(uint16_t)
+    default: COPY_ROW(uint8_t)
+  }
+}
+
+void copy_layout(char *out, const char *in, const Layout *layout, size_t bytes, int64_t start,
+                 int64_t count) {
+  int last = layout->rank - 1;
+  if (last < 0) {
+    copy_row(out, in, 0, count, bytes);
+    return;
+  }
+  int64_t at[MOST_AXES];
+  for (int axis = last; axis >= 0; axis--) {
+    at[axis] = start % layout->shape[axis];
+    start /= layout->shape[axis];
+    in += at[axis] * layout->stride[axis];
+  }
+  while (count > 0) {
+    int64_t rest = layout->shape[last] - at[last], row = rest < count ? rest : count;
+    copy_row(out, in, layout->stride[last], row, bytes);
+    out += row * (int64_t)bytes;
+    count -= row;
+    in -= at[last] * layout->stride[last];
+    at[last] = 0;
+    int axis = last - 1;
+    for (; axis >= 0; axis--) {
+      in += layout->stride[axis];
+      if (++at[axis] < layout->shape[axis]) break;
+      in -= layout->shape[axis] * layout->stride[axis];
+      at[axis] = 0;
+    }
+  }
+}
+
+const char *run_layout(Step *step) {
+  copy_layout(step->out, step->in[0], step->extra, (size_t)step->n[1], 0, step->n[0]);
+  return NULL;
+}
+
+void copies_layout(Plan *plan, int64_t out, int64_t out_offset, int64_t in, int64_t in_offset,
+                   const Layout *layout, int64_t count) {
+  if (!count) return;
+  Step *step = emit(plan, run_layout);
+  Layout *kept = memory(plan, sizeof *kept);
+  *kept = *layout;
+  step->extra = kept;
+  reads(plan, &step->in[0], in, in_offset);
+  writes(plan, &step->out, out, out_offset);
+  step->n[0] = count;
+  step->n[1] = (int64_t)bytes_of_element(slot(plan, in)->array.dtype);
+}

@@ -1,0 +1,267 @@
+/* Loops and branches: steps that run other steps. */
+#include "planners.h"
+
+/* A part of memory that is copied once in each iteration; the stride is that of the long side. */
+typedef struct {
+  char *to;
+  const char *from;
+  int64_t bytes, stride;
+} Move;
+
+typedef struct {
+  Steps body;
+  Move *slices, *results, *states;
+  int slice_count, result_count, state_count;
+  int64_t trip;              /* number of iterations, if `count` is NULL */
+  const char *count;         /* integer that has it */
+  const char *starts, *goes_on; /* conditions, NULL if they are always true */
+  char *number;              /* of the iteration */
+} Loop;
+
+static inline void move(char *to, const char *from, int64_t bytes) {
+  if (bytes == 8) memcpy(to, from, 8);
+  else memcpy(to, from, (size_t)bytes);
+}
+
+static const char *run_loop(Step *step) {
+  const Loop *loop = step->extra;
+  int64_t trip = loop->count ? *(const int64_t *)loop->count : loop->trip;
+  if (loop->starts && !*loop->starts) trip = 0;
+  for (int64_t i = 0; i < trip; i++) {
+    if (loop->number) memcpy(loop->number, &i, sizeof i);
+    for (int k = 0; k < loop->slice_count; k++) {
+      const Move *slice = &loop->slices[k];
+      move(slice->to, slice->from + i * slice->stride, slice->bytes);
+    }
+    const char *problem = run_steps(loop->body.first);
+    if (problem) return problem;
+    for (int k = 0; k < loop->result_count; k++) {
+      const Move *result = &loop->results[k];
+      move(result->to + i * result->stride, result->from, result->bytes);
+    }
+    int goes_on = !loop->goes_on || *loop->goes_on;
+    for (int k = 0; k < loop->state_count; k++) {
+      move(loop->states[k].to, loop->states[k].from, loop->states[k].bytes);
+    }
+    if (!goes_on) break;
+  }
+  return NULL;
+}
+
+static const Block *block_at(Plan *plan, int64_t i) {
+  if (i < 1 || i >= tape_of(plan)->blocks) refuse(plan, "a block is missing");
+  return &tape_of(plan)->block[i];
+}
+
+static int64_t bytes_of_value(Plan *plan, int64_t value) {
+  return slot(plan, value)->array.size * bytes_of_one(plan, value);
+}
+
+/* Give a state of a loop memory of its own, which starts with the initial value. */
+static void begin_state(Plan *plan, int64_t state, int64_t initial) {
+  Array given = slot(plan, initial)->array;
+  if (given.dtype != slot(plan, state)->array.dtype) refuse(plan, "a state changes its type");
+  set_shape(plan, state, given.rank, given.shape);
+  copies(plan, state, initial);
+}
+
+/* Return a value to copy to a state: a copy where it lies in a state, which may be overwritten. */
+static int64_t source_of(Plan *plan, int64_t next, int count, const int64_t *states) {
+  for (int k = 0; k < count; k++) {
+    if (slot(plan, next)->root != states[k]) continue;
+    Array shape = slot(plan, next)->array;
+    int64_t made = new_value(plan, shape.dtype, shape.rank, shape.shape);
+    copies(plan, made, next);
+    return made;
+  }
+  return next;
+}
+
+/* Write the next value of each state over the present one, when all steps of the body are done. */
+static void next_states(Plan *plan, Loop *loop, int count, const int64_t *states,
+                        const int64_t *next) {
+  loop->states = memory(plan, (size_t)(count + 1) * sizeof *loop->states);
+  int64_t *sources = memory(plan, (size_t)(count + 1) * sizeof *sources);
+  for (int i = 0; i < count; i++) {
+    const Slot *state = slot(plan, states[i]), *from = slot(plan, next[i]);
+    if (!same_shape(&state->array, &from->array) || state->array.dtype != from->array.dtype) {
+      refuse(plan, "a state changes its size");
+    }
+    int stays = from->root == states[i] && !from->offset;
+    sources[i] = stays ? states[i] : source_of(plan, next[i], count, states);
+  }
+  for (int i = 0; i < count; i++) {
+    if (sources[i] == states[i]) continue;
+    Move *made = &loop->states[loop->state_count++];
+    made->bytes = bytes_of_value(plan, sources[i]);
+    reads(plan, &made->from, sources[i], 0);
+    writes(plan, &made->to, states[i], 0);
+  }
+}
+
+/* Stack a value of each iteration in a result, which is in use from the first iteration on. */
+static void stack_results(Plan *plan, Loop *loop, int64_t begin, int count, const int64_t *rows,
+                          const int64_t *results, const int64_t *are_reversed, int64_t trip) {
+  loop->results = memory(plan, (size_t)(count + 1) * sizeof *loop->results);
+  for (int i = 0; i < count; i++) {
+    Array row = slot(plan, rows[i])->array;
+    if (row.rank == MOST_AXES || row.dtype != slot(plan, results[i])->array.dtype) {
+      refuse(plan, "a result of a loop has too many axes");
+    }
+    memmove(row.shape + 1, row.shape, (size_t)row.rank * sizeof *row.shape);
+    row.shape[0] = trip;
+    set_shape(plan, results[i], row.rank + 1, row.shape);
+    Move *made = &loop->results[loop->result_count++];
+    made->bytes = bytes_of_value(plan, rows[i]);
+    made->stride = are_reversed && are_reversed[i] ? -made->bytes : made->bytes;
+    reads(plan, &made->from, rows[i], 0);
+    writes(plan, &made->to, results[i], made->stride < 0 ? (trip - 1) * made->bytes : 0);
+    touch(plan, results[i], begin);
+  }
+}
+
+/* Plan the body, then all that each iteration copies. */
+static void plan_body(Plan *plan, Loop *loop, const Block *body, int64_t begin, int states,
+                      const int64_t *state, const int64_t *next, int results,
+                      const int64_t *result, const int64_t *are_reversed, int64_t trip) {
+  plan_block(plan, body, &loop->body);
+  Steps *outer = into(plan, &loop->body);
+  next_states(plan, loop, states, state, next);
+  stack_results(plan, loop, begin, results, next + states, result, are_reversed, trip);
+  into(plan, outer);
+  end_loop(plan, begin);
+}
+
+/* attributes: states, scanned arrays, body, then whether each array and each result is reversed */
+void plan_scan(Plan *plan, const Instruction *instruction) {
+  int states = (int)instruction->attribute[0], arrays = (int)instruction->attribute[1];
+  const Block *body = block_at(plan, instruction->attribute[2]);
+  const int64_t *are_reversed = instruction->attribute + 3;
+  int results = instruction->outputs - states;
+  if (body->inputs != states + arrays || body->outputs != states + results || !arrays ||
+      results < 0 || instruction->attributes != 3 + arrays + results) {
+    refuse(plan, "a Scan is wrong");
+  }
+  int64_t trip = -1;
+  for (int i = 0; i < arrays; i++) {
+    const Array *given = operand(plan, instruction, states + i);
+    if (!given->rank || (trip >= 0 && given->shape[0] != trip)) refuse(plan, "lengths of a Scan differ");
+    trip = given->shape[0];
+  }
+  if (!trip) refuse(plan, "a Scan has no steps");
+  for (int i = 0; i < states; i++) begin_state(plan, body->in[i], instruction->in[i]);
+  Step *step = emit(plan, run_loop);
+  Loop *loop = memory(plan, sizeof *loop);
+  step->extra = loop;
+  loop->trip = trip;
+  int64_t begin = begin_loop(plan);
+  loop->slices = memory(plan, (size_t)arrays * sizeof *loop->slices);
+  for (int i = 0; i < arrays; i++) {
+    Array given = *operand(plan, instruction, states + i);
+    int64_t slice = body->in[states + i];
+    if (given.dtype != slot(plan, slice)->array.dtype) refuse(plan, "an array has another type");
+    set_shape(plan, slice, given.rank - 1, given.shape + 1);
+    Move *made = &loop->slices[loop->slice_count++];
+    made->bytes = bytes_of_value(plan, slice);
+    made->stride = are_reversed[i] ? -made->bytes : made->bytes;
+    reads(plan, &made->from, instruction->in[states + i], are_reversed[i] ? (trip - 1) * made->bytes : 0);
+    writes(plan, &made->to, slice, 0);
+  }
+  plan_body(plan, loop, body, begin, states, body->in, body->out, results, instruction->out + states,
+            are_reversed + arrays, trip);
+  for (int i = 0; i < states; i++) {
+    const Array *last = &slot(plan, body->in[i])->array;
+    set_shape(plan, instruction->out[i], last->rank, last->shape);
+    shares(plan, instruction->out[i], body->in[i], 0);
+  }
+}
+
+static int is_known_true(Plan *plan, int64_t value) {
+  const Slot *given = slot(plan, value);
+  const char *data = slot(plan, given->root)->array.data;
+  return given->known && data[given->offset];
+}
+
+/* attributes: states, body */
+void plan_loop(Plan *plan, const Instruction *instruction) {
+  int states = (int)instruction->attribute[0], results = instruction->outputs - states;
+  const Block *body = block_at(plan, instruction->attribute[1]);
+  if (body->inputs != 2 + states || body->outputs != 1 + states + results || results < 0) {
+    refuse(plan, "a Loop is wrong");
+  }
+  int64_t trip = INT64_MAX;
+  int counts = has_operand(instruction, 0), asks = has_operand(instruction, 1);
+  int is_counted = counts && slot(plan, instruction->in[0])->known;
+  if (is_counted) known_integers(plan, instruction->in[0], &trip, 1);
+  trip = trip < 0 ? 0 : trip;
+  if (asks && is_known_true(plan, instruction->in[1])) asks = 0;
+  if (results && (!is_counted || !trip || asks)) refuse(plan, "the length of a result depends on values");
+  for (int i = 0; i < states; i++) begin_state(plan, body->in[2 + i], instruction->in[2 + i]);
+  Step *step = emit(plan, run_loop);
+  Loop *loop = memory(plan, sizeof *loop);
+  step->extra = loop;
+  loop->trip = trip;
+  if (counts && !is_counted) reads(plan, &loop->count, instruction->in[0], 0);
+  if (asks) reads(plan, &loop->starts, instruction->in[1], 0);
+  int64_t begin = begin_loop(plan);
+  set_shape(plan, body->in[0], 0, NULL);
+  writes(plan, &loop->number, body->in[0], 0);
+  set_shape(plan, body->in[1], 0, NULL);
+  *(char *)fix(plan, body->in[1]) = 1;
+  plan_body(plan, loop, body, begin, states, body->in + 2, body->out + 1, results,
+            instruction->out + states, NULL, trip);
+  if (!is_known_true(plan, body->out[0])) {
+    if (results) refuse(plan, "the length of a result depends on values");
+    reads(plan, &loop->goes_on, body->out[0], 0);
+  }
+  for (int i = 0; i < states; i++) {
+    const Array *last = &slot(plan, body->in[2 + i])->array;
+    set_shape(plan, instruction->out[i], last->rank, last->shape);
+    shares(plan, instruction->out[i], body->in[2 + i], 0);
+  }
+}
+
+typedef struct {
+  const char *condition;
+  Steps steps[2]; /* where it is false, and where it is true */
+} Branches;
+
+static const char *run_branch(Step *step) {
+  Branches *branches = step->extra;
+  return run_steps(branches->steps[!branches->condition || *branches->condition].first);
+}
+
+/* attributes: the blocks where the condition is true, and where it is false */
+void plan_if(Plan *plan, const Instruction *instruction) {
+  int is_known = slot(plan, instruction->in[0])->known;
+  Step *step = emit(plan, run_branch);
+  Branches *branches = memory(plan, sizeof *branches);
+  step->extra = branches;
+  if (is_known) {
+    int64_t chosen = instruction->attribute[!is_known_true(plan, instruction->in[0])];
+    const Block *block = block_at(plan, chosen);
+    plan_block(plan, block, &branches->steps[1]);
+    for (int i = 0; i < instruction->outputs; i++) {
+      const Array *result = &slot(plan, block->out[i])->array;
+      set_shape(plan, instruction->out[i], result->rank, result->shape);
+      shares(plan, instruction->out[i], block->out[i], 0);
+    }
+    return;
+  }
+  reads(plan, &branches->condition, instruction->in[0], 0);
+  for (int branch = 1; branch >= 0; branch--) {
+    const Block *block = block_at(plan, instruction->attribute[!branch]);
+    if (block->outputs != instruction->outputs) refuse(plan, "an If is wrong");
+    plan_block(plan, block, &branches->steps[branch]);
+    Steps *outer = into(plan, &branches->steps[branch]);
+    for (int i = 0; i < instruction->outputs; i++) {
+      Array result = slot(plan, block->out[i])->array;
+      if (!branch && !same_shape(&result, &slot(plan, instruction->out[i])->array)) {
+        refuse(plan, "the size of a result depends on values");
+      }
+      set_shape(plan, instruction->out[i], result.rank, result.shape);
+      copies(plan, instruction->out[i], block->out[i]);
+    }
+    into(plan, outer);
+  }
+}

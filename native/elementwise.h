@@ -1,0 +1,28 @@
+/* Elementwise operators: their names, and the kernels by type. */
+#ifndef ELEMENTWISE_H
+#define ELEMENTWISE_H
+
+#include "plan.h"
+
+#define UNARY_OPERATORS(X)                                                                     \
+  X(Neg) X(Abs) X(Sign) X(Reciprocal) X(Relu) X(Sqrt) X(Exp) X(Log) X(Sin) X(Cos) X(Tan)       \
+  X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Tanh) X(Floor) X(Ceil) X(Round) X(IsNaN) X(IsInf)  \
+  X(IsPositiveInf) X(IsNegativeInf) X(Not) X(BitwiseNot) X(SigmoidFunction)                    \
+  X(SoftplusFunction) X(Log1pFunction) X(Expm1Function) X(CastToFloat64) X(CastToFloat32)      \
+  X(CastToInt64) X(CastToInt32) X(CastToUint8) X(CastToUint32) X(CastToUint64) X(CastToBool)
+#define BINARY_OPERATORS(X)                                                                    \
+  X(Add) X(Sub) X(Mul) X(Div) X(Mod) X(Fmod) X(Pow) X(Max) X(Min) X(AtLeast) X(AtMost) X(Less) \
+  X(LessOrEqual) X(Greater) X(GreaterOrEqual) X(Equal) X(And) X(Or) X(Xor) X(BitwiseAnd)       \
+  X(BitwiseOr) X(BitwiseXor) X(ShiftLeft) X(ShiftRight)
+#define ELEMENTWISE_OPERATORS(X) UNARY_OPERATORS(X) BINARY_OPERATORS(X) X(Where)
+
+#define ENUMERATOR(name) ELEMENTWISE_##name,
+enum { ELEMENTWISE_OPERATORS(ENUMERATOR) ELEMENTWISE_COUNT };
+
+extern const ElementKernel KERNELS_F64[], KERNELS_F32[], KERNELS_I64[], KERNELS_I32[],
+    KERNELS_U64[], KERNELS_U32[], KERNELS_U8[], KERNELS_BOOL[];
+
+/* Return the kernels of an elementwise operator for a type, without any if it has none. */
+const ElementKernel *element_kernel(int op, int dtype);
+
+#endif

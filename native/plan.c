@@ -1,0 +1,693 @@
+/* Make plans: infer sizes, order and fuse instructions, compute known values, lay out memory. */
+#include "plan.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elementwise.h"
+
+enum { ALIGNMENT = 64, MOST_ELEMENTS = 1 << 30 };
+
+typedef struct Chunk {
+  struct Chunk *next;
+  int64_t data[];
+} Chunk;
+
+typedef struct {
+  char **where;
+  int64_t value, offset;
+} Address;
+
+/* Elementwise instructions that run together, block by block. */
+typedef struct {
+  Element *elements;
+  int count, capacity;
+  int64_t size;
+} Group;
+
+struct Plan {
+  const Tape *tape;
+  Slot *slots;
+  int values, capacity;
+  Array *inputs;
+  Address *addresses, *bound;
+  int address_count, address_capacity, bound_count;
+  Chunk *chunks;
+  char *workspace;
+  Steps main, *steps;
+  Group group;
+  int64_t time;
+  int folds;
+  jmp_buf refusal;
+  const char *problem;
+};
+
+void refuse(Plan *plan, const char *problem) {
+  plan->problem = problem;
+  longjmp(plan->refusal, 1);
+}
+
+void *memory(Plan *plan, size_t bytes) {
+  Chunk *chunk = calloc(1, sizeof *chunk + bytes + sizeof(int64_t));
+  if (!chunk) refuse(plan, "out of memory");
+  chunk->next = plan->chunks;
+  plan->chunks = chunk;
+  return chunk->data;
+}
+
+/* Return an array with room for one more element, which moves where it is full. */
+static void *grown(Plan *plan, void *array, int count, int *capacity, size_t bytes) {
+  if (count < *capacity) return array;
+  *capacity = *capacity ? 2 * *capacity : 16;
+  void *moved = realloc(array, (size_t)*capacity * bytes);
+  if (!moved) refuse(plan, "out of memory");
+  return moved;
+}
+
+const Tape *tape_of(const Plan *plan) { return plan->tape; }
+Slot *slot(Plan *plan, int64_t value) { return &plan->slots[value]; }
+int has_operand(const Instruction *instruction, int i) {
+  return i < instruction->inputs && instruction->in[i] >= 0;
+}
+Array *operand(Plan *plan, const Instruction *instruction, int i) {
+  if (!has_operand(instruction, i)) refuse(plan, "an operand is missing");
+  return &plan->slots[instruction->in[i]].array;
+}
+static Slot *root_of(Plan *plan, int64_t value) { return &plan->slots[plan->slots[value].root]; }
+
+static void clear(Slot *made, int64_t value, int dtype, int uses) {
+  memset(made, 0, sizeof *made);
+  made->array.dtype = dtype;
+  made->root = (int)value;
+  made->output = -1;
+  made->uses = uses;
+  made->first = INT64_MAX;
+  made->last = -1;
+}
+
+int64_t new_value(Plan *plan, int dtype, int rank, const int64_t *shape) {
+  plan->slots = grown(plan, plan->slots, plan->values, &plan->capacity, sizeof *plan->slots);
+  clear(&plan->slots[plan->values], plan->values, dtype, 1);
+  set_shape(plan, plan->values, rank, shape);
+  return plan->values++;
+}
+
+void set_shape(Plan *plan, int64_t value, int rank, const int64_t *shape) {
+  Array *array = &plan->slots[value].array;
+  if (rank > MOST_AXES) refuse(plan, "too many axes");
+  array->rank = rank;
+  array->size = 1;
+  for (int axis = 0; axis < rank; axis++) {
+    array->shape[axis] = shape[axis];
+    if (shape[axis] < 0) refuse(plan, "a size is negative");
+    array->size *= shape[axis];
+    if (array->size > MOST_ELEMENTS) refuse(plan, "an array is too large");
+  }
+}
+
+int same_shape(const Array *a, const Array *b) {
+  return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape);
+}
+
+static int64_t bytes_of(const Array *array) {
+  return array->size * (int64_t)bytes_of_element(array->dtype);
+}
+
+void *fix(Plan *plan, int64_t value) {
+  Slot *made = slot(plan, value);
+  made->place = FIXED;
+  made->known = 1;
+  return made->array.data = memory(plan, (size_t)bytes_of(&made->array));
+}
+
+void touch(Plan *plan, int64_t value, int64_t time) {
+  Slot *root = root_of(plan, value);
+  if (time < root->first) root->first = time;
+  if (time > root->last) root->last = time;
+}
+
+/* Note that a step has an address in the memory of a value. */
+static void address(Plan *plan, char **where, int64_t value, int64_t offset) {
+  Slot *root = root_of(plan, value);
+  offset += plan->slots[value].offset;
+  if (root->place == FIXED) {
+    *where = (char *)root->array.data + offset;
+    return;
+  }
+  plan->addresses = grown(plan, plan->addresses, plan->address_count, &plan->address_capacity,
+                          sizeof *plan->addresses);
+  plan->addresses[plan->address_count++] = (Address){where, plan->slots[value].root, offset};
+}
+
+/* Give a value memory of its own when it is first written. */
+static void place(Plan *plan, int64_t value) {
+  Slot *made = slot(plan, value);
+  if (made->place != NOWHERE) return;
+  if (plan->folds) {
+    fix(plan, value);
+  } else if (made->output >= 0) {
+    made->place = OUTPUT;
+    made->index = made->output;
+  } else {
+    made->place = WORK;
+    made->bytes = bytes_of(&made->array);
+  }
+}
+
+void reads(Plan *plan, const char **where, int64_t value, int64_t offset) {
+  if (root_of(plan, value)->place == NOWHERE) refuse(plan, "a value is read before it is written");
+  touch(plan, value, plan->time);
+  address(plan, (char **)where, value, offset);
+}
+
+void writes(Plan *plan, char **where, int64_t value, int64_t offset) {
+  place(plan, value);
+  touch(plan, value, plan->time);
+  address(plan, where, value, offset);
+}
+
+void shares(Plan *plan, int64_t value, int64_t other, int64_t offset) {
+  Slot *made = slot(plan, value), *from = slot(plan, other);
+  made->root = from->root;
+  made->offset = from->offset + offset;
+  made->known = from->known;
+}
+
+int known_integers(Plan *plan, int64_t value, int64_t *integers, int most) {
+  Slot *given = slot(plan, value);
+  if (!given->known) refuse(plan, "a size or an axis depends on values");
+  if (given->array.size > most) refuse(plan, "too many sizes");
+  const char *data = (char *)root_of(plan, value)->array.data + given->offset;
+  for (int64_t i = 0; i < given->array.size; i++) {
+    integers[i] = given->array.dtype == INT32 ? ((const int32_t *)data)[i]
+                                              : ((const int64_t *)data)[i];
+  }
+  return (int)given->array.size;
+}
+
+static const char *run_copy(Step *step) {
+  memcpy(step->out, step->in[0], (size_t)step->n[0]);
+  return NULL;
+}
+
+void copies(Plan *plan, int64_t out, int64_t in) {
+  Step *step = emit(plan, run_copy);
+  reads(plan, &step->in[0], in, 0);
+  writes(plan, &step->out, out, 0);
+  step->n[0] = bytes_of(&slot(plan, in)->array);
+}
+
+/* Elementwise instructions. */
+
+void broadcast_shape(Plan *plan, const Instruction *instruction, Array *result) {
+  result->rank = 0;
+  for (int i = 0; i < instruction->inputs; i++) {
+    const Array *given = operand(plan, instruction, i);
+    while (result->rank < given->rank) {
+      memmove(result->shape + 1, result->shape, (size_t)result->rank * sizeof *result->shape);
+      result->shape[0] = 1;
+      result->rank++;
+    }
+    int64_t *shape = result->shape + result->rank - given->rank;
+    for (int axis = 0; axis < given->rank; axis++) {
+      if (shape[axis] == 1) shape[axis] = given->shape[axis];
+      else if (given->shape[axis] != 1 && given->shape[axis] != shape[axis]) {
+        refuse(plan, "sizes differ");
+      }
+    }
+  }
+}
+
+static void run_broadcast(const Element *element, int64_t start, int64_t count) {
+  copy_layout(element->at[0] + start * element->step[0], element->at[1], element->extra,
+              (size_t)element->value[2], start, count);
+}
+
+static Element *next_element(Plan *plan, Group *group) {
+  group->elements = grown(plan, group->elements, group->count, &group->capacity,
+                          sizeof *group->elements);
+  Element *made = &group->elements[group->count++];
+  memset(made, 0, sizeof *made);
+  for (int i = 0; i < 4; i++) made->value[i] = -1;
+  return made;
+}
+
+/* Return the value of an operand in the shape of the result, or a number. */
+static int64_t stretched(Plan *plan, Group *group, int64_t value, const Array *result) {
+  Array given = slot(plan, value)->array;
+  if (given.size == result->size || given.size == 1) return value;
+  int64_t strides[MOST_AXES], stretched_strides[MOST_AXES] = {0};
+  strides_of(&given, strides);
+  for (int axis = 0; axis < given.rank; axis++) {
+    int at = axis + result->rank - given.rank;
+    stretched_strides[at] = given.shape[axis] == 1 ? 0 : strides[axis];
+  }
+  int64_t made = new_value(plan, given.dtype, result->rank, result->shape);
+  Layout *layout = memory(plan, sizeof *layout);
+  *layout = layout_of(result->rank, result->shape, stretched_strides);
+  Element *element = next_element(plan, group);
+  element->run = run_broadcast;
+  element->value[0] = made;
+  element->value[1] = value;
+  element->value[2] = (int64_t)bytes_of_element(given.dtype);
+  element->extra = layout;
+  slot(plan, value)->group_uses++;
+  return made;
+}
+
+static const ElementKernel *kernel_for(Plan *plan, const Instruction *instruction) {
+  int op = (int)(instruction->op - OPERATORS), typed_by = op == ELEMENTWISE_Where;
+  const ElementKernel *kernel = element_kernel(op, operand(plan, instruction, typed_by)->dtype);
+  if (!kernel || !kernel->vectors) refuse(plan, "an operator has no kernel for a type");
+  return kernel;
+}
+
+static void append(Plan *plan, Group *group, const Instruction *instruction) {
+  const ElementKernel *kernel = kernel_for(plan, instruction);
+  int64_t value[4] = {instruction->out[0], -1, -1, -1};
+  const Array result = slot(plan, value[0])->array;
+  int64_t numbers = 0;
+  for (int i = 0; i < instruction->inputs; i++) {
+    value[i + 1] = stretched(plan, group, instruction->in[i], &result);
+    slot(plan, value[i + 1])->group_uses++;
+    if (result.size != 1 && slot(plan, value[i + 1])->array.size == 1) numbers |= 1 << i;
+  }
+  Element *element = next_element(plan, group);
+  memcpy(element->value, value, sizeof value);
+  element->run = kernel->vectors;
+  if (instruction->inputs == 3) element->extra = (void *)(intptr_t)(numbers | 8);
+  else if (instruction->inputs == 2 && numbers == 1) element->run = kernel->left_number;
+  else if (instruction->inputs == 2 && numbers == 2) element->run = kernel->right_number;
+}
+
+static const char *run_once(Step *step) {
+  const Element *element = step->extra, *end = element + step->n[1];
+  int64_t count = step->n[0];
+  for (; element < end; element++) element->run(element, 0, count);
+  return step->n[2] ? "Integer division by zero" : NULL;
+}
+
+static const char *run_blocks(Step *step) {
+  const Element *first = step->extra, *end = first + step->n[1];
+  for (int64_t start = 0; start < step->n[0]; start += BLOCK_ELEMENTS) {
+    int64_t rest = step->n[0] - start, count = rest < BLOCK_ELEMENTS ? rest : BLOCK_ELEMENTS;
+    for (const Element *element = first; element < end; element++) {
+      element->run(element, start, count);
+    }
+  }
+  return step->n[2] ? "Integer division by zero" : NULL;
+}
+
+static Step *append_step(Plan *plan, Run run) {
+  Step *step = memory(plan, sizeof *step);
+  step->run = run;
+  *plan->steps->end = step;
+  plan->steps->end = &step->next;
+  plan->time++;
+  return step;
+}
+
+static void set_place(Plan *plan, Group *group, Element *element, int i, int64_t begin,
+                      int64_t end) {
+  int64_t value = element->value[i];
+  Slot *given = slot(plan, value);
+  int is_blocked = group->size > BLOCK_ELEMENTS;
+  if (i == 0) {
+    given->is_local = !plan->folds && is_blocked && given->group_uses == given->uses &&
+                      given->place == NOWHERE && given->output < 0;
+    place(plan, value);
+    if (given->is_local) {
+      given->bytes = BLOCK_ELEMENTS * (int64_t)bytes_of_element(given->array.dtype);
+    }
+  } else if (root_of(plan, value)->place == NOWHERE) {
+    refuse(plan, "a value is read before it is written");
+  }
+  int moves = !given->is_local && given->array.size == group->size;
+  if (element->run == run_broadcast && i == 1) moves = 0;
+  element->step[i] = moves ? (int64_t)bytes_of_element(given->array.dtype) : 0;
+  touch(plan, value, given->is_local || !is_blocked ? plan->time : end);
+  if (!given->is_local && is_blocked) touch(plan, value, begin);
+  address(plan, &element->at[i], value, 0);
+}
+
+/* Emit the step of a group, and empty the group. */
+static void close_group(Plan *plan, Group *group) {
+  if (!group->count) return;
+  int count = group->count;
+  group->count = 0;
+  Step *step = append_step(plan, group->size > BLOCK_ELEMENTS ? run_blocks : run_once);
+  Element *elements = memory(plan, (size_t)count * sizeof *elements);
+  memcpy(elements, group->elements, (size_t)count * sizeof *elements);
+  step->extra = elements;
+  step->n[0] = group->size;
+  step->n[1] = count;
+  int64_t begin = plan->time, end = begin + count;
+  for (int i = 0; i < count; i++, plan->time++) {
+    int last = elements[i].run == run_broadcast ? 1 : 3;
+    /* Results after operands, since a result may be known once all operands have a place. */
+    for (int k = last; k >= 0; k--) {
+      if (elements[i].value[k] >= 0) set_place(plan, group, &elements[i], k, begin, end);
+    }
+    if (last == 3 && !elements[i].extra) elements[i].extra = &step->n[2];
+  }
+  for (int i = 0; i < count; i++) {
+    for (int k = 0; k < 4; k++) {
+      if (elements[i].run == run_broadcast && k >= 2) continue;
+      if (elements[i].value[k] >= 0) slot(plan, elements[i].value[k])->group_uses = 0;
+    }
+  }
+}
+
+Step *emit(Plan *plan, Run run) {
+  if (!plan->folds) close_group(plan, &plan->group);
+  return append_step(plan, run);
+}
+
+/* Scheduling. */
+
+static int is_known(Plan *plan, const Instruction *instruction) {
+  for (int i = 0; i < instruction->inputs; i++) {
+    if (instruction->in[i] >= 0 && !slot(plan, instruction->in[i])->known) return 0;
+  }
+  return 1;
+}
+
+/* Plan an instruction of known operands and run its steps now. */
+static void fold(Plan *plan, const Instruction *instruction) {
+  Steps steps = {NULL, NULL}, *outer = plan->steps;
+  steps.end = &steps.first;
+  plan->steps = &steps;
+  plan->folds = 1;
+  if (instruction->op->kind == ELEMENTWISE) {
+    Group group = {NULL, 0, 0, slot(plan, instruction->out[0])->array.size};
+    append(plan, &group, instruction);
+    Element *elements = group.elements;
+    close_group(plan, &group);
+    free(elements);
+  } else {
+    instruction->op->plan(plan, instruction);
+  }
+  const char *problem = run_steps(steps.first);
+  plan->folds = 0;
+  plan->steps = outer;
+  if (problem) refuse(plan, problem);
+}
+
+/* The instructions of a block in the course of planning. */
+typedef struct {
+  const Block *block;
+  int *waits;       /* number of operands that are not planned, by instruction */
+  int *first_edge;  /* of the users of an instruction, -1 at the end */
+  int *edge_next, *edge_user;
+  int *ready, ready_count;
+} Schedule;
+
+static Schedule schedule_of(Plan *plan, const Block *block) {
+  int edges = 0, values = plan->tape->values;
+  for (int i = 0; i < block->count; i++) edges += block->instructions[i].inputs;
+  Schedule made = {.block = block};
+  size_t count = (size_t)block->count + 1;
+  made.waits = memory(plan, count * sizeof(int));
+  made.first_edge = memory(plan, count * sizeof(int));
+  made.ready = memory(plan, count * sizeof(int));
+  made.edge_next = memory(plan, (size_t)(edges + 1) * sizeof(int));
+  made.edge_user = memory(plan, (size_t)(edges + 1) * sizeof(int));
+  int *maker = memory(plan, (size_t)(values + 1) * sizeof(int)); /* index + 1 */
+  for (int i = 0; i < block->count; i++) {
+    made.first_edge[i] = -1;
+    const Instruction *instruction = &block->instructions[i];
+    for (int k = 0; k < instruction->outputs; k++) maker[instruction->out[k]] = i + 1;
+  }
+  for (int i = 0, edge = 0; i < block->count; i++) {
+    const Instruction *instruction = &block->instructions[i];
+    for (int k = 0; k < instruction->inputs; k++) {
+      int64_t value = instruction->in[k];
+      int from = value >= 0 ? maker[value] - 1 : -1;
+      if (from < 0) continue;
+      made.waits[i]++;
+      made.edge_user[edge] = i;
+      made.edge_next[edge] = made.first_edge[from];
+      made.first_edge[from] = edge++;
+    }
+  }
+  return made;
+}
+
+static void becomes_ready(Plan *plan, Schedule *schedule, int i);
+
+static void is_done(Plan *plan, Schedule *schedule, int i) {
+  for (int edge = schedule->first_edge[i]; edge >= 0; edge = schedule->edge_next[edge]) {
+    int user = schedule->edge_user[edge];
+    if (!--schedule->waits[user]) becomes_ready(plan, schedule, user);
+  }
+}
+
+/* Plan an instruction at once if it has no steps; otherwise it is in line. */
+static void becomes_ready(Plan *plan, Schedule *schedule, int i) {
+  const Instruction *instruction = &schedule->block->instructions[i];
+  const Operator *op = instruction->op;
+  schedule->waits[i] = -1;
+  if (op->kind == ELEMENTWISE) {
+    Array result;
+    broadcast_shape(plan, instruction, &result);
+    set_shape(plan, instruction->out[0], result.rank, result.shape);
+  }
+  if (op->kind == VIEW) op->plan(plan, instruction);
+  else if (op->kind != CONTROL && is_known(plan, instruction)) fold(plan, instruction);
+  else {
+    schedule->ready[schedule->ready_count++] = i;
+    return;
+  }
+  is_done(plan, schedule, i);
+}
+
+static int take(Schedule *schedule, int position) {
+  int found = schedule->ready[position];
+  schedule->ready_count--;
+  memmove(schedule->ready + position, schedule->ready + position + 1,
+          (size_t)(schedule->ready_count - position) * sizeof(int));
+  return found;
+}
+
+/* Return the position in line of the next instruction: one that fits the group, one with steps of
+ * its own, or the smallest. */
+static int choose(Plan *plan, const Schedule *schedule) {
+  int with_steps = -1, smallest = -1;
+  int64_t least = INT64_MAX;
+  for (int k = 0; k < schedule->ready_count; k++) {
+    const Instruction *instruction = &schedule->block->instructions[schedule->ready[k]];
+    if (instruction->op->kind != ELEMENTWISE) {
+      if (with_steps < 0) with_steps = k;
+      continue;
+    }
+    int64_t size = slot(plan, instruction->out[0])->array.size;
+    if (plan->group.count && size == plan->group.size) return k;
+    if (size < least) least = size, smallest = k;
+  }
+  return with_steps >= 0 ? with_steps : smallest;
+}
+
+void plan_block(Plan *plan, const Block *block, Steps *steps) {
+  Steps *outer = plan->steps;
+  steps->first = NULL;
+  steps->end = &steps->first;
+  plan->steps = steps;
+  Schedule schedule = schedule_of(plan, block);
+  for (int i = 0; i < block->count; i++) {
+    if (!schedule.waits[i]) becomes_ready(plan, &schedule, i);
+  }
+  while (schedule.ready_count) {
+    int i = take(&schedule, choose(plan, &schedule));
+    const Instruction *instruction = &block->instructions[i];
+    if (instruction->op->kind == ELEMENTWISE) {
+      int64_t size = slot(plan, instruction->out[0])->array.size;
+      if (size != plan->group.size) close_group(plan, &plan->group);
+      plan->group.size = size;
+      append(plan, &plan->group, instruction);
+    } else {
+      instruction->op->plan(plan, instruction);
+    }
+    is_done(plan, &schedule, i);
+  }
+  close_group(plan, &plan->group);
+  plan->steps = outer;
+}
+
+Steps *into(Plan *plan, Steps *steps) {
+  Steps *before = plan->steps;
+  plan->steps = steps;
+  return before;
+}
+
+int64_t begin_loop(Plan *plan) { return ++plan->time; }
+
+/* Keep all that a loop reads from outside until its end. */
+void end_loop(Plan *plan, int64_t begin) {
+  int64_t end = ++plan->time;
+  for (int i = 0; i < plan->values; i++) {
+    Slot *given = &plan->slots[i];
+    if (given->first < begin && given->last >= begin) given->last = end;
+  }
+}
+
+/* Memory of the workspace. */
+
+static int by_first_use(const void *a, const void *b) {
+  int64_t x = (*(Slot *const *)a)->first, y = (*(Slot *const *)b)->first;
+  return (x > y) - (x < y);
+}
+
+/* Place a value in the first gap between those that are in use at the same time. */
+static int64_t position_for(Slot **live, int count, int64_t bytes) {
+  int64_t position = 0;
+  for (int i = 0; i < count; i++) {
+    if (live[i]->position - position >= bytes) break;
+    position = live[i]->position + live[i]->bytes;
+  }
+  return position;
+}
+
+static size_t lay_out(Plan *plan) {
+  int count = 0, live_count = 0;
+  int64_t total = 0;
+  Slot **all = memory(plan, (size_t)(plan->values + 1) * sizeof *all);
+  Slot **live = memory(plan, (size_t)(plan->values + 1) * sizeof *live);
+  for (int i = 0; i < plan->values; i++) {
+    Slot *given = &plan->slots[i];
+    if (given->place == WORK && given->root == i && given->last >= 0) all[count++] = given;
+  }
+  qsort(all, (size_t)count, sizeof *all, by_first_use);
+  for (int i = 0; i < count; i++) {
+    Slot *given = all[i];
+    int64_t unit = given->bytes >= ALIGNMENT ? ALIGNMENT : 16;
+    given->bytes = (given->bytes + unit) / unit * unit;
+    int kept = 0;
+    for (int k = 0; k < live_count; k++) {
+      if (live[k]->last >= given->first) live[kept++] = live[k];
+    }
+    given->position = position_for(live, kept, given->bytes);
+    int at = kept;
+    for (; at > 0 && live[at - 1]->position > given->position; at--) live[at] = live[at - 1];
+    live[at] = given;
+    live_count = kept + 1;
+    int64_t end = given->position + given->bytes;
+    if (end > total) total = end;
+  }
+  return (size_t)total;
+}
+
+/* Set the addresses within the workspace, and keep those within inputs and outputs. */
+static void resolve(Plan *plan) {
+  plan->workspace = malloc(lay_out(plan) + ALIGNMENT);
+  if (!plan->workspace) refuse(plan, "out of memory");
+  char *base = plan->workspace + ALIGNMENT - (uintptr_t)plan->workspace % ALIGNMENT;
+  for (int i = 0; i < plan->address_count; i++) {
+    Address found = plan->addresses[i];
+    Slot *given = &plan->slots[found.value];
+    if (given->place == WORK) {
+      *found.where = base + given->position + found.offset;
+    } else if (given->place == FIXED) {
+      *found.where = (char *)given->array.data + found.offset;
+    } else {
+      plan->addresses[plan->bound_count++] = found;
+    }
+  }
+  plan->bound = plan->addresses;
+}
+
+static void make(Plan *plan, const Array *inputs) {
+  const Tape *tape = plan->tape;
+  const Block *main = &tape->block[0];
+  plan->capacity = tape->values + 64;
+  plan->slots = malloc((size_t)plan->capacity * sizeof *plan->slots);
+  if (!plan->slots) refuse(plan, "out of memory");
+  for (int i = 0; i < tape->values; i++) clear(slot(plan, i), i, (int)tape->dtypes[i], tape->uses[i]);
+  plan->values = tape->values;
+  for (int i = 0; i < tape->constants; i++) {
+    Slot *made = slot(plan, tape->constant_values[i]);
+    made->array = tape->constant_arrays[i];
+    made->place = FIXED;
+    made->known = 1;
+  }
+  plan->inputs = memory(plan, (size_t)(main->inputs + 1) * sizeof *plan->inputs);
+  for (int i = 0; i < main->inputs; i++) {
+    Slot *made = slot(plan, main->in[i]);
+    if (inputs[i].dtype != made->array.dtype) refuse(plan, "an input has another type");
+    plan->inputs[i] = inputs[i];
+    set_shape(plan, main->in[i], inputs[i].rank, inputs[i].shape);
+    made->place = INPUT;
+    made->index = i;
+  }
+  for (int i = 0; i < main->outputs; i++) slot(plan, main->out[i])->output = i;
+  plan_block(plan, main, &plan->main);
+  plan->steps = &plan->main;
+  for (int i = 0; i < main->outputs; i++) {
+    Slot *made = slot(plan, main->out[i]);
+    if (made->place == OUTPUT) continue;
+    int64_t copy = new_value(plan, made->array.dtype, made->array.rank, made->array.shape);
+    slot(plan, copy)->output = i;
+    copies(plan, copy, main->out[i]);
+  }
+  resolve(plan);
+}
+
+Plan *make_plan(const Tape *tape, const Array *inputs, const char **problem) {
+  Plan *plan = calloc(1, sizeof *plan);
+  *problem = "out of memory";
+  if (!plan) return NULL;
+  plan->tape = tape;
+  if (!setjmp(plan->refusal)) {
+    make(plan, inputs);
+    free(plan->group.elements);
+    plan->group.elements = NULL;
+    return plan;
+  }
+  *problem = plan->problem;
+  free_plan(plan);
+  return NULL;
+}
+
+void free_plan(Plan *plan) {
+  if (!plan) return;
+  for (Chunk *chunk = plan->chunks; chunk;) {
+    Chunk *next = chunk->next;
+    free(chunk);
+    chunk = next;
+  }
+  free(plan->group.elements);
+  free(plan->slots);
+  free(plan->addresses);
+  free(plan->workspace);
+  free(plan);
+}
+
+int plan_fits(const Plan *plan, const Array *inputs) {
+  for (int i = 0; i < plan->tape->block[0].inputs; i++) {
+    if (!same_shape(&plan->inputs[i], &inputs[i])) return 0;
+    if (plan->inputs[i].dtype != inputs[i].dtype) return 0;
+  }
+  return 1;
+}
+
+const Array *plan_output(const Plan *plan, int i) {
+  return &plan->slots[plan->tape->block[0].out[i]].array;
+}
+
+const char *run_steps(Step *step) {
+  for (; step; step = step->next) {
+    const char *problem = step->run(step);
+    if (problem) return problem;
+  }
+  return NULL;
+}
+
+const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs) {
+  for (int i = 0; i < plan->bound_count; i++) {
+    Address bound = plan->bound[i];
+    const Slot *given = &plan->slots[bound.value];
+    char *base = given->place == INPUT ? inputs[given->index].data : outputs[given->index];
+    *bound.where = base + bound.offset;
+  }
+  return run_steps(plan->main.first);
+}

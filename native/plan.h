@@ -1,0 +1,128 @@
+/* A plan: the steps of a tape for one set of input sizes, with their workspace.
+ *
+ * One call at a time uses a plan, so steps hold the addresses that they read and write. */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "tape.h"
+
+enum { BLOCK_ELEMENTS = 512 };
+
+typedef struct Step Step;
+typedef struct Plan Plan;
+
+/* Run a step; an error message, or NULL. */
+typedef const char *(*Run)(Step *step);
+
+struct Step {
+  Run run;
+  Step *next;
+  char *out;
+  const char *in[4];
+  int64_t n[8]; /* sizes and settings */
+  void *extra;
+};
+
+typedef struct {
+  Step *first, **end;
+} Steps;
+
+/* An elementwise operation on a part of arrays. */
+typedef struct Element Element;
+typedef void (*ElementRun)(const Element *element, int64_t start, int64_t count);
+struct Element {
+  ElementRun run;
+  char *at[4];     /* the result and the operands */
+  int64_t step[4]; /* bytes from one element to the next; 0 within a block */
+  void *extra;
+  int64_t value[4];
+};
+
+/* How elements of an array of another shape are found. */
+typedef struct {
+  int rank;
+  int64_t shape[MOST_AXES], stride[MOST_AXES]; /* in bytes */
+} Layout;
+
+typedef enum { NOWHERE, INPUT, OUTPUT, FIXED, WORK } Place;
+
+/* A value of the tape in a plan. */
+typedef struct {
+  Array array;
+  Place place; /* of a root */
+  int known; /* whether the data is known when the plan is made */
+  int index; /* of an input or output */
+  int root;  /* the value in whose memory this one lies, from an offset on */
+  int is_local; /* whether one block of it is kept at a time */
+  int output;   /* index of the output of the region, -1 for others */
+  int uses, group_uses;
+  int64_t offset;      /* in the root */
+  int64_t first, last; /* time of the first and the last use of the memory */
+  int64_t bytes, position; /* in the workspace */
+} Slot;
+
+/* Emit the steps of an instruction; `refuse` where the tape cannot run for the sizes. */
+typedef void Planner(Plan *plan, const Instruction *instruction);
+
+/* The kernels of an elementwise operator for a type, by which operands are arrays. */
+typedef struct {
+  ElementRun vectors, left_number, right_number;
+} ElementKernel;
+
+typedef enum { ELEMENTWISE, STEPS, VIEW, CONTROL } OperatorKind;
+
+typedef struct Operator {
+  const char *name;
+  OperatorKind kind; /* a view has no steps unless its result is known */
+  Planner *plan;     /* of operators that are not elementwise */
+} Operator;
+
+/* Elementwise operators first. */
+extern const Operator OPERATORS[];
+extern const int OPERATOR_COUNT;
+
+/* Make a plan for inputs; NULL with a message if the tape cannot run for them. */
+Plan *make_plan(const Tape *tape, const Array *inputs, const char **problem);
+void free_plan(Plan *plan);
+int plan_fits(const Plan *plan, const Array *inputs);
+const Array *plan_output(const Plan *plan, int i);
+const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs);
+
+/* For planners. */
+_Noreturn void refuse(Plan *plan, const char *problem);
+const Tape *tape_of(const Plan *plan);
+Slot *slot(Plan *plan, int64_t value);
+Array *operand(Plan *plan, const Instruction *instruction, int i);
+int has_operand(const Instruction *instruction, int i);
+void *memory(Plan *plan, size_t bytes);
+int64_t new_value(Plan *plan, int dtype, int rank, const int64_t *shape);
+void set_shape(Plan *plan, int64_t value, int rank, const int64_t *shape);
+Step *emit(Plan *plan, Run run);
+void reads(Plan *plan, const char **where, int64_t value, int64_t offset);
+void writes(Plan *plan, char **where, int64_t value, int64_t offset);
+void shares(Plan *plan, int64_t value, int64_t other, int64_t offset);
+/* Make a value known, and return its data to be set. */
+void *fix(Plan *plan, int64_t value);
+/* Return the number of integers of a value that must be known. */
+int known_integers(Plan *plan, int64_t value, int64_t *integers, int most);
+void copies(Plan *plan, int64_t out, int64_t in);
+/* Emit the steps that follow into other steps; returns those until then. */
+Steps *into(Plan *plan, Steps *steps);
+void plan_block(Plan *plan, const Block *block, Steps *steps);
+int64_t begin_loop(Plan *plan);
+void end_loop(Plan *plan, int64_t begin);
+void touch(Plan *plan, int64_t value, int64_t time);
+const char *run_steps(Step *step);
+void broadcast_shape(Plan *plan, const Instruction *instruction, Array *result);
+
+/* Arrays. */
+Layout layout_of(int rank, const int64_t *shape, const int64_t *strides);
+void strides_of(const Array *array, int64_t *strides);
+void copy_layout(char *out, const char *in, const Layout *layout, size_t bytes, int64_t start,
+                 int64_t count);
+int same_shape(const Array *a, const Array *b);
+const char *run_layout(Step *step);
+void copies_layout(Plan *plan, int64_t out, int64_t out_offset, int64_t in, int64_t in_offset,
+                   const Layout *layout, int64_t count);
+
+#endif

@@ -1,0 +1,48 @@
+/* The planners of operators that are not elementwise. */
+#ifndef PLANNERS_H
+#define PLANNERS_H
+
+#include <string.h>
+
+#include "plan.h"
+
+Planner plan_identity, plan_shape, plan_size, plan_reshape, plan_squeeze, plan_unsqueeze,
+    plan_flatten, plan_expand, plan_transpose, plan_slice, plan_concat, plan_split,
+    plan_constant_of_shape, plan_range, plan_pad, plan_trilu, plan_tile;
+Planner plan_gather, plan_gather_elements, plan_gather_nd, plan_scatter_elements, plan_scatter_nd;
+Planner plan_reduce_sum, plan_reduce_mean, plan_reduce_max, plan_reduce_min, plan_reduce_prod,
+    plan_reduce_sum_square, plan_reduce_l1, plan_reduce_l2, plan_reduce_log_sum, plan_cum_sum;
+Planner plan_softmax, plan_log_softmax;
+Planner plan_mat_mul, plan_gemm;
+Planner plan_if, plan_scan, plan_loop;
+
+static inline int64_t axis_of(Plan *plan, int64_t axis, int rank) {
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) refuse(plan, "an axis is out of range");
+  return axis;
+}
+
+static inline int64_t product(const int64_t *sizes, int64_t from, int64_t to) {
+  int64_t result = 1;
+  for (int64_t i = from; i < to; i++) result *= sizes[i];
+  return result;
+}
+
+static inline int64_t bytes_of_one(Plan *plan, int64_t value) {
+  return (int64_t)bytes_of_element(slot(plan, value)->array.dtype);
+}
+
+static inline int64_t between(int64_t x, int64_t least, int64_t most) {
+  return x < least ? least : x > most ? most : x;
+}
+
+/* Mark the axes that an operand lists. */
+static inline int read_axes(Plan *plan, const Instruction *instruction, int i, int rank, char *is_listed) {
+  int64_t axes[MOST_AXES];
+  memset(is_listed, 0, MOST_AXES);
+  int count = known_integers(plan, instruction->in[i], axes, MOST_AXES);
+  for (int k = 0; k < count; k++) is_listed[axis_of(plan, axes[k], rank)] = 1;
+  return count;
+}
+
+#endif

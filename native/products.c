@@ -1,0 +1,204 @@
+/* Products of matrices, summed in an order that depends on sizes only. */
+#include "planners.h"
+
+/* A matrix in memory: elements from one row, and from one column, to the next. */
+typedef struct {
+  int64_t row, column;
+} Strides;
+
+#define DOT_LANES 8
+
+/* Four rows of B at a time are added to a row of C. */
+#define PRODUCT(name, T)                                                                       \
+  static void add_row_##name(T *restrict c, const T *a, int64_t a_step, const T *b,            \
+                             int64_t b_step, int64_t k, int64_t n) {                           \
+    int64_t p = 0;                                                                             \
+    for (int64_t j = 0; j < n; j++) c[j] = 0;                                                  \
+    for (; p + 4 <= k; p += 4, a += 4 * a_step, b += 4 * b_step) {                             \
+      const T a0 = a[0], a1 = a[a_step], a2 = a[2 * a_step], a3 = a[3 * a_step];               \
+      const T *b1 = b + b_step, *b2 = b + 2 * b_step, *b3 = b + 3 * b_step;                    \
+      for (int64_t j = 0; j < n; j++) {                                                        \
+        c[j] += (a0 * b[j] + a1 * b1[j]) + (a2 * b2[j] + a3 * b3[j]);                          \
+      }                                                                                        \
+    }                                                                                          \
+    for (; p < k; p++, a += a_step, b += b_step) {                                             \
+      const T a0 = *a;                                                                         \
+      for (int64_t j = 0; j < n; j++) c[j] += a0 * b[j];                                       \
+    }                                                                                          \
+  }                                                                                            \
+  static T dot_##name(const T *a, const T *b, int64_t k) {                                     \
+    T part[DOT_LANES] = {0}, total = 0;                                                        \
+    int64_t p = 0;                                                                             \
+    for (; p + DOT_LANES <= k; p += DOT_LANES) {                                               \
+      for (int i = 0; i < DOT_LANES; i++) part[i] += a[p + i] * b[p + i];                      \
+    }                                                                                          \
+    for (; p < k; p++) total += a[p] * b[p];                                                   \
+    if (k < DOT_LANES) return total;                                                           \
+    return total + (((part[0] + part[1]) + (part[2] + part[3])) +                              \
+                    ((part[4] + part[5]) + (part[6] + part[7])));                              \
+  }                                                                                            \
+  static T strided_dot_##name(const T *a, int64_t a_step, const T *b, int64_t b_step,          \
+                              int64_t k) {                                                     \
+    if (a_step == 1 && b_step == 1) return dot_##name(a, b, k);                                \
+    T total = 0;                                                                               \
+    for (int64_t p = 0; p < k; p++) total += a[p * a_step] * b[p * b_step];                    \
+    return total;                                                                              \
+  }                                                                                            \
+  static void product_##name(void *to, const void *left, const void *right, int64_t m,         \
+                             int64_t k, int64_t n, Strides sa, Strides sb) {                   \
+    T *c = to;                                                                                 \
+    const T *a = left, *b = right;                                                             \
+    if (n == 1 && sa.row == 1 && m > 1) {                                                      \
+      add_row_##name(c, b, sb.row, a, sa.column, k, m);                                        \
+      return;                                                                                  \
+    }                                                                                          \
+    for (int64_t i = 0; i < m; i++, c += n) {                                                  \
+      const T *row = a + i * sa.row;                                                           \
+      if (n > 1 && sb.column == 1) {                                                           \
+        add_row_##name(c, row, sa.column, b, sb.row, k, n);                                    \
+        continue;                                                                              \
+      }                                                                                        \
+      for (int64_t j = 0; j < n; j++) {                                                        \
+        c[j] = strided_dot_##name(row, sa.column, b + j * sb.column, sb.row, k);               \
+      }                                                                                        \
+    }                                                                                          \
+  }
+PRODUCT(f64, double)
+PRODUCT(f32, float)
+PRODUCT(i64, uint64_t)
+PRODUCT(i32, uint32_t)
+
+typedef void (*Multiply)(void *c, const void *a, const void *b, int64_t m, int64_t k, int64_t n,
+                         Strides sa, Strides sb);
+
+static Multiply multiply_for(Plan *plan, int dtype) {
+  switch (dtype) {
+    case FLOAT64: return product_f64;
+    case FLOAT32: return product_f32;
+    case INT64: case UINT64: return product_i64;
+    case INT32: case UINT32: return product_i32;
+    default: refuse(plan, "a product without kernel");
+  }
+}
+
+typedef struct {
+  Multiply multiply;
+  int64_t m, k, n, batches, bytes;
+  Strides a, b;
+  int64_t *a_offset, *b_offset; /* of each product of a batch */
+  double alpha, beta;
+  int dtype;
+  int64_t c_row, c_column; /* of the addend of a Gemm */
+} Product;
+
+static const char *run_products(Step *step) {
+  const Product *p = step->extra;
+  for (int64_t i = 0; i < p->batches; i++) {
+    p->multiply(step->out + i * p->m * p->n * p->bytes, step->in[0] + p->a_offset[i],
+                step->in[1] + p->b_offset[i], p->m, p->k, p->n, p->a, p->b);
+  }
+  return NULL;
+}
+
+/* Return the offset of each matrix of a stack that is broadcast to batches of a shape. */
+static int64_t *offsets_of(Plan *plan, const Array *given, int rank, const int64_t *batch,
+                           int64_t count) {
+  int64_t *offsets = memory(plan, (size_t)(count + 1) * sizeof *offsets);
+  int64_t strides[MOST_AXES], at[MOST_AXES] = {0};
+  strides_of(given, strides);
+  int skipped = rank - (given->rank - 2);
+  for (int64_t i = 0; i < count; i++) {
+    for (int axis = 0; axis < given->rank - 2; axis++) {
+      if (given->shape[axis] != 1) offsets[i] += at[axis + skipped] * strides[axis];
+    }
+    for (int axis = rank - 1; axis >= 0 && ++at[axis] == batch[axis]; axis--) at[axis] = 0;
+  }
+  return offsets;
+}
+
+void plan_mat_mul(Plan *plan, const Instruction *instruction) {
+  Array a = *operand(plan, instruction, 0), b = *operand(plan, instruction, 1);
+  if (!a.rank || !b.rank || a.dtype != b.dtype) refuse(plan, "a product of numbers");
+  int is_row = a.rank == 1, is_column = b.rank == 1, rank = 0;
+  if (is_row) a.rank = 2, a.shape[1] = a.shape[0], a.shape[0] = 1;
+  if (is_column) b.rank = 2, b.shape[1] = 1;
+  int64_t m = a.shape[a.rank - 2], k = a.shape[a.rank - 1], n = b.shape[b.rank - 1];
+  int64_t shape[MOST_AXES], batches = 1;
+  if (b.shape[b.rank - 2] != k) refuse(plan, "sizes of a product differ");
+  int batch_axes = (a.rank > b.rank ? a.rank : b.rank) - 2;
+  for (int axis = 0; axis < batch_axes; axis++) {
+    int from_a = axis - batch_axes + a.rank - 2, from_b = axis - batch_axes + b.rank - 2;
+    int64_t x = from_a < 0 ? 1 : a.shape[from_a], y = from_b < 0 ? 1 : b.shape[from_b];
+    if (x != 1 && y != 1 && x != y) refuse(plan, "sizes of a product differ");
+    shape[rank++] = x == 1 ? y : x;
+    batches *= shape[axis];
+  }
+  Product *product = memory(plan, sizeof *product);
+  *product = (Product){multiply_for(plan, a.dtype), m, k, n, batches,
+                       (int64_t)bytes_of_element(a.dtype), {k, 1}, {n, 1},
+                       offsets_of(plan, &a, batch_axes, shape, batches),
+                       offsets_of(plan, &b, batch_axes, shape, batches), 1, 0, a.dtype, 0, 0};
+  if (!is_row) shape[rank++] = m;
+  if (!is_column) shape[rank++] = n;
+  set_shape(plan, instruction->out[0], rank, shape);
+  Step *step = emit(plan, run_products);
+  step->extra = product;
+  reads(plan, &step->in[0], instruction->in[0], 0);
+  reads(plan, &step->in[1], instruction->in[1], 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+}
+
+#define ADD_SCALED(T)                                                                     \
+  for (int64_t i = 0; i < p->m; i++) {                                                    \
+    for (int64_t j = 0; j < p->n; j++) {                                                  \
+      T *at = (T *)step->out + i * p->n + j;                                              \
+      T scaled = p->alpha == 1 ? *at : (T)p->alpha * *at;                                 \
+      if (!step->in[2]) *at = scaled;                                                     \
+      else {                                                                              \
+        T c = ((const T *)step->in[2])[i * p->c_row + j * p->c_column];                   \
+        *at = scaled + (p->beta == 1 ? c : (T)p->beta * c);                               \
+      }                                                                                   \
+    }                                                                                     \
+  }
+
+static const char *run_gemm(Step *step) {
+  const Product *p = step->extra;
+  p->multiply(step->out, step->in[0], step->in[1], p->m, p->k, p->n, p->a, p->b);
+  if (p->alpha == 1 && !step->in[2]) return NULL;
+  if (p->dtype == FLOAT64) ADD_SCALED(double)
+  else ADD_SCALED(float)
+  return NULL;
+}
+
+void plan_gemm(Plan *plan, const Instruction *instruction) {
+  Array a = *operand(plan, instruction, 0), b = *operand(plan, instruction, 1);
+  int64_t transposes_a = instruction->attribute[0], transposes_b = instruction->attribute[1];
+  if (a.rank != 2 || b.rank != 2 || a.dtype != b.dtype) refuse(plan, "a Gemm of other than matrices");
+  if (a.dtype != FLOAT64 && a.dtype != FLOAT32) refuse(plan, "a product without kernel");
+  int64_t m = a.shape[transposes_a ? 1 : 0], k = a.shape[transposes_a ? 0 : 1];
+  int64_t n = b.shape[transposes_b ? 0 : 1], shape[2] = {m, n};
+  if (b.shape[transposes_b ? 1 : 0] != k) refuse(plan, "sizes of a product differ");
+  Product *product = memory(plan, sizeof *product);
+  *product = (Product){.multiply = multiply_for(plan, a.dtype), .m = m, .k = k, .n = n,
+                       .dtype = a.dtype};
+  product->a = transposes_a ? (Strides){1, m} : (Strides){k, 1};
+  product->b = transposes_b ? (Strides){1, k} : (Strides){n, 1};
+  memcpy(&product->alpha, &instruction->attribute[2], sizeof(double));
+  memcpy(&product->beta, &instruction->attribute[3], sizeof(double));
+  set_shape(plan, instruction->out[0], 2, shape);
+  Step *step = emit(plan, run_gemm);
+  step->extra = product;
+  if (has_operand(instruction, 2)) {
+    Array c = *operand(plan, instruction, 2);
+    int64_t rows = c.rank > 1 ? c.shape[c.rank - 2] : 1, columns = c.rank ? c.shape[c.rank - 1] : 1;
+    if (c.rank > 2 || (rows != 1 && rows != m) || (columns != 1 && columns != n)) {
+      refuse(plan, "sizes of a product differ");
+    }
+    product->c_row = rows == 1 ? 0 : columns;
+    product->c_column = columns == 1 ? 0 : 1;
+    reads(plan, &step->in[2], instruction->in[2], 0);
+  }
+  reads(plan, &step->in[0], instruction->in[0], 0);
+  reads(plan, &step->in[1], instruction->in[1], 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+}

@@ -1,0 +1,314 @@
+/* Sums and other reductions, in an order that depends on sizes only. */
+#include <math.h>
+
+#include "planners.h"
+
+/* A kernel reduces each of `outer` stacks of `length` rows of `inner` elements to one row. */
+typedef void (*Reduce)(char *out, const char *in, int64_t outer, int64_t length, int64_t inner);
+
+enum { SUM_BLOCK = 128 };
+
+/* Sums and products in blocks and pairs, whose error grows with the logarithm of the length. */
+#define SUM(name, T, TERM, NEUTRAL, OP)                                                                    \
+  static T sum_##name(const T *in, int64_t n) {                                               \
+    if (n < 8) {                                                                              \
+      T total = NEUTRAL;                                                                            \
+      for (int64_t i = 0; i < n; i++) total OP TERM(in[i]);                                   \
+      return total;                                                                           \
+    }                                                                                         \
+    if (n <= SUM_BLOCK) {                                                                     \
+      T part[8];                                                                              \
+      int64_t i = 8;                                                                          \
+      for (int k = 0; k < 8; k++) part[k] = TERM(in[k]);                                      \
+      for (; i + 8 <= n; i += 8) {                                                            \
+        for (int k = 0; k < 8; k++) part[k] OP TERM(in[i + k]);                               \
+      }                                                                                       \
+      for (int k = 0; k < 4; k++) part[k] OP part[k + 4];                                     \
+      part[0] OP part[1], part[2] OP part[3], part[0] OP part[2];                             \
+      T total = part[0];                                                                      \
+      for (; i < n; i++) total OP TERM(in[i]);                                                \
+      return total;                                                                           \
+    }                                                                                         \
+    int64_t half = n / 2 / 8 * 8;                                                             \
+    T total = sum_##name(in, half);                                                           \
+    total OP sum_##name(in + half, n - half);                                                 \
+    return total;                                                                             \
+  }                                                                                           \
+  static void add_rows_##name(T *restrict out, const T *in, int64_t length, int64_t inner) {  \
+    for (int64_t i = 0; i < inner; i++) out[i] = NEUTRAL;                                           \
+    for (int64_t row = 0; row < length; row++, in += inner) {                                 \
+      for (int64_t i = 0; i < inner; i++) out[i] OP TERM(in[i]);                              \
+    }                                                                                         \
+  }                                                                                           \
+  static void reduce_##name(char *to, const char *from, int64_t outer, int64_t length,        \
+                            int64_t inner) {                                                  \
+    T *out = (T *)to, part[64];                                                               \
+    const T *in = (const T *)from;                                                            \
+    for (int64_t o = 0; o < outer; o++, out += inner, in += length * inner) {                 \
+      if (inner == 1) {                                                                       \
+        *out = sum_##name(in, length);                                                        \
+        continue;                                                                             \
+      }                                                                                       \
+      int64_t first = length < SUM_BLOCK ? length : SUM_BLOCK;                                \
+      add_rows_##name(out, in, first, inner);                                                 \
+      for (int64_t row = first; row < length; row += SUM_BLOCK) {                             \
+        int64_t rows = length - row < SUM_BLOCK ? length - row : SUM_BLOCK;                   \
+        for (int64_t i = 0; i < inner; i += 64) {                                             \
+          int64_t width = inner - i < 64 ? inner - i : 64;                                    \
+          for (int64_t k = 0; k < width; k++) part[k] = NEUTRAL;                                    \
+          for (int64_t r = row; r < row + rows; r++) {                                        \
+            for (int64_t k = 0; k < width; k++) part[k] OP TERM(in[r * inner + i + k]);       \
+          }                                                                                   \
+          for (int64_t k = 0; k < width; k++) out[i + k] OP part[k];                          \
+        }                                                                                     \
+      }                                                                                       \
+    }                                                                                         \
+  }
+
+#define PLAIN(x) (x)
+#define SQUARE(x) ((x) * (x))
+#define MAGNITUDE(x) ((x) < 0 ? -(x) : (x))
+SUM(sum_f64, double, PLAIN, 0, +=)
+SUM(sum_f32, float, PLAIN, 0, +=)
+SUM(square_f64, double, SQUARE, 0, +=)
+SUM(square_f32, float, SQUARE, 0, +=)
+SUM(magnitude_f64, double, MAGNITUDE, 0, +=)
+SUM(magnitude_f32, float, MAGNITUDE, 0, +=)
+SUM(prod_f64, double, PLAIN, 1, *=)
+SUM(prod_f32, float, PLAIN, 1, *=)
+
+/* Reductions from the first element on, each step by `x` and `total`. */
+#define FROM_FIRST(name, T, EXPRESSION)                                                       \
+  static void reduce_##name(char *to, const char *from, int64_t outer, int64_t length,        \
+                            int64_t inner) {                                                  \
+    T *out = (T *)to;                                                                         \
+    const T *in = (const T *)from;                                                            \
+    for (int64_t o = 0; o < outer; o++, out += inner) {                                       \
+      for (int64_t i = 0; i < inner; i++) out[i] = in[i];                                     \
+      in += inner;                                                                            \
+      for (int64_t row = 1; row < length; row++, in += inner) {                               \
+        for (int64_t i = 0; i < inner; i++) {                                                 \
+          T x = in[i], total = out[i];                                                        \
+          out[i] = (T)(EXPRESSION);                                                           \
+        }                                                                                     \
+      }                                                                                       \
+    }                                                                                         \
+  }
+#define EXTREMES(s, T)                                 \
+  FROM_FIRST(max_##s, T, x > total ? x : total)        \
+  FROM_FIRST(min_##s, T, x < total ? x : total)
+EXTREMES(f64, double)
+EXTREMES(f32, float)
+EXTREMES(i64, int64_t)
+EXTREMES(i32, int32_t)
+EXTREMES(u8, uint8_t)
+
+/* What follows a sum. */
+enum { NOTHING, DIVISION, ROOT, LOGARITHM };
+
+#define FINISH(T, divided, root, logarithm)                                    \
+  for (int64_t i = 0; i < count; i++) {                                        \
+    T x = ((T *)out)[i];                                                       \
+    ((T *)out)[i] = kind == DIVISION ? divided : kind == ROOT ? root : logarithm; \
+  }
+
+static void finish(char *out, int64_t count, int64_t length, int kind, int dtype) {
+  if (kind == NOTHING) return;
+  if (dtype == FLOAT64) FINISH(double, x / (double)length, sqrt(x), log(x))
+  else FINISH(float, x / (float)length, sqrtf(x), logf(x))
+}
+
+/* n: outer, length, inner, what follows, dtype */
+static const char *run_reduction(Step *step) {
+  const int64_t *n = step->n;
+  (*(Reduce *)step->extra)(step->out, step->in[0], n[0], n[1], n[2]);
+  finish(step->out, n[0] * n[2], n[1], (int)n[3], (int)n[4]);
+  return NULL;
+}
+
+/* Return the value with reduced axes last, if they are not neighbours. */
+static int64_t gathered(Plan *plan, int64_t value, const char *is_reduced, int64_t *outer,
+                        int64_t *length, int64_t *inner) {
+  Array given = slot(plan, value)->array;
+  int64_t own[MOST_AXES], shape[MOST_AXES], strides[MOST_AXES], kept = 1;
+  int runs = 0, rank = 0, was = 0;
+  *outer = *length = *inner = 1;
+  for (int axis = 0; axis < given.rank; axis++) {
+    if (given.shape[axis] == 1) continue;
+    if (is_reduced[axis]) {
+      runs += !was;
+      *length *= given.shape[axis];
+    } else {
+      kept *= given.shape[axis];
+      if (runs) *inner *= given.shape[axis];
+      else *outer *= given.shape[axis];
+    }
+    was = is_reduced[axis];
+  }
+  if (runs <= 1) return value;
+  strides_of(&given, own);
+  for (int reduced = 0; reduced < 2; reduced++) {
+    for (int axis = 0; axis < given.rank; axis++) {
+      if (is_reduced[axis] != reduced) continue;
+      shape[rank] = given.shape[axis];
+      strides[rank++] = own[axis];
+    }
+  }
+  *outer = kept, *inner = 1;
+  int64_t moved = new_value(plan, given.dtype, rank, shape);
+  Layout layout = layout_of(rank, shape, strides);
+  copies_layout(plan, moved, 0, value, 0, &layout, given.size);
+  return moved;
+}
+
+static void reduces(Plan *plan, const Instruction *instruction, const Reduce *kernel, int kind) {
+  Array given = *operand(plan, instruction, 0);
+  char is_reduced[MOST_AXES] = {0};
+  int64_t keeps_axes = instruction->attribute[0], does_nothing = instruction->attribute[1];
+  int64_t shape[MOST_AXES], outer, length, inner;
+  int rank = 0, count = 0;
+  if (has_operand(instruction, 1)) count = read_axes(plan, instruction, 1, given.rank, is_reduced);
+  if (!count && !does_nothing) memset(is_reduced, 1, sizeof is_reduced);
+  for (int axis = 0; axis < given.rank; axis++) {
+    if (!is_reduced[axis] || keeps_axes) shape[rank++] = is_reduced[axis] ? 1 : given.shape[axis];
+  }
+  set_shape(plan, instruction->out[0], rank, shape);
+  if (!kernel) refuse(plan, "a reduction without kernel");
+  if (!given.size) refuse(plan, "a reduction of nothing");
+  int64_t from = gathered(plan, instruction->in[0], is_reduced, &outer, &length, &inner);
+  Step *step = emit(plan, run_reduction);
+  reads(plan, &step->in[0], from, 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+  step->n[0] = outer, step->n[1] = length, step->n[2] = inner, step->n[3] = kind;
+  step->n[4] = given.dtype;
+  step->extra = (void *)kernel;
+}
+
+#define FLOAT_KERNEL(name)                                             \
+  static const Reduce *name##_for(int dtype) {                         \
+    static const Reduce f64 = reduce_##name##_f64, f32 = reduce_##name##_f32; \
+    return dtype == FLOAT64 ? &f64 : dtype == FLOAT32 ? &f32 : NULL;   \
+  }
+FLOAT_KERNEL(sum)
+FLOAT_KERNEL(square)
+FLOAT_KERNEL(magnitude)
+FLOAT_KERNEL(prod)
+
+#define EXTREME_KERNEL(name)                                                             \
+  static const Reduce *name##_for(int dtype) {                                           \
+    static const Reduce f64 = reduce_##name##_f64, f32 = reduce_##name##_f32,            \
+                        i64 = reduce_##name##_i64, i32 = reduce_##name##_i32,            \
+                        u8 = reduce_##name##_u8;                                         \
+    switch (dtype) {                                                                     \
+      case FLOAT64: return &f64;                                                         \
+      case FLOAT32: return &f32;                                                         \
+      case INT64: return &i64;                                                           \
+      case INT32: return &i32;                                                           \
+      case UINT8: case BOOL: return &u8;                                                 \
+      default: return NULL;                                                              \
+    }                                                                                    \
+  }
+EXTREME_KERNEL(max)
+EXTREME_KERNEL(min)
+
+#define PLANNER(name, kernel, kind)                                                       \
+  void plan_reduce_##name(Plan *plan, const Instruction *instruction) {                   \
+    reduces(plan, instruction, kernel##_for(operand(plan, instruction, 0)->dtype), kind); \
+  }
+PLANNER(sum, sum, NOTHING)
+PLANNER(mean, sum, DIVISION)
+PLANNER(max, max, NOTHING)
+PLANNER(min, min, NOTHING)
+PLANNER(prod, prod, NOTHING)
+PLANNER(sum_square, square, NOTHING)
+PLANNER(l1, magnitude, NOTHING)
+PLANNER(l2, square, ROOT)
+PLANNER(log_sum, sum, LOGARITHM)
+
+/* n: outer, length, inner, exclusive, reverse, dtype */
+#define RUN_CUM_SUM(name, T)                                                            \
+  static const char *run_cum_sum_##name(Step *step) {                                   \
+    const T *in = (const T *)step->in[0];                                               \
+    T *out = (T *)step->out;                                                            \
+    int64_t length = step->n[1], inner = step->n[2], exclusive = step->n[3];            \
+    for (int64_t o = 0; o < step->n[0]; o++, in += length * inner, out += length * inner) { \
+      for (int64_t i = 0; i < inner; i++) {                                             \
+        T total = 0;                                                                    \
+        for (int64_t k = 0; k < length; k++) {                                          \
+          int64_t at = (step->n[4] ? length - 1 - k : k) * inner + i;                   \
+          T before = total;                                                             \
+          total = k ? total + in[at] : in[at];                                          \
+          out[at] = exclusive ? before : total;                                         \
+        }                                                                               \
+      }                                                                                 \
+    }                                                                                   \
+    return NULL;                                                                        \
+  }
+RUN_CUM_SUM(f64, double)
+RUN_CUM_SUM(f32, float)
+RUN_CUM_SUM(i64, uint64_t)
+RUN_CUM_SUM(i32, uint32_t)
+
+void plan_cum_sum(Plan *plan, const Instruction *instruction) {
+  Array given = *operand(plan, instruction, 0);
+  int64_t axis;
+  if (known_integers(plan, instruction->in[1], &axis, 1) != 1) refuse(plan, "no axis");
+  axis = axis_of(plan, axis, given.rank);
+  set_shape(plan, instruction->out[0], given.rank, given.shape);
+  Run run = given.dtype == FLOAT64   ? run_cum_sum_f64
+            : given.dtype == FLOAT32 ? run_cum_sum_f32
+            : given.dtype == INT64   ? run_cum_sum_i64
+            : given.dtype == INT32   ? run_cum_sum_i32
+                                     : NULL;
+  if (!run) refuse(plan, "a CumSum without kernel");
+  Step *step = emit(plan, run);
+  reads(plan, &step->in[0], instruction->in[0], 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+  int64_t n[] = {product(given.shape, 0, axis), given.shape[axis],
+                 product(given.shape, axis + 1, given.rank), instruction->attribute[0],
+                 instruction->attribute[1]};
+  memcpy(step->n, n, sizeof n);
+}
+
+/* n: outer, length, inner, whether the logarithm is taken */
+#define RUN_SOFTMAX(name, T, EXP, LOG)                                                  \
+  static const char *run_softmax_##name(Step *step) {                                   \
+    int64_t length = step->n[1], inner = step->n[2];                                    \
+    for (int64_t row = 0; row < step->n[0] * inner; row++) {                            \
+      int64_t first = row / inner * length * inner + row % inner;                       \
+      const T *in = (const T *)step->in[0] + first;                                     \
+      T *out = (T *)step->out + first, most = in[0], total = 0;                         \
+      for (int64_t k = 1; k < length; k++) most = in[k * inner] > most ? in[k * inner] : most; \
+      for (int64_t k = 0; k < length; k++) {                                            \
+        T shifted = in[k * inner] - most, power = EXP(shifted);                         \
+        total += power;                                                                 \
+        out[k * inner] = step->n[3] ? shifted : power;                                  \
+      }                                                                                 \
+      T norm = step->n[3] ? LOG(total) : total;                                         \
+      for (int64_t k = 0; k < length; k++) {                                            \
+        out[k * inner] = step->n[3] ? out[k * inner] - norm : out[k * inner] / norm;    \
+      }                                                                                 \
+    }                                                                                   \
+    return NULL;                                                                        \
+  }
+RUN_SOFTMAX(f64, double, exp, log)
+RUN_SOFTMAX(f32, float, expf, logf)
+
+static void plan_softmaxes(Plan *plan, const Instruction *instruction, int64_t takes_log) {
+  Array given = *operand(plan, instruction, 0);
+  int64_t axis = axis_of(plan, instruction->attribute[0], given.rank);
+  set_shape(plan, instruction->out[0], given.rank, given.shape);
+  Step *step = emit(plan, given.dtype == FLOAT64 ? run_softmax_f64 : run_softmax_f32);
+  reads(plan, &step->in[0], instruction->in[0], 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+  int64_t n[] = {given.size ? product(given.shape, 0, axis) : 0, given.shape[axis],
+                 product(given.shape, axis + 1, given.rank), takes_log};
+  memcpy(step->n, n, sizeof n);
+}
+
+void plan_softmax(Plan *plan, const Instruction *instruction) {
+  plan_softmaxes(plan, instruction, 0);
+}
+void plan_log_softmax(Plan *plan, const Instruction *instruction) {
+  plan_softmaxes(plan, instruction, 1);
+}

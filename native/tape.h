@@ -1,0 +1,38 @@
+/* The tape: typed values, constants and blocks of instructions, as the session's pass writes it. */
+#ifndef TAPE_H
+#define TAPE_H
+
+#include "kernel.h"
+
+enum { TAPE_MAGIC = 0x70746b31 };
+
+typedef struct {
+  const struct Operator *op;
+  int inputs, outputs, attributes;
+  const int64_t *in;  /* values, -1 where an operand is left out */
+  const int64_t *out;
+  const int64_t *attribute;
+} Instruction;
+
+typedef struct {
+  int inputs, outputs, count;
+  const int64_t *in, *out;
+  Instruction *instructions;
+} Block;
+
+typedef struct {
+  int64_t *words;
+  int values, blocks;
+  const int64_t *dtypes;
+  int constants;
+  int *constant_values;
+  Array *constant_arrays;
+  Block *block; /* the first is the region, the others are bodies of its loops and branches */
+  int *uses;    /* number of uses of each value */
+} Tape;
+
+/* Read a tape; NULL if it is malformed or names unknown operators. */
+Tape *read_tape(const char *bytes, size_t size);
+void free_tape(Tape *tape);
+
+#endif

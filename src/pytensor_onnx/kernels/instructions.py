@@ -1,0 +1,408 @@
+"""The instructions of a tape that an ONNX node is, or the reason why it is none."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from pytensor_onnx import native
+from pytensor_onnx.kernels.graph_scope import Scope
+from pytensor_onnx.kernels.native_operators import covers
+
+Operand = str | np.ndarray | None
+"""A value by its name, or a constant."""
+
+FLOATS = (TensorProto.DOUBLE, TensorProto.FLOAT)
+DTYPES = {
+    TensorProto.DOUBLE: "Float64",
+    TensorProto.FLOAT: "Float32",
+    TensorProto.INT64: "Int64",
+    TensorProto.INT32: "Int32",
+    TensorProto.UINT64: "Uint64",
+    TensorProto.UINT32: "Uint32",
+    TensorProto.UINT8: "Uint8",
+    TensorProto.BOOL: "Bool",
+}
+
+FUNCTIONS = {
+    f"{name}_{dtype}": f"{name}Function"
+    for name in ("Sigmoid", "Softplus", "Log1p", "Expm1")
+    for dtype in ("float64", "float32")
+}
+"""Model-local functions of one operand that are one instruction."""
+
+FUNCTION_DOMAINS = ("pytensor", native.STANDARD_DOMAIN)
+LAST = 2**63 - 1
+
+
+class NotCoveredError(Exception):
+    """A node that the library does not run, with the reason."""
+
+
+@dataclass
+class Instruction:
+    """An instruction of a tape.
+
+    Attributes
+    ----------
+    operator
+        Its name in the library.
+    inputs, outputs
+        Operands and results.
+    attributes
+        Integers that the library reads.
+    sizes
+        Positions of the operands whose values must be known from the sizes of inputs.
+    bodies
+        Graphs that it runs.
+    """
+
+    operator: str
+    inputs: Sequence[Operand]
+    outputs: Sequence[str]
+    attributes: Sequence[int] = ()
+    sizes: Sequence[int] = ()
+    bodies: Sequence[onnx.GraphProto] = field(default_factory=list)
+
+
+Lowering = Callable[[onnx.NodeProto, Scope, dict[str, Any]], list[Instruction]]
+LOWERINGS: dict[str, Lowering] = {}
+
+
+def instructions_of(node: onnx.NodeProto, scope: Scope) -> list[Instruction]:
+    """Return the instructions of a node.
+
+    Raises
+    ------
+    NotCoveredError
+        If the library does not run it.
+    """
+    if node.domain in FUNCTION_DOMAINS and node.op_type in FUNCTIONS:
+        return _typed(FUNCTIONS[node.op_type], node.input, node.output, scope)
+    lower = LOWERINGS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    if lower is None:
+        raise NotCoveredError(f"{node.op_type} has no kernel")
+    for name in node.output:
+        if name and scope.dtype(name) not in DTYPES:
+            raise NotCoveredError(f"{node.op_type} has a result of another type")
+    attributes = {x.name: onnx.helper.get_attribute_value(x) for x in node.attribute}
+    return lower(node, scope, attributes)
+
+
+def lowers(*operators: str) -> Callable[[Lowering], Lowering]:
+    """Register a function for operators of ONNX."""
+
+    def register(lower: Lowering) -> Lowering:
+        LOWERINGS.update(dict.fromkeys(operators, lower))
+        return lower
+
+    return register
+
+
+def _typed(
+    operator: str, inputs: Sequence[Operand], outputs: Sequence[str], scope: Scope, by: int = 0
+) -> list[Instruction]:
+    """Return an elementwise instruction if there is a kernel for the type of an operand."""
+    given = inputs[by]
+    dtype = scope.dtype(given) if isinstance(given, str) else 0
+    if not covers(operator, dtype):
+        raise NotCoveredError(f"{operator} has no kernel for this type")
+    return [Instruction(operator, inputs, outputs)]
+
+
+def _require(holds: bool, reason: str) -> None:
+    if not holds:
+        raise NotCoveredError(reason)
+
+
+def _given(node: onnx.NodeProto, i: int) -> str | None:
+    return node.input[i] if i < len(node.input) and node.input[i] else None
+
+
+def _integers(*values: int) -> np.ndarray:
+    return np.array(values, "int64")
+
+
+@lowers(
+    *("Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Not", "Neg", "Abs", "Sign", "Reciprocal"),
+    *("Relu", "Sqrt", "Exp", "Log", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh"),
+    *("Tanh", "Floor", "Ceil", "Round", "IsNaN", "Less", "LessOrEqual", "Greater"),
+    *("GreaterOrEqual", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"),
+)
+def _elementwise(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    return _typed(node.op_type, node.input, node.output, scope)
+
+
+@lowers("Where")
+def _where(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    return _typed("Where", node.input, node.output, scope, by=1)
+
+
+@lowers("Cast")
+def _cast(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(attributes["to"] in DTYPES, "Cast to another type")
+    if attributes["to"] == scope.dtype(node.input[0]):
+        return [Instruction("Identity", node.input, node.output)]
+    return _typed(f"CastTo{DTYPES[attributes['to']]}", node.input, node.output, scope)
+
+
+@lowers("Pow")
+def _pow(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    same = scope.dtype(node.input[0]) == scope.dtype(node.input[1])
+    _require(same, "Pow of two types")
+    return _typed("Pow", node.input, node.output, scope)
+
+
+@lowers("Mod")
+def _mod(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    operator = "Fmod" if attributes.get("fmod", 0) else "Mod"
+    return _typed(operator, node.input, node.output, scope)
+
+
+@lowers("IsInf")
+def _is_inf(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    signs = attributes.get("detect_negative", 1), attributes.get("detect_positive", 1)
+    operators = {(1, 1): "IsInf", (0, 1): "IsPositiveInf", (1, 0): "IsNegativeInf"}
+    _require(signs in operators, "IsInf of no sign")
+    return _typed(operators[signs], node.input, node.output, scope)
+
+
+@lowers("BitShift")
+def _bit_shift(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    operator = {b"LEFT": "ShiftLeft", b"RIGHT": "ShiftRight"}[attributes["direction"]]
+    return _typed(operator, node.input, node.output, scope)
+
+
+@lowers("Max", "Min", "Sum")
+def _variadic(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    operator = "Add" if node.op_type == "Sum" else node.op_type
+    if len(node.input) == 1:
+        return [Instruction("Identity", node.input, node.output)]
+    made, left = [], node.input[0]
+    dtype = scope.dtype(left)
+    _require(covers(operator, dtype), f"{node.op_type} has no kernel for this type")
+    for i, right in enumerate(node.input[1:], 2):
+        result = node.output[0] if i == len(node.input) else f"{node.output[0]}/{i}"
+        made.append(Instruction(operator, [left, right], [result]))
+        left = result
+    return made
+
+
+@lowers("Clip")
+def _clip(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    bounds = [("AtLeast", _given(node, 1)), ("AtMost", _given(node, 2))]
+    given = [(operator, bound) for operator, bound in bounds if bound]
+    _require(covers("AtLeast", scope.dtype(node.input[0])), "Clip has no kernel for this type")
+    if not given:
+        return [Instruction("Identity", node.input[:1], node.output)]
+    # The runtime bounds infinities of float32 on the other side too.
+    is_float32 = scope.dtype(node.input[0]) == TensorProto.FLOAT
+    _require(len(given) == 2 or not is_float32, "Clip of float32 on one side")
+    between = f"{node.output[0]}/between"
+    if len(given) == 1:
+        return [Instruction(given[0][0], [node.input[0], given[0][1]], node.output)]
+    return [
+        Instruction("AtLeast", [node.input[0], given[0][1]], [between]),
+        Instruction("AtMost", [between, given[1][1]], node.output),
+    ]
+
+
+@lowers("Identity", "Size")
+def _plain(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    return [Instruction(node.op_type, node.input, node.output)]
+
+
+@lowers("Shape")
+def _shape(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    part = [attributes.get("start", 0), attributes.get("end", LAST)]
+    return [Instruction("Shape", node.input, node.output, part)]
+
+
+@lowers("Reshape")
+def _reshape(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    zero = [attributes.get("allowzero", 0)]
+    return [Instruction("Reshape", node.input, node.output, zero, sizes=[1])]
+
+
+@lowers("Squeeze", "Unsqueeze", "Expand", "Tile")
+def _sized(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(not attributes, "axes as attributes")
+    return [Instruction(node.op_type, node.input, node.output, sizes=range(1, len(node.input)))]
+
+
+@lowers("Slice")
+def _slice(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    return [Instruction("Slice", node.input, node.output, sizes=range(1, len(node.input)))]
+
+
+@lowers("Flatten")
+def _flatten(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    return [Instruction("Flatten", node.input, node.output, [attributes.get("axis", 1)])]
+
+
+@lowers("Transpose")
+def _transpose(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    permutation = attributes.get("perm")
+    if permutation is None:
+        shape = scope.shape(node.input[0])
+        _require(shape is not None, "Transpose of unknown rank")
+        permutation = range(len(shape or ()) - 1, -1, -1)
+    return [Instruction("Transpose", node.input, node.output, list(permutation))]
+
+
+@lowers("Concat")
+def _concat(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    return [Instruction("Concat", node.input, node.output, [attributes["axis"]])]
+
+
+@lowers("Split")
+def _split(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(all(node.output), "Split without some results")
+    axis = [attributes.get("axis", 0)]
+    return [Instruction("Split", node.input, node.output, axis, sizes=range(1, len(node.input)))]
+
+
+@lowers("ConstantOfShape")
+def _constant_of_shape(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    value = attributes.get("value")
+    number = onnx.numpy_helper.to_array(value) if value is not None else np.zeros(1, "float32")
+    return [Instruction("ConstantOfShape", [node.input[0], number], node.output, sizes=[0])]
+
+
+@lowers("Range")
+def _range(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(scope.dtype(node.input[0]) == TensorProto.INT64, "Range of another type")
+    return [Instruction("Range", node.input, node.output, sizes=[0, 1, 2])]
+
+
+@lowers("Pad")
+def _pad(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(attributes.get("mode", b"constant") == b"constant", "Pad by elements")
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(scope.dtype(node.input[0]))
+    number: Operand = _given(node, 2) or np.zeros((), dtype)
+    inputs = [node.input[0], node.input[1], number, _given(node, 3)]
+    return [Instruction("Pad", inputs, node.output, sizes=[1, 3])]
+
+
+@lowers("Trilu")
+def _trilu(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    inputs = [node.input[0], _given(node, 1)]
+    return [Instruction("Trilu", inputs, node.output, [attributes.get("upper", 1)], sizes=[1])]
+
+
+@lowers("Gather", "GatherElements")
+def _gather(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    return [Instruction(node.op_type, node.input, node.output, [attributes.get("axis", 0)])]
+
+
+@lowers("GatherND")
+def _gather_nd(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(scope.dtype(node.input[1]) == TensorProto.INT64, "indices of another type")
+    return [Instruction("GatherND", node.input, node.output, [attributes.get("batch_dims", 0)])]
+
+
+@lowers("ScatterElements", "ScatterND")
+def _scatter(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    reduction = attributes.get("reduction", b"none")
+    _require(reduction in (b"none", b"add"), "a Scatter that is not a sum")
+    is_bool = scope.dtype(node.input[0]) == TensorProto.BOOL
+    _require(not is_bool or reduction == b"none", "a Scatter that adds truth values")
+    axis = [attributes.get("axis", 0)] if node.op_type == "ScatterElements" else []
+    return [Instruction(node.op_type, node.input, node.output, [*axis, reduction == b"add"])]
+
+
+_OF_FLOATS = [
+    *("ReduceSum", "ReduceMean", "ReduceProd", "ReduceSumSquare"),
+    *("ReduceL1", "ReduceL2", "ReduceLogSum"),
+]
+_ORDERED = {*FLOATS, TensorProto.INT64, TensorProto.INT32, TensorProto.UINT8, TensorProto.BOOL}
+
+
+@lowers(*_OF_FLOATS, "ReduceMax", "ReduceMin")
+def _reduce(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    known = set(FLOATS) if node.op_type in _OF_FLOATS else _ORDERED
+    _require(scope.dtype(node.input[0]) in known, f"{node.op_type} has no kernel for this type")
+    axes: Operand = _given(node, 1)
+    if "axes" in attributes:
+        axes = _integers(*attributes["axes"])
+    settings = [attributes.get("keepdims", 1), attributes.get("noop_with_empty_axes", 0)]
+    return [Instruction(node.op_type, [node.input[0], axes], node.output, settings, sizes=[1])]
+
+
+@lowers("CumSum")
+def _cum_sum(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    settings = [attributes.get("exclusive", 0), attributes.get("reverse", 0)]
+    known = {*FLOATS, TensorProto.INT64, TensorProto.INT32}
+    _require(scope.dtype(node.input[0]) in known, "CumSum has no kernel for this type")
+    return [Instruction("CumSum", node.input, node.output, settings, sizes=[1])]
+
+
+@lowers("Softmax", "LogSoftmax")
+def _softmax(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(scope.dtype(node.input[0]) in FLOATS, "Softmax of another type")
+    return [Instruction(node.op_type, node.input, node.output, [attributes.get("axis", -1)])]
+
+
+_MULTIPLIED = {
+    *FLOATS,
+    TensorProto.INT64,
+    TensorProto.INT32,
+    TensorProto.UINT64,
+    TensorProto.UINT32,
+}
+
+
+@lowers("MatMul")
+def _mat_mul(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(scope.dtype(node.input[0]) in _MULTIPLIED, "MatMul has no kernel for this type")
+    return [Instruction("MatMul", node.input, node.output)]
+
+
+@lowers("Gemm")
+def _gemm(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    _require(scope.dtype(node.input[0]) in FLOATS, "Gemm has no kernel for this type")
+    transposed = [attributes.get("transA", 0), attributes.get("transB", 0)]
+    scales = [_bits(attributes.get("alpha", 1.0)), _bits(attributes.get("beta", 1.0))]
+    inputs = [*node.input[:2], _given(node, 2)]
+    return [Instruction("Gemm", inputs, node.output, transposed + scales)]
+
+
+def _bits(number: float) -> int:
+    return int(struct.unpack("<q", struct.pack("<d", number))[0])
+
+
+@lowers("If")
+def _if(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    branches = [attributes["then_branch"], attributes["else_branch"]]
+    return [Instruction("If", node.input, node.output, bodies=branches)]
+
+
+@lowers("Scan")
+def _scan(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    arrays = attributes["num_scan_inputs"]
+    states = len(node.input) - arrays
+    results = len(node.output) - states
+    axes = [*attributes.get("scan_input_axes", []), *attributes.get("scan_output_axes", [])]
+    _require(not any(axes), "a Scan along another axis")
+    _require(all(node.output), "a Scan without some results")
+    backward = [
+        *attributes.get("scan_input_directions", [0] * arrays),
+        *attributes.get("scan_output_directions", [0] * results),
+    ]
+    settings = [states, arrays, *backward]
+    return [Instruction("Scan", node.input, node.output, settings, bodies=[attributes["body"]])]
+
+
+@lowers("Loop")
+def _loop(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    states, body = len(node.input) - 2, attributes["body"]
+    _require(all(node.output), "a Loop without some results")
+    sizes = [0, 1] if len(node.output) > states else []
+    inputs = [_given(node, 0), _given(node, 1), *node.input[2:]]
+    return [Instruction("Loop", inputs, node.output, [states], sizes=sizes, bodies=[body])]

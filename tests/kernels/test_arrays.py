@@ -1,0 +1,234 @@
+"""Operators that move, reduce and multiply arrays compute as ONNX Runtime's kernels do."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from tests.kernels.conftest import assert_same_bits, model_of, values
+
+KINDS = {"float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
+KINDS |= {"int32": TensorProto.INT32, "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL}
+MOST = 2**63 - 1
+
+
+def ints(*numbers):
+    return np.array(numbers, "int64")
+
+
+# Operator, shape of its data, its other operands, attributes.
+MOVES = [
+    ("Slice", (6, 4), [ints(1), ints(5), ints(0), ints(2)], {}),
+    ("Slice", (6, 4), [ints(-1, 3), ints(-MOST, 0), ints(0, 1), ints(-2, -1)], {}),
+    ("Slice", (6, 4), [ints(2), ints(MOST), ints(-1)], {}),
+    ("Slice", (6, 4), [ints(4, 9), ints(2, 12)], {}),
+    ("Slice", (0, 4), [ints(0), ints(2)], {}),
+    ("Slice", (5,), [ints(-9), ints(9), ints(0), ints(3)], {}),
+    ("Transpose", (2, 3, 4), [], {"perm": [2, 0, 1]}),
+    ("Transpose", (1, 5), [], {}),
+    ("Transpose", (0, 5), [], {}),
+    ("Reshape", (2, 6), [ints(3, -1)], {}),
+    ("Reshape", (2, 6), [ints(0, 2, 3)], {}),
+    ("Reshape", (0, 6), [ints(6, 0)], {"allowzero": 1}),
+    ("Squeeze", (1, 3, 1), [ints(-1)], {}),
+    ("Squeeze", (1, 3, 1), [], {}),
+    ("Unsqueeze", (3,), [ints(0, -1)], {}),
+    ("Unsqueeze", (), [ints(0)], {}),
+    ("Flatten", (2, 3, 4), [], {"axis": 2}),
+    ("Expand", (3, 1), [ints(2, 1, 4)], {}),
+    ("Expand", (), [ints(3)], {}),
+    ("Expand", (1,), [ints(0)], {}),
+    ("Tile", (2, 3), [ints(2, 3)], {}),
+    ("Pad", (2, 3), [ints(1, 0, 0, 2)], {}),
+    ("Trilu", (3, 5), [ints(1)[0]], {"upper": 0}),
+    ("Trilu", (2, 4, 3), [ints(-1)[0]], {"upper": 1}),
+    ("Trilu", (3, 3), [], {}),
+    ("Gather", (5, 3), [ints(4, -5, 0)], {}),
+    ("Gather", (5, 3), [ints(2)[0]], {"axis": 1}),
+    ("Gather", (5,), [ints(-1)[0]], {}),
+    ("Gather", (2, 3, 2), [np.array([[0, 2], [-1, 1]], "int32")], {"axis": -2}),
+    ("Gather", (4,), [np.zeros((0, 2), "int64")], {}),
+    ("GatherElements", (4, 3), [np.array([[0, -1], [1, 2]])], {"axis": 1}),
+    ("GatherElements", (4, 3), [np.array([[3, 0, -2]])], {"axis": 0}),
+    ("GatherND", (4, 3, 2), [np.array([[0, 2], [-1, 1]])], {}),
+    ("GatherND", (4, 3), [np.array([[2], [0], [1], [-1]])], {"batch_dims": 1}),
+]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize(("name", "shape", "others", "attributes"), MOVES)
+def test_moved_elements(name, shape, others, attributes, dtype, run_both):
+    if name == "Trilu" and dtype == "uint8":
+        pytest.skip("ONNX Runtime has no kernel to compare with")
+    feed = {"a": values(dtype, shape)}
+    constants = {f"c{i}": value for i, value in enumerate(others)}
+    node = helper.make_node(name, ["a", *constants], ["out"], **attributes)
+    model = model_of([node], feed, {"out": KINDS[dtype]}, constants)
+    [expected], [found] = run_both(model, feed)
+    assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_joined_and_split_arrays(axis, dtype, run_both):
+    feed = {"a": values(dtype, (2, 3, 2)), "b": values(dtype, (2, 3, 2), 1)}
+    nodes = [
+        helper.make_node("Concat", ["a", "b", "a"], ["joined"], axis=axis),
+        helper.make_node("Split", ["joined"], ["x", "y", "z"], axis=axis, num_outputs=3),
+    ]
+    outputs = dict.fromkeys(("joined", "x", "y", "z"), KINDS[dtype])
+    for expected, found in zip(*run_both(model_of(nodes, feed, outputs), feed), strict=True):
+        assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_scattered_elements(reduction, dtype, run_both):
+    feed = {
+        "a": values(dtype, (4, 3)),
+        "u": values(dtype, (2, 3), 1),
+        "w": values(dtype, (3, 3), 2),
+    }
+    feed |= {"i": np.array([[0, -1, 2], [0, 1, 2]]), "j": np.array([[1], [-2], [1]])}
+    nodes = [
+        helper.make_node("ScatterElements", ["a", "i", "u"], ["x"], reduction=reduction),
+        helper.make_node("ScatterND", ["a", "j", "w"], ["y"], reduction=reduction),
+    ]
+    model = model_of(nodes, feed, {"x": KINDS[dtype], "y": KINDS[dtype]})
+    for expected, found in zip(*run_both(model, feed), strict=True):
+        assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("name", ["Gather", "GatherElements", "ScatterElements", "GatherND"])
+@pytest.mark.parametrize("index", [4, -5, MOST, -MOST])
+def test_index_out_of_range_is_an_error(name, index, run_both):
+    feed = {"a": np.arange(4.0), "i": ints(index, 0)}
+    feed["i"] = feed["i"][:1, None] if name == "GatherND" else feed["i"]
+    inputs = ["a", "i"]
+    if name == "ScatterElements":
+        feed["u"] = np.arange(2.0)
+        inputs.append("u")
+    model = model_of([helper.make_node(name, inputs, ["out"])], feed, {"out": KINDS["float64"]})
+    with pytest.raises(Exception, match=r"bound|ind(ex|ices)"):
+        run_both(model, feed)
+    from pytensor_onnx.kernels.regions import with_regions
+    from tests.kernels.conftest import open_session
+
+    fused = open_session(with_regions(model.SerializeToString()), with_library=True)
+    with pytest.raises(
+        onnxruntime.capi.onnxruntime_pybind11_state.Fail, match=r"out of data bounds"
+    ):
+        fused.run(None, feed)
+
+
+EXTREMES = ["ReduceMax", "ReduceMin"]
+SUMS = ["ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSum"]
+AXES = [None, (0,), (1,), (-1,), (0, 2), (1, 2), (0, 1)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8"])
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extremes(name, axes, dtype, run_both):
+    feed = {"a": values(dtype, (5, 4, 6))}
+    if feed["a"].dtype.kind == "f":
+        feed["a"] = np.where(np.isnan(feed["a"]) | (feed["a"] == 0), np.ones((), dtype), feed["a"])
+    constants = {} if axes is None else {"axes": ints(*axes)}
+    for keeps in (0, 1):
+        node = helper.make_node(name, ["a", *constants], ["out"], keepdims=keeps)
+        model = model_of([node], feed, {"out": KINDS[dtype]}, constants)
+        [expected], [found] = run_both(model, feed)
+        assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("name", [*SUMS, "ReduceProd"])
+def test_sums_err_no_more_than_the_runtime(name, axes, dtype, run_both):
+    rng = np.random.default_rng(1)
+    shape = (7, 5, 6) if name == "ReduceProd" else (150, 11, 170)
+    feed = {"a": rng.uniform(0.5, 1.5, shape).astype(dtype)}
+    constants = {} if axes is None else {"axes": ints(*axes)}
+    node = helper.make_node(name, ["a", *constants], ["out"], keepdims=0)
+    model = model_of([node], feed, {"out": KINDS[dtype]}, constants)
+    [expected], [found] = run_both(model, feed)
+    exact = exactly(name, feed["a"].astype("longdouble"), axes)
+    error, others = (np.abs(x - exact) / np.spacing(np.abs(expected)) for x in (found, expected))
+    # Each factor of a product adds a rounding, whatever the order.
+    least = np.sqrt(feed["a"].size) if name == "ReduceProd" else 2
+    assert np.max(error) <= max(least, 1.2 * np.max(others))
+
+
+def exactly(name, x, axes):
+    match name:
+        case "ReduceMean":
+            return x.mean(axes)
+        case "ReduceSumSquare":
+            return (x * x).sum(axes)
+        case "ReduceL2":
+            return np.sqrt((x * x).sum(axes))
+        case "ReduceLogSum":
+            return np.log(x.sum(axes))
+        case "ReduceProd":
+            return x.prod(axes)
+    return x.sum(axes)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
+@pytest.mark.parametrize("settings", [{}, {"exclusive": 1}, {"reverse": 1, "exclusive": 1}])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_cumulative_sums(axis, settings, dtype, run_both):
+    feed = {"a": values(dtype, (4, 3, 5))}
+    node = helper.make_node("CumSum", ["a", "axis"], ["out"], **settings)
+    model = model_of([node], feed, {"out": KINDS[dtype]}, {"axis": ints(axis)[0]})
+    [expected], [found] = run_both(model, feed)
+    assert_same_bits(found, expected)
+
+
+PRODUCTS = [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((9,), (9,)), ((0, 4), (4, 2))]
+PRODUCTS += [((3, 0), (0, 2)), ((2, 1, 3, 4), (5, 4, 2)), ((1, 1), (1, 1)), ((30, 41), (41, 23))]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
+@pytest.mark.parametrize(("left", "right"), PRODUCTS)
+def test_products(left, right, dtype, run_both):
+    rng = np.random.default_rng(2)
+    feed = {"a": rng.normal(size=left) * 9, "b": rng.normal(size=right) * 9}
+    feed = {k: v.astype(dtype) for k, v in feed.items()}
+    node = helper.make_node("MatMul", ["a", "b"], ["out"])
+    [expected], [found] = run_both(model_of([node], feed, {"out": KINDS[dtype]}), feed)
+    assert found.shape == expected.shape
+    assert_near(found, expected, np.abs(feed["a"]) @ np.abs(feed["b"]))
+
+
+def assert_near(found, expected, size):
+    bound = 8 * np.finfo(found.dtype).eps * size if found.dtype.kind == "f" else 0
+    assert np.all(np.abs(found - expected) <= bound)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("addend", [None, (), (1, 5), (3, 1), (5,), (3, 5)])
+@pytest.mark.parametrize("scales", [{}, {"alpha": 0.5, "beta": 2.0}])
+def test_products_with_addends(turned, addend, scales, dtype, run_both):
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(3, 4)), rng.normal(size=(4, 5))
+    feed = {"a": a.T if turned[0] else a, "b": b.T if turned[1] else b}
+    if addend is not None:
+        feed["c"] = rng.normal(size=addend)
+    feed = {k: np.ascontiguousarray(v, dtype).reshape(v.shape) for k, v in feed.items()}
+    node = helper.make_node(
+        "Gemm", list(feed), ["out"], transA=turned[0], transB=turned[1], **scales
+    )
+    [expected], [found] = run_both(model_of([node], feed, {"out": KINDS[dtype]}), feed)
+    assert_near(found, expected, np.abs(a) @ np.abs(b) + 2 * np.abs(feed.get("c", 0)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_softmax(name, axis, dtype, run_both):
+    feed = {"a": np.random.default_rng(4).normal(scale=3, size=(4, 5, 3)).astype(dtype)}
+    node = helper.make_node(name, ["a"], ["out"], axis=axis)
+    [expected], [found] = run_both(model_of([node], feed, {"out": KINDS[dtype]}), feed)
+    np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float32" else 1e-14)

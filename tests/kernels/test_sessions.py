@@ -1,0 +1,64 @@
+"""Sessions with regions: results, errors, and models that they refuse."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode
+
+from pytensor_onnx import ONNXLinker, SessionOptions, export_onnx
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.kernels.regions import with_regions
+from pytensor_onnx.rewriting import ONNX_QUERY
+from pytensor_onnx.running.session import Session
+
+FUSED = Mode(ONNXLinker(session_options=SessionOptions(kernels=True)), ONNX_QUERY)
+
+
+def test_an_index_out_of_range_is_the_error_of_the_operation():
+    x = pt.vector("x", dtype="float64")
+    f = pytensor.function([x], pt.exp(x[2]) + x.sum(), mode=FUSED)
+    assert f.vm.jit_fn._fused is not None
+    with pytest.raises(IndexError, match="out of range for an axis of size 2"):
+        f(np.ones(2))
+    np.testing.assert_allclose(f(np.ones(3)), np.e + 3)
+    assert f.vm.jit_fn._fused is not None, "an error of the user keeps the regions"
+
+
+def test_plans_of_many_sizes():
+    x = pt.matrix("x", dtype="float64")
+    f = pytensor.function([x], (pt.exp(x) * x.T.sum(axis=1)).sum(axis=0), mode=FUSED)
+    for _ in range(2):
+        for rows in range(1, 20):
+            value = np.random.default_rng(rows).normal(size=(rows, 3))
+            expected = (np.exp(value) * value.sum(axis=0)).sum(axis=0)
+            np.testing.assert_allclose(f(value), expected, rtol=1e-12)
+
+
+def test_loops_whose_states_move_on():
+    rows, s = pt.matrix("rows", dtype="float64"), pt.scalar("s", dtype="float64")
+
+    total, products = pytensor.scan(
+        lambda row, two, one, p: (one + 0.5 * two + row.sum(), pt.tanh(p + one)),
+        sequences=[rows],
+        outputs_info=[{"initial": pt.stack([s, 2 * s]), "taps": [-2, -1]}, s],
+        return_updates=False,
+    )
+    value = np.random.default_rng(0).normal(size=(9, 4))
+    plain = pytensor.function([rows, s], [total[-1], products], mode="ONNX")
+    fused = pytensor.function([rows, s], [total[-1], products], mode=FUSED)
+    for expected, found in zip(plain(value, 0.3), fused(value, 0.3), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_models_with_regions_are_refused(tmp_path):
+    x = pt.vector("x", dtype="float64")
+    program = export_onnx([x], pt.exp(x) + x, verify=False)
+    fused = with_regions(program.proto.SerializeToString())
+    path = tmp_path / "model.onnx"
+    path.write_bytes(fused)
+    for model in (path, ir.from_proto(onnx.load(path))):
+        with pytest.raises(PyTensorONNXError, match=r"operators of pytensor\.kernels"):
+            Session(model)
