@@ -43,3 +43,6 @@ NONSYMMETRIC: dict[str, Matrices] = SPECTRA | {
     "Grcar": lambda n: np.tri(n, k=3) - np.tri(n, k=-1) - np.eye(n, k=-1),
 }
 """Matrices without a structure, for eigenvalues that may be complex."""
+
+HARD = ("random", "turned Jordan block", "companion", "non-normal", "Grcar", "Frank")
+"""Classes that tests of every run take alone; all of them are taken in a batch too."""

@@ -7,10 +7,18 @@ from tests.functions.linalg.accuracy import MEASURED, SIZES
 pytestmark = pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
 ROWS = [pytest.param(m, name, id=f"{m.name}-{name}") for m in MEASURED for name in m.classes]
 
-# Iterations take seconds to convert.
-FIRST = [
-    pytest.param(m, id=m.name, marks=[pytest.mark.slow] * (m.largest < SIZES[-1])) for m in MEASURED
-]
+ELSEWHERE = {"Schur", "Eig", "QZ", "Eigh", "SVD"}
+"""Operations whose own modules compare the errors for small matrices with those of LAPACK."""
+
+
+def marks(measured):
+    if measured.name in ELSEWHERE:
+        return pytest.mark.sweep
+    # Iterations take seconds to convert.
+    return pytest.mark.slow if measured.largest < SIZES[-1] else ()
+
+
+FIRST = [pytest.param(m, id=m.name, marks=marks(m)) for m in MEASURED]
 
 
 def assert_as_small_as_lapacks(measured, name, n):
