@@ -32,16 +32,21 @@ def count() -> None:
 @pytest.mark.parametrize(
     ("define", "method"),
     [
-        (real, "Metropolis"),
         (count, "Metropolis"),
         (real, "Slice"),
-        (real, "DEMetropolis"),
-        (real, "DEMetropolisZ"),
-        (real, "HamiltonianMC"),
         (real, "NUTS"),
-        (binary, "BinaryMetropolis"),
         (binary, "BinaryGibbsMetropolis"),
         (categories, "CategoricalGibbsMetropolis"),
+        *(
+            pytest.param(define, method, marks=pytest.mark.sweep)
+            for define, method in [
+                (real, "Metropolis"),
+                (real, "DEMetropolis"),
+                (real, "DEMetropolisZ"),
+                (real, "HamiltonianMC"),
+                (binary, "BinaryMetropolis"),
+            ]
+        ),
     ],
 )
 def test_step_methods_draw_the_same(define: Callable[[], None], method: str) -> None:
