@@ -13,7 +13,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import mul_without_zeros
 
 from pytensor_onnx import UnsupportedOpError, export_onnx
-from tests.conftest import assert_same, compare_onnx_and_py, compare_together, op_types
+from tests.conftest import assert_same, compare_onnx_and_py, compare_together, op_types, sweep_rest
 from tests.dispatch.values import (
     DISCRETE,
     DTYPES,
@@ -25,6 +25,9 @@ from tests.dispatch.values import (
     special_values,
 )
 from tests.properties import holds_for
+
+ONE_OF_EACH_KIND = ("bool", "int8", "uint64", "float16", "float64")
+"""First dtypes of pairs whose second one is any dtype."""
 
 UNARY: dict[ScalarOp, tuple[str, ...]] = {
     **dict.fromkeys((ps.exp, ps.exp2, ps.expm1, ps.log, ps.log2, ps.log10, ps.log1p), DTYPES),
@@ -87,7 +90,7 @@ def test_softplus_of_bool_agrees_with_numpy():
     np.testing.assert_allclose(found, np.log1p(np.exp([0.0, 1.0])), rtol=1e-6)
 
 
-@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("first", sweep_rest(DTYPES, ONE_OF_EACH_KIND))
 @pytest.mark.parametrize("op", ARITHMETIC, ids=name_of)
 def test_arithmetic_agrees_in_every_pair_of_dtypes(op, first):
     seconds = [d for d in DTYPES if not (op is ps.sub and "bool" == first == d)]
@@ -111,12 +114,12 @@ def test_extrema_agree_in_every_pair_of_dtypes(first):
     compare_pairs([ps.maximum, ps.minimum], first, DTYPES)
 
 
-@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("first", sweep_rest(DTYPES, ONE_OF_EACH_KIND))
 def test_comparisons_agree_in_every_pair_of_dtypes(first):
     compare_pairs(COMPARISONS, first, DTYPES)
 
 
-@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("first", sweep_rest(DTYPES, ONE_OF_EACH_KIND))
 def test_arctan2_agrees_in_every_pair_of_dtypes(first):
     # NumPy computes the other pairs of float16 in float16, whatever PyTensor's result is.
     seconds = [d for d in DTYPES if first != "float16" or d not in ("bool", "int8", "uint8")]
@@ -140,7 +143,7 @@ def not_negative(dtype: str) -> np.ndarray:
     return values[values >= 0]
 
 
-@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("first", sweep_rest(DTYPES, ONE_OF_EACH_KIND))
 def test_powers_agree_in_every_pair_of_dtypes(first):
     discrete = [d for d in DISCRETE if ps.upcast(first, d) not in FLOATS]
     continuous = [d for d in DTYPES if d not in discrete]

@@ -18,7 +18,7 @@ Shape = tuple[int, int]
 Operations = dict[str, tuple[Variable, Callable[..., Any]]]
 """Result and its reference, a function of SciPy's matrices and NumPy's arrays, by name."""
 
-FEW, MANY = 10, 400
+FEW, MANY = 5, 400
 KINDS, FLOATS, INTEGERS = ("csr", "csc"), ("float32", "float64"), ("int8", "uint16", "int64")
 COMPLEX = "complex128"
 
