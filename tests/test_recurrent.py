@@ -65,6 +65,7 @@ def test_prediction(x, kind, reverse, length):
     assert loops(program) == ["Scan"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_prediction_of_no_steps_and_of_many(x, kind, reverse):

@@ -125,6 +125,7 @@ def test_a_batch_of_empty_products_is_zero(left, right, dtype):
         compare_onnx_and_py([x, y, used], [used * used, x @ y, used + x @ y], values)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint32"])
 @pytest.mark.parametrize("size", [0, 3])
 def test_a_batch_of_products_without_elements_is_as_long_as_its_operands(dtype, size):

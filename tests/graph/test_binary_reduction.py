@@ -51,6 +51,7 @@ def test_merged_axes(dims, axes, shape, operators) -> None:
     np.testing.assert_array_equal(run(build, x, result, array), expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 13])
 @pytest.mark.parametrize("static", [False, True])
 def test_folded_axes(size: int, static: bool) -> None:

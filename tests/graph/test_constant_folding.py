@@ -40,6 +40,7 @@ def check(op_type: str, *arrays: np.ndarray, **attributes: object) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.each_value
 @given(data=st.data())
 @pytest.mark.parametrize("op_type", ARITHMETIC)
 @pytest.mark.parametrize("dtype", BOUNDS)

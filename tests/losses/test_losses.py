@@ -111,6 +111,7 @@ def test_gradients_are_those_of_numba_itself(name, dtype, rtol):
         assert_as_finite(a, b, rounding, rtol=rtol)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(
     "name", [n if n in COMMON[:2] else pytest.param(n, marks=pytest.mark.sweep) for n in LOSSES]

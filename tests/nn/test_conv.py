@@ -116,6 +116,7 @@ def test_conv2d_is_its_definition(option):
         assert tuple(shape) == result.shape
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rank", [1, 3])
 @pytest.mark.parametrize("known", [True, False])
 def test_conv1d_and_conv3d_are_their_definition(rank, known):

@@ -174,6 +174,7 @@ def test_an_error_at_run_time_is_the_one_of_pytensor(operation, message):
 INNER = ["element", "increment", "reshape", "split", "dot", "join", "maximum of nothing", "sum"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", INNER)
 @pytest.mark.parametrize("within", [in_loop, in_function], ids=["loop", "function"])
 def test_errors_within_loops_and_functions(case, within):

@@ -93,6 +93,7 @@ def test_sizes_and_nothing(x, c, value):
     compare_onnx_and_py([x, c], outputs, [np.ones(3), value])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "options", [{}, {"inline_functions": True}, {"target": "web", "precision": "float64"}]
 )
@@ -141,6 +142,7 @@ def test_an_unselected_branch_cannot_fail_in_a_function(x, c):
         np.testing.assert_array_equal(run(np.ones(2), 1.0), [3.0, 3.0])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("size", [1, 2])
 def test_a_constant_condition_leaves_one_branch(x, size, lazy):

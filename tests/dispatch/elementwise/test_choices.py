@@ -58,6 +58,7 @@ class TestChoose:
 
 
 class TestPermuteRowElements:
+    @pytest.mark.each_value
     @pytest.mark.parametrize("inverse", [False, True])
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_dtypes(self, inverse, dtype):

@@ -441,6 +441,7 @@ def test_values_that_do_not_fit_are_an_error(index, shape):
             f(*arguments)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "index",
     [S[I1], S[:, J1], S[I1, J1], S[COLUMN, ROW], S[MASK_4], S[:, MASK_3_5], S[MASK_4, J1[:3]]],

@@ -10,6 +10,7 @@ from tests.dispatch.values import SIGNED
 from tests.properties import holds_for
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", SIGNED)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["constant", "dynamic"])
@@ -42,6 +43,7 @@ def test_an_index_beyond_the_array_raises(bad, order):
             program(np.array([0, bad]), np.array([3, 4]))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
 @pytest.mark.parametrize("dynamic", [False, True], ids=["constant", "dynamic"])

@@ -144,6 +144,7 @@ def test_every_form_of_index_is_updated(static, update):
     compare_together({str(index): case(index) for index in INDICES})
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("update", ["set", "inc"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_is_updated(dtype, update):

@@ -37,6 +37,7 @@ def test_for_loop(shape, n_steps):
     compare_onnx_and_py([x, n], outputs, [np.ones(shape), n_steps])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3)])
 @pytest.mark.parametrize("n_steps", [0, 2, 50])
 def test_while_loop(shape, n_steps):

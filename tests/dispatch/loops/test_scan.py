@@ -403,6 +403,7 @@ def test_only_the_last_values_of_several_taps(kept):
     compare_onnx_and_py([initial], y[kept], [np.arange(1.0, 4.0)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", [1, 2, 3, 6])
 @pytest.mark.parametrize("kept", [slice(-3, None), -1])
 def test_only_the_last_values_of_a_map(length, kept):

@@ -91,6 +91,7 @@ def test_function_in_a_loop(options):
     compare_onnx_and_py([x, start], outputs, [np.arange(4.0), 1.0], rtol=RTOL, **options)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", [0, 1, 3])
 @pytest.mark.parametrize("c_value", [1.0, -1.0])
 def test_loops_in_branches(length, c_value):

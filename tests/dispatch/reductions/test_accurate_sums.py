@@ -75,6 +75,7 @@ def test_a_given_accumulator_dtype_is_used():
     assert op_types(program) == ["ReduceSum"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 5), (1, 1, 1)])
 @pytest.mark.parametrize("static", [(), (1,), (0, 2)])
 def test_sums_of_empty_and_of_non_finite_arrays(shape, static):

@@ -45,6 +45,7 @@ def test_cumulative_along_every_axis(operation, axis):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (0, 0)])
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])

@@ -57,6 +57,7 @@ def positive_definite(*shape: int) -> np.ndarray:
     return a @ a.swapaxes(-1, -2) + np.eye(shape[-1])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("batch", [(), (2,), (3, 2)])
 def test_a_definition_with_a_loop_serves_any_batch(batch, lower):

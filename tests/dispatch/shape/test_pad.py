@@ -101,6 +101,7 @@ def test_constant_values(constants, dtype):
     compare_onnx_and_py([x], padded, [np.ones((2, 3), dtype)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("shape", [(), (2,), (2, 2)])
 @pytest.mark.parametrize("mode", ["constant", "linear_ramp"])
 def test_values_that_the_graph_computes(shape, mode):

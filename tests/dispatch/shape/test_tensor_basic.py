@@ -139,6 +139,7 @@ def test_values_of_every_dtype_are_allocated(dtype):
     compare_onnx_and_py([x, n], results, [np.ones((), dtype), 3])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("size", [0, 1, 4])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
 def test_sizes_come_from_inputs(dtype, size):
@@ -209,6 +210,7 @@ def test_ranges_in_any_direction(start, stop, step, dtype):
     compare_onnx_and_py(inputs, pt.arange(*inputs), [start, stop, step])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("start", "stop", "step"),
     [(0, 1, 0.1), (0.5, 3.7, 0.5), (1, 0, -0.1), (0.1, 0.4, 0.1), (0, 100, 0.1), (-1e3, 1e3, 33.3)],

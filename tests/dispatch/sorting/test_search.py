@@ -14,6 +14,7 @@ from tests.properties import holds_for
 NAN = np.nan
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(side, dtype):

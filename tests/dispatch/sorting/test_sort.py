@@ -29,6 +29,7 @@ def test_sort_works_along_every_axis(axis):
     compare_onnx_and_py([x], [pt.sort(x, axis), pt.argsort(x, axis, stable=True)], [values])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "values",
     [
@@ -89,6 +90,7 @@ def test_any_array_sorts_as_numpy_sorts_it(data, dtype, shape, static):
     compare_onnx_and_py([x], outputs, [values], signed_zeros=True)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("axis", [0, -1, None])
 @pytest.mark.parametrize("shape", [(3, 4), (4, 5)])
 def test_median(axis, shape):

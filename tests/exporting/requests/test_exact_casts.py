@@ -15,6 +15,7 @@ def identity(dtype):
     return compile_onnx([x], pt.identity(x) if dtype != "bool" else ~~x, verify=False)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", [np.array, list, "DataFrame"])
 @pytest.mark.parametrize(
     ("dtype", "values"),
@@ -35,6 +36,7 @@ def test_numbers_that_a_dtype_has_are_taken(kind, dtype, values):
     np.testing.assert_array_equal(result, values)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", [np.array, list])
 @pytest.mark.parametrize(
     ("dtype", "values", "number"),

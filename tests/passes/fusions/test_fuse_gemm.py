@@ -19,6 +19,7 @@ def compare(inputs, outputs, dtype, values, **options):
     return compare_onnx_and_py(inputs, outputs, values, **options)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("shape", [(2,), (1, 2), (None, 2), (1, 1), (), (None, 1), (1,)], ids=str)
 def test_a_bias_that_broadcasts_one_way_is_fused(shape, dtype):

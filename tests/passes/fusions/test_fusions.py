@@ -23,6 +23,7 @@ ROOTS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("centred", [True, False], ids=["layer_norm", "rms_norm"])
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize("square", SQUARES)

@@ -7,6 +7,7 @@ from pytensor_onnx import compile_onnx
 from tests.conftest import compare_onnx_and_py
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float64"])
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_arrays_of_a_list_are_chosen_by_number(dtype, count):
@@ -37,6 +38,7 @@ def test_a_number_that_is_no_choice_raises(bad):
         program(np.array([0, bad]), np.ones(2), np.ones(2))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
 @pytest.mark.parametrize(
     "shapes",

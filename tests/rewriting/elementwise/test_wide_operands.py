@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import compare_onnx_and_py, op_types
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("exponent", [2, 3, 4])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "bool"])
 def test_powers_wider_than_their_base_do_not_wrap_around(dtype, exponent):

@@ -98,6 +98,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("arrays", "wanted"), SEARCHES.values(), ids=SEARCHES)
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_search_in_a_batch_of_arrays(arrays, wanted, side):

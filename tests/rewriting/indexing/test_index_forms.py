@@ -49,6 +49,7 @@ def test_a_batch_of_several_axes_is_one_index():
     assert "Loop" not in op_types(compare_onnx_and_py([batch_x, batch_i], result, [value, index]))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("bounds", [slice(None, 2), slice(1, None), slice(-1, None, -2)], ids=str)
 @pytest.mark.parametrize("lead", [(), (slice(1),), (np.array(0),)], ids=["", "slice", "scalar"])
 def test_slices_after_a_mask_of_several_axes_are_not_taken_for_others(lead, bounds):

@@ -55,6 +55,7 @@ def test_batches(length):
     assert "MatMul" not in operators_in_loop(program)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("length", LENGTHS[1:])
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_gradients(step, length):

@@ -19,6 +19,7 @@ STEPS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_steps", [4, None], ids=["known", "given"])
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)

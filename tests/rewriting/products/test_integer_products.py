@@ -35,6 +35,7 @@ FORMS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", VALUES)
 @pytest.mark.parametrize("form", FORMS)
 def test_constants_above_2_to_the_53_are_exact(form, dtype):

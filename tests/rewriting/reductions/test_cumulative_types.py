@@ -46,6 +46,7 @@ def test_results_have_the_dtype_of_numpy(dtype, axis):
         assert_same(result, expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16"])
 @pytest.mark.parametrize("consumer", CONSUMERS)
 def test_results_computed_from_them_are_those_of_pytensor(consumer, dtype):

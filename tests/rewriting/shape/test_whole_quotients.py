@@ -28,6 +28,7 @@ def test_quotients_of_sizes(factor, divisor):
     compare_onnx_and_py([x], (x.shape[1] * factor) // divisor, [np.zeros((2, 5))])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("number", [-7, -4, -1, 3])
 @pytest.mark.parametrize("divisor", [1, 2, 3, -2])
 def test_sums_of_sizes_are_divided(number, divisor):

@@ -47,6 +47,7 @@ def references(value, inverse):
     return np.fft.ifft(numbers, norm="forward") if inverse else np.fft.fft(numbers)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n", SIZES)
 def test_known_sizes(n, dtype):
