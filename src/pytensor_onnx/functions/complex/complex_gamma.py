@@ -29,6 +29,8 @@ _GAMMA_SERIES = tuple(value / (2 * k - 1) for k, value in enumerate(_PSI_SERIES,
 _STEPS = (0.0, 8.0, 14.0, 18.0, 20.0)
 _LARGEST = 1e300
 """Bound of parts, whose products with logarithms are finite; gamma is zero or infinite there."""
+_LARGEST_EXPONENT = 700.0
+"""Bound of half the exponent of gamma: its exponential is finite, and the square infinite."""
 _EXACT_HYPERBOLIC = 8.0
 """Argument from which ``coth(pi y)`` is one in float64."""
 _LEAST_IMAGINARY = 16.0
@@ -61,7 +63,7 @@ def gamma(x: TensorVariable, y: TensorVariable) -> pairs.Parts:
     sine = _scaled_sine(bounded)
     factor = quotient(chosen(is_left, product, one), chosen(is_left, sine, product))
     # The two factors of the exponential are finite where their product with the rest is.
-    root = pt.exp(0.5 * exponent.real)
+    root = pt.exp(pt.minimum(0.5 * exponent.real, _LARGEST_EXPONENT))
     turned = factor * Parts(root * pt.cos(exponent.imag), root * pt.sin(exponent.imag))
     is_real = pt.eq(z.imag, 0.0)
     real = pt.switch(is_real, pt.gamma(z.real), turned.real * root)
