@@ -258,7 +258,8 @@ class Session:
         if sizes in self._seen:
             return
         self.equal_sizes.check(feed)
-        if self.work is not None and self.work.exceeds(feed):
+        work = self.work  # which another thread may set to None
+        if work is not None and work.exceeds(feed):
             self.work, self._fused = None, None
             self._open(threads=None)
         if len(self._seen) < MOST_SIZES:

@@ -41,3 +41,12 @@ def test_higher_thresholds_and_none_are_kept(first):
     gc.set_threshold(first, 10, 10)
     with fewer_collections():
         assert gc.get_threshold() == (first, 10, 10)
+
+
+def test_overlapping_exports_leave_the_thresholds_of_before(thresholds):
+    first, second = fewer_collections(), fewer_collections()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == thresholds
