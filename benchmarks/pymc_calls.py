@@ -43,9 +43,10 @@ def measure(name: str) -> tuple[list[str], float]:
     size = sum(np.size(value) for value in model.initial_point().values())
     point = np.random.default_rng(0).uniform(0.1, 0.5, size)
     results = {key: call(point) for key, (_, call) in functions.items()}
-    for key, result in results.items():
-        for found, expected in zip(result, results["off"], strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=key)
+    # PyTensor keeps some constants of NUMBA's graph in float32.
+    for key, rtol in {"on": 1e-11, "numba": 1e-6}.items():
+        for found, expected in zip(results[key], results["off"], strict=True):
+            np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol, err_msg=key)
     calls: dict[str, Callable[[], object]] = {
         key: (lambda call=call: call(point)) for key, (_, call) in functions.items()
     }
