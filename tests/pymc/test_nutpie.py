@@ -98,6 +98,13 @@ def test_discrete_variables_are_refused():
         nutpie_model(model)
 
 
+def test_models_without_free_variables_are_refused():
+    with pm.Model() as model:
+        pm.Normal("y", 0.0, 1.0, observed=[1.0])
+    with pytest.raises(ArgumentError, match="no free variable"):
+        nutpie_model(model)
+
+
 def test_points_outside_of_a_check_are_divergences():
     with pm.Model() as model:
         x = pm.Normal("x")

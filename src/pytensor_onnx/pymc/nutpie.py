@@ -53,7 +53,7 @@ def nutpie_model(
     Raises
     ------
     ArgumentError
-        If the model has a discrete free variable, or no variable of a name.
+        If the model has a discrete or no free variable, or no variable of a name.
     UnsupportedOpError
         If a part of the model cannot be converted.
 
@@ -71,6 +71,8 @@ def nutpie_model(
     if graph.discrete:
         names = ", ".join(value.name for value in graph.discrete)
         raise ArgumentError(f"nutpie draws continuous variables only: {names}")
+    if not graph.continuous:
+        raise ArgumentError("the model has no free variable that nutpie could draw")
     density = export_logp(model, data=data, verify=False)
     given = {str(v.name): v.get_value() for v in graph.containers}
     values = graph.continuous
