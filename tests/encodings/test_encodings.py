@@ -12,6 +12,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.conditional import ifelse
 from pytensor.graph.basic import Constant
+from pytensor.printing import Print
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.utils import until
 
@@ -211,6 +212,16 @@ def test_checks():
     compare([p, x], [checked, parts(checked)[1]], VALUE, 2.0)
     with pytest.raises(ValueError, match="negative"):
         pytensor.function([p, x], parts(checked), mode="ONNX")(VALUE, -1.0)
+
+
+def test_checks_and_prints_of_generators():
+    rng, n = pytensor.shared(np.random.default_rng(3)), pt.lscalar("n")
+    checked = CheckAndRaise(ValueError, "no draws")(Print("rng")(rng), n > 0)
+    draws = pytensor.function([n], pt.random.normal(size=n, rng=checked), mode="ONNX")
+    plain = pytensor.function([n], pt.random.normal(size=n, rng=rng), mode="ONNX")
+    np.testing.assert_array_equal(draws(3), plain(3))
+    with pytest.raises(ValueError, match="no draws"):
+        draws(0)
 
 
 def test_an_op_without_a_rewrite_is_named():

@@ -1,5 +1,6 @@
 """Weights of a model: their size, their files, and models that are too large for one message."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,27 @@ def without_weights(model: ir.Model) -> tuple[ir.Model, dict[str, np.ndarray]]:
         if not is_input:
             inputs.append(value)
     return copy, weights
+
+
+def put_weights_back(
+    model: ir.Model, weights: Mapping[str, np.ndarray], inputs: Sequence[str | None]
+) -> None:
+    """Store the weights of `without_weights` in its model again, which keeps the given inputs.
+
+    Examples
+    --------
+    >>> w = ir.val("w", dtype=ir.DataType.FLOAT, shape=(2,))
+    >>> model = ir.Model(ir.Graph([w], [w], nodes=[], opset_imports={"": 21}), ir_version=10)
+    >>> put_weights_back(model, {"w": np.ones(2, "float32")}, inputs=[])
+    >>> list(model.graph.initializers), len(model.graph.inputs)
+    (['w'], 0)
+    """
+    values = list(model.graph.inputs)
+    model.graph.inputs[:] = [value for value in values if value.name in inputs]
+    for value in values:
+        if value.name in weights:
+            value.const_value = ir.tensor(weights[value.name], name=value.name)
+            model.graph.register_initializer(value)
 
 
 def weight_files(model: ir.Model, file: Path) -> list[Path]:

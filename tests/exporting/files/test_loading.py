@@ -42,6 +42,15 @@ def pair(tmp_path):
     return exported, load(path)
 
 
+def test_an_input_that_gives_only_its_size_stays_an_input(tmp_path):
+    x, y = pt.matrix("x"), pt.vector("y")
+    export_onnx([x, y], y.sum() + x.shape[0], tmp_path / "model.onnx")
+    program = load(tmp_path / "model.onnx")
+    assert program(np.ones((3, 2)), np.ones(4)) == 7
+    with pytest.raises(InputError, match=r"x: float64\[x_dim0, x_dim1\] was given float64\[3\]"):
+        program(np.ones(3), np.ones(4))
+
+
 def test_a_loaded_program_takes_and_returns_the_values_of_the_exported_one(pair):
     z, m = np.array([1 + 2j, 3]), scipy.sparse.csc_matrix([[0.0, 5.0], [7.0, 0.0]])
     for _ in range(2):

@@ -1,5 +1,6 @@
 """Models whose weights do not fit into one message of protobuf, with a limit of some kilobytes."""
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -47,6 +48,17 @@ def test_a_state_among_the_weights_is_updated():
     program(values)
     np.testing.assert_allclose(program(values), values @ (start + 1), rtol=1e-5)
     np.testing.assert_array_equal(program.state["w"], start + 1 + 1)
+
+
+def test_a_pickled_program_has_its_weights_and_its_state():
+    x, w, b = pt.fvector("x"), shared(40, 50, name="w"), shared(50, 30, name="b")
+    program = export_onnx([x], x @ w @ b, updates={w: w + 1})
+    again = pickle.loads(pickle.dumps(program))
+    values = RNG.normal(size=40).astype("float32")
+    for _ in range(2):
+        np.testing.assert_array_equal(again(values), program(values))
+    assert repr(again) == repr(program)
+    assert again.verify().verification.verdict == program.verification.verdict
 
 
 def test_a_wrong_result_is_found():

@@ -7,19 +7,29 @@ import pickle
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from pytensor.scan.op import Scan
 
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
+from pytensor_onnx.graph.weights import is_large, put_weights_back, without_weights
 
 
 def dump_conversion(conversion: Conversion) -> bytes:
-    """Return the pickle of a conversion, with the model as bytes, for `load_conversion`."""
+    """Return the pickle of a conversion, with the model as bytes, for `load_conversion`.
+
+    Large weights stand beside the model, as bytes of protobuf end at 2 GB.
+    """
+    model, weights = conversion.model, dict[str, np.ndarray]()
+    if is_large(model):
+        model, weights = without_weights(model)
     return dump_graphs(
         {
             **{field.name: getattr(conversion, field.name) for field in fields(conversion)},
-            "model": ir.to_proto(conversion.model).SerializeToString(),
+            "model": ir.to_proto(model).SerializeToString(),
+            "weights": weights,
+            "inputs": [value.name for value in conversion.model.graph.inputs],
             "values": {variable: value.name for variable, value in conversion.values.items()},
         }
     )
@@ -29,6 +39,9 @@ def load_conversion(data: bytes) -> Conversion:
     """Return a conversion of the bytes of `dump_conversion`."""
     given = pickle.loads(data)
     model = ir.from_proto(onnx.ModelProto.FromString(given["model"]))
+    if weights := given.pop("weights"):
+        put_weights_back(model, weights, given["inputs"])
+    del given["inputs"]
     named = values_by_name(model)
     values = {v: named[name] for v, name in given["values"].items() if name in named}
     return Conversion(**{**given, "model": model, "values": values})
