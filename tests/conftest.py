@@ -37,6 +37,9 @@ REWRITTEN = Mode("py", OPT_FAST_COMPILE.register(_MANY))
 # A rewrite that fails is no test that passes.
 pytensor.config.on_opt_error = "raise"
 
+# References are computed in Python: C takes seconds to compile for each graph that is new.
+pytensor.config.cxx = ""
+
 settings.register_profile(
     "repeatable",
     deadline=None,
