@@ -45,4 +45,4 @@ NONSYMMETRIC: dict[str, Matrices] = SPECTRA | {
 """Matrices without a structure, for eigenvalues that may be complex."""
 
 HARD = ("random", "turned Jordan block", "companion", "non-normal", "Grcar", "Frank")
-"""Classes that tests of every run take alone; all of them are taken in a batch too."""
+"""Classes that tests of every run take; Schur decompositions take all classes in a batch too."""
