@@ -74,8 +74,9 @@ def put_weights_back(
     values = list(model.graph.inputs)
     model.graph.inputs[:] = [value for value in values if value.name in inputs]
     for value in values:
-        if value.name in weights:
-            value.const_value = ir.tensor(weights[value.name], name=value.name)
+        name = str(value.name)
+        if name in weights:
+            value.const_value = ir.tensor(weights[name], name=name)
             model.graph.register_initializer(value)
 
 
