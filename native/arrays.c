@@ -56,6 +56,7 @@ static void copy_row(char *out, const char *in, int64_t stride, int64_t count, s
 void copy_layout(char *out, const char *in, const Layout *layout, size_t bytes, int64_t start,
                  int64_t count) {
   int last = layout->rank - 1;
+  if (count <= 0) return;
   if (last < 0) {
     copy_row(out, in, 0, count, bytes);
     return;

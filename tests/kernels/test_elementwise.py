@@ -8,7 +8,14 @@ from tests.kernels.conftest import assert_same_bits, model_of, values
 
 FLOATS, INTEGERS = ["float64", "float32"], ["int64", "int32", "uint64", "uint32", "uint8"]
 SHAPES = [((), ()), ((5,), (5,)), ((0,), (1,)), ((3, 1), (1, 4)), ((2, 3), ()), ((), (700,))]
-SHAPES += [((2, 3, 4), (3, 1)), ((1500,), (1500,)), ((1, 1), (3,)), ((30, 40), (40,))]
+SHAPES += [
+    ((0, 3), (3,)),
+    ((2, 0), (2, 1)),
+    ((2, 3, 4), (3, 1)),
+    ((1500,), (1500,)),
+    ((1, 1), (3,)),
+    ((30, 40), (40,)),
+]
 COMPARISONS = ["Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"]
 KINDS = {"float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT, "bool": TensorProto.BOOL}
 KINDS |= {name: getattr(TensorProto, name.upper()) for name in INTEGERS}
