@@ -1,5 +1,6 @@
 """Shared test helpers: the comparison of mode ONNX and of the exported file with PyTensor."""
 
+import importlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -37,7 +38,9 @@ REWRITTEN = Mode("py", OPT_FAST_COMPILE.register(_MANY))
 # A rewrite that fails is no test that passes.
 pytensor.config.on_opt_error = "raise"
 
-# References are computed in Python: C takes seconds to compile for each graph that is new.
+# References are computed in Python: C takes seconds to compile for each graph that is new. One
+# module of PyTensor cannot be imported without a compiler.
+importlib.import_module("pytensor.link.c.cutils")
 pytensor.config.cxx = ""
 
 settings.register_profile(
