@@ -413,6 +413,10 @@ EXAMPLES: dict[str, Example] = {
         layer(lambda ml, x: ml.LayerNorm("n", n_in=3)(x), None, 3),
         layer(lambda ml, x: ml.Linear("fc", n_in=3, n_out=2)(x), None, 3),
     ),
+    "slice_gradients": Example(
+        matrix(gradient_of(lambda x: pt.pad(x, ((1, 1), (0, 2))) ** 2)),
+        matrix(gradient_of(lambda x: pt.pad(x, ((1, 1), (0, 2)), mode="edge") ** 2)),
+    ),
     "recur_as_one": Example(
         layer(lambda ml, x: ml.LSTM("l", n_in=3, n_hidden=4)(x), None, None, 3),
         layer(lambda ml, x: gradient_of(ml.LSTM("l", n_in=3, n_hidden=4))(x), None, None, 3),

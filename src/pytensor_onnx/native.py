@@ -107,3 +107,18 @@ def function_kernels() -> list[str]:
     names = ctypes.CDLL(str(library())).FunctionKernels
     names.restype = ctypes.c_char_p
     return sorted(name for name in names().decode().split(",") if name)
+
+
+def has_kernel(function: str) -> bool:
+    """Return whether the library has a kernel for a function of this name.
+
+    Examples
+    --------
+    >>> from pytensor_onnx import native
+    >>> not native.library() or native.has_kernel("Cholesky_lower_float64_batch1")
+    True
+    >>> native.has_kernel("Loop")
+    False
+    """
+    kernels = function_kernels()
+    return any(function == name or function.startswith(f"{name}_") for name in kernels)

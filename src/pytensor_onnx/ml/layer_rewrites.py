@@ -7,6 +7,7 @@ from pytensor_onnx.ml.layers.activation_layers import name_activation
 from pytensor_onnx.ml.layers.attention_layers import attend_as_one
 from pytensor_onnx.ml.layers.inlining import inline_gradients, inline_layers
 from pytensor_onnx.ml.layers.norm_layers import normalise_as_one
+from pytensor_onnx.ml.layers.pad_gradients import slice_gradients
 from pytensor_onnx.ml.layers.recurrent_layers import recur_as_one
 from pytensor_onnx.ml.layers.spatial import channels_first
 from pytensor_onnx.ml.layers.upsampling import resize_upsampled
@@ -18,6 +19,8 @@ for rewrite in (
     WithOps(recur_as_one, Scan),
     channels_first,
     normalise_as_one,
+    # After `channels_first`, which moves padding into convolutions.
+    WithOps(slice_gradients, OpFromGraph),
     WithOps(inline_gradients, OpFromGraph),
     attend_as_one,
     inline_layers,

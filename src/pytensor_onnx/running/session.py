@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -14,6 +15,7 @@ import numpy as np
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import InputError, PyTensorONNXError
+from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.running.ort_optimizers import INLINE_LATE, inlines_late, needless_optimizers
 from pytensor_onnx.running.providers import PROVIDERS, provider_names
 from pytensor_onnx.running.shared_axes import EqualSizes
@@ -380,7 +382,8 @@ class Session:
         from pytensor_onnx.running.run_errors import explain
 
         model = _deserialize(self._source)
-        if self._uses_kernels and "while running" in str(error):
+        failed = re.search(r"while running (\w+) node", str(error))
+        if self._uses_kernels and failed and native.has_kernel(failed[1]):
             error = self._error_without_kernels(feed) or error
         return explain(error, model, self.lines, self.failures, self._with_weights(feed))
 
@@ -389,8 +392,8 @@ def _refuse_regions(model: ir.Model | str | Path) -> None:
     """Refuse a model with regions: the library trusts tapes of this process only."""
     if isinstance(model, str | Path):
         model = _deserialize(str(model))
-    domains = set(model.opset_imports).union(*(f.opset_imports for f in model.functions.values()))
-    if native.REGION_DOMAIN in domains:
+    # The quantisation tools of ONNX Runtime import the domains of all registered libraries.
+    if any(node.domain == native.REGION_DOMAIN for node in nodes_of_model(model)):
         raise PyTensorONNXError(
             f"The model has operators of {native.REGION_DOMAIN}, which only sessions make: "
             "export the graph again"
