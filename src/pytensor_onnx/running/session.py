@@ -15,7 +15,6 @@ import numpy as np
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import InputError, PyTensorONNXError
-from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.running.ort_optimizers import INLINE_LATE, inlines_late, needless_optimizers
 from pytensor_onnx.running.providers import PROVIDERS, provider_names
 from pytensor_onnx.running.shared_axes import EqualSizes
@@ -390,6 +389,8 @@ class Session:
 
 def _refuse_regions(model: ir.Model | str | Path) -> None:
     """Refuse a model with regions: the library trusts tapes of this process only."""
+    from pytensor_onnx.graph.traversal import nodes_of_model
+
     if isinstance(model, str | Path):
         model = _deserialize(str(model))
     # The quantisation tools of ONNX Runtime import the domains of all registered libraries.
