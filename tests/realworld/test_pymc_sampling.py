@@ -18,7 +18,9 @@ IN_ONNX, REFERENCE = {"mode": "ONNX"}, {"mode": "NUMBA"}
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarning")]
 
 
+# Where nutpie is installed, PyMC takes it for mode NUMBA.
 QUIET = {"progressbar": False, "compute_convergence_checks": False, "random_seed": 4}
+QUIET["nuts_sampler"] = "pymc"
 
 
 def sample(model: pm.Model, compile_kwargs: dict[str, str]) -> Any:

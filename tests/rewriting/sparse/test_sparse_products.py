@@ -119,7 +119,7 @@ def test_large_products_stay_sparse():
 
 @pytest.mark.parametrize("dtype", ["float64", "int8"])
 def test_products_of_many_entries_are_added_in_chunks(monkeypatch, dtype):
-    monkeypatch.setattr(dispatch.sparse_matrices, "CHUNK", 8)
+    monkeypatch.setattr(dispatch.sparse, "CHUNK", 8)
     x, b = sparse.csc_matrix("x", dtype=dtype), pt.matrix("b", dtype=dtype)
     rng = np.random.default_rng(1)
     shapes = [(4, 30, 2), (3, 40, 9), (0, 3, 2), (3, 0, 2), (3, 2, 0), (1, 8, 1)]
@@ -132,8 +132,8 @@ def test_products_of_many_entries_are_added_in_chunks(monkeypatch, dtype):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_products_at_entries_are_added_in_blocks_of_columns(monkeypatch, dtype):
-    monkeypatch.setattr(dispatch.sparse_matrices, "CHUNK", 8)
-    monkeypatch.setattr(dispatch.sparse_matrices, "FEWEST_COLUMNS", 2)
+    monkeypatch.setattr(dispatch.sparse, "CHUNK", 8)
+    monkeypatch.setattr(dispatch.sparse, "FEWEST_COLUMNS", 2)
     x = sparse.csr_matrix("x", dtype=dtype)
     u, v = pt.matrix("u", dtype=dtype), pt.matrix("v", dtype=dtype)
     gradient = pytensor.grad((u * sparse.structured_dot(x, v)).sum(), x)
