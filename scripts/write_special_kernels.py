@@ -271,7 +271,7 @@ class Writer:
     lines: list[str] = field(default_factory=list)
 
     def block(self, target: Term, done: set[Term], indent: str) -> None:
-        """Write what a term needs beside the terms that are done."""
+        """Write the statements that compute a term, without the terms that are done."""
         eager = _eager([target], done)
         while True:
             lazy = {

@@ -111,7 +111,7 @@ def _values(test: pytest.Function) -> set[tuple[int, ...]]:
 
 
 def sweep_rest(values: Iterable[Any], kept: Container[Any]) -> list[Any]:
-    """Return the values of a parameter, those that are not kept with the mark ``sweep``."""
+    """Return the values of a parameter; values outside of ``kept`` get the mark ``sweep``."""
     swept = pytest.mark.sweep
     return [
         v if v in kept else pytest.param(*(v if isinstance(v, tuple) else [v]), marks=swept)

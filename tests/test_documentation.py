@@ -71,7 +71,7 @@ def test_rules_name_headings_where_they_were_measured():
 
 
 def headings_of(page: Path) -> set[str]:
-    """Return headings, and those of third order also behind those that they are below."""
+    """Return headings; a heading of third order also behind the heading that it is below."""
     found, above = set(), ""
     for marks, heading in re.findall(r"^(#+) (.*)$", text_of(page), re.MULTILINE):
         found |= {heading, f"{above}: {heading}"}

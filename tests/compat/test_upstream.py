@@ -34,7 +34,7 @@ def printed(result: Any) -> str:
 
 
 def outcomes(code: str, names: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Run code: yield for each line that prints what it gives, the seen and the expected text."""
+    """Run code; yield the printed, the seen and the expected text of each line that prints."""
     for statement in ast.parse(code).body:
         source = ast.get_source_segment(code, statement)
         line = code.splitlines()[statement.end_lineno - 1]

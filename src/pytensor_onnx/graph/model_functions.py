@@ -14,7 +14,7 @@ from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder
 FUNCTION_DOMAIN = "pytensor"
 
 STANDARD_DOMAIN = "pytensor.standard"
-"""Domain of functions whose name tells what they compute, in every file.
+"""Domain of functions whose name determines the computation, in every file.
 
 Runtimes may have kernels for them. No function of a user, and none whose name tells less than its
 body depends on, is in this domain.

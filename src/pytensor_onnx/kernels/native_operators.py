@@ -1,4 +1,4 @@
-"""What the library covers, as the library itself tells."""
+"""The operators that the native library has, by its own table."""
 
 from __future__ import annotations
 

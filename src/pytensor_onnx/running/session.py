@@ -150,11 +150,13 @@ class Session:
         self._uses_kernels = (
             self._is_on_cpu and self._options.kernels is not False and native.is_on()
         )
+        self._functions: list[str] = []
         if self._uses_kernels:
-            _refuse_regions(model)
+            loaded = _deserialize(str(model)) if isinstance(model, str | Path) else model
+            _refuse_regions(loaded)
+            self._functions = native.functions_of(loaded)
         self._weights: dict[str, np.ndarray] = {}
         self._disabled = [] if isinstance(model, str | Path) else needless_optimizers(model)
-        self._functions = None if isinstance(model, str | Path) else native.functions_of(model)
         self.work = None if isinstance(model, str | Path) else self._work_of(model)
         # The runtime keeps the bytes as well, so these take no further memory.
         self._source = str(model) if isinstance(model, str | Path) else self._serialized(model)
@@ -387,12 +389,10 @@ class Session:
         return explain(error, model, self.lines, self.failures, self._with_weights(feed))
 
 
-def _refuse_regions(model: ir.Model | str | Path) -> None:
+def _refuse_regions(model: ir.Model) -> None:
     """Refuse a model with regions: the library trusts tapes of this process only."""
     from pytensor_onnx.graph.traversal import nodes_of_model
 
-    if isinstance(model, str | Path):
-        model = _deserialize(str(model))
     # The quantisation tools of ONNX Runtime import the domains of all registered libraries.
     if any(node.domain == native.REGION_DOMAIN for node in nodes_of_model(model)):
         raise PyTensorONNXError(

@@ -105,7 +105,7 @@ def psi(x: TensorVariable, y: TensorVariable) -> pairs.Parts:
 
 
 def _reflected(z: Parts) -> tuple[TensorVariable, Parts]:
-    """Return whether numbers are left of 1/2, and those that are not or their mirror images."""
+    """Return which numbers are left of 1/2, and all numbers with those mirrored at 1/2."""
     is_left = pt.lt(z.real, 0.5)
     return is_left, chosen(is_left, Parts(1.0 - z.real, -z.imag), z)
 
