@@ -1,4 +1,4 @@
-"""Run all benchmarks and write `docs/benchmarks.md`: ``python -m benchmarks.run``.
+"""Run all benchmarks and write `docs/project/benchmarks.md`: ``python -m benchmarks.run``.
 
 With ``--compare`` it prints the ratios of the results to those of the page, which stays as it is.
 Where PyTorch lives in an environment of its own: ``python -m benchmarks.run --torch PYTHON``.
@@ -30,7 +30,7 @@ from benchmarks import (
 from benchmarks.comparison import compared, tables_of
 from benchmarks.timing import environment
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parent.parent / "docs" / "project" / "benchmarks.md"
 INTRODUCTION = """\
 # Benchmarks
 

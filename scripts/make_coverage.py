@@ -124,9 +124,9 @@ def main() -> int:
         print("\n".join(f"- {name}" for name in missing))
         return 1
     write_json(content, ROOT / "src/pytensor_onnx/coverage.json")
-    (ROOT / "docs/coverage.md").write_text(page(content), encoding="utf-8")
+    (ROOT / "docs/reference/coverage.md").write_text(page(content), encoding="utf-8")
     counts = ", ".join(f"{len(content[part])} {part}" for part in content)
-    print(f"wrote src/pytensor_onnx/coverage.json and docs/coverage.md: {counts}")
+    print(f"wrote src/pytensor_onnx/coverage.json and docs/reference/coverage.md: {counts}")
     return 0
 
 

@@ -11,7 +11,7 @@ from pytensor_onnx.passes.defects import DEFECTS, ByDefinition, Decomposition, D
 from pytensor_onnx.passes.defects.record import EVERY, FLOATS, INTEGERS, ORT
 
 ROOT = Path(__file__).parents[1]
-TARGET = ROOT / "docs/defects.md"
+TARGET = ROOT / "docs/reference/defects.md"
 INTRODUCTION = """# Defects of runtimes
 
 Lowerings emit ONNX as the standard defines it. Each defect of a runtime is a record in

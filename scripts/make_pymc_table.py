@@ -1,4 +1,4 @@
-"""Write the table of PyMC's distributions in docs/pymc.md.
+"""Write the table of PyMC's distributions in docs/how-to/pymc.md.
 
 Run: python scripts/make_pymc_table.py [NAME ...]
 
@@ -22,7 +22,7 @@ from tests.pymc.distributions import (  # noqa: E402
 )
 from tests.pymc.measuring import KINDS, Graphs, largest_error, run  # noqa: E402
 
-PAGE = ROOT / "docs" / "pymc.md"
+PAGE = ROOT / "docs" / "how-to" / "pymc.md"
 START, END = "<!-- distributions -->\n", "<!-- end of distributions -->\n"
 
 

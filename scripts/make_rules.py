@@ -13,7 +13,7 @@ import pytensor_onnx.pipeline  # noqa: F401  (declares the passes)
 from pytensor_onnx.rules import Family, Rule, ledger
 
 ROOT = Path(__file__).parents[1]
-TARGET = ROOT / "docs/rules.md"
+TARGET = ROOT / "docs/reference/rules.md"
 INTRODUCTION = """# Rules
 
 Between PyTensor's graph and the model that runs, rules change the graph: rewrites of PyTensor
@@ -59,7 +59,9 @@ def _counts(field: str, counts: Counter[str]) -> str:
 
 
 def _row(rule: Rule) -> str:
-    measured = re.sub(r"docs/(upstream\.md#[\w-]+)", r"[defect of PyTensor](\1)", rule.measured)
+    measured = re.sub(
+        r"docs/(project/upstream\.md#[\w-]+)", r"[defect of PyTensor](../\1)", rule.measured
+    )
     ensures = "; ".join(filter(None, [rule.ensures, measured]))
     cells = (
         f"`{rule.name}`",

@@ -1,7 +1,7 @@
 """Measure the special functions in ONNX Runtime: ``python scripts/measure_accuracy.py``.
 
 Prints the table of errors by function, region and dtype as markdown, and writes it to
-``docs/accuracy.md``. The regions are those of the tests, with many more points.
+``docs/reference/accuracy.md``. The regions are those of the tests, with many more points.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from tests.functions.special.accuracy import (  # noqa: E402
     errors_of,
 )
 
-TARGET = ROOT / "docs/accuracy.md"
+TARGET = ROOT / "docs/reference/accuracy.md"
 INTRODUCTION = """# Accuracy of the special functions
 
 ONNX lacks some elementary and special functions, ONNX Runtime lacks others in float64, and some
@@ -44,24 +44,27 @@ their errors are those in the last place of their amplitude, about `sqrt(2 / (pi
   500; for larger ones its errors are smaller than SciPy's.
 - `BetaInc`, `BetaIncInv` and the derivatives of `BetaInc` are computed in float64 as well, within
   1e-13 for parameters up to 1e8.
-- `gamma` and `psi` of [complex numbers](complex.md) are computed in float64 too. Their errors are
-  relative to the absolute value. Those of `gamma` are below 2e-14 for `|z| < 10`, below 1e-13 for
-  `|z| < 50`, and below `5e-16 |z log(z)|` beyond, as SciPy's; those of `psi` are below 1e-14 of the
+- `gamma` and `psi` of [complex numbers](../understanding/complex.md) are computed in float64 too.
+  Their errors are relative to the absolute value. Those of `gamma` are below 2e-14 for
+  `|z| < 10`, below 1e-13 for `|z| < 50`, and
+  below `5e-16 |z log(z)|` beyond, as SciPy's; those of `psi` are below 1e-14 of the
   value or of 1, whichever is larger.
 - `Hyp2F1` is computed in float64 too, within 1e-13 or ten times SciPy's error but for
-  [a few points](limits.md) of 10,000 far below zero. Its largest errors are next to roots.
+  [a few points](../project/limits.md) of 10,000 far below zero. Its largest errors are next to
+  roots.
 - In float32, `Sin`, `Cos` and `Tan` are the operators of the runtime.
 - Infinities, NaN, and arguments outside the domain give what NumPy gives. Odd functions, `Expm1`
   and `Log1p` keep the sign of zero.
-- `PortableLog`, `PortableExp` and the like serve random draws ([Random numbers](random.md)): their
-  results are equal in every bit in all runtimes.
+- `PortableLog`, `PortableExp` and the like serve random draws
+  ([Random numbers](../understanding/random.md)): their results are equal in every bit in all
+  runtimes.
 - `Exp2` and `Log2` are exact at powers of 2, `Log10` at powers of 10.
 - ONNX Runtime's own `Exp` and `Log` differ in the last bit between the body of a vector loop and
   its remainder, so that results of some functions may too. Natively and in WebAssembly the same
   file gives results within 4 ulp of each other, equal ones for most functions. In float64,
   `Sigmoid`, `Tanh`, `Sin`, `Cos`, `Tan`, `Owens_t` of a scalar and 3 in 100,000 results of
   `GammaLn` may differ by more than 1 ulp; in float32, operators of the
-  runtime ([Notes](../benchmarks/NOTES.md#special-functions-natively-and-in-webassembly)).
+  runtime ([Notes](../../benchmarks/NOTES.md#special-functions-natively-and-in-webassembly)).
 
 Written by `scripts/measure_accuracy.py`: at least {size} random points for each row and dtype, ONNX
 Runtime {version}, x86-64. Cells read largest error / mean error. SciPy's errors stand beside those

@@ -1,7 +1,7 @@
 """Measure linear algebra beside LAPACK: ``python scripts/measure_linalg_accuracy.py``.
 
 Prints the table of backward errors by factorisation, class of matrices and size as markdown, and
-writes it to ``docs/linear-algebra-accuracy.md``. The rows are those of the tests.
+writes it to ``docs/reference/linear-algebra-accuracy.md``. The rows are those of the tests.
 """
 
 import argparse
@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from tests.functions.linalg.accuracy import MEASURED, SHOWN, SIZES  # noqa: E402
 from tests.functions.linalg.measured import Measured  # noqa: E402
 
-TARGET = ROOT / "docs/linear-algebra-accuracy.md"
+TARGET = ROOT / "docs/reference/linear-algebra-accuracy.md"
 INTRODUCTION = """# Accuracy of linear algebra
 
 Backward errors in float64, in units of 2.2e-16, ours / LAPACK's: the Frobenius norm of

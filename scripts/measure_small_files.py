@@ -1,4 +1,6 @@
-"""Make the table of docs/small-files.md: ``python scripts/measure_small_files.py [--size 320]``.
+"""Make the table of docs/how-to/small-files.md.
+
+``python scripts/measure_small_files.py [--size 320]``.
 
 Two networks in float32, float16 and 8 bits: the one of digits, trained here, and YOLO11n with the
 weights that training begins with. The accuracy of the second is the distance of its boxes and
@@ -23,7 +25,7 @@ import pytensor.tensor as pt
 from pytensor_onnx import ONNXProgram, export_onnx, quantize_onnx
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "small-files.md"
+PAGE = ROOT / "docs" / "how-to" / "small-files.md"
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->"
 Row = tuple[str, str, int, str]
 

@@ -289,7 +289,7 @@ def assert_same(
 
 
 class GatherElements(OpRun):
-    """The evaluator's own takes at most 64 elements (`docs/limits.md`)."""
+    """The evaluator's own takes at most 64 elements (`docs/project/limits.md`)."""
 
     op_domain = ""
 

@@ -1,4 +1,4 @@
-"""Exported files in other tools; docs/limits.md lists the tools that fail, and why."""
+"""Exported files in other tools; docs/project/limits.md lists the tools that fail, and why."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Convert NumPy generators and seeds to the states of random generators in ONNX, and back.
 
-``docs/random.md`` describes the format, and how to make a state without this package.
+``docs/understanding/random.md`` describes the format, and how to make a state without this package.
 """
 
 import copy

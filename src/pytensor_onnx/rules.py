@@ -1,7 +1,7 @@
 """The ledger of rules: what each rewrite, pass, guard and exclusion does, and why it is there.
 
-Rules are declared where they are implemented. `docs/rules.md` is made from the ledger, and
-`scripts/ablate.py` switches off one rule after the other.
+Rules are declared where they are implemented. `docs/reference/rules.md` is made from the
+ledger, and `scripts/ablate.py` switches off one rule after the other.
 """
 
 from __future__ import annotations

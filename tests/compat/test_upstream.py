@@ -15,8 +15,8 @@ from pytensor_onnx.compat import pytensor as compat
 from pytensor_onnx.rules import Rule, ledger
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/upstream.md").read_text(encoding="utf-8")
-REFERENCE = re.compile(r"docs/upstream\.md#([\w-]+)")
+PAGE = (ROOT / "docs/project/upstream.md").read_text(encoding="utf-8")
+REFERENCE = re.compile(r"docs/project/upstream\.md#([\w-]+)")
 
 
 def anchor_of(title: str) -> str:

@@ -23,22 +23,24 @@ from tests.fuzz.terms import Term
 DEVIATIONS = (
     "Runtime broadcasting not allowed",  # of sizes of one that are computed
     "casting rule 'same_kind'",  # of its Python implementation only
-    "negative integer powers",  # docs/limits.md: they are rounded towards zero
+    "negative integer powers",  # docs/project/limits.md: they are rounded towards zero
 )
 # Graphs that the runtime refuses, whatever their form.
 REFUSALS = (
     "matmul_helper.h",  # tests/dispatch/test_products.py: to repeat a matrix no times
-    "Only N can be zero",  # docs/limits.md: to pool images without channels
-    "Size of X.shape[axis:] must be at least 1",  # docs/limits.md: to normalise axes of size zero
+    "Only N can be zero",  # docs/project/limits.md: to pool images without channels
+    # docs/project/limits.md: to normalise axes of size zero
+    "Size of X.shape[axis:] must be at least 1",
     "the channels of InstanceNormalization are empty",
     "the filters of Conv are empty",  # tests/nn/test_conv.py: of no pixels
     "Kernel size must be positive",  # the same of ConvTranspose
-    "Computed output dimension is <= 0",  # docs/limits.md: ConvTranspose of empty images
-    "mode to pad dimension with a value of 0",  # docs/limits.md: NumPy refuses it too
-    "cannot be reshaped to (0, 2, -1)",  # docs/limits.md: GroupNormalization of an empty batch
+    "Computed output dimension is <= 0",  # docs/project/limits.md: ConvTranspose of empty images
+    "mode to pad dimension with a value of 0",  # docs/project/limits.md: NumPy refuses it too
+    # docs/project/limits.md: GroupNormalization of an empty batch
+    "cannot be reshaped to (0, 2, -1)",
 )
-# docs/limits.md: NumPy takes a mask of no elements for an axis of any size, and an index out of
-# range that is broadcast to no elements.
+# docs/project/limits.md: NumPy takes a mask of no elements for an axis of any size, and an
+# index out of range that is broadcast to no elements.
 OF_OTHER_LENGTH = (
     "boolean index did not match indexed array",
     "has the size 0, but",

@@ -53,7 +53,10 @@ def rounds(op: Op) -> bool:
 
 
 def loses_signs(op: Op) -> bool:
-    """Return whether an Op computes anything, with zeros of either sign: see docs/limits.md."""
+    """Return whether an Op computes anything, with zeros of either sign.
+
+    docs/project/limits.md names them.
+    """
     return isinstance(op, Elemwise | CAReduce) or rounds(op)
 
 

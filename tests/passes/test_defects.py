@@ -74,5 +74,5 @@ def test_each_property_of_a_target_is_read(name):
 
 def test_the_page_of_defects_is_made_of_the_table():
     made = runpy.run_path(str(ROOT / "scripts/make_defects.py"))["page"]()
-    page = ROOT / "docs/defects.md"
+    page = ROOT / "docs/reference/defects.md"
     assert page.read_text(encoding="utf-8") == made, "run scripts/make_defects.py"

@@ -29,7 +29,7 @@ def refuse_random_variable(
     raise build.unsupported(
         f"no sampler is defined for {op.name}",
         "register a sampler in PyTensor expressions with "
-        f"@pytensor_onnx.define({type(op).__name__}), as docs/add-an-op.md shows, "
+        f"@pytensor_onnx.define({type(op).__name__}), as docs/how-to/add-an-op.md shows, "
         "write a pymc.CustomDist with dist= in place of random=, "
         f"or draw from one of these distributions: {known}",
     )

@@ -1,4 +1,7 @@
-"""Encode complex numbers as real tensors with a trailing axis of two (``docs/complex.md``)."""
+"""Encode complex numbers as real tensors with a trailing axis of two.
+
+``docs/understanding/complex.md`` describes their form in a file.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Encode random generators by their state (``docs/random.md``)."""
+"""Encode random generators by their state (``docs/understanding/random.md``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Encode sparse matrices by their compressed rows or columns (``docs/sparse.md``)."""
+"""Encode sparse matrices by their compressed rows or columns (``docs/how-to/sparse.md``)."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -40,8 +40,8 @@ class SparseMatrices(Encoding):
 
     name = "sparse"
     advice = (
-        "write it with the operations of sparse matrices (docs/sparse.md), such as a loop of "
-        "products, or with the dense matrix: x.toarray()"
+        "write it with the operations of sparse matrices (docs/how-to/sparse.md), such as a loop "
+        "of products, or with the dense matrix: x.toarray()"
     )
 
     def serves(self, type_: Type) -> bool:

@@ -1,4 +1,4 @@
-"""Check the rules of docs/linear-algebra.md for factors that LAPACK leaves free."""
+"""Check the rules of docs/understanding/linear-algebra.md for factors that LAPACK leaves free."""
 
 import numpy as np
 import pytensor.tensor as pt

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from pytensor_onnx import UnsupportedOpError, compile_onnx, define
 from tests.functions.random.goodness import pvalue
 
-PAGE = Path(__file__).parents[3] / "docs" / "add-an-op.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "add-an-op.md"
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,9 @@ def test_a_custom_distribution_of_a_python_function_takes_a_sampler(
         rate, lam = pm.math.exp(pm.Normal("log_rate")), 0.25
         pm.CustomDist("y", rate, lam, random=draw, observed=np.array([1, 2]), dtype="int64")
     posterior = {"log_rate": np.full((1, 1000), np.log(3.0))}
-    with pytest.raises(UnsupportedOpError, match=r"define\(CustomDist_y\), as docs/add-an-op.md"):
+    with pytest.raises(
+        UnsupportedOpError, match=r"define\(CustomDist_y\), as docs/how-to/add-an-op.md"
+    ):
         export_predictor(model, posterior)
     op_type = type(model["y"].owner.op)
     assert issubclass(op_type, RandomVariable)

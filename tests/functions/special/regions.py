@@ -39,7 +39,7 @@ class Case:
     """A function: its Op, its values in high precision, and its regions.
 
     The test module of a function lists its cases as ``CASES``: the tests of all errors and
-    ``docs/accuracy.md`` are made from them.
+    ``docs/reference/accuracy.md`` are made from them.
     """
 
     op_type: type[Op]

@@ -21,7 +21,7 @@ TELLING = [
     if dtype == "float64" or cases()[name].op_type in OPERATORS
 ]
 """Float64 of all, and float32 where an operator of the runtime serves."""
-ACCURACY = Path(__file__).parents[3] / "docs" / "accuracy.md"
+ACCURACY = Path(__file__).parents[3] / "docs" / "reference" / "accuracy.md"
 
 
 def called(name: str, dtype: str) -> tuple[list, pt.TensorVariable]:

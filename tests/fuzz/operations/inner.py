@@ -29,7 +29,7 @@ def check(g: Graph) -> str:
 
 def has_gradients(g: Graph) -> bool:
     """Return whether gradients of results can be compared, and are not too many."""
-    # docs/limits.md: the gradient of a maximum pool is NaN beside NaN.
+    # docs/project/limits.md: the gradient of a maximum pool is NaN beside NaN.
     is_pool_of_nan = bool(g.evaluation.not_finite) and any("max_pool" in n.code for n in g.lines)
     return not is_pool_of_nan and sum("pt.grad" in line.code for line in g.lines) <= 1
 

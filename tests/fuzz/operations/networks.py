@@ -20,7 +20,7 @@ WITH_OPTIONS = (
     "softmax({x}, axis=-1)",
     "log_softmax({x}, axis=-1)",
 )
-# docs/networks.md: in float32 their absolute error is small.
+# docs/how-to/networks.md: in float32 their absolute error is small.
 WITHOUT_TAILS = ("sigmoid", "silu", "swish", "gelu")
 WITHOUT_SMALL_VALUES = ("elu", "selu", "celu")
 
@@ -107,7 +107,7 @@ def normalisation(g: Graph) -> str:
     channels = x.shape[1]
 
     def channel() -> Term:
-        # docs/limits.md: an infinite scale or bias gives NaN.
+        # docs/project/limits.md: an infinite scale or bias gives NaN.
         return g.leaf(x.dtype, [channels], finite=True)
 
     kind = g.choices.below(5)
@@ -140,7 +140,7 @@ def attention(g: Graph) -> str:
 def resizing(g: Graph) -> str | None:
     x = _image(g, g.choices.of((4, 3)))
     if not np.isfinite(x.value).all():
-        return None  # docs/limits.md: infinite last cells stay infinite.
+        return None  # docs/project/limits.md: infinite last cells stay infinite.
     mode = g.choices.of(("nearest", "linear"))
     return f"nn.upsample({x}, {g.choices.of((2, 3))}, mode={mode!r})"
 

@@ -20,7 +20,7 @@ def refuse_python_function(
     raise build.unsupported(
         "wrap_py calls a Python function, and ONNX runtimes run no Python",
         "write the function with PyTensor's operations, or as an Op with a lowering of its own "
-        "(docs/add-an-op.md), or compute its result beforehand and give it as an input",
+        "(docs/how-to/add-an-op.md), or compute its result beforehand and give it as an input",
     )
 
 

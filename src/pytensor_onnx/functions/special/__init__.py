@@ -1,7 +1,7 @@
 """Special and elementary functions, from the operators that every ONNX runtime has.
 
 Importing the package fills the registry. The accuracy of each function is measured, by region, in
-``docs/accuracy.md``; its docstring says where the error passes 4 units in the last place.
+``docs/reference/accuracy.md``; its docstring says where the error passes 4 units in the last place.
 """
 
 from pytensor_onnx.functions.special import (

@@ -1,6 +1,6 @@
 """Table of defects of runtimes, and of their treatment.
 
-`scripts/make_defects.py` makes `docs/defects.md` from it.
+`scripts/make_defects.py` makes `docs/reference/defects.md` from it.
 """
 
 from collections import defaultdict

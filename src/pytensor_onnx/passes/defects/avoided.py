@@ -128,8 +128,8 @@ AVOIDED_DEFECTS = (
         dtypes=FLOATS,
         reason="A -0.0 of the first branch becomes 0.0.",
         tests=("tests/targets/test_nan_defects.py::test_where_drops_the_sign_of_a_first_zero",),
-        treatment="Kept (docs/limits.md): the exact form takes six operators. Definitions select "
-        "zeros from the second branch.",
+        treatment="Kept (docs/project/limits.md): the exact form takes six operators. Definitions "
+        "select zeros from the second branch.",
     ),
     Defect(
         name="extrema of no elements",
@@ -188,7 +188,7 @@ AVOIDED_DEFECTS = (
         operators=("MatMul",),
         reason="A matrix is not repeated for an empty batch: the run fails.",
         tests=("tests/dispatch/test_products.py::test_a_matrix_is_repeated_no_times",),
-        treatment="Kept (docs/limits.md).",
+        treatment="Kept (docs/project/limits.md).",
     ),
     Defect(
         name="matrices without rows times a vector",
@@ -220,8 +220,8 @@ AVOIDED_DEFECTS = (
         targets=("web", "webgpu"),
         reason="A float outside the range of an integer saturates in WebAssembly, and NaN is 0.",
         tests=(f"{_INTEGER_TESTS}::test_casts_to_integers_do_not_saturate",),
-        treatment="Kept (docs/limits.md): NumPy's result depends on the processor too. The test "
-        "shows the native runtime, which does not saturate; no test runs a browser.",
+        treatment="Kept (docs/project/limits.md): NumPy's result depends on the processor too. "
+        "The test shows the native runtime, which does not saturate; no test runs a browser.",
     ),
     Defect(
         name="shared constants",

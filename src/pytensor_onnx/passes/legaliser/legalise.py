@@ -34,7 +34,7 @@ _CONTAINERS = frozenset({"Constant", "If", "Loop", "Scan"})
     identity="f(x) = a form in operators that the target runs",
     requires="no kernel, or one of the table of defects",
     ensures="every node has a correct kernel",
-    measured="docs/defects.md, Kernels",
+    measured="docs/reference/defects.md, Kernels",
 )
 def legalise(
     model: ir.Model,

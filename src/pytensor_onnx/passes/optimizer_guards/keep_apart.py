@@ -24,7 +24,7 @@ from pytensor_onnx.targets import Profile
     identity="f(g(x)) = f(max(g(x)))",
     requires="a pattern of the table of defects",
     ensures="ONNX Runtime's optimizer leaves the nodes alone",
-    measured="docs/defects.md, Optimizer",
+    measured="docs/reference/defects.md, Optimizer",
 )
 def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[Change]:
     """Replace nodes by guarded forms where the runtime's optimizer would change results.

@@ -43,7 +43,7 @@ def divides_exactly(node: Apply) -> bool:
     purpose="correctness",
     identity="0 / y = where(y == 0 or isnan(y), NaN, 0), x / 0 = ±inf or NaN by the sign of x",
     requires="a written zero and floats",
-    measured="docs/upstream.md#zero-divided-by-zero-is-a-number",
+    measured="docs/project/upstream.md#zero-divided-by-zero-is-a-number",
 )
 def zero_quotient(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Choose among the few values of a quotient that is written with a zero.
@@ -174,7 +174,7 @@ GUARDS = (
         purpose="correctness",
         identity="x / 1 = x",
         requires="no floor division of floats",
-        measured="docs/upstream.md#floor-division-by-one-does-not-round",
+        measured="docs/project/upstream.md#floor-division-by-one-does-not-round",
     ),
     guard(
         local_zero_div,
@@ -183,7 +183,7 @@ GUARDS = (
         purpose="correctness",
         identity="0 / x = 0",
         requires="x is no constant",
-        measured="docs/upstream.md#zero-divided-by-zero-is-a-number",
+        measured="docs/project/upstream.md#zero-divided-by-zero-is-a-number",
     ),
     guard(
         local_0_dot_x,
@@ -192,7 +192,7 @@ GUARDS = (
         purpose="correctness",
         identity="0 @ X = 0",
         requires="inner sizes may be equal, and an operand may be zeros",
-        measured="docs/upstream.md#products-with-structured-matrices-check-no-sizes",
+        measured="docs/project/upstream.md#products-with-structured-matrices-check-no-sizes",
     ),
     guard(
         local_mul_specialize,
@@ -201,7 +201,7 @@ GUARDS = (
         purpose="correctness",
         identity="0 * x = 0, x * 1 = x, …",
         requires="known sizes of the operands broadcast",
-        measured="docs/upstream.md#products-with-structured-matrices-check-no-sizes",
+        measured="docs/project/upstream.md#products-with-structured-matrices-check-no-sizes",
     ),
     guard(
         local_log1p,
@@ -210,7 +210,7 @@ GUARDS = (
         purpose="correctness",
         identity="log(1 + x) = log1p(x)",
         requires="exactly one, and floats",
-        measured="docs/upstream.md#the-logarithm-of-a-sum-with-nearly-one-is-log1p",
+        measured="docs/project/upstream.md#the-logarithm-of-a-sum-with-nearly-one-is-log1p",
     ),
     guard(
         local_neg_to_mul,
@@ -219,7 +219,7 @@ GUARDS = (
         purpose="correctness",
         identity="-x = -1 * x",
         requires="the dtype has -1",
-        measured="docs/upstream.md#negatives-of-unsigned-integers-fail-to-rewrite",
+        measured="docs/project/upstream.md#negatives-of-unsigned-integers-fail-to-rewrite",
     ),
     guard(
         local_reciprocal_canon,
@@ -228,7 +228,7 @@ GUARDS = (
         purpose="correctness",
         identity="1 / x = x ** -1.0",
         requires="x is float32 or float64",
-        measured="docs/upstream.md#negatives-of-unsigned-integers-fail-to-rewrite",
+        measured="docs/project/upstream.md#negatives-of-unsigned-integers-fail-to-rewrite",
     ),
     guard(
         local_abs_lift,
@@ -237,7 +237,7 @@ GUARDS = (
         purpose="correctness",
         identity="abs(x * y) = abs(x) * abs(y)",
         requires="floats, as integers may wrap around",
-        measured="docs/upstream.md#rewrites-of-integers-do-not-wrap-around",
+        measured="docs/project/upstream.md#rewrites-of-integers-do-not-wrap-around",
     ),
     guard(
         local_useless_abs,
@@ -246,6 +246,6 @@ GUARDS = (
         purpose="correctness",
         identity="abs(x ** 2) = x ** 2",
         requires="floats, as integers may wrap around",
-        measured="docs/upstream.md#rewrites-of-integers-do-not-wrap-around",
+        measured="docs/project/upstream.md#rewrites-of-integers-do-not-wrap-around",
     ),
 )

@@ -29,7 +29,7 @@ NOT_A_TERM = Switch | Second
     purpose="correctness",
     identity="log(1.5f) * x64 = log(1.5) * x64",
     requires="operands of constants alone, a float64 result",
-    measured="docs/upstream.md#functions-of-numbers-are-computed-in-float32",
+    measured="docs/project/upstream.md#functions-of-numbers-are-computed-in-float32",
 )
 def widen_numbers(fgraph: FunctionGraph) -> None:
     """Compute the operands of float64 arithmetic in float64 if they are made of constants alone.

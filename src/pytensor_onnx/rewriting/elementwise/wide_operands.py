@@ -24,7 +24,7 @@ from pytensor_onnx.rules import rewrites_nodes
     identity="op(x, y) = op(cast(x, t), cast(y, t))",
     requires="t is the dtype of the result",
     ensures="PyTensor's rewrites neither wrap around nor round",
-    measured="docs/upstream.md#a-float-minus-an-unsigned-integer-wraps-around",
+    measured="docs/project/upstream.md#a-float-minus-an-unsigned-integer-wraps-around",
 )
 def widen_operands(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Cast the operands of arithmetic, and the base of a power, to the dtype of the result.

@@ -100,7 +100,7 @@ GUARDS = (
         purpose="compile time",
         identity="Blockwise{f}(alloc(x, n)) = f(x)",
         requires="x is repeated along a batch axis; else rewriting does not end",
-        measured="docs/upstream.md#the-axis-of-a-repeated-batch-is-dropped-and-given-back",
+        measured="docs/project/upstream.md#the-axis-of-a-repeated-batch-is-dropped-and-given-back",
     ),
     guard(
         local_eager_useless_unbatched_blockwise,

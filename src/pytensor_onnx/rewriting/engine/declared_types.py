@@ -40,7 +40,7 @@ _MOVING = (AdvancedSubtensor, DimShuffle, JoinDims, Reshape, SplitDims, Subtenso
     requires="an Op whose declared type is known to be wrong",
     ensures="the types of dependent results follow",
     begins_at=("Lstsq", "TensorSolve", "Choose", "Eigh"),
-    measured="docs/upstream.md#results-have-another-dtype-or-rank-than-their-type",
+    measured="docs/project/upstream.md#results-have-another-dtype-or-rank-than-their-type",
 )
 def correct_types(fgraph: FunctionGraph) -> None:
     """Replace Ops with results of a wrong type, and infer the types of dependent results anew.

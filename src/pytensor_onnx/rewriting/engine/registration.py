@@ -36,7 +36,8 @@ def excluded(
 
 
 _SHARED_TERMS = (
-    "docs/upstream.md#sums-and-products-of-shared-terms-grow-with-the-square-of-their-number"
+    "docs/project/upstream.md"
+    "#sums-and-products-of-shared-terms-grow-with-the-square-of-their-number"
 )
 REQUIRED = ("minimum_compile", "onnx", "lazy_ifelse")
 INCOMPATIBLE = (
@@ -58,7 +59,7 @@ INCOMPATIBLE = (
         "correctness",
         "sign(x / y) = sign(x) / sign(y)",
         "the sign of 1 / 0 is 1, the sign of 0 is 0",
-        "docs/upstream.md#the-sign-of-a-quotient-by-zero-is-zero",
+        "docs/project/upstream.md#the-sign-of-a-quotient-by-zero-is-zero",
     ),
     excluded(
         "local_add_canonizer",
@@ -145,7 +146,7 @@ INCOMPATIBLE = (
         "correctness",
         "diagonal(f(x)) = f(diagonal(x))",
         "replaced by guarded ones",
-        "docs/upstream.md#diagonals-have-another-order-of-axes-or-a-negative-size",
+        "docs/project/upstream.md#diagonals-have-another-order-of-axes-or-a-negative-size",
     ),
     excluded(
         "local_batched_matmul_to_core_matmul",
@@ -174,7 +175,7 @@ INCOMPATIBLE = (
         "correctness",
         "scan(f, n)[:k] = scan(f, k)",
         "replaced by reduce_steps, as the number may be negative",
-        "docs/upstream.md#a-slice-of-steps-makes-too-many-or-a-negative-number",
+        "docs/project/upstream.md#a-slice-of-steps-makes-too-many-or-a-negative-number",
     ),
     excluded(
         "scan_reduce_trace_prealloc",
@@ -182,7 +183,7 @@ INCOMPATIBLE = (
         "correctness",
         "scan(f, n)[-1] = last state of scan(f, n)",
         "replaced by reduce_trace, as it returns other steps of loops with a condition",
-        "docs/upstream.md#steps-of-a-loop-with-a-condition-are-counted-from-its-end",
+        "docs/project/upstream.md#steps-of-a-loop-with-a-condition-are-counted-from-its-end",
     ),
     excluded(
         "scan_sit_sot_to_untraced",

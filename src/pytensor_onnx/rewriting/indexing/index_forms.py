@@ -29,7 +29,7 @@ _WHOLE = slice(None)
     purpose="correctness",
     identity="x[mask, a:b] = x[:, :, a:b][mask]",
     requires="a mask of several axes",
-    measured="docs/upstream.md#a-slice-after-a-mask-of-several-axes-is-compared-with-another-axis",
+    measured="docs/project/upstream.md#a-slice-after-a-mask-of-several-axes-is-compared-with-another-axis",
 )
 def slice_before_masking(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Apply the slices after a mask of several axes first, in a separate index.
@@ -66,7 +66,7 @@ def slice_before_masking(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
     purpose="correctness",
     identity="join(u, v)[-k] = join(u, v)[len(u) + len(v) - k]",
     requires="a constant index from the end",
-    measured="docs/upstream.md#an-index-from-the-end-of-joined-vectors-is-looked-up-in-the-first",
+    measured="docs/project/upstream.md#an-index-from-the-end-of-joined-vectors-is-looked-up-in-the-first",
 )
 def index_joined_from_start(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Count a constant index of joined vectors from the start.

@@ -150,7 +150,7 @@ GUARDS = (
         purpose="correctness",
         identity="reshape(x, x.shape) = x",
         requires="all sizes agree, also beside a zero",
-        measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
+        measured="docs/project/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
     ),
     guard(
         local_subtensor_SpecifyShape_lift,
@@ -159,7 +159,7 @@ GUARDS = (
         purpose="correctness",
         identity="specify_shape(x, s)[i] = specify_shape(x[i], s[1:])",
         requires="the other sizes are given, where PyTensor fails",
-        measured="docs/upstream.md#an-element-beside-an-unspecified-size-fails-to-rewrite",
+        measured="docs/project/upstream.md#an-element-beside-an-unspecified-size-fails-to-rewrite",
     ),
     guard(
         local_join_dims,
@@ -168,7 +168,7 @@ GUARDS = (
         purpose="correctness",
         identity="join_dims(x) = reshape(x, sizes)",
         requires="no static size of zero",
-        measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
+        measured="docs/project/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
     ),
     guard(
         local_split_dims,
@@ -177,7 +177,7 @@ GUARDS = (
         purpose="correctness",
         identity="split_dims(x) = reshape(x, sizes)",
         requires="no static size of zero",
-        measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
+        measured="docs/project/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
     ),
     guard(
         local_read_of_write_same_indices,
@@ -186,7 +186,7 @@ GUARDS = (
         purpose="correctness",
         identity="set(x, y, i)[i] = y",
         requires="no position twice in i",
-        measured="docs/upstream.md#a-read-at-the-positions-of-a-write-ignores-equal-positions",
+        measured="docs/project/upstream.md#a-read-at-the-positions-of-a-write-ignores-equal-positions",
     ),
     guard(
         local_write_of_write_same_indices,
@@ -195,7 +195,7 @@ GUARDS = (
         purpose="correctness",
         identity="inc(inc(x, a, i), b, i) = inc(x, a + b, i)",
         requires="a + b has the dtype of x",
-        measured="docs/upstream.md#two-increments-are-added-in-their-own-dtype",
+        measured="docs/project/upstream.md#two-increments-are-added-in-their-own-dtype",
     ),
     guard(
         local_adv_idx_to_slice,
@@ -204,7 +204,7 @@ GUARDS = (
         purpose="correctness",
         identity="x[arange] = x[slice]",
         requires="signed indices",
-        measured="docs/upstream.md#unsigned-indices-that-descend-are-a-slice-with-a-positive-step",
+        measured="docs/project/upstream.md#unsigned-indices-that-descend-are-a-slice-with-a-positive-step",
     ),
     guard(
         local_subtensor_of_batch_dims,
@@ -213,7 +213,7 @@ GUARDS = (
         purpose="correctness",
         identity="f(x, y)[i] = f(x[i], y[i])",
         requires="i is 0 or -1 at axes of size one",
-        measured="docs/upstream.md#an-index-out-of-range-of-an-axis-of-length-one-is-dropped",
+        measured="docs/project/upstream.md#an-index-out-of-range-of-an-axis-of-length-one-is-dropped",
     ),
     guard(
         local_dimshuffle_subtensor,
@@ -222,7 +222,7 @@ GUARDS = (
         purpose="correctness",
         identity="x[a:a+1] squeezed = x[a]",
         requires="nonnegative constant starts and steps",
-        measured="docs/upstream.md#a-reversed-slice-of-one-row-is-another-row",
+        measured="docs/project/upstream.md#a-reversed-slice-of-one-row-is-another-row",
     ),
 )
 
@@ -235,7 +235,7 @@ take_diagonals = [
         purpose="correctness",
         identity="diagonal(f(x)) = f(diagonal(x))",
         requires="the last two axes, and a diagonal within the corner",
-        measured="docs/upstream.md#diagonals-have-another-order-of-axes-or-a-negative-size",
+        measured="docs/project/upstream.md#diagonals-have-another-order-of-axes-or-a-negative-size",
     ).guarded()
     for rewrite in (
         local_extract_diag_of_alloc_diag,

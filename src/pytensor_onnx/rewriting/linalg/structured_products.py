@@ -83,7 +83,7 @@ _multiply_by_structure = Visit(
             purpose="correctness",
             identity=identity,
             requires="equal inner sizes, and elements",
-            measured=f"docs/upstream.md#{defect}",
+            measured=f"docs/project/upstream.md#{defect}",
         ).guarded()
         for rewrite, identity, defect in (
             (dot_diag_to_elemwise, "diag(v) @ X = v[:, None] * X", _NO_CHECK),

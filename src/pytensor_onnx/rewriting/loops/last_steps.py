@@ -26,7 +26,7 @@ from pytensor_onnx.rules import part_of, rewrites_nodes
     identity="scan(f, n)[:k] = scan(f, k)",
     requires="slices with bounds within the steps, or constant ones, which are clipped to them",
     begins_at=("Subtensor", "Scan"),
-    measured="docs/upstream.md#a-slice-of-steps-makes-too-many-or-a-negative-number",
+    measured="docs/project/upstream.md#a-slice-of-steps-makes-too-many-or-a-negative-number",
 )
 def slice_within_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Clip constant slices to the rows of a loop: ``rows[-9:9]`` of seven rows is ``rows``.
@@ -120,7 +120,7 @@ def _is_within(read: Apply, n_steps: Variable) -> bool:
     requires="only the last steps are used",
     ensures="buffers have the rows of these steps",
     begins_at=("Scan", "Subtensor"),
-    measured="docs/upstream.md#steps-of-a-loop-with-a-condition-are-counted-from-its-end",
+    measured="docs/project/upstream.md#steps-of-a-loop-with-a-condition-are-counted-from-its-end",
 )
 def reduce_trace(fgraph: FunctionGraph, node: Apply) -> Replacements | None:
     """Reduce the trace of a loop to its last used steps, as PyTensor does.

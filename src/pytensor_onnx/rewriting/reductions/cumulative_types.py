@@ -28,7 +28,7 @@ from pytensor_onnx.rules import rewrites_graphs
     identity="type of cumsum(x) = type of its computed value",
     requires="x of bool or a narrow integer",
     begins_at=("CumOp", "Sum of sparse matrices"),
-    measured="docs/upstream.md#results-have-another-dtype-or-rank-than-their-type",
+    measured="docs/project/upstream.md#results-have-another-dtype-or-rank-than-their-type",
 )
 def widen_cumulative(fgraph: FunctionGraph) -> None:
     """Give cumulative sums and sums of sparse matrices the dtype of PyTensor's computed values.

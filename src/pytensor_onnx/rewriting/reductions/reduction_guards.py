@@ -90,7 +90,7 @@ _minimum = guard(
     purpose="correctness",
     identity="-max(-x) = min(x)",
     requires="no unsigned integers; of signed ones at once, as the smallest has no negative",
-    measured="docs/upstream.md#the-minimum-of-the-smallest-integer-is-wrong",
+    measured="docs/project/upstream.md#the-minimum-of-the-smallest-integer-is-wrong",
 )
 minimum_of_integers = _minimum.guarded()
 GUARDS = (
@@ -101,7 +101,7 @@ GUARDS = (
         purpose="correctness",
         identity="sum(alloc(x, n)) = n * x",
         requires="elements, or finite x; no truncation of each float",
-        measured="docs/upstream.md#reductions-of-multiples-and-of-repeated-numbers-differ",
+        measured="docs/project/upstream.md#reductions-of-multiples-and-of-repeated-numbers-differ",
     ),
     guard(
         local_sum_prod_of_mul_or_div,
@@ -110,7 +110,7 @@ GUARDS = (
         purpose="correctness",
         identity="sum(c * x) = c * sum(x)",
         requires="float32 or float64, and elements or a usual c",
-        measured="docs/upstream.md#reductions-of-multiples-and-of-repeated-numbers-differ",
+        measured="docs/project/upstream.md#reductions-of-multiples-and-of-repeated-numbers-differ",
     ),
     guard(
         local_sum_of_neg_to_neg_of_sum,
@@ -119,7 +119,7 @@ GUARDS = (
         purpose="correctness",
         identity="sum(-x) = -sum(x)",
         requires="floats, as unsigned integers wrap around",
-        measured="docs/upstream.md#rewrites-of-integers-do-not-wrap-around",
+        measured="docs/project/upstream.md#rewrites-of-integers-do-not-wrap-around",
     ),
     guard(
         local_sumsqr2dot,
@@ -128,7 +128,7 @@ GUARDS = (
         purpose="correctness",
         identity="sum(x ** 2) = dot(x, x)",
         requires="floats",
-        measured="docs/upstream.md#rewrites-of-integers-do-not-wrap-around",
+        measured="docs/project/upstream.md#rewrites-of-integers-do-not-wrap-around",
     ),
     guard(
         local_Unique_lift,
@@ -137,7 +137,7 @@ GUARDS = (
         purpose="correctness",
         identity="unique(repeat(x, n)) = unique(x)",
         requires="no size may be zero",
-        measured="docs/upstream.md#the-unique-values-of-no-repetitions-are-not-empty",
+        measured="docs/project/upstream.md#the-unique-values-of-no-repetitions-are-not-empty",
     ),
     Guard(local_max_to_min, has_sign, _minimum.rule),
 )

@@ -75,7 +75,7 @@ def _may_be_corrected(variable: Variable) -> bool:
     identity="static shape of reshape(x, s) = s",
     requires="a size of zero beside an unknown size",
     begins_at=("Reshape",),
-    measured="docs/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
+    measured="docs/project/upstream.md#sizes-beside-a-zero-are-inferred-from-the-number-of-elements",
 )
 def forget_sizes_beside_zero(fgraph: FunctionGraph) -> None:
     """Correct static shapes in the graph and in later rewrites."""
