@@ -77,7 +77,10 @@ ROOMS = {
         *("exporting", "functions", "graph", "ops", "rewriting", "named_dims"),
     ),
     "web": room("the page around a model, and a server for it", "graph"),
-    "cli": room("the command line", "dispatch", "exporting", "functions", "graph", "web", ""),
+    "cli": room(
+        "the command line",
+        *("dispatch", "exporting", "functions", "graph", "kernels", "native", "web", ""),
+    ),
     "__main__": room("`python -m pytensor_onnx`", "cli"),
     "": room(
         "the public names",

@@ -50,6 +50,15 @@ def library() -> Path | None:
     return next(iter(folder.glob(pattern)), None)
 
 
+@cache
+def handle() -> ctypes.CDLL:
+    """Return the library as Python calls it; it must exist."""
+    opened = ctypes.CDLL(str(library()))
+    opened.FunctionKernels.restype = ctypes.c_char_p
+    opened.pytensor_onnx_operator.restype = ctypes.c_char_p
+    return opened
+
+
 def is_on() -> bool:
     """Return whether sessions use the kernels: the library exists, and no variable forbids it."""
     return os.environ.get(SWITCH, "1") != "0" and library() is not None
@@ -104,9 +113,7 @@ def function_kernels() -> list[str]:
     """
     if library() is None:
         return []
-    names = ctypes.CDLL(str(library())).FunctionKernels
-    names.restype = ctypes.c_char_p
-    return sorted(name for name in names().decode().split(",") if name)
+    return sorted(name for name in handle().FunctionKernels().decode().split(",") if name)
 
 
 def has_kernel(function: str) -> bool:

@@ -331,3 +331,13 @@ def test_help_is_shown_without_loading_a_runtime():
     )
     assert done.returncode == 0, done.stderr
     assert "inspect" in done.stdout
+
+
+def test_ops_lists_native_kernels():
+    lines = run("ops", "--kernels").output.splitlines()
+    assert "Exp: float64, float32" in lines
+    assert "MatMul: float64, float32, int64, int32, uint64, uint32" in lines
+    assert "Cholesky_lower_float64: a function" in lines
+    found = json.loads(run("ops", "chol", "--kernels", "--json").output)
+    assert found["operators"] == {}
+    assert "Cholesky_lower_float64" in found["functions"]

@@ -62,3 +62,23 @@ def test_models_with_regions_are_refused(tmp_path):
     for model in (path, ir.from_proto(onnx.load(path))):
         with pytest.raises(PyTensorONNXError, match=r"operators of pytensor\.kernels"):
             Session(model)
+
+
+def test_regions_and_the_nodes_in_none_are_named():
+    x = pt.vector("x", dtype="float64")
+    f = pytensor.function([x], [(pt.exp(x) * x).sum(), x.argmax()], mode=FUSED)
+    region, *others = f.vm.jit_fn.kernels()
+    assert region.startswith("region_1: 7 nodes (")
+    assert "1 Exp, 1 Mul, 1 ReduceSum" in region
+    assert "2 ArgMax: ArgMax has no kernel" in others
+    printed = pytensor.dprint(f, print_op_info=True, file="str").splitlines()
+    assert [line.split()[-1] for line in printed[:3]] == ["(region_1)"] * 3
+    assert "ArgMax has no kernel" in next(line for line in printed if "Argmax" in line)
+
+
+def test_nodes_have_no_place_without_regions():
+    x = pt.vector("x", dtype="float64")
+    plain = Mode(ONNXLinker(session_options=SessionOptions(kernels=False)), ONNX_QUERY)
+    f = pytensor.function([x], [(pt.exp(x) * x).sum()], mode=plain)
+    assert f.vm.jit_fn.kernels() == []
+    assert "region" not in pytensor.dprint(f, print_op_info=True, file="str")

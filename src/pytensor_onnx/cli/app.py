@@ -161,11 +161,17 @@ def ops(
     everything: Annotated[
         bool, typer.Option("--all", help="Show what is not covered as well.")
     ] = False,
+    kernels: Annotated[
+        bool, typer.Option("--kernels", help="Show what the native library covers instead.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the operations of PyTensor that are covered, with their tested dtypes and ranks."""
     from pytensor_onnx.cli.coverage import describe_row, load_coverage, select
 
+    if kernels:
+        _print_kernels(name or "", as_json)
+        return
     rows, reasons = select(load_coverage(), name)
     if not rows and not reasons:
         raise PyTensorONNXError(f"PyTensor has no operation whose name has {name!r} in it")
@@ -176,6 +182,31 @@ def ops(
         return
     lines = [describe_row(row) for row in rows]
     lines += [f"{key.removeprefix('pytensor.')}: not covered; {why}" for key, why in shown.items()]
+    _print_wrapped(lines)
+
+
+def _print_kernels(part: str, as_json: bool) -> None:
+    """Print the operators and functions of the native library that have a text in their name."""
+    from pytensor_onnx import native
+    from pytensor_onnx.kernels.coverage import covered_operators
+
+    if native.library() is None:
+        raise PyTensorONNXError("the package was built without a C compiler: it has no kernels")
+    wanted = part.lower()
+    operators = {k: v for k, v in covered_operators().items() if wanted in k.lower()}
+    functions = [name for name in native.function_kernels() if wanted in name.lower()]
+    if as_json:
+        typer.echo(json.dumps({"operators": operators, "functions": functions}, indent=2))
+        return
+    _print_wrapped(
+        [
+            *(f"{k}: {', '.join(dtypes) or 'the dtypes of its bodies'}" for k, dtypes in operators.items()),
+            *(f"{name}: a function" for name in functions),
+        ]
+    )
+
+
+def _print_wrapped(lines: Sequence[str]) -> None:
     console = Console()
     for line in lines:
         # Output to a pipe has one line for each operation, of any length.

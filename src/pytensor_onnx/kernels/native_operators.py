@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
 
 from pytensor_onnx import native
@@ -11,8 +10,7 @@ from pytensor_onnx import native
 @cache
 def operator_numbers() -> dict[str, int]:
     """Return the number of each operator of a tape, by name."""
-    name_of = _library().pytensor_onnx_operator
-    name_of.restype = ctypes.c_char_p
+    name_of = native.handle().pytensor_onnx_operator
     names: dict[str, int] = {}
     while name := name_of(len(names)):
         names[name.decode()] = len(names)
@@ -22,9 +20,5 @@ def operator_numbers() -> dict[str, int]:
 @cache
 def covers(operator: str, dtype: int) -> bool:
     """Return whether an operator of a tape has a kernel for a type, as ONNX numbers it."""
-    return bool(_library().pytensor_onnx_covers(operator_numbers()[operator], dtype))
+    return bool(native.handle().pytensor_onnx_covers(operator_numbers()[operator], dtype))
 
-
-@cache
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(str(native.library()))

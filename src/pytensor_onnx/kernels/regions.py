@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -20,6 +21,9 @@ MOST_BYTES = 2**25
 """Size of the largest model that is searched for regions."""
 FEWEST_NODES = 2
 """Nodes of the smallest region."""
+OWN_KERNEL = "kernels of their own"
+"""Reason of the functions for which the library has kernels."""
+_CONSTANT = "a constant"
 OF_MATRICES = ("Cholesky", "SolveTriangular")
 """Beginnings of the names of functions that stay calls, as they have kernels of their own."""
 
@@ -30,15 +34,79 @@ class Region:
 
     Attributes
     ----------
-    nodes
-        Operators of its nodes, in order.
+    name
+        Name of the node that runs it.
+    operators
+        Operators of its nodes and of the bodies in them, in order.
+    values
+        Names of the values that the nodes compute.
     """
 
-    nodes: tuple[str, ...]
+    name: str
+    operators: tuple[str, ...]
+    values: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {len(self.operators)} nodes ({_counted(self.operators)})"
+
+
+@dataclass(frozen=True)
+class Stayed:
+    """A node that stays with ONNX Runtime, with the reason."""
+
+    operator: str
+    reason: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A model with regions.
+
+    Attributes
+    ----------
+    model
+        The serialized model, None where it has no region.
+    regions
+        The regions.
+    stayed
+        The nodes that are in no region.
+    """
+
+    model: bytes | None
+    regions: tuple[Region, ...] = ()
+    stayed: tuple[Stayed, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return a line for each region, and for each reason why ONNX Runtime runs nodes."""
+        reasons = dict.fromkeys(node.reason for node in self.stayed)
+        operators = {
+            reason: [node.operator for node in self.stayed if node.reason == reason]
+            for reason in reasons
+        }
+        return [
+            *map(str, self.regions),
+            *(f"{_counted(operators[reason])}: {reason}" for reason in reasons),
+        ]
+
+    def places(self) -> dict[str, str]:
+        """Return for each value the region that computes it, or why none does."""
+        found = {name: x.reason for x in self.stayed for name in x.values}
+        return found | {name: region.name for region in self.regions for name in region.values}
+
+
+def _counted(operators: Iterable[str]) -> str:
+    """Return the operators with their numbers, the most frequent first."""
+    return ", ".join(f"{count} {name}" for name, count in Counter(operators).most_common())
 
 
 def with_regions(source: bytes) -> bytes | None:
-    """Return a model with regions, None where there is none.
+    """Return a serialized model with regions, None where it has none."""
+    return fuse(source).model
+
+
+def fuse(source: bytes) -> Fusion:
+    """Find the regions of a model.
 
     Parameters
     ----------
@@ -46,7 +114,7 @@ def with_regions(source: bytes) -> bytes | None:
         A serialized model.
     """
     if len(source) > MOST_BYTES:
-        return None
+        return Fusion(None)
     model = onnx.ModelProto()
     model.ParseFromString(source)
     model = _inlined(model)
@@ -54,9 +122,9 @@ def with_regions(source: bytes) -> bytes | None:
     pass_ = _Pass()
     pass_.run(model.graph, None)
     if not pass_.regions:
-        return None
+        return Fusion(None, stayed=tuple(pass_.stayed))
     model.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
-    return model.SerializeToString()
+    return Fusion(model.SerializeToString(), tuple(pass_.regions), tuple(pass_.stayed))
 
 
 def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -76,6 +144,7 @@ class _Pass:
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
+        self.stayed: list[Stayed] = []
         self._knowledge = Knowledge()
         self._scopes: list[Scope] = []
 
@@ -83,9 +152,10 @@ class _Pass:
         scope = Scope(graph, outer)
         self._scopes.append(scope)
         nodes = list(graph.node)
-        is_covered = [self._is_covered(node, scope) for node in nodes]
-        for node, covered in zip(nodes, is_covered, strict=True):
-            if not covered:
+        reasons = [self._reason(node, scope) for node in nodes]
+        is_covered = [not reason for reason in reasons]
+        for node, reason in zip(nodes, reasons, strict=True):
+            if reason:
                 for body in bodies(node):
                     self.run(body, scope)
         uses = [[*(x for x in node.input if x), *captured(node)] for node in nodes]
@@ -100,17 +170,28 @@ class _Pass:
                 made.append((level, members[0], region))
             else:
                 made += [(level, i, nodes[i]) for i in members]
+                self._note([nodes[i] for i in members], [reasons[i] for i in members])
         made.sort(key=lambda x: x[:2])
         kept = [node for *_, node in made]
         copies = [NodeProto.FromString(node.SerializeToString()) for node in kept]
         del graph.node[:]
         graph.node.extend(copies)
 
-    def _is_covered(self, node: NodeProto, scope: Scope) -> bool:
+    def _reason(self, node: NodeProto, scope: Scope) -> str:
+        """Return why a node is in no region, an empty text if it may be in one."""
         if node.op_type == "Constant":
-            return False
+            return _CONSTANT
         made = self._knowledge.instructions(node, scope)
-        return not isinstance(made, str) and not self._is_large(node, scope)
+        if isinstance(made, str):
+            is_function = node.domain == native.STANDARD_DOMAIN
+            return OWN_KERNEL if is_function and native.has_kernel(node.op_type) else made
+        return "arrays above the limits" if self._is_large(node, scope) else ""
+
+    def _note(self, nodes: Iterable[NodeProto], reasons: Iterable[str]) -> None:
+        for node, reason in zip(nodes, reasons, strict=True):
+            if reason != _CONSTANT:
+                found = Stayed(node.op_type, reason or "alone", tuple(node.output))
+                self.stayed.append(found)
 
     def _is_large(self, node: NodeProto, scope: Scope) -> bool:
         if is_large(node, scope):
@@ -140,12 +221,23 @@ class _Pass:
             return None
         tape = Tape(scope, self._knowledge)
         text = tape.write(needed, outputs)
-        self.regions.append(Region(tuple(node.op_type for node in needed)))
+        name = f"region_{len(self.regions) + 1}"
+        computed = frozenset(name for node in needed for name in node.output)
+        self.regions.append(Region(name, tuple(_operators(needed)), computed))
         region = onnx.helper.make_node(
-            "Region", list(tape.inputs), outputs, f"region_{len(self.regions)}", domain=DOMAIN
+            "Region", list(tape.inputs), outputs, name, domain=DOMAIN
         )
         region.attribute.append(onnx.helper.make_attribute("tape", text))
         return region
+
+
+def _operators(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """Yield the operators of nodes, and of the bodies in them."""
+    for node in nodes:
+        if node.op_type != "Constant":
+            yield node.op_type
+        for body in bodies(node):
+            yield from _operators(body.node)
 
 
 def _levels(

@@ -15,7 +15,9 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import GraphRewriter, in2out
 from pytensor.graph.traversal import ancestors
+from pytensor.graph.op import Op
 from pytensor.link.basic import JITLinker
+from pytensor.printing import op_debug_information
 from pytensor.scan.rewriting.inner_graph import (
     functional_rewrite_scan_inner_graph,
     rewrite_scan_inner_graph,
@@ -150,7 +152,9 @@ class ONNXLinker(JITLinker):
             from pytensor_onnx.running.profiling import ProfiledSession
 
             return ProfiledSession(open_session, self.session_options, graph, owners)
-        return open_session(self.session_options)
+        session = open_session(self.session_options)
+        _note_places(session, owners)
+        return session
 
     def _frozen_inputs(self, fgraph: FunctionGraph) -> set[Variable]:
         if not self.freeze:
@@ -248,6 +252,25 @@ def _finish(thunk: Any, inputs: list, outputs: list, evaluate: Evaluation | None
     thunk.outputs = outputs
     thunk.lazy = False
     return thunk
+
+
+def _note_places(session: Session, owners: Mapping[str, Apply]) -> None:
+    """Note on the nodes of a graph which kernels run them, for `pytensor.dprint`."""
+    places: dict[Apply, dict[str, None]] = {}
+    for value, place in session.places().items():
+        if value in owners:
+            places.setdefault(owners[value], {})[place] = None
+    for node, found in places.items():
+        node.tag.onnx_places = ", ".join(found)
+
+
+@op_debug_information.register(Op)
+def _place_information(op: Op, node: Apply) -> dict[Apply, dict[Variable, str]]:
+    """Return the region of a node, which ``pytensor.dprint(f, print_op_info=True)`` prints."""
+    # PyTensor looks a variable up in the information of the node that takes it.
+    made = [x for x in (*node.inputs, *node.outputs) if x.owner is not None]
+    places = {x: getattr(x.owner.tag, "onnx_places", "") for x in made}
+    return {node: {x: place for x, place in places.items() if place}}
 
 
 def _with_constants(fgraph: FunctionGraph, values: Mapping[Variable, Any]) -> FunctionGraph:

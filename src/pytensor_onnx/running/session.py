@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
     from pytensor_onnx.graph.origins import Lines
+    from pytensor_onnx.kernels.regions import Fusion
     from pytensor_onnx.running.operator_cost import Work
 
 OPTIMIZATION_LEVELS = {
@@ -160,7 +161,8 @@ class Session:
         self.work = None if isinstance(model, str | Path) else self._work_of(model)
         # The runtime keeps the bytes as well, so these take no further memory.
         self._source = str(model) if isinstance(model, str | Path) else self._serialized(model)
-        self._fused = self._with_regions()
+        self._fusion = self._fuse()
+        self._fused = self._fusion.model if self._fusion else None
         self._open(threads=1 if self.work and not self.work.is_large else None)
         if self.work and (self.work.is_large or self.work.is_fixed):
             self.work = None
@@ -220,8 +222,19 @@ class Session:
         inner = getattr(self.runtime, "_sess", None) if is_on_cpu else None
         self._run = getattr(inner, "run", self.runtime.run)
 
-    def _with_regions(self) -> bytes | None:
-        """Return the model with regions that run in the native library, None without them."""
+    def kernels(self) -> list[str]:
+        """Return what the native library runs, a line for each region, and why not the rest."""
+        if self._fused and self._fusion:
+            return self._fusion.lines()
+        functions = sorted(name for name in self._functions if native.has_kernel(name))
+        return [f"{name}: a kernel of its own" for name in functions]
+
+    def places(self) -> dict[str, str]:
+        """Return for values of the model the region that computes it, or why none does."""
+        return self._fusion.places() if self._fused and self._fusion else {}
+
+    def _fuse(self) -> Fusion | None:
+        """Return the regions of the model that run in the native library, None without them."""
         options = self._options
         writes_model = (
             options.profile_prefix is not None or options.optimized_model_path is not None
@@ -229,9 +242,9 @@ class Session:
         fuses = self._uses_kernels and native.fuses(options.kernels)
         if not fuses or writes_model or isinstance(self._source, str) or self._weights:
             return None
-        from pytensor_onnx.kernels.regions import with_regions
+        from pytensor_onnx.kernels.regions import fuse
 
-        return with_regions(self._source)
+        return fuse(self._source)
 
     def _run_without_regions(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
         """Run the model itself, and keep to it if a region has refused the sizes of a right call.

@@ -4,7 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from pytensor_onnx import export_onnx
+from pytensor_onnx import SessionOptions, compile_onnx, export_onnx
 
 
 def test_report_describes_the_model():
@@ -35,3 +35,15 @@ def test_report_leaves_out_empty_sections():
     assert "## State" not in report
     assert "## Changes" not in report
     assert "- not verified" in report
+
+
+def test_report_names_the_regions_of_the_session():
+    x = pt.matrix("x", dtype="float64")
+    y = [pt.linalg.cholesky(x), (pt.exp(x) * x).sum()]
+    fused, plain = (
+        compile_onnx([x], y, session_options=SessionOptions(kernels=kernels)).report()
+        for kernels in (True, False)
+    )
+    assert "- region_1: 3 nodes (1 Exp, 1 Mul, 1 ReduceSum)" in fused
+    assert "- 1 Cholesky_lower_float64: kernels of their own" in fused
+    assert "kernels" not in plain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from pytensor_onnx.changes import Change
-from pytensor_onnx.errors import VerificationError
+from pytensor_onnx.errors import PyTensorONNXError, VerificationError
 from pytensor_onnx.exporting.program.axes import rename_axes
 from pytensor_onnx.exporting.program.converting import weights_of
 from pytensor_onnx.exporting.program.model_files import write_model
@@ -277,8 +278,15 @@ class ONNXProgram(Runner):
         return self
 
     def report(self) -> str:
-        """Return a description of the model in Markdown."""
-        return report_on(self.conversion, self.verification)
+        """Return a description of the model in Markdown.
+
+        It tells how the program runs here, too: which nodes run in native kernels
+        (docs/kernels.md), and why the others do not.
+        """
+        kernels: list[str] = []
+        with suppress(PyTensorONNXError):  # a model for another runtime
+            kernels = self.session.kernels()
+        return report_on(self.conversion, self.verification, kernels)
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(describe, self.inputs))

@@ -14,8 +14,20 @@ from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.graph.weights import weight_bytes
 
 
-def report_on(conversion: Conversion, verification: Verification) -> str:
-    """Return the report on a model and its verification in Markdown."""
+def report_on(
+    conversion: Conversion, verification: Verification, kernels: Iterable[str] = ()
+) -> str:
+    """Return the report on a model and its verification in Markdown.
+
+    Parameters
+    ----------
+    conversion
+        The model and the graph.
+    verification
+        The result of its verification.
+    kernels
+        Lines on the regions of its session.
+    """
     model = conversion.model
     graph = model.graph
     operators = operator_counts(model)
@@ -38,6 +50,7 @@ def report_on(conversion: Conversion, verification: Verification) -> str:
                 f"{len(graph.initializers)} constants, {weight_bytes(model):,} bytes",
             ],
         ),
+        _section("Native kernels of this session", kernels),
         _section("Changes for the target", conversion.changes),
         _section("Precision", verification.losses),
         _section("Verification", [verification]),
