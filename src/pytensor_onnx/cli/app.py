@@ -188,7 +188,7 @@ def ops(
 def _print_kernels(part: str, as_json: bool) -> None:
     """Print the operators and functions of the native library that have a text in their name."""
     from pytensor_onnx import native
-    from pytensor_onnx.kernels.coverage import covered_operators
+    from pytensor_onnx.kernels.kernel_coverage import covered_operators
 
     if native.library() is None:
         raise PyTensorONNXError("the package was built without a C compiler: it has no kernels")
@@ -200,7 +200,10 @@ def _print_kernels(part: str, as_json: bool) -> None:
         return
     _print_wrapped(
         [
-            *(f"{k}: {', '.join(dtypes) or 'the dtypes of its bodies'}" for k, dtypes in operators.items()),
+            *(
+                f"{k}: {', '.join(dtypes) or 'the dtypes of its bodies'}"
+                for k, dtypes in operators.items()
+            ),
             *(f"{name}: a function" for name in functions),
         ]
     )

@@ -21,4 +21,3 @@ def operator_numbers() -> dict[str, int]:
 def covers(operator: str, dtype: int) -> bool:
     """Return whether an operator of a tape has a kernel for a type, as ONNX numbers it."""
     return bool(native.handle().pytensor_onnx_covers(operator_numbers()[operator], dtype))
-

@@ -224,9 +224,7 @@ class _Pass:
         name = f"region_{len(self.regions) + 1}"
         computed = frozenset(name for node in needed for name in node.output)
         self.regions.append(Region(name, tuple(_operators(needed)), computed))
-        region = onnx.helper.make_node(
-            "Region", list(tape.inputs), outputs, name, domain=DOMAIN
-        )
+        region = onnx.helper.make_node("Region", list(tape.inputs), outputs, name, domain=DOMAIN)
         region.attribute.append(onnx.helper.make_attribute("tape", text))
         return region
 

@@ -13,9 +13,9 @@ from pytensor.compile.rewriting import functional_rewrite_ofg_inner_graph, rewri
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import GraphRewriter, in2out
 from pytensor.graph.traversal import ancestors
-from pytensor.graph.op import Op
 from pytensor.link.basic import JITLinker
 from pytensor.printing import op_debug_information
 from pytensor.scan.rewriting.inner_graph import (
