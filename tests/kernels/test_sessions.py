@@ -53,6 +53,12 @@ def test_loops_whose_states_move_on():
         np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
+def test_sizes_that_a_later_region_computes_again():
+    x, k = pt.vector("x", dtype="float64"), pt.vector("k", dtype="int64")
+    f = pytensor.function([x, k], pt.repeat(x, k), mode=FUSED)
+    np.testing.assert_array_equal(f(np.arange(3.0), np.array([2, 0, 1])), [0, 0, 2])
+
+
 def test_models_with_regions_are_refused(tmp_path):
     x = pt.vector("x", dtype="float64")
     program = export_onnx([x], pt.exp(x) + x, verify=False)

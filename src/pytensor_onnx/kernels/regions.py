@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import onnx
@@ -158,21 +158,18 @@ class _Pass:
             if reason:
                 for body in bodies(node):
                     self.run(body, scope)
-        uses = [[*(x for x in node.input if x), *captured(node)] for node in nodes]
-        levels = _levels(nodes, uses, is_covered)
-        made: list[tuple[int, int, NodeProto]] = []
-        for level in sorted(set(levels)):
-            members = [i for i, x in enumerate(levels) if x == level]
-            region = None
-            if level % 2 and len(members) >= FEWEST_NODES:
-                region = self._region(members, nodes, uses, scope)
-            if region is not None:
-                made.append((level, members[0], region))
-            else:
-                made += [(level, i, nodes[i]) for i in members]
-                self._note([nodes[i] for i in members], [reasons[i] for i in members])
-        made.sort(key=lambda x: x[:2])
-        kept = [node for *_, node in made]
+        levels = _levels(nodes, is_covered)
+        reason_of = {id(node): reason for node, reason in zip(nodes, reasons, strict=True)}
+        # From the last level on: a region also reads the operands of sizes that it computes again.
+        used = {x.name for x in graph.output}
+        made: list[list[NodeProto]] = []
+        for level in sorted(set(levels), reverse=True):
+            members = [node for node, x in zip(nodes, levels, strict=True) if x == level]
+            made.append(self._region(members, used, scope) if level % 2 else members)
+            left = [node for node in made[-1] if node.domain != DOMAIN]
+            self._note(left, [reason_of[id(node)] for node in left])
+            used |= {name for node in made[-1] for name in _uses(node)}
+        kept = [node for level in reversed(made) for node in level]
         copies = [NodeProto.FromString(node.SerializeToString()) for node in kept]
         del graph.node[:]
         graph.node.extend(copies)
@@ -203,22 +200,18 @@ class _Pass:
         return False
 
     def _region(
-        self, members: Sequence[int], nodes: Sequence[NodeProto], uses: Sequence, scope: Scope
-    ) -> NodeProto | None:
-        """Return the node that runs some nodes, None if nothing uses their results."""
-        inside = set(members)
-        results = {name for i in members for name in nodes[i].output}
-        used = {name for i, names in enumerate(uses) if i not in inside for name in names}
-        used |= {x.name for x in scope.graph.output}
-        outputs = [name for i in members for name in nodes[i].output if name in used]
+        self, members: Sequence[NodeProto], used: Set[str], scope: Scope
+    ) -> list[NodeProto]:
+        """Return a node that runs the used ones of some nodes, or these if they are few."""
+        outputs = [name for node in members for name in node.output if name in used]
         wanted, needed = set(outputs), []
-        for i in reversed(members):
-            if not wanted.isdisjoint(nodes[i].output):
-                needed.append(nodes[i])
-                wanted |= set(uses[i]) & results
+        for node in reversed(members):
+            if not wanted.isdisjoint(node.output):
+                needed.append(node)
+                wanted |= set(_uses(node))
         needed.reverse()
-        if not needed:
-            return None
+        if len(needed) < FEWEST_NODES:
+            return needed
         tape = Tape(scope, self._knowledge)
         text = tape.write(needed, outputs)
         name = f"region_{len(self.regions) + 1}"
@@ -226,7 +219,7 @@ class _Pass:
         self.regions.append(Region(name, tuple(_operators(needed)), computed))
         region = onnx.helper.make_node("Region", list(tape.inputs), outputs, name, domain=DOMAIN)
         region.attribute.append(onnx.helper.make_attribute("tape", text))
-        return region
+        return [region]
 
 
 def _operators(nodes: Iterable[NodeProto]) -> Iterator[str]:
@@ -238,17 +231,20 @@ def _operators(nodes: Iterable[NodeProto]) -> Iterator[str]:
             yield from _operators(body.node)
 
 
-def _levels(
-    nodes: Sequence[NodeProto], uses: Sequence[Sequence[str]], is_covered: Sequence[bool]
-) -> list[int]:
+def _uses(node: NodeProto) -> list[str]:
+    """Return the values that a node and its bodies read."""
+    return [*(name for name in node.input if name), *captured(node)]
+
+
+def _levels(nodes: Sequence[NodeProto], is_covered: Sequence[bool]) -> list[int]:
     """Return a level for each node, odd for those covered, that falls along no edge.
 
     The covered nodes of a level can therefore become one node.
     """
     level_of: dict[str, int] = {}
     levels = []
-    for node, names, covered in zip(nodes, uses, is_covered, strict=True):
-        base = max((level_of.get(name, 0) for name in names), default=0)
+    for node, covered in zip(nodes, is_covered, strict=True):
+        base = max((level_of.get(name, 0) for name in _uses(node)), default=0)
         level = base if base % 2 == covered else base + 1
         levels.append(level)
         level_of |= dict.fromkeys(node.output, level)
