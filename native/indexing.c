@@ -3,154 +3,151 @@
 
 static const char OUT_OF_RANGE[] = "indices element out of data bounds";
 
-/* Return an index from the start of an axis, -1 if it is out of range. */
-static inline int64_t index_at(const char *indices, int64_t i, int is_int32, int64_t size) {
-  int64_t index = is_int32 ? ((const int32_t *)indices)[i] : ((const int64_t *)indices)[i];
-  if (index < 0) index += size;
-  return index >= 0 && index < size ? index : -1;
+enum { PLACES = 256 };
+
+/* Parts of data that indices name, found block by block. */
+typedef struct Places Places;
+
+/* Find the offsets of some parts, or return 0 if an index is out of range. */
+typedef int (*Find)(const Places *places, const char *indices, int64_t start, int64_t count,
+                    int64_t *offset);
+
+/* Put parts at places, or add them to the elements there. */
+typedef void (*Put)(char *to, const int64_t *offset, const char *from, int64_t count,
+                    int64_t elements);
+
+struct Places {
+  Find find;
+  Put put;
+  int narrow; /* whether indices are int32 */
+  int64_t count, bytes, elements; /* parts, and the bytes and elements of each */
+  int64_t depth, size[MOST_AXES], stride[MOST_AXES]; /* of the axes that indices name */
+  int64_t rows_of_batch, batch_bytes;
+  Layout layout; /* of the other axes, where each element has an index */
+};
+
+#define RESOLVE(T)                                          \
+  {                                                         \
+    const T *index = (const T *)indices + start;            \
+    for (int64_t i = 0; i < count; i++) {                   \
+      int64_t at = index[i];                                \
+      at += at < 0 ? size : 0;                              \
+      is_wrong |= (uint64_t)at >= (uint64_t)size;           \
+      offset[i] = (int64_t)((uint64_t)at * (uint64_t)stride); \
+    }                                                       \
+  }
+
+/* Find offsets along one axis. */
+static int resolve(const Places *places, const char *indices, int64_t start, int64_t count,
+                   int64_t *offset) {
+  int64_t size = places->size[0], stride = places->stride[0];
+  int is_wrong = 0;
+  if (places->narrow) RESOLVE(int32_t)
+  else RESOLVE(int64_t)
+  return !is_wrong;
 }
 
-static int is_int32(Plan *plan, const Array *indices) {
-  if (indices->dtype != INT32 && indices->dtype != INT64) refuse(plan, "indices of another type");
-  return indices->dtype == INT32;
-}
-
-static inline void copy_bytes(char *out, const char *in, int64_t bytes) {
-  if (bytes == 8) memcpy(out, in, 8);
-  else memcpy(out, in, (size_t)bytes);
-}
-
-/* n: outer, axis, inner bytes, indices, int32 */
-static const char *run_gather(Step *step) {
-  const char *in = step->in[0];
-  char *out = step->out;
-  int64_t size = step->n[1], bytes = step->n[2], count = step->n[3];
-  int narrow = (int)step->n[4];
-  for (int64_t outer = 0; outer < step->n[0]; outer++, in += size * bytes) {
-    for (int64_t i = 0; i < count; i++, out += bytes) {
-      int64_t index = index_at(step->in[1], i, narrow, size);
-      if (index < 0) return OUT_OF_RANGE;
-      copy_bytes(out, in + index * bytes, bytes);
+static int find_parts(const Places *places, const char *indices, int64_t start, int64_t count,
+                      int64_t *offset) {
+  if (places->depth == 1) {
+    if (!resolve(places, indices, start, count, offset)) return 0;
+  } else {
+    const int64_t *index = (const int64_t *)indices + start * places->depth;
+    for (int64_t i = 0; i < count; i++) {
+      offset[i] = 0;
+      for (int64_t k = 0; k < places->depth; k++) {
+        int64_t size = places->size[k], at = *index++;
+        at += at < 0 ? size : 0;
+        if (at < 0 || at >= size) return 0;
+        offset[i] += at * places->stride[k];
+      }
     }
   }
-  return NULL;
+  if (places->rows_of_batch < places->count) {
+    for (int64_t i = 0; i < count; i++) {
+      offset[i] += (start + i) / places->rows_of_batch * places->batch_bytes;
+    }
+  }
+  return 1;
 }
 
-void plan_gather(Plan *plan, const Instruction *instruction) {
-  Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);
-  int64_t axis = axis_of(plan, instruction->attribute[0], data.rank), shape[2 * MOST_AXES];
-  int rank = 0, narrow = is_int32(plan, &indices);
-  for (int i = 0; i < axis; i++) shape[rank++] = data.shape[i];
-  for (int i = 0; i < indices.rank; i++) shape[rank++] = indices.shape[i];
-  for (int i = (int)axis + 1; i < data.rank; i++) shape[rank++] = data.shape[i];
-  set_shape(plan, instruction->out[0], rank, shape);
-  int64_t outer = product(data.shape, 0, axis), size = data.shape[axis];
-  int64_t bytes = product(data.shape, axis + 1, data.rank) * bytes_of_one(plan, instruction->in[0]);
-  if (outer == 1 && indices.size == 1 && slot(plan, instruction->in[1])->known) {
-    int64_t index;
-    known_integers(plan, instruction->in[1], &index, 1);
-    index = index < 0 ? index + size : index;
-    if (index < 0 || index >= size) refuse(plan, OUT_OF_RANGE);
-    shares(plan, instruction->out[0], instruction->in[0], index * bytes);
-    return;
+static int find_elements(const Places *places, const char *indices, int64_t start, int64_t count,
+                         int64_t *offset) {
+  const Layout *layout = &places->layout;
+  int last = layout->rank - 1;
+  if (!resolve(places, indices, start, count, offset)) return 0;
+  if (last < 0) return 1;
+  int64_t at[MOST_AXES], base = 0, step = layout->stride[last];
+  for (int axis = last; axis >= 0; axis--) {
+    at[axis] = start % layout->shape[axis];
+    start /= layout->shape[axis];
+    base += at[axis] * layout->stride[axis];
   }
-  Step *step = emit(plan, run_gather);
-  reads(plan, &step->in[0], instruction->in[0], 0);
-  reads(plan, &step->in[1], instruction->in[1], 0);
-  writes(plan, &step->out, instruction->out[0], 0);
-  int64_t n[] = {outer, size, bytes, indices.size, narrow};
-  memcpy(step->n, n, sizeof n);
+  while (count > 0) {
+    int64_t row = between(layout->shape[last] - at[last], 0, count);
+    for (int64_t i = 0; i < row; i++) offset[i] += base + i * step;
+    offset += row;
+    count -= row;
+    base -= at[last] * step;
+    at[last] = 0;
+    for (int axis = last - 1; axis >= 0; axis--) {
+      base += layout->stride[axis];
+      if (++at[axis] < layout->shape[axis]) break;
+      base -= layout->shape[axis] * layout->stride[axis];
+      at[axis] = 0;
+    }
+  }
+  return 1;
 }
 
-/* Positions of elements along all axes but one, for arrays of indices smaller than the data. */
-typedef struct {
-  int rank, axis;
-  int64_t shape[MOST_AXES], stride[MOST_AXES], size;
-} Elements;
-
-static Elements *elements_of(Plan *plan, const Array *data, const Array *indices, int64_t axis) {
-  Elements *made = memory(plan, sizeof *made);
-  if (data->rank != indices->rank) refuse(plan, "data and indices differ in rank");
-  made->rank = data->rank;
-  made->axis = (int)axis;
-  made->size = data->shape[axis];
-  strides_of(data, made->stride);
-  for (int i = 0; i < data->rank; i++) {
-    made->shape[i] = indices->shape[i];
-    if (i != axis && indices->shape[i] > data->shape[i]) refuse(plan, "more indices than elements");
-  }
+static Places *new_places(Plan *plan, Find find, const Array *data, const Array *indices) {
+  if (indices->dtype != INT32 && indices->dtype != INT64) refuse(plan, "indices of another type");
+  Places *made = memory(plan, sizeof *made);
+  made->find = find;
+  made->narrow = indices->dtype == INT32;
+  made->count = indices->size;
+  made->bytes = (int64_t)bytes_of_element(data->dtype);
+  made->elements = made->depth = made->rows_of_batch = 1;
   return made;
 }
 
-/* Call `BODY` with the offset in the data of each index, in order. */
-#define FOR_EACH_ELEMENT(elements, indices, narrow, count, BODY)                            \
-  int64_t at[MOST_AXES] = {0}, base = 0;                                                    \
-  int last = (elements)->rank - 1;                                                          \
-  for (int64_t i = 0; i < (count); i++) {                                                   \
-    int64_t index = index_at(indices, i, narrow, (elements)->size);                         \
-    if (index < 0) return OUT_OF_RANGE;                                                     \
-    int64_t offset = base + index * (elements)->stride[(elements)->axis];                   \
-    BODY;                                                                                   \
-    for (int a = last; a >= 0; a--) {                                                       \
-      int64_t stride = a == (elements)->axis ? 0 : (elements)->stride[a];                   \
-      base += stride;                                                                       \
-      if (++at[a] < (elements)->shape[a]) break;                                            \
-      base -= stride * (elements)->shape[a];                                                \
-      at[a] = 0;                                                                            \
-    }                                                                                       \
-  }
-
-static const char *run_gather_elements(Step *step) {
-  const Elements *elements = step->extra;
-  int64_t bytes = step->n[1];
-  char *out = step->out;
-  FOR_EACH_ELEMENT(elements, step->in[1], (int)step->n[2], step->n[0],
-                   copy_bytes(out + i * bytes, step->in[0] + offset, bytes))
-  return NULL;
+/* Places along one axis, whose indices serve all rows before it. */
+static Places *rows_of(Plan *plan, const Array *data, const Array *indices, int64_t axis) {
+  Places *made = new_places(plan, find_parts, data, indices);
+  made->rows_of_batch = made->count;
+  made->bytes *= product(data->shape, axis + 1, data->rank);
+  made->size[0] = data->shape[axis];
+  made->stride[0] = made->bytes;
+  return made;
 }
 
-void plan_gather_elements(Plan *plan, const Instruction *instruction) {
-  Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);
-  int64_t axis = axis_of(plan, instruction->attribute[0], data.rank);
-  set_shape(plan, instruction->out[0], indices.rank, indices.shape);
-  Step *step = emit(plan, run_gather_elements);
-  step->extra = elements_of(plan, &data, &indices, axis);
-  reads(plan, &step->in[0], instruction->in[0], 0);
-  reads(plan, &step->in[1], instruction->in[1], 0);
-  writes(plan, &step->out, instruction->out[0], 0);
-  step->n[0] = indices.size;
-  step->n[1] = bytes_of_one(plan, instruction->in[0]);
-  step->n[2] = is_int32(plan, &indices);
-}
-
-/* Places in data that rows of indices name. */
-typedef struct {
-  int64_t rows, rows_of_batch, depth, batch_bytes, part_bytes;
-  int64_t size[MOST_AXES], stride[MOST_AXES];
-  int narrow;
-} Places;
-
-static inline int64_t place_of(const Places *places, const char *indices, int64_t row) {
-  int64_t offset = row / places->rows_of_batch * places->batch_bytes;
-  for (int64_t k = 0; k < places->depth; k++) {
-    int64_t index = index_at(indices, row * places->depth + k, places->narrow, places->size[k]);
-    if (index < 0) return -1;
-    offset += index * places->stride[k];
-  }
-  return offset;
-}
-
-static Places *places_of(Plan *plan, const Array *data, const Array *indices, int batch_axes) {
-  Places *made = memory(plan, sizeof *made);
-  if (!indices->rank || indices->rank - 1 < batch_axes) refuse(plan, "indices have too few axes");
+/* Places of single elements, for arrays of indices that may be smaller than the data. */
+static Places *elements_of(Plan *plan, const Array *data, const Array *indices, int64_t axis) {
+  Places *made = new_places(plan, find_elements, data, indices);
   int64_t strides[MOST_AXES];
+  if (data->rank != indices->rank) refuse(plan, "data and indices differ in rank");
   strides_of(data, strides);
-  made->narrow = is_int32(plan, indices);
+  made->size[0] = data->shape[axis];
+  made->stride[0] = strides[axis];
+  for (int i = 0; i < data->rank; i++) {
+    if (i != axis && indices->shape[i] > data->shape[i]) refuse(plan, "more indices than elements");
+  }
+  strides[axis] = 0;
+  made->layout = layout_of(data->rank, indices->shape, strides);
+  return made;
+}
+
+/* Places that rows of indices name. */
+static Places *parts_of(Plan *plan, const Array *data, const Array *indices, int batch_axes) {
+  Places *made = new_places(plan, find_parts, data, indices);
+  int64_t strides[MOST_AXES];
+  if (!indices->rank || indices->rank - 1 < batch_axes) refuse(plan, "indices have too few axes");
+  strides_of(data, strides);
   made->depth = indices->shape[indices->rank - 1];
   if (batch_axes + made->depth > data->rank) refuse(plan, "indices are too long");
-  made->rows = product(indices->shape, 0, indices->rank - 1);
+  if (made->narrow && made->depth != 1) refuse(plan, "indices of another type");
+  made->count = product(indices->shape, 0, indices->rank - 1);
   made->rows_of_batch = product(indices->shape, batch_axes, indices->rank - 1);
-  made->rows_of_batch += !made->rows_of_batch;
   for (int axis = 0; axis < batch_axes; axis++) {
     if (data->shape[axis] != indices->shape[axis]) refuse(plan, "batches differ in size");
   }
@@ -158,49 +155,104 @@ static Places *places_of(Plan *plan, const Array *data, const Array *indices, in
     made->size[k] = data->shape[batch_axes + k];
     made->stride[k] = strides[batch_axes + k];
   }
-  int64_t bytes = (int64_t)bytes_of_element(data->dtype);
-  made->batch_bytes = product(data->shape, batch_axes, data->rank) * bytes;
-  made->part_bytes = product(data->shape, batch_axes + made->depth, data->rank) * bytes;
+  made->elements = product(data->shape, batch_axes + made->depth, data->rank);
+  made->batch_bytes = product(data->shape, batch_axes, data->rank) * made->bytes;
+  made->bytes *= made->elements;
   return made;
 }
 
-static const char *run_gather_nd(Step *step) {
+#define TAKE(T) \
+  for (int64_t i = 0; i < count; i++) ((T *)out)[i] = *(const T *)(in + offset[i]);
+
+static void take(char *out, const char *in, const int64_t *offset, int64_t count, int64_t bytes) {
+  if (bytes == 8) TAKE(uint64_t)
+  else if (bytes == 4) TAKE(uint32_t)
+  else if (bytes == 1) TAKE(uint8_t)
+  else for (int64_t i = 0; i < count; i++) memcpy(out + i * bytes, in + offset[i], (size_t)bytes);
+}
+
+/* n: number of arrays that the indices serve, bytes of each */
+static const char *run_take(Step *step) {
   const Places *places = step->extra;
-  char *out = step->out;
-  for (int64_t row = 0; row < places->rows; row++, out += places->part_bytes) {
-    int64_t offset = place_of(places, step->in[1], row);
-    if (offset < 0) return OUT_OF_RANGE;
-    copy_bytes(out, step->in[0] + offset, places->part_bytes);
+  int64_t offset[PLACES], whole = places->count * places->bytes;
+  for (int64_t start = 0; start < places->count; start += PLACES) {
+    int64_t count = between(places->count - start, 0, PLACES);
+    if (!places->find(places, step->in[1], start, count, offset)) return OUT_OF_RANGE;
+    for (int64_t outer = 0; outer < step->n[0]; outer++) {
+      take(step->out + outer * whole + start * places->bytes, step->in[0] + outer * step->n[1],
+           offset, count, places->bytes);
+    }
   }
   return NULL;
+}
+
+static void takes(Plan *plan, const Instruction *instruction, Places *places, int64_t outer,
+                  int64_t bytes) {
+  Step *step = emit(plan, run_take);
+  step->extra = places;
+  reads(plan, &step->in[0], instruction->in[0], 0);
+  reads(plan, &step->in[1], instruction->in[1], 0);
+  writes(plan, &step->out, instruction->out[0], 0);
+  step->n[0] = outer;
+  step->n[1] = bytes;
+}
+
+void plan_gather(Plan *plan, const Instruction *instruction) {
+  Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);
+  int64_t axis = axis_of(plan, instruction->attribute[0], data.rank), shape[2 * MOST_AXES];
+  int rank = 0;
+  Places *places = rows_of(plan, &data, &indices, axis);
+  for (int i = 0; i < axis; i++) shape[rank++] = data.shape[i];
+  for (int i = 0; i < indices.rank; i++) shape[rank++] = indices.shape[i];
+  for (int i = (int)axis + 1; i < data.rank; i++) shape[rank++] = data.shape[i];
+  set_shape(plan, instruction->out[0], rank, shape);
+  int64_t outer = product(data.shape, 0, axis), size = data.shape[axis];
+  if (outer == 1 && indices.size == 1 && slot(plan, instruction->in[1])->known) {
+    int64_t index;
+    known_integers(plan, instruction->in[1], &index, 1);
+    index = index < 0 ? index + size : index;
+    if (index < 0 || index >= size) refuse(plan, OUT_OF_RANGE);
+    shares(plan, instruction->out[0], instruction->in[0], index * places->bytes);
+    return;
+  }
+  takes(plan, instruction, places, outer, size * places->bytes);
+}
+
+void plan_gather_elements(Plan *plan, const Instruction *instruction) {
+  Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);
+  int64_t axis = axis_of(plan, instruction->attribute[0], data.rank);
+  set_shape(plan, instruction->out[0], indices.rank, indices.shape);
+  takes(plan, instruction, elements_of(plan, &data, &indices, axis), 1, 0);
 }
 
 void plan_gather_nd(Plan *plan, const Instruction *instruction) {
   Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);
   int batch_axes = (int)between(instruction->attribute[0], 0, data.rank), rank = 0;
   int64_t shape[2 * MOST_AXES];
-  Places *places = places_of(plan, &data, &indices, batch_axes);
+  Places *places = parts_of(plan, &data, &indices, batch_axes);
   for (int i = 0; i < indices.rank - 1; i++) shape[rank++] = indices.shape[i];
   for (int64_t i = batch_axes + places->depth; i < data.rank; i++) shape[rank++] = data.shape[i];
   set_shape(plan, instruction->out[0], rank, shape);
-  Step *step = emit(plan, run_gather_nd);
-  step->extra = places;
-  reads(plan, &step->in[0], instruction->in[0], 0);
-  reads(plan, &step->in[1], instruction->in[1], 0);
-  writes(plan, &step->out, instruction->out[0], 0);
+  takes(plan, instruction, places, 1, 0);
 }
 
-/* Put `count` elements at an address, or add them to those there. */
-typedef void (*Put)(char *to, const char *from, int64_t count);
-
-#define PUT(name, T, W)                                                          \
-  static void put_##name(char *to, const char *from, int64_t count) {            \
-    memcpy(to, from, (size_t)count * sizeof(T));                                 \
-  }                                                                              \
-  static void add_##name(char *to, const char *from, int64_t count) {            \
-    for (int64_t i = 0; i < count; i++) {                                        \
-      ((T *)to)[i] = (T)((W)((T *)to)[i] + (W)((const T *)from)[i]);             \
-    }                                                                            \
+#define PUT(name, T, W)                                                                       \
+  static void put_##name(char *to, const int64_t *offset, const char *from, int64_t count,    \
+                         int64_t elements) {                                                  \
+    const T *part = (const T *)from;                                                          \
+    for (int64_t i = 0; i < count; i++, part += elements) {                                   \
+      T *at = (T *)(to + offset[i]);                                                          \
+      if (elements == 1) *at = *part;                                                         \
+      else memcpy(at, part, (size_t)elements * sizeof(T));                                    \
+    }                                                                                         \
+  }                                                                                           \
+  static void add_##name(char *to, const int64_t *offset, const char *from, int64_t count,    \
+                         int64_t elements) {                                                  \
+    const T *part = (const T *)from;                                                          \
+    for (int64_t i = 0; i < count; i++, part += elements) {                                   \
+      T *at = (T *)(to + offset[i]);                                                          \
+      for (int64_t k = 0; k < elements; k++) at[k] = (T)((W)at[k] + (W)part[k]);              \
+    }                                                                                         \
   }
 PUT(f64, double, double)
 PUT(f32, float, float)
@@ -219,73 +271,46 @@ static Put put_for(Plan *plan, int dtype, int64_t reduction) {
   }
 }
 
-typedef struct {
-  Put put;
-  union {
-    Elements *elements;
-    Places *places;
-  };
-} Scatter;
-
-static const char *run_scatter_elements(Step *step) {
-  const Scatter *scatter = step->extra;
-  int64_t bytes = step->n[1];
-  FOR_EACH_ELEMENT(scatter->elements, step->in[1], (int)step->n[2], step->n[0],
-                   scatter->put(step->out + offset, step->in[2] + i * bytes, 1))
+static const char *run_put(Step *step) {
+  const Places *places = step->extra;
+  int64_t offset[PLACES];
+  for (int64_t start = 0; start < places->count; start += PLACES) {
+    int64_t count = between(places->count - start, 0, PLACES);
+    if (!places->find(places, step->in[1], start, count, offset)) return OUT_OF_RANGE;
+    places->put(step->out, offset, step->in[2] + start * places->bytes, count, places->elements);
+  }
   return NULL;
 }
 
-static Step *scatters(Plan *plan, const Instruction *instruction, Run run, Put put) {
+static void puts_at(Plan *plan, const Instruction *instruction, Places *places, int64_t reduction) {
   Array data = *operand(plan, instruction, 0);
+  places->put = put_for(plan, data.dtype, reduction);
   set_shape(plan, instruction->out[0], data.rank, data.shape);
   copies(plan, instruction->out[0], instruction->in[0]);
-  Step *step = emit(plan, run);
-  Scatter *scatter = memory(plan, sizeof *scatter);
-  scatter->put = put;
-  step->extra = scatter;
+  Step *step = emit(plan, run_put);
+  step->extra = places;
   reads(plan, &step->in[1], instruction->in[1], 0);
   reads(plan, &step->in[2], instruction->in[2], 0);
   writes(plan, &step->out, instruction->out[0], 0);
-  return step;
 }
 
 void plan_scatter_elements(Plan *plan, const Instruction *instruction) {
   Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);
   int64_t axis = axis_of(plan, instruction->attribute[0], data.rank);
   if (!same_shape(&indices, operand(plan, instruction, 2))) refuse(plan, "indices and updates differ");
-  Elements *elements = elements_of(plan, &data, &indices, axis);
-  Put put = put_for(plan, data.dtype, instruction->attribute[1]);
-  Step *step = scatters(plan, instruction, run_scatter_elements, put);
-  ((Scatter *)step->extra)->elements = elements;
-  step->n[0] = indices.size;
-  step->n[1] = (int64_t)bytes_of_element(data.dtype);
-  step->n[2] = is_int32(plan, &indices);
-}
-
-static const char *run_scatter_nd(Step *step) {
-  const Scatter *scatter = step->extra;
-  const Places *places = scatter->places;
-  const char *from = step->in[2];
-  for (int64_t row = 0; row < places->rows; row++, from += places->part_bytes) {
-    int64_t offset = place_of(places, step->in[1], row);
-    if (offset < 0) return OUT_OF_RANGE;
-    scatter->put(step->out + offset, from, step->n[0]);
-  }
-  return NULL;
+  Places *places = elements_of(plan, &data, &indices, axis);
+  puts_at(plan, instruction, places, instruction->attribute[1]);
 }
 
 void plan_scatter_nd(Plan *plan, const Instruction *instruction) {
   Array data = *operand(plan, instruction, 0), indices = *operand(plan, instruction, 1);
   Array updates = *operand(plan, instruction, 2), wanted = updates;
-  Places *places = places_of(plan, &data, &indices, 0);
+  Places *places = parts_of(plan, &data, &indices, 0);
   wanted.rank = 0;
   for (int i = 0; i < indices.rank - 1; i++) wanted.shape[wanted.rank++] = indices.shape[i];
   for (int64_t i = places->depth; i < data.rank && wanted.rank < MOST_AXES; i++) {
     wanted.shape[wanted.rank++] = data.shape[i];
   }
   if (!same_shape(&updates, &wanted)) refuse(plan, "updates have another shape");
-  Put put = put_for(plan, data.dtype, instruction->attribute[0]);
-  Step *step = scatters(plan, instruction, run_scatter_nd, put);
-  ((Scatter *)step->extra)->places = places;
-  step->n[0] = places->part_bytes / (int64_t)bytes_of_element(data.dtype);
+  puts_at(plan, instruction, places, instruction->attribute[0]);
 }
