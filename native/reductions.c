@@ -104,7 +104,7 @@ EXTREMES(i32, int32_t)
 EXTREMES(u8, uint8_t)
 
 /* What follows a sum. */
-enum { NOTHING, DIVISION, ROOT, LOGARITHM };
+enum { NOTHING, DIVISION, ROOT, LOGARITHM, EXTREME };
 
 #define FINISH(T, divided, root, logarithm)                                    \
   for (int64_t i = 0; i < count; i++) {                                        \
@@ -113,7 +113,8 @@ enum { NOTHING, DIVISION, ROOT, LOGARITHM };
   }
 
 static void finish(char *out, int64_t count, int64_t length, int kind, int dtype) {
-  if (kind == NOTHING) return;
+  /* The runtime's mean of nothing is zero. */
+  if (kind == NOTHING || kind == EXTREME || (kind == DIVISION && !length)) return;
   if (dtype == FLOAT64) FINISH(double, x / (double)length, sqrt(x), log(x))
   else FINISH(float, x / (float)length, sqrtf(x), logf(x))
 }
@@ -146,6 +147,8 @@ static int64_t gathered(Plan *plan, int64_t value, const char *is_reduced, int64
     was = is_reduced[axis];
   }
   if (runs <= 1) return value;
+  *outer = kept, *inner = 1;
+  if (!given.size) return value;
   strides_of(&given, own);
   for (int reduced = 0; reduced < 2; reduced++) {
     for (int axis = 0; axis < given.rank; axis++) {
@@ -154,7 +157,6 @@ static int64_t gathered(Plan *plan, int64_t value, const char *is_reduced, int64
       strides[rank++] = own[axis];
     }
   }
-  *outer = kept, *inner = 1;
   int64_t moved = new_value(plan, given.dtype, rank, shape);
   Layout layout = layout_of(rank, shape, strides);
   copies_layout(plan, moved, 0, value, 0, &layout, given.size);
@@ -174,8 +176,8 @@ static void reduces(Plan *plan, const Instruction *instruction, const Reduce *ke
   }
   set_shape(plan, instruction->out[0], rank, shape);
   if (!kernel) refuse(plan, "a reduction without kernel");
-  if (!given.size) refuse(plan, "a reduction of nothing");
   int64_t from = gathered(plan, instruction->in[0], is_reduced, &outer, &length, &inner);
+  if (kind == EXTREME && !length && outer * inner) refuse(plan, "an extreme of nothing");
   Step *step = emit(plan, run_reduction);
   reads(plan, &step->in[0], from, 0);
   writes(plan, &step->out, instruction->out[0], 0);
@@ -217,8 +219,8 @@ EXTREME_KERNEL(min)
   }
 PLANNER(sum, sum, NOTHING)
 PLANNER(mean, sum, DIVISION)
-PLANNER(max, max, NOTHING)
-PLANNER(min, min, NOTHING)
+PLANNER(max, max, EXTREME)
+PLANNER(min, min, EXTREME)
 PLANNER(prod, prod, NOTHING)
 PLANNER(sum_square, square, NOTHING)
 PLANNER(l1, magnitude, NOTHING)

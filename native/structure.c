@@ -288,27 +288,34 @@ void plan_range(Plan *plan, const Instruction *instruction) {
   step->n[0] = count, step->n[1] = start, step->n[2] = delta;
 }
 
+/* A part of an array that is copied into another one. */
+typedef struct {
+  int rank;
+  int64_t shape[MOST_AXES], from[MOST_AXES], to[MOST_AXES]; /* strides in bytes */
+  int64_t size, filled, bytes;
+} Window;
+
 static const char *run_pad(Step *step) {
-  const Array *result = step->extra;
-  const Layout *layout = (const Layout *)(result + 1);
-  const Array *given = (const Array *)(layout + 1);
+  const Window *window = step->extra;
   Layout number = {0};
-  size_t bytes = bytes_of_element(result->dtype);
-  copy_layout(step->out, step->in[1], &number, bytes, 0, result->size);
-  if (!given->size) return NULL;
-  int64_t at[MOST_AXES] = {0}, row = given->rank ? given->shape[given->rank - 1] : 1;
+  copy_layout(step->out, step->in[1], &number, (size_t)window->bytes, 0, window->filled);
+  int last = window->rank - 1;
+  int64_t at[MOST_AXES] = {0}, row = window->rank ? window->shape[last] : 1;
   const char *in = step->in[0];
-  for (int64_t done = 0; done < given->size; done += row) {
-    char *to = step->out + step->n[0];
-    for (int axis = 0; axis < given->rank - 1; axis++) to += at[axis] * layout->stride[axis];
-    memcpy(to, in, (size_t)row * bytes);
-    in += row * (int64_t)bytes;
-    for (int axis = given->rank - 2; axis >= 0 && ++at[axis] == given->shape[axis]; axis--) at[axis] = 0;
+  char *out = step->out + step->n[0];
+  for (int64_t done = 0; done < window->size; done += row) {
+    memcpy(out, in, (size_t)(row * window->bytes));
+    for (int axis = last - 1; axis >= 0; axis--) {
+      in += window->from[axis], out += window->to[axis];
+      if (++at[axis] < window->shape[axis]) break;
+      in -= window->shape[axis] * window->from[axis], out -= window->shape[axis] * window->to[axis];
+      at[axis] = 0;
+    }
   }
   return NULL;
 }
 
-/* Pad by a number, where no side is cut. */
+/* Pad by a number; negative sizes cut. */
 void plan_pad(Plan *plan, const Instruction *instruction) {
   Array given = *operand(plan, instruction, 0), result = given;
   int64_t pads[2 * MOST_AXES], axes[MOST_AXES], before[MOST_AXES] = {0};
@@ -316,23 +323,35 @@ void plan_pad(Plan *plan, const Instruction *instruction) {
   for (int k = 0; k < count; k++) axes[k] = k;
   if (has_operand(instruction, 3)) count = known_integers(plan, instruction->in[3], axes, MOST_AXES);
   if (known_integers(plan, instruction->in[1], pads, 2 * MOST_AXES) != 2 * count) refuse(plan, "a Pad is wrong");
+  Window *window = memory(plan, sizeof *window);
+  window->rank = given.rank;
+  memcpy(window->shape, given.shape, sizeof given.shape);
   for (int k = 0; k < count; k++) {
-    int64_t axis = axis_of(plan, axes[k], given.rank);
-    if (pads[k] < 0 || pads[k + count] < 0) refuse(plan, "a Pad cuts");
-    before[axis] = pads[k];
-    result.shape[axis] += pads[k] + pads[k + count];
+    int64_t axis = axis_of(plan, axes[k], given.rank), first = pads[k], last = pads[k + count];
+    const int64_t most = (int64_t)1 << 40;
+    if (between(first, -most, most) != first || between(last, -most, most) != last) {
+      refuse(plan, "a Pad is too large");
+    }
+    before[axis] = first;
+    result.shape[axis] += first + last;
+    window->shape[axis] += between(first, -most, 0) + between(last, -most, 0);
+    if (window->shape[axis] < 0) refuse(plan, "a Pad cuts more than there is");
   }
   set_shape(plan, instruction->out[0], result.rank, result.shape);
   count_elements(&result);
+  strides_of(&given, window->from);
+  strides_of(&result, window->to);
+  window->size = product(window->shape, 0, window->rank);
+  window->filled = result.size;
+  window->bytes = bytes_of_one(plan, instruction->in[0]);
   Step *step = emit(plan, run_pad);
-  Array *kept = memory(plan, 2 * sizeof(Array) + sizeof(Layout));
-  Layout *layout = (Layout *)(kept + 1);
-  *kept = result;
-  strides_of(&result, layout->stride);
-  *(Array *)(layout + 1) = given;
-  step->extra = kept;
-  for (int axis = 0; axis < given.rank; axis++) step->n[0] += before[axis] * layout->stride[axis];
-  reads(plan, &step->in[0], instruction->in[0], 0);
+  step->extra = window;
+  int64_t skipped = 0;
+  for (int axis = 0; axis < given.rank; axis++) {
+    if (before[axis] < 0) skipped -= before[axis] * window->from[axis];
+    else step->n[0] += before[axis] * window->to[axis];
+  }
+  reads(plan, &step->in[0], instruction->in[0], window->size ? skipped : 0);
   reads(plan, &step->in[1], instruction->in[2], 0);
   writes(plan, &step->out, instruction->out[0], 0);
 }

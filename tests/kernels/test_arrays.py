@@ -40,6 +40,9 @@ MOVES = [
     ("Expand", (1,), [ints(0)], {}),
     ("Tile", (2, 3), [ints(2, 3)], {}),
     ("Pad", (2, 3), [ints(1, 0, 0, 2)], {}),
+    ("Pad", (3, 4, 2), [ints(-1, 2, 0, 1, -3, 0)], {}),
+    ("Pad", (3,), [ints(-1, -1)], {}),
+    ("Pad", (3,), [ints(-3, 2)], {}),
     ("Trilu", (3, 5), [ints(1)[0]], {"upper": 0}),
     ("Trilu", (2, 4, 3), [ints(-1)[0]], {"upper": 1}),
     ("Trilu", (3, 3), [], {}),
@@ -157,6 +160,16 @@ def test_sums_err_no_more_than_the_runtime(name, axes, dtype, run_both):
     # Each factor of a product adds a rounding, whatever the order.
     least = np.sqrt(feed["a"].size) if name == "ReduceProd" else 2
     assert np.max(error) <= max(least, 1.2 * np.max(others))
+
+
+@pytest.mark.parametrize("name", [*SUMS, "ReduceProd"])
+@pytest.mark.parametrize(("shape", "axes"), [((0, 3), (0,)), ((3, 0), (0,)), ((2, 0, 3), (0, 2))])
+def test_sums_without_elements(name, shape, axes, run_both):
+    feed = {"a": np.empty(shape)}
+    node = helper.make_node(name, ["a", "axes"], ["out"])
+    model = model_of([node], feed, {"out": KINDS["float64"]}, {"axes": ints(*axes)})
+    [expected], [found] = run_both(model, feed)
+    assert_same_bits(found, expected)
 
 
 def exactly(name, x, axes):

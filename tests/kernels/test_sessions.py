@@ -1,5 +1,7 @@
 """Sessions with regions: results, errors, and models that they refuse."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -12,7 +14,7 @@ from pytensor_onnx import ONNXLinker, SessionOptions, export_onnx
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.kernels.regions import with_regions
 from pytensor_onnx.rewriting import ONNX_QUERY
-from pytensor_onnx.running.session import Session
+from pytensor_onnx.running.session import MOST_REFUSALS, Session
 
 FUSED = Mode(ONNXLinker(session_options=SessionOptions(kernels=True)), ONNX_QUERY)
 
@@ -20,11 +22,43 @@ FUSED = Mode(ONNXLinker(session_options=SessionOptions(kernels=True)), ONNX_QUER
 def test_an_index_out_of_range_is_the_error_of_the_operation():
     x = pt.vector("x", dtype="float64")
     f = pytensor.function([x], pt.exp(x[2]) + x.sum(), mode=FUSED)
-    assert f.vm.jit_fn._fused is not None
+    assert f.vm.jit_fn.has_regions
     with pytest.raises(IndexError, match="out of range for an axis of size 2"):
         f(np.ones(2))
     np.testing.assert_allclose(f(np.ones(3)), np.e + 3)
-    assert f.vm.jit_fn._fused is not None, "an error of the user keeps the regions"
+    assert f.vm.jit_fn.has_regions, "an error of the user keeps the regions"
+
+
+def test_regions_stay_until_they_have_refused_often(monkeypatch):
+    x = pt.vector("x", dtype="float64")
+    session = pytensor.function([x], pt.exp(x) + x.sum(), mode=FUSED).vm.jit_fn
+
+    def refuse(*args):
+        raise RuntimeError("a size that the plan does not know")
+
+    monkeypatch.setattr(session, "_run", refuse)
+    for _ in range(MOST_REFUSALS):
+        assert session.has_regions
+        np.testing.assert_array_equal(session.run({"x": np.zeros(2)})[0], [1, 1])
+    assert not session.has_regions
+    np.testing.assert_array_equal(session.run({"x": np.zeros(3)})[0], [1, 1, 1])
+
+
+def test_errors_and_results_in_several_threads():
+    x, i = pt.vector("x", dtype="float64"), pt.scalar("i", dtype="int64")
+    f = pytensor.function([x, i], pt.exp(x)[i] + x.sum(), mode=FUSED)
+
+    def call(k):
+        size = 2 + k % 5
+        if k % 3:
+            return f(np.arange(float(size)), size - 1) == np.exp(size - 1.0) + sum(range(size))
+        with pytest.raises(IndexError, match=f"index {size} into x is out of range"):
+            f(np.arange(float(size)), size)
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(60)))
+    assert f.vm.jit_fn.has_regions
 
 
 def test_plans_of_many_sizes():

@@ -404,5 +404,19 @@ def _loop(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruct
     states, body = len(node.input) - 2, attributes["body"]
     _require(all(node.output), "a Loop without some results")
     sizes = [0, 1] if len(node.output) > states else []
+    _require(not sizes or _never_stops(body, scope), "a Loop that may stop before its last step")
     inputs = [_given(node, 0), _given(node, 1), *node.input[2:]]
     return [Instruction("Loop", inputs, node.output, [states], sizes=sizes, bodies=[body])]
+
+
+def _never_stops(body: onnx.GraphProto, scope: Scope) -> bool:
+    """Return whether the condition of a loop stays true."""
+    inner, name = Scope(body, scope), body.output[0].name
+    while name != body.input[1].name:
+        constant, found = inner.constant(name), inner.producer(name)
+        if constant is not None:
+            return bool(constant)
+        if found is None or found[0].op_type != "Identity":
+            return False
+        name = found[0].input[0]
+    return True

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +35,10 @@ OPTIMIZATION_LEVELS = {
 
 MOST_SIZES = 1000
 """Number of different sizes of inputs that are remembered after their check."""
+MOST_REFUSALS = 10
+"""Number of right calls that regions refuse before a session does without them."""
+
+_IN_REGION = re.compile(r"while running Region node")
 
 # The runtime returns the C type `long long`, which NumPy distinguishes from its own int64.
 _LONG_TYPES = {"tensor(int64)": np.dtype("int64"), "tensor(uint64)": np.dtype("uint64")}
@@ -162,8 +165,11 @@ class Session:
         # The runtime keeps the bytes as well, so these take no further memory.
         self._source = str(model) if isinstance(model, str | Path) else self._serialized(model)
         self._fusion = self._fuse()
-        self._fused = self._fusion.model if self._fusion else None
-        self._open(threads=1 if self.work and not self.work.is_large else None)
+        self._plain: onnxruntime.InferenceSession | None = None
+        self._refusals = 0
+        threads = 1 if self.work and not self.work.is_large else None
+        fused = self._fusion.model if self._fusion else None
+        self._use(self._load(fused or self._source, threads), has_regions=fused is not None)
         if self.work and (self.work.is_large or self.work.is_fixed):
             self.work = None
         given = [x for x in self.runtime.get_inputs() if x.name not in self._weights]
@@ -193,8 +199,10 @@ class Session:
         is_free = self._options.threads is None and self._options.profile_prefix is None
         return Work(model) if is_free and self._is_on_cpu else None
 
-    def _open(self, threads: int | None) -> None:
-        """Load the model with a number of threads, unless the options have one."""
+    def _load(
+        self, source: bytes | str, threads: int | None, with_kernels: bool = True
+    ) -> onnxruntime.InferenceSession:
+        """Load a model with a number of threads, unless the options have one."""
         import onnxruntime as ort
 
         from pytensor_onnx.passes.defects import switched_off_optimizers
@@ -206,11 +214,11 @@ class Session:
         if is_on_cpu and inlines_late(self._disabled):
             options = replace(options, config={**INLINE_LATE, **options.config})
         runtime_options = options.to_runtime()
-        if self._uses_kernels:
+        if self._uses_kernels and with_kernels:
             native.register(runtime_options, self._functions)
         try:
-            self.runtime = ort.InferenceSession(
-                self._fused or self._source,
+            return ort.InferenceSession(
+                source,
                 runtime_options,
                 providers=self._providers,
                 disabled_optimizers=switched_off_optimizers("onnxruntime") + self._disabled,
@@ -218,20 +226,24 @@ class Session:
         except Exception as error:
             lacks = self._lacks() if "NOT_IMPLEMENTED" in str(error) else ""
             raise PyTensorONNXError(f"ONNX Runtime refuses the model: {lacks}{error}") from error
+
+    def _use(self, runtime: onnxruntime.InferenceSession, has_regions: bool) -> None:
+        """Run all calls from now on by a session of the runtime."""
         # The public `run` searches a list for each input: three times as long with 200 of them.
-        inner = getattr(self.runtime, "_sess", None) if is_on_cpu else None
-        self._run = getattr(inner, "run", self.runtime.run)
+        inner = getattr(runtime, "_sess", None) if self._is_on_cpu else None
+        self.runtime, self.has_regions = runtime, has_regions
+        self._run = getattr(inner, "run", runtime.run)
 
     def kernels(self) -> list[str]:
         """Return what the native library runs, a line for each region, and why not the rest."""
-        if self._fused and self._fusion:
+        if self.has_regions and self._fusion:
             return self._fusion.lines()
         functions = sorted(name for name in self._functions if native.has_kernel(name))
         return [f"{name}: a kernel of its own" for name in functions]
 
     def places(self) -> dict[str, str]:
         """Return for values of the model the region that computes it, or why none does."""
-        return self._fusion.places() if self._fused and self._fusion else {}
+        return self._fusion.places() if self.has_regions and self._fusion else {}
 
     def _fuse(self) -> Fusion | None:
         """Return the regions of the model that run in the native library, None without them."""
@@ -247,18 +259,23 @@ class Session:
         return fuse(self._source)
 
     def _run_without_regions(self, feed: Mapping[str, Any]) -> list[np.ndarray]:
-        """Run the model itself, and keep to it if a region has refused the sizes of a right call.
+        """Run the model itself where a region has refused: for its result, or the user's own error.
 
-        Its errors are those of the nodes that the user knows.
+        No lock is held, so that threads and forked processes never wait: two threads may both load
+        the model, and the one that comes last is kept.
         """
-        fused, runtime, run = self._fused, self.runtime, self._run
-        self._fused = None
-        self._open(threads=1)
+        plain = self._plain
+        if plain is None:
+            threads = self.runtime.get_session_options().intra_op_num_threads
+            self._plain = plain = self._load(self._source, threads)
         try:
-            return self.run_checked(feed)
-        except Exception:
-            self._fused, self.runtime, self._run = fused, runtime, run
-            raise
+            results = plain.run(self.output_names, self._with_weights(feed))
+        except Exception as error:
+            raise self.explain(error, feed) from error
+        self._refusals += 1
+        if self.has_regions and self._refusals >= MOST_REFUSALS:
+            self._use(plain, has_regions=False)
+        return self.own_types(results)
 
     def check_sizes(self, feed: Mapping[str, Any]) -> None:
         """Prepare the session for the sizes of the inputs.
@@ -276,8 +293,8 @@ class Session:
         self.equal_sizes.check(feed)
         work = self.work  # which another thread may set to None
         if work is not None and work.exceeds(feed):
-            self.work, self._fused = None, None
-            self._open(threads=None)
+            self.work = None
+            self._use(self._load(self._source, threads=None), has_regions=False)
         if len(self._seen) < MOST_SIZES:
             self._seen.add(sizes)
 
@@ -354,7 +371,8 @@ class Session:
         arrays = self._as_arrays(feed)
         if arrays is not None:
             return self.run(arrays)
-        if self._fused is not None:
+        # Another thread may have taken the regions off since.
+        if self.has_regions or _IN_REGION.search(str(error)):
             return self._run_without_regions(feed)
         raise self.explain(error, feed) from error
 
@@ -382,11 +400,9 @@ class Session:
 
     def _error_without_kernels(self, feed: Mapping[str, Any]) -> Exception | None:
         """Return the error of the nodes that kernels replace, which name the user's operation."""
-        plain = copy(self)
-        plain._uses_kernels = False
-        plain._open(threads=1)
+        plain = self._load(self._source, threads=1, with_kernels=False)
         try:
-            plain.runtime.run(self.output_names, self._with_weights(feed))
+            plain.run(self.output_names, self._with_weights(feed))
         except Exception as error:  # of any type that the runtime raises
             return error
         return None
