@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pytensor.graph.basic import Apply
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.extra_ops import SearchsortedOp
 from pytensor.tensor.linalg.decomposition.eigen import Eig, Eigvalsh
 from pytensor.tensor.linalg.decomposition.schur import QZ, Schur
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL, SolveDiscreteARE
@@ -19,6 +20,7 @@ from pytensor_onnx.rewriting.complex.complex_equations import (
 from pytensor_onnx.rewriting.complex.complex_linear_algebra import compute
 from pytensor_onnx.rewriting.complex.complex_parts import ENCODING
 from pytensor_onnx.rewriting.complex.complex_products import multiply
+from pytensor_onnx.rewriting.complex.complex_search import search
 from pytensor_onnx.rewriting.complex.complex_structure import by_part, values_of
 from pytensor_onnx.rewriting.complex.eigenvalues import (
     decompose,
@@ -42,6 +44,8 @@ def batch(op: Blockwise, node: Apply, inputs: Sequence[Tensors]) -> Sequence[Ten
         return solve_riccati(op, node, inputs)
     if isinstance(op.core_op, QZ):
         return decompose_pencil(op, node, inputs)
+    if isinstance(op.core_op, SearchsortedOp):
+        return search(op, node, inputs)
     values = values_of(op.core_op, in_batch=True)
     if values is None:
         return compute(op, node, inputs)

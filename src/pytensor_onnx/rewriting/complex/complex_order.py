@@ -20,13 +20,13 @@ from pytensor_onnx.rewriting.complex.complex_reductions import reduced_last
 def sort(op: SortOp, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the numbers at the positions of `argsort`."""
     z = parts_of(inputs[0][0])
-    return [[joined(_taken(z, _ascending(z, op.axis), op.axis))]]
+    return [[joined(taken(z, ascending(z, op.axis), op.axis))]]
 
 
 @ENCODING.rewrites(ArgSortOp)
 def argsort(op: ArgSortOp, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     """Return the positions of the numbers in ascending order, stable for equal numbers."""
-    return [[_ascending(parts_of(inputs[0][0]), op.axis)]]
+    return [[ascending(parts_of(inputs[0][0]), op.axis)]]
 
 
 @ENCODING.rewrites(Max, Min)
@@ -36,7 +36,7 @@ def extreme(op: Max | Min, node: Apply, inputs: Sequence[Tensors]) -> list[Tenso
     if op.initial:
         z = _with_first(z, op.scalar_op.identity)
     position = _first_extreme(z, type(op)([-1]))
-    return [[joined(_taken(z, position[..., None], -1)[..., 0])]]
+    return [[joined(taken(z, position[..., None], -1)[..., 0])]]
 
 
 @ENCODING.rewrites(Argmax)
@@ -49,7 +49,7 @@ def argmax(op: Argmax, node: Apply, inputs: Sequence[Tensors]) -> list[Tensors]:
     return [[_first_extreme(z, Max([-1], initial=True))]]
 
 
-def _ascending(z: Parts, axis: int) -> TensorVariable:
+def ascending(z: Parts, axis: int) -> TensorVariable:
     """Return positions in ascending order; NaN imaginary parts are last, but for NaN real parts.
 
     Stable sorts by the least important key first are a sort by all keys.
@@ -59,6 +59,11 @@ def _ascending(z: Parts, axis: int) -> TensorVariable:
     is_real_nan, is_imag_nan = pt.isnan(z.real), pt.isnan(z.imag)
     group = pt.switch(is_real_nan, np.int32(2), pt.cast(is_imag_nan, "int32"))
     return ifelse(pt.any(is_imag_nan), _sorted_further(order, group, axis), order)
+
+
+def taken(z: Parts, positions: TensorVariable, axis: int) -> Parts:
+    """Return the numbers at positions along an axis."""
+    return each(lambda part: pt.take_along_axis(part, positions, axis), z)
 
 
 def _sorted_further(order: TensorVariable, key: TensorVariable, axis: int) -> TensorVariable:
@@ -83,7 +88,3 @@ def _with_first(z: Parts, number: float) -> Parts:
     *batch, _ = z.real.shape
     first = Parts(*(pt.full((*batch, 1), x, z.real.type.dtype) for x in (number, 0.0)))
     return each(lambda x, y: pt.concatenate([x, y], axis=-1), first, z)
-
-
-def _taken(z: Parts, positions: TensorVariable, axis: int) -> Parts:
-    return each(lambda part: pt.take_along_axis(part, positions, axis), z)
