@@ -1,6 +1,7 @@
 """The pages agree with each other."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,11 @@ from pytensor_onnx.rules import ledger
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
 SOURCES = [ROOT / "src/pytensor_onnx" / name for name in ("cli/demo.py", "web/description.py")]
-# The package is on no index: it is installed from a clone.
+EXTRAS = ("ml", "nutpie", "pymc", "web")
 KNOWN = {
-    ".",
-    "'.[ml]'",
-    "'.[web]'",
-    "'.[pymc]'",
-    "'.[nutpie]'",
-    "uv && uv run",
-    "numpy onnxruntime",
+    *("uv", "uv && uv run", "numpy onnxruntime"),
+    *("pytensor-onnx", *(f"'pytensor-onnx[{extra}]'" for extra in EXTRAS)),
+    *(".", *(f"'.[{extra}]'" for extra in EXTRAS)),
 }
 
 
@@ -30,11 +27,30 @@ def test_pages_install_the_package_alike(page):
     assert installed <= KNOWN
 
 
-def test_the_index_lists_every_page():
-    listed = re.findall(r"^\| \[.*?\]\((.*?)\)", (ROOT / "docs/index.md").read_text("utf-8"), re.M)
-    docs = ROOT / "docs"
-    pages = {page.relative_to(docs).as_posix() for page in docs.glob("*/*.md")}
+PARTS = [index.parent for index in ROOT.glob("docs/*/index.md")]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_the_page_of_a_part_lists_its_pages(part):
+    text = (part / "index.md").read_text("utf-8")
+    listed = re.findall(r"^\| \[.*?\]\((.*?)\.md\)", text, re.M)
+    pages = {page.stem for page in part.glob("*.md")} - {"index"}
+    pages |= {f"{index.parent.name}/index" for index in part.glob("*/index.md")}
     assert sorted(listed) == sorted(pages)
+    toctree = re.search(r":hidden:\n\n(.*?)\n```", text, re.DOTALL)[1]
+    assert toctree.split() == listed
+
+
+def test_the_reference_lists_the_public_names():
+    text = (ROOT / "docs/reference/api/index.md").read_text("utf-8")
+    listed, module = set(), ""
+    for line in text.splitlines():
+        module = line.removeprefix(".. currentmodule:: ") if "currentmodule" in line else module
+        if re.fullmatch(r"   [a-zA-Z]\w*", line):
+            listed.add(f"{module}.{line.strip()}")
+    modules = map(import_module, sorted({name.rpartition(".")[0] for name in listed}))
+    public = {f"{m.__name__}.{name}" for m in modules for name in m.__all__}
+    assert listed == public - {"pytensor_onnx.__version__"}
 
 
 def test_the_page_of_the_design_is_short():
@@ -53,6 +69,30 @@ def test_links_lead_to_pages_and_headings(page):
         target = (page.parent / name).resolve() if name else page
         assert target.exists(), link
         assert not anchor or anchor in anchors_of(target), link
+
+
+SITE = "https://pytensor-onnx.github.io/pytensor-onnx/"
+FILES = re.compile(
+    r"https://(?:github|raw\.githubusercontent)\.com/pytensor-onnx/pytensor-onnx/(.*)"
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_addresses_of_the_project_lead_to_pages_and_files(page):
+    """Links of the README are addresses, which hold on a package index."""
+    for link in re.findall(r"\]\((https://[^)\s#]+)", text_of(page)):
+        if link.startswith(SITE):
+            target = ROOT / "docs" / link.removeprefix(SITE).replace(".html", ".md")
+            assert target.exists() or target.parent.name == "gallery", link
+        elif file := FILES.fullmatch(link):
+            path = re.sub(r"^((blob|tree)/)?main/", "", file[1])
+            assert (ROOT / path).exists(), link
+
+
+def test_the_readme_is_short_and_has_addresses_alone():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 150
+    assert not re.search(r"\]\((?!https://)", text)
 
 
 def text_of(page: Path) -> str:

@@ -1,4 +1,4 @@
-"""Operations of neural networks on arrays (N, C, *S) that PyTensor itself lacks.
+"""Operations of neural networks on arrays ``(N, C, *S)`` that PyTensor itself lacks.
 
 Each is a PyTensor Op with an inner graph, so that all backends run and differentiate it, and
 exports as one ONNX operator.

@@ -1,4 +1,4 @@
-"""Convolution of images of shape (N, C, *S), in one to three spatial dimensions."""
+"""Convolution of images of shape ``(N, C, *S)``, in one to three spatial dimensions."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def conv3d(
     dilation: Ints | None = None,
     groups: int | None = None,
 ) -> TensorVariable:
-    """Convolve volumes (N, C, D, H, W) with filters (O, C / groups, *K); see `conv2d`."""
+    """Convolve volumes (N, C, D, H, W) with filters ``(O, C / groups, *K)``; see `conv2d`."""
     options = ConvOptions(
         border_mode=border_mode,
         subsample=subsample,

@@ -1,4 +1,4 @@
-"""Transposed convolution of arrays (N, C, *S), in one to three spatial dimensions."""
+"""Transposed convolution of arrays ``(N, C, *S)``, in one to three spatial dimensions."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def batch_norm(
     Parameters
     ----------
     x
-        Floats of shape (N, C, *S).
+        Floats of shape ``(N, C, *S)``.
     gamma, beta
         Scale and shift of each channel, of shape (C,).
     mean, var
@@ -85,7 +85,7 @@ def batch_norm_train(
     Parameters
     ----------
     x
-        Floats of shape (N, C, *S).
+        Floats of shape ``(N, C, *S)``.
     gamma, beta
         Scale and shift of each channel, of shape (C,).
     running_mean, running_var
@@ -208,7 +208,7 @@ def instance_norm(x: Any, gamma: Any, beta: Any, epsilon: float = 1e-5) -> Tenso
     Parameters
     ----------
     x
-        Floats of shape (N, C, *S) with one spatial axis at least.
+        Floats of shape ``(N, C, *S)`` with one spatial axis at least.
     gamma, beta
         Scale and shift of each channel, of shape (C,).
     epsilon
@@ -238,7 +238,7 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, epsilon: float = 1e-5
     Parameters
     ----------
     x
-        Floats of shape (N, C, *S).
+        Floats of shape ``(N, C, *S)``.
     groups
         Number of groups, which divides the number of channels.
     gamma, beta

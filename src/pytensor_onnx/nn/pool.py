@@ -1,4 +1,4 @@
-"""Pooling over the spatial axes of arrays of shape (N, C, *S)."""
+"""Pooling over the spatial axes of arrays of shape ``(N, C, *S)``."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def max_pool(
     Parameters
     ----------
     input
-        Floats of shape (N, C, *S) with one to three spatial axes.
+        Floats of shape ``(N, C, *S)`` with one to three spatial axes.
     window
         Size of a window: one int, or one for each spatial axis.
     stride
@@ -40,7 +40,7 @@ def max_pool(
     Returns
     -------
     TensorVariable
-        Array of shape (N, C, *T), with
+        Array of shape ``(N, C, *T)``, with
         ``T = floor((S + before + after - dilation * (window - 1) - 1) / stride) + 1``, ``ceil``
         in place of ``floor`` in ceil mode. A window with a NaN gives NaN.
 
@@ -92,7 +92,7 @@ def avg_pool(
     Returns
     -------
     TensorVariable
-        Array of shape (N, C, *T), as for `max_pool`.
+        Array of shape ``(N, C, *T)``, as for `max_pool`.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def lp_pool(
     Returns
     -------
     TensorVariable
-        Array of shape (N, C, *T), as for `max_pool`.
+        Array of shape ``(N, C, *T)``, as for `max_pool`.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def global_max_pool(input: Any) -> TensorVariable:
     Parameters
     ----------
     input
-        Floats of shape (N, C, *S) with one to three spatial axes, which are not empty.
+        Floats of shape ``(N, C, *S)`` with one to three spatial axes, which are not empty.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Resizing of the spatial axes of arrays of shape (N, C, *S)."""
+"""Resizing of the spatial axes of arrays of shape ``(N, C, *S)``."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -32,7 +32,7 @@ def resize(
     Parameters
     ----------
     input
-        Floats of shape (N, C, *S) with one to three spatial axes.
+        Floats of shape ``(N, C, *S)`` with one to three spatial axes.
     sizes
         The sizes of the result, one int for each spatial axis or one for all.
     scales
@@ -116,7 +116,7 @@ def upsample(input: Any, scale: Scales, mode: str = "nearest") -> TensorVariable
     Parameters
     ----------
     input
-        Floats of shape (N, C, *S) with one to three spatial axes.
+        Floats of shape ``(N, C, *S)`` with one to three spatial axes.
     scale
         The factor, or one for each spatial axis.
     mode

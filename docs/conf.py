@@ -1,0 +1,146 @@
+"""Configuration of the site, which `sphinx-build -W -b html docs docs/_build` makes."""
+
+import re
+import runpy
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+REPOSITORY = "https://github.com/pytensor-onnx/pytensor-onnx"
+
+project = "pytensor-onnx"
+author = "the developers of pytensor-onnx"
+project_copyright = author
+version = release = runpy.run_path(str(ROOT / "src/pytensor_onnx/_version.py"))["__version__"]
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "numpydoc",
+]
+exclude_patterns = ["_build", "inventories"]
+templates_path = ["_templates"]
+default_role = "py:obj"
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = {"optional", "default", "of", "or", "and", "a", "an", "with", "the", "each"}
+numpydoc_xref_aliases = {
+    "ndarray": "numpy.ndarray",
+    "Generator": "numpy.random.Generator",
+    "BitGenerator": "numpy.random.BitGenerator",
+    "Variable": "pytensor.graph.basic.Variable",
+    "Op": "pytensor.graph.op.Op",
+    "Apply": "pytensor.graph.basic.Apply",
+    "Function": "pytensor.compile.executor.Function",
+    "SharedVariable": "pytensor.compile.sharedvalue.SharedVariable",
+    "Model": "pymc.model.core.Model",
+    "InferenceSession": "onnxruntime.InferenceSession",
+    "sequence": "collections.abc.Sequence",
+    "Mapping": "collections.abc.Mapping",
+    "Sequence": "collections.abc.Sequence",
+    "Callable": "collections.abc.Callable",
+    "Path": "pathlib.Path",
+    "PathLike": "os.PathLike",
+}
+
+# The inventories name the linked objects alone and are kept, so that the site builds without the
+# network.
+intersphinx_mapping = {
+    name: (address, f"inventories/{name}.inv")
+    for name, address in {
+        "python": "https://docs.python.org/3",
+        "numpy": "https://numpy.org/doc/stable",
+        "pytensor": "https://pytensor.readthedocs.io/en/latest",
+        "pymc": "https://www.pymc.io/projects/docs/en/stable",
+        "onnxruntime": "https://onnxruntime.ai/docs/api/python",
+    }.items()
+}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "within_subsection_order": "FileNameSortKey",
+    "plot_gallery": "True",
+    "min_reported_time": 1e9,
+}
+
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "pytensor-onnx"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_baseurl = "https://pytensor-onnx.github.io/pytensor-onnx/"
+html_theme_options = {
+    "github_url": REPOSITORY,
+    "header_links_before_dropdown": 6,
+    "show_prev_next": True,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+    "use_edit_page_button": True,
+}
+html_context = {
+    "github_user": "pytensor-onnx",
+    "github_repo": "pytensor-onnx",
+    "github_version": "main",
+    "doc_path": "docs",
+}
+
+LINK = re.compile(r"\]\((\.\./[^)#\s]+)((?:#[^)\s]*)?)\)")
+SESSION = re.compile(r"^```python\n(?=>>> )", re.MULTILINE)
+
+
+def prepare(_app: object, page: str, source: list[str]) -> None:
+    """Send links to files outside of the site to the repository, and mark Python sessions."""
+
+    def target(link: re.Match[str]) -> str:
+        file = (DOCS / page).parent / link[1]
+        if file.resolve().is_relative_to(DOCS):
+            return link[0]
+        path = file.resolve().relative_to(ROOT)
+        return f"]({REPOSITORY}/{'tree' if file.is_dir() else 'blob'}/main/{path}{link[2]})"
+
+    source[0] = SESSION.sub("```pycon\n", LINK.sub(target, source[0]))
+    if page == "reference/command-line":
+        source[0] += command_line()
+
+
+def command_line() -> str:
+    """Return the help of all commands."""
+    import typer
+    from typer.cli import get_docs_for_click
+
+    from pytensor_onnx.cli.app import app
+
+    command = typer.main.get_command(app)
+    text = get_docs_for_click(
+        obj=command, ctx=typer.Context(command), name="pytensor-onnx", title="Commands"
+    )
+    return re.sub("^#", "##", text, flags=re.MULTILINE)
+
+
+def setup(app: object) -> None:
+    """Connect the site's own steps."""
+    app.connect("source-read", prepare)  # type: ignore[attr-defined]
