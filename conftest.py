@@ -1,4 +1,4 @@
-"""Examples in docstrings and documents may write files, and start no compiler."""
+"""Examples in docstrings and documents may write files, and compile nothing."""
 
 import pytensor
 import pytest
@@ -12,3 +12,5 @@ def _surroundings_of_examples(request: pytest.FixtureRequest) -> None:
         patch.chdir(request.getfixturevalue("tmp_path"))
         # PyTensor folds operations of constants by compiling their inner graphs in C.
         patch.setattr(pytensor.config, "cxx", "")
+        # By default, Numba compiles what an example evaluates, which takes seconds.
+        patch.setattr(pytensor.config, "mode", "FAST_COMPILE")

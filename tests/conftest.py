@@ -1,6 +1,7 @@
 """Shared test helpers: the comparison of mode ONNX and of the exported file with PyTensor."""
 
 import importlib
+import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -84,6 +85,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             test.add_marker(pytest.mark.sweep)
 
 
+_IN_MODE: set[str] = set()
+"""Tests whose comparisons run mode ONNX besides the exported file."""
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Compare mode ONNX in the first test of each function, and in all where the sweep runs.
+
+    The mode and the export rewrite and convert a graph alike, so that they take the same time.
+    What differs, the boundary between a function and the runtime, seldom depends on parameters.
+    """
+    functions: dict[str, str] = {}
+    for item in session.items:
+        functions.setdefault(item.nodeid.split("[")[0], item.nodeid)
+    every = "not sweep" not in session.config.option.markexpr
+    _IN_MODE.update([item.nodeid for item in session.items] if every else functions.values())
+
+
 def _fewest_with_each_value(tests: Sequence[pytest.Function]) -> Iterator[pytest.Function]:
     """Yield tests of one function that together have each value of each parameter.
 
@@ -163,7 +181,7 @@ def compare_onnx_and_py(
 ) -> ONNXProgram:
     """Assert that the exported model and mode ONNX give PyTensor's values, dtypes and shapes.
 
-    Both rewrite a graph by one query and convert it by the same lowerings.
+    Only the first test of a function runs mode ONNX: see `pytest_collection_finish`.
 
     Parameters
     ----------
@@ -189,8 +207,11 @@ def compare_onnx_and_py(
         function = pytensor.function(inputs, results, mode=reference, on_unused_input="ignore")
         expected = function(*values)
     program = export_onnx(inputs, results, verify=False, **export_options)
-    in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")
-    for found in (in_mode(*values), program(*values)):
+    calls: list[Callable] = [program]
+    if os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0] in _IN_MODE:
+        in_mode = pytensor.function(inputs, results, mode="ONNX", on_unused_input="ignore")
+        calls.insert(0, in_mode)
+    for found in (call(*values) for call in calls):
         for variable, a, b in zip(results, map(dense, found), map(dense, expected), strict=True):
             try:
                 assert_same(a, b, rtol=rtol, atol=atol, signed_zeros=signed_zeros)

@@ -486,7 +486,7 @@ def test_shared_filters_must_keep_their_sizes(mode):
             f()
 
 
-@pytest.mark.slow
+@pytest.mark.compiled
 def test_numba_runs_and_differentiates_it():
     x, w = pt.tensor("x", shape=(None, 4, None, 6)), pt.tensor("w", shape=(6, 2, 3, 2))
     options = {"strides": (2, 1), "dilations": (1, 2), "groups": 2, "pads": [(1, 1), (0, 2)]}

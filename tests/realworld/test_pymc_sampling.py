@@ -14,7 +14,7 @@ from pymc.stats import compute_log_prior  # noqa: E402
 from tests.conftest import numbers_in_double, sweep_rest  # noqa: E402
 from tests.realworld.models import MODELS  # noqa: E402
 
-IN_ONNX, REFERENCE = {"mode": "ONNX"}, {"mode": "NUMBA"}
+IN_ONNX, REFERENCE = {"mode": "ONNX"}, {"mode": "FAST_COMPILE"}
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarning")]
 
 
