@@ -54,6 +54,7 @@ class Base:
 
     model: UserModel
     program: ONNXProgram
+    file: bytes
     results: list[np.ndarray]
     nodes: int
     fired: set[str]
@@ -64,7 +65,8 @@ def base_of(model: UserModel) -> Base:
     model.export()
     with recorded() as fired:
         program = model.export()
-    return Base(model, program, results_of(program, model), nodes_of(program), set(fired))
+    results, file = results_of(program, model), program.proto.SerializeToString()
+    return Base(model, program, file, results, nodes_of(program), set(fired))
 
 
 def results_of(program: ONNXProgram, model: UserModel) -> list[np.ndarray]:
@@ -84,13 +86,12 @@ def effect(rule: Rule, name: str, base: Base, timed: bool) -> Effect:
     try:
         with without(rule.name):
             program = base.model.export()
-            found = results_of(program, base.model)
+        if program.proto.SerializeToString() == base.file:
+            return Effect(rule.name, name, "", base.nodes, base.nodes)
+        results = difference(results_of(program, base.model), base.results)
     except Exception as error:
         return Effect(rule.name, name, f"fails: {type(error).__name__}", 0, base.nodes)
-    results = difference(found, base.results)
-    ratio = None
-    if timed and program.proto.SerializeToString() != base.program.proto.SerializeToString():
-        ratio = time_ratio(program, base)
+    ratio = time_ratio(program, base) if timed else None
     return Effect(rule.name, name, results, nodes_of(program), base.nodes, ratio)
 
 

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import ARange
-from pytensor.tensor.shape import Shape, Shape_i
-from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.ml.prediction import prediction
-from pytensor_onnx.rewriting.engine.predicates import is_integer
+from pytensor_onnx.rewriting.engine.predicates import integer_of, size_of
 
 _ATTENTION = ("pytensor_ml.layers.attention", "AttentionLayer")
 _LENGTH_AXIS = -2
@@ -128,28 +126,13 @@ def _counts_positions(node: Apply, tokens: Variable) -> bool:
     if not isinstance(node.op, ARange):
         return False
     start, stop, step = node.inputs
-    from_zero = is_integer(start, 0) and is_integer(step, 1)
+    from_zero = (integer_of(start), integer_of(step)) == (0, 1)
     return from_zero and any(_is_length(v, tokens) for v in ancestors([stop]))
 
 
 def _is_length(variable: Variable, tokens: Variable) -> bool:
     """Return whether a variable is the size of the second axis of the tokens."""
-    node = variable.owner
-    if node is None:
-        return False
-    if isinstance(node.op, Shape_i):
-        return node.op.i == 1 and node.inputs[0] is tokens
-    if not isinstance(node.op, Subtensor) or node.op.idx_list != (0,):
-        return False
-    shape, index = node.inputs
-    made = shape.owner
-    return (
-        made is not None
-        and isinstance(made.op, Shape)
-        and made.inputs[0] is tokens
-        and isinstance(index, Constant)
-        and int(index.data) in (1, -1)
-    )
+    return size_of(variable) == (tokens, 1)
 
 
 def _later_positions(node: Apply, tokens: Variable, past_length: TensorVariable) -> TensorVariable:

@@ -10,13 +10,12 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import Alloc, get_underlying_scalar_constant_value
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.exceptions import NotScalarConstantError
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 
-from pytensor_onnx.rewriting.engine.predicates import applies
+from pytensor_onnx.rewriting.engine.predicates import applies, filling_of
 
 _OF_FIRST_INPUT = (Sum, DimShuffle, CheckAndRaise, SpecifyShape, Alloc)
 
@@ -74,7 +73,7 @@ def _summands_of(
     """Return the positions of the inputs whose constants are constants of the result."""
     if isinstance(node.op, _OF_FIRST_INPUT):
         return [0]
-    if not isinstance(node.op, Elemwise):
+    if not applies(node):
         return []
     inputs = node.inputs
     match node.op.scalar_op:
@@ -103,8 +102,5 @@ def _is_guard(node: Apply) -> bool:
 
 def _is_infinite(variable: Variable) -> bool:
     """Whether a variable is a constant without a finite value."""
-    try:
-        value = get_underlying_scalar_constant_value(variable)
-    except NotScalarConstantError:
-        return False
-    return not np.isfinite(value)
+    value = filling_of(variable)
+    return value is not None and not np.isfinite(value)

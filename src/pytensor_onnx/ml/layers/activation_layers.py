@@ -15,7 +15,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar import basic as ps, math as psm
 from pytensor.tensor.rewriting.basic import elemwise_of
 
-from pytensor_onnx.rewriting.engine.predicates import elementwise, number_of
+from pytensor_onnx.rewriting.engine.predicates import elementwise, number_of, only_client
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -44,7 +44,7 @@ def _choice(fgraph: FunctionGraph, node: Apply) -> Variable | None:
     """Recognise a choice between x and a multiple of x by its sign."""
     condition, positive, other = node.inputs
     test = elementwise(condition)
-    if test is None or len(test.inputs) != 2 or not _is_only_here(fgraph, condition):
+    if test is None or len(test.inputs) != 2 or not only_client(fgraph, condition):
         return None
     operand, bound = test.inputs
     if number_of(bound) != 0:
@@ -78,7 +78,7 @@ def _gelu(fgraph: FunctionGraph, node: Apply) -> Variable | None:
         return None
     for x, gate in (others, others[::-1]):
         inner = _plus_one(gate)
-        if inner is None or not (_is_only_here(fgraph, gate) and _is_only_here(fgraph, inner)):
+        if inner is None or not (only_client(fgraph, gate) and only_client(fgraph, inner)):
             continue
         function = elementwise(inner)
         if function is None:
@@ -128,7 +128,7 @@ def _factors(fgraph: FunctionGraph, product: Variable) -> list[Variable]:
     """Return the factors of a product and of its inner products without other uses."""
     found: list[Variable] = []
     for factor in product.owner.inputs:
-        is_product = elementwise(factor, ps.Mul) is not None and _is_only_here(fgraph, factor)
+        is_product = elementwise(factor, ps.Mul) is not None and only_client(fgraph, factor)
         found += _factors(fgraph, factor) if is_product else [factor]
     return found
 
@@ -165,10 +165,6 @@ def _multiple(product: Variable, x: Variable) -> float | None:
 def _is_close(found: float | None, wanted: float, node: Apply) -> bool:
     tolerance = 4 * float(np.finfo(node.outputs[0].type.dtype).eps)
     return found is not None and math.isclose(found, wanted, rel_tol=tolerance)
-
-
-def _is_only_here(fgraph: FunctionGraph, x: Variable) -> bool:
-    return len(fgraph.clients[x]) == 1
 
 
 def _zero(x: Variable) -> np.ndarray:

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
+from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
+from pytensor_onnx.rewriting.engine.predicates import filling_of, integer_of, made_by, reversed_by
 from pytensor_onnx.rules import rewrites_graphs
 
 LOOP_SUFFIX = "_recurrence"
@@ -75,7 +76,7 @@ class _Layer:
         """Return the results of the operation in place of the outputs of all steps."""
         forward = _reversed(self.x)
         clients = [client for y in outputs for client, _ in fgraph.clients[y]]
-        if forward is None or not all(map(_is_reversal, clients)):
+        if forward is None or None in map(reversed_by, clients):
             y = self._recur(self.x, reverse=False)
             return [(old, y) for old in outputs]
         y = self._recur(forward, reverse=True)
@@ -214,41 +215,28 @@ def _slice(node: Apply, form: slice) -> int | None:
     """Return the constant in a slice of the first axis, or None if the node is no such slice."""
     if not isinstance(node.op, Subtensor) or node.op.idx_list != (form,):
         return None
-    number = node.inputs[1]
-    return int(number.data) if isinstance(number, Constant) else None
-
-
-def _is_reversal(node: Any) -> bool:
-    return isinstance(node, Apply) and _slice(node, slice(None, None, 0)) == -1
+    return integer_of(node.inputs[1])
 
 
 def _reversed(x: Variable) -> Variable | None:
-    """Return the sequence s if x is ``s[::-1]``, otherwise None."""
-    node = x.owner
-    if node is not None and isinstance(node.op, Subtensor):
-        if node.op.idx_list == (slice(None, 0, None),):
-            node = node.inputs[0].owner
-        if node is not None and _is_reversal(node):
-            return node.inputs[0]
-    return None
+    """Return the sequence s if x is ``s[::-1]`` or the first rows of it, otherwise None."""
+    read = made_by(x, Subtensor)
+    if read is not None and read.op.idx_list == (slice(None, 0, None),):
+        x = read.inputs[0]
+    return reversed_by(x.owner)
 
 
 def _initial_state(buffer: Variable) -> Variable | None:
     """Return the state (batch, hidden) that a loop starts from, None if it is not found."""
-    node = buffer.owner
-    if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
+    write = made_by(buffer, IncSubtensor)
+    if write is None or not write.op.set_instead_of_inc:
         return None
-    row = node.inputs[1].owner
-    is_row = row is not None and isinstance(row.op, DimShuffle)
-    return row.inputs[0] if is_row and row.op.new_order == ("x", 0, 1) else None
+    row = made_by(write.inputs[1], DimShuffle)
+    return row.inputs[0] if row is not None and row.op.new_order == ("x", 0, 1) else None
 
 
 def _is_zero(state: Variable) -> bool:
-    node = state.owner
-    if node is None or not isinstance(node.op, Alloc):
-        return False
-    number = node.inputs[0]
-    return isinstance(number, Constant) and not np.any(number.data)
+    return made_by(state, Alloc) is not None and filling_of(state) == 0
 
 
 _CELLS = {

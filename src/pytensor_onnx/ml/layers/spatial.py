@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.tensor.elemwise import DimShuffle
@@ -28,6 +28,7 @@ from pytensor_onnx.ml.layers.transposed import (
     to_last,
     transposed_layer,
 )
+from pytensor_onnx.rewriting.engine.predicates import made_by, number_of, only_client
 from pytensor_onnx.rules import rewrites_graphs
 
 LAYER_MODULE = "pytensor_ml.layers.conv"
@@ -88,13 +89,12 @@ class _Operand:
 def _operand(x: Variable, value: float, largest: Sequence[int] | None = None) -> _Operand:
     """Separate the padding of an array by a value, if no pad is larger than given."""
     rank = x.type.ndim - 2
-    node = x.owner
-    if node is not None and isinstance(node.op, Pad) and node.op.pad_mode == "constant":
-        widths, filling = node.op.static_pad_width, node.inputs[2]
+    node = made_by(x, Pad)
+    if node is not None and node.op.pad_mode == "constant":
+        widths = node.op.static_pad_width
         if (
             widths is not None
-            and isinstance(filling, Constant)
-            and np.all(filling.data == value)
+            and number_of(node.inputs[2]) == value
             and not any(widths[0])
             and not any(widths[-1])
             and x.type.dtype == node.inputs[0].type.dtype
@@ -113,10 +113,9 @@ def _gradient_of_padding(
     """Return the gradient of the unpadded array, the only use of the gradient of the padded one."""
     if operand.padding is None:
         return None
-    clients = fgraph.clients[gradient]
-    if len(clients) != 1:
+    node = only_client(fgraph, gradient)
+    if node is None:
         return None
-    node = clients[0][0]
     given = {*operand.padding.inputs, *operand.padding.outputs, gradient}
     if type(node.op) is not OpFromGraph or set(node.inputs) != given:
         return None

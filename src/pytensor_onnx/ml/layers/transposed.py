@@ -12,11 +12,17 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar import Add, Mul, Sub
-from pytensor.tensor.basic import Alloc, ScalarFromTensor, get_underlying_scalar_constant_value
+from pytensor.tensor.basic import Alloc, ScalarFromTensor
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.exceptions import NotScalarConstantError
-from pytensor.tensor.shape import Shape
 from pytensor.tensor.subtensor import Subtensor, get_idx_list
+
+from pytensor_onnx.rewriting.engine.predicates import (
+    elementwise,
+    filling_of,
+    made_by,
+    only_client,
+    size_of,
+)
 
 type Pairs = tuple[tuple[int, int], ...]
 type Linear = tuple[int, int]
@@ -133,25 +139,14 @@ def _difference(first: Linear | None, second: Linear, known: int | None) -> int 
 
 def _linear(size: Any, x: Variable, axis: int) -> Linear | None:
     """Return a size as a multiple of the size of an axis, plus a number."""
-    try:
-        return 0, int(get_underlying_scalar_constant_value(size))
-    except NotScalarConstantError:
-        pass
-    node = size.owner
-    if node is None:
-        return None
-    if isinstance(node.op, ScalarFromTensor | DimShuffle):
-        return _linear(node.inputs[0], x, axis)
-    if isinstance(node.op, Subtensor):
-        shape = node.inputs[0].owner
-        index = get_idx_list(node.inputs, node.op.idx_list)
-        is_own = shape is not None and isinstance(shape.op, Shape) and shape.inputs[0] is x
-        return (
-            (1, 0)
-            if is_own and len(index) == 1 and _linear(index[0], x, axis) == (0, axis)
-            else None
-        )
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 2:
+    if (number := filling_of(size)) is not None:
+        return 0, int(number)
+    if (converted := made_by(size, ScalarFromTensor | DimShuffle)) is not None:
+        return _linear(converted.inputs[0], x, axis)
+    if size_of(size) == (x, axis):
+        return 1, 0
+    node = elementwise(size)
+    if node is None or len(node.inputs) != 2:
         return None
     first, second = (_linear(v, x, axis) for v in node.inputs)
     if first is None or second is None:
@@ -167,10 +162,8 @@ def _linear(size: Any, x: Variable, axis: int) -> Linear | None:
 
 
 def _sole_client(fgraph: FunctionGraph, x: Variable, op: type) -> Apply | None:
-    clients = fgraph.clients.get(x, [])
-    if len(clients) != 1 or not isinstance(clients[0][0].op, op):
-        return None
-    return clients[0][0]
+    client = only_client(fgraph, x)
+    return client if client is not None and isinstance(client.op, op) else None
 
 
 def _bias(node: Apply, x: Variable) -> Variable | None:

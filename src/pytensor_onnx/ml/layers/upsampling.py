@@ -12,16 +12,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pytensor.graph.basic import Constant, Variable, equal_computations
+from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar import Mul
 from pytensor.tensor.basic import ARange
 from pytensor.tensor.shape import Shape
-from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pytensor_onnx.ml.layers.spatial import LAYER_MODULE, to_first, to_last
-from pytensor_onnx.rewriting.engine.predicates import applies, elementwise, is_integer
+from pytensor_onnx.rewriting.engine.predicates import (
+    applies,
+    elementwise,
+    integer_of,
+    made_by,
+    size_of,
+)
 from pytensor_onnx.rules import rewrites_graphs
 
 _MODES = (("nearest", False), ("linear", False), ("linear", True))
@@ -97,11 +103,12 @@ def _step(x: Variable, resample: Callable[..., Variable]) -> _Step | None:
     source, index = gather.inputs
     if source.type.ndim < 3 or index.type.ndim != 1:
         return None
-    ranges = [v.owner for v in _shallow(index) if v.owner and isinstance(v.owner.op, ARange)]
+    ranges = [node for v in _shallow(index) if (node := made_by(v, ARange))]
     if len(ranges) != 1:
         return None
     axis, size = len(gather.op.idx_list) - 1, ranges[0].inputs[1]
-    extent: Any = int(size.data) if isinstance(size, Constant) else size
+    number = integer_of(size)
+    extent: Any = size if number is None else number
     for mode, aligned in _MODES:
         if (mode == "nearest") == isinstance(x.owner.op, AdvancedSubtensor):
             expected = resample(source, axis, extent, mode, aligned)
@@ -123,11 +130,7 @@ def _first_gather(x: Variable) -> Any:
 
 def _shallow(index: Variable) -> Iterator[Variable]:
     """Yield the ancestors of an index, up to the sizes of the array."""
-    return ancestors([index], blockers=[v for v in ancestors([index]) if _is_shape(v)])
-
-
-def _is_shape(x: Variable) -> bool:
-    return x.owner is not None and isinstance(x.owner.op, Shape)
+    return ancestors([index], blockers=[v for v in ancestors([index]) if made_by(v, Shape)])
 
 
 def _resized(steps: list[_Step]) -> Variable | None:
@@ -141,9 +144,9 @@ def _resized(steps: list[_Step]) -> Variable | None:
     sizes: list[int | None] = list(source.type.shape[1:-1])
     for step in steps:
         known = source.type.shape[step.axis]
-        if isinstance(step.size, Constant):
-            sizes[step.axis - 1] = int(step.size.data)
-            scales[step.axis - 1] = 0 if not known else Fraction(int(step.size.data), known)
+        if (size := integer_of(step.size)) is not None:
+            sizes[step.axis - 1] = size
+            scales[step.axis - 1] = 0 if not known else Fraction(size, known)
         else:
             scales[step.axis - 1] = _factor(step.size, source, step.axis)
     options: dict[str, Any] = {"mode": mode[0], **_COORDINATES[mode]}
@@ -164,11 +167,4 @@ def _factor(size: Variable, source: Variable, axis: int) -> int:
     if node is None or len(node.inputs) != 2:
         return 0
     own, factor = node.inputs
-    of = own.owner
-    if of is None or not isinstance(of.op, Subtensor) or not isinstance(factor, Constant):
-        return 0
-    shape = of.inputs[0].owner
-    if shape is None or not isinstance(shape.op, Shape) or shape.inputs[0] is not source:
-        return 0
-    position = of.inputs[1] if len(of.inputs) == 2 else None
-    return int(factor.data) if is_integer(position, axis) else 0
+    return (integer_of(factor) or 0) if size_of(own) == (source, axis) else 0

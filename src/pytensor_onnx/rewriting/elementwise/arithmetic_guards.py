@@ -25,7 +25,7 @@ from pytensor.tensor.rewriting.math import (
 )
 
 from pytensor_onnx.rewriting.engine.guarded import guard
-from pytensor_onnx.rewriting.engine.predicates import applies
+from pytensor_onnx.rewriting.engine.predicates import applies, are_constants
 from pytensor_onnx.rules import rewrites_nodes
 
 _LARGEST_EXACT = 2**53
@@ -83,7 +83,7 @@ def has_unknown_operand(node: Apply) -> bool:
 
     PyTensor replaces the quotient of a number and itself by one.
     """
-    return not all(isinstance(x, Constant) for x in node.inputs)
+    return not are_constants(node)
 
 
 def is_tiny(factor: Variable) -> bool:

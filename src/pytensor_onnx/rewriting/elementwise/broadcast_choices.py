@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pytensor.graph.basic import Apply, Variable
 
 from pytensor_onnx.ops.elementwise import ChooseFrom
+from pytensor_onnx.rewriting.engine.predicates import made_by
 
 
 def chosen_of_any_shape(node: Apply) -> Sequence[Variable] | None:
@@ -21,10 +22,10 @@ def chosen_of_any_shape(node: Apply) -> Sequence[Variable] | None:
     from pytensor.typed_list.basic import MakeList
 
     numbers, choices = node.inputs
-    is_list = choices.owner is not None and isinstance(choices.owner.op, MakeList)
-    if not is_list and not hasattr(choices.type, "ndim"):
+    made = made_by(choices, MakeList)
+    if made is None and not hasattr(choices.type, "ndim"):
         return None
-    arrays = choices.owner.inputs if is_list else [choices]
+    arrays = [choices] if made is None else made.inputs
     results: Sequence[Variable]
-    results = ChooseFrom(node.op.mode, is_stacked=not is_list).make_node(numbers, *arrays).outputs
+    results = ChooseFrom(node.op.mode, is_stacked=made is None).make_node(numbers, *arrays).outputs
     return results

@@ -27,7 +27,11 @@ from pytensor_onnx.rewriting.elementwise.arithmetic_guards import (
     may_be_number,
 )
 from pytensor_onnx.rewriting.elementwise.signed_sums import negated, sum_canonizer
-from pytensor_onnx.rewriting.engine.predicates import Kinds, applies
+from pytensor_onnx.rewriting.engine.predicates import (
+    Kinds,
+    applies,
+    without_leading_axes,
+)
 from pytensor_onnx.rules import rewrites_nodes
 
 MOST_TERMS = 32
@@ -189,7 +193,7 @@ def _is_canonical(node: Apply, terms: list[Variable]) -> bool:
     is_product = node.op == mul
     if not (is_product or node.op == add) or len(terms) != len(node.inputs):
         return False
-    first, *others = operands = [_without_leading_axes(x) for x in node.inputs]
+    first, *others = operands = [without_leading_axes(x) for x in node.inputs]
     # The terms are listed from the last to the first.
     if operands != terms[::-1]:
         return False
@@ -210,12 +214,6 @@ def _stays(number: Variable, dtype: str, absorbed: tuple[int, ...]) -> bool:
         return False
     value = number.unique_value
     return value is not None and value not in absorbed
-
-
-def _without_leading_axes(x: Variable) -> Variable:
-    while x.owner is not None and _only_adds_leading_axes(x.owner):
-        x = x.owner.inputs[0]
-    return x
 
 
 def terms_of(fgraph: FunctionGraph, variable: Variable, kinds: Kinds) -> list[Variable] | None:

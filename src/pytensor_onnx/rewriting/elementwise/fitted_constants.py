@@ -9,10 +9,11 @@ import numpy as np
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.basic import constant
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.rewriting.elemwise import local_upcast_elemwise_constant_inputs
 from pytensor.tensor.variable import TensorConstant
 
+from pytensor_onnx.rewriting.engine.predicates import applies, made_by
 from pytensor_onnx.rules import rewrites_graphs
 
 REASON = "fit_numbers"
@@ -41,7 +42,7 @@ def fit_numbers(fgraph: FunctionGraph) -> None:
     constants = _Constants()
     nodes = fgraph.toposort()
     for node in nodes:
-        if isinstance(node.op, Elemwise):
+        if applies(node):
             constants.fit_operands(fgraph, node)
     for node in nodes:
         if isinstance(node.op, DimShuffle) and node in fgraph.apply_nodes:
@@ -102,8 +103,8 @@ def _data(x: Variable) -> np.ndarray | None:
     """Return the values of a constant, or of a number that was given further axes."""
     if isinstance(x, TensorConstant):
         return x.data
-    if x.owner is not None and isinstance(x.owner.op, DimShuffle):
-        data = _data(x.owner.inputs[0])
+    if added := made_by(x, DimShuffle):
+        data = _data(added.inputs[0])
         if data is not None and data.size == 1:
             return data.reshape((1,) * x.type.ndim)
     return None

@@ -13,7 +13,7 @@ from pytensor.tensor.basic import constant
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import add, mul, neg, sub, true_div
 
-from pytensor_onnx.rewriting.engine.predicates import applies
+from pytensor_onnx.rewriting.engine.predicates import applies, only_client
 from pytensor_onnx.rules import rewrites_nodes
 
 NARROW, WIDE = "float32", "float64"
@@ -38,7 +38,7 @@ def narrow_arithmetic(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     inner = wide.owner
     if inner is None or inner.op not in (add, sub, mul, true_div, neg) or len(inner.inputs) > 2:
         return None
-    if len(fgraph.clients[wide]) > 1:
+    if only_client(fgraph, wide) is None:
         return None
     operands = [_narrow(x) for x in inner.inputs]
     if any(x is None for x in operands):

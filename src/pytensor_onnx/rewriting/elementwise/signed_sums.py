@@ -10,7 +10,8 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.math import add, mul, neg, sub
 from pytensor.tensor.rewriting.math import AlgebraicCanonizer, add_calculate
-from pytensor.tensor.variable import TensorConstant
+
+from pytensor_onnx.rewriting.engine.predicates import number_of
 
 
 class SignedSumCanonizer(AlgebraicCanonizer):
@@ -66,15 +67,9 @@ def negated(variable: Variable) -> Variable | None:
     if node is None or len(node.inputs) != 2 or node.op != mul:
         return None
     for factor, other in (node.inputs, reversed(node.inputs)):
-        if _is_minus_one(factor) and other.type.dtype == variable.type.dtype:
+        if number_of(factor) == -1 and other.type.dtype == variable.type.dtype:
             return other
     return None
-
-
-def _is_minus_one(factor: Variable) -> bool:
-    return (
-        isinstance(factor, TensorConstant) and factor.data.size == 1 and factor.unique_value == -1
-    )
 
 
 sum_canonizer = SignedSumCanonizer(add, sub, neg, add_calculate)

@@ -12,7 +12,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import HasInnerGraph
 from pytensor.scalar.basic import Cast, ScalarType, Second, Switch
 from pytensor.tensor.basic import cast, constant
-from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.elemwise import CAReduce
 from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.rewriting.elementwise.formulas import WIDE, formula_of, is_narrow, is_number
@@ -60,7 +60,7 @@ def widen_numbers(fgraph: FunctionGraph) -> None:
 
 def _rounded_operands(node: Apply) -> list[int]:
     """Return the positions of operands of float64 arithmetic that may be rounded to float32."""
-    if not isinstance(node.op, Elemwise) or node.outputs[0].type.dtype != WIDE:
+    if not applies(node) or node.outputs[0].type.dtype != WIDE:
         return []
     operands = enumerate(node.inputs)
     return [i for i, x in operands if is_narrow(x) or formula_of(x) is not None]
@@ -116,7 +116,7 @@ class _Numbers:
             return None
         if x.type.dtype.startswith(("float", "complex")):
             return None
-        if not isinstance(node.op, Elemwise) or x.type.dtype == "bool":
+        if not applies(node) or x.type.dtype == "bool":
             return x
         # The functions of small integers are narrow.
         return cast(x, "int64") if self._is_fixed(x) else None

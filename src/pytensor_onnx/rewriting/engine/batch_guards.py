@@ -18,7 +18,7 @@ from pytensor.tensor.rewriting.shape import local_reshape_to_dimshuffle
 from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_onnx.rewriting.engine.guarded import guard
-from pytensor_onnx.rewriting.engine.predicates import is_integer
+from pytensor_onnx.rewriting.engine.predicates import integer_of, made_by
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -33,9 +33,10 @@ def repeats_batches(node: Apply) -> bool:
 
 
 def _repeats(x: Variable, batch_ndim: int) -> bool:
-    if x.owner is None or not isinstance(x.owner.op, Alloc):
+    repeated = made_by(x, Alloc)
+    if repeated is None:
         return False
-    value = x.owner.inputs[0].type
+    value = repeated.inputs[0].type
     has_one = (True,) * (x.type.ndim - value.ndim) + value.broadcastable
     pairs = zip(has_one[:batch_ndim], x.type.broadcastable[:batch_ndim], strict=True)
     return any(before and not after for before, after in pairs)
@@ -79,17 +80,14 @@ def _ones_of(reshape: Apply) -> list[bool | None]:
 
     PyTensor simplifies that later, and visits the Reshape again.
     """
-    known, shape = reshape.outputs[0].type.broadcastable, reshape.inputs[1]
-    if shape.owner is None or not isinstance(shape.owner.op, MakeVector):
+    known, made = reshape.outputs[0].type.broadcastable, made_by(reshape.inputs[1], MakeVector)
+    if made is None:
         return list(known)
-    sizes = zip(known, shape.owner.inputs, strict=True)
-    return [one or _is_one(size) for one, size in sizes]
+    return [one or _is_one(size) for one, size in zip(known, made.inputs, strict=True)]
 
 
 def _is_one(size: Variable) -> bool | None:
-    if size.owner is not None and isinstance(size.owner.op, Subtensor):
-        return None
-    return is_integer(size, 1)
+    return None if made_by(size, Subtensor) else integer_of(size) == 1
 
 
 GUARDS = (

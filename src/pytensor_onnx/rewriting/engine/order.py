@@ -34,8 +34,9 @@ from pytensor_onnx.rewriting.engine.declared_types import correct_types
 from pytensor_onnx.rewriting.engine.encode_values import encode_values
 from pytensor_onnx.rewriting.engine.guarded import GUARDED, replace_by_guarded, rewrites_of
 from pytensor_onnx.rewriting.engine.keep_origins import keep_origins
+from pytensor_onnx.rewriting.engine.predicates import are_constants
 from pytensor_onnx.rewriting.engine.registration import INCOMPATIBLE, LAYERS, SPECIALIZE
-from pytensor_onnx.rewriting.engine.walkers import Visit, WithOps, has_constant_operands
+from pytensor_onnx.rewriting.engine.walkers import Visit, WithOps
 from pytensor_onnx.rewriting.indexing.increments import join_increments
 from pytensor_onnx.rewriting.indexing.index_forms import (
     index_by_batch,
@@ -75,6 +76,7 @@ from pytensor_onnx.rewriting.shape.single_sizes import (
     cast_one_size,
     multiply_sizes,
     read_before_replacing,
+    read_one_size,
 )
 from pytensor_onnx.rewriting.shape.whole_quotients import divide_sizes
 from pytensor_onnx.rewriting.signal.convolutions import convolve_fully
@@ -158,7 +160,7 @@ WHOLE_GRAPH: dict[str, dict[str, GraphRewriter | RewriteDatabase]] = {
     "ifelse_simplify": {
         "specialize": SPECIALIZE,
         # Folds numbers that were cast or expanded to fit their operands.
-        "constant_folding": Visit(constant_folding, order="in_to_out", where=has_constant_operands),
+        "constant_folding": Visit(constant_folding, order="in_to_out", where=are_constants),
     },
 }
 """Graph rewrites, grouped by the pass of PyTensor before which they run."""
@@ -209,6 +211,7 @@ NODES: dict[str, Sequence[NodeRewriter]] = {
         infer_unread,
         choose_sizes_in_pairs,
         add_leading_axes_last,
+        read_one_size,
         read_before_replacing,
         multiply_sizes,
         # Again: products of vectors of sizes are written out only here.
@@ -239,7 +242,7 @@ def register() -> None:
         for rewrite in rewrites:
             rewrites_of(stage).register(rewrite.__name__, rewrite, "onnx", use_db_name_as_tag=False)
     remember_formulas()
-    fold = Visit(constant_folding, order="in_to_out", once=True, where=has_constant_operands)
+    fold = Visit(constant_folding, order="in_to_out", once=True, where=are_constants)
     for stage in FOLDED:
         rewrites_of(stage).register("onnx_fold", fold, "onnx", final_rewriter=True)
 

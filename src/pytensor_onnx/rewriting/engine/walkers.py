@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import (
@@ -115,11 +115,6 @@ def ops_of(fgraph: FunctionGraph) -> Iterator[Op]:
     """
     # To hash an Op takes ten times as long as its address.
     yield from {id(node.op): node.op for node in fgraph.apply_nodes}.values()
-
-
-def has_constant_operands(node: Apply) -> bool:
-    """Return whether all operands of a node are constants."""
-    return all(x.owner is None and isinstance(x, Constant) for x in node.inputs)
 
 
 def _class_of(tracked: Tracked) -> type[Op]:

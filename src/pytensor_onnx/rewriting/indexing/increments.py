@@ -10,12 +10,11 @@ from collections.abc import Hashable, Sequence
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import copy_stack_trace
-from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.math import add, variadic_add
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
+from pytensor_onnx.rewriting.engine.predicates import filling_of, made_by, only_client
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -47,10 +46,8 @@ def join_increments(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
 
 def _is_term(fgraph: FunctionGraph, x: Variable) -> bool:
     """Return whether a sum is a term of another one, which is rewritten with it."""
-    if len(fgraph.clients[x]) != 1:
-        return False
-    ((client, _),) = fgraph.clients[x]
-    return client.op == add and x.type.is_super(client.outputs[0].type)
+    client = only_client(fgraph, x)
+    return client is not None and client.op == add and x.type.is_super(client.outputs[0].type)
 
 
 def _parts(fgraph: FunctionGraph, node: Apply) -> tuple[list[Variable], list[Variable]]:
@@ -62,12 +59,13 @@ def _parts(fgraph: FunctionGraph, node: Apply) -> tuple[list[Variable], list[Var
     left = list(reversed(node.inputs))
     while left:
         x = left.pop()
-        if _is_read_once(fgraph, x) and x.type.is_super(whole) and x.owner.op == add:
+        is_inner = only_client(fgraph, x) and x.owner is not None and x.owner.op == add
+        if is_inner and x.type.is_super(whole):
             left.extend(reversed(x.owner.inputs))
             continue
         chain = _increments_of(fgraph, x) if x.type.is_super(whole) else []
         base = chain[0].owner.inputs[0] if chain else x
-        (zeros if chain and _is_zero(base) else terms).append(base)
+        (zeros if chain and filling_of(base) == 0 else terms).append(base)
         increments.extend(chain)
     return terms + zeros[:1], increments
 
@@ -75,23 +73,12 @@ def _parts(fgraph: FunctionGraph, node: Apply) -> tuple[list[Variable], list[Var
 def _increments_of(fgraph: FunctionGraph, x: Variable) -> list[Variable]:
     """Return the increments of an array that only the next of them reads, first to last."""
     chain = []
-    while _is_read_once(fgraph, x) and _increments(x.owner.op):
+    while only_client(fgraph, x) and (write := made_by(x, IncSubtensor | AdvancedIncSubtensor)):
+        if write.op.set_instead_of_inc:
+            break
         chain.append(x)
-        x = x.owner.inputs[0]
+        x = write.inputs[0]
     return chain[::-1]
-
-
-def _is_read_once(fgraph: FunctionGraph, x: Variable) -> bool:
-    return x.owner is not None and len(fgraph.clients[x]) == 1
-
-
-def _increments(op: Op) -> bool:
-    return isinstance(op, IncSubtensor | AdvancedIncSubtensor) and not op.set_instead_of_inc
-
-
-def _is_zero(x: Variable) -> bool:
-    value = get_underlying_scalar_constant_value(x, raise_not_constant=False)
-    return not isinstance(value, Variable) and value == 0
 
 
 def _joined(increments: Sequence[Variable]) -> list[tuple[Variable, Variable]]:

@@ -4,6 +4,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import copy_stack_trace
+from pytensor.graph.rewriting.unify import OpPattern
 from pytensor.tensor.basic import Join
 from pytensor.tensor.rewriting.blockwise import blockwise_of
 from pytensor.tensor.subtensor import (
@@ -17,6 +18,8 @@ from pytensor.tensor.subtensor import (
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.rewriting.engine.blockwise_to_batch import batch_by_axes
+from pytensor_onnx.rewriting.engine.patterns import ONE_INDEX, matching
+from pytensor_onnx.rewriting.engine.predicates import made_by
 from pytensor_onnx.rewriting.indexing.increments import join_increments
 from pytensor_onnx.rules import part_of, rewrites_nodes
 
@@ -68,21 +71,19 @@ def slice_before_masking(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
     requires="a constant index from the end",
     measured="docs/project/upstream.md#an-index-from-the-end-of-joined-vectors-is-looked-up-in-the-first",
 )
-def index_joined_from_start(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+@matching(
+    OpPattern(Subtensor, idx_list=ONE_INDEX),
+    {"pattern": "x", "constraint": lambda x: x.type.ndim == 1 and made_by(x, Join)},
+    {"pattern": "index", "constraint": lambda i: isinstance(i, Constant) and i.data < 0},
+)
+def index_joined_from_start(node: Apply, x: TensorVariable, index: Constant) -> Variable:
     """Count a constant index of joined vectors from the start.
 
     PyTensor looks an index from the end up in the first vector whose length is known: it takes
     ``concatenate([[0], v])[-1]`` for the constant zero.
     """
-    x, *indices = node.inputs
-    if x.type.ndim != 1 or x.owner is None or not isinstance(x.owner.op, Join):
-        return None
-    index = indices[0] if len(indices) == 1 and node.outputs[0].type.ndim == 0 else None
-    if not isinstance(index, Constant) or index.data >= 0:
-        return None
-    result = x[x.shape[0] + int(index.data)]
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+    element: Variable = x[x.shape[0] + int(index.data)]
+    return element
 
 
 def _is_slice(entry: Variable | slice) -> bool:
@@ -195,12 +196,11 @@ def write_over_all(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     x, value, *indices = node.inputs
     first = x
     while (
-        first.owner is not None
-        and isinstance(first.owner.op, type(node.op))
-        and first.owner.op.idx_list == node.op.idx_list
-        and all(a is b for a, b in zip(first.owner.inputs[2:], indices, strict=True))
+        (earlier := made_by(first, type(node.op)))
+        and earlier.op.idx_list == node.op.idx_list
+        and all(a is b for a, b in zip(earlier.inputs[2:], indices, strict=True))
     ):
-        first = first.owner.inputs[0]
+        first = earlier.inputs[0]
     if first is x:
         return None
     result = type(node.op)(idx_list=node.op.idx_list, set_instead_of_inc=True)(

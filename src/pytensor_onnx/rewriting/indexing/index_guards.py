@@ -28,6 +28,7 @@ from pytensor.tensor.type import TensorType
 
 from pytensor_onnx.compat.pytensor import is_shape_i_of_x, unpack_shape_vector
 from pytensor_onnx.rewriting.engine.guarded import guard
+from pytensor_onnx.rewriting.engine.predicates import integer_of, made_by
 
 
 def is_known_to_have_elements(node: Apply) -> bool:
@@ -49,7 +50,7 @@ def keeps_its_sizes(node: Apply) -> bool:
     if 0 not in sizes and sizes.count(None) <= 1:
         return True
     return all(
-        is_shape_i_of_x(size, x, axis) or (isinstance(size, Constant) and size.data == -1)
+        is_shape_i_of_x(size, x, axis) or integer_of(size) == -1
         for axis, size in enumerate(unpack_shape_vector(shape))
     )
 
@@ -71,8 +72,8 @@ def joins_writes_exactly(node: Apply) -> bool:
     `write_over_all` drops writes that a later one replaces. PyTensor adds the values that are
     written, which wraps around or rounds where both are narrower than the array.
     """
-    inner = node.inputs[0].owner
-    if inner is None or not isinstance(inner.op, type(node.op)):
+    inner = made_by(node.inputs[0], type(node.op))
+    if inner is None:
         return False
     dtypes = {node.inputs[1].type.dtype, inner.inputs[1].type.dtype}
     return not node.op.set_instead_of_inc and node.outputs[0].type.dtype in dtypes
@@ -89,9 +90,10 @@ def reads_existing_elements(node: Apply) -> bool:
     PyTensor drops such an index, and with it the error for an index out of range.
     """
     x, *indices = node.inputs
-    if x.owner is None or not isinstance(x.owner.op, Elemwise | Blockwise):
+    made = made_by(x, Elemwise | Blockwise)
+    if made is None:
         return False
-    ones = zip(*(operand.type.broadcastable for operand in x.owner.inputs), strict=False)
+    ones = zip(*(operand.type.broadcastable for operand in made.inputs), strict=False)
     read = indices_from_subtensor(indices, node.op.idx_list)
     for has_one, index in zip(map(all, ones), read, strict=False):
         is_first = isinstance(index, Constant) and np.isin(index.data, (0, -1)).all()
@@ -106,8 +108,8 @@ def has_constant_starts(node: Apply) -> bool:
     A negative start may lie before the first element, and a negative step without a start begins at
     the last element.
     """
-    source = node.inputs[0].owner
-    if source is None or not isinstance(source.op, Subtensor):
+    source = made_by(node.inputs[0], Subtensor)
+    if source is None:
         return False
     read = indices_from_subtensor(source.inputs[1:], source.op.idx_list)
     slices = [index for index in read if isinstance(index, slice)]
@@ -120,8 +122,8 @@ def leaves_known_sizes(node: Apply) -> bool:
 
     PyTensor's rewrite fails for the others, which are None.
     """
-    source = node.inputs[0].owner
-    if source is None or not isinstance(source.op, SpecifyShape):
+    source = made_by(node.inputs[0], SpecifyShape)
+    if source is None:
         return False
     sizes = source.inputs[1 + len(node.op.idx_list) :]
     return all(isinstance(size.type, TensorType) for size in sizes)
@@ -136,10 +138,9 @@ def commutes_with_diagonal(node: Apply) -> bool:
     x, op = node.inputs[0], node.op
     if (op.axis1, op.axis2) != (x.type.ndim - 2, x.type.ndim - 1):
         return False
-    source = None if x.owner is None else x.owner.op
-    if isinstance(source, AllocDiag):
-        return abs(op.offset) <= abs(source.offset)
-    return op.offset == 0 or not isinstance(source, Alloc | Eye)
+    if (diagonal := made_by(x, AllocDiag)) is not None:
+        return abs(op.offset) <= abs(diagonal.op.offset)
+    return op.offset == 0 or made_by(x, Alloc | Eye) is None
 
 
 GUARDS = (

@@ -12,6 +12,8 @@ from pytensor.tensor.rewriting.linalg.products import selection_dot_to_indexing
 from pytensor.tensor.rewriting.linalg.utils import strip_left_expand_dims_and_transpose
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.rewriting.engine.predicates import made_by
+
 _EQUAL_SIZES = CheckAndRaise(ValueError, "the sizes of a product with a selection matrix differ")
 
 
@@ -67,4 +69,4 @@ def _permuted(
 def _is_identity(matrix: TensorVariable) -> bool:
     if isinstance(matrix, Constant):
         return np.array_equal(matrix.data, np.eye(len(matrix.data)))
-    return matrix.owner is not None and isinstance(matrix.owner.op, Eye)
+    return made_by(matrix, Eye) is not None

@@ -37,6 +37,7 @@ from pytensor.tensor.subtensor import (
 from pytensor_onnx.rewriting.elementwise.arithmetic_guards import may_fit
 from pytensor_onnx.rewriting.engine.guarded import guard
 from pytensor_onnx.rewriting.engine.inner_graphs import core_op
+from pytensor_onnx.rewriting.engine.predicates import applies
 from pytensor_onnx.rewriting.engine.walkers import Visit, ops_of
 from pytensor_onnx.rewriting.linalg.selection_matrices import index_by_selection
 from pytensor_onnx.rewriting.linalg.structure_rules import has_rule
@@ -147,7 +148,7 @@ def _has_structured_operand(node: Apply, structured: set[Variable]) -> bool:
 def _is_scalar_of(x: Variable, node: Apply) -> bool:
     """Return whether PyTensor takes a matrix of one number for a scalar of an elementwise node."""
     return (
-        isinstance(node.op, Elemwise)
+        applies(node)
         and len(node.inputs) > 1
         and x.type.ndim > 1
         and all(x.type.broadcastable[-2:])

@@ -17,6 +17,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_onnx.rewriting.engine.inner_graphs import core_op
+from pytensor_onnx.rewriting.engine.predicates import made_by
 from pytensor_onnx.rewriting.linalg.structure_rules import has_rule
 from pytensor_onnx.rules import rewrites_nodes
 
@@ -95,5 +96,5 @@ def _is_symmetric_product(node: Apply) -> bool:
 
 
 def _transposed(x: Variable) -> list[Variable]:
-    node = x.owner
-    return list(node.inputs) if node is not None and isinstance(node.op, DimShuffle) else []
+    node = made_by(x, DimShuffle)
+    return [] if node is None else list(node.inputs)

@@ -8,7 +8,6 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar import basic as ps
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.variable import TensorVariable
 
@@ -16,6 +15,7 @@ from pytensor_onnx.ops import reductions
 from pytensor_onnx.ops.loops import linear_recurrence_ops
 from pytensor_onnx.ops.loops.linear_recurrence_ops import LinearRecurrence
 from pytensor_onnx.ops.reductions import RunningExtreme
+from pytensor_onnx.rewriting.engine.predicates import elementwise
 
 _REDUCTIONS = {ps.Add: pt.sum, ps.Mul: pt.prod, ps.Maximum: pt.max, ps.Minimum: pt.min}
 _CUMULATIVE = {ps.Add: "add", ps.Mul: "mul"}
@@ -129,8 +129,8 @@ def _operands_beside(
     inner: Variable, value: Variable, kind: type[ps.ScalarOp]
 ) -> tuple[Variable, list[Variable]] | None:
     """Return the operand of a sum or product that depends on a state, and the other operands."""
-    node = value.owner
-    if node is None or not isinstance(node.op, Elemwise) or value.type.dtype != inner.type.dtype:
+    node = elementwise(value)
+    if node is None or value.type.dtype != inner.type.dtype:
         return None
     operands = _widened(node.inputs, inner.type.dtype)
     if operands is None:
@@ -167,9 +167,9 @@ def accumulation_of(inner: Variable, update: Variable) -> Accumulation | None:
     terms: list[Variable] = []
     reached = update
     while reached is not inner:
-        node = reached.owner
+        node = elementwise(reached)
         # Each step rounds, or wraps around, in the dtype of the state.
-        if node is None or not isinstance(node.op, Elemwise) or reached.type.dtype != dtype:
+        if node is None or reached.type.dtype != dtype:
             return None
         operands = _widened(node.inputs, dtype)
         if operands is None:

@@ -14,6 +14,7 @@ from pytensor.scan.op import Scan
 from pytensor.tensor.basic import TensorConstant
 
 from pytensor_onnx.ops.random.draws import Draw, DrawsOfSteps, RandomBits
+from pytensor_onnx.rewriting.engine.predicates import only_client
 from pytensor_onnx.rewriting.loops.changed_scan import loop_like
 from pytensor_onnx.rewriting.loops.equal_operations import merge_equal_operations
 from pytensor_onnx.rules import part_of
@@ -47,8 +48,7 @@ def _draws_between(
     """Return the draws of a step and their lengths, or None if the state is used elsewhere."""
     draws: list[tuple[Apply, int]] = []
     while state is not after:
-        clients = inner.clients[state]
-        draw = clients[0][0] if len(clients) == 1 else None
+        draw = only_client(inner, state)
         if draw is None or not isinstance(draw.op, Draw):
             return None
         n = draw.inputs[1]
@@ -56,7 +56,7 @@ def _draws_between(
             return None
         draws.append((draw, int(n.data)))
         state = draw.outputs[0]
-    is_last = len(inner.clients[state]) == 1
+    is_last = only_client(inner, state) is not None
     few = sum(draw.op.words(n) for draw, n in draws) <= MOST_WORDS
     return draws if is_last and few else None
 

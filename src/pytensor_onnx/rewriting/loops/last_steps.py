@@ -12,7 +12,7 @@ from pytensor.scan.rewriting.trace import scan_reduce_nsteps, scan_reduce_trace_
 from pytensor.tensor.basic import Alloc, AllocEmpty
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor, indices_from_subtensor
 
-from pytensor_onnx.rewriting.engine.predicates import is_integer
+from pytensor_onnx.rewriting.engine.predicates import integer_of, made_by, only_client
 from pytensor_onnx.rewriting.loops.known_lengths import is_sum, unwrapped
 from pytensor_onnx.rewriting.loops.length_bounds import bounds_of
 from pytensor_onnx.rules import part_of, rewrites_nodes
@@ -35,8 +35,8 @@ def slice_within_steps(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     uninitialised rows that no step computes.
     """
     rows, *inputs = node.inputs
-    loop = rows.owner
-    if loop is None or not isinstance(loop.op, Scan):
+    loop = made_by(rows, Scan)
+    if loop is None:
         return None
     first, *rest = indices_from_subtensor(inputs, node.op.idx_list)
     bounds = _constant_bounds(first)
@@ -57,17 +57,15 @@ def _constant_bounds(index: slice | Variable) -> slice | None:
     bounds = (index.start, index.stop, index.step)
     if not all(b is None or isinstance(b, Constant) for b in bounds):
         return None
-    return slice(*(None if b is None else int(b.data) for b in bounds))
+    return slice(*map(integer_of, bounds))
 
 
 def _number_of_rows(loop: Apply, rows: Variable) -> int | None:
     """Return the number of rows of an output of a loop, None if unknown."""
-    op, n_steps = loop.op, loop.inputs[0]
-    if op.info.as_while or not isinstance(n_steps, Constant):
+    op, n_steps = loop.op, integer_of(loop.inputs[0])
+    if op.info.as_while or n_steps is None:
         return None
-    if rows in op.outer_nitsot_outs(loop.outputs):
-        return int(n_steps.data)
-    return rows.type.shape[0]
+    return n_steps if rows in op.outer_nitsot_outs(loop.outputs) else rows.type.shape[0]
 
 
 def _within(bounds: slice, length: int | None) -> slice:
@@ -108,8 +106,8 @@ def _is_within(read: Apply, n_steps: Variable) -> bool:
         return True
     first, *_ = indices_from_subtensor(read.inputs[1:], read.op.idx_list)
     bounds = (first.start, first.stop) if isinstance(first, slice) else ()
-    lowest = min((int(b.data) for b in bounds if isinstance(b, Constant)), default=0)
-    return lowest >= 0 or (isinstance(n_steps, Constant) and -lowest <= int(n_steps.data))
+    lowest = min((n for n in map(integer_of, bounds) if n is not None), default=0)
+    return lowest >= 0 or -lowest <= (integer_of(n_steps) or 0)
 
 
 @rewrites_nodes(
@@ -173,25 +171,20 @@ def _first_rows(buffer: Variable, stop: int, steps: Sequence[Variable]) -> Varia
     steps
         Numbers of steps of the loops that take the rows.
     """
-    node = buffer.owner
-    op = None if node is None else node.op
-    if isinstance(op, Alloc):
-        value, length, *sizes = node.inputs
+    if (repeated := made_by(buffer, Alloc)) is not None:
+        value, length, *sizes = repeated.inputs
         is_repeated = value.type.ndim < buffer.type.ndim or value.type.broadcastable[0]
         return (
             pt.alloc(value, stop, *sizes) if is_repeated and _is_long(length, stop, steps) else None
         )
-    if not isinstance(op, IncSubtensor) or not op.set_instead_of_inc:
+    write = made_by(buffer, IncSubtensor)
+    if write is None or not write.op.set_instead_of_inc:
         return None
-    empty, value, *indices = node.inputs
-    first = _rows_from_start(op.idx_list, indices)
-    if (
-        first is None
-        or first > stop
-        or not isinstance(getattr(empty.owner, "op", None), AllocEmpty)
-    ):
+    whole, value, *indices = write.inputs
+    first, empty = _rows_from_start(write.op.idx_list, indices), made_by(whole, AllocEmpty)
+    if first is None or first > stop or empty is None:
         return None
-    length, *sizes = empty.owner.inputs
+    length, *sizes = empty.inputs
     if first == stop and _is_long(length, stop, steps):
         return pt.alloc(pt.cast(value, buffer.type.dtype), stop, *sizes)
     rows = stop if _is_long(length, stop, steps) else pt.minimum(length, stop)
@@ -219,7 +212,7 @@ def _mixes_ends(read: Apply) -> bool:
     first, *_ = indices_from_subtensor(read.inputs[1:], read.op.idx_list)
     if not isinstance(first, slice) or first.start is None or first.stop is None:
         return False
-    from_end = [isinstance(b, Constant) and int(b.data) < 0 for b in (first.start, first.stop)]
+    from_end = [(integer_of(bound) or 0) < 0 for bound in (first.start, first.stop)]
     return from_end[0] != from_end[1]
 
 
@@ -227,10 +220,9 @@ def _is_last_or_whole(fgraph: FunctionGraph, read: Apply, initial: int) -> bool:
     """Return whether an index selects the last row, or all rows after the initial ones."""
     first, *_ = indices_from_subtensor(read.inputs[1:], read.op.idx_list)
     if not isinstance(first, slice):
-        return is_integer(first, -1)
-    start = 0 if first.start is None else first.start
-    start = int(start.data) if isinstance(start, Constant) else start
+        return integer_of(first) == -1
+    start = 0 if first.start is None else integer_of(first.start)
     if start != initial or first.stop is not None or first.step is not None:
         return False
-    clients = [client for client, _ in fgraph.clients[read.outputs[0]]]
-    return len(clients) != 1 or not isinstance(clients[0].op, Subtensor)
+    client = only_client(fgraph, read.outputs[0])
+    return client is None or not isinstance(client.op, Subtensor)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from math import inf
 
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Variable
 from pytensor.scalar import basic as ps
-from pytensor.tensor.shape import Shape_i
 
+from pytensor_onnx.rewriting.engine.predicates import integer_of, scalar_op_of, size_of
 from pytensor_onnx.rewriting.loops.known_lengths import unwrapped
 
 type Bounds = tuple[float, float]
@@ -20,19 +20,18 @@ def bounds_of(size: Variable) -> Bounds:
     Examples
     --------
     >>> import pytensor.tensor as pt
+    >>> from pytensor.tensor.shape import Shape_i
     >>> n = Shape_i(0)(pt.vector("x"))
     >>> bounds_of(pt.minimum(n + 1, 1)), bounds_of(n - 1)
     ((1, 1), (-inf, inf))
     """
     size = unwrapped(size)
-    if isinstance(size, Constant):
-        return (int(size.data), int(size.data))
+    if (number := integer_of(size)) is not None:
+        return number, number
+    if size_of(size):
+        return 0, inf
     node = size.owner
-    if node is None:
-        return _UNKNOWN
-    if isinstance(node.op, Shape_i):
-        return (0, inf)
-    rule = _RULES.get(type(getattr(node.op, "scalar_op", node.op)))
+    rule = None if node is None else _RULES.get(type(scalar_op_of(node.op)))
     if rule is None or size.type.dtype != "int64":
         return _UNKNOWN
     return rule(*map(bounds_of, node.inputs))

@@ -9,17 +9,20 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar import basic as ps
 from pytensor.scan.op import Scan
 from pytensor.tensor.basic import AllocEmpty
-from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
 from pytensor_onnx.ops.loops.loop_check_ops import FirstRows, StepCount
-from pytensor_onnx.rewriting.engine.predicates import elementwise, is_integer
+from pytensor_onnx.rewriting.engine.predicates import (
+    elementwise,
+    integer_of,
+    made_by,
+    reversed_by,
+    size_of,
+)
 from pytensor_onnx.rewriting.loops.known_lengths import has_length, unwrapped
 from pytensor_onnx.rules import rewrites_nodes
 
 _UP_TO = (slice(None, 0, None),)
-_BY_STEP = (slice(None, None, 0),)
-_FIRST = (0,)
 
 
 @rewrites_nodes(
@@ -69,11 +72,11 @@ def _checked(fgraph: FunctionGraph, n_steps: Variable, loop: str) -> Variable:
 
 def _with_length(buffer: Variable, n_steps: Variable, count: Variable) -> Variable:
     """Return a buffer that is allocated for the checked number of steps."""
-    node = buffer.owner
-    if node is None or not isinstance(node.op, IncSubtensor):
+    node = made_by(buffer, IncSubtensor)
+    empty = made_by(node.inputs[0], AllocEmpty) if node else None
+    if node is None or empty is None:
         return buffer
-    empty = node.inputs[0].owner
-    size = empty.inputs[0].owner if empty and isinstance(empty.op, AllocEmpty) else None
+    size = empty.inputs[0].owner
     if size is None or n_steps not in size.inputs:
         return buffer
     length = size.op(*(count if x is n_steps else x for x in size.inputs))
@@ -88,8 +91,8 @@ def _description(position: int, name: str | None) -> str:
 
 def _sliced_sequence(sequence: Variable, n_steps: Variable) -> Variable | None:
     """Return s if the sequence is ``s[:n_steps]``, otherwise None."""
-    node = sequence.owner
-    if node is None or not isinstance(node.op, Subtensor) or node.op.idx_list != _UP_TO:
+    node = made_by(sequence, Subtensor)
+    if node is None or node.op.idx_list != _UP_TO:
         return None
     whole, stop = node.inputs
     return whole if unwrapped(stop) is n_steps else None
@@ -98,8 +101,8 @@ def _sliced_sequence(sequence: Variable, n_steps: Variable) -> Variable | None:
 def _is_long_enough(sequence: Variable, n_steps: Variable) -> bool:
     """Return whether the number of steps is known to be at most the length of a sequence."""
     static = sequence.type.shape[0]
-    if isinstance(n_steps, Constant):
-        return static is not None and int(n_steps.data) <= static
+    if (number := integer_of(n_steps)) is not None:
+        return static is not None and number <= static
     if _selected_count(sequence) is n_steps:
         return True
     if elementwise(n_steps, ps.Minimum):
@@ -109,18 +112,10 @@ def _is_long_enough(sequence: Variable, n_steps: Variable) -> bool:
 
 def _selected_count(sequence: Variable) -> Variable | None:
     """Return the number of rows that a `FirstRows` selects, in any order; None for others."""
-    node = sequence.owner
-    while node is not None and _is_reversal(node):
-        node = node.inputs[0].owner
-    if node is None or not isinstance(node.op, FirstRows):
-        return None
-    return unwrapped(node.inputs[1])
-
-
-def _is_reversal(node: Apply) -> bool:
-    if not isinstance(node.op, Subtensor) or node.op.idx_list != _BY_STEP:
-        return False
-    return is_integer(node.inputs[1], -1)
+    while (whole := reversed_by(sequence.owner)) is not None:
+        sequence = whole
+    rows = made_by(sequence, FirstRows)
+    return None if rows is None else unwrapped(rows.inputs[1])
 
 
 def _is_length(n_steps: Variable) -> bool:
@@ -132,14 +127,8 @@ def _is_length(n_steps: Variable) -> bool:
 
 def _variable_of_length(size: Variable) -> Variable | None:
     """Return x if the size is ``x.shape[0]``, otherwise None."""
-    node = size.owner
-    if node is not None and isinstance(node.op, Shape_i) and node.op.i == 0:
-        return node.inputs[0]
-    if node is None or not isinstance(node.op, Subtensor) or node.op.idx_list != _FIRST:
-        return None
-    shape, first = node.inputs
-    is_size = shape.owner is not None and isinstance(shape.owner.op, Shape)
-    return shape.owner.inputs[0] if is_size and is_integer(first, 0) else None
+    array, axis = size_of(size) or (None, None)
+    return array if axis == 0 else None
 
 
 @rewrites_nodes(

@@ -31,6 +31,7 @@ from pytensor.tensor.rewriting.subtensor import (
     local_useless_subtensor,
 )
 
+from pytensor_onnx.rewriting.engine.predicates import applies, are_constants
 from pytensor_onnx.rewriting.loops.changed_scan import loop_like
 from pytensor_onnx.rewriting.loops.last_steps import reduce_steps, reduce_trace
 
@@ -97,7 +98,7 @@ def merge_equal_nodes(fgraph: FunctionGraph) -> None:
     for node in fgraph.toposort():
         if not isinstance(node.op, Elemwise | DimShuffle):
             continue
-        if isinstance(node.op, Elemwise) and all(isinstance(x, Constant) for x in node.inputs):
+        if applies(node) and are_constants(node):
             new = constant_folding.transform(fgraph, node)
         else:
             new = first.setdefault((node.op, *map(_identity, node.inputs)), node).outputs

@@ -11,6 +11,7 @@ from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.scan.op import Scan
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.rewriting.engine.predicates import made_by
 from pytensor_onnx.rewriting.loops.early_products import with_sequences
 from pytensor_onnx.rewriting.loops.vectorised_step import Rows
 from pytensor_onnx.rules import rewrites_nodes
@@ -58,7 +59,7 @@ def batch_inner_loops(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Vari
         rows.add(x, constant, is_row=False)
     for inner_node in inner.toposort():
         rows.add_node(inner_node)
-    if not any(isinstance(x.owner.op, Scan) for x in rows.batched if x.owner is not None):
+    if not any(made_by(x, Scan) for x in rows.batched):
         return None
     return _replaced(node, inner, rows)
 

@@ -14,6 +14,8 @@ from pytensor.tensor.subtensor import (
 )
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.rewriting.engine.predicates import made_by
+
 
 def swapped(x: TensorVariable) -> TensorVariable:
     """Return an array with its first two axes swapped.
@@ -25,8 +27,8 @@ def swapped(x: TensorVariable) -> TensorVariable:
     True
     """
     order = [1, 0, *range(2, x.type.ndim)]
-    node = x.owner
-    if node is not None and isinstance(node.op, DimShuffle) and list(node.op.new_order) == order:
+    node = made_by(x, DimShuffle)
+    if node is not None and list(node.op.new_order) == order:
         return node.inputs[0]
     return x.dimshuffle(order)
 

@@ -6,7 +6,7 @@ elements of another array by a slice; but a slice ends where its array does, and
 
 from collections.abc import Mapping
 
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import ARange, scalar_from_tensor, tensor_from_scalar
@@ -18,6 +18,7 @@ from pytensor.tensor.subtensor import (
 from pytensor.tensor.type import TensorType, integer_dtypes
 
 from pytensor_onnx.ops.loops.loop_check_ops import INDEXING, StepIndex
+from pytensor_onnx.rewriting.engine.predicates import integer_of, made_by
 from pytensor_onnx.rewriting.loops.known_lengths import are_equal, unwrapped
 
 _WRITING = (IncSubtensor, AdvancedIncSubtensor)
@@ -71,11 +72,9 @@ def _mark(inner: FunctionGraph, node: Apply, entry: Variable, loop: str) -> None
 
 def _counts(fgraph: FunctionGraph, sequence: Variable, array: Variable, axis: int) -> bool:
     """Return whether a sequence enumerates the positions along an axis of an array."""
-    node = sequence.owner
-    if node is None or not isinstance(node.op, ARange):
+    node = made_by(sequence, ARange)
+    if node is None:
         return False
     start, stop, step = map(unwrapped, node.inputs)
-    if not all(isinstance(x, Constant) for x in (start, step)):
-        return False
     size = unwrapped(fgraph.shape_feature.get_shape(array, axis))
-    return (int(start.data), int(step.data)) == (0, 1) and are_equal(stop, size)
+    return (integer_of(start), integer_of(step)) == (0, 1) and are_equal(stop, size)

@@ -12,6 +12,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.op import Scan
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
+from pytensor_onnx.rewriting.engine.predicates import made_by
 from pytensor_onnx.rules import rewrites_nodes
 
 _ALL_BUT_INITIAL = (slice(0, None, None),)
@@ -64,15 +65,12 @@ def check_read_step(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
 
 def _loop_of(steps: Variable) -> Apply | None:
     """Return the loop that computes some steps, with or without the initial values before them."""
-    node = steps.owner
-    if node is not None and isinstance(node.op, Subtensor) and node.op.idx_list == _ALL_BUT_INITIAL:
-        steps = node.inputs[0]
-        node = steps.owner
-        is_state = node is not None and isinstance(node.op, Scan)
-        return node if is_state and steps in _states(node) else None
-    if node is None or not isinstance(node.op, Scan):
-        return None
-    return node if steps in node.op.outer_nitsot_outs(node.outputs) else None
+    read = made_by(steps, Subtensor)
+    if read is not None and read.op.idx_list == _ALL_BUT_INITIAL:
+        loop = made_by(read.inputs[0], Scan)
+        return loop if loop and read.inputs[0] in _states(loop) else None
+    loop = made_by(steps, Scan)
+    return loop if loop and steps in loop.op.outer_nitsot_outs(loop.outputs) else None
 
 
 def _states(loop: Apply) -> list[Variable]:

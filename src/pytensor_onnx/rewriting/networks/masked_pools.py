@@ -3,11 +3,11 @@
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.scalar.basic import GT, Switch
-from pytensor.tensor.basic import get_underlying_scalar_constant_value, switch
+from pytensor.tensor.basic import switch
 from pytensor.tensor.math import gt
 
 from pytensor_onnx.ops.networks.network_op import NetworkOp
-from pytensor_onnx.rewriting.engine.predicates import applies
+from pytensor_onnx.rewriting.engine.predicates import applies, filling_of, only_client
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -26,7 +26,7 @@ def mask_before_routing(
 
     A ReLU before a pool makes such a mask. A maximum is positive where its element is.
     """
-    client = _only_client(fgraph, node.outputs[0])
+    client = only_client(fgraph, node.outputs[0])
     if not _is_of_pool(node) or not applies(client, Switch):
         return None
     x, y, gradient = node.inputs
@@ -35,7 +35,7 @@ def mask_before_routing(
     if routed is not node.outputs[0] or not applies(comparison, GT):
         return None
     zero, masked = comparison.inputs[1], client.outputs[0]
-    if comparison.inputs[0] is not x or not (_is(0, zero) and _is(0, otherwise)):
+    if comparison.inputs[0] is not x or not (_is_zero(zero) and _is_zero(otherwise)):
         return None
     if masked.type.dtype != gradient.type.dtype:
         return None
@@ -56,13 +56,5 @@ def _is_of_pool(node: Apply) -> bool:
     return is_pooled and pooled.op.windows == node.op.windows
 
 
-def _only_client(fgraph: FunctionGraph, x: Variable) -> Apply | None:
-    clients = fgraph.clients[x]
-    return clients[0][0] if len(clients) == 1 and x not in fgraph.outputs else None
-
-
-def _is(number: int, x: Variable) -> bool:
-    """Return whether an array is this number, repeated along axes of one element."""
-    return all(x.type.broadcastable) and (
-        get_underlying_scalar_constant_value(x, raise_not_constant=False) == number
-    )
+def _is_zero(x: Variable) -> bool:
+    return all(x.type.broadcastable) and filling_of(x) == 0

@@ -17,6 +17,7 @@ from pytensor.tensor.math import add, mul, sub
 from pytensor.tensor.shape import Shape_i
 
 from pytensor_onnx.ops.networks.network_op import NetworkOp
+from pytensor_onnx.rewriting.engine.predicates import made_by
 from pytensor_onnx.rewriting.shape.sizes_as_arrays import SizesAsArrays
 from pytensor_onnx.rules import part_of, rewrites_graphs
 
@@ -100,7 +101,7 @@ def infer_unread(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Replace the size of an array by its formula if the elements of the array are never read."""
     (array,) = node.inputs
     feature = getattr(fgraph, "shape_feature", None)
-    if feature is None or array.owner is None or not isinstance(array.owner.op, NetworkOp):
+    if feature is None or made_by(array, NetworkOp) is None:
         return None
     if not all(_reads_size(user) for user, _ in fgraph.clients[array]):
         return None
@@ -116,7 +117,7 @@ def _is_short(formula: Variable) -> bool:
     waiting, seen = [formula], set[Variable]()
     while waiting:
         size = waiting.pop()
-        if size in seen or size.owner is None or isinstance(size.owner.op, Shape_i):
+        if size in seen or size.owner is None or made_by(size, Shape_i):
             continue
         if size.owner.op not in _PLAIN:
             return False

@@ -13,6 +13,7 @@ from pytensor.tensor.math import Dot, Sum
 
 from pytensor_onnx.ops.products import OuterProductSum
 from pytensor_onnx.rewriting.engine.inner_graphs import core_op
+from pytensor_onnx.rewriting.engine.predicates import made_by, only_client
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -38,7 +39,7 @@ def sum_batched_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
     """
     (products,) = node.inputs
     made, rank, dtype = products.owner, products.type.ndim, node.outputs[0].type.dtype
-    if made is None or not isinstance(core_op(made.op), Dot) or len(fgraph.clients[products]) > 1:
+    if made is None or not isinstance(core_op(made.op), Dot) or not only_client(fgraph, products):
         return None
     if rank < 3 or node.op.axis != tuple(range(rank - 2)) or dtype not in ("float32", "float64"):
         return None
@@ -55,7 +56,5 @@ def sum_batched_product(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
 
 def _transposed(x: Variable) -> Variable | None:
     """Return the array whose last two axes a variable transposes."""
-    node = x.owner
-    if node is None or not isinstance(node.op, DimShuffle):
-        return None
-    return node.inputs[0] if node.op.is_matrix_transpose else None
+    node = made_by(x, DimShuffle)
+    return node.inputs[0] if node is not None and node.op.is_matrix_transpose else None

@@ -16,6 +16,7 @@ from pytensor.tensor.rewriting.uncanonicalize import local_max_to_min
 
 from pytensor_onnx.rewriting.elementwise.arithmetic_guards import takes_floats
 from pytensor_onnx.rewriting.engine.guarded import Guard, guard
+from pytensor_onnx.rewriting.engine.predicates import made_by
 
 
 def may_be_reduced_once(node: Apply) -> bool:
@@ -26,7 +27,8 @@ def may_be_reduced_once(node: Apply) -> bool:
     integer is truncated once, at the end. The product of a uint64 and a count is float64.
     """
     x, axes = node.inputs[0], node.op.axis
-    if x.owner is None or not isinstance(x.owner.op, Alloc):
+    repeated = made_by(x, Alloc)
+    if repeated is None:
         return False
     if x.type.dtype.startswith("float") and "int" in node.outputs[0].type.dtype:
         return False
@@ -36,7 +38,7 @@ def may_be_reduced_once(node: Apply) -> bool:
     sizes = x.type.shape if axes is None else [x.type.shape[axis] for axis in axes]
     if all(sizes) or getattr(node.op, "initial", False):
         return True
-    value = x.owner.inputs[0]
+    value = repeated.inputs[0]
     is_finite = isinstance(value, Constant) and np.isfinite(value.data).all()
     is_sum = isinstance(node.op, Sum) and (is_finite or not value.dtype.startswith("float"))
     return is_sum or isinstance(node.op, Prod | ProdWithoutZeros)

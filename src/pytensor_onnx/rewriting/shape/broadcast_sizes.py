@@ -22,7 +22,7 @@ from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.type import lscalar
 
-from pytensor_onnx.rewriting.engine.predicates import elementwise
+from pytensor_onnx.rewriting.engine.predicates import elementwise, made_by
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -64,7 +64,7 @@ def _size_of_selected(fgraph: FunctionGraph, node: Apply, sizes: list[Variable])
 
     The selection fails where the sizes do not broadcast.
     """
-    read = [size.owner for size in sizes if size.owner and isinstance(size.owner.op, Shape_i)]
+    read = [node for size in sizes if (node := made_by(size, Shape_i))]
     if not read or not hasattr(fgraph, "shape_feature"):
         return None
     for user in _users(fgraph, read[-1].inputs[0]):
@@ -103,11 +103,7 @@ def _users(fgraph: FunctionGraph, variable: Variable) -> Iterator[Apply]:
 def _broadcast_sizes(largest: Variable) -> list[Variable] | None:
     """Return the sizes whose largest, without ones, a variable is; None for other variables."""
     magnitude = elementwise(largest, Abs)
-    marked = magnitude.inputs[0].owner if magnitude else None
-    if marked is None or not isinstance(marked.op, Max):
-        return None
-    choice = elementwise(marked.inputs[0], Switch)
-    made = choice.inputs[2].owner if choice else None
-    if made is None or not isinstance(made.op, MakeVector):
-        return None
-    return list(made.inputs)
+    marked = made_by(magnitude.inputs[0], Max) if magnitude else None
+    choice = elementwise(marked.inputs[0], Switch) if marked else None
+    made = made_by(choice.inputs[2], MakeVector) if choice else None
+    return list(made.inputs) if made else None

@@ -9,7 +9,7 @@ from pytensor.tensor.type import integer_dtypes
 from pytensor_onnx.rewriting.engine.predicates import applies
 
 
-def keeps_integer(node: Apply) -> bool:
+def keeps_integer(node: Apply | None) -> bool:
     """Return whether a node converts an integer to a type that has all of its values.
 
     Examples
@@ -19,7 +19,7 @@ def keeps_integer(node: Apply) -> bool:
     >>> [keeps_integer(pt.cast(v, "int64").owner) for v in (n, x)]
     [True, False]
     """
-    if isinstance(node.op, TensorFromScalar | ScalarFromTensor):
+    if node is not None and isinstance(node.op, TensorFromScalar | ScalarFromTensor):
         return True
     if not applies(node, Cast):
         return False

@@ -5,6 +5,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import copy_stack_trace
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
+from pytensor_onnx.rewriting.engine.predicates import made_by
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -22,8 +23,8 @@ def add_leading_axes_last(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     """
     if len(node.inputs) != 1 or len(node.outputs) != 1:
         return None
-    added = node.inputs[0].owner
-    if added is None or not isinstance(added.op, DimShuffle) or not added.op.is_left_expand_dims:
+    added = made_by(node.inputs[0], DimShuffle)
+    if added is None or not added.op.is_left_expand_dims:
         return None
     result = added.op(node.op(*added.inputs))
     copy_stack_trace(node.outputs[0], result)

@@ -7,6 +7,7 @@ from pytensor.raise_op import Assert
 from pytensor.tensor.basic import as_tensor_variable
 from pytensor.tensor.rewriting.shape import ShapeFeature
 
+from pytensor_onnx.rewriting.engine.predicates import made_by
 from pytensor_onnx.rewriting.shape.integer_conversions import keeps_integer
 
 
@@ -27,10 +28,6 @@ class SizesAsArrays(ShapeFeature):
 def _asserted(size: Any) -> Any:
     """Return a number about which a size asserts something, or the size itself."""
     inner = size
-    while (
-        isinstance(inner, Variable)
-        and inner.owner is not None
-        and (isinstance(inner.owner.op, Assert) or keeps_integer(inner.owner))
-    ):
+    while isinstance(inner, Variable) and (made_by(inner, Assert) or keeps_integer(inner.owner)):
         inner = inner.owner.inputs[0]
     return inner.data.item() if inner is not size and isinstance(inner, Constant) else size

@@ -7,9 +7,8 @@ Simplified, it is recognised as the size of the batch, and needs no check.
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.math import add, int_div, mul
-from pytensor.tensor.shape import Shape, Shape_i
-from pytensor.tensor.subtensor import Subtensor
 
+from pytensor_onnx.rewriting.engine.predicates import size_of
 from pytensor_onnx.rules import rewrites_nodes
 
 
@@ -45,7 +44,7 @@ def divide_sizes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     if len(numbers) != 1 or by <= 0:
         return None
     number = int(numbers[0].data)
-    if dividend.owner.op == mul and len(sizes) == 1 and _is_size(sizes[0]):
+    if dividend.owner.op == mul and len(sizes) == 1 and size_of(sizes[0]):
         if number % by:
             return None
         return [sizes[0] if number == by else sizes[0] * (number // by)]
@@ -58,7 +57,7 @@ def divide_sizes(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 
 
 def _is_made_of_sizes(x: Variable, depth: int = 8) -> bool:
-    if _is_size(x):
+    if size_of(x):
         return True
     if x.owner is None or not depth or x.owner.op not in (add, mul, int_div):
         return False
@@ -67,12 +66,3 @@ def _is_made_of_sizes(x: Variable, depth: int = 8) -> bool:
 
 def _is_number(x: Variable) -> bool:
     return isinstance(x, Constant) and x.type.ndim == 0
-
-
-def _is_size(x: Variable) -> bool:
-    if x.owner is None:
-        return False
-    if isinstance(x.owner.op, Shape_i):
-        return True
-    shape = x.owner.inputs[0].owner
-    return isinstance(x.owner.op, Subtensor) and shape is not None and isinstance(shape.op, Shape)

@@ -13,12 +13,15 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.scalar.math import I0, Ive, Kve
-from pytensor.tensor.basic import get_underlying_scalar_constant_value
-from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.ops.special.bessel_ops import TimesIv, kv, times_iv
-from pytensor_onnx.rewriting.engine.predicates import elementwise
+from pytensor_onnx.rewriting.engine.predicates import (
+    elementwise,
+    filling_of,
+    scalar_op_of,
+    without_leading_axes,
+)
 from pytensor_onnx.rewriting.engine.walkers import Visit, ops_of
 from pytensor_onnx.rules import part_of, rewrites_nodes
 
@@ -61,8 +64,7 @@ def multiply_bessel_last(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
 def halve_bessel_terms(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Halve the terms of ``(i0(x) + iv(2, x)) / 2``, the derivative of ``i1``, before their sum."""
     numerator, divisor = node.inputs
-    two = get_underlying_scalar_constant_value(divisor, raise_not_constant=False)
-    if isinstance(two, Variable) or two != 2:
+    if filling_of(divisor) != 2:
         return None
     factors = _factors(numerator)
     for i, factor in enumerate(factors):
@@ -80,7 +82,7 @@ def _grows(x: TensorVariable) -> bool:
 @graph_rewriter
 def multiply_all_bessel_last(fgraph: FunctionGraph) -> None:
     """Apply `multiply_bessel_last` and `halve_bessel_terms` to the graph as it is written."""
-    if any(isinstance(getattr(op, "scalar_op", None), Ive | Kve) for op in ops_of(fgraph)):
+    if any(isinstance(scalar_op_of(op), Ive | Kve) for op in ops_of(fgraph)):
         Visit(multiply_bessel_last, order="in_to_out").rewrite(fgraph)
         Visit(halve_bessel_terms, once=True).rewrite(fgraph)
 
@@ -101,13 +103,13 @@ def _factors(x: TensorVariable, depth: int = _DEPTH) -> list[TensorVariable]:
 
 def _scaled_by(x: TensorVariable) -> tuple[type[ps.ScalarOp], Variable] | None:
     """Return the Bessel function whose scaling a factor cancels, and its argument, or None."""
-    exponential = _without_leading_axes(x)
+    exponential = without_leading_axes(x)
     if elementwise(exponential, ps.Exp) is None:
         return None
-    exponent = _without_leading_axes(exponential.owner.inputs[0])
+    exponent = without_leading_axes(exponential.owner.inputs[0])
     for scalar_op, scaled in ((ps.Abs, Ive), (ps.Neg, Kve)):
         if elementwise(exponent, scalar_op):
-            return scaled, _without_leading_axes(exponent.owner.inputs[0])
+            return scaled, without_leading_axes(exponent.owner.inputs[0])
     return None
 
 
@@ -131,7 +133,7 @@ def _by_terms(
         return None
     scalar_op, operands = node.op.scalar_op, node.inputs
     if isinstance(scalar_op, scaled):
-        if _without_leading_axes(operands[1]) is not x:
+        if without_leading_axes(operands[1]) is not x:
             return None
         dtype = factor.type.dtype
         return kv(*operands) if scaled is Kve else times_iv(np.asarray(scale, dtype), *operands)
@@ -150,14 +152,3 @@ def _by_terms(
         if found is not None:
             return factor.owner.op(*operands[:i], found, *operands[i + 1 :])
     return None
-
-
-def _without_leading_axes(x: Variable) -> Variable:
-    """Return the operand of a node that only adds axes in front."""
-    op = x.owner.op if x.owner else None
-    if not isinstance(op, DimShuffle):
-        return x
-    added = op.new_order[: len(op.new_order) - op.input_ndim]
-    kept = tuple(range(op.input_ndim))
-    is_same = tuple(op.new_order) == ("x",) * len(added) + kept
-    return _without_leading_axes(x.owner.inputs[0]) if is_same else x
