@@ -12,9 +12,9 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.scan.utils import until
 from pytensor.tensor.fft import irfft, rfft
+from pytensor.tensor.linalg import solve_discrete_are, solve_discrete_lyapunov
 from pytensor.tensor.optimize import minimize_scalar
 from pytensor.tensor.signal import convolve1d
-from pytensor.tensor.slinalg import solve_discrete_are
 
 from pytensor_onnx import nn
 
@@ -25,10 +25,10 @@ SQUARE = np.array([[2.0, 0.5, 0.25], [0.5, 3.0, -0.5], [0.125, -0.25, 1.5]])
 
 
 class Example(NamedTuple):
-    """Makers of a graph that a rule changes, and of a graph that it leaves alone, if any."""
+    """Makers of a graph that a rule changes, and of a graph that it leaves alone."""
 
     fires: Callable[[], Graph]
-    leaves: Callable[[], Graph] | None = None
+    leaves: Callable[[], Graph]
 
 
 def of_matrix(f: Callable[[Any], Any], value: np.ndarray = X) -> Graph:
@@ -298,12 +298,15 @@ EXAMPLES: dict[str, Example] = {
     ),
     "convolve_fully": Example(
         vectors(lambda x, y: convolve1d(x, y[:2], mode="valid")),
+        images(lambda x: nn.conv2d(x, filters(4, 2, 3, 3))),
     ),
     "encode_values": Example(
         lambda: ([z := pt.zvector("z")], pt.exp(z) * z, [X[0] + 1j * X[1]]), matrix(pt.exp)
     ),
     "transform_pairs: real": Example(matrix(rfft), matrix(lambda x: x.real)),
-    "transform_pairs: to real": Example(matrix(lambda x: irfft(rfft(x) * 2))),
+    "transform_pairs: to real": Example(
+        matrix(lambda x: irfft(rfft(x) * 2)), matrix(lambda x: pt.real(2j * x))
+    ),
     "slice_before_masking": Example(lambda: selected(np.s_[0:1]), lambda: selected(np.s_[:])),
     "index_joined_from_start": Example(
         vectors(lambda x, y: pt.join(0, x, y)[-2]), vectors(lambda x, y: pt.join(0, x, y)[2])
@@ -320,7 +323,8 @@ EXAMPLES: dict[str, Example] = {
             [x := pt.matrix("x"), i := pt.lmatrix("i")],
             pt.vectorize(lambda x, i: x[i], "(n),(k)->(k)")(x, i),
             [X, np.array([[0, 2], [1, 1]])],
-        )
+        ),
+        lambda: ([x := pt.matrix("x"), i := pt.lmatrix("i")], x[:, i], [X, np.array([[0, 2]])]),
     ),
     "batch_scan": Example(
         matrix(lambda x: scanned(lambda r: pt.tanh(r).sum(), x)), matrix(buffers)
@@ -328,7 +332,9 @@ EXAMPLES: dict[str, Example] = {
     "check_lengths": Example(
         steps_of_given_number, matrix(lambda x: scanned(lambda r, s: r * s, x, state=[x[0]]))
     ),
-    "check_lengths: inside": Example(matrix(loop_of_loops)),
+    "check_lengths: inside": Example(
+        matrix(loop_of_loops), matrix(lambda x: scanned(lambda r: pt.tanh(r).sum(), x))
+    ),
     "drop_known_checks": Example(
         lambda: steps_of_given_number(lambda x, y: pt.grad(y[-1], x)), steps_of_given_number
     ),
@@ -339,13 +345,19 @@ EXAMPLES: dict[str, Example] = {
             [x := pt.matrix("x", shape=(2, 3))],
             scanned(lambda r, s: pt.tanh(r + s), x, state=[x[0]], n_steps=2)[1:1],
             [X],
-        )
+        ),
+        lambda: (
+            [x := pt.matrix("x", shape=(2, 3))],
+            scanned(lambda r, s: pt.tanh(r + s), x, state=[x[0]], n_steps=2)[1:],
+            [X],
+        ),
     ),
     "reduce_trace": Example(lambda: steps_read(-1), matrix(buffers)),
     "reduce_trace: buffers": Example(
         lambda: product_in_a_loop(
             lambda r, s, w: pt.tanh(r @ w + s), lambda y, w: pt.grad(y[-1].sum(), w)
-        )
+        ),
+        lambda: product_in_a_loop(lambda r, s, w: pt.tanh(r @ w + s)),
     ),
     "loop_over_layers": Example(
         lambda: lstm(lambda y: y.sum(), "float64"), lambda: lstm(lambda y: y.sum(), "float32")
@@ -362,7 +374,12 @@ EXAMPLES: dict[str, Example] = {
                 x,
                 state=[pt.zeros(3), None],
             )[1]
-        )
+        ),
+        matrix(
+            lambda x: scanned(
+                lambda r, s: [pt.tanh(r + s), pt.exp(s)], x, state=[pt.zeros(3), None]
+            )[1]
+        ),
     ),
     "batch_inner_loops": Example(matrix(loop_of_loops), matrix(loop_with_state_of_loops)),
     "search_by_loops": Example(minimum, matrix(lambda x: x**2)),
@@ -371,7 +388,12 @@ EXAMPLES: dict[str, Example] = {
             [a := pt.matrix("a"), q := pt.matrix("q")],
             solve_discrete_are(a, np.eye(3), q, np.eye(3)),
             [SQUARE / 4, np.eye(3)],
-        )
+        ),
+        lambda: (
+            [a := pt.matrix("a"), q := pt.matrix("q")],
+            solve_discrete_lyapunov(a, q, method="direct"),
+            [SQUARE / 4, np.eye(3)],
+        ),
     ),
     "choose_sizes_in_pairs": Example(
         lambda: (
@@ -386,13 +408,18 @@ EXAMPLES: dict[str, Example] = {
             [x := pt.vector("x", shape=(0,)), n := pt.lscalar("n")],
             pt.reshape(x, (n, 0)),
             [np.ones(0), 3],
-        )
+        ),
+        lambda: ([x := pt.vector("x"), n := pt.lscalar("n")], x.reshape((n, 1)), [X[0], 3]),
     ),
     "read_one_size": Example(images(lambda x: x.mean(axis=(0, 2, 3))), images(lambda x: x.sum())),
     "read_one_size: product": Example(matrix(lambda x: x.size * x), matrix(lambda x: x.prod())),
     "infer_sizes": Example(
         images(lambda x: nn.conv2d(x, filters(4, 2, 3, 3), subsample=(2, 2)).shape, *OPEN),
+        images(lambda x: nn.conv2d(x, filters(4, 2, 3, 3)).shape, *OPEN),
+    ),
+    "infer_sizes: of read arrays": Example(
         images(lambda x: nn.conv2d(x, filters(4, 2, 3, 3), subsample=(2, 2)).mean((2, 3)), *OPEN),
+        images(lambda x: nn.conv2d(x, filters(4, 2, 3, 3)).mean((2, 3)), *OPEN),
     ),
     "lower_named": Example(matrix(named), matrix(lambda x: x - x.mean(1)[:, None])),
     "attend_as_one": Example(
@@ -407,7 +434,8 @@ EXAMPLES: dict[str, Example] = {
         matrix(lambda x: pt.special.softmax(x, axis=1)),
     ),
     "inline_layers: gradients": Example(
-        layer(lambda ml, x: gradient_of(ml.Linear("fc", n_in=3, n_out=2))(x), None, 3)
+        layer(lambda ml, x: gradient_of(ml.Linear("fc", n_in=3, n_out=2))(x), None, 3),
+        matrix(gradient_of(lambda x: pt.special.softmax(x, axis=1)[:, 0])),
     ),
     "normalise_as_one": Example(
         layer(lambda ml, x: ml.LayerNorm("n", n_in=3)(x), None, 3),
@@ -488,6 +516,6 @@ EXAMPLES: dict[str, Example] = {
     ),
     "write_out_small": Example(lambda: solution(3), lambda: solution(4)),
     "spell_sizes": Example(matrix(lambda x: pt.join(0, x, x[1:])), matrix(pt.exp)),
-    "keep_origins": Example(matrix(pt.exp)),
+    "keep_origins": Example(matrix(lambda x: x + 0 * x + pt.exp(x)), matrix(pt.exp)),
 }
 """By the names of rules, with a part of the rule after a colon."""

@@ -21,6 +21,7 @@ SMALLEST = 1024
     purpose="size",
     identity="A and constant A.T = A and transpose(A)",
     requires="a large constant matrix",
+    measured="benchmarks/NOTES.md, Rules that stay, with their gain",
 )
 def share_transposed(model: ir.Model, scope: ModelScope) -> int:
     """Replace a constant matrix that is the transpose of another one by a Transpose node.

@@ -31,7 +31,7 @@ _Shaped = dict[tuple[ir.Graph | None, ir.Value, int], ir.Value]
     purpose="speed",
     identity="x * c = x * reshape(c, (1, …, 1))",
     requires="a number beside trailing axes of size one",
-    measured="benchmarks/NOTES.md, Convolutions and their gradients",
+    measured="benchmarks/NOTES.md, Rules that stay, with their gain",
 )
 def broadcast_numbers(model: ir.Model, scope: ModelScope) -> int:
     """Give numbers one axis more than the result of their operator has trailing axes of size one.

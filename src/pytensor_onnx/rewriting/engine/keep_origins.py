@@ -49,6 +49,7 @@ class KeepOrigins(Feature):
         if old.name and new.name is None and new.owner is not None:
             new.name = old.name
         if self._new and old.owner is not None:
+            keep_origins.rule.note()
             origins = replaced_by_rewrite(old)
             for made in self._new:
                 _attach_origins(made, old, origins)

@@ -50,6 +50,7 @@ class SizesOfNetworks(SizesAsArrays):
         """Return a size of a result as an array knows it, or its formula if that is short."""
         if _is_short(formula):
             return formula
+        infer_sizes.rule.note()
         known = self._known.setdefault(out.owner.inputs[0], [])
         for other, array, position in known:
             if self._is_live(array) and equal_computations([other], [formula]):
@@ -93,6 +94,7 @@ infer_sizes = rewrites_graphs(
     identity="size behind a stride = size read from the array",
     requires="an operation of networks with a stride, whose elements are read",
     ensures="features of the graph only",
+    measured="benchmarks/NOTES.md, Rules that stay, with their gain",
 )(InferSizes())
 
 

@@ -54,7 +54,9 @@ def _correct(node: Apply) -> None:
     else:
         made = node.op.make_node(*node.inputs)
     for output, new in zip(node.outputs, made.outputs, strict=True):
-        output.type = new.type
+        if output.type != new.type:
+            output.type = new.type
+            forget_sizes_beside_zero.rule.note()
 
 
 def _made_of_unknown_sizes(node: Apply) -> Apply:
