@@ -1,4 +1,7 @@
-"""A call of a PyMC density with its gradient: kernels on and off, beside mode NUMBA."""
+"""A call of a density with its gradient: kernels on and off, beside mode NUMBA.
+
+``python -m benchmarks.pymc_calls [NAME ...]`` takes all densities without names.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+from pytensor import function
 from pytensor.compile.mode import Mode, get_mode
+from pytensor.graph.basic import Variable
 
 from benchmarks.densities import DENSITIES
+from benchmarks.long_densities import LONG
 from benchmarks.timing import Table, interleaved
 from pytensor_onnx import ONNXLinker, SessionOptions
 from pytensor_onnx.rewriting import ONNX_QUERY
@@ -35,13 +41,25 @@ def density_of(model: pm.Model, mode: Mode) -> tuple[Any, Callable[[np.ndarray],
     return made._pytensor_function, made
 
 
+def graph_of(
+    variable: Variable, results: list[Variable], mode: Mode
+) -> tuple[Any, Callable[[np.ndarray], Any]]:
+    """Return the compiled function of a vector, twice."""
+    made = function([variable], results, mode=mode, trust_input=True)
+    return made, made
+
+
 def measure(name: str) -> tuple[list[str], float]:
     """Return a row of times in µs, and the ratio of a call to NUMBA's."""
-    model = DENSITIES[name]()
+    built = DENSITIES[name]() if name in DENSITIES else LONG[name][0]()
     modes = {"off": onnx_mode(False), "on": onnx_mode(True), "numba": get_mode("NUMBA")}
-    functions = {key: density_of(model, mode) for key, mode in modes.items()}
-    size = sum(np.size(value) for value in model.initial_point().values())
-    point = np.random.default_rng(0).uniform(0.1, 0.5, size)
+    if isinstance(built, pm.Model):
+        functions = {key: density_of(built, mode) for key, mode in modes.items()}
+        size = sum(np.size(value) for value in built.initial_point().values())
+        point = np.random.default_rng(0).uniform(0.1, 0.5, size)
+    else:
+        variable, graph, point = built
+        functions = {key: graph_of(variable, graph, mode) for key, mode in modes.items()}
     results = {key: call(point) for key, (_, call) in functions.items()}
     # PyTensor keeps some constants of NUMBA's graph in float32.
     for key, rtol in {"on": 1e-11, "numba": 1e-6}.items():
@@ -63,21 +81,23 @@ def measure(name: str) -> tuple[list[str], float]:
 def run(names: list[str]) -> Table:
     """Measure models, in turns in one process."""
     table = Table(
-        "Calls of PyMC densities with gradients, µs",
+        "Calls of densities with gradients, µs",
         ["model", "session", "session, kernels", "call", "call, kernels", "NUMBA", "ratio"],
         note="The least of many rounds on one thread; the ratio is that of the calls with kernels.",
     )
-    ratios = []
+    ratios = {}
     for name in names:
-        row, ratio = measure(name)
+        row, ratios[name] = measure(name)
         table.rows.append(row)
-        ratios.append(ratio)
-    mean = prod(ratios) ** (1 / len(ratios))
-    table.claim("geometric mean of the ratios to NUMBA's call", mean, MEAN)
-    table.claim("largest ratio", max(ratios), WORST)
+    if models := [ratio for name, ratio in ratios.items() if name in DENSITIES]:
+        mean = prod(models) ** (1 / len(models))
+        table.claim("geometric mean of the models' ratios to NUMBA's call", mean, MEAN)
+        table.claim("largest ratio of a model", max(models), WORST)
+    for name in ratios.keys() & LONG.keys():
+        table.claim(f"ratio of {name}", ratios[name], LONG[name][1])
     return table
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    run(sys.argv[1:] or list(DENSITIES)).show()
+    run(sys.argv[1:] or [*DENSITIES, *LONG]).show()

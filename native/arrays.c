@@ -28,20 +28,22 @@ Layout layout_of(int rank, const int64_t *shape, const int64_t *strides) {
   return made;
 }
 
-#define COPY_ROW(T)                                                       \
-  {                                                                       \
-    T *to = (T *)out;                                                     \
-    if (stride == 0) {                                                    \
-      T value = *(const T *)in;                                           \
-      for (int64_t i = 0; i < count; i++) to[i] = value;                  \
-    } else {                                                              \
+enum { SHORT = 16 };
+
+#define COPY_ROW(T)                                                              \
+  {                                                                              \
+    T *to = (T *)out;                                                            \
+    if (stride == 0) {                                                           \
+      T value = *(const T *)in;                                                  \
+      for (int64_t i = 0; i < count; i++) to[i] = value;                         \
+    } else {                                                                     \
       for (int64_t i = 0; i < count; i++) to[i] = *(const T *)(in + i * stride); \
-    }                                                                     \
-    break;                                                                \
+    }                                                                            \
+    break;                                                                       \
   }
 
-static void copy_row(char *out, const char *in, int64_t stride, int64_t count, size_t bytes) {
-  if (stride == (int64_t)bytes) {
+static inline void copy_row(char *out, const char *in, int64_t stride, int64_t count, size_t bytes) {
+  if (stride == (int64_t)bytes && count > SHORT) {
     memcpy(out, in, (size_t)count * bytes);
     return;
   }
@@ -53,14 +55,18 @@ static void copy_row(char *out, const char *in, int64_t stride, int64_t count, s
   }
 }
 
-void copy_layout(char *out, const char *in, const Layout *layout, size_t bytes, int64_t start,
-                 int64_t count) {
-  int last = layout->rank - 1;
-  if (count <= 0) return;
-  if (last < 0) {
-    copy_row(out, in, 0, count, bytes);
-    return;
+/* Repeat the first bytes of a result in the others. */
+static void repeat(char *out, int64_t period, int64_t bytes) {
+  for (int64_t done = period; done < bytes;) {
+    int64_t part = done < bytes - done ? done : bytes - done;
+    memcpy(out + done, out, (size_t)part);
+    done += part;
   }
+}
+
+static void copy_rows(char *out, const char *in, const Layout *layout, size_t bytes, int64_t start,
+                      int64_t count) {
+  int last = layout->rank - 1;
   int64_t at[MOST_AXES];
   for (int axis = last; axis >= 0; axis--) {
     at[axis] = start % layout->shape[axis];
@@ -82,6 +88,20 @@ void copy_layout(char *out, const char *in, const Layout *layout, size_t bytes, 
       at[axis] = 0;
     }
   }
+}
+
+void copy_layout(char *out, const char *in, const Layout *layout, size_t bytes, int64_t start,
+                 int64_t count) {
+  if (count <= 0) return;
+  if (!layout->rank) {
+    copy_row(out, in, 0, count, bytes);
+    return;
+  }
+  int64_t period = layout->rank > 1 && !layout->stride[0] ? 1 : count;
+  for (int axis = 1; axis < layout->rank && period < count; axis++) period *= layout->shape[axis];
+  period = period < count ? period : count;
+  copy_rows(out, in, layout, bytes, start, period);
+  repeat(out, period * (int64_t)bytes, count * (int64_t)bytes);
 }
 
 const char *run_layout(Step *step) {

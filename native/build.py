@@ -17,7 +17,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parent
 FLAGS = ["-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden"]
-FLAGS += ["-ffp-contract=off", "-fno-math-errno"]
+FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
 
 PLATFORMS = {

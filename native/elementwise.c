@@ -7,6 +7,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "vector_math.h"
+
 /* Numbers out of the range of a type become what the processor makes of them. */
 static inline int64_t to_int64(double x) {
 #if defined(__x86_64__)
@@ -31,19 +33,6 @@ static inline uint64_t to_uint64(double x) {
   return x >= half ? (uint64_t)to_int64(x - half) ^ ((uint64_t)1 << 63) : (uint64_t)to_int64(x);
 }
 
-static inline double power(double x, double y) {
-  return y == 2 ? x * x : y == 3 ? x * x * x : pow(x, y);
-}
-
-static inline double sigmoid(double x) {
-  double e = exp(-fabs(x));
-  return x >= 0 ? 1 / (1 + e) : x < 0 ? e / (1 + e) : x;
-}
-
-static inline double softplus(double x) {
-  return x > 0 ? x + log1p(exp(-x)) : x <= 0 ? log1p(exp(x)) : x;
-}
-
 #define T double
 #define W double
 #define S(name) name##_f64
@@ -59,6 +48,26 @@ static inline double softplus(double x) {
 #define KERNELS_OF_TYPE KERNELS_F32
 #define IS_FLOAT 1
 #include "elementwise_type.h"
+
+#ifdef WIDE
+#define TARGET WIDE
+#define T double
+#define W double
+#define S(name) name##_f64_wide
+#define F(name) name
+#define KERNELS_OF_TYPE KERNELS_F64_WIDE
+#define IS_FLOAT 1
+#include "elementwise_type.h"
+
+#define TARGET WIDE
+#define T float
+#define W float
+#define S(name) name##_f32_wide
+#define F(name) name##f
+#define KERNELS_OF_TYPE KERNELS_F32_WIDE
+#define IS_FLOAT 1
+#include "elementwise_type.h"
+#endif
 
 #define T int64_t
 #define W uint64_t
@@ -103,6 +112,10 @@ static inline double softplus(double x) {
 #include "elementwise_type.h"
 
 const ElementKernel *element_kernel(int op, int dtype) {
+#ifdef WIDE
+  if (dtype == FLOAT64 && has_wide_vectors()) return &KERNELS_F64_WIDE[op];
+  if (dtype == FLOAT32 && has_wide_vectors()) return &KERNELS_F32_WIDE[op];
+#endif
   switch (dtype) {
     case FLOAT64: return &KERNELS_F64[op];
     case FLOAT32: return &KERNELS_F32[op];

@@ -21,6 +21,9 @@ enum { ELEMENTWISE_OPERATORS(ENUMERATOR) ELEMENTWISE_COUNT };
 
 extern const ElementKernel KERNELS_F64[], KERNELS_F32[], KERNELS_I64[], KERNELS_I32[],
     KERNELS_U64[], KERNELS_U32[], KERNELS_U8[], KERNELS_BOOL[];
+#ifdef WIDE
+extern const ElementKernel KERNELS_F64_WIDE[], KERNELS_F32_WIDE[];
+#endif
 
 /* Return the kernels of an elementwise operator for a type, without any if it has none. */
 const ElementKernel *element_kernel(int op, int dtype);

@@ -1,5 +1,8 @@
 /* Elementwise kernels for one type T, whose arithmetic wraps around in W; included for each type. */
 
+#ifndef TARGET
+#define TARGET
+#endif
 #ifndef IS_FLOAT
 #define IS_FLOAT 0
 #endif
@@ -64,8 +67,8 @@
   X(Reciprocal, T, 1 / x)                                     \
   X(Relu, T, x < 0 ? 0 : x)                                   \
   X(Sqrt, T, F(sqrt)(x))                                      \
-  X(Exp, T, F(exp)(x))                                        \
-  X(Log, T, F(log)(x))                                        \
+  X(Exp, T, exp_of(x))                                        \
+  X(Log, T, log_of(x))                                        \
   X(Sin, T, F(sin)(x))                                        \
   X(Cos, T, F(cos)(x))                                        \
   X(Tan, T, F(tan)(x))                                        \
@@ -82,10 +85,10 @@
   X(IsInf, uint8_t, x == (T)INFINITY || x == -(T)INFINITY)    \
   X(IsPositiveInf, uint8_t, x == (T)INFINITY)                 \
   X(IsNegativeInf, uint8_t, x == -(T)INFINITY)                \
-  X(SigmoidFunction, T, sigmoid(x))                           \
-  X(SoftplusFunction, T, softplus(x))                         \
-  X(Log1pFunction, T, F(log1p)(x))                            \
-  X(Expm1Function, T, F(expm1)(x))                            \
+  X(SigmoidFunction, T, sigmoid_of(x))                        \
+  X(SoftplusFunction, T, softplus_of(x))                      \
+  X(Log1pFunction, T, log1p_of(x))                            \
+  X(Expm1Function, T, expm1_of(x))                            \
   X(CastToInt64, int64_t, to_int64(x))                        \
   X(CastToInt32, int32_t, to_int32(x))                        \
   X(CastToUint8, uint8_t, to_int32(x))                        \
@@ -137,8 +140,15 @@ static inline T S(remainder)(T x, T y) {
 #define OUT(R) R *restrict out = (R *)(element->at[0] + start * element->step[0])
 #define IN(i) (const T *)(element->at[i] + start * element->step[i])
 
+#define ONE(i) (*(const T *)element->at[i])
+
 #define UNARY_KERNEL(name, R, expression)                                              \
-  static void S(name)(const Element *element, int64_t start, int64_t n) {              \
+  static TARGET void S(name##_one)(const Element *element, int64_t start, int64_t n) { \
+    const T x = ONE(1);                                                                \
+    (void)start, (void)n;                                                              \
+    *(R *)element->at[0] = (R)(expression);                                            \
+  }                                                                                    \
+  static TARGET void S(name)(const Element *element, int64_t start, int64_t n) {              \
     OUT(R);                                                                            \
     const T *in = IN(1);                                                               \
     for (int64_t i = 0; i < n; i++) {                                                  \
@@ -147,7 +157,12 @@ static inline T S(remainder)(T x, T y) {
     }                                                                                  \
   }
 #define BINARY_KERNEL(name, R, expression)                                             \
-  static void S(name)(const Element *element, int64_t start, int64_t n) {              \
+  static TARGET void S(name##_one)(const Element *element, int64_t start, int64_t n) { \
+    const T x = ONE(1), y = ONE(2);                                                    \
+    (void)start, (void)n;                                                              \
+    *(R *)element->at[0] = (R)(expression);                                            \
+  }                                                                                    \
+  static TARGET void S(name)(const Element *element, int64_t start, int64_t n) {              \
     OUT(R);                                                                            \
     const T *a = IN(1), *b = IN(2);                                                    \
     for (int64_t i = 0; i < n; i++) {                                                  \
@@ -155,7 +170,7 @@ static inline T S(remainder)(T x, T y) {
       out[i] = (R)(expression);                                                        \
     }                                                                                  \
   }                                                                                    \
-  static void S(name##_left_number)(const Element *element, int64_t start, int64_t n) { \
+  static TARGET void S(name##_left_number)(const Element *element, int64_t start, int64_t n) { \
     OUT(R);                                                                            \
     const T *b = IN(2);                                                                \
     const T x = *(IN(1));                                                              \
@@ -164,7 +179,7 @@ static inline T S(remainder)(T x, T y) {
       out[i] = (R)(expression);                                                        \
     }                                                                                  \
   }                                                                                    \
-  static void S(name##_right_number)(const Element *element, int64_t start, int64_t n) { \
+  static TARGET void S(name##_right_number)(const Element *element, int64_t start, int64_t n) { \
     OUT(R);                                                                            \
     const T *a = IN(1);                                                                \
     const T y = *(IN(2));                                                              \
@@ -181,7 +196,7 @@ BINARY(BINARY_KERNEL)
   break;
 
 /* `extra` has a bit for each operand that is a number. */
-static void S(Where)(const Element *element, int64_t start, int64_t n) {
+static TARGET void S(Where)(const Element *element, int64_t start, int64_t n) {
   OUT(T);
   const uint8_t *c = (const uint8_t *)element->at[1] + start * element->step[1];
   const T *a = IN(2), *b = IN(3);
@@ -196,15 +211,21 @@ static void S(Where)(const Element *element, int64_t start, int64_t n) {
   }
 }
 
-#define UNARY_ENTRY(name, R, expression) [ELEMENTWISE_##name] = {S(name), S(name), S(name)},
+static TARGET void S(Where_one)(const Element *element, int64_t start, int64_t n) {
+  (void)start, (void)n;
+  *(T *)element->at[0] = *(const uint8_t *)element->at[1] ? ONE(2) : ONE(3);
+}
+
+#define UNARY_ENTRY(name, R, expression) [ELEMENTWISE_##name] = {S(name), S(name), S(name), S(name##_one)},
 #define BINARY_ENTRY(name, R, expression) \
-  [ELEMENTWISE_##name] = {S(name), S(name##_left_number), S(name##_right_number)},
+  [ELEMENTWISE_##name] = {S(name), S(name##_left_number), S(name##_right_number), S(name##_one)},
 const ElementKernel KERNELS_OF_TYPE[ELEMENTWISE_COUNT] = {
     UNARY(UNARY_ENTRY) BINARY(BINARY_ENTRY)
-    [ELEMENTWISE_Where] = {S(Where), S(Where), S(Where)},
+    [ELEMENTWISE_Where] = {S(Where), S(Where), S(Where), S(Where_one)},
 };
 
 #undef T
+#undef TARGET
 #undef W
 #undef S
 #undef F
@@ -222,6 +243,7 @@ const ElementKernel KERNELS_OF_TYPE[ELEMENTWISE_COUNT] = {
 #undef BINARY
 #undef UNARY
 #undef OUT
+#undef ONE
 #undef IN
 #undef UNARY_KERNEL
 #undef BINARY_KERNEL

@@ -65,11 +65,15 @@ extern const Kernel LINALG_KERNELS[], SPECIAL_KERNELS[];
 #define DOUBLE_WITH_WIDE(x) FUNCTIONS((Function)x##_float64)
 #endif
 
+#ifdef WIDE
+static inline int has_wide_vectors(void) { return __builtin_cpu_supports("avx2"); }
+#endif
+
 /* Return the function of a kernel for a dtype and the processor. */
 static inline Function function_for(const Kernel *kernel, int dtype) {
   int i = dtype == FLOAT64 ? 0 : 1;
 #ifdef WIDE
-  if (kernel->functions[2 + i] && __builtin_cpu_supports("avx2")) i += 2;
+  if (kernel->functions[2 + i] && has_wide_vectors()) i += 2;
 #endif
   return kernel->functions[i];
 }

@@ -243,15 +243,23 @@ static int64_t stretched(Plan *plan, Group *group, int64_t value, const Array *r
     int at = axis + result->rank - given.rank;
     stretched_strides[at] = given.shape[axis] == 1 ? 0 : strides[axis];
   }
+  Layout layout = layout_of(result->rank, result->shape, stretched_strides);
+  for (int i = 0; i < group->count; i++) {
+    const Element *other = &group->elements[i];
+    if (other->run != run_broadcast || other->value[1] != value) continue;
+    if (memcmp(other->extra, &layout, sizeof layout)) continue;
+    slot(plan, other->value[0])->uses++;
+    return other->value[0];
+  }
   int64_t made = new_value(plan, given.dtype, result->rank, result->shape);
-  Layout *layout = memory(plan, sizeof *layout);
-  *layout = layout_of(result->rank, result->shape, stretched_strides);
+  Layout *kept = memory(plan, sizeof *kept);
+  *kept = layout;
   Element *element = next_element(plan, group);
   element->run = run_broadcast;
   element->value[0] = made;
   element->value[1] = value;
   element->value[2] = (int64_t)bytes_of_element(given.dtype);
-  element->extra = layout;
+  element->extra = kept;
   slot(plan, value)->group_uses++;
   return made;
 }
@@ -275,7 +283,7 @@ static void append(Plan *plan, Group *group, const Instruction *instruction) {
   }
   Element *element = next_element(plan, group);
   memcpy(element->value, value, sizeof value);
-  element->run = kernel->vectors;
+  element->run = result.size == 1 ? kernel->one : kernel->vectors;
   if (instruction->inputs == 3) element->extra = (void *)(intptr_t)(numbers | 8);
   else if (instruction->inputs == 2 && numbers == 1) element->run = kernel->left_number;
   else if (instruction->inputs == 2 && numbers == 2) element->run = kernel->right_number;

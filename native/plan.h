@@ -64,9 +64,10 @@ typedef struct {
 /* Emit the steps of an instruction; `refuse` where the tape cannot run for the sizes. */
 typedef void Planner(Plan *plan, const Instruction *instruction);
 
-/* The kernels of an elementwise operator for a type, by which operands are arrays. */
+/* The kernels of an elementwise operator for a type, by which operands are arrays; `one` is for a
+ * result of one element. */
 typedef struct {
-  ElementRun vectors, left_number, right_number;
+  ElementRun vectors, left_number, right_number, one;
 } ElementKernel;
 
 typedef enum { ELEMENTWISE, STEPS, VIEW, CONTROL } OperatorKind;

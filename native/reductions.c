@@ -83,7 +83,15 @@ SUM(prod_f32, float, PLAIN, 1, *=)
                             int64_t inner) {                                                  \
     T *out = (T *)to;                                                                         \
     const T *in = (const T *)from;                                                            \
-    for (int64_t o = 0; o < outer; o++, out += inner) {                                       \
+    for (int64_t o = 0; inner == 1 && o < outer; o++, in += length) {                         \
+      T total = in[0];                                                                        \
+      for (int64_t row = 1; row < length; row++) {                                            \
+        T x = in[row];                                                                        \
+        total = (T)(EXPRESSION);                                                              \
+      }                                                                                       \
+      out[o] = total;                                                                         \
+    }                                                                                         \
+    for (int64_t o = 0; inner != 1 && o < outer; o++, out += inner) {                         \
       for (int64_t i = 0; i < inner; i++) out[i] = in[i];                                     \
       in += inner;                                                                            \
       for (int64_t row = 1; row < length; row++, in += inner) {                               \
