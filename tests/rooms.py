@@ -60,7 +60,7 @@ ROOMS = {
         *("graph", "dispatch", "rewriting", "conversion", "pipeline", "passes"),
         *("targets", "named_dims", "encodings", "kernels", "native"),
     ),
-    "native": room("the native library of kernels, which ONNX Runtime loads"),
+    "native": room("the native library of kernels, which ONNX Runtime loads", "graph"),
     "kernels": room("fused kernels: regions that run in the library", "graph", "passes", "native"),
     "nn": room("functions of networks for users", "ops"),
     "ml": room(

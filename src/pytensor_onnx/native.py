@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytensor_onnx.graph.domains import STANDARD_DOMAIN
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -17,9 +19,6 @@ if TYPE_CHECKING:
     import onnxruntime
 
 __all__ = ["function_kernels", "library", "register"]
-
-STANDARD_DOMAIN = "pytensor.standard"
-"""The domain of `graph.model_functions`, which takes long to import."""
 
 REGION_DOMAIN = "pytensor.kernels"
 """The domain of regions, which a session makes and no file may have."""

@@ -22,6 +22,7 @@ from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
 from pytensor_onnx.passes.model_pass import Passes
 from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
+from pytensor_onnx.passes.node_rules import NodeRules
 from pytensor_onnx.passes.optimizer_guards.keep_apart import keep_apart
 from pytensor_onnx.passes.placement import describe_placement
 from pytensor_onnx.passes.spell_sizes import spell_sizes
@@ -58,13 +59,14 @@ def prepare(
     """
     model, scope, profile = converted.model, converted.scope, get_profile(target)
     passes = Passes(model, scope)
-    passes.run(vector_products, drop_leading_axes, merge_equal, share_transposed, keep_reduced_axes)
+    passes.run(NodeRules(vector_products), drop_leading_axes, merge_equal, share_transposed)
+    passes.run(NodeRules(keep_reduced_axes))
     if passes.run(move_transposes):
         passes.run(merge_equal)
-    passes.run(fold_into_conv)
-    if profile.merges_short_images and passes.run(merge_short_images):
+    passes.run(NodeRules(fold_into_conv, fuse_gemm, fuse_relu_clip))
+    if profile.merges_short_images and passes.run(NodeRules(merge_short_images)):
         passes.run(merge_equal)
-    passes.run(fuse_gemm, fuse_relu_clip, join_vectors)
+    passes.run(join_vectors)
     settings = {"decompositions": decompositions(), "assume_finite": assume_finite}
     passes.run(legalise.given(profile=profile, **settings))
     if profile.accelerator is not None:

@@ -5,7 +5,7 @@ import onnxruntime
 import pytest
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.model_functions import DOMAINS
+from pytensor_onnx.graph.domains import DOMAINS
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 

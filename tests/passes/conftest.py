@@ -10,7 +10,7 @@ import onnxruntime
 
 from pytensor_onnx.dispatch.registry.function import decompositions
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.model_functions import DOMAINS
+from pytensor_onnx.graph.domains import DOMAINS
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.legaliser.legalise import legalise

@@ -7,21 +7,10 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from pytensor_onnx.graph.dims import Dims
+from pytensor_onnx.graph.domains import DOMAINS, FUNCTION_DOMAIN, STANDARD_DOMAIN
 from pytensor_onnx.graph.names import Names, name_values, rename_in_subgraphs, snake_case
 from pytensor_onnx.graph.scope import LocalFunction, live_nodes
 from pytensor_onnx.graph.subgraphs import Body, SubgraphBuilder
-
-FUNCTION_DOMAIN = "pytensor"
-
-STANDARD_DOMAIN = "pytensor.standard"
-"""Domain of functions whose name determines the computation, in every file.
-
-Runtimes may have kernels for them. No function of a user, and none whose name tells less than its
-body depends on, is in this domain.
-"""
-
-DOMAINS = {FUNCTION_DOMAIN: 1, STANDARD_DOMAIN: 1}
-"""Versions of the domains of functions."""
 
 
 def define(

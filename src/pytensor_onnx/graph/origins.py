@@ -8,7 +8,7 @@ import onnx_ir as ir
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FunctionGraph
 
-from pytensor_onnx.graph.model_functions import DOMAINS
+from pytensor_onnx.graph.domains import DOMAINS
 from pytensor_onnx.graph.traversal import all_nodes
 
 OP, VARIABLE = "pytensor.op", "pytensor.variable"

@@ -203,13 +203,14 @@ def live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir
         if any(id(v) in wanted or v.uses() for v in node.outputs):
             live.append(node)
         else:
-            _disconnect(node)
+            disconnect(node)
     return live[::-1]
 
 
-def _disconnect(node: ir.Node) -> None:
+def disconnect(node: ir.Node) -> None:
+    """Take a node and the nodes of its bodies off the uses of their operands."""
     for i in range(len(node.inputs)):
         node.replace_input_with(i, None)
     for body in bodies_of(node):
         for inner in all_nodes(body):
-            _disconnect(inner)
+            disconnect(inner)

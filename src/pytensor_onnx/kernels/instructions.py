@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from pytensor_onnx import native
+from pytensor_onnx.graph.domains import DOMAINS
 from pytensor_onnx.kernels.graph_scope import Scope
 from pytensor_onnx.kernels.native_operators import covers
 
@@ -37,7 +37,6 @@ FUNCTIONS = {
 }
 """Model-local functions of one operand that are one instruction."""
 
-FUNCTION_DOMAINS = ("pytensor", native.STANDARD_DOMAIN)
 LAST = 2**63 - 1
 
 
@@ -83,7 +82,7 @@ def instructions_of(node: onnx.NodeProto, scope: Scope) -> list[Instruction]:
     NotCoveredError
         If the library does not run it.
     """
-    if node.domain in FUNCTION_DOMAINS and node.op_type in FUNCTIONS:
+    if node.domain in DOMAINS and node.op_type in FUNCTIONS:
         return _typed(FUNCTIONS[node.op_type], node.input, node.output, scope)
     lower = LOWERINGS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if lower is None:

@@ -17,8 +17,28 @@ SCOPE = "pytensor_onnx.scope"
 """Entry of a model's `meta` with its `ModelScope`, while passes run."""
 
 
-class ModelPass(InPlacePass):
-    """A pass that changes a model in place.
+class ScopedPass(InPlacePass):
+    """A pass that changes a model in place and needs its scope.
+
+    Attributes
+    ----------
+    begins_at
+        Operators without which the pass changes nothing; none if it looks at all of them.
+    changes
+        Descriptions of the changes of the last run, of a pass that describes them.
+    """
+
+    begins_at: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+    def requires(self, model: ir.Model) -> None:
+        """Raise an error if the model has no scope."""
+        if SCOPE not in model.meta:
+            raise PreconditionError(f"the model of {self!r} has no scope in its meta data")
+
+
+class ModelPass(ScopedPass):
+    """A pass that one function of the model makes.
 
     Parameters
     ----------
@@ -29,18 +49,13 @@ class ModelPass(InPlacePass):
         their descriptions.
     options
         Further arguments of the function, such as the profile of the target.
-
-    Attributes
-    ----------
-    changes
-        Descriptions of the changes of the last run, of a pass that describes them.
     """
 
     def __init__(
         self, rule: Rule, change: Callable[..., int | list[Change]], **options: Any
     ) -> None:
         self.rule = rule
-        self.changes: list[Change] = []
+        self.begins_at = rule.begins_at
         self._change = change
         self._options = options
         self.__doc__ = change.__doc__
@@ -49,17 +64,12 @@ class ModelPass(InPlacePass):
         """Return the pass with options."""
         return ModelPass(self.rule, self._change, **options)
 
-    def requires(self, model: ir.Model) -> None:
-        """Raise an error if the model has no scope."""
-        if SCOPE not in model.meta:
-            raise PreconditionError(f"the model of {self.rule.name} has no scope in its meta data")
-
     def call(self, model: ir.Model) -> PassResult:
         """Change a model in place, unless the rule is switched off."""
         if self.rule.is_off:
             return PassResult(model, modified=False)
         result = self._change(model, model.meta[SCOPE], **self._options)
-        self.changes = result if isinstance(result, list) else []
+        self.changes = tuple(result) if isinstance(result, list) else ()
         if result:
             self.rule.note()
         return PassResult(model, modified=bool(result))
@@ -105,14 +115,13 @@ class Passes:
         self._model, self._scope = model, scope
         self._present = self._operators()
 
-    def run(self, *passes: ModelPass) -> bool:
+    def run(self, *passes: ScopedPass) -> bool:
         """Run passes in turn, and return whether one of them changed the model."""
         modified = [self._run(each) for each in passes]
         return any(modified)
 
-    def _run(self, each: ModelPass) -> bool:
-        operators = each.rule.begins_at
-        if operators and self._present.isdisjoint(operators):
+    def _run(self, each: ScopedPass) -> bool:
+        if each.begins_at and self._present.isdisjoint(each.begins_at):
             return False
         self._model.meta[SCOPE] = self._scope
         try:

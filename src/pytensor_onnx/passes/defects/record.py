@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import onnx_ir as ir
 
-from pytensor_onnx.passes.node_rules import Form
+from pytensor_onnx.passes.node_walk import Form
 
 if TYPE_CHECKING:
     from pytensor_onnx.passes.optimizer_guards.inlined import Inlined

@@ -13,10 +13,12 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.large_constants import content_key
+from pytensor_onnx.passes.matching import constant_of, given, is_operator
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.node_rules import is_constant, reshape_constant
+from pytensor_onnx.passes.stored_constants import reshape_constant
 
 
 @model_pass(
@@ -29,20 +31,20 @@ def drop_leading_axes(model: ir.Model, scope: ModelScope) -> int:
     """Drop leading axes of size one if another operand gives the result its rank."""
     count = 0
     for node in list(nodes_of_model(model)):
-        if node.op_type == "Unsqueeze" and not node.domain:
+        if is_operator(node, "Unsqueeze"):
             count += _bypass(node, model.graph)
     for value in list(model.graph.initializers.values()):
-        if is_constant(value):
-            count += _shrink(value, model.graph, scope)
+        count += _shrink(value, model.graph, scope)
     return count
 
 
 def _bypass(node: ir.Node, graph: ir.Graph) -> int:
     """Connect the users of an Unsqueeze that adds leading axes to its operand."""
-    (operand, axes), result = node.inputs, node.outputs[0]
-    if operand is None or axes is None or axes.const_value is None or result.shape is None:
+    (operand, axes), result = map(given, node.inputs), node.outputs[0]
+    numbers = constant_ints(axes)
+    if numbers is None or result.shape is None:
         return 0
-    added = sorted(int(axis) % len(result.shape) for axis in axes.const_value.numpy())
+    added = sorted(axis % len(result.shape) for axis in numbers)
     if added != list(range(len(added))):
         return 0
     count = 0
@@ -68,8 +70,9 @@ def _remove_constant(value: ir.Value, graph: ir.Graph) -> None:
 
 def _shrink(value: ir.Value, graph: ir.Graph, scope: ModelScope) -> int:
     """Store a constant without its leading axes if none of its users needs them."""
-    assert value.const_value is not None
-    array = value.const_value.numpy()
+    array = constant_of(value)
+    if array is None:
+        return 0
     kept = 0 if array.size == 1 else next((i for i, n in enumerate(array.shape) if n != 1), 0)
     shape = () if array.size == 1 else array.shape[kept:]
     uses = list(value.uses())

@@ -11,16 +11,18 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback, fallback_of
 from pytensor_onnx.graph.inference import dtype_of
-from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.node_rules import (
+from pytensor_onnx.passes.matching import (
+    attributes_of,
     constant_of,
-    exchange_names,
-    remove_unused,
-    replace_node,
+    given,
+    is_operator,
+    producer_of,
+    sole_producer,
 )
+from pytensor_onnx.passes.node_rules import node_rule
+from pytensor_onnx.passes.node_walk import NodeBuilder
+from pytensor_onnx.passes.stored_constants import inherit_name
 
-_CONVOLUTIONS = ("Conv", "ConvTranspose")
 _DEFAULT_EPSILON = 1e-5
 
 
@@ -36,50 +38,34 @@ class _Affine(NamedTuple):
     source: ir.Value | None = None
 
 
-@model_pass(
+@node_rule(
+    "Add",
+    "BatchNormalization",
+    "Div",
+    "Mul",
+    "Sub",
     family="networks",
     purpose="speed",
     identity="c * conv(x, w) + b = conv(x, c * w, b)",
-    begins_at=("Conv", "ConvTranspose"),
     requires="constant filters and factors",
     measured="benchmarks/NOTES.md, Batch norm and SiLU in training",
 )
-def fold_into_conv(model: ir.Model, scope: ModelScope) -> int:
+def fold_into_conv(build: NodeBuilder, node: ir.Node) -> ir.Value | None:
     """Fold sums, products and batch normalisation into the preceding convolution.
 
     A term for each channel becomes the bias, constant or not. Factors and filters must be constant;
     they are multiplied in float64 and rounded once.
     """
-    renamed: list[tuple[ir.Value, ir.Value]] = []
-    count = 0
-    for node in list(model.graph):
-        affine = _affine(node)
-        if affine is not None:
-            renamed += _fold(model.graph, node, affine, scope)
-            count += 1
-    if count:
-        remove_unused(model.graph)
-    exchange_names(renamed)
-    return count
+    affine = _normalisation(node) if node.op_type == "BatchNormalization" else _arithmetic(node)
+    return None if affine is None else _folded(build, node, affine)
 
 
-def _affine(node: ir.Node) -> _Affine | None:
-    """Return the folded form of a node after a convolution, None if it cannot be folded."""
-    if node.domain:
-        return None
-    if node.op_type == "BatchNormalization":
-        return _normalisation(node)
-    if node.op_type not in ("Add", "Sub", "Mul", "Div"):
-        return None
-    first, second = node.inputs
-    pairs = [(first, second)]
-    if node.op_type in ("Add", "Mul"):
-        pairs.append((second, first))
-    for result, operand in pairs:
+def _arithmetic(node: ir.Node) -> _Affine | None:
+    """Return the folded form of a sum or product of a convolution, None if it cannot be folded."""
+    pairs = [node.inputs, node.inputs[::-1]]
+    for result, operand in pairs[: 2 if node.op_type in ("Add", "Mul") else 1]:
         conv = _conv_of(result)
-        if conv is None or operand is None or conv.graph is not node.graph:
-            continue
-        affine = _elementwise(node.op_type, conv, operand)
+        affine = None if conv is None else _elementwise(node.op_type, conv, given(operand))
         if affine is not None:
             return affine
     return None
@@ -87,20 +73,12 @@ def _affine(node: ir.Node) -> _Affine | None:
 
 def _conv_of(value: ir.Value | None) -> ir.Node | None:
     """Return the convolution whose values only one node uses; others may read its sizes."""
-    conv = value.producer() if value is not None else None
-    if value is None or conv is None or conv.op_type not in _CONVOLUTIONS or conv.domain:
-        return None
-    has_one_use = len(value.uses()) - len(_size_readers(value)) == 1
-    return conv if has_one_use and not value.is_graph_output() else None
+    readers = () if value is None else _size_readers(value)
+    return sole_producer(value, "Conv", "ConvTranspose", ignored=readers)
 
 
 def _size_readers(value: ir.Value) -> list[ir.Node]:
-    graph = value.graph
-    return [
-        node
-        for node, _ in value.uses()
-        if node.op_type == "Shape" and not node.domain and node.graph is graph
-    ]
+    return [node for node in value.consumers() if is_operator(node, "Shape")]
 
 
 def _elementwise(op_type: str, conv: ir.Node, operand: ir.Value) -> _Affine | None:
@@ -128,17 +106,12 @@ def _elementwise(op_type: str, conv: ir.Node, operand: ir.Value) -> _Affine | No
 
 def _normalisation(node: ir.Node) -> _Affine | None:
     conv = _conv_of(node.inputs[0])
-    constants = [_constant(value) for value in node.inputs[1:]]
-    training = node.attributes.get("training_mode")
-    if conv is None or conv.graph is not node.graph or len(node.outputs) > 1:
+    if conv is None or len(node.outputs) > 1 or node.attributes.get_int("training_mode", 0) != 0:
         return None
-    if training is not None and training.as_int():
-        return None
-    gamma, beta, mean, var = constants
+    gamma, beta, mean, var = map(_constant, node.inputs[1:])
     if gamma is None or beta is None or mean is None or var is None:
         return None
-    attribute = node.attributes.get("epsilon")
-    epsilon = _DEFAULT_EPSILON if attribute is None else attribute.as_float()
+    epsilon = node.attributes.get_float("epsilon", _DEFAULT_EPSILON)
     with np.errstate(all="ignore"):
         scale = gamma / np.sqrt(var + epsilon)
         return _scaled(conv, scale, beta - mean * scale)
@@ -173,12 +146,7 @@ def _channels(conv: ir.Node) -> int | None:
     channels = filters[0] if conv.op_type == "Conv" else filters[1]
     if not isinstance(channels, int):
         return None
-    return channels if conv.op_type == "Conv" else channels * _groups(conv)
-
-
-def _groups(conv: ir.Node) -> int:
-    group = conv.attributes.get("group")
-    return 1 if group is None else group.as_int()
+    return channels if conv.op_type == "Conv" else channels * conv.attributes.get_int("group", 1)
 
 
 def _bias(conv: ir.Node) -> ir.Value | None:
@@ -190,43 +158,38 @@ def _constant(value: ir.Value | None) -> np.ndarray | None:
     return None if array is None else array.astype("float64")
 
 
-def _fold(
-    graph: ir.Graph, node: ir.Node, affine: _Affine, scope: ModelScope
-) -> list[tuple[ir.Value, ir.Value]]:
-    """Replace a node by a convolution; return pairs of old and new constants."""
+def _folded(build: NodeBuilder, node: ir.Node, affine: _Affine) -> ir.Value:
+    """Emit a convolution in place of a node and the convolution before it."""
     conv = affine.conv
-    images, filters = conv.inputs[:2]
-    assert filters is not None
-    dtype = dtype_of(filters)
-    builder = Builder(scope)
-    builder.provenance = {**node.metadata_props, **conv.metadata_props}
-    if "pytensor.variable" in node.metadata_props:
-        builder.provenance["pytensor.variable"] = node.metadata_props["pytensor.variable"]
-    renamed = []
+    images, filters = map(given, conv.inputs[:2])
+    build.credit(node, conv)
+    new_filters = filters
     if affine.scale is not None:
-        old, known = filters, len(scope.initializers)
-        scaled = _scaled_filters(conv, affine.scale).astype(dtype.numpy())
-        filters = builder.constant(scaled, name=old.name)
-        if len(scope.initializers) > known:
-            renamed.append((old, filters))
-    known = len(scope.initializers)
-    bias = _new_bias(builder, affine, dtype)
-    replaced = _bias(conv) or affine.source
-    if replaced is not None and bias.const_value is not None and len(scope.initializers) > known:
-        renamed.append((replaced, bias))
-    attributes = {name: attribute.value for name, attribute in conv.attributes.items()}
-    result = builder.op(conv.op_type, images, filters, bias, **attributes)
+        scaled = _scaled_filters(conv, affine.scale).astype(dtype_of(filters).numpy())
+        new_filters = build.constant(scaled, name=filters.name)
+    bias = _new_bias(build, affine, dtype_of(filters))
+    inherit_name(filters, new_filters, [conv])
+    inherit_name(_bias(conv) or affine.source, bias, [conv, node])
+    result: ir.Value = build.op(conv.op_type, images, new_filters, bias, **attributes_of(conv))
     fallback = fallback_of(conv)
     if fallback is not None:
         has_bias = _bias(conv) is not None
         carry_fallback(result.producer(), fallback if has_bias else _plus_bias(fallback))
-    replace_node(graph, node, builder, [result], scope.names)
-    readers = _size_readers(conv.outputs[0])
+    _read_sizes_after(node, conv, result)
+    return result
+
+
+def _read_sizes_after(node: ir.Node, conv: ir.Node, result: ir.Value) -> None:
+    """Read sizes from the result of a node in place of a convolution.
+
+    Its other operands are constant then, so that the node can stand right behind the convolution.
+    """
+    readers, graph = _size_readers(conv.outputs[0]), node.graph
+    if readers and graph is not None:
+        graph.remove(node)
+        graph.insert_after(conv, node)
     for reader in readers:
         reader.replace_input_with(0, result)
-    if readers:
-        graph.sort()
-    return renamed
 
 
 def _scaled_filters(conv: ir.Node, scale: np.ndarray) -> np.ndarray:
@@ -235,7 +198,7 @@ def _scaled_filters(conv: ir.Node, scale: np.ndarray) -> np.ndarray:
     if conv.op_type == "Conv":
         return filters * scale.reshape(-1, *(1,) * (filters.ndim - 1))
     # Of filters (C, O / groups, *K), each group of C computes its own output channels.
-    groups = _groups(conv)
+    groups = conv.attributes.get_int("group", 1)
     apart = filters.reshape(groups, -1, *filters.shape[1:])
     factors = scale.reshape(groups, 1, -1, *(1,) * (filters.ndim - 2))
     return (apart * factors).reshape(filters.shape)
@@ -276,11 +239,9 @@ def _vector(builder: Builder, value: ir.Value) -> ir.Value:
     """Return a value without its axes of size one, a vector."""
     dims = dims_of(value) or ()
     (axis,) = (i for i, dim in enumerate(dims) if dim != 1)
-    node = value.producer()
-    if node is not None and node.op_type == "Unsqueeze" and not node.domain:
-        operand = node.inputs[0]
-        if operand is not None and len(dims_of(operand) or ()) == 1:
-            return operand
+    node = producer_of(value, "Unsqueeze")
+    if node is not None and len(dims_of(node.inputs[0]) or ()) == 1:
+        return given(node.inputs[0])
     others = [i for i in range(len(dims)) if i != axis]
     return builder.Squeeze(value, builder.ints(others)) if others else value
 

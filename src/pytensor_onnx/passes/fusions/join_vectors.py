@@ -15,8 +15,10 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.matching import is_operator
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.node_rules import remove_unused, store_constants
+from pytensor_onnx.passes.node_walk import remove_unused
+from pytensor_onnx.passes.stored_constants import store_constants
 
 OPERATORS = frozenset({"Abs", "Add", "Div", "Mul", "Neg", "Sqrt", "Sub"})
 """Elementwise operators whose results do not depend on the position of an element."""
@@ -109,8 +111,10 @@ def join_vectors(model: ir.Model, scope: ModelScope) -> int:
 
 
 def _is_joined(node: ir.Node) -> bool:
-    is_elementwise = node.op_type in OPERATORS and not node.domain
-    return is_elementwise and node.outputs[0].dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+    return is_operator(node, *OPERATORS) and node.outputs[0].dtype in (
+        ir.DataType.FLOAT,
+        ir.DataType.DOUBLE,
+    )
 
 
 def _columns(formulas: Sequence[_Formula]) -> list[tuple[ir.Value, ...]]:

@@ -14,10 +14,10 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.fusions.gathered_products import products_of_elements
-from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.node_rules import given, int_attribute, replace_node
+from pytensor_onnx.passes.matching import given
+from pytensor_onnx.passes.node_rules import node_rule
+from pytensor_onnx.passes.node_walk import NodeBuilder
 
 # From these sizes on the other form is faster (benchmarks/NOTES.md).
 MOST_WINDOWS = {"Conv": 15, "ConvTranspose": 63}
@@ -32,33 +32,27 @@ _FEW_ELEMENTS = range(32, 129)
 """Sizes of filters and images for which the runtime should not pack the filters for a product."""
 
 
-@model_pass(
+@node_rule(
+    "Conv",
+    "ConvTranspose",
     family="networks",
     purpose="speed",
     identity="conv(x, w) = conv(batch of x as depth, w), conv_transpose(x, w) = col2im(w.T @ x)",
-    begins_at=("Conv", "ConvTranspose"),
     requires="float32, filters that vary, images with few windows of known sizes",
     measured="benchmarks/NOTES.md, Convolutions and their gradients",
 )
-def merge_short_images(model: ir.Model, scope: ModelScope) -> int:
-    """Merge the images of convolutions in float32 that have few windows and many products."""
-    count = 0
-    for node in list(model.graph):
-        if node.domain or node.op_type not in MOST_WINDOWS or not _is_merged(node):
-            continue
-        builder = Builder(scope)
-        builder.provenance = dict(node.metadata_props)
-        emit = _with_depth if node.op_type == "Conv" else _by_columns
-        replace_node(model.graph, node, builder, [emit(builder, node)], scope.names)
-        count += 1
-    return count
+def merge_short_images(build: NodeBuilder, node: ir.Node) -> ir.Value | None:
+    """Merge the images of a convolution in float32 that has few windows and many products."""
+    if not _is_merged(node):
+        return None
+    return _with_depth(build, node) if node.op_type == "Conv" else _by_columns(build, node)
 
 
 def _is_merged(node: ir.Node) -> bool:
     filters = node.inputs[1]
     if filters is None or filters.dtype != ir.DataType.FLOAT or filters.const_value is not None:
         return False
-    if int_attribute(node, "group", 1) > 1 or "auto_pad" in node.attributes:
+    if node.attributes.get_int("group", 1) > 1 or "auto_pad" in node.attributes:
         return False
     windowed = node.outputs[0] if node.op_type == "Conv" else node.inputs[0]
     batch, shape = _batch(windowed), _known(filters)

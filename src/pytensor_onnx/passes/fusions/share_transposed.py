@@ -10,6 +10,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.passes.matching import constant_of
 from pytensor_onnx.passes.model_pass import model_pass
 
 SMALLEST = 1024
@@ -31,9 +32,9 @@ def share_transposed(model: ir.Model, scope: ModelScope) -> int:
     """
     graph, named = model.graph, set(scope.constant_names.values())
     matrices = [
-        (value, value.const_value.numpy())
+        (value, array)
         for value in graph.initializers.values()
-        if value.const_value is not None and _is_large_matrix(value)
+        if (array := constant_of(value)) is not None and _is_large_matrix(value, array)
     ]
     matrices.sort(key=lambda pair: pair[0].name not in named)
     kept: dict[tuple[int, ...], list[tuple[ir.Value, np.ndarray]]] = {}
@@ -53,11 +54,8 @@ def share_transposed(model: ir.Model, scope: ModelScope) -> int:
     return count
 
 
-def _is_large_matrix(value: ir.Value) -> bool:
-    constant = value.const_value
-    if constant is None or value.is_graph_input() or value.is_graph_output():
-        return False
-    return len(constant.shape) == 2 and constant.size >= SMALLEST
+def _is_large_matrix(value: ir.Value, array: np.ndarray) -> bool:
+    return array.ndim == 2 and array.size >= SMALLEST and not value.is_graph_output()
 
 
 def _same_bits(first: np.ndarray, second: np.ndarray) -> bool:

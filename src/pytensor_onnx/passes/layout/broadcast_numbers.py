@@ -14,8 +14,9 @@ from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.passes.matching import constant_of
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.node_rules import store_constants
+from pytensor_onnx.passes.stored_constants import store_constants
 
 FEWEST_ELEMENTS = 256
 """Known size of a result from which on a node for the axes of a computed number is no loss."""
@@ -81,8 +82,9 @@ def _with_axes(number: ir.Value, rank: int, user: ir.Node, scope: ModelScope) ->
     """Return a number with axes of size one added, before its first user if it is computed."""
     builder = Builder(scope)
     shape = (1,) * rank
-    if number.const_value is not None and not number.is_graph_input():
-        return builder.constant(number.const_value.numpy().reshape(shape))
+    array = constant_of(number)
+    if array is not None:
+        return builder.constant(array.reshape(shape))
     builder.provenance = dict(user.metadata_props)
     result = builder.Reshape(number, builder.ints(shape))
     result.shape = ir.Shape(shape)

@@ -10,8 +10,9 @@ import onnx_ir as ir
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.sizes import constant_ints
-from pytensor_onnx.passes.layout.moved import Moved, Perm, attributes_of, inverse
+from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
 from pytensor_onnx.passes.layout.reshapes import move_reshape
+from pytensor_onnx.passes.matching import attributes_of
 
 
 def move(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:

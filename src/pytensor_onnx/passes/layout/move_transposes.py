@@ -25,8 +25,10 @@ from pytensor_onnx.passes.layout.walk import (
     perm_of,
     wide_axes,
 )
+from pytensor_onnx.passes.matching import is_constant
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.node_rules import is_constant, remove_unused
+from pytensor_onnx.passes.node_walk import remove_unused
+from pytensor_onnx.passes.stored_constants import store_constants
 
 UNKNOWN_SIZE = 8
 CHANNELS_FIRST = frozenset(
@@ -154,10 +156,8 @@ class _Mover(Walk):
                 node.name = new.name
         for old, new in self._stored:
             if not old.uses() and new.name not in self.graph.initializers:
-                new.name = old.name
-        for value in self._scope.initializers.values():
-            if value.uses() and value.name not in self.graph.initializers:
-                self.graph.register_initializer(value)
+                new.name, old.name = old.name, new.name
+        store_constants(self.graph, self._scope)
 
     def transposed_again(self, node: ir.Node) -> None:
         operand, result = node.inputs[0], node.outputs[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import onnx_ir as ir
 
@@ -48,8 +47,3 @@ def inverse(perm: Perm) -> Perm:
     (0, 3, 1, 2)
     """
     return tuple(perm.index(i) for i in range(len(perm)))
-
-
-def attributes_of(node: ir.Node) -> dict[str, Any]:
-    """Return the attributes of a node by name."""
-    return {name: attribute.value for name, attribute in node.attributes.items()}

@@ -10,6 +10,7 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.fallbacks import carry_fallback, fallback_of
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
+from pytensor_onnx.passes.matching import constant_of, given, producer_of
 
 
 def keep_meta(node: ir.Node, new: ir.Node | None, moved: Moved) -> None:
@@ -37,9 +38,8 @@ def keep_meta(node: ir.Node, new: ir.Node | None, moved: Moved) -> None:
 
 def transposed_constant(build: Builder, value: ir.Value, back: Perm) -> ir.Value:
     """Return a constant with its axes in another order, without leading axes of size one."""
-    assert value.const_value is not None
-    array = value.const_value.numpy()
-    if array.size == 1:
+    array = constant_of(value)
+    if array is None or array.size == 1:
         return value
     turned = array.reshape((1,) * (len(back) - array.ndim) + array.shape).transpose(back)
     kept = 0 if array.ndim == len(back) else next(i for i, n in enumerate(turned.shape) if n != 1)
@@ -51,9 +51,9 @@ def with_axes(build: Builder, value: ir.Value, places: list[int], rank: int) -> 
     """Reshape a value so that its axes larger than one are at the given positions."""
     if not places:
         return value
-    node = value.producer()
-    if node is not None and node.op_type == "Unsqueeze" and constant_ints(node.inputs[1]):
-        value = node.inputs[0] or value
+    node = producer_of(value, "Unsqueeze")
+    if node is not None and constant_ints(node.inputs[1]):
+        value = given(node.inputs[0])
     ones = [i for i, d in enumerate(dims_of(value) or ()) if d == 1]
     if ones:
         value = build.Squeeze(value, build.ints(ones))

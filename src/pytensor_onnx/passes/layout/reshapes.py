@@ -11,7 +11,14 @@ import onnx_ir as ir
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.sizes import constant_ints
-from pytensor_onnx.passes.layout.moved import Moved, Perm, attributes_of, inverse
+from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
+from pytensor_onnx.passes.matching import (
+    attributes_of,
+    constant_of,
+    given,
+    is_constant,
+    is_operator,
+)
 
 
 def move_reshape(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
@@ -35,10 +42,9 @@ def _flatten(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     def emit(build: Builder, xs: Sequence[ir.Value | None]) -> ir.Value:
         order = [p - 1 for p in inverse(perm)[1:]]
         for user, _ in users:
-            weight = user.inputs[1]
-            assert weight is not None
-            assert weight.const_value is not None
-            array = weight.const_value.numpy()
+            weight = given(user.inputs[1])
+            array = constant_of(weight)
+            assert array is not None
             rows = array.reshape(*sizes, -1).transpose(*order, len(sizes)).reshape(array.shape)
             moved.stored.append((weight, build.constant(np.ascontiguousarray(rows))))
             user.replace_input_with(1, moved.stored[-1][1])
@@ -93,13 +99,6 @@ def _common(first: Sequence[object], second: Sequence[object]) -> int:
 
 
 def _is_weighted(user: ir.Node, position: int) -> bool:
-    weight = user.inputs[1] if len(user.inputs) > 1 else None
-    return (
-        user.op_type == "MatMul"
-        and not user.domain
-        and position == 0
-        and weight is not None
-        and weight.const_value is not None
-        and not weight.is_graph_input()
-        and len(weight.const_value.shape) == 2
-    )
+    if not is_operator(user, "MatMul") or position != 0:
+        return False
+    return is_constant(user.inputs[1]) and len(dims_of(user.inputs[1]) or ()) == 2

@@ -11,7 +11,7 @@ from pytensor_onnx.graph.fallbacks import has_fallback
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.layout.layout_rules import move
 from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
-from pytensor_onnx.passes.node_rules import is_constant
+from pytensor_onnx.passes.matching import is_constant, is_operator
 
 
 class Walk:
@@ -102,9 +102,7 @@ class Walk:
 
 def is_transpose(node: ir.Node) -> bool:
     """Return whether a node is a Transpose of three axes or more."""
-    if node.op_type != "Transpose" or node.domain or "perm" not in node.attributes:
-        return False
-    return len(node.attributes["perm"].as_ints()) > 2
+    return is_operator(node, "Transpose") and len(node.attributes.get_ints("perm", ())) > 2
 
 
 def perm_of(node: ir.Node) -> Perm:

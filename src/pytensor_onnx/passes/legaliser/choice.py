@@ -15,7 +15,7 @@ from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
 from pytensor_onnx.graph.node_flags import is_absolute_error_accepted
 from pytensor_onnx.passes.defects import ByDefinition, Decomposition, Defect, defects_by_operator
 from pytensor_onnx.passes.legaliser import exact, integer
-from pytensor_onnx.passes.node_rules import Form
+from pytensor_onnx.passes.node_walk import Form
 from pytensor_onnx.targets import Profile
 from pytensor_onnx.targets.schema import holds_attributes
 

@@ -17,7 +17,7 @@ from pytensor_onnx.graph.node_flags import is_bare, mark_guarded
 from pytensor_onnx.graph.signatures import signature
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.known_numbers import has_one_sign, is_never_nan
-from pytensor_onnx.passes.node_rules import given, int_attribute
+from pytensor_onnx.passes.matching import attributes_of, given
 
 LIFTED = ("ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LogSoftmax", "Softmax")
 """Operators along one axis, which for a 0-d value can work on one element."""
@@ -35,7 +35,7 @@ def between_casts(
         build.cast(x, wider) if x is not None and _has(types.input_type(i), x, dtype) else x
         for i, x in enumerate(node.inputs)
     ]
-    attributes = {k: v.value for k, v in node.attributes.items()}
+    attributes = attributes_of(node)
     n_outputs = len(node.outputs)
     results = build.op(node.op_type, *operands, outputs=n_outputs, **attributes)
     results = [results] if isinstance(results, ir.Value) else results
@@ -70,7 +70,7 @@ def is_zero_dim(node: ir.Node) -> bool:
 def lift_zero_dim(build: Builder, node: ir.Node) -> ir.Value:
     """Run an operator along the axis of a vector of one element in place of a 0-d value."""
     x, *rest = node.inputs
-    attributes = {k: v.value for k, v in node.attributes.items()}
+    attributes = attributes_of(node)
     if "axis" in attributes:
         attributes["axis"] = 0
     lifted = build.op(node.op_type, build.Unsqueeze(x, [0]), *rest, **attributes)
@@ -126,7 +126,7 @@ def _merge_reduced(build: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
 
 def _restore(build: Builder, node: ir.Node, result: ir.Value) -> ir.Value:
     """Restore the reduced axes with size one if the reduction keeps them."""
-    if not int_attribute(node, "keepdims", 1):
+    if not node.attributes.get_int("keepdims", 1):
         return result
     dims = dims_of(node.inputs[0])
     return build.Unsqueeze(result, build.ints(_axes(node, len(dims or ()))))
@@ -147,7 +147,7 @@ def nan_extremum(build: Builder, node: ir.Node) -> ir.Value:
 
     A sum of numbers of one sign is NaN only then: infinities do not cancel.
     """
-    keepdims = int(int_attribute(node, "keepdims", 1))
+    keepdims = node.attributes.get_int("keepdims", 1)
     by_sum = has_one_sign(node.inputs[0])
 
     def body(inner: Builder, x: ir.Value, *axes: ir.Value) -> ir.Value:
@@ -172,7 +172,7 @@ def nan_extremum(build: Builder, node: ir.Node) -> ir.Value:
 def nan_arg_extremum(build: Builder, node: ir.Node) -> ir.Value:
     """Return the position of the first NaN, if any."""
     (x,) = node.inputs
-    attributes = {k: v.value for k, v in node.attributes.items()}
+    attributes = attributes_of(node)
     is_nan = build.Cast(build.IsNaN(x), to=int(ir.DataType.UINT8))
     axis, keepdims = attributes.get("axis", 0), attributes.get("keepdims", 1)
     any_nan = build.Cast(
@@ -245,7 +245,7 @@ def nan_log_softmax(build: Builder, node: ir.Node) -> ir.Value:
     The maximum, which is subtracted first against overflow, may ignore NaN.
     """
     x = given(node.inputs[0])
-    axis = build.ints([int_attribute(node, "axis", -1)])
+    axis = build.ints([node.attributes.get_int("axis", -1)])
     largest = build.ReduceMax(x, axis, keepdims=1)
     mark_guarded(largest)
     below = build.Sub(x, largest)

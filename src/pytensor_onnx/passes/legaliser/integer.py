@@ -20,19 +20,20 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.node_flags import is_bare
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.exact import between_casts, integer_product, integer_sum
-from pytensor_onnx.passes.node_rules import Form, given, int_attribute
+from pytensor_onnx.passes.matching import attributes_of, given
+from pytensor_onnx.passes.node_walk import Form, Results
 
 _SMALL_STEP = 2**20
 _EXACT_IN_DOUBLE = 2**52
 _TOP_BIT = np.uint64(2**63)
 
 
-def exact_reduction(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+def exact_reduction(build: Builder, node: ir.Node) -> Results:
     """Reduce integers exactly, wrapping around as NumPy does."""
     return REDUCTIONS[node.op_type](build, node)
 
 
-def by_comparison(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+def by_comparison(build: Builder, node: ir.Node) -> Results:
     """Compare int64 by Less, Greater and TopK only."""
     return ORDERED[node.op_type](build, node)
 
@@ -79,7 +80,7 @@ def reduce_extremum(build: Builder, node: ir.Node) -> ir.Value:
     """Select the largest or smallest element along one axis after the other."""
     x, *given_axes = _operands(node)
     largest = int(node.op_type == "ReduceMax")
-    keepdims = int_attribute(node, "keepdims", 1)
+    keepdims = node.attributes.get_int("keepdims", 1)
     dims = dims_of(x)
     one = build.ints([1])
     if dims is None:
@@ -87,7 +88,7 @@ def reduce_extremum(build: Builder, node: ir.Node) -> ir.Value:
         ones = build.Expand(one, build.Shape(build.Shape(x)))
         return build.Reshape(flat, ones if keepdims else build.ints([]))
     axes = constant_ints(given_axes[0]) if given_axes else []
-    if axes == [] and not int_attribute(node, "noop_with_empty_axes", 0):
+    if axes == [] and not node.attributes.get_int("noop_with_empty_axes", 0):
         axes = list(range(len(dims)))
     if axes is None:
         raise build.unsupported(f"{node.op_type} of int64 along axes that the graph computes")
@@ -107,7 +108,7 @@ def square_sum(build: Builder, node: ir.Node) -> ir.Value:
 
 
 def _sum_of(build: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
-    attributes = {k: v.value for k, v in node.attributes.items()}
+    attributes = attributes_of(node)
     return build.ReduceSum(x, *node.inputs[1:], **attributes)
 
 
@@ -119,7 +120,7 @@ def truncated_modulo(build: Builder, node: ir.Node) -> ir.Value:
 
 def is_truncated(node: ir.Node) -> bool:
     """Return whether a Mod has the sign of the dividend."""
-    return bool(int_attribute(node, "fmod", 0))
+    return bool(node.attributes.get_int("fmod", 0))
 
 
 def counts_in_double(node: ir.Node) -> bool:
@@ -163,7 +164,7 @@ def in_int64_order(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
     """Compare uint64 as int64: with the top bit flipped, their order is the same."""
     x, *rest = node.inputs
     flipped = build.cast(build.BitwiseXor(x, _TOP_BIT), ir.DataType.INT64)
-    attributes = {k: v.value for k, v in node.attributes.items()}
+    attributes = attributes_of(node)
     n_outputs = len(node.outputs)
     results = build.op(node.op_type, flipped, *rest, outputs=n_outputs, **attributes)
     return [

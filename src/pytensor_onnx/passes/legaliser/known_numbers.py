@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from pytensor_onnx.passes.matching import constant_of, producer_of
+
 MOST_VALUES = 64
 """Largest number of values that a search visits; beyond it the answer is unknown."""
 LARGEST = 65_536
@@ -74,9 +76,8 @@ def has_one_sign(value: ir.Value | None) -> bool:
 
     Infinities then do not cancel in a sum.
     """
-    node = None if value is None else value.producer()
-    is_negated = node is not None and node.op_type == "Neg" and not node.domain
-    return is_never_negative(node.inputs[0] if node is not None and is_negated else value)
+    negation = producer_of(value, "Neg")
+    return is_never_negative(value if negation is None else negation.inputs[0])
 
 
 def _holds(value: ir.Value | None, sources_of: Callable[[ir.Value], Sources]) -> bool:
@@ -134,7 +135,5 @@ def _sources_of_sign(value: ir.Value) -> Sources:
 
 def _if_constant(value: ir.Value, condition: Callable[[np.ndarray], bool]) -> Sources:
     """Return an empty tuple if the value is a constant that meets a condition, otherwise None."""
-    constant = value.const_value
-    if constant is None or value.is_graph_input() or constant.size > LARGEST:
-        return None
-    return () if condition(constant.numpy()) else None
+    array = constant_of(value)
+    return () if array is not None and array.size <= LARGEST and condition(array) else None

@@ -8,21 +8,21 @@ table, or by the same operator between casts that lose nothing. float64 is never
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import partial
 
 import onnx_ir as ir
 
 from pytensor_onnx.changes import Change, changes_of
 from pytensor_onnx.errors import UnsupportedCase, UnsupportedOpError
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.names import Names, names_in
 from pytensor_onnx.graph.scope import LocalFunction, ModelScope
-from pytensor_onnx.graph.traversal import all_nodes, bodies_of
+from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.legaliser.choice import Chooser, Decompositions
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.node_rules import GraphLike, replace_node, store_constants
+from pytensor_onnx.passes.node_walk import GraphLike, NodeWalk, Results
+from pytensor_onnx.passes.stored_constants import store_constants
 from pytensor_onnx.targets import Profile
 
 _CONTAINERS = frozenset({"Constant", "If", "Loop", "Scan"})
@@ -71,15 +71,12 @@ def legalise(
     """
     chooser = Chooser(profile, scope.opset_version, decompositions, assume_finite)
     legaliser = _Legaliser(chooser, scope)
-    legaliser.visit(model.graph, _Place(scope.names))
+    legaliser.visit(model.graph)
     done: set[int] = set()
-    while True:
-        new = [local for local in scope.functions.values() if id(local) not in done]
-        if not new:
-            break
+    while new := [local for local in scope.functions.values() if id(local) not in done]:
         done.update(map(id, new))
         for local in new:
-            legaliser.visit(local.function, _place_in(local))
+            legaliser.visit(local.function, local)
     used = _used_functions(model, scope)
     model.functions.clear()
     for function in used:
@@ -94,30 +91,6 @@ def legalise(
     return changes_of(legaliser.changes)
 
 
-class _Place(NamedTuple):
-    """Graph or function that contains nodes, with its used names."""
-
-    names: Names
-    function: str = ""
-    shaped: bool = True
-    in_definition: bool = False
-
-    @property
-    def in_function(self) -> bool:
-        return bool(self.function)
-
-    @property
-    def description(self) -> str:
-        return f" of function {self.function}" if self.function else ""
-
-
-def _place_in(local: LocalFunction) -> _Place:
-    function = local.function
-    shaped = any(value.shape is not None for value in function.inputs)
-    name = f"{function.domain}::{function.name}"
-    return _Place(names_in(function), name, shaped, local.is_definition)
-
-
 class _Legaliser:
     def __init__(self, chooser: Chooser, scope: ModelScope) -> None:
         self.chooser = chooser
@@ -125,40 +98,40 @@ class _Legaliser:
         self.changes: Counter[str] = Counter()
         self.refused: list[str] = []
 
-    def visit(self, owner: GraphLike, place: _Place) -> None:
-        """Legalise the nodes of a graph and of its subgraphs, and their replacements."""
-        self._visit_nodes(owner, list(owner), place)
+    def visit(self, owner: GraphLike, local: LocalFunction | None = None) -> None:
+        """Legalise the nodes of a graph or function, and their replacements."""
+        shaped = local is None or any(v.shape is not None for v in local.function.inputs)
+        replace = partial(self._replace, local=local)
+        NodeWalk(owner, self.scope, replace, shaped=shaped, visits_new=True).run()
 
-    def _visit_nodes(self, owner: GraphLike, nodes: Iterable[ir.Node], place: _Place) -> None:
-        for node in nodes:
-            for body in bodies_of(node):
-                self.visit(body, place)
-            if not place.in_function:
-                for value in node.outputs:
-                    self.scope.name_dims(value)
-            if node.domain == "" and node.op_type not in _CONTAINERS:
-                self._visit_node(owner, node, place)
-
-    def _visit_node(self, owner: GraphLike, node: ir.Node, place: _Place) -> None:
-        dtype = main_dtype(node, self.scope.opset_version)
+    def _replace(
+        self, build: Builder, node: ir.Node, local: LocalFunction | None
+    ) -> Results | None:
+        if local is None:
+            for value in node.outputs:
+                self.scope.name_dims(value)
+        is_standard = not node.domain and node.op_type not in _CONTAINERS
+        dtype = main_dtype(node, self.scope.opset_version) if is_standard else None
         if dtype is None:
-            return
-        form, change = self.chooser.choose(node, dtype, place.in_definition)
+            return None
+        in_definition = local is not None and local.is_definition
+        form, change = self.chooser.choose(node, dtype, in_definition)
         if form is None:
             if change:
-                self.refused.append(f"{change} (node {node.name!r}{place.description})")
-            return
-        builder = Builder(self.scope, in_function=place.in_function, shaped=place.shaped)
-        builder.provenance = dict(node.metadata_props)
+                self._refuse(change, node, local)
+            return None
         try:
-            result = form(builder, node)
+            results = form(build, node)
         except UnsupportedCase as case:
-            self.refused.append(f"{case.reason} (node {node.name!r}{place.description})")
-            return
-        results = [result] if isinstance(result, ir.Value) else result
-        new_nodes = replace_node(owner, node, builder, results, place.names)
+            self._refuse(case.reason, node, local)
+            return None
         self.changes[change] += 1
-        self._visit_nodes(owner, new_nodes, place)
+        return results
+
+    def _refuse(self, reason: str, node: ir.Node, local: LocalFunction | None) -> None:
+        function = None if local is None else local.function
+        of = "" if function is None else f" of function {function.domain}::{function.name}"
+        self.refused.append(f"{reason} (node {node.name!r}{of})")
 
 
 def _used_functions(model: ir.Model, scope: ModelScope) -> list[ir.Function]:

@@ -16,12 +16,12 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.node_flags import is_bare, mark_guarded
-from pytensor_onnx.passes.node_rules import given, int_attribute
+from pytensor_onnx.passes.matching import given
 
 
 def top_k(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Sort with the runtime's kernel if no element is NaN, else in two stable rounds."""
-    axis, largest = int_attribute(node, "axis", -1), int_attribute(node, "largest", 1)
+    axis, largest = node.attributes.get_int("axis", -1), node.attributes.get_int("largest", 1)
     order = {"axis": axis, "largest": largest}
 
     def body(inner: Builder, x: ir.Value, k: ir.Value) -> list[ir.Value]:
@@ -89,7 +89,7 @@ def unique_slices(build: Builder, node: ir.Node) -> list[ir.Value]:
     dims = dims_of(x)
     if dims is None:
         raise build.unsupported("Unique of slices of a value of unknown rank")
-    axis = int_attribute(node, "axis", 0) % len(dims)
+    axis = node.attributes.get_int("axis", 0) % len(dims)
     rows = merge_axes(build, x, [i for i in range(len(dims)) if i != axis])
     one_each = build.Concat(build.Shape(x, start=axis, end=axis + 1), build.ints([1]), axis=0)
     if dtype_of(x).is_floating_point():
@@ -123,7 +123,7 @@ def may_have_empty_slices(node: ir.Node) -> bool:
     dims = dims_of(node.inputs[0])
     if dims is None:
         return True
-    axis = int_attribute(node, "axis", 0) % len(dims)
+    axis = node.attributes.get_int("axis", 0) % len(dims)
     return not all(isinstance(d, int) and d > 0 for i, d in enumerate(dims) if i != axis)
 
 

@@ -12,6 +12,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.node_flags import mark_checked, mark_guarded
+from pytensor_onnx.passes.matching import attributes_of
 
 Pooling = Callable[[Builder, ir.Value], ir.Value]
 
@@ -27,7 +28,7 @@ def max_pool(build: Builder, node: ir.Node) -> list[ir.Value]:
     NaN is then found by pooling a mask. The kernel with indices as second output is right for minus
     infinity.
     """
-    attributes = {k: v.value for k, v in node.attributes.items()}
+    attributes = attributes_of(node)
 
     def pool_with_care(inner: Builder, x: ir.Value) -> ir.Value:
         largest, _ = inner.op("MaxPool", x, outputs=2, **attributes)
@@ -51,7 +52,7 @@ def global_max_pool(build: Builder, node: ir.Node) -> list[ir.Value]:
 
 
 def _guard(build: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Value]:
-    x, attributes = node.inputs[0], {k: v.value for k, v in node.attributes.items()}
+    x, attributes = node.inputs[0], attributes_of(node)
     if x is None:
         raise TypeError(f"{node.op_type} without an operand")
     results = build.op(node.op_type, x, outputs=len(node.outputs), **attributes)

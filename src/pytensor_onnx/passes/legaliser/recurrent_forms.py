@@ -13,7 +13,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
 from pytensor_onnx.graph.node_flags import is_bare, mark_guarded, mark_rare
-from pytensor_onnx.passes.node_rules import constant_of, given
+from pytensor_onnx.passes.matching import attributes_of, constant_of, given
 
 LARGEST = 1e18
 """Bound for the sums of magnitudes of operands, whose products are then finite in float32."""
@@ -85,7 +85,7 @@ def _zero_state(build: Builder, node: ir.Node) -> ir.Value:
 
 def _operator(build: Builder, node: ir.Node, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
     """Emit the operator of a layer for other operands."""
-    attributes = {k: v.value for k, v in node.attributes.items()}
+    attributes = attributes_of(node)
     results = build.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
     for result, old in zip(results, node.outputs, strict=True):
         result.shape = old.shape

@@ -12,6 +12,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.failures import name_failure
 from pytensor_onnx.graph.node_flags import is_checked, mark_checked, mark_guarded
+from pytensor_onnx.passes.matching import attributes_of
 
 POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 
@@ -86,7 +87,7 @@ def _with_operand(
 ) -> list[ir.Value]:
     """Emit a node with another operand, marked as checked."""
     operands = [operand if i == position else old for i, old in enumerate(node.inputs)]
-    attributes = {k: v.value for k, v in node.attributes.items()}
+    attributes = attributes_of(node)
     results = build.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
     values = [results] if isinstance(results, ir.Value) else results
     mark_checked(values[0]).meta.update(node.meta)
@@ -98,15 +99,12 @@ def _least_sizes(node: ir.Node) -> list[int]:
     kernel = node.attributes["kernel_shape"].as_ints()
     rank = len(kernel)
     dims = (dims_of(node.inputs[0]) or (None,) * (2 + rank))[2:]
-
-    def ints(name: str, default: list[int]) -> list[int]:
-        attribute = node.attributes.get(name)
-        return default if attribute is None else list(attribute.as_ints())
-
-    if "ceil_mode" in node.attributes and node.attributes["ceil_mode"].as_int():
+    if node.attributes.get_int("ceil_mode", 0) != 0:
         return [0] * rank
-    pads = ints("pads", [0] * (2 * rank))
-    strides, dilations = ints("strides", [1] * rank), ints("dilations", [1] * rank)
+    pads = node.attributes.get_ints("pads", (0,) * (2 * rank))
+    strides, dilations = (
+        node.attributes.get_ints(name, (1,) * rank) for name in ("strides", "dilations")
+    )
     least = [
         (taps - 1) * dilation + 1 - before - after
         for taps, dilation, before, after in zip(

@@ -22,6 +22,7 @@ from pytensor_onnx.graph.names import Names, name_values, names_in
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
 from pytensor_onnx.graph.traversal import all_nodes
 from pytensor_onnx.passes.legaliser.missing_kernels import main_dtype
+from pytensor_onnx.passes.matching import constant_of, given, is_constant
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.narrowing.uses import (
     COMPARING,
@@ -29,11 +30,11 @@ from pytensor_onnx.passes.narrowing.uses import (
     MODULAR,
     MONOTONE,
     Uses,
-    is_constant,
     positions,
     takes_int32,
 )
-from pytensor_onnx.passes.node_rules import GraphLike, given, replace_node, store_constants
+from pytensor_onnx.passes.node_walk import GraphLike, NodeWalk, Results
+from pytensor_onnx.passes.stored_constants import store_constants
 from pytensor_onnx.targets import Profile
 
 _INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64
@@ -72,21 +73,21 @@ def narrow_indices(model: ir.Model, scope: ModelScope, profile: Profile) -> list
 
 def _narrow_in(owner: GraphLike, choice: _Choice, scope: ModelScope, names: Names) -> int:
     nodes = [node for group in _groups(owner, choice) if choice.gains(group) for node in group]
+    remainders = {node for node in nodes if choice.is_remainder(node)}
     if nodes:
-        remainders = [node for node in nodes if choice.is_remainder(node)]
         _Writer(scope, owner, names, choice.bounds).narrow(nodes)
-        for node in remainders:
-            _write_out(node, scope, owner, names)
+
+    def replace(build: Builder, node: ir.Node) -> Results | None:
+        """Replace a remainder of numbers from zero on by a division, a product, a difference."""
+        if node not in remainders:
+            return None
+        x, divisor = map(given, node.inputs)
+        result: ir.Value = build.Sub(x, build.Mul(build.Div(x, divisor), divisor))
+        return result
+
+    if remainders:
+        NodeWalk(owner, scope, replace, ("Mod",)).run()
     return len(nodes)
-
-
-def _write_out(node: ir.Node, scope: ModelScope, owner: GraphLike, names: Names) -> None:
-    """Replace a remainder of numbers from zero on by a division, a product and a difference."""
-    builder = Builder(scope, in_function=isinstance(owner, ir.Function))
-    builder.provenance = dict(node.metadata_props)
-    x, divisor = map(given, node.inputs)
-    result = builder.Sub(x, builder.Mul(builder.Div(x, divisor), divisor))
-    replace_node(node.graph or owner, node, builder, [result], names)
 
 
 def _groups(owner: GraphLike, choice: _Choice) -> Iterator[list[ir.Node]]:
@@ -223,9 +224,9 @@ class _Writer:
         return self._narrow[value]
 
     def _cast(self, build: Builder, value: ir.Value) -> ir.Value:
-        array = ir.convenience.get_const_tensor(value)
+        array = constant_of(value)
         if array is not None:
-            return build.constant(np.clip(array.numpy(), *INT32).astype("int32"))
+            return build.constant(np.clip(array, *INT32).astype("int32"))
         if not self.bounds.fit(value):
             value = build.Clip(value, *map(np.int64, INT32))
         return build.cast(value, _INT32)

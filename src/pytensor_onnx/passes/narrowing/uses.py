@@ -10,6 +10,7 @@ import onnx_ir as ir
 from pytensor_onnx.graph.bounds import MOVING, Bounds
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.passes.matching import constant_of, is_constant
 
 COMPARING = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 CHOOSING = MOVING | {"Concat", "Where"}
@@ -175,15 +176,10 @@ def takes_int32(node: ir.Node, position: int) -> bool:
     return not is_wide and position == _INDICES.get(node.op_type)
 
 
-def is_constant(value: ir.Value | None) -> bool:
-    """Return whether a value is a constant."""
-    return value is not None and ir.convenience.get_const_tensor(value) is not None
-
-
 def _is_integer(value: ir.Value) -> bool:
     return value.dtype == ir.DataType.INT64 and dims_of(value) == ()
 
 
 def _is_few(value: ir.Value) -> bool:
-    array = ir.convenience.get_const_tensor(value)
+    array = constant_of(value)
     return array is not None and array.size <= _FEW

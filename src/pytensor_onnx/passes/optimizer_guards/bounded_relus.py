@@ -7,7 +7,8 @@ bounds through functions too, and refuses the model if the bounds are float64.
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.passes.node_rules import Form
+from pytensor_onnx.passes.matching import producer_of
+from pytensor_onnx.passes.node_walk import Form
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
 
@@ -16,15 +17,10 @@ def bounded_relu_form(node: ir.Node, inlined: Inlined) -> Form | None:
     if len(node.inputs) != 3 or node.outputs[0].dtype not in (None, ir.DataType.DOUBLE):
         return None
     x, *bounds = ([] if v is None else inlined.origins(v) for v in node.inputs)
-    is_fused = any(_is_relu(v) for v in x) and all(
+    is_fused = any(producer_of(v, "Relu") for v in x) and all(
         any(v in inlined.folded for v in bound) for bound in bounds
     )
     return _clip_apart if is_fused else None
-
-
-def _is_relu(value: ir.Value) -> bool:
-    node = value.producer()
-    return node is not None and node.op_type == "Relu" and not node.domain
 
 
 def _clip_apart(build: Builder, node: ir.Node) -> ir.Value:

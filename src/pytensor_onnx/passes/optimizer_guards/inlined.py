@@ -1,17 +1,13 @@
 """Follow values through the calls, constant Ifs and Identity nodes that a runtime removes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.names import names_in
-from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.graph.traversal import all_nodes, bodies_of
-from pytensor_onnx.passes.node_rules import Form, GraphLike, is_constant, put_before
+from pytensor_onnx.graph.traversal import bodies_of, nodes_of_model
+from pytensor_onnx.passes.matching import is_constant, is_operator, producer_of
 
-_SIZES = frozenset({"Shape", "Size"})
 _KEEPS_INTEGERS = frozenset(
     {"Add", "Cast", "Expand", "Gather", "Mul", "ReduceProd", "Reshape", "Squeeze", "Unsqueeze"}
 )
@@ -31,8 +27,6 @@ class Inlined:
 
     Attributes
     ----------
-    owners
-        The graph and the functions of the model.
     folded
         Constants, sizes, and values that a runtime may fold from them. It may know more sizes than
         the model, for instance from session options.
@@ -42,8 +36,7 @@ class Inlined:
         self._before: dict[ir.Value, list[ir.Value]] = defaultdict(list)
         self._after: dict[ir.Value, list[ir.Value]] = defaultdict(list)
         self._calls: set[ir.Node] = set()
-        self.owners: list[GraphLike] = [model.graph, *model.functions.values()]
-        nodes = [node for owner in self.owners for node in all_nodes(owner)]
+        nodes = list(nodes_of_model(model))
         for node in nodes:
             function = model.functions.get(node.op_identifier()) if node.domain else None
             if function is not None:
@@ -51,10 +44,10 @@ class Inlined:
                 # A call may omit the last arguments.
                 self._join(zip(node.inputs, function.inputs, strict=False))
                 self._join(zip(function.outputs, node.outputs, strict=False))
-            elif node.op_type == "If" and not node.domain:
+            elif is_operator(node, "If"):
                 for branch in bodies_of(node):
                     self._join(zip(branch.outputs, node.outputs, strict=True))
-            elif node.op_type == "Identity" and not node.domain:
+            elif is_operator(node, "Identity"):
                 self._join(zip(node.inputs, node.outputs, strict=True))
         self.folded = self._folded(nodes)
         self._whole: dict[ir.Value, bool] = {}
@@ -171,44 +164,9 @@ class Inlined:
             return False
         return all(v is not None and self._is_whole(v) for v in node.inputs)
 
-    def replace(self, scope: ModelScope, form_of: Callable[[ir.Node], Form | None]) -> int:
-        """Replace nodes in the graph and in functions.
-
-        Parameters
-        ----------
-        scope
-            Names and constants of the model.
-        form_of
-            Returns the replacement of a node, None to keep it.
-
-        Returns
-        -------
-        int
-            Number of replaced nodes.
-        """
-        count = 0
-        for owner in self.owners:
-            in_function = isinstance(owner, ir.Function)
-            names = names_in(owner) if isinstance(owner, ir.Function) else scope.names
-            forms = [(node, form_of(node)) for node in all_nodes(owner)]
-            replaced = defaultdict(list)
-            for node, form in forms:
-                if form is not None and node.graph is not None:
-                    build = Builder(scope, in_function=in_function)
-                    build.provenance = dict(node.metadata_props)
-                    made = form(build, node)
-                    results = [made] if isinstance(made, ir.Value) else made
-                    put_before(node.graph, node, build, results, names)
-                    replaced[node.graph].append(node)
-                    count += 1
-            for graph, nodes in replaced.items():
-                graph.remove(nodes, safe=True)
-        return count
-
 
 def _is_size(value: ir.Value) -> bool:
-    node = value.producer()
-    return node is not None and node.op_type in _SIZES and not node.domain
+    return producer_of(value, "Shape", "Size") is not None
 
 
 def _own_dtype(value: ir.Value) -> ir.DataType | None:

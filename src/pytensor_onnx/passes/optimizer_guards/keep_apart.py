@@ -10,11 +10,14 @@ from collections import Counter
 import onnx_ir as ir
 
 from pytensor_onnx.changes import Change, changes_of
+from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.scope import ModelScope
+from pytensor_onnx.graph.traversal import nodes_of_model
 from pytensor_onnx.passes.defects import Guard, defects_by_operator
 from pytensor_onnx.passes.model_pass import model_pass
-from pytensor_onnx.passes.node_rules import Form, store_constants
+from pytensor_onnx.passes.node_walk import Form, GraphLike, NodeWalk, Results
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
+from pytensor_onnx.passes.stored_constants import store_constants
 from pytensor_onnx.targets import Profile
 
 
@@ -52,15 +55,20 @@ def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[Cha
         return []
     inlined = Inlined(model)
     changes: Counter[str] = Counter()
-
-    def form_of(node: ir.Node) -> Form | None:
+    forms: dict[ir.Node, Form] = {}
+    for node in nodes_of_model(model):
         for guard in guards.get(node.op_type, ()) if not node.domain else ():
             form = guard.rule(node, inlined)
             if form is not None:
+                forms[node] = form
                 changes[guard.change.format(op=node.op_type)] += 1
-                return form
-        return None
+                break
 
-    if inlined.replace(scope, form_of):
-        store_constants(model.graph, scope)
+    def replace(build: Builder, node: ir.Node) -> Results | None:
+        return forms[node](build, node) if node in forms else None
+
+    owners: list[GraphLike] = [model.graph, *model.functions.values()]
+    for owner in owners if forms else ():
+        NodeWalk(owner, scope, replace, guards).run()
+    store_constants(model.graph, scope)
     return changes_of(changes)

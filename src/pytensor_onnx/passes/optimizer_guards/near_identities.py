@@ -11,7 +11,8 @@ import numpy as np
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.passes.node_rules import Form, given
+from pytensor_onnx.passes.matching import constant_of, given, is_constant
+from pytensor_onnx.passes.node_walk import Form
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
 NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1}
@@ -44,14 +45,14 @@ def _is_dropped(value: ir.Value, other: ir.Value, neutral: int, inlined: Inlined
     # Where the runtime folds both operands, it folds the node before it looks for identities.
     if inlined.folds_with(value, other):
         return False
-    return any(v.const_value is None and not inlined.is_integral(v) for v in origins)
+    return any(not is_constant(v) and not inlined.is_integral(v) for v in origins)
 
 
 def _rounds_to(value: ir.Value, neutral: int) -> bool:
-    constant = value.const_value
+    constant = constant_of(value)
     if constant is None or constant.size != 1:
         return False
-    number = constant.numpy().item()
+    number = constant.item()
     with np.errstate(over="ignore"):
         return bool(number != neutral and np.float32(number) == neutral)
 
@@ -68,7 +69,7 @@ def _product(build: Builder, node: ir.Node, position: int) -> ir.Value:
     """Multiply or divide by the negative constant, and negate the result."""
     operands = list(map(given, node.inputs))
     constant = operands[position]
-    if constant.const_value is not None:
+    if is_constant(constant):
         operands[position] = _negative(build, constant)
         return build.Neg(build.op(node.op_type, *operands))
     # The sign of zero matters: a division by it is infinite.
@@ -80,6 +81,5 @@ def _product(build: Builder, node: ir.Node, position: int) -> ir.Value:
 
 
 def _negative(build: Builder, value: ir.Value) -> ir.Value:
-    if value.const_value is None:
-        return build.Neg(value)
-    return build.constant(-value.const_value.numpy())
+    array = constant_of(value)
+    return build.Neg(value) if array is None else build.constant(-array)

@@ -7,7 +7,8 @@ infinity.
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.passes.node_rules import Form
+from pytensor_onnx.passes.matching import attributes_of, producer_of
+from pytensor_onnx.passes.node_walk import Form
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
 
@@ -19,14 +20,13 @@ def padded_pool_form(node: ir.Node, inlined: Inlined) -> Form | None:
 
 def _may_move(value: ir.Value, inlined: Inlined) -> bool:
     """Return whether a value is a Pad with a single use, which a runtime may fuse."""
-    node = value.producer()
-    if node is None or node.op_type != "Pad" or len(inlined.users(value)) > 1:
+    node = producer_of(value, "Pad")
+    if node is None or len(inlined.users(value)) > 1:
         return False
-    mode = node.attributes.get("mode")
-    return mode is None or mode.as_string() == "constant"
+    return node.attributes.get_string("mode", "constant") == "constant"
 
 
 def _pool_apart(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
     """Pool the same values, hidden from the Pad by a Max of one operand."""
-    attributes = {key: a.value for key, a in node.attributes.items()}
+    attributes = attributes_of(node)
     return build.op("MaxPool", build.Max(node.inputs[0]), outputs=len(node.outputs), **attributes)

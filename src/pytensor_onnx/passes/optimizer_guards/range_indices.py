@@ -8,7 +8,8 @@ function, since it inlines calls first.
 import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.passes.node_rules import Form
+from pytensor_onnx.passes.matching import attributes_of, given, producer_of
+from pytensor_onnx.passes.node_walk import Form
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
 
@@ -18,13 +19,10 @@ def range_form(node: ir.Node, inlined: Inlined) -> Form | None:
 
 
 def _takes_range(node: ir.Node, inlined: Inlined) -> bool:
-    if node.inputs[1] is None:
-        return False
-    makers = [origin.producer() for origin in inlined.origins(node.inputs[1])]
-    return any(n is not None and n.op_type == "Range" and not n.domain for n in makers)
+    return any(producer_of(origin, "Range") for origin in inlined.origins(given(node.inputs[1])))
 
 
 def _take_by_copy(build: Builder, node: ir.Node) -> ir.Value:
     """Gather by the same indices, hidden from the runtime by a Max of one operand."""
     x, index = node.inputs
-    return build.Gather(x, build.Max(index), **{key: a.value for key, a in node.attributes.items()})
+    return build.Gather(x, build.Max(index), **attributes_of(node))

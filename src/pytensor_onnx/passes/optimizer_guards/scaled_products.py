@@ -19,7 +19,8 @@ from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.passes.layout.layout_rules import may_move
 from pytensor_onnx.passes.layout.moved import Perm
 from pytensor_onnx.passes.layout.walk import is_transpose, perm_of
-from pytensor_onnx.passes.node_rules import Form
+from pytensor_onnx.passes.matching import constant_of, is_operator
+from pytensor_onnx.passes.node_walk import Form
 from pytensor_onnx.passes.optimizer_guards.inlined import Inlined
 
 LARGEST_EXPONENT = 16
@@ -69,7 +70,7 @@ def _makers(value: ir.Value, inlined: Inlined) -> Iterator[ir.Node]:
         origins = [] if after is None else [v for v in inlined.origins(after) if v not in seen]
         seen.update(origins)
         for node in (v.producer() for v in origins):
-            if node is not None and node.op_type == "Transpose":
+            if is_operator(node, "Transpose"):
                 waiting.append(node.inputs[0])
             elif node is not None:
                 yield node
@@ -128,7 +129,7 @@ def _transposes_before(node: ir.Node, inlined: Inlined) -> Iterator[ir.Node]:
 
 def _is_unfit(node: ir.Node, inlined: Inlined) -> bool:
     """Return whether a node multiplies or divides by a number that is inexact as an attribute."""
-    if node.op_type not in ("Mul", "Div"):
+    if not is_operator(node, "Mul", "Div"):
         return False
     factors = node.inputs if node.op_type == "Mul" else node.inputs[1:]
     origins = [v for x in factors if x is not None for v in inlined.folded_origins(x)]
@@ -137,14 +138,13 @@ def _is_unfit(node: ir.Node, inlined: Inlined) -> bool:
 
 def _fits(factor: ir.Value, op_type: str, inlined: Inlined) -> bool:
     """Return whether a factor is exact as a float32, if it is fused."""
-    constant = factor.const_value
-    if constant is None:
+    number = constant_of(factor)
+    if number is None:
         dtype = inlined.dtype(factor)
         return dtype not in (None, ir.DataType.DOUBLE) and inlined.is_integral(factor)
-    if constant.size != 1:
+    if number.size != 1:
         return True
-    number = constant.numpy()
-    if constant.dtype == ir.DataType.DOUBLE:
+    if number.dtype == np.float64:
         mantissa, exponent = np.frexp(number)
         return bool(
             (np.abs(mantissa) == 0.5).all() and (np.abs(exponent) <= LARGEST_EXPONENT).all()
