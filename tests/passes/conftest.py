@@ -14,7 +14,7 @@ from pytensor_onnx.graph.domains import DOMAINS
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.passes.legaliser.legalise import legalise
-from pytensor_onnx.passes.model_pass import ModelPass, Passes
+from pytensor_onnx.passes.model_pass import Passes, ScopedPass
 from pytensor_onnx.targets import get_profile
 
 Emit = Callable[..., ir.Value | Sequence[ir.Value]]
@@ -34,7 +34,7 @@ class Bare:
             legalise.given(profile=profile, decompositions=known, assume_finite=assume_finite)
         )
 
-    def apply(self, each: ModelPass) -> list[str]:
+    def apply(self, each: ScopedPass) -> list[str]:
         """Run a pass, and return the changes that it describes."""
         passes = Passes(self.model, self.scope)
         passes.run(each)

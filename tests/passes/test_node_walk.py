@@ -89,6 +89,19 @@ def test_new_nodes_are_visited_on_request():
     assert replaced(x, results_of, visits_new=True) == ["Abs", "Relu"]
 
 
+def test_nodes_of_functions_are_replaced():
+    model = bare(lambda build, x: build.call("Turned", lambda inner, v: inner.Neg(v), x), X)
+    expected = model.run()[0]
+    (function,) = model.model.functions.values()
+
+    def thrice(build, node):
+        return build.Neg(build.Neg(build.Neg(*node.inputs)))
+
+    assert NodeWalk(function, model.scope, thrice, {"Neg"}).run() == 1
+    assert [node.op_type for node in function] == ["Neg"] * 3
+    np.testing.assert_array_equal(model.run()[0], expected)
+
+
 def test_bodies_and_the_nodes_around_them_are_known():
     def emit(build, x):
         condition = build.Greater(build.ReduceSum(x, keepdims=0), 0)

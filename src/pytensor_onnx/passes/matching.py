@@ -1,6 +1,6 @@
 """Look at the nodes around a node: producers, sole uses, constants and attributes."""
 
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -35,7 +35,7 @@ def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
 
 
 def sole_producer(
-    value: ir.Value | None, *op_types: str, ignored: Container[ir.Node] = ()
+    value: ir.Value | None, *op_types: str, ignored: Collection[ir.Node] = ()
 ) -> ir.Node | None:
     """Return the producer of a value that only one node of the same graph uses.
 
@@ -46,13 +46,15 @@ def sole_producer(
     op_types
         Operators of the producer, one of which it must be.
     ignored
-        Users that do not count.
+        Users that do not count, each with one use.
     """
     node = producer_of(value, *op_types)
     if node is None or value is None or value.is_graph_output():
         return None
-    users = [user for user, _ in value.uses() if user not in ignored]
-    return node if len(users) == 1 and users[0].graph is node.graph else None
+    if len(value.uses()) != 1 + len(ignored):
+        return None
+    (user,) = (user for user, _ in value.uses() if user not in ignored)
+    return node if user.graph is node.graph else None
 
 
 def is_constant(value: ir.Value | None) -> TypeGuard[ir.Value]:

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import onnx_ir as ir
 
-from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.graph.builder import Builder, Operand
 from pytensor_onnx.graph.names import Names, name_values, names_in, rename_in_subgraphs
 from pytensor_onnx.graph.origins import VARIABLE, note_replacement
 from pytensor_onnx.graph.scope import ModelScope, disconnect, live_nodes
 from pytensor_onnx.graph.traversal import bodies_of
+from pytensor_onnx.passes.matching import attributes_of
 
 GraphLike = ir.Graph | ir.Function
 
@@ -29,6 +31,15 @@ Form = Callable[[Builder, ir.Node], Results]
 
 Replace = Callable[["NodeBuilder", ir.Node], Results | None]
 """Emits the replacement of a node, or returns None to keep the node."""
+
+
+def emit_alike(
+    build: Builder, node: ir.Node, operands: Sequence[Operand], **changed: Any
+) -> list[ir.Value]:
+    """Emit the operator of a node for other operands, with its other attributes."""
+    attributes = attributes_of(node) | changed
+    results = build.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
+    return [results] if isinstance(results, ir.Value) else list(results)
 
 
 class NodeBuilder(Builder):
@@ -117,7 +128,8 @@ class NodeWalk:
                 if results is not None:
                     listed = [results] if isinstance(results, ir.Value) else results
                     new_nodes = self._put_in_place(node, build, listed)
-                    self._visit(new_nodes if self._visits_new else (), within)
+                    if self._visits_new:
+                        self._visit(new_nodes, within)
                     build = self._builder(within)
 
     def _builder(self, within: tuple[ir.Node, ...]) -> NodeBuilder:

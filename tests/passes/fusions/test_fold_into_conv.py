@@ -9,9 +9,12 @@ from pytensor.compile.mode import Mode
 
 from pytensor_onnx import ONNXLinker, export_onnx, pipeline
 from pytensor_onnx.nn import batch_norm, conv1d, conv2d, conv2d_transpose
+from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
+from pytensor_onnx.passes.node_rules import NodeRules
 from pytensor_onnx.pipeline import prepare
 from pytensor_onnx.rewriting.engine.registration import ONNX_QUERY
 from tests.conftest import compare_onnx_and_py, op_types
+from tests.passes.conftest import bare
 
 RNG = np.random.default_rng(0)
 
@@ -145,6 +148,21 @@ def test_sequences_are_folded_too():
     (node,) = program.model.graph
     assert len(node.inputs) == 3
     assert node.outputs[0].dtype == ir.DataType.FLOAT
+
+
+def test_sizes_are_read_from_the_folded_convolution():
+    filters, bias = values(3, 4, 2, 2), values(3, 1, 1)
+
+    def emit(build, x):
+        conv = build.Conv(x, build.constant(filters))
+        return [build.Neg(build.Shape(conv)), build.Add(conv, build.constant(bias))]
+
+    model = bare(emit, values(2, 4, 6, 5))
+    expected = model.run()
+    model.apply(NodeRules(fold_into_conv))
+    assert model.operators() == ["Conv", "Shape", "Neg"]
+    for found, value in zip(model.run(), expected, strict=True):
+        np.testing.assert_allclose(found, value, rtol=1e-5, atol=1e-6)
 
 
 def test_constants_keep_their_names():

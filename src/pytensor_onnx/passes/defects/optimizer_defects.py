@@ -1,10 +1,12 @@
 """Wrong rewrites of ONNX Runtime's optimizer, and the guards against them."""
 
 from pytensor_onnx.passes.defects.record import DOUBLE, FLOATS, Defect, Guard
-from pytensor_onnx.passes.optimizer_guards.bounded_relus import bounded_relu_form
+from pytensor_onnx.passes.optimizer_guards.hidden_operands import (
+    bounded_relu_form,
+    padded_pool_form,
+    range_form,
+)
 from pytensor_onnx.passes.optimizer_guards.near_identities import near_identity_form
-from pytensor_onnx.passes.optimizer_guards.padded_pools import padded_pool_form
-from pytensor_onnx.passes.optimizer_guards.range_indices import range_form
 from pytensor_onnx.passes.optimizer_guards.scaled_products import product_form
 
 _REWRITES = "tests/targets/test_optimizer.py::test_rewrites_change_results"

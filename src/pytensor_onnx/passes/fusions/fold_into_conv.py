@@ -12,7 +12,6 @@ from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.fallbacks import Fallback, carry_fallback, fallback_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.passes.matching import (
-    attributes_of,
     constant_of,
     given,
     is_operator,
@@ -20,7 +19,7 @@ from pytensor_onnx.passes.matching import (
     sole_producer,
 )
 from pytensor_onnx.passes.node_rules import node_rule
-from pytensor_onnx.passes.node_walk import NodeBuilder
+from pytensor_onnx.passes.node_walk import NodeBuilder, emit_alike
 from pytensor_onnx.passes.stored_constants import inherit_name
 
 _DEFAULT_EPSILON = 1e-5
@@ -73,12 +72,12 @@ def _arithmetic(node: ir.Node) -> _Affine | None:
 
 def _conv_of(value: ir.Value | None) -> ir.Node | None:
     """Return the convolution whose values only one node uses; others may read its sizes."""
-    readers = () if value is None else _size_readers(value)
-    return sole_producer(value, "Conv", "ConvTranspose", ignored=readers)
+    conv = producer_of(value, "Conv", "ConvTranspose")
+    return None if conv is None else sole_producer(value, conv.op_type, ignored=_size_readers(conv))
 
 
-def _size_readers(value: ir.Value) -> list[ir.Node]:
-    return [node for node in value.consumers() if is_operator(node, "Shape")]
+def _size_readers(conv: ir.Node) -> list[ir.Node]:
+    return [node for node in conv.outputs[0].consumers() if is_operator(node, "Shape")]
 
 
 def _elementwise(op_type: str, conv: ir.Node, operand: ir.Value) -> _Affine | None:
@@ -90,7 +89,7 @@ def _elementwise(op_type: str, conv: ir.Node, operand: ir.Value) -> _Affine | No
         dims = dims_of(operand) or ()
         shifts = op_type == "Add" and axis >= 0 and dims[axis] != 1
         # A term that varies may be computed from the sizes that are read.
-        shifts = shifts and not _size_readers(conv.outputs[0])
+        shifts = shifts and not _size_readers(conv)
         return _Affine(conv, shift=operand) if shifts else None
     channels = _channels(conv)
     if channels is None or constant.size not in (1, channels):
@@ -170,7 +169,7 @@ def _folded(build: NodeBuilder, node: ir.Node, affine: _Affine) -> ir.Value:
     bias = _new_bias(build, affine, dtype_of(filters))
     inherit_name(filters, new_filters, [conv])
     inherit_name(_bias(conv) or affine.source, bias, [conv, node])
-    result: ir.Value = build.op(conv.op_type, images, new_filters, bias, **attributes_of(conv))
+    (result,) = emit_alike(build, conv, [images, new_filters, bias])
     fallback = fallback_of(conv)
     if fallback is not None:
         has_bias = _bias(conv) is not None
@@ -184,7 +183,7 @@ def _read_sizes_after(node: ir.Node, conv: ir.Node, result: ir.Value) -> None:
 
     Its other operands are constant then, so that the node can stand right behind the convolution.
     """
-    readers, graph = _size_readers(conv.outputs[0]), node.graph
+    readers, graph = _size_readers(conv), node.graph
     if readers and graph is not None:
         graph.remove(node)
         graph.insert_after(conv, node)

@@ -5,9 +5,9 @@ import onnx_ir as ir
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.sizes import constant_ints
-from pytensor_onnx.passes.matching import attributes_of, sole_producer
+from pytensor_onnx.passes.matching import sole_producer
 from pytensor_onnx.passes.node_rules import node_rule
-from pytensor_onnx.passes.node_walk import NodeBuilder
+from pytensor_onnx.passes.node_walk import NodeBuilder, emit_alike
 
 REDUCTIONS = (
     *("ArgMax", "ArgMin", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
@@ -38,8 +38,7 @@ def keep_reduced_axes(build: NodeBuilder, node: ir.Node) -> ir.Value | None:
     if {axis % rank for axis in reduced} != {axis % rank for axis in added}:
         return None
     build.credit(node, reduction)
-    attributes = attributes_of(reduction) | {"keepdims": 1}
-    result = build.op(reduction.op_type, *reduction.inputs, **attributes)
+    (result,) = emit_alike(build, reduction, reduction.inputs, keepdims=1)
     return build.cast(result, dtype_of(node.outputs[0]))
 
 

@@ -1,8 +1,4 @@
-"""Linear resizing of arrays (N, C, L) within their channels.
-
-Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
-operators that they replace.
-"""
+"""Linear resizing of arrays (N, C, L) within their channels."""
 
 import numpy as np
 import onnx_ir as ir

@@ -1,8 +1,4 @@
-"""Forms of operators that are correct for arrays without elements.
-
-Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
-operators that they replace.
-"""
+"""Forms of operators that are correct for arrays without elements."""
 
 import numpy as np
 import onnx_ir as ir

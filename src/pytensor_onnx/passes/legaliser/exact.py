@@ -1,8 +1,4 @@
-"""Exact forms of operators whose kernel in a runtime is inexact or missing.
-
-Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
-operators that they replace.
-"""
+"""Exact forms of operators whose kernel in a runtime is inexact or missing."""
 
 from __future__ import annotations
 
@@ -18,6 +14,7 @@ from pytensor_onnx.graph.signatures import signature
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.known_numbers import has_one_sign, is_never_nan
 from pytensor_onnx.passes.matching import attributes_of, given
+from pytensor_onnx.passes.node_walk import emit_alike
 
 LIFTED = ("ArgMax", "ArgMin", "CumProd", "CumSum", "Hardmax", "LogSoftmax", "Softmax")
 """Operators along one axis, which for a 0-d value can work on one element."""
@@ -28,17 +25,14 @@ _INT64_BYTES = 8
 
 def between_casts(
     build: Builder, node: ir.Node, dtype: ir.DataType, wider: ir.DataType
-) -> ir.Value | list[ir.Value]:
+) -> list[ir.Value]:
     """Run an operator in a wider dtype, between two casts that lose nothing."""
     types = signature(node.op_type, build.scope.opset_version)
     operands = [
         build.cast(x, wider) if x is not None and _has(types.input_type(i), x, dtype) else x
         for i, x in enumerate(node.inputs)
     ]
-    attributes = attributes_of(node)
-    n_outputs = len(node.outputs)
-    results = build.op(node.op_type, *operands, outputs=n_outputs, **attributes)
-    results = [results] if isinstance(results, ir.Value) else results
+    results = emit_alike(build, node, operands)
     return [
         build.cast(new, dtype) if old.dtype == dtype and new.dtype == wider else new
         for new, old in zip(results, node.outputs, strict=True)

@@ -2,9 +2,6 @@
 
 A runtime that compares int64 by halves treats the lower 32 bits as signed if the upper halves are
 equal: 2**31 counts as less than 7. Its Less, Greater and TopK are right.
-
-Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
-operators that they replace.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from pytensor_onnx.graph.node_flags import is_bare
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.legaliser.exact import between_casts, integer_product, integer_sum
 from pytensor_onnx.passes.matching import attributes_of, given
-from pytensor_onnx.passes.node_walk import Form, Results
+from pytensor_onnx.passes.node_walk import Form, Results, emit_alike
 
 _SMALL_STEP = 2**20
 _EXACT_IN_DOUBLE = 2**52
@@ -155,23 +152,21 @@ def non_zero(build: Builder, node: ir.Node) -> ir.Value:
     return build.NonZero(build.cast(_operands(node)[0], "bool"))
 
 
-def in_int64_modulo(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+def in_int64_modulo(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Compute uint64 in int64, whose sums and products are the same modulo 2**64."""
     return between_casts(build, node, ir.DataType.UINT64, ir.DataType.INT64)
 
 
-def in_int64_order(build: Builder, node: ir.Node) -> ir.Value | list[ir.Value]:
+def in_int64_order(build: Builder, node: ir.Node) -> list[ir.Value]:
     """Compare uint64 as int64: with the top bit flipped, their order is the same."""
     x, *rest = node.inputs
     flipped = build.cast(build.BitwiseXor(x, _TOP_BIT), ir.DataType.INT64)
-    attributes = attributes_of(node)
-    n_outputs = len(node.outputs)
-    results = build.op(node.op_type, flipped, *rest, outputs=n_outputs, **attributes)
+    results = emit_alike(build, node, [flipped, *rest])
     return [
         build.BitwiseXor(build.cast(new, ir.DataType.UINT64), _TOP_BIT)
         if old.dtype == ir.DataType.UINT64
         else new
-        for new, old in zip([results] if n_outputs == 1 else results, node.outputs, strict=True)
+        for new, old in zip(results, node.outputs, strict=True)
     ]
 
 

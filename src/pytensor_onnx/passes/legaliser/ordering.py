@@ -1,9 +1,6 @@
 """Forms of TopK and Unique for runtimes with wrong results for NaN and empty slices.
 
 The order is NumPy's: a NaN is larger than every number.
-
-Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
-operators that they replace.
 """
 
 from __future__ import annotations

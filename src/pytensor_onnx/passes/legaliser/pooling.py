@@ -1,8 +1,4 @@
-"""Max pooling that propagates NaN and minus infinity, which a runtime's kernels lose.
-
-Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
-operators that they replace.
-"""
+"""Max pooling that propagates NaN and minus infinity, which a runtime's kernels lose."""
 
 from collections.abc import Callable
 
@@ -12,7 +8,8 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.inference import dtype_of
 from pytensor_onnx.graph.node_flags import mark_checked, mark_guarded
-from pytensor_onnx.passes.matching import attributes_of
+from pytensor_onnx.passes.matching import attributes_of, given
+from pytensor_onnx.passes.node_walk import emit_alike
 
 Pooling = Callable[[Builder, ir.Value], ir.Value]
 
@@ -52,11 +49,8 @@ def global_max_pool(build: Builder, node: ir.Node) -> list[ir.Value]:
 
 
 def _guard(build: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Value]:
-    x, attributes = node.inputs[0], attributes_of(node)
-    if x is None:
-        raise TypeError(f"{node.op_type} without an operand")
-    results = build.op(node.op_type, x, outputs=len(node.outputs), **attributes)
-    pooled, *indices = [results] if isinstance(results, ir.Value) else results
+    x = given(node.inputs[0])
+    pooled, *indices = emit_alike(build, node, [x])
     mark_guarded(pooled)
     mark_checked(pooled)
 
@@ -67,7 +61,7 @@ def _guard(build: Builder, node: ir.Node, pool_with_care: Pooling) -> list[ir.Va
         return kept
 
     rank = len(dims_of(x) or ())
-    key = (node.op_type, dtype_of(x), rank, str(attributes))
+    key = (node.op_type, dtype_of(x), rank, str(attributes_of(node)))
     name = f"KeepNonFiniteIn{node.op_type}"
     return [build.call(name, keep, x, pooled, variant=str(dtype_of(x).numpy()), key=key), *indices]
 

@@ -13,7 +13,8 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.fallbacks import convert_fallback, has_fallback
 from pytensor_onnx.graph.node_flags import is_bare, mark_guarded, mark_rare
-from pytensor_onnx.passes.matching import attributes_of, constant_of, given
+from pytensor_onnx.passes.matching import constant_of, given
+from pytensor_onnx.passes.node_walk import emit_alike
 
 LARGEST = 1e18
 """Bound for the sums of magnitudes of operands, whose products are then finite in float32."""
@@ -85,11 +86,10 @@ def _zero_state(build: Builder, node: ir.Node) -> ir.Value:
 
 def _operator(build: Builder, node: ir.Node, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
     """Emit the operator of a layer for other operands."""
-    attributes = attributes_of(node)
-    results = build.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
+    results = emit_alike(build, node, operands)
     for result, old in zip(results, node.outputs, strict=True):
         result.shape = old.shape
-    return list(results)
+    return results
 
 
 def _where(

@@ -1,8 +1,4 @@
-"""Size checks of pools, convolutions and norms: large windows, empty filters and channels.
-
-Forms are written in ONNX operators and not with `define`: a definition would be lowered to the very
-operators that they replace.
-"""
+"""Size checks of pools, convolutions and norms: large windows, empty filters and channels."""
 
 from collections.abc import Sequence
 
@@ -12,7 +8,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of, is_positive
 from pytensor_onnx.graph.failures import name_failure
 from pytensor_onnx.graph.node_flags import is_checked, mark_checked, mark_guarded
-from pytensor_onnx.passes.matching import attributes_of
+from pytensor_onnx.passes.node_walk import emit_alike
 
 POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 
@@ -87,11 +83,9 @@ def _with_operand(
 ) -> list[ir.Value]:
     """Emit a node with another operand, marked as checked."""
     operands = [operand if i == position else old for i, old in enumerate(node.inputs)]
-    attributes = attributes_of(node)
-    results = build.op(node.op_type, *operands, outputs=len(node.outputs), **attributes)
-    values = [results] if isinstance(results, ir.Value) else results
-    mark_checked(values[0]).meta.update(node.meta)
-    return values
+    results = emit_alike(build, node, operands)
+    mark_checked(results[0]).meta.update(node.meta)
+    return results
 
 
 def _least_sizes(node: ir.Node) -> list[int]:
