@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytensor_onnx.graph.domains import STANDARD_DOMAIN
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -95,6 +93,8 @@ def register(options: onnxruntime.SessionOptions, functions: Iterable[str] | Non
 
 def functions_of(model: ir.Model) -> list[str]:
     """Return the names of the functions of a model for which the library may have kernels."""
+    from pytensor_onnx.graph.domains import STANDARD_DOMAIN
+
     return [name for domain, name, _ in model.functions if domain == STANDARD_DOMAIN]
 
 
