@@ -11,6 +11,7 @@ import onnx.inliner
 from onnx import NodeProto
 
 from pytensor_onnx import native
+from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS
 from pytensor_onnx.kernels.limits import is_large
@@ -180,7 +181,7 @@ class _Pass:
             return _CONSTANT
         made = self._knowledge.instructions(node, scope)
         if isinstance(made, str):
-            is_function = node.domain == native.STANDARD_DOMAIN
+            is_function = node.domain == STANDARD_DOMAIN
             return OWN_KERNEL if is_function and native.has_kernel(node.op_type) else made
         return "arrays above the limits" if self._is_large(node, scope) else ""
 
