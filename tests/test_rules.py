@@ -1,14 +1,24 @@
 """The ledger of rules."""
 
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Variable
+from pytensor.graph.features import Feature
+from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx import export_onnx, pipeline  # noqa: F401  (declares the passes)
+from pytensor_onnx.rewriting.engine.registration import ONNX_QUERY, with_included
 from pytensor_onnx.rules import Rule, declare, ledger, recorded, without
 from scripts.make_rules import TARGET, page
 from tests.conftest import REWRITTEN, compare_onnx_and_py, op_types
+from tests.exclusion_examples import EXCLUSIONS
 from tests.guard_examples import ENDLESS, GUARDS, UNCHANGED
 from tests.rule_examples import EXAMPLES
 
@@ -89,6 +99,45 @@ def test_almost_every_guard_has_an_example():
     # Other rewrites find the graphs of their conditions first.
     others = {f"guarded_local_{name}" for name in ("0_dot_x", "mul_specialize", "useless_abs")}
     assert guards - others == {f"guarded_{name}" for name in GUARDS}
+
+
+class Reasons(Feature):
+    """Count the changes of a graph by the rewrites that make them."""
+
+    def __init__(self):
+        self.found = Counter()
+
+    def on_change_input(self, fgraph, node, i, old, new, reason=None):
+        self.found[str(reason)] += 1
+
+
+def changes_by(
+    reason: str, inputs: list[Variable], outputs: object, included: Iterable[str]
+) -> int:
+    """Return how often PyTensor changes a graph for a reason, with excluded rewrites included."""
+    reasons = Reasons()
+    results = outputs if isinstance(outputs, list) else [outputs]
+    fgraph = FunctionGraph(inputs, results, clone=True, features=[reasons])
+    optdb.query(with_included(ONNX_QUERY, included)).rewrite(fgraph)
+    return sum(count for name, count in reasons.found.items() if reason in name)
+
+
+@pytest.mark.parametrize("name", EXCLUSIONS)
+def test_an_exclusion_keeps_the_rewrite_of_pytensor_from_its_example(name):
+    example = EXCLUSIONS[name]
+    inputs, outputs, _ = example.graph()
+    with ExitStack() as stack:
+        if example.instead:
+            stack.enter_context(without(example.instead))
+        kept, changed = (
+            changes_by(example.reason, inputs, outputs, included) for included in ([], [name])
+        )
+    assert kept < changed
+
+
+def test_every_exclusion_has_an_example():
+    exclusions = {rule.name for rule in ledger().values() if rule.kind == "exclusion"}
+    assert exclusions == {*EXCLUSIONS, "topo_constant_folding"}
 
 
 def test_every_rewrite_and_pass_has_an_example():

@@ -47,13 +47,6 @@ INCOMPATIBLE = (
     "cxx_only",
     excluded("BlasOpt", "products", "conversion", "A @ B = gemm(A, B)", "no ONNX form of the Ops"),
     excluded(
-        "local_careduce_fusion",
-        "reductions",
-        "conversion",
-        "sum(f(x)) = one Op",
-        "no ONNX form of the Op",
-    ),
-    excluded(
         "local_sign_div",
         "elementwise",
         "correctness",
