@@ -12,7 +12,7 @@ from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.passes.layout.moved import Moved, Perm, inverse
 from pytensor_onnx.passes.layout.reshapes import move_reshape
-from pytensor_onnx.passes.matching import attributes_of
+from pytensor_onnx.passes.node_walk import emit_alike
 
 
 def move(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
@@ -51,13 +51,7 @@ def _elementwise(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     if any(p is not None and len(p) > len(perm) for p in perms):
         return None
     wanted = [None if value is None else perm for value in node.inputs]
-    attributes = attributes_of(node)
-    return Moved(
-        wanted,
-        [perm],
-        lambda build, xs: build.op(node.op_type, *xs, **attributes),
-        broadcasts=True,
-    )
+    return Moved(wanted, [perm], lambda build, xs: emit_alike(build, node, xs), broadcasts=True)
 
 
 def _along_axis(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
@@ -65,12 +59,11 @@ def _along_axis(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     perm, axis = perms[0], node.attributes.get("axis")
     if perm is None or axis is None:
         return None
-    attributes = attributes_of(node) | {"axis": perm[axis.as_int()]}
-    count = len(node.outputs)
+    renamed = perm[axis.as_int()]
     return Moved(
         [perm, *[None] * (len(node.inputs) - 1)],
-        [perm] * count,
-        lambda build, xs: build.op(node.op_type, *xs, outputs=count, **attributes),
+        [perm] * len(node.outputs),
+        lambda build, xs: emit_alike(build, node, xs, axis=renamed),
     )
 
 
@@ -83,16 +76,14 @@ def _concat(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
 def _reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     perm = perms[0]
     axes = constant_ints(node.inputs[1]) if len(node.inputs) > 1 else None
-    keepdims = node.attributes.get("keepdims")
     if perm is None or axes is None or not axes:
         return None
-    keeps = keepdims is None or bool(keepdims.as_int())
-    renamed = sorted(perm[axis] for axis in axes)
-    attributes = attributes_of(node)
+    keeps = node.attributes.get_int("keepdims", 1) != 0
+    renamed = np.array(sorted(perm[axis] for axis in axes))
     return Moved(
         [perm, None],
         [perm if keeps else without(perm, axes)],
-        lambda build, xs: build.op(node.op_type, xs[0], np.array(renamed), **attributes),
+        lambda build, xs: emit_alike(build, node, [xs[0], renamed]),
     )
 
 
@@ -100,13 +91,12 @@ def _arg_reduction(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     perm, axis = perms[0], node.attributes.get("axis")
     if perm is None or axis is None:
         return None
-    keepdims = node.attributes.get("keepdims")
-    keeps = keepdims is None or bool(keepdims.as_int())
-    attributes = attributes_of(node) | {"axis": perm[axis.as_int()]}
+    keeps = node.attributes.get_int("keepdims", 1) != 0
+    renamed = perm[axis.as_int()]
     return Moved(
         [perm],
         [perm if keeps else without(perm, [axis.as_int()])],
-        lambda build, xs: build.op(node.op_type, *xs, **attributes),
+        lambda build, xs: emit_alike(build, node, xs, axis=renamed),
     )
 
 
@@ -186,11 +176,10 @@ def _pad(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     back = inverse(perm)
     before, after = pads[: len(perm)], pads[len(perm) :]
     renamed = np.array([before[i] for i in back] + [after[i] for i in back])
-    attributes = attributes_of(node)
     return Moved(
         [perm, *[None] * (len(perms) - 1)],
         [perm],
-        lambda build, xs: build.Pad(xs[0], renamed, *xs[2:], **attributes),
+        lambda build, xs: emit_alike(build, node, [xs[0], renamed, *xs[2:]]),
     )
 
 
@@ -206,11 +195,8 @@ def _shape(node: ir.Node, perms: Sequence[Perm | None]) -> Moved | None:
     """Read the sizes of the base, so that no Transpose is needed for them."""
     (perm,) = perms
     assert perm is not None
-    start, end = node.attributes.get("start"), node.attributes.get("end")
-    rank = len(perm)
-    axes = range(rank)[
-        slice(None if start is None else start.as_int(), None if end is None else end.as_int())
-    ]
+    start, end = node.attributes.get_int("start", None), node.attributes.get_int("end", None)
+    axes = range(len(perm))[start:end]
     if len(axes) == 1:
         axis = perm[axes[0]]
         return Moved([perm], [None], lambda build, xs: build.Shape(*xs, start=axis, end=axis + 1))
