@@ -200,11 +200,32 @@ def live_nodes(nodes: Sequence[ir.Node], results: Sequence[ir.Value]) -> list[ir
     wanted = {id(value) for value in results}
     live: list[ir.Node] = []
     for node in reversed(nodes):
-        if any(id(v) in wanted or v.uses() for v in node.outputs):
+        is_used = [id(v) in wanted or bool(v.uses()) for v in node.outputs]
+        if any(is_used):
+            _drop_traces(node, is_used)
             live.append(node)
         else:
             disconnect(node)
     return live[::-1]
+
+
+def _drop_traces(node: ir.Node, is_used: list[bool]) -> None:
+    """Drop the last results of a loop that nothing uses, which take the memory of all its steps."""
+    if node.op_type not in ("Loop", "Scan") or node.domain:
+        return
+    body = node.attributes["body"].as_graph()
+    n_traces = len(node.outputs) - _state_count(node)
+    while n_traces and not is_used.pop():
+        node.resize_outputs(len(is_used))
+        body.outputs.pop()
+        n_traces -= 1
+
+
+def _state_count(node: ir.Node) -> int:
+    """Return the number of values that a loop carries from step to step."""
+    if node.op_type == "Loop":
+        return len(node.inputs) - 2
+    return len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
 
 
 def disconnect(node: ir.Node) -> None:

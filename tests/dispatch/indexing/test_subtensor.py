@@ -321,3 +321,16 @@ def test_slices_that_differ_in_their_first_element_have_sizes_of_their_own():
     assert first_dim != whole_dim
     with pytest.raises(ValueError, match="cannot be broadcast together"):
         pytensor.function([x], first + whole, mode="ONNX")(value)
+
+
+def test_the_last_part_of_a_concatenation_is_reversed_without_it():
+    x, y = pt.tensor("x", shape=(2,)), pt.vector("y")
+    joined = pt.join(0, x, y)
+    for size in (0, 3):
+        values = [np.array([8.0, 9.0]), np.arange(float(size))]
+        program = compare_onnx_and_py([x, y], [joined, joined[:1:-1], joined[:0:-1]], values)
+    first, second = (n for n in program.model.graph if n.op_type == "Slice")
+    assert {first.inputs[0].name, second.inputs[0].name} == {
+        "y",
+        program.model.graph.outputs[0].name,
+    }

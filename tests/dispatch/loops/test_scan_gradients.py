@@ -174,3 +174,18 @@ def test_gradient_runs_as_an_onnx_scan(x, x0):
     y = scan(lambda e, y: pt.tanh(e * 0.5 + y), sequences=[x], outputs_info=[x0])
     program = compare_onnx_and_py([x, x0], pt.grad(y.sum(), x), [values(5), 0.5], rtol=RTOL)
     assert loops(program) == ["Scan"], "the gradient is a linear recurrence"
+
+
+def test_a_gradient_stores_no_steps_that_nothing_reads():
+    x = pt.tensor("x", shape=(20,))
+    steps = pytensor.scan(
+        lambda state, x: pt.tanh(state + x),
+        outputs_info=[pt.zeros(20)],
+        non_sequences=[x],
+        n_steps=4,
+        return_updates=False,
+    )
+    program = compare_onnx_and_py([x], pt.grad((steps**2).sum(), x), [np.linspace(-1, 1, 20)])
+    *_, backward = (node for node in program.model.graph if node.op_type == "Scan")
+    n_states = len(backward.inputs) - backward.attributes["num_scan_inputs"].as_int()
+    assert len(backward.outputs) == n_states

@@ -1,7 +1,7 @@
 """Lower basic indexing: integers and slices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -11,7 +11,7 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor, unflatten_index_v
 from pytensor_onnx.dispatch.registry.basic import onnx_funcify
 from pytensor_onnx.dispatch.shape.shapes import vector_of
 from pytensor_onnx.graph.builder import Builder
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.dims import Dim, dims_of
 from pytensor_onnx.graph.sizes import constant_ints
 
 Entry = ir.Value | slice
@@ -52,11 +52,8 @@ def select(build: Builder, x: ir.Value, entries: Sequence[Entry]) -> ir.Value:
     element = _known_element(x, entries)
     if element is not None:
         return element
-    slices = _slices(build, x, entries)
-    rest = _last_part(x, slices)
-    if rest is not None:
-        x = rest
-    elif slices.axes:
+    x, slices = _of_last_part(build, x, _slices(build, x, entries))
+    if slices.axes:
         x = build.Slice(
             x,
             vector_of(build, slices.starts),
@@ -85,19 +82,28 @@ def _known_element(x: ir.Value, entries: Sequence[Entry]) -> ir.Value | None:
     return element
 
 
-def _last_part(x: ir.Value, slices: _Slices) -> ir.Value | None:
-    """Return the last part of a concatenation, if a slice selects exactly that."""
+def _of_last_part(build: Builder, x: ir.Value, slices: _Slices) -> tuple[ir.Value, _Slices]:
+    """Return the last part of a concatenation if slices select exactly that, else their operand.
+
+    The last part backwards is a slice of its own.
+    """
     node = x.producer()
     if node is None or node.op_type != "Concat" or node.attributes["axis"].as_int() != 0:
-        return None
-    if slices.axes != [0] or [constant_ints(step) for step in slices.steps] != [[1]]:
-        return None
-    start, stop = constant_ints(slices.starts[0]), constant_ints(slices.stops[0])
+        return x, slices
     *first, last = node.inputs
     sizes = [(dims_of(part) or (None,))[0] for part in first]
     known = [size for size in sizes if isinstance(size, int)]
-    is_cut_there = len(known) == len(sizes) and start == [sum(known)] and stop == [_INT64_MAX]
-    return last if is_cut_there else None
+    if last is None or slices.axes != [0] or len(known) != len(sizes):
+        return x, slices
+    offset = sum(known)
+    start, stop, step = (
+        constant_ints(bounds[0]) for bounds in (slices.starts, slices.stops, slices.steps)
+    )
+    if (step, start, stop) == ([1], [offset], [_INT64_MAX]):
+        return last, _Slices()
+    if (step, stop) == ([-1], [offset - 1]) and offset and start in ([_INT64_MAX], [-1]):
+        return last, replace(slices, stops=[build.constant(np.int64(_INT64_MIN))])
+    return x, slices
 
 
 def _slices(build: Builder, x: ir.Value, entries: Sequence[Entry]) -> _Slices:
@@ -108,11 +114,19 @@ def _slices(build: Builder, x: ir.Value, entries: Sequence[Entry]) -> _Slices:
         step = build.constant(np.int64(1)) if entry.step is None else entry.step
         start = _bound(build, entry.start, step, at_start=True)
         stop = _bound(build, entry.stop, step, at_start=False)
+        if _is_whole(build.dims(x)[axis], start, stop, step):
+            continue
         slices.axes.append(axis)
         slices.steps.append(step)
         slices.starts.append(start)
         slices.stops.append(_stop_before_the_front(build, x, axis, start, stop, step))
     return slices
+
+
+def _is_whole(size: Dim, start: ir.Value, stop: ir.Value, step: ir.Value) -> bool:
+    """Return whether a slice is known to select all elements of an axis in their order."""
+    bounds, end = [constant_ints(x) for x in (start, step)], constant_ints(stop)
+    return bounds == [[0], [1]] and end is not None and isinstance(size, int) and end[0] >= size
 
 
 def _bound(build: Builder, bound: ir.Value | None, step: ir.Value, *, at_start: bool) -> ir.Value:

@@ -60,6 +60,7 @@ class _Lowering:
             *self.recurrent,
             *(history or History([]) for history in self.mapped),
         ]
+        self.traced = self._traced()
         self.stacked: list[ir.Value] = []
 
     def run(self) -> list[ir.Value]:
@@ -73,8 +74,8 @@ class _Lowering:
             trace.shape = None if dims is None else ir.Shape((self._length(), *_sizes_only(dims)))
         for history in self.histories:
             history.final, last = last[: len(history.initial)], last[len(history.initial) :]
-            if not history.is_kept:
-                history.trace, *traces = traces
+        for i, trace in zip(self.traced, traces, strict=True):
+            self.histories[i].trace = trace
         return [*self._outputs(), *last]
 
     def _emit(self, initial: list[ir.Value]) -> list[ir.Value]:
@@ -143,11 +144,7 @@ class _Lowering:
         for history, new in zip(self.histories, computed, strict=True):
             values += [new, *history.past][: len(history.past)]
         values += op.inner_untraced_sit_sot_outs(results)
-        self.stacked = [
-            new
-            for history, new in zip(self.histories, computed, strict=True)
-            if not history.is_kept
-        ]
+        self.stacked = [computed[i] for i in self.traced]
         return [*values, *self.stacked], results
 
     def _skipped(self, build: Builder, initial: list[ir.Value]) -> list[ir.Value]:
@@ -159,7 +156,7 @@ class _Lowering:
             *op.outer_sitsot(outer),
             *op.outer_nitsot_outs(self.node.outputs),
         ]
-        whole = [x for h, x in zip(self.histories, typed, strict=True) if not h.is_kept]
+        whole = [typed[i] for i in self.traced]
         return [*initial, *map(partial(_empty_trace, build), self.stacked, whole)]
 
     def _outputs(self) -> list[ir.Value]:
@@ -177,6 +174,16 @@ class _Lowering:
                 op.outer_nitsot(self.node.inputs),
             ),
         ]
+
+    def _traced(self) -> list[int]:
+        """Return the positions of the histories that are stacked.
+
+        Buffers of gradients come last, since often only their last values are used, and results
+        that nothing uses are dropped from the end of a loop.
+        """
+        n_buffers = sum(map(len, self.mit_mot))
+        order = [*range(n_buffers, len(self.histories)), *range(n_buffers)]
+        return [i for i in order if not self.histories[i].is_kept]
 
     def _checked_steps(self) -> ir.Value:
         """Return the number of steps, with a node that fails if it is negative."""
