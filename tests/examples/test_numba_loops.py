@@ -9,7 +9,7 @@ from tests.nn.test_pool import pooled, windows_of
 
 numba = pytest.importorskip("numba", reason="the functions are compiled by Numba")
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.compiled
 
 
 @pytest.fixture(scope="module")

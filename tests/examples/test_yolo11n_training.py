@@ -151,13 +151,8 @@ def trained(yolo11n, make, mode):
         return [float(step(*values)) for _ in range(6)], state.values()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(one_block, marks=pytest.mark.slow),
-        pytest.param(every_block, marks=pytest.mark.compiled),
-    ],
-)
+@pytest.mark.compiled
+@pytest.mark.parametrize("make", [one_block, every_block])
 def test_blocks_learn_alike_in_mode_onnx_and_in_numba(yolo11n, make):
     losses, weights = trained(yolo11n, make, "ONNX")
     expected_losses, expected_weights = trained(yolo11n, make, "NUMBA")

@@ -1,4 +1,4 @@
-"""PyMC's step methods draw the same in mode ONNX as in mode NUMBA."""
+"""PyMC's step methods draw the same in mode ONNX as in Python."""
 
 from collections.abc import Callable
 
@@ -10,6 +10,7 @@ pm = pytest.importorskip("pymc")
 import pytensor_onnx  # noqa: E402, F401  (registers the mode)
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarning")]
+MODES = ("ONNX", "FAST_COMPILE")
 QUIET = {"progressbar": False, "compute_convergence_checks": False, "random_seed": 3}
 
 
@@ -53,7 +54,7 @@ def test_step_methods_draw_the_same(define: Callable[[], None], method: str) -> 
     with pm.Model() as model:
         define()
         drawn = []
-        for mode in ("ONNX", "NUMBA"):
+        for mode in MODES:
             kwargs = {"compile_kwargs": {"mode": mode}}
             step = getattr(pm, method)(model.value_vars, **kwargs)
             chains = 4 if method == "DEMetropolis" else 1
@@ -70,6 +71,6 @@ def test_sequential_monte_carlo_draws_the_same() -> None:
         real()
         found, expected = (
             pm.sample_smc(50, chains=1, compile_kwargs={"mode": mode}, **QUIET).posterior
-            for mode in ("ONNX", "NUMBA")
+            for mode in MODES
         )
     np.testing.assert_allclose(found["x"], expected["x"], rtol=1e-6)

@@ -292,3 +292,11 @@ def gaussian_process(rng: np.random.Generator) -> None:
 def interpolated_prior(rng: np.random.Generator) -> None:
     points = np.linspace(-3, 3, 20)
     pm.Interpolated("x", points, np.exp(-(points**2)))
+
+
+TELLING = (
+    *("eight_schools", "softmax_regression", "ordered_logistic_regression", "mixture_of_normals"),
+    *("coal_mining_disasters", "filter_by_scan", "garch", "gaussian_process", "positive_data"),
+    *("heavy_and_skewed_errors", "directions"),
+)
+"""Models of each kind of distribution, loop and factorization."""

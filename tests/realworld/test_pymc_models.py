@@ -12,15 +12,9 @@ pm = pytest.importorskip("pymc")
 
 from pytensor_onnx import export_onnx, export_value_and_grad  # noqa: E402
 from tests.conftest import REWRITTEN, compare_onnx_and_py, numbers_in_double, sweep_rest  # noqa: E402
-from tests.realworld.models import MODELS  # noqa: E402
+from tests.realworld.models import MODELS, TELLING  # noqa: E402
 
 UNDIFFERENTIABLE = {"directions"}
-TELLING = (
-    *("eight_schools", "softmax_regression", "ordered_logistic_regression", "mixture_of_normals"),
-    *("coal_mining_disasters", "filter_by_scan", "garch", "gaussian_process", "positive_data"),
-    *("heavy_and_skewed_errors", "directions"),
-)
-"""Models of each kind of distribution, loop and factorization; `tests/pymc` has all of them."""
 NARROW = {"coal_mining_disasters": (1,)}
 """Positions of densities to which PyTensor gives float32: a DiscreteUniform is made of numbers."""
 
