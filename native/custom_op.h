@@ -8,6 +8,11 @@
 /* The operator that runs a tape. */
 extern const CustomOp REGION;
 
+/* The runtime that has registered the library, NULL before. */
+extern const RuntimeBase *known_base;
+
+Status *ORT_CALL RegisterCustomOps(SessionOptions *options, const RuntimeBase *base);
+
 static inline Status *failure(const Runtime *runtime, const char *message) {
   return create_status(runtime, RUNTIME_FAIL, message);
 }

@@ -187,7 +187,8 @@ int known_integers(Plan *plan, int64_t value, int64_t *integers, int most) {
 }
 
 static const char *run_copy(Step *step) {
-  memcpy(step->out, step->in[0], (size_t)step->n[0]);
+  /* An array without elements may have no address, which `memcpy` must not see. */
+  if (step->n[0]) memcpy(step->out, step->in[0], (size_t)step->n[0]);
   return NULL;
 }
 

@@ -181,10 +181,13 @@ static Status *domain_of_regions(const Runtime *runtime, Domain **domain) {
   return status;
 }
 
+const RuntimeBase *known_base;
+
 EXPORT Status *ORT_CALL RegisterCustomOps(SessionOptions *options, const RuntimeBase *base) {
   static atomic_flag is_busy = ATOMIC_FLAG_INIT;
   const Runtime *runtime = base->get_api(RUNTIME_API_VERSION);
   if (!runtime) return NULL;
+  known_base = base;
   Domain *regions = NULL, *functions = NULL;
   while (atomic_flag_test_and_set(&is_busy)) {
   }

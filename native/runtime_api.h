@@ -25,6 +25,9 @@ typedef struct Domain Domain;
 typedef struct KernelInfo KernelInfo;
 typedef struct Context Context;
 typedef struct Value Value;
+typedef struct Env Env;
+typedef struct Session Session;
+typedef struct MemoryInfo MemoryInfo;
 
 typedef struct {
   void (*functions[425])(void);
@@ -101,5 +104,40 @@ RUNTIME_FUNCTION(Status *, get_session_entry, 238, const SessionOptions *options
 #define RUNTIME_ARGUMENTS_414 value, dtype, shape, rank
 RUNTIME_FUNCTION(Status *, tensor_shape, 414, const Value *value, int *dtype,
                  const int64_t **shape, size_t *rank)
+
+/* Sessions of the library's own. */
+#define RUNTIME_ARGUMENTS_3 level, name, env
+RUNTIME_FUNCTION(Status *, create_env, 3, int level, const char *name, Env **env)
+#define RUNTIME_ARGUMENTS_8 env, model, size, options, session
+RUNTIME_FUNCTION(Status *, create_session, 8, const Env *env, const void *model, size_t size,
+                 const SessionOptions *options, Session **session)
+#define RUNTIME_ARGUMENTS_9 session, settings, names, inputs, count, results, wanted, outputs
+RUNTIME_FUNCTION(Status *, run_session, 9, Session *session, const void *settings,
+                 const char *const *names, const Value *const *inputs, size_t count,
+                 const char *const *results, size_t wanted, Value **outputs)
+#define RUNTIME_ARGUMENTS_10 options
+RUNTIME_FUNCTION(Status *, create_options, 10, SessionOptions **options)
+#define RUNTIME_ARGUMENTS_22 options, level
+RUNTIME_FUNCTION(Status *, set_severity, 22, SessionOptions *options, int level)
+#define RUNTIME_ARGUMENTS_24 options, count
+RUNTIME_FUNCTION(Status *, set_threads, 24, SessionOptions *options, int count)
+#define RUNTIME_ARGUMENTS_49 info, data, bytes, shape, rank, dtype, value
+RUNTIME_FUNCTION(Status *, wrap_tensor, 49, const MemoryInfo *info, void *data, size_t bytes,
+                 const int64_t *shape, size_t rank, int dtype, Value **value)
+#define RUNTIME_ARGUMENTS_69 allocator, type, info
+RUNTIME_FUNCTION(Status *, cpu_memory, 69, int allocator, int type, MemoryInfo **info)
+#define RUNTIME_ARGUMENTS_93 status
+RUNTIME_FUNCTION(void, release_status, 93, Status *status)
+#define RUNTIME_ARGUMENTS_94 info
+RUNTIME_FUNCTION(void, release_memory, 94, MemoryInfo *info)
+#define RUNTIME_ARGUMENTS_95 session
+RUNTIME_FUNCTION(void, release_session, 95, Session *session)
+#define RUNTIME_ARGUMENTS_96 value
+RUNTIME_FUNCTION(void, release_value, 96, Value *value)
+#define RUNTIME_ARGUMENTS_100 options
+RUNTIME_FUNCTION(void, release_options, 100, SessionOptions *options)
+#define RUNTIME_ARGUMENTS_130 options, key, text
+RUNTIME_FUNCTION(Status *, add_entry, 130, SessionOptions *options, const char *key,
+                 const char *text)
 
 #endif

@@ -85,10 +85,16 @@ def register(options: onnxruntime.SessionOptions, functions: Iterable[str] | Non
         Names of the functions that the model may call, all if None: the runtime takes tens of
         milliseconds for each hundred of them.
     """
-    names = "".join(f"{name}," for name in functions or ())
-    if functions is not None and len(names) < _LONGEST_ENTRY:
-        options.add_session_config_entry("pytensor_onnx.functions", names)
+    for key, text in entries(functions).items():
+        options.add_session_config_entry(key, text)
     options.register_custom_ops_library(str(library()))
+
+
+def entries(functions: Iterable[str] | None) -> dict[str, str]:
+    """Return the entries of a session's configuration that name its functions."""
+    names = "".join(f"{name}," for name in functions or ())
+    is_short = functions is not None and len(names) < _LONGEST_ENTRY
+    return {"pytensor_onnx.functions": names} if is_short else {}
 
 
 def functions_of(model: ir.Model) -> list[str]:

@@ -12,12 +12,14 @@ import pymc as pm
 from nutpie.compiled_pyfunc import from_pyfunc
 from pymc.initial_point import make_initial_point_fn
 
+from pytensor_onnx.compat.nutpie import c_function_model, takes_c_functions
 from pytensor_onnx.errors import ArgumentError, RunError
 from pytensor_onnx.pymc.density import export_logp
 from pytensor_onnx.pymc.model_arguments import read_strings, unknown
 from pytensor_onnx.pymc.model_graphs import POINT, ModelGraph
 from pytensor_onnx.pymc.transforms import export_transforms
 from pytensor_onnx.pymc.values import FreeValue
+from pytensor_onnx.running.c_functions import CModel, expansion, log_density
 
 if TYPE_CHECKING:
     from nutpie.sample import CompiledModel
@@ -79,6 +81,13 @@ def nutpie_model(
     constrain, others = _computed_variables(model, graph, data, var_names)
     expand = _expand(values, constrain, others)
     shapes = {name: array.shape for name, array in expand(graph.start, **given).items()}
+    described: dict[str, Any] = {
+        "coords": _coordinates(model, values),
+        "dims": _dims(model, values, shapes),
+        "reparameterized_names": [value.name for value in values if value.transform],
+    }
+    if _runs_in_c(density, constrain):
+        return _c_model(density, constrain, given, graph.start.size, shapes, _starts(model, graph), described)
     return from_pyfunc(
         ndim=graph.start.size,
         make_logp_fn=lambda: _log_density(density),
@@ -86,11 +95,52 @@ def nutpie_model(
         expanded_dtypes=[np.dtype("float64")] * len(shapes),
         expanded_shapes=list(shapes.values()),
         expanded_names=list(shapes),
-        coords=_coordinates(model, values),
-        dims=_dims(model, values, shapes),
         shared_data=given,
         make_initial_point_fn=_starts(model, graph),
-        reparameterized_names=[value.name for value in values if value.transform],
+        **described,
+    )
+
+
+def _runs_in_c(*programs: ONNXProgram | None) -> bool:
+    """Return whether nutpie and the native library can run programs without Python."""
+    sessions = [program.session for program in programs if program is not None]
+    return takes_c_functions() and all(
+        session.runs_in_c and POINT in session.input_names for session in sessions
+    )
+
+
+def _c_model(
+    density: ONNXProgram,
+    constrain: ONNXProgram | None,
+    data: dict[str, Any],
+    size: int,
+    shapes: dict[str, Shape],
+    starts: Callable[[int | None], np.ndarray],
+    described: dict[str, Any],
+) -> CompiledModel:
+    """Return a model of nutpie that calls C functions of the library."""
+    models = [
+        CModel(None if program is None else program.session, POINT, size, data)
+        for program in (density, constrain)
+    ]
+
+    def change(**updates: Any) -> Any:
+        for name in updates:
+            if name not in data:
+                raise ValueError(f"Unknown data variable: {name}")
+        changed = {**data, **updates}
+        return _c_model(density, constrain, changed, size, shapes, starts, described)
+
+    return c_function_model(
+        density=log_density(),
+        expansion=expansion(),
+        user_data=np.array([model.address for model in models], "uintp"),
+        kept=models,
+        change=change,
+        size=size,
+        shapes=shapes,
+        starts=starts,
+        **described,
     )
 
 

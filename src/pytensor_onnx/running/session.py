@@ -192,6 +192,44 @@ class Session:
         """The options of the runtime."""
         return self._options
 
+    @property
+    def runs_in_c(self) -> bool:
+        """Whether the native library can run the model: it is on, and the model in memory."""
+        is_in_memory = not isinstance(self._source, str) and not self._weights
+        return self._uses_kernels and is_in_memory
+
+    @property
+    def serialized(self) -> tuple[bytes, bytes | None]:
+        """The model as it runs, and without regions if it has some.
+
+        Raises
+        ------
+        PyTensorONNXError
+            If the library cannot run it: it is off, or the model is a file or above 2 GB.
+        """
+        source = self._source
+        if not self.runs_in_c or isinstance(source, str):
+            raise PyTensorONNXError("the native library does not run this session")
+        fused = self._fusion.model if self.has_regions and self._fusion else None
+        return (source, None) if fused is None else (fused, source)
+
+    def input_dtype(self, name: str) -> np.dtype[Any]:
+        """Return the dtype of an input."""
+        return self._input_dtypes[name]
+
+    def entries(self) -> dict[str, str]:
+        """Return the configuration of a session of C for this model."""
+        from pytensor_onnx.passes.defects import switched_off_optimizers
+
+        off = switched_off_optimizers("onnxruntime") + self._disabled
+        return {
+            "session.intra_op.allow_spinning": str(int(self._options.spinning)),
+            **(INLINE_LATE if inlines_late(self._disabled) else {}),
+            **self._options.config,
+            "optimization.disable_specified_optimizers": ";".join(off),
+            **native.entries(self._functions),
+        }
+
     def _work_of(self, model: ir.Model) -> Work | None:
         """Return the work of a model, None where it does not decide the number of threads."""
         from pytensor_onnx.running.operator_cost import Work
