@@ -1,17 +1,22 @@
 """`nutpie_model`: nutpie samples with densities on ONNX Runtime, into traces like its own."""
 
+import ctypes
+import threading
+
 import numpy as np
 import pytest
 
 pm = pytest.importorskip("pymc")
 nutpie = pytest.importorskip("nutpie")
 
+import pytensor  # noqa: E402
 import pytensor.tensor as pt  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
 
 from benchmarks.first_result import make_model  # noqa: E402
 from pytensor_onnx.errors import ArgumentError  # noqa: E402
 from pytensor_onnx.pymc import nutpie_model  # noqa: E402
+from pytensor_onnx.running.c_functions import DENSITY, EXPANSION  # noqa: E402
 
 OPTIONS = {"chains": 2, "cores": 1, "progress_bar": False, "seed": 1}
 
@@ -29,6 +34,40 @@ def groups():
     return model
 
 
+@pytest.fixture(params=["c", "python"])
+def kind(request, monkeypatch):
+    """Make models of C functions, or as for a version of nutpie that takes none."""
+    if request.param == "python":
+        monkeypatch.setattr("pytensor_onnx.pymc.nutpie.takes_c_functions", lambda: False)
+    return request.param
+
+
+def pointer(array):
+    return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+
+
+def evaluate(model, point):
+    """Return the log-density, its gradient and all variables at a point."""
+    if not hasattr(model, "compiled_logp_func"):
+        logp, gradient = model._make_logp_func()(point, **model._shared_data)
+        expanded = model._make_expand_func(1, 2, 3)(point, **model._shared_data)
+        return {"logp": np.asarray(logp), "gradient": gradient, **expanded}
+    logp, gradient, expanded = np.zeros(()), np.zeros(model.n_dim), np.zeros(model.n_expanded)
+    data = model.user_data.ctypes.data
+    call = DENSITY(model.compiled_logp_func.address)
+    assert call(model.n_dim, pointer(point), pointer(gradient), pointer(logp), data) == 0
+    call = EXPANSION(model.compiled_expand_func.address)
+    assert call(model.n_dim, model.n_expanded, pointer(point), pointer(expanded), data) == 0
+    names, slices, shapes = model.shape_info
+    arrays = {n: expanded[i].reshape(s) for n, i, s in zip(names, slices, shapes, strict=True)}
+    return {"logp": logp, "gradient": gradient, **arrays}
+
+
+def starts(model, seed):
+    make = getattr(model, "initial_point_func", None) or model._make_initial_points
+    return make(seed)
+
+
 def assert_equal(found, expected):
     assert list(found) == list(expected)
     for name, values in expected.items():
@@ -36,22 +75,20 @@ def assert_equal(found, expected):
         assert found[name].dtype == values.dtype
 
 
-def test_variables_and_coordinates_are_those_of_nutpies_own_model(groups):
+def test_variables_and_coordinates_are_those_of_nutpies_own_model(groups, kind):
     own = nutpie.compile_pymc_model(groups, backend="jax", freeze_model=False)
     compiled = nutpie_model(groups)
+    assert hasattr(compiled, "compiled_logp_func") == (kind == "c")
     assert compiled.n_dim == own.n_dim
     assert compiled.reparameterized_names == own.reparameterized_names
-    assert dict(compiled.dims) == dict(own.dims)
+    # nutpie adds scalars, without dimensions, to some of its models.
+    named = [{k: v for k, v in x.dims.items() if v} for x in (compiled, own)]
+    assert named[0] == named[1]
     assert list(compiled.coords) == list(own.coords)
     assert all(compiled.coords[name].equals(labels) for name, labels in own.coords.items())
-    start = own._make_initial_points(3)
-    np.testing.assert_array_equal(compiled._make_initial_points(3), start)
-    results = []
-    for model in (compiled, own):
-        logp, gradient = model._make_logp_func()(start, **model._shared_data)
-        expanded = model._make_expand_func(1, 2, 3)(start, **model._shared_data)
-        results.append({"logp": np.asarray(logp), "gradient": gradient, **expanded})
-    assert_equal(*results)
+    start = starts(own, 3)
+    np.testing.assert_array_equal(starts(compiled, 3), start)
+    assert_equal(evaluate(compiled, start), evaluate(own, start))
 
 
 def test_nutpie_samples_the_eight_schools():
@@ -64,22 +101,19 @@ def test_nutpie_samples_the_eight_schools():
     assert abs(float(np.log(posterior["tau"]).mean()) - 0.8) < 0.3
 
 
-def test_data_are_replaced_or_stored(groups):
+def test_data_are_replaced_or_stored(groups, kind):
     point = np.linspace(-1, 1, 6)
     compiled = nutpie_model(groups)
     changed = compiled.with_data(values=[1, 2, 5])
+    with pytest.raises(ValueError, match="Unknown data variable: others"):
+        compiled.with_data(others=1)
+    expected = [evaluate(nutpie_model(groups, data="stored"), point)]
     with groups:
-        expected = [nutpie_model(groups, data="stored")._make_logp_func()(point)]
         pm.set_data({"values": [1.0, 2.0, 5.0]})
-    stored = nutpie_model(groups, data="stored")
-    assert stored._shared_data == {}
-    expected.append(stored._make_logp_func()(point))
-    for model, (logp, gradient) in zip((compiled, changed), expected, strict=True):
-        found = model._make_logp_func()(point, **model._shared_data)
-        np.testing.assert_allclose(found[0], logp, rtol=1e-12)
-        np.testing.assert_allclose(found[1], gradient, rtol=1e-12)
-    expanded = changed._make_expand_func(1, 2, 3)(point, **changed._shared_data)
-    assert expanded["total"] == 8
+    expected.append(evaluate(nutpie_model(groups, data="stored"), point))
+    assert_equal(evaluate(compiled, point), expected[0])
+    assert_equal(evaluate(changed, point), expected[1])
+    assert expected[1]["total"] == 8
 
 
 def test_names_choose_the_variables_of_the_trace(groups):
@@ -105,7 +139,42 @@ def test_models_without_free_variables_are_refused():
         nutpie_model(model)
 
 
-def test_points_outside_of_a_check_are_divergences():
+def test_threads_call_one_c_function(groups):
+    model = nutpie_model(groups)
+    points = np.random.default_rng(0).normal(size=(4, 6))
+    expected = [evaluate(model, point) for point in points]
+    found = [[] for _ in points]
+
+    def call(i):
+        found[i] += [evaluate(model, points[i]) for _ in range(50)]
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for results, wanted in zip(found, expected, strict=True):
+        assert len(results) == 50
+        for result in results:
+            for name, values in wanted.items():
+                np.testing.assert_array_equal(result[name], values)
+
+
+@pytest.mark.parametrize("floats", ["float32", "float64"])
+def test_results_of_any_dtype_are_numbers_of_float64(floats):
+    with pytensor.config.change_flags(floatX=floats, warn_float64="ignore"), pm.Model() as model:
+        x = pm.Normal("x", shape=2)
+        pm.Deterministic("count", (x > 0).sum())
+        pm.Deterministic("signs", x > 0)
+        compiled = nutpie_model(model)
+        found = evaluate(compiled, np.array([0.5, -1.0]))
+    np.testing.assert_allclose(found["gradient"], [-0.5, 1.0])
+    np.testing.assert_allclose(found["logp"], -np.log(2 * np.pi) - 0.625, rtol=1e-6)
+    assert found["count"] == 1
+    np.testing.assert_array_equal(found["signs"], [1.0, 0.0])
+
+
+def test_points_outside_of_a_check_are_divergences(kind):
     with pm.Model() as model:
         x = pm.Normal("x")
         pm.Potential("checked", Assert("too large")(pt.zeros(()), x < 1.5))

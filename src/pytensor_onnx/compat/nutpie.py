@@ -8,10 +8,11 @@ constructor. Where it is another one than here, models are made of functions of 
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import nutpie
 import numpy as np
+import nutpie
 from nutpie.compile_pymc import CompiledPyMCModel
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class CFunction:
 def takes_c_functions() -> bool:
     """Return whether this version of nutpie has the class as it is known here."""
     needed = {x.name for x in fields(CompiledPyMCModel) if x.default is MISSING}
-    return needed == _FIELDS and nutpie.__version__.startswith(_VERSIONS)
+    known = {x.name for x in fields(CompiledPyMCModel)}
+    return needed <= _FIELDS <= known and nutpie.__version__.startswith(_VERSIONS)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def c_function_model(
         Function from a seed to a first point.
     """
     bounds = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes.values())])
-    slices = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    slices = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
     return CFunctionModel(
         dims=dims,
         reparameterized_names=list(reparameterized_names),

@@ -87,7 +87,9 @@ def nutpie_model(
         "reparameterized_names": [value.name for value in values if value.transform],
     }
     if _runs_in_c(density, constrain):
-        return _c_model(density, constrain, given, graph.start.size, shapes, _starts(model, graph), described)
+        return _c_model(
+            density, constrain, given, graph.start.size, shapes, _starts(model, graph), described
+        )
     return from_pyfunc(
         ndim=graph.start.size,
         make_logp_fn=lambda: _log_density(density),
@@ -96,7 +98,7 @@ def nutpie_model(
         expanded_shapes=list(shapes.values()),
         expanded_names=list(shapes),
         shared_data=given,
-        make_initial_point_fn=_starts(model, graph),
+        make_initial_point_fn=make_start,
         **described,
     )
 
