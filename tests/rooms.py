@@ -74,7 +74,7 @@ ROOMS = {
     ),
     "pymc": room(
         "PyMC models: densities, predictors, samplers",
-        *("exporting", "functions", "graph", "ops", "rewriting", "named_dims"),
+        *("exporting", "functions", "graph", "ops", "rewriting", "running", "named_dims"),
     ),
     "web": room("the page around a model, and a server for it", "graph"),
     "cli": room(

@@ -86,12 +86,11 @@ def nutpie_model(
         "dims": _dims(model, values, shapes),
         "reparameterized_names": [value.name for value in values if value.transform],
     }
+    size, make_start = graph.start.size, _starts(model, graph)
     if _runs_in_c(density, constrain):
-        return _c_model(
-            density, constrain, given, graph.start.size, shapes, _starts(model, graph), described
-        )
+        return _c_model(density, constrain, given, size, shapes, make_start, described)
     return from_pyfunc(
-        ndim=graph.start.size,
+        ndim=size,
         make_logp_fn=lambda: _log_density(density),
         make_expand_fn=lambda *seeds: expand,
         expanded_dtypes=[np.dtype("float64")] * len(shapes),
