@@ -12,7 +12,7 @@ import pymc as pm
 from nutpie.compiled_pyfunc import from_pyfunc
 from pymc.initial_point import make_initial_point_fn
 
-from pytensor_onnx.compat.nutpie import c_function_model, takes_c_functions
+from pytensor_onnx.compat.nutpie_models import c_function_model, takes_c_functions
 from pytensor_onnx.errors import ArgumentError, RunError
 from pytensor_onnx.pymc.density import export_logp
 from pytensor_onnx.pymc.model_arguments import read_strings, unknown
