@@ -35,6 +35,7 @@ struct Plan {
   int address_count, address_capacity, bound_count;
   Chunk *chunks;
   char *workspace;
+  size_t bytes;
   Steps main, *steps;
   Group group;
   int64_t time;
@@ -51,6 +52,7 @@ void refuse(Plan *plan, const char *problem) {
 void *memory(Plan *plan, size_t bytes) {
   Chunk *chunk = calloc(1, sizeof *chunk + bytes + sizeof(int64_t));
   if (!chunk) refuse(plan, "out of memory");
+  plan->bytes += bytes;
   chunk->next = plan->chunks;
   plan->chunks = chunk;
   return chunk->data;
@@ -588,7 +590,9 @@ static size_t lay_out(Plan *plan) {
 
 /* Set the addresses within the workspace, and keep those within inputs and outputs. */
 static void resolve(Plan *plan) {
-  plan->workspace = malloc(lay_out(plan) + ALIGNMENT);
+  size_t bytes = lay_out(plan) + ALIGNMENT;
+  plan->bytes += bytes;
+  plan->workspace = malloc(bytes);
   if (!plan->workspace) refuse(plan, "out of memory");
   char *base = plan->workspace + ALIGNMENT - (uintptr_t)plan->workspace % ALIGNMENT;
   for (int i = 0; i < plan->address_count; i++) {
@@ -656,6 +660,8 @@ Plan *make_plan(const Tape *tape, const Array *inputs, const char **problem) {
   free_plan(plan);
   return NULL;
 }
+
+size_t plan_bytes(const Plan *plan) { return plan->bytes; }
 
 void free_plan(Plan *plan) {
   if (!plan) return;

@@ -85,6 +85,7 @@ extern const int OPERATOR_COUNT;
 /* Make a plan for inputs; NULL with a message if the tape cannot run for them. */
 Plan *make_plan(const Tape *tape, const Array *inputs, const char **problem);
 void free_plan(Plan *plan);
+size_t plan_bytes(const Plan *plan);
 int plan_fits(const Plan *plan, const Array *inputs);
 const Array *plan_output(const Plan *plan, int i);
 const char *run_plan(Plan *plan, const Array *inputs, void *const *outputs);

@@ -77,14 +77,14 @@ SUM(magnitude_f32, float, MAGNITUDE, 0, +=)
 SUM(prod_f64, double, PLAIN, 1, *=)
 SUM(prod_f32, float, PLAIN, 1, *=)
 
-/* Reductions from the first element on, each step by `x` and `total`. */
-#define FROM_FIRST(name, T, EXPRESSION)                                                       \
+/* Reductions from the first element on, each step by `x` and `total`; NEUTRAL without elements. */
+#define FROM_FIRST(name, T, NEUTRAL, EXPRESSION)                                                       \
   static void reduce_##name(char *to, const char *from, int64_t outer, int64_t length,        \
                             int64_t inner) {                                                  \
     T *out = (T *)to;                                                                         \
     const T *in = (const T *)from;                                                            \
     for (int64_t o = 0; inner == 1 && o < outer; o++, in += length) {                         \
-      T total = in[0];                                                                        \
+      T total = length ? in[0] : (T)(NEUTRAL);                                                \
       for (int64_t row = 1; row < length; row++) {                                            \
         T x = in[row];                                                                        \
         total = (T)(EXPRESSION);                                                              \
@@ -92,8 +92,8 @@ SUM(prod_f32, float, PLAIN, 1, *=)
       out[o] = total;                                                                         \
     }                                                                                         \
     for (int64_t o = 0; inner != 1 && o < outer; o++, out += inner) {                         \
-      for (int64_t i = 0; i < inner; i++) out[i] = in[i];                                     \
-      in += inner;                                                                            \
+      for (int64_t i = 0; i < inner; i++) out[i] = length ? in[i] : (T)(NEUTRAL);             \
+      in += length ? inner : 0;                                                               \
       for (int64_t row = 1; row < length; row++, in += inner) {                               \
         for (int64_t i = 0; i < inner; i++) {                                                 \
           T x = in[i], total = out[i];                                                        \
@@ -102,17 +102,17 @@ SUM(prod_f32, float, PLAIN, 1, *=)
       }                                                                                       \
     }                                                                                         \
   }
-#define EXTREMES(s, T)                                 \
-  FROM_FIRST(max_##s, T, x > total ? x : total)        \
-  FROM_FIRST(min_##s, T, x < total ? x : total)
-EXTREMES(f64, double)
-EXTREMES(f32, float)
-EXTREMES(i64, int64_t)
-EXTREMES(i32, int32_t)
-EXTREMES(u8, uint8_t)
+#define EXTREMES(s, T, LOWEST, HIGHEST)                    \
+  FROM_FIRST(max_##s, T, LOWEST, x > total ? x : total)    \
+  FROM_FIRST(min_##s, T, HIGHEST, x < total ? x : total)
+EXTREMES(f64, double, -INFINITY, INFINITY)
+EXTREMES(f32, float, -INFINITY, INFINITY)
+EXTREMES(i64, int64_t, INT64_MIN, INT64_MAX)
+EXTREMES(i32, int32_t, INT32_MIN, INT32_MAX)
+EXTREMES(u8, uint8_t, 0, UINT8_MAX)
 
 /* What follows a sum. */
-enum { NOTHING, DIVISION, ROOT, LOGARITHM, EXTREME };
+enum { NOTHING, DIVISION, ROOT, LOGARITHM };
 
 #define FINISH(T, divided, root, logarithm)                                    \
   for (int64_t i = 0; i < count; i++) {                                        \
@@ -122,7 +122,7 @@ enum { NOTHING, DIVISION, ROOT, LOGARITHM, EXTREME };
 
 static void finish(char *out, int64_t count, int64_t length, int kind, int dtype) {
   /* The runtime's mean of nothing is zero. */
-  if (kind == NOTHING || kind == EXTREME || (kind == DIVISION && !length)) return;
+  if (kind == NOTHING || (kind == DIVISION && !length)) return;
   if (dtype == FLOAT64) FINISH(double, x / (double)length, sqrt(x), log(x))
   else FINISH(float, x / (float)length, sqrtf(x), logf(x))
 }
@@ -185,7 +185,7 @@ static void reduces(Plan *plan, const Instruction *instruction, const Reduce *ke
   set_shape(plan, instruction->out[0], rank, shape);
   if (!kernel) refuse(plan, "a reduction without kernel");
   int64_t from = gathered(plan, instruction->in[0], is_reduced, &outer, &length, &inner);
-  if (kind == EXTREME && !length && outer * inner) refuse(plan, "an extreme of nothing");
+  if (given.dtype == BOOL && !length && outer * inner) refuse(plan, "an extreme of nothing");
   Step *step = emit(plan, run_reduction);
   reads(plan, &step->in[0], from, 0);
   writes(plan, &step->out, instruction->out[0], 0);
@@ -227,8 +227,8 @@ EXTREME_KERNEL(min)
   }
 PLANNER(sum, sum, NOTHING)
 PLANNER(mean, sum, DIVISION)
-PLANNER(max, max, EXTREME)
-PLANNER(min, min, EXTREME)
+PLANNER(max, max, NOTHING)
+PLANNER(min, min, NOTHING)
 PLANNER(prod, prod, NOTHING)
 PLANNER(sum_square, square, NOTHING)
 PLANNER(l1, magnitude, NOTHING)

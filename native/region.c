@@ -5,9 +5,10 @@
 #include "custom_op.h"
 #include "plan.h"
 
-enum { MOST_PLANS = 8, FEW = 32 };
+enum { MOST_PLANS = 8, FEW = 32, LARGE_PLAN = 1 << 22 };
 
-/* A call takes a plan out of its place and puts it back, so two calls never share one. */
+/* A call takes a plan out of its place and puts it back, so two calls never share one. The first
+ * place is the only one of plans that take much memory. */
 typedef struct {
   const Runtime *runtime;
   Tape *tape;
@@ -69,9 +70,14 @@ static Plan *plan_for(Region *region, const Array *inputs, Plan ***place, const 
     if (plan_fits(plan, inputs)) return plan;
     put(*place, plan);
   }
-  unsigned next = __atomic_fetch_add(&region->next, 1, __ATOMIC_RELAXED);
-  *place = &region->plans[next % MOST_PLANS];
-  return make_plan(region->tape, inputs, problem);
+  Plan *made = make_plan(region->tape, inputs, problem);
+  if (made && plan_bytes(made) > LARGE_PLAN) {
+    *place = &region->plans[0];
+  } else {
+    unsigned next = __atomic_fetch_add(&region->next, 1, __ATOMIC_RELAXED);
+    *place = &region->plans[1 + next % (MOST_PLANS - 1)];
+  }
+  return made;
 }
 
 static Status *allocate_outputs(const Runtime *runtime, Context *context, const Tape *tape,

@@ -12,21 +12,22 @@ def test_the_installed_package_has_a_library_for_this_machine():
 
 
 @pytest.mark.parametrize(("value", "is_on"), [("0", False), ("1", True), (None, True)])
-def test_an_environment_variable_switches_the_kernels_off(monkeypatch, value, is_on):
-    if value is None:
-        monkeypatch.delenv(native.SWITCH, raising=False)
-    else:
+def test_an_environment_variable_and_an_option_switch_the_kernels_off(monkeypatch, value, is_on):
+    monkeypatch.delenv(native.SWITCH, raising=False)
+    if value is not None:
         monkeypatch.setenv(native.SWITCH, value)
     assert native.is_on() is is_on
+    assert native.is_on(True)
+    assert not native.is_on(False)
 
 
 @pytest.mark.parametrize(("value", "fuses"), [("0", False), ("1", True), (None, False)])
 def test_regions_are_off_unless_asked_for(monkeypatch, value, fuses):
     monkeypatch.delenv(native.SWITCH, raising=False)
-    assert native.fuses(True)
     if value is not None:
         monkeypatch.setenv(native.SWITCH, value)
     assert native.fuses(None) is fuses
+    assert native.fuses(True)
     assert not native.fuses(False)
 
 

@@ -25,7 +25,7 @@ _LONGEST_ENTRY = 1000
 """Length of the value of an entry of a session's configuration."""
 
 SWITCH = "PYTENSOR_ONNX_KERNELS"
-"""Environment variable: ``0`` switches all kernels off, ``1`` regions on."""
+"""Environment variable: ``0`` switches all kernels off, ``1`` regions on, without an option."""
 
 
 @cache
@@ -56,9 +56,17 @@ def handle() -> ctypes.CDLL:
     return opened
 
 
-def is_on() -> bool:
-    """Return whether sessions use the kernels: the library exists, and no variable forbids it."""
-    return os.environ.get(SWITCH, "1") != "0" and library() is not None
+def is_on(wanted: bool | None = None) -> bool:
+    """Return whether sessions use the kernels: the library exists, and nothing forbids it.
+
+    Parameters
+    ----------
+    wanted
+        The option of a session; None leaves it to the environment variable.
+    """
+    if wanted is None:
+        wanted = os.environ.get(SWITCH, "1") != "0"
+    return wanted and library() is not None
 
 
 def fuses(wanted: bool | None) -> bool:
@@ -71,7 +79,7 @@ def fuses(wanted: bool | None) -> bool:
     """
     if wanted is None:
         wanted = os.environ.get(SWITCH) == "1"
-    return wanted and is_on()
+    return is_on(wanted)
 
 
 def register(options: onnxruntime.SessionOptions, functions: Iterable[str] | None = None) -> None:

@@ -25,7 +25,9 @@ def test_random_graphs_agree_with_pytensor():
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize("kernels", ["1", "0"])
 @pytest.mark.parametrize("seed", range(1, 1 + MANY // CHUNK))
-def test_many_random_graphs_agree_with_pytensor(seed):
+def test_many_random_graphs_agree_with_pytensor(seed, kernels, monkeypatch):
+    monkeypatch.setenv("PYTENSOR_ONNX_KERNELS", kernels)
     first = int(os.environ.get("FUZZ_SEED", "0")) * 1000
     assert_none_fails(CHUNK, "--seed", str(first + seed))

@@ -165,9 +165,19 @@ def test_sums_err_no_more_than_the_runtime(name, axes, dtype, run_both):
 @pytest.mark.parametrize("name", [*SUMS, "ReduceProd"])
 @pytest.mark.parametrize(("shape", "axes"), [((0, 3), (0,)), ((3, 0), (0,)), ((2, 0, 3), (0, 2))])
 def test_sums_without_elements(name, shape, axes, run_both):
-    feed = {"a": np.empty(shape)}
+    assert_same_without_elements(name, "float64", shape, axes, run_both)
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8"])
+def test_extremes_without_elements(name, dtype, run_both):
+    assert_same_without_elements(name, dtype, (2, 0, 3), (1,), run_both)
+
+
+def assert_same_without_elements(name, dtype, shape, axes, run_both):
+    feed = {"a": np.empty(shape, dtype)}
     node = helper.make_node(name, ["a", "axes"], ["out"])
-    model = model_of([node], feed, {"out": KINDS["float64"]}, {"axes": ints(*axes)})
+    model = model_of([node], feed, {"out": KINDS[dtype]}, {"axes": ints(*axes)})
     [expected], [found] = run_both(model, feed)
     assert_same_bits(found, expected)
 

@@ -93,6 +93,16 @@ def test_sizes_that_a_later_region_computes_again():
     np.testing.assert_array_equal(f(np.arange(3.0), np.array([2, 0, 1])), [0, 0, 2])
 
 
+def test_programs_are_verified_without_regions_and_called_with_them():
+    x = pt.vector("x", dtype="float64")
+    program = export_onnx([x], pt.exp(x) + x.sum(), session_options=SessionOptions(kernels=True))
+    assert not program.session_of_file.has_regions
+    np.testing.assert_array_equal(program(np.zeros(2)), [1, 1])
+    assert program.session.has_regions
+    program.verify()
+    assert not program.session_of_file.has_regions
+
+
 def test_models_with_regions_are_refused(tmp_path):
     x = pt.vector("x", dtype="float64")
     program = export_onnx([x], pt.exp(x) + x, verify=False)

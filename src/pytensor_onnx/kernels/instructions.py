@@ -229,7 +229,14 @@ def _reshape(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instr
     return [Instruction("Reshape", node.input, node.output, zero, sizes=[1])]
 
 
-@lowers("Squeeze", "Unsqueeze", "Expand", "Tile")
+@lowers("Tile")
+def _tile(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
+    shape = scope.shape(node.input[0])
+    _require(shape is not None and len(shape) <= 4, "Tile of more than four axes")
+    return [Instruction("Tile", node.input, node.output, sizes=[1])]
+
+
+@lowers("Squeeze", "Unsqueeze", "Expand")
 def _sized(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     _require(not attributes, "axes as attributes")
     return [Instruction(node.op_type, node.input, node.output, sizes=range(1, len(node.input)))]
@@ -263,6 +270,7 @@ def _concat(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instru
 @lowers("Split")
 def _split(node: onnx.NodeProto, scope: Scope, attributes: dict) -> list[Instruction]:
     _require(all(node.output), "Split without some results")
+    _require(len(node.output) <= 64, "Split into more than 64 parts")
     axis = [attributes.get("axis", 0)]
     return [Instruction("Split", node.input, node.output, axis, sizes=range(1, len(node.input)))]
 

@@ -20,6 +20,8 @@ from pytensor_onnx.kernels.tape import Knowledge, Tape
 DOMAIN = native.REGION_DOMAIN
 MOST_BYTES = 2**25
 """Size of the largest model that is searched for regions."""
+LARGE_CONSTANT = 2**12
+"""Bytes above which the data of a constant is not read: it is no size, and stands in no tape."""
 FEWEST_NODES = 2
 """Nodes of the smallest region."""
 OWN_KERNEL = "kernels of their own"
@@ -118,6 +120,7 @@ def fuse(source: bytes) -> Fusion:
         return Fusion(None)
     model = onnx.ModelProto()
     model.ParseFromString(source)
+    weights = _take_weights(model)
     model = _inlined(model)
     model = onnx.shape_inference.infer_shapes(model)
     pass_ = _Pass()
@@ -125,7 +128,20 @@ def fuse(source: bytes) -> Fusion:
     if not pass_.regions:
         return Fusion(None, stayed=tuple(pass_.stayed))
     model.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
+    for constant in model.graph.initializer:
+        if constant.name in weights:
+            constant.raw_data = weights[constant.name]
     return Fusion(model.SerializeToString(), tuple(pass_.regions), tuple(pass_.stayed))
+
+
+def _take_weights(model: onnx.ModelProto) -> dict[str, bytes]:
+    """Take the data of large constants out of a model, which the steps of the pass would copy."""
+    taken = {}
+    for constant in model.graph.initializer:
+        if constant.ByteSize() > LARGE_CONSTANT and constant.raw_data:
+            taken[constant.name] = constant.raw_data
+            constant.raw_data = b""
+    return taken
 
 
 def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -105,7 +105,7 @@ class Tape:
         self.inputs: dict[str, int] = {}
         self._ids: dict[Key, int] = {}
         self._dtypes: list[int] = []
-        self._constants: list[int] = []
+        self._constants: list[np.ndarray] = []
         self._constant_count = 0
         self._blocks: list[_Block] = [_Block()]
         self._scopes: list[Scope] = [scope]
@@ -116,13 +116,12 @@ class Tape:
         for node in nodes:
             self._node(node, self.scope, main)
         results = [self._operand(name, self.scope, main) for name in outputs]
-        words = [MAGIC, len(self._dtypes), *self._dtypes]
-        words += [self._constant_count, *self._constants, len(self._blocks)]
+        head = [MAGIC, len(self._dtypes), *self._dtypes, self._constant_count]
         main.inputs = list(self.inputs.values())
         main.outputs = results
-        for block in self._blocks:
-            words += block.words()
-        return np.array(words, "int64").tobytes()
+        rest = [len(self._blocks), *(word for block in self._blocks for word in block.words())]
+        parts = [np.array(head), *self._constants, np.array(rest)]
+        return np.concatenate(parts, dtype="int64").tobytes()
 
     def _new(self, dtype: int) -> int:
         self._dtypes.append(dtype)
@@ -132,8 +131,10 @@ class Tape:
         made = self._new(onnx.helper.np_dtype_to_tensor_dtype(value.dtype))
         data = value.tobytes()
         data += bytes(-len(data) % 8)
-        words = np.frombuffer(data, "int64").tolist()
-        self._constants += [made, value.ndim, *value.shape, *words]
+        self._constants += [
+            np.array([made, value.ndim, *value.shape]),
+            np.frombuffer(data, "int64"),
+        ]
         self._constant_count += 1
         return made
 

@@ -135,6 +135,8 @@ class Session:
         Exceptions that checks of the graph raise, by type and message.
     lines
         Lines of the user's code that made the nodes.
+    regions
+        Whether nodes may run together in the native library; `add_regions` makes up for False.
     """
 
     def __init__(
@@ -145,15 +147,14 @@ class Session:
         options: SessionOptions | None = None,
         failures: Mapping[str, Exception] | None = None,
         lines: Lines | None = None,
+        regions: bool = True,
     ) -> None:
         self.failures = dict(failures or {})
         self.lines = dict(lines or {})
         self._options = options or SessionOptions()
         self._providers = provider_names(providers)
         self._is_on_cpu = self._providers == [PROVIDERS["cpu"]]
-        self._uses_kernels = (
-            self._is_on_cpu and self._options.kernels is not False and native.is_on()
-        )
+        self._uses_kernels = self._is_on_cpu and native.is_on(self._options.kernels)
         self._functions: list[str] = []
         if self._uses_kernels:
             loaded = _deserialize(str(model)) if isinstance(model, str | Path) else model
@@ -164,7 +165,7 @@ class Session:
         self.work = None if isinstance(model, str | Path) else self._work_of(model)
         # The runtime keeps the bytes as well, so these take no further memory.
         self._source = str(model) if isinstance(model, str | Path) else self._serialized(model)
-        self._fusion = self._fuse()
+        self._fusion = self._fuse() if regions else None
         self._plain: onnxruntime.InferenceSession | None = None
         self._refusals = 0
         threads = 1 if self.work and not self.work.is_large else None
@@ -272,6 +273,16 @@ class Session:
         self.runtime, self.has_regions = runtime, has_regions
         self._run = getattr(inner, "run", runtime.run)
 
+    def add_regions(self) -> None:
+        """Run nodes together in the native library from now on, where the options allow it."""
+        if self._fusion is not None:
+            return
+        self._fusion = self._fuse()
+        if self._fusion is not None and self._fusion.model is not None:
+            threads = self.runtime.get_session_options().intra_op_num_threads
+            self._plain = self.runtime
+            self._use(self._load(self._fusion.model, threads), has_regions=True)
+
     def kernels(self) -> list[str]:
         """Return what the native library runs, a line for each region, and why not the rest."""
         if self.has_regions and self._fusion:
@@ -289,8 +300,9 @@ class Session:
         writes_model = (
             options.profile_prefix is not None or options.optimized_model_path is not None
         )
-        fuses = self._uses_kernels and native.fuses(options.kernels)
-        if not fuses or writes_model or isinstance(self._source, str) or self._weights:
+        is_in_memory = not isinstance(self._source, str) and not self._weights
+        fuses = self._is_on_cpu and native.fuses(options.kernels)
+        if not fuses or writes_model or not is_in_memory:
             return None
         from pytensor_onnx.kernels.regions import fuse
 

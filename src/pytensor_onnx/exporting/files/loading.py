@@ -28,7 +28,7 @@ from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, Sample, know
 from pytensor_onnx.exporting.verification.verification import checked_session
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.weights import is_large, weight_files
-from pytensor_onnx.running.session import SessionOptions
+from pytensor_onnx.running.session import Session, SessionOptions
 
 _NO_GRAPH = "a file has no PyTensor graph"
 
@@ -118,16 +118,18 @@ class LoadedProgram(ONNXProgram):
         """
         if values:
             raise PyTensorONNXError(f"values cannot be compared: {_NO_GRAPH}")
-        checked_session(self.model, lambda: self.session)
+        session = checked_session(self.model, lambda: self.session_of_file)
         states = {s.name: (state or {}).get(s.name, s.value) for s in self.conversion.states}
-        sample = self._run_once(inputs, states)
+        sample = self._run_once(session, inputs, states)
         self.verification = Verification("run only", samples=(str(sample),), omitted=_NO_GRAPH)
         return self
 
-    def _run_once(self, inputs: Sequence[Any] | None, states: Mapping[str, np.ndarray]) -> Sample:
+    def _run_once(
+        self, session: Session, inputs: Sequence[Any] | None, states: Mapping[str, np.ndarray]
+    ) -> Sample:
         if inputs is not None:
             given = Sample(self.conversion.arrays(inputs), [str(v.name) for v in self.inputs])
-            self.session.run({**dict(zip(given.names, given.arrays, strict=True)), **states})
+            session.run({**dict(zip(given.names, given.arrays, strict=True)), **states})
             return given
         sizes = known_sizes(self.conversion.state_inputs, list(states.values()))
         reason = ""
@@ -135,7 +137,7 @@ class LoadedProgram(ONNXProgram):
             drawn = sample(self.inputs, attempt, sizes=sizes)
             arrays = self.conversion.signature.inputs.sampled(drawn.arrays)
             try:
-                self.session.run({**dict(zip(drawn.names, arrays, strict=True)), **states})
+                session.run({**dict(zip(drawn.names, arrays, strict=True)), **states})
             except Exception as error:
                 reason = reason or str(error)
             else:

@@ -270,7 +270,7 @@ class ONNXProgram(Runner):
 
         try:
             self.verification = verify_conversion(
-                self.conversion, lambda: self.session, inputs, state, values=values
+                self.conversion, lambda: self.session_of_file, inputs, state, values=values
             )
         except VerificationError as error:
             self.verification = error.verification or self.verification

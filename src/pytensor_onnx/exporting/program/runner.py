@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pytensor.compile.debug.profiling import ProfileStats
 
 
+_SESSIONS = ("session", "session_of_file")
+
+
 class Runner:
     """A converted graph that runs in ONNX Runtime.
 
@@ -48,7 +51,7 @@ class Runner:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy: no session, and the conversion as bytes."""
-        kept = {k: v for k, v in vars(self).items() if k not in ("session", "_lock")}
+        kept = {k: v for k, v in vars(self).items() if k not in _SESSIONS and k != "_lock"}
         return {
             **kept,
             "state": self.present_state(),
@@ -68,7 +71,19 @@ class Runner:
     @cached_property
     def session(self) -> Session:
         """The model loaded into ONNX Runtime."""
-        return self._open_session(self.session_options)
+        verified = vars(self).pop("session_of_file", None)
+        if verified is None:
+            return self._open_session(self.session_options)
+        verified.add_regions()
+        return verified
+
+    @cached_property
+    def session_of_file(self) -> Session:
+        """The model loaded without regions, as other programs load the file, to be verified."""
+        known = vars(self).get("session")
+        if known is not None and not known.has_regions:
+            return known
+        return self.conversion.open_session(self.providers, self.session_options, regions=False)
 
     def _open_session(self, options: SessionOptions | None) -> Session:
         return self.conversion.open_session(self.providers, options)

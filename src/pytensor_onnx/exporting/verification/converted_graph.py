@@ -89,13 +89,18 @@ class Conversion:
         return self.signature.arrays(arguments, self.inputs, self.reference.inputs)
 
     def open_session(
-        self, providers: str | Sequence[str] = "cpu", options: SessionOptions | None = None
+        self,
+        providers: str | Sequence[str] = "cpu",
+        options: SessionOptions | None = None,
+        *,
+        regions: bool = True,
     ) -> Session:
-        """Load the model into ONNX Runtime."""
+        """Load the model into ONNX Runtime; see `Session`."""
         return Session(
             self.model,
             providers=providers,
             options=options,
             failures=self.failures,
             lines=self.lines,
+            regions=regions,
         )
