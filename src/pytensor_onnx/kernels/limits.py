@@ -43,11 +43,12 @@ def _assumed(shape: list[int | None]) -> list[int]:
 
 def _multiplications(node: onnx.NodeProto, scope: Scope) -> int:
     """Return the multiplications of a product of matrices, 0 for that of a vector."""
-    left, right = (scope.shape(name) for name in node.input[:2])
-    if left is None or right is None:
+    given = [scope.shape(name) for name in node.input[:2]]
+    known = [_assumed(shape) for shape in given if shape is not None]
+    if len(known) < 2:
         return PRODUCT + 1
+    left, right = known
     turns_left, turns_right = (_is_set(node, name) for name in ("transA", "transB"))
-    left, right = _assumed(left), _assumed(right)
     rows = 1 if len(left) < 2 else left[-1 if turns_left else -2]
     columns = 1 if len(right) < 2 else right[-2 if turns_right else -1]
     if 1 in (rows, columns):

@@ -300,9 +300,8 @@ class Session:
         writes_model = (
             options.profile_prefix is not None or options.optimized_model_path is not None
         )
-        is_in_memory = not isinstance(self._source, str) and not self._weights
         fuses = self._is_on_cpu and native.fuses(options.kernels)
-        if not fuses or writes_model or not is_in_memory:
+        if not fuses or writes_model or isinstance(self._source, str) or self._weights:
             return None
         from pytensor_onnx.kernels.regions import fuse
 
