@@ -93,13 +93,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Compare mode ONNX in the first test of each function, and in all where the sweep runs.
 
     The mode and the export rewrite and convert a graph alike, so that they take the same time.
-    What differs, the boundary between a function and the runtime, seldom depends on parameters.
+    What differs, the boundary between a function and the runtime, seldom depends on parameters;
+    where it does, the mark `in_mode` compares the mode in every test.
     """
     functions: dict[str, str] = {}
     for item in session.items:
         functions.setdefault(item.nodeid.split("[")[0], item.nodeid)
     every = "not sweep" not in session.config.option.markexpr
-    _IN_MODE.update([item.nodeid for item in session.items] if every else functions.values())
+    _IN_MODE.update(functions.values())
+    _IN_MODE.update(i.nodeid for i in session.items if every or i.get_closest_marker("in_mode"))
 
 
 def _fewest_with_each_value(tests: Sequence[pytest.Function]) -> Iterator[pytest.Function]:
@@ -181,7 +183,7 @@ def compare_onnx_and_py(
 ) -> ONNXProgram:
     """Assert that the exported model and mode ONNX give PyTensor's values, dtypes and shapes.
 
-    Only the first test of a function runs mode ONNX: see `pytest_collection_finish`.
+    By default only the first test of a function runs mode ONNX: see `pytest_collection_finish`.
 
     Parameters
     ----------

@@ -61,6 +61,7 @@ def test_only_known_rules_can_be_off():
         pass
 
 
+@pytest.mark.in_mode
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_rule_changes_its_example_and_no_values(name):
     inputs, outputs, values = EXAMPLES[name].fires()
@@ -77,6 +78,7 @@ def test_a_rule_leaves_a_similar_graph_alone(name):
     assert not changes[name.split(":")[0]]
 
 
+@pytest.mark.in_mode
 @pytest.mark.parametrize("name", GUARDS)
 def test_a_guard_keeps_the_values_that_the_rewrite_of_pytensor_changes(name):
     inputs, outputs, values = GUARDS[name]()
