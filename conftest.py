@@ -12,5 +12,5 @@ def _surroundings_of_examples(request: pytest.FixtureRequest) -> None:
         patch.chdir(request.getfixturevalue("tmp_path"))
         # PyTensor folds operations of constants by compiling their inner graphs in C.
         patch.setattr(pytensor.config, "cxx", "")
-        # By default, Numba compiles what an example evaluates, which takes seconds.
+        # By default, Numba compiles each graph that an example evaluates, for seconds.
         patch.setattr(pytensor.config, "mode", "FAST_COMPILE")

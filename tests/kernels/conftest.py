@@ -61,7 +61,7 @@ def run_both(monkeypatch):
 
     def run(model, feed):
         source = model.SerializeToString()
-        fused = regions.with_regions(source)
+        fused = regions.fuse(source).model
         assert fused is not None, "no region"
         kept = onnx.load_model_from_string(fused).graph.node
         assert [x.op_type for x in kept if x.op_type != "Constant"] == ["Region"]

@@ -114,10 +114,10 @@ def test_index_out_of_range_is_an_error(name, index, run_both):
     model = model_of([helper.make_node(name, inputs, ["out"])], feed, {"out": KINDS["float64"]})
     with pytest.raises(Exception, match=r"bound|ind(ex|ices)"):
         run_both(model, feed)
-    from pytensor_onnx.kernels.regions import with_regions
+    from pytensor_onnx.kernels.regions import fuse
     from tests.kernels.conftest import open_session
 
-    fused = open_session(with_regions(model.SerializeToString()), with_library=True)
+    fused = open_session(fuse(model.SerializeToString()).model, with_library=True)
     with pytest.raises(
         onnxruntime.capi.onnxruntime_pybind11_state.Fail, match=r"out of data bounds"
     ):

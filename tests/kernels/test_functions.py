@@ -37,7 +37,7 @@ def run_in_region(name, x):
         opsets = [helper.make_opsetid("", 21)]
         model.functions.append(helper.make_function(domain, name, ["x"], ["y"], body, opsets))
         model.opset_import.append(helper.make_opsetid(domain, 1))
-    fused = regions.with_regions(model.SerializeToString())
+    fused = regions.fuse(model.SerializeToString()).model
     assert fused is not None
     [found] = open_session(fused, with_library=True).run(None, {"a": x})
     return found

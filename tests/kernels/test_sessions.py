@@ -12,7 +12,7 @@ from pytensor.compile.mode import Mode
 
 from pytensor_onnx import ONNXLinker, SessionOptions, export_onnx
 from pytensor_onnx.errors import PyTensorONNXError
-from pytensor_onnx.kernels.regions import with_regions
+from pytensor_onnx.kernels.regions import fuse
 from pytensor_onnx.rewriting import ONNX_QUERY
 from pytensor_onnx.running.session import MOST_REFUSALS, Session
 
@@ -106,7 +106,7 @@ def test_programs_are_verified_without_regions_and_called_with_them():
 def test_models_with_regions_are_refused(tmp_path):
     x = pt.vector("x", dtype="float64")
     program = export_onnx([x], pt.exp(x) + x, verify=False)
-    fused = with_regions(program.proto.SerializeToString())
+    fused = fuse(program.proto.SerializeToString()).model
     path = tmp_path / "model.onnx"
     path.write_bytes(fused)
     for model in (path, ir.from_proto(onnx.load(path))):

@@ -16,7 +16,7 @@ from pytensor_onnx.pymc import export_predictor  # noqa: E402
 
 Make = Callable[[pt.TensorVariable, pt.TensorVariable], pt.TensorVariable]
 NEIGHBOURS = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-N = 500
+N = 1000
 
 # Of a real number m and a positive one s, which differ from draw to draw.
 DISTRIBUTIONS: dict[str, Make] = {

@@ -162,7 +162,10 @@ def ops(
         bool, typer.Option("--all", help="Show what is not covered as well.")
     ] = False,
     kernels: Annotated[
-        bool, typer.Option("--kernels", help="Show what the native library covers instead.")
+        bool,
+        typer.Option(
+            "--kernels", help="Show the operators and functions of the native library instead."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

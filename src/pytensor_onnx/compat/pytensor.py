@@ -1,10 +1,9 @@
 """What this package uses of PyTensor beyond its public interface, checked at import.
 
 A private name stands here with the section of docs/project/upstream.md that asks PyTensor for a
-public one in its place; all names
-were last compared with PyTensor 3.3.8. Passes that others are placed
-before, rewrites that run under a condition, and rewrites that are left out are known by their
-names: where one is renamed, a wrong rewrite would run again, so that `check` refuses such a
+public one in its place; all names were last compared with PyTensor 3.3.8. Passes that others are
+placed before, rewrites that run under a condition, and rewrites that are left out are known by
+their names: where one is renamed, a wrong rewrite would run again, so that `check` refuses such a
 version.
 """
 

@@ -1,4 +1,4 @@
-"""List what the native library covers."""
+"""List the operators that the native library runs in regions."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import onnx
@@ -26,7 +26,6 @@ FEWEST_NODES = 2
 """Nodes of the smallest region."""
 OWN_KERNEL = "kernels of their own"
 """Reason of the functions for which the library has kernels."""
-_CONSTANT = "a constant"
 OF_MATRICES = ("Cholesky", "SolveTriangular")
 """Beginnings of the names of functions that stay calls, as they have kernels of their own."""
 
@@ -82,15 +81,11 @@ class Fusion:
 
     def lines(self) -> list[str]:
         """Return a line for each region, and for each reason why ONNX Runtime runs nodes."""
-        reasons = dict.fromkeys(node.reason for node in self.stayed)
-        operators = {
-            reason: [node.operator for node in self.stayed if node.reason == reason]
-            for reason in reasons
-        }
-        return [
-            *map(str, self.regions),
-            *(f"{_counted(operators[reason])}: {reason}" for reason in reasons),
-        ]
+        operators = defaultdict(list)
+        for node in self.stayed:
+            operators[node.reason].append(node.operator)
+        stayed = [f"{_counted(names)}: {reason}" for reason, names in operators.items()]
+        return [*map(str, self.regions), *stayed]
 
     def places(self) -> dict[str, str]:
         """Return for each value the region that computes it, or why none does."""
@@ -101,11 +96,6 @@ class Fusion:
 def _counted(operators: Iterable[str]) -> str:
     """Return the operators with their numbers, the most frequent first."""
     return ", ".join(f"{count} {name}" for name, count in Counter(operators).most_common())
-
-
-def with_regions(source: bytes) -> bytes | None:
-    """Return a serialized model with regions, None where it has none."""
-    return fuse(source).model
 
 
 def fuse(source: bytes) -> Fusion:
@@ -170,21 +160,20 @@ class _Pass:
         self._scopes.append(scope)
         nodes = list(graph.node)
         reasons = [self._reason(node, scope) for node in nodes]
-        is_covered = [not reason for reason in reasons]
         for node, reason in zip(nodes, reasons, strict=True):
             if reason:
                 for body in bodies(node):
                     self.run(body, scope)
-        levels = _levels(nodes, is_covered)
+        levels: dict[int, list[NodeProto]] = defaultdict(list)
+        for node, level in zip(nodes, _levels(nodes, [not x for x in reasons]), strict=True):
+            levels[level].append(node)
         reason_of = {id(node): reason for node, reason in zip(nodes, reasons, strict=True)}
         # From the last level on: a region also reads the operands of sizes that it computes again.
         used = {x.name for x in graph.output}
         made: list[list[NodeProto]] = []
-        for level in sorted(set(levels), reverse=True):
-            members = [node for node, x in zip(nodes, levels, strict=True) if x == level]
+        for level, members in sorted(levels.items(), reverse=True):
             made.append(self._region(members, used, scope) if level % 2 else members)
-            left = [node for node in made[-1] if node.domain != DOMAIN]
-            self._note(left, [reason_of[id(node)] for node in left])
+            self.stayed += _stayed(made[-1], reason_of)
             used |= {name for node in made[-1] for name in _uses(node)}
         kept = [node for level in reversed(made) for node in level]
         copies = [NodeProto.FromString(node.SerializeToString()) for node in kept]
@@ -194,18 +183,12 @@ class _Pass:
     def _reason(self, node: NodeProto, scope: Scope) -> str:
         """Return why a node is in no region, an empty text if it may be in one."""
         if node.op_type == "Constant":
-            return _CONSTANT
+            return "a constant"
         made = self._knowledge.instructions(node, scope)
         if isinstance(made, str):
             is_function = node.domain == STANDARD_DOMAIN
             return OWN_KERNEL if is_function and native.has_kernel(node.op_type) else made
         return "arrays above the limits" if self._is_large(node, scope) else ""
-
-    def _note(self, nodes: Iterable[NodeProto], reasons: Iterable[str]) -> None:
-        for node, reason in zip(nodes, reasons, strict=True):
-            if reason != _CONSTANT:
-                found = Stayed(node.op_type, reason or "alone", tuple(node.output))
-                self.stayed.append(found)
 
     def _is_large(self, node: NodeProto, scope: Scope) -> bool:
         if is_large(node, scope):
@@ -237,6 +220,13 @@ class _Pass:
         region = onnx.helper.make_node("Region", list(tape.inputs), outputs, name, domain=DOMAIN)
         region.attribute.append(onnx.helper.make_attribute("tape", text))
         return [region]
+
+
+def _stayed(nodes: Iterable[NodeProto], reason_of: Mapping[int, str]) -> Iterator[Stayed]:
+    """Yield the nodes that are in no region, with the reasons of nodes by their identity."""
+    for node in nodes:
+        if node.domain != DOMAIN and node.op_type != "Constant":
+            yield Stayed(node.op_type, reason_of[id(node)] or "alone", tuple(node.output))
 
 
 def _operators(nodes: Iterable[NodeProto]) -> Iterator[str]:

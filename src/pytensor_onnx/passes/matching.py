@@ -44,7 +44,7 @@ def sole_producer(
     value
         Operand of the node.
     op_types
-        Operators of the producer, one of which it must be.
+        Operators, one of which the producer must be.
     ignored
         Users that do not count, each with one use.
     """

@@ -15,10 +15,8 @@ import onnxruntime
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import RunError
+from pytensor_onnx.kernels.limits import AXES
 from pytensor_onnx.running.session import Session
-
-MOST_AXES = 8
-"""Largest rank of an array in the library."""
 
 DENSITY = ctypes.CFUNCTYPE(
     c_int64, c_uint64, POINTER(c_double), POINTER(c_double), POINTER(c_double), c_void_p
@@ -46,7 +44,7 @@ class _Array(ctypes.Structure):
         ("dtype", c_int32),
         ("rank", c_int32),
         ("size", c_int64),
-        ("shape", c_int64 * MOST_AXES),
+        ("shape", c_int64 * AXES),
         ("data", c_void_p),
     )
 
@@ -130,7 +128,7 @@ class CModel:
     def _array(self, value: np.ndarray) -> _Array:
         value = np.array(value, order="C")
         self._kept.append(value)
-        shape = (c_int64 * MOST_AXES)(*value.shape)
+        shape = (c_int64 * AXES)(*value.shape)
         return _Array(_number(value.dtype), value.ndim, value.size, shape, value.ctypes.data)
 
 

@@ -225,11 +225,16 @@ class Session:
         off = switched_off_optimizers("onnxruntime") + self._disabled
         return {
             "session.intra_op.allow_spinning": str(int(self._options.spinning)),
-            **(INLINE_LATE if inlines_late(self._disabled) else {}),
-            **self._options.config,
+            **self._config(),
             "optimization.disable_specified_optimizers": ";".join(off),
             **native.entries(self._functions),
         }
+
+    def _config(self) -> dict[str, str]:
+        """Return the entries of the options, and those that inline functions late."""
+        # Providers that compile parts of a graph would find it cut at the calls of functions.
+        is_late = self._is_on_cpu and inlines_late(self._disabled)
+        return {**(INLINE_LATE if is_late else {}), **self._options.config}
 
     def _work_of(self, model: ir.Model) -> Work | None:
         """Return the work of a model, None where it does not decide the number of threads."""
@@ -246,12 +251,9 @@ class Session:
 
         from pytensor_onnx.passes.defects import switched_off_optimizers
 
-        options, is_on_cpu = self._options, self._is_on_cpu
+        options = replace(self._options, config=self._config())
         if options.threads is None:
             options = replace(options, threads=threads or _allowed_threads())
-        # Providers that compile parts of a graph would find it cut at the calls of functions.
-        if is_on_cpu and inlines_late(self._disabled):
-            options = replace(options, config={**INLINE_LATE, **options.config})
         runtime_options = options.to_runtime()
         if self._uses_kernels and with_kernels:
             native.register(runtime_options, self._functions)
@@ -284,7 +286,7 @@ class Session:
             self._use(self._load(self._fusion.model, threads), has_regions=True)
 
     def kernels(self) -> list[str]:
-        """Return what the native library runs, a line for each region, and why not the rest."""
+        """Return a line for each region, and for each reason why other nodes are in none."""
         if self.has_regions and self._fusion:
             return self._fusion.lines()
         functions = sorted(name for name in self._functions if native.has_kernel(name))

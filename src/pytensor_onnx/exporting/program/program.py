@@ -281,7 +281,7 @@ class ONNXProgram(Runner):
         """Return a description of the model in Markdown.
 
         It tells how the program runs here, too: which nodes run in native kernels
-        (docs/kernels.md), and why the others do not.
+        (docs/understanding/kernels.md), and why the others do not.
         """
         kernels: list[str] = []
         with suppress(PyTensorONNXError):  # a model for another runtime

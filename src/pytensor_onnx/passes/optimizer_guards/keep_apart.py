@@ -67,8 +67,9 @@ def keep_apart(model: ir.Model, scope: ModelScope, profile: Profile) -> list[Cha
     def replace(build: Builder, node: ir.Node) -> Results | None:
         return forms[node](build, node) if node in forms else None
 
-    owners: list[GraphLike] = [model.graph, *model.functions.values()]
-    for owner in owners if forms else ():
-        NodeWalk(owner, scope, replace, guards).run()
-    store_constants(model.graph, scope)
+    if forms:
+        owners: list[GraphLike] = [model.graph, *model.functions.values()]
+        for owner in owners:
+            NodeWalk(owner, scope, replace, guards).run()
+        store_constants(model.graph, scope)
     return changes_of(changes)

@@ -23,8 +23,8 @@ def matching(*pattern: Any) -> Callable[[Callable[..., Variable | None]], Rewrit
     ----------
     pattern
         Pattern of `PatternNodeRewriter`: an Op or an `OpPattern`, then its operands. Inner results
-        may have other uses. The function takes the parts by their names, but not those that begin
-        with an underscore.
+        may have other uses. The function takes the parts by their names, except parts whose names
+        begin with an underscore.
 
     Examples
     --------
