@@ -41,11 +41,16 @@ def test_errors_are_a_few_units_of_the_exponents(dtype):
         below = points.max(axis=1, keepdims=True).astype("float64") - points
         below[np.isinf(below)] = 0
         assert _largest(total, [t for t, _, _ in found], np.maximum(np.abs(total), 1)) < 1.5 * unit
-        expected = [share for _, row, _ in found for share in row]
-        sizes = shares * (1 + below / 4) + np.finfo(dtype).tiny
-        assert _largest(shares, expected, sizes) < 4 * unit
         expected = [value for _, _, row in found for value in row]
         assert _largest(logarithms, expected, np.maximum(below, 1)) < 3 * unit
+        expected = [share for _, row, _ in found for share in row]
+        tiny = float(np.finfo(dtype).tiny)
+        if dtype == "float32":  # MLAS computes zeros for subnormal shares on some processors
+            normal = np.reshape([float(share) >= tiny for share in expected], shares.shape)
+            assert (shares[~normal] <= tiny).all()
+            expected = [share for share in expected if share >= tiny]
+            shares, below = shares[normal], below[normal]
+        assert _largest(shares, expected, shares * (1 + below / 4) + tiny) < 4 * unit
 
 
 def _largest(values: np.ndarray, expected: list[mp.mpf], sizes: np.ndarray) -> float:
