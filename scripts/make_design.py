@@ -1,4 +1,4 @@
-"""Make the tables of rooms and families in docs/understanding/design.md, from `tests/rooms.py`.
+"""Make the tables of rooms and families in docs/project/design.md, from `tests/rooms.py`.
 
 python scripts/make_design.py
 """
@@ -12,7 +12,7 @@ sys.path[:0] = [str(ROOT)]
 
 from tests.rooms import ANYWHERE, FAMILIES, LAYERS, ROOMS  # noqa: E402
 
-PAGE = ROOT / "docs" / "understanding" / "design.md"
+PAGE = ROOT / "docs" / "project" / "design.md"
 TABLES = re.compile(r"(?<=<!-- rooms -->\n).*(?=<!-- end of rooms -->)", re.DOTALL)
 
 

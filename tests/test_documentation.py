@@ -54,7 +54,7 @@ def test_the_reference_lists_the_public_names():
 
 
 def test_the_page_of_the_design_is_short():
-    words = re.findall(r"\S*\w\S*", (ROOT / "docs/understanding/design.md").read_text("utf-8"))
+    words = re.findall(r"\S*\w\S*", (ROOT / "docs/project/design.md").read_text("utf-8"))
     assert len(words) <= 2500
 
 
