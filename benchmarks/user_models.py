@@ -92,6 +92,57 @@ def training_step_of_residual_network() -> UserModel:
     return _exported([images, labels], [loss, *steps], [*_drawn((8, 3, 32, 32)), np.arange(8)])
 
 
+@user_model
+def residual_network_of_any_size() -> UserModel:
+    """Classify images of any size by a residual network of 17 convolutions, with its shortcuts."""
+    rng = np.random.default_rng(0)
+    images = pt.tensor("images", shape=(None, 3, None, None), dtype="float32")
+
+    def conv(x: Any, channels: int, stride: int = 1) -> Any:
+        filters = _weight(rng, channels, x.type.shape[1], 3, 3)
+        return nn.conv2d(
+            x, filters, (1, 1), (stride, stride), filter_flip=False, bias=_weight(rng, channels)
+        )
+
+    x = nn.max_pool(nn.relu(conv(images, 8, 2)), 2)
+    for channels, stride in ((8, 1), (8, 1), (16, 2), (16, 1), (32, 2), (32, 1), (64, 2), (64, 1)):
+        y = conv(nn.relu(conv(x, channels, stride)), channels)
+        x = nn.relu(y + (conv(x, channels, stride) if stride > 1 else x))
+    logits = x.mean(axis=(2, 3)) @ _weight(rng, 64, 10)
+    return _exported([images], logits, _drawn((2, 3, 64, 64)))
+
+
+@user_model
+def training_step_of_mobile_network() -> UserModel:
+    """Return a step of Adam for a classifier of five separable convolutions."""
+    rng = np.random.default_rng(0)
+    x = images = pt.tensor("images", shape=(None, 3, 32, 32), dtype="float32")
+    labels, weights = pt.lvector("labels"), []
+    for channels, stride in ((16, 1), (32, 2), (64, 1), (128, 2), (256, 1)):
+        own = x.type.shape[1]
+        depthwise, mixing = _weight(rng, own, 1, 3, 3), _weight(rng, channels, own, 1, 1)
+        bias = _weight(rng, channels)
+        weights += [depthwise, mixing, bias]
+        x = nn.separable_conv2d(
+            x, depthwise, mixing, border_mode="half", subsample=(stride, stride), bias=bias
+        )
+        x = nn.relu(x)
+    weights.append(_weight(rng, 256, 10))
+    loss = _cross_entropy(x.mean(axis=(2, 3)) @ weights[-1], labels)
+    first, second = ([w.type(f"{w.name}") for w in weights] for _ in range(2))
+    steps: list[Any] = []
+    for w, m, v, g in zip(weights, first, second, pt.grad(loss, weights), strict=True):
+        mean = np.float32(0.9) * m + np.float32(0.1) * g
+        square = np.float32(0.999) * v + np.float32(0.001) * pt.sqr(g)
+        steps += [w - np.float32(1e-3) * mean / (pt.sqrt(square) + np.float32(1e-8)), mean, square]
+    moments = [np.full(w.type.shape, 0.01, "float32") for w in weights]
+    return _exported(
+        [images, labels, *first, *second],
+        [loss, *steps],
+        [*_drawn((8, 3, 32, 32)), np.arange(8), *moments, *moments],
+    )
+
+
 def digits_classifier() -> tuple[Any, Any]:
     """Return the input and the pytensor-ml model of a convolutional classifier of digits."""
     from pytensor_ml.activations import ReLU
