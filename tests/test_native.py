@@ -21,16 +21,6 @@ def test_an_environment_variable_and_an_option_switch_the_kernels_off(monkeypatc
     assert not native.is_on(False)
 
 
-@pytest.mark.parametrize(("value", "fuses"), [("0", False), ("1", True), (None, False)])
-def test_regions_are_off_unless_asked_for(monkeypatch, value, fuses):
-    monkeypatch.delenv(native.SWITCH, raising=False)
-    if value is not None:
-        monkeypatch.setenv(native.SWITCH, value)
-    assert native.fuses(None) is fuses
-    assert native.fuses(True)
-    assert not native.fuses(False)
-
-
 def test_the_functions_with_kernels_have_names():
     names = native.function_kernels()
     assert {"Cholesky_lower_float64", "GammaLn_float32_in_blocks"} <= set(names)

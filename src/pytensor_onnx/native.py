@@ -25,7 +25,7 @@ _LONGEST_ENTRY = 1000
 """Length of the value of an entry of a session's configuration."""
 
 SWITCH = "PYTENSOR_ONNX_KERNELS"
-"""Environment variable: ``0`` switches all kernels off, ``1`` regions on, without an option."""
+"""Environment variable: ``0`` switches all kernels off, without an option."""
 
 
 @cache
@@ -67,19 +67,6 @@ def is_on(wanted: bool | None = None) -> bool:
     if wanted is None:
         wanted = os.environ.get(SWITCH, "1") != "0"
     return wanted and library() is not None
-
-
-def fuses(wanted: bool | None) -> bool:
-    """Return whether sessions run regions in the library: an option, or else the variable, says so.
-
-    Parameters
-    ----------
-    wanted
-        The option; None leaves it to the environment variable, which must be ``1``.
-    """
-    if wanted is None:
-        wanted = os.environ.get(SWITCH) == "1"
-    return is_on(wanted)
 
 
 def register(options: onnxruntime.SessionOptions, functions: Iterable[str] | None = None) -> None:

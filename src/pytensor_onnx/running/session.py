@@ -71,9 +71,8 @@ class SessionOptions:
         Whether idle threads spin, which costs processor time between calls.
     kernels
         Whether to use the native library, where it was built and the provider is the CPU: for
-        model-local functions and for regions of small nodes if True, for neither if False. If None,
-        for functions, unless the environment variable ``PYTENSOR_ONNX_KERNELS`` is ``0``, and for
-        regions if it is ``1``.
+        model-local functions and for regions of small nodes. If None, unless the environment
+        variable ``PYTENSOR_ONNX_KERNELS`` is ``0``.
     config
         Further entries of the runtime's session configuration.
 
@@ -302,8 +301,7 @@ class Session:
         writes_model = (
             options.profile_prefix is not None or options.optimized_model_path is not None
         )
-        fuses = self._is_on_cpu and native.fuses(options.kernels)
-        if not fuses or writes_model or isinstance(self._source, str) or self._weights:
+        if not self._uses_kernels or writes_model or isinstance(self._source, str) or self._weights:
             return None
         from pytensor_onnx.kernels.regions import fuse
 
