@@ -158,7 +158,8 @@ def merge(records: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def make_table(recorded: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """Return the table, and the registered classes that no test compares."""
-    from pytensor_onnx.cli.coverage import REWRITTEN, is_lowered, name_of, registered_ops
+    from pytensor_onnx.cli.coverage import REWRITTEN, name_of
+    from pytensor_onnx.cli.lowered_ops import is_lowered, registered_ops
 
     classes = {name_of(c): c for c in op_classes()}
     missing = sorted(

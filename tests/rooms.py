@@ -21,26 +21,26 @@ ANYWHERE = {"changes", "compat", "errors", "_version", "late_names", "user_code"
 ROOMS = {
     "graph": room(
         "ONNX graphs as they are built: operators, dtypes, dimensions, constants, names",
-        *("large_constants",),
+        *("digests",),
     ),
     "targets": room("runtimes: their opsets, kernels and defects", "graph"),
     "encodings": room(
         "tensors that stand for other values: generators, complex numbers, sparse matrices",
-        *("named_dims", "random", "large_constants"),
+        *("named_dims", "random", "digests"),
     ),
     "ops": room("Ops that PyTensor lacks", "graph", "encodings"),
     "functions": room("definitions: PyTensor expressions for Ops that ONNX lacks", "ops"),
     "named_dims": room("arrays with named axes, `pytensor.xtensor`"),
     "random": room("`random_source`, a generator as an input", "bit_generators"),
     "bit_generators": room("the state of a generator in NumPy"),
-    "large_constants": room("constants that stay in NumPy"),
+    "digests": room("digests of arrays"),
     "rewriting": room(
         "changes of the PyTensor graph before the conversion",
         *("functions", "ops", "encodings", "named_dims"),
     ),
     "passes": room(
         "changes of the ONNX model: smaller, faster, exact on a target",
-        *("graph", "targets", "large_constants"),
+        *("graph", "targets", "digests"),
     ),
     "dispatch": room(
         "lowerings: the ONNX operators of an Op",
@@ -49,7 +49,7 @@ ROOMS = {
     "dynamic_axes": room("names of axes whose sizes are known at run time", "graph"),
     "conversion": room(
         "a PyTensor graph as a model: inputs, outputs, names, metadata",
-        *("graph", "dispatch", "dynamic_axes", "named_dims", "large_constants"),
+        *("graph", "dispatch", "dynamic_axes", "named_dims", "digests"),
     ),
     "pipeline": room(
         "the passes over a model, in order",
@@ -70,7 +70,7 @@ ROOMS = {
     "exporting": room(
         "exports: requests, verification, the program, files",
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
-        *("dynamic_axes", "named_dims", "encodings", "ops", "large_constants", "passes"),
+        *("dynamic_axes", "named_dims", "encodings", "ops", "digests", "passes"),
     ),
     "pymc": room(
         "PyMC models: densities, predictors, samplers",
@@ -81,10 +81,13 @@ ROOMS = {
         "the command line",
         *("dispatch", "exporting", "functions", "graph", "kernels", "native", "web", ""),
     ),
-    "__main__": room("`python -m pytensor_onnx`", "cli"),
+    "registered_mode": room(
+        "registers mode ONNX and the rewrites of all graphs with PyTensor", "ml", "pymc", "running"
+    ),
+    "__main__": room("`python -m pytensor_onnx`"),
     "": room(
         "the public names",
-        *("dispatch", "exporting", "functions", "ml", "pymc", "rewriting", "running"),
+        *("dispatch", "exporting", "functions", "registered_mode", "rewriting", "running"),
     ),
 }
 """All rooms but `ANYWHERE`; the empty name is the package itself."""

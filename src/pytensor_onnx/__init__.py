@@ -1,12 +1,10 @@
 """ONNX backend for PyTensor: export any graph, or run it on ONNX Runtime with ``mode="ONNX"``."""
 
+import sys
 from typing import TYPE_CHECKING
 
 from pytensor_onnx._version import __version__ as __version__
 from pytensor_onnx.late_names import late_names
-from pytensor_onnx.ml import layer_rewrites as _rewrites_of_layers  # noqa: F401  (registers them)
-from pytensor_onnx.pymc import pymc_rewrites as _rewrites_of_pymc  # noqa: F401  (registers them)
-from pytensor_onnx.running.linker import ONNXLinker as ONNXLinker
 
 if TYPE_CHECKING:
     from pytensor_onnx.changes import Change as Change
@@ -37,10 +35,22 @@ if TYPE_CHECKING:
     from pytensor_onnx.exporting.verification.results import Verification as Verification
     from pytensor_onnx.functions.registry import define as define
     from pytensor_onnx.rewriting import register_onnx as register_onnx
+    from pytensor_onnx.running.linker import ONNXLinker as ONNXLinker
     from pytensor_onnx.running.session import SessionOptions as SessionOptions
 
 __getattr__, __all__ = late_names(__name__, __file__)
-__all__ += ["ONNXLinker", "__version__"]
+__all__ += ["__version__"]
+
+
+def _is_command_line() -> bool:
+    """Return whether the process runs a module of the package, which registers what it needs."""
+    # While Python looks for the module of -m, this stands for its name in the arguments.
+    module = sys.orig_argv[-len(sys.argv)] if sys.argv[:1] == ["-m"] else ""
+    return "pytensor_onnx_command" in sys.modules or module.split(".")[0] == __name__
+
+
+if not _is_command_line():
+    from pytensor_onnx import registered_mode as _mode  # noqa: F401
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx._version import __version__
+from pytensor_onnx.digests import content_key
 from pytensor_onnx.dispatch.registry.graphs import GraphConverter
 from pytensor_onnx.dispatch.registry.types import check_type
 from pytensor_onnx.dynamic_axes import (
@@ -26,7 +27,6 @@ from pytensor_onnx.graph.dim_names import infer_and_name_dims
 from pytensor_onnx.graph.dims import Dim, dims_of
 from pytensor_onnx.graph.names import name_values
 from pytensor_onnx.graph.scope import ModelScope, live_nodes
-from pytensor_onnx.large_constants import content_key
 from pytensor_onnx.named_dims import dim_names as dim_names_of
 from pytensor_onnx.user_code import user_line
 

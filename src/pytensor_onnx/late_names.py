@@ -28,7 +28,7 @@ def late_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]
     module_of = {
         alias.name: imported.module
         for block in ast.parse(Path(file).read_text(encoding="utf-8")).body
-        if isinstance(block, ast.If)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
         for imported in block.body
         if isinstance(imported, ast.ImportFrom)
         for alias in imported.names

@@ -1,7 +1,5 @@
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import onnx
@@ -220,12 +218,6 @@ def test_version_and_help_have_short_ways(special):
         assert "Usage" in run(*command, "-h").output
 
 
-def test_package_runs_as_a_module():
-    command = [sys.executable, "-m", "pytensor_onnx", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout == f"pytensor-onnx {pytensor_onnx.__version__}\n"
-
-
 def error_of(capsys, *arguments):
     """Return the one line of error of a command that ends with status 2."""
     with pytest.raises(SystemExit) as exit_:
@@ -318,19 +310,6 @@ def test_a_file_that_fails_or_does_not_load_is_not_measured(tmp_path, capsys):
         main(["bench", str(file)])
     assert exit_.value.code == 1
     assert "ONNX Runtime refuses the model" in capsys.readouterr().err
-
-
-def test_help_is_shown_without_loading_a_runtime():
-    code = (
-        "import sys; from pytensor_onnx.cli.app import main\n"
-        "try:\n    main(['--help'])\n"
-        "finally:\n    assert not {'onnxruntime', 'pytensor_ml', 'sklearn'} & set(sys.modules)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "inspect" in done.stdout
 
 
 def test_ops_lists_native_kernels():

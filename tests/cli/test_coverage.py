@@ -12,7 +12,8 @@ from pytensor.tensor.type import zvector
 from typer.testing import CliRunner
 
 from pytensor_onnx.cli.app import app
-from pytensor_onnx.cli.coverage import REWRITTEN, is_lowered, load_coverage, name_of, registered_ops
+from pytensor_onnx.cli.coverage import REWRITTEN, load_coverage, name_of
+from pytensor_onnx.cli.lowered_ops import is_lowered, registered_ops
 from pytensor_onnx.encodings import encoding_of
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_coverage.py"
@@ -114,9 +115,8 @@ def test_a_pipe_takes_one_line_for_each_operation_and_a_terminal_80_columns(monk
     assert max(map(len, lines)) > 80
     assert all(re.match(r"\w+: ", line) for line in lines)
     exp = next(line for line in lines if line.startswith("Exp: "))
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "80")
-    wrapped = CliRunner().invoke(app, ["ops"], env={"COLUMNS": "80"}).output
+    monkeypatch.setattr("pytensor_onnx.cli.ops_command.terminal_width", lambda: 80)
+    wrapped = run().output
     assert max(map(len, wrapped.splitlines())) <= 80
     assert "".join(exp.split()) in "".join(wrapped.split())
 

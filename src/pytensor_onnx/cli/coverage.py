@@ -10,10 +10,6 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from pytensor.graph.op import Op
-from pytensor.scalar.basic import ScalarOp
-from pytensor.tensor.random.op import RandomVariable
-
 FILE = "coverage.json"
 REWRITTEN = "rewritten before the conversion"
 DTYPES = (
@@ -106,7 +102,7 @@ def row_of(name: str, entry: Mapping[str, Any]) -> Row:
     return Row(name=name, **values)
 
 
-def name_of(op_type: type[Op]) -> str:
+def name_of(op_type: type) -> str:
     """Return the name of a class in the table.
 
     Examples
@@ -116,44 +112,6 @@ def name_of(op_type: type[Op]) -> str:
     'pytensor.tensor.math.Dot'
     """
     return f"{op_type.__module__}.{op_type.__qualname__}"
-
-
-def registered_ops() -> set[type[Op]]:
-    """Return the classes with a registered lowering or definition, base classes included."""
-    from pytensor_onnx.dispatch import onnx_funcify
-    from pytensor_onnx.dispatch.elementwise.scalar_operators import (
-        COMPARISONS,
-        LOGICAL_AND_BITWISE,
-        OPERATORS,
-    )
-    from pytensor_onnx.dispatch.registry.refused import REFUSED
-    from pytensor_onnx.functions.registry import DEFINITIONS, PACKAGES
-    from pytensor_onnx.late_names import import_modules
-
-    for package in PACKAGES:
-        import_modules(package)
-    # Random variables are rewritten; the registered lowering refuses the others.
-    registered = set(onnx_funcify.registry) - {object, Op, RandomVariable, *REFUSED}
-    return registered | {*OPERATORS, *COMPARISONS, *LOGICAL_AND_BITWISE, *DEFINITIONS}
-
-
-def is_lowered(op_type: type[Op]) -> bool:
-    """Return whether a class has a lowering, of its own or of a base class.
-
-    Examples
-    --------
-    >>> from pytensor.scalar.basic import Complex, Exp
-    >>> is_lowered(Exp), is_lowered(Complex)
-    (True, False)
-    """
-    from pytensor_onnx.dispatch import onnx_funcify
-    from pytensor_onnx.dispatch.registry.refused import REFUSED
-
-    if op_type in registered_ops():
-        return True
-    lowering = onnx_funcify.dispatch(op_type)
-    general = {onnx_funcify.dispatch(c) for c in (object, Op, ScalarOp, RandomVariable, *REFUSED)}
-    return lowering not in general
 
 
 def short_dtypes(dtypes: Sequence[str]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from pytensor_onnx.cli.terminal import duration, make_table, one_line
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from pytensor_onnx.cli.demo import DigitsResult
     from pytensor_onnx.cli.inspection import Inspection
     from pytensor_onnx.exporting.files.file_latency import Latency

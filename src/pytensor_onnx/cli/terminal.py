@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 
 def printable(text: Any) -> str:
@@ -30,6 +34,8 @@ def printable(text: Any) -> str:
 
 def plain(text: Any) -> Text:
     """Return a text to print without markup and escape sequences."""
+    from rich.text import Text
+
     return Text(printable(text))
 
 
@@ -53,9 +59,30 @@ def duration(seconds: float) -> str:
 
 def make_table(title: str, *columns: str, rows: Iterable[Sequence[Any]] = ()) -> Table:
     """Return a table of plain texts, with a header if a column has a name."""
+    from rich.table import Table
+
     table = Table(*columns, title=plain(title), title_justify="left", show_header=any(columns))
     for column in table.columns[1:]:
         column.overflow = "fold"
     for row in rows:
         table.add_row(*map(plain, row))
     return table
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal, None if the output goes to a file or to a program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def show(*parts: Any) -> None:
+    """Print tables, and texts without markup and escape sequences."""
+    from rich.console import Console
+
+    console = Console()
+    for part in parts:
+        console.print(plain(part) if isinstance(part, str) else part)
+
+
+def print_json(data: Any) -> None:
+    """Print data as JSON."""
+    print(json.dumps(data, indent=2))

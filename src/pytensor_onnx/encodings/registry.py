@@ -14,7 +14,7 @@ from pytensor.graph.type import Type
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.type_other import NoneTypeT
 
-from pytensor_onnx.large_constants import tensor_constant
+from pytensor_onnx.encodings.array_constants import tensor_constant
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.named_dims import is_tensor
 

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.tape import Tape
 
+from pytensor_onnx.digests import content_key
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.graph.constant_folding import known_choice, known_result
 from pytensor_onnx.graph.dims import Dim
@@ -22,7 +23,6 @@ from pytensor_onnx.graph.operator_checks import (
 )
 from pytensor_onnx.graph.operators import Operators
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.large_constants import content_key
 
 Operand = ir.Value | np.ndarray | np.generic | int | float | bool | Sequence[int] | None
 

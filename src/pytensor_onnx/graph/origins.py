@@ -1,15 +1,19 @@
 """Find the part of the user's graph that a node of a model comes from."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import onnx_ir as ir
-from pytensor.graph.basic import Apply
-from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.graph.domains import DOMAINS
 from pytensor_onnx.graph.traversal import all_nodes
+
+if TYPE_CHECKING:
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.fg import FunctionGraph
 
 OP, VARIABLE = "pytensor.op", "pytensor.variable"
 LOOP, LINE, NODE = "pytensor.loop", "pytensor.line", "pytensor.node"

@@ -4,8 +4,8 @@ from collections.abc import Container, Sequence
 
 import onnx_ir as ir
 
+from pytensor_onnx.digests import content_key
 from pytensor_onnx.graph.scope import ModelScope
-from pytensor_onnx.large_constants import content_key
 
 
 def store_constants(graph: ir.Graph, scope: ModelScope) -> None:

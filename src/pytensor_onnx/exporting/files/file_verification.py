@@ -204,7 +204,8 @@ def _main(file: str, memory: str) -> None:
     """Verify a file in this process, and write a line of JSON for each step."""
     import onnxruntime  # noqa: F401  before memory is counted
 
-    import pytensor_onnx.exporting.verification.verification  # noqa: F401
+    import pytensor_onnx.exporting.verification.sampling
+    import pytensor_onnx.running.session  # noqa: F401
 
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
 

@@ -11,12 +11,12 @@ import onnx_ir as ir
 from pytensor.graph.basic import Constant
 from pytensor.graph.fg import FunctionGraph
 
+from pytensor_onnx.encodings.array_constants import tensor_constant
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError, choose_of
 from pytensor_onnx.exporting.program.converting import convert_graph, weights_of
 from pytensor_onnx.exporting.requests.exact_casts import exactly, first_changed
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.graph.dims import dims_of
-from pytensor_onnx.large_constants import tensor_constant
 
 
 def replace_weights(conversion: Conversion, arrays: Mapping[str, Any]) -> Conversion:

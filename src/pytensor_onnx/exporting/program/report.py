@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-
-import onnx_ir as ir
 
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.results import ValueDifference, Verification
-from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.graph.node_counts import function_sizes, operator_counts
 from pytensor_onnx.graph.weights import weight_bytes
 
 
@@ -57,19 +54,6 @@ def report_on(
         _table_of(verification.values),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def operator_counts(model: ir.Model) -> Counter[str]:
-    """Return the number of nodes of each operator, in subgraphs as well."""
-    return Counter(
-        f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-        for node in all_nodes(model.graph)
-    )
-
-
-def function_sizes(model: ir.Model) -> list[tuple[str, int]]:
-    """Return the number of nodes of each model-local function."""
-    return [(f"{f.domain}::{f.name}", len(f)) for f in model.functions.values()]
 
 
 def _table_of(values: Iterable[ValueDifference]) -> str:

@@ -20,8 +20,8 @@ from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type import TensorType
 
+from pytensor_onnx.encodings.array_constants import tensor_constant
 from pytensor_onnx.exporting.verification.random_rounding import RoundAtRandom
-from pytensor_onnx.large_constants import tensor_constant
 from pytensor_onnx.rewriting.loops.changed_scan import loop_like
 
 NARROW = ("float16", "float32")

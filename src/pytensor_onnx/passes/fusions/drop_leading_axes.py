@@ -10,12 +10,12 @@ factor into operators that take it for a number, and the axis would be lost.
 
 import onnx_ir as ir
 
+from pytensor_onnx.digests import content_key
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.inference import is_elementwise
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.sizes import constant_ints
 from pytensor_onnx.graph.traversal import nodes_of_model
-from pytensor_onnx.large_constants import content_key
 from pytensor_onnx.passes.matching import constant_of, given, is_operator
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.stored_constants import reshape_constant

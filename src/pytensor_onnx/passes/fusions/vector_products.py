@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
+from pytensor_onnx.digests import content_key
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.sizes import constant_ints
-from pytensor_onnx.large_constants import content_key
 from pytensor_onnx.passes.matching import (
     constant_of,
     given,

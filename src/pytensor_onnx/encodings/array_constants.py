@@ -1,36 +1,18 @@
-"""Constants of many megabytes, and digests of arrays, without copies of their data."""
+"""Constants of PyTensor for arrays of many megabytes, without copies of their data."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from pytensor.graph.type import Type
 from pytensor.tensor.variable import TensorConstant
 
+from pytensor_onnx.digests import content_key
+
 LARGE = 2**24
 """Bytes from which a constant is large."""
-
-_BUFFER = 2**16
-
-
-def content_key(array: np.ndarray) -> Hashable:
-    """Return a key of the dtype and bits of an array, whatever its shape."""
-    if array.nbytes <= 64:
-        return array.dtype.str, array.tobytes()
-    digest = blake2b()
-    pieces = np.nditer(
-        array,
-        ["external_loop", "buffered"],
-        [["readonly", "contig"]],  # type: ignore[call-overload]
-        order="C",
-        buffersize=_BUFFER,
-    )
-    for piece in pieces:
-        digest.update(piece)
-    return array.dtype.str, digest.digest()
 
 
 def tensor_constant(type_: Type, data: np.ndarray, name: str | None = None) -> TensorConstant:

@@ -1,0 +1,75 @@
+"""The command ``ops``: the operations of PyTensor that are covered."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from pytensor_onnx.cli.arguments_of_commands import AsJson
+from pytensor_onnx.cli.terminal import print_json, terminal_width
+from pytensor_onnx.errors import PyTensorONNXError
+
+
+def ops(
+    name: Annotated[str | None, typer.Argument(help="Part of the name of an operation.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show what is not covered as well.")
+    ] = False,
+    kernels: Annotated[
+        bool,
+        typer.Option(
+            "--kernels", help="Show the operators and functions of the native library instead."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the operations of PyTensor that are covered, with their tested dtypes and ranks."""
+    from pytensor_onnx.cli.coverage import describe_row, load_coverage, select
+
+    if kernels:
+        _print_kernels(name or "", as_json)
+        return
+    rows, reasons = select(load_coverage(), name)
+    if not rows and not reasons:
+        raise PyTensorONNXError(f"PyTensor has no operation whose name has {name!r} in it")
+    shown = reasons if everything or name else {}
+    if as_json:
+        covered = [asdict(row) for row in rows]
+        print_json({"covered": covered, "not_covered": shown})
+        return
+    lines = [describe_row(row) for row in rows]
+    lines += [f"{key.removeprefix('pytensor.')}: not covered; {why}" for key, why in shown.items()]
+    _print_wrapped(lines)
+
+
+def _print_kernels(part: str, as_json: bool) -> None:
+    """Print the operators and functions of the native library that have a text in their name."""
+    from pytensor_onnx import native
+    from pytensor_onnx.kernels.kernel_coverage import covered_operators
+
+    if native.library() is None:
+        raise PyTensorONNXError("the package was built without a C compiler: it has no kernels")
+    wanted = part.lower()
+    operators = {k: v for k, v in covered_operators().items() if wanted in k.lower()}
+    functions = [name for name in native.function_kernels() if wanted in name.lower()]
+    if as_json:
+        print_json({"operators": operators, "functions": functions})
+        return
+    _print_wrapped(
+        [
+            *(
+                f"{k}: {', '.join(dtypes) or 'the dtypes of its bodies'}"
+                for k, dtypes in operators.items()
+            ),
+            *(f"{name}: a function" for name in functions),
+        ]
+    )
+
+
+def _print_wrapped(lines: Sequence[str]) -> None:
+    width = terminal_width()
+    for line in lines:
+        wrapped = textwrap.wrap(line, width, subsequent_indent="    ") if width else [line]
+        print("\n".join(wrapped))
