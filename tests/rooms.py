@@ -67,6 +67,10 @@ ROOMS = {
         "pytensor-ml: models, decoding, its layers",
         *("ops", "nn", "dynamic_axes", "rewriting"),
     ),
+    "importing": room(
+        "ONNX models as PyTensor graphs: reading, operators",
+        *("graph", "ops", "functions", "nn", "large_constants"),
+    ),
     "exporting": room(
         "exports: requests, verification, the program, files",
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
@@ -87,7 +91,8 @@ ROOMS = {
     "__main__": room("`python -m pytensor_onnx`"),
     "": room(
         "the public names",
-        *("dispatch", "exporting", "functions", "registered_mode", "rewriting", "running"),
+        *("dispatch", "exporting", "functions", "importing", "registered_mode"),
+        *("rewriting", "running"),
     ),
 }
 """All rooms but `ANYWHERE`; the empty name is the package itself."""
@@ -121,5 +126,6 @@ LAYERS = {
     "functions": "registry",
     "rewriting": "engine",
     "dispatch": "registry",
+    "importing": "registry",
 }
 """Rooms whose children are families, with the one child about no family."""

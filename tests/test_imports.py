@@ -159,6 +159,7 @@ def test_the_import_of_the_package_loads_nothing_that_only_some_graphs_need():
     of_pytensor = {"pytensor.sparse", "pytensor.typed_list", "pytensor.xtensor"}
     own = {
         *("cli", "dispatch", "exporting", "functions.linalg", "functions.random", "graph", "nn"),
+        "importing",
         *("functions.signal", "functions.special", "passes", "pymc.whole_model", "web"),
         *("rewriting.complex.complex_structure", "rewriting.sparse.sparse_structure"),
     }

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     )
     from pytensor_onnx.exporting.verification.results import Verification as Verification
     from pytensor_onnx.functions.registry import define as define
+    from pytensor_onnx.importing.registry.imported_graph import (
+        ImportedGraph as ImportedGraph,
+        from_onnx as from_onnx,
+    )
     from pytensor_onnx.rewriting import register_onnx as register_onnx
     from pytensor_onnx.running.linker import ONNXLinker as ONNXLinker
     from pytensor_onnx.running.session import SessionOptions as SessionOptions

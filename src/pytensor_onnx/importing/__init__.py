@@ -1,0 +1,1 @@
+"""ONNX models as PyTensor graphs."""

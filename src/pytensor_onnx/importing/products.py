@@ -1,0 +1,77 @@
+"""Products of vectors and matrices."""
+
+from __future__ import annotations
+
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.importing.registry.known_values import like
+from pytensor_onnx.importing.registry.operator_imports import MICROSOFT, onnx_import
+
+
+@onnx_import("MatMul")
+def matmul(a: TensorVariable, b: TensorVariable) -> TensorVariable:
+    """Multiply matrices, batches of matrices, or vectors."""
+    if a.type.ndim <= 2 and b.type.ndim <= 2:
+        return pt.dot(a, b)
+    return pt.matmul(a, b)
+
+
+@onnx_import("Gemm")
+def gemm(
+    a: TensorVariable,
+    b: TensorVariable,
+    c: TensorVariable | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,  # noqa: N803  (name of the attribute)
+    transB: int = 0,  # noqa: N803
+    broadcast: int = 1,
+) -> TensorVariable:
+    """Multiply two matrices by a number, and add a multiple of a third."""
+    product = pt.dot(a.T if transA else a, b.T if transB else b)
+    product = product if alpha == 1 else product * like(product, alpha)
+    if c is None:
+        return product
+    return product + (c if beta == 1 else c * like(product, beta))
+
+
+@onnx_import("FusedMatMul", domain=MICROSOFT)
+def fused_matmul(
+    a: TensorVariable,
+    b: TensorVariable,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,  # noqa: N803
+    transB: int = 0,  # noqa: N803
+) -> TensorVariable:
+    """Multiply batches of matrices by a number, each transposed or not."""
+    product = matmul(a.mT if transA else a, b.mT if transB else b)
+    return product if alpha == 1 else product * like(product, alpha)
+
+
+@onnx_import("Einsum")
+def einsum(*operands: TensorVariable, equation: str) -> TensorVariable:
+    """Multiply and sum over named axes."""
+    return pt.einsum(equation.replace(" ", ""), *operands)
+
+
+@onnx_import("MatMulInteger")
+def matmul_integer(
+    a: TensorVariable,
+    b: TensorVariable,
+    a_zero: TensorVariable | None = None,
+    b_zero: TensorVariable | None = None,
+) -> TensorVariable:
+    """Multiply integers in int32, after the subtraction of zero points of rows and columns."""
+    a, b = a.astype("int32"), b.astype("int32")
+    if a_zero is not None:
+        a = a - _of_rows(a_zero.astype("int32"))
+    if b_zero is not None:
+        b = b - b_zero.astype("int32")
+    return matmul(a, b)
+
+
+def _of_rows(zero: TensorVariable) -> TensorVariable:
+    return zero[:, None] if zero.type.ndim == 1 and zero.type.shape != (1,) else zero

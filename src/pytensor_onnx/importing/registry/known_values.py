@@ -1,0 +1,174 @@
+"""Values that are known at import: constants, sizes, and axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import explicit_graph_inputs, toposort
+from pytensor.scan.op import Scan
+from pytensor.tensor.basic import MakeVector
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.errors import UnsupportedCase
+
+type Size = int | TensorVariable
+
+MOST_FOLDED = 4096
+"""Elements of a constant up to which its operations are computed at import."""
+
+
+def known(variable: Variable) -> np.ndarray | None:
+    """Return the value of a constant, None for other variables.
+
+    Examples
+    --------
+    >>> known(pt.constant([1, 2])), known(pt.lvector())
+    (array([1, 2]), None)
+    """
+    return np.asarray(variable.data) if isinstance(variable, Constant) else None
+
+
+def static(variable: Variable, what: str) -> np.ndarray:
+    """Return the value of an operand that must be known at import.
+
+    Parameters
+    ----------
+    variable
+        The operand.
+    what
+        Its name in the operator, for the error.
+
+    Raises
+    ------
+    UnsupportedCase
+        If it depends on inputs of the graph.
+    """
+    value = known(variable)
+    if value is None:
+        raise not_known(f"its operand {what} must be known at import", variable)
+    return value
+
+
+def not_known(reason: str, *variables: Any) -> UnsupportedCase:
+    """Return an error for values that are not known, with the inputs that they depend on."""
+    given = [v for v in variables if isinstance(v, Variable)]
+    names = [str(v.name) for v in explicit_graph_inputs(given) if v.name]
+    of = f"depends on {' and '.join(names)}" if names else "is computed by the graph"
+    values = ", ".join(f"{name!r}: value" for name in names) or "name: value"
+    return UnsupportedCase(f"{reason}, and {of}", f"from_onnx(model, inputs={{{values}}})")
+
+
+def static_ints(variable: Variable | None, what: str) -> list[int] | None:
+    """Return an operand of integers that must be known, None if it is left out."""
+    return None if variable is None else [int(n) for n in np.ravel(static(variable, what))]
+
+
+def static_number(variable: Variable | None, what: str, default: Any) -> Any:
+    """Return an operand of one number that must be known, a default if it is left out."""
+    return default if variable is None else static(variable, what).reshape(-1)[0].item()
+
+
+def like(x: Variable, number: Any) -> np.ndarray:
+    """Return numbers in the dtype of a variable."""
+    return np.asarray(number, dtype=x.type.dtype)
+
+
+def size(x: TensorVariable, axis: int) -> Size:
+    """Return the size of an axis, an int if it is known."""
+    known_size = x.type.shape[axis]
+    return x.shape[axis] if known_size is None else int(known_size)
+
+
+def sizes(x: TensorVariable) -> list[Size]:
+    """Return the sizes of all axes, ints where they are known."""
+    return [size(x, axis) for axis in range(x.type.ndim)]
+
+
+def elements(vector: Variable) -> list[Size]:
+    """Return the elements of a vector of sizes, ints where they are known.
+
+    Raises
+    ------
+    UnsupportedCase
+        If the length of the vector is not known.
+
+    Examples
+    --------
+    >>> n = pt.lscalar("n")
+    >>> elements(as_vector([n, 3])), elements(pt.constant([4, 5]))
+    ([n, 3], [4, 5])
+    """
+    value = known(vector)
+    if value is not None:
+        return [int(n) for n in value.reshape(-1)]
+    if vector.type.ndim == 0:
+        return [vector]
+    if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
+        return [_as_size(v) for v in vector.owner.inputs]
+    (length,) = vector.type.shape
+    if length is None:
+        raise not_known("the number of its sizes must be known at import", vector)
+    return [vector[i] for i in range(length)]
+
+
+def as_vector(values: Sequence[Size], dtype: str = "int64") -> TensorVariable:
+    """Return sizes as a vector, a constant if all are known."""
+    if all(isinstance(v, int) for v in values):
+        return pt.constant(np.asarray(values, dtype=dtype).reshape(-1), dtype=dtype)
+    numbers = [
+        pt.constant(v, dtype=dtype) if isinstance(v, int) else v.astype(dtype) for v in values
+    ]
+    return MakeVector(dtype)(*numbers)
+
+
+def _as_size(variable: Variable) -> Size:
+    value = known(variable)
+    return variable if value is None else int(value)
+
+
+def folded(results: Sequence[Variable], operands: Iterable[Variable | None]) -> list[Variable]:
+    """Compute results whose operands are small constants.
+
+    Examples
+    --------
+    >>> x = pt.constant([1, 2])
+    >>> folded([x + x], [x])[0].data
+    array([2, 4])
+    """
+    given = [v for v in operands if v is not None]
+    if not all(isinstance(v, Constant) and v.data.size <= MOST_FOLDED for v in given):
+        return list(results)
+    if all(isinstance(v, Constant) for v in results) or not _are_small(results):
+        return list(results)
+    nodes = list(toposort(results))
+    if any(isinstance(n.op, OpFromGraph | Scan | RandomVariable) for n in nodes):
+        return list(results)
+    values: dict[Variable, Any] = {}
+    for node in nodes:
+        arrays = [v.data if isinstance(v, Constant) else values.get(v) for v in node.inputs]
+        if any(array is None for array in arrays):
+            return list(results)
+        storage: list[list[Any]] = [[None] for _ in node.outputs]
+        with np.errstate(all="ignore"):
+            node.op.perform(node, arrays, storage)
+        values.update(
+            (v, v.type.filter(cell[0], allow_downcast=True))
+            for v, cell in zip(node.outputs, storage, strict=True)
+        )
+    return [
+        pt.constant(values[v], dtype=v.type.dtype, name=v.name) if v in values else v
+        for v in results
+    ]
+
+
+def _are_small(results: Sequence[Variable]) -> bool:
+    return all(
+        np.prod([1 if n is None else n for n in v.type.shape], dtype="float64") <= MOST_FOLDED
+        for v in results
+    )

@@ -1,0 +1,297 @@
+"""The walk over the nodes of a model, which imports one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.errors import Problem, UnsupportedCase, did_you_mean
+from pytensor_onnx.importing.registry.bodies import Body, BodyFailure, Environment
+from pytensor_onnx.importing.registry.known_values import folded
+from pytensor_onnx.importing.registry.operator_imports import (
+    OperatorImport,
+    import_of,
+    imported_operators,
+)
+from pytensor_onnx.importing.registry.operator_types import (
+    dtype_name,
+    result_dtypes,
+    schema_of,
+)
+from pytensor_onnx.importing.registry.own_functions import own_operation
+from pytensor_onnx.importing.registry.size_chains import size_result
+from pytensor_onnx.importing.registry.standard_bodies import default_attributes, standard_body
+
+FIRST_OPSET = 7
+
+
+class _Failed:
+    """Stand-in for the result of a node that cannot be imported."""
+
+
+FAILED: Any = _Failed()
+
+
+@dataclass
+class ModelWalk:
+    """Imports the nodes of a model, and collects all problems.
+
+    Attributes
+    ----------
+    functions
+        The model-local functions.
+    constant_of
+        Function of the name and the tensor of a constant that returns its variable.
+    problems
+        The nodes that cannot be imported.
+    """
+
+    functions: Mapping[Any, ir.Function]
+    constant_of: Callable[[str, ir.TensorProtocol], Variable]
+    problems: list[Problem] = field(default_factory=list)
+    opsets: Mapping[str, int] = field(default_factory=dict)
+    attributes: Mapping[str, ir.Attr] = field(default_factory=dict)
+    path: str = ""
+
+    def run(self, graph: ir.Graph, environment: Environment) -> list[Variable]:
+        """Import the nodes of a graph; return its results."""
+        for value in graph.initializers.values():
+            if value not in environment and value.const_value is not None:
+                environment[value] = _Late(self, value)
+        for node in graph:
+            self._import(node, environment)
+        return [self._operand(value, environment) for value in graph.outputs]
+
+    def _run_body(self, graph: ir.Graph, environment: Environment) -> list[Variable]:
+        results = self.run(graph, environment)
+        if any(isinstance(v, _Failed) for v in results):
+            raise BodyFailure
+        return results
+
+    def run_function(
+        self,
+        function: ir.Function,
+        operands: Sequence[Variable | None],
+        attributes: Mapping[str, ir.Attr],
+    ) -> list[Variable]:
+        """Import the nodes of a function in place of a call."""
+        environment = dict(zip(function.inputs, operands, strict=False))
+        environment.update((v, None) for v in function.inputs[len(operands) :])
+        inner = ModelWalk(
+            self.functions,
+            self.constant_of,
+            self.problems,
+            {**self.opsets, **function.opset_imports},
+            {**function.attributes, **attributes},
+            f"{self.path}{function.name}/",
+        )
+        for node in function:
+            inner._import(node, environment)
+        return [inner._operand(value, environment) for value in function.outputs]
+
+    def _operand(self, value: ir.Value | None, environment: Environment) -> Any:
+        if value is None or (not value.name and value.producer() is None):
+            return None
+        found = environment.get(value, FAILED)
+        if isinstance(found, _Late):
+            found = environment[value] = found.variable()
+        return found
+
+    def _import(self, node: ir.Node, environment: Environment) -> None:
+        operands = [self._operand(value, environment) for value in node.inputs]
+        while operands and operands[-1] is None:
+            operands.pop()
+        results: Sequence[Any] = [FAILED] * len(node.outputs)
+        if not any(isinstance(v, _Failed) for v in operands):
+            try:
+                results = self._results(node, operands, environment)
+            except BodyFailure:
+                pass
+            except UnsupportedCase as problem:
+                self._note(node, problem.reason, problem.hint)
+            except (
+                NotImplementedError,
+                TypeError,
+                ValueError,
+                IndexError,
+                AssertionError,
+            ) as error:
+                self._note(node, f"PyTensor refuses it: {_first_line(error)}", "")
+        for value, result in zip(node.outputs, results, strict=False):
+            environment[value] = result
+            if isinstance(result, Variable) and result.name is None and value.name:
+                result.name = value.name
+        for value in node.outputs[len(results) :]:
+            environment[value] = FAILED
+
+    def _results(
+        self, node: ir.Node, operands: Sequence[Any], environment: Environment
+    ) -> Sequence[Variable]:
+        function = self.functions.get(node.op_identifier())
+        if function is not None:
+            operation = own_operation(node)
+            if operation is not None:
+                return [operation(*operands)]
+            given = {name: self._resolved(attr) for name, attr in node.attributes.items()}
+            return self.run_function(function, operands, {k: a for k, a in given.items() if a})
+        opset = self._opset(node)
+        found = import_of(node.domain, node.op_type, opset)
+        if found is None:
+            return self._by_standard(node, operands, opset)
+        attributes = self._attributes(node, found, environment)
+        chained = size_result(node.op_type, operands, attributes) if not node.domain else None
+        if chained is not None:
+            return [chained]
+        if found.takes_outputs:
+            attributes["outputs"] = len(node.outputs)
+        results = found.function(*operands, **attributes)
+        if results is NotImplemented:
+            return self._by_standard(node, operands, opset)
+        listed = list(results) if isinstance(results, list | tuple) else [results]
+        return folded(_with_dtypes(node, operands, listed, opset), operands)
+
+    def _opset(self, node: ir.Node) -> int:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        opset = node.version or self.opsets.get(domain, 1)
+        if domain == "" and opset < FIRST_OPSET:
+            raise UnsupportedCase(
+                f"opset {opset} is older than {FIRST_OPSET}",
+                "onnx.version_converter.convert_version(model, 21) updates a model",
+            )
+        return opset
+
+    def _by_standard(
+        self, node: ir.Node, operands: Sequence[Any], opset: int
+    ) -> Sequence[Variable]:
+        """Import the function that the standard defines an operator by."""
+        resolved = {name: self._resolved(attr) for name, attr in node.attributes.items()}
+        attributes = dict(default_attributes(node.domain, node.op_type, opset))
+        attributes.update((name, attr) for name, attr in resolved.items() if attr is not None)
+        function = standard_body(node, operands, attributes, opset)
+        if function is None:
+            raise UnsupportedCase(*_unknown(node))
+        return self.run_function(function, operands, attributes)
+
+    def _resolved(self, attribute: ir.Attr) -> ir.Attr | None:
+        """Return an attribute, that of the call where a function refers to it."""
+        if not attribute.is_ref():
+            return attribute
+        found = self.attributes.get(str(attribute.ref_attr_name))
+        return None if found is None or found.value is None else found
+
+    def _attributes(
+        self, node: ir.Node, found: OperatorImport, environment: Environment
+    ) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name, attribute in node.attributes.items():
+            resolved = self._resolved(attribute)
+            if resolved is None:
+                continue
+            if name not in found.attributes:
+                raise UnsupportedCase(
+                    f"its attribute {name} is not supported",
+                    did_you_mean(name, found.attributes, ""),
+                )
+            values[name] = self._value(resolved, environment)
+        return values
+
+    def _value(self, attribute: ir.Attr, environment: Environment) -> Any:
+        """Return the value of an attribute: a number, text, array, tuple, or a `Body`."""
+        match attribute.type:
+            case ir.AttributeType.GRAPH:
+                return Body(attribute.as_graph(), self._run_body, environment)
+            case ir.AttributeType.TENSOR:
+                tensor = attribute.as_tensor()
+                dtype_name(tensor.dtype)
+                return tensor.numpy()
+            case ir.AttributeType.INTS | ir.AttributeType.FLOATS | ir.AttributeType.STRINGS:
+                return tuple(attribute.value)
+            case ir.AttributeType.INT | ir.AttributeType.FLOAT | ir.AttributeType.STRING:
+                return attribute.value
+        raise UnsupportedCase(f"its attribute {attribute.name} is a {attribute.type.name.lower()}")
+
+    def _note(self, node: ir.Node, reason: str, hint: str) -> None:
+        domain = f"{node.domain}." if node.domain else ""
+        named = f" {self.path}{node.name}" if node.name else ""
+        results = ", ".join(str(v.name) for v in node.outputs if v.name)
+        self.problems.append(Problem(f"{domain}{node.op_type}{named}", results, "", reason, hint))
+
+
+@dataclass
+class _Late:
+    """A constant of the file that no node has used yet."""
+
+    walk: ModelWalk
+    value: ir.Value
+
+    def variable(self) -> Variable:
+        tensor = self.value.const_value
+        assert tensor is not None
+        return self.walk.constant_of(str(self.value.name), tensor)
+
+
+def _with_dtypes(
+    node: ir.Node, operands: Sequence[Any], results: Sequence[Any], opset: int
+) -> list[Variable]:
+    """Return results in the dtypes of the operator, where it declares others than PyTensor."""
+    schema = schema_of(node.domain, node.op_type, opset)
+    variables = [
+        v if isinstance(v, Variable | _Failed) or v is None else pt.as_tensor(v) for v in results
+    ]
+    dtypes = result_dtypes(schema, operands, len(variables))
+    return [
+        v.astype(dtype) if dtype and isinstance(v, TensorVariable) and v.type.dtype != dtype else v
+        for v, dtype in zip(variables, dtypes, strict=True)
+    ]
+
+
+def _unknown(node: ir.Node) -> tuple[str, str]:
+    if node.domain not in ("", "ai.onnx"):
+        return (
+            f"operators of the domain {node.domain} have no definition in the file",
+            "write it as a model-local function, or in operators of the standard",
+        )
+    hint = did_you_mean(node.op_type, imported_operators(), "", similarity=0.8)
+    return "no import is known", hint
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).strip().splitlines()[0]
+
+
+def tensor_type(value: ir.Value) -> TensorType:
+    """Return the type of an input: dtype, and the sizes that the file fixes.
+
+    Raises
+    ------
+    UnsupportedCase
+        If it is no tensor of numbers, or its rank is unknown.
+
+    Examples
+    --------
+    >>> tensor_type(ir.val("x", dtype=ir.DataType.FLOAT, shape=("batch", 3)))
+    TensorType(float32, shape=(None, 3))
+    """
+    if not isinstance(value.type, ir.TensorType):
+        kind = "a value without a type" if value.type is None else f"a {type(value.type).__name__}"
+        raise UnsupportedCase(f"it is {kind}, and not a tensor")
+    dtype = dtype_name(value.type.dtype)
+    if value.shape is None:
+        raise UnsupportedCase(
+            "its rank is not known", "give a variable, in from_onnx(model, inputs={name: variable})"
+        )
+    return TensorType(dtype, tuple(d if isinstance(d, int) else None for d in value.shape))
+
+
+def constant_array(tensor: ir.TensorProtocol) -> np.ndarray:
+    """Return the array of a constant; that of a file of weights stays in the file."""
+    dtype_name(tensor.dtype)
+    return tensor.numpy()

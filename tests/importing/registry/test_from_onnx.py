@@ -1,0 +1,238 @@
+"""Models as graphs: sources, inputs, weights, calls and errors."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from onnx import TensorProto, helper
+
+from pytensor_onnx import (
+    ArgumentError,
+    PyTensorONNXError,
+    UnsupportedOpError,
+    export_onnx,
+    from_onnx,
+    nn,
+)
+from tests.importing.models import PYTHON, evaluated, model_of
+
+WEIGHTS = np.arange(6, dtype="float32").reshape(3, 2)
+
+
+def dense() -> onnx.ModelProto:
+    """Return a model of one layer over a batch of open size."""
+    return model_of(
+        [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])],
+        inputs={"x": ("batch", 3)},
+        outputs={"y": ("batch", 2)},
+        constants={"w": WEIGHTS},
+    )
+
+
+def test_a_model_is_read_from_each_kind_of_source(tmp_path):
+    proto = dense()
+    onnx.save(proto, tmp_path / "dense.onnx")
+    x = np.float32([[1, -1, 2]])
+    sources = [
+        proto,
+        proto.SerializeToString(),
+        tmp_path / "dense.onnx",
+        str(tmp_path / "dense.onnx"),
+        ir.serde.deserialize_model(proto),
+    ]
+    for source in sources:
+        graph = from_onnx(source)
+        np.testing.assert_array_equal(evaluated(graph, x)[0], np.maximum(x @ WEIGHTS, 0))
+
+
+def test_variables_have_names_dtypes_and_sizes_of_the_file():
+    graph = from_onnx(dense())
+    (x,), (y,) = graph.inputs, graph.outputs
+    assert (x.name, x.type.dtype, x.type.shape) == ("x", "float32", (None, 3))
+    assert (y.name, y.type.shape) == ("y", (None, 2))
+    assert graph.dynamic_axes == {"x": {0: "batch"}}
+    assert list(graph.weights) == ["w"]
+
+
+def test_trainable_weights_are_shared_variables_with_gradients():
+    graph = from_onnx(dense(), trainable=True)
+    (w,) = graph.weights.values()
+    (gradient,) = (pytensor.gradient.grad(graph.outputs[0].sum(), [w]),)
+    value = gradient[0].eval({graph.inputs[0]: np.float32([[1, 2, 3]])}, mode=PYTHON)
+    np.testing.assert_array_equal(value, [[1, 1], [2, 2], [3, 3]])
+
+
+def test_a_predicate_chooses_the_trainable_weights():
+    assert not from_onnx(dense(), trainable=lambda name, array: name != "w").weights["w"].owner
+    fixed = from_onnx(dense(), trainable=lambda name, array: name != "w").weights["w"]
+    assert isinstance(fixed, pt.TensorConstant)
+
+
+def test_a_call_applies_the_graph_to_variables_of_the_caller_with_the_same_weights():
+    graph = from_onnx(dense(), trainable=True)
+    x = pt.matrix("mine", dtype="float32")
+    once, twice = graph(x=x), graph(2 * x)
+    graph.weights["w"].set_value(np.ones((3, 2), "float32"))
+    value = np.float32([[1, 2, 3]])
+    assert once.eval({x: value}, mode=PYTHON).tolist() == [[6, 6]]
+    assert twice.eval({x: value}, mode=PYTHON).tolist() == [[12, 12]]
+
+
+def test_a_call_keeps_random_variables_of_the_caller():
+    x = pt.random.normal(size=(1, 3), rng=pytensor.shared(np.random.default_rng(1)))
+    x = x.astype("float32")
+    assert x in pytensor.graph.traversal.ancestors([from_onnx(dense())(x=x)])
+
+
+def test_a_graph_is_vectorised_over_leading_axes():
+    x = np.float32([[[1, 2, 3]], [[-1, 0, 1]]])
+    result = from_onnx(dense())(pt.constant(x), vectorize=True).eval(mode=PYTHON)
+    np.testing.assert_array_equal(result, np.maximum(x @ WEIGHTS, 0))
+
+
+def test_inputs_may_be_given_values_and_variables():
+    model = model_of(
+        [helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)],
+        inputs={"x": (2, 3), "axes": (1,)},
+        outputs={"y": (None,)},
+        dtypes={"axes": TensorProto.INT64},
+    )
+    with pytest.raises(UnsupportedOpError, match=r"(?s)depends on axes.*inputs=\{'axes': value\}"):
+        from_onnx(model)
+    x = pt.matrix("mine", dtype="float32")
+    graph = from_onnx(model, inputs={"axes": [1], "x": x})
+    assert graph.inputs == []
+    assert graph.outputs[0].eval({x: np.ones((2, 3), "float32")}, mode=PYTHON).tolist() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"inputs": {"xx": 1}}, "no input xx: did you mean x"),
+        ({"shapes": {"bach": 1}}, "did you mean batch"),
+        ({"inputs": {"x": pt.fvector()}}, "has 2 axes"),
+        (
+            {
+                "inputs": {"x": pt.ftensor(shape=(None, 4))}
+                if hasattr(pt, "ftensor")
+                else {"x": pt.tensor(shape=(None, 4), dtype="float32")}
+            },
+            "size 3, not 4",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        from_onnx(dense(), **arguments)
+
+
+def test_sizes_may_be_given_by_axis_and_by_input():
+    assert from_onnx(dense(), shapes={"batch": 4}).outputs[0].type.shape == (4, 2)
+    assert from_onnx(dense(), shapes={"x": (4, None)}).outputs[0].type.shape == (4, 2)
+
+
+def test_all_operators_that_cannot_be_imported_are_listed():
+    model = model_of(
+        [
+            helper.make_node("StringSplit", ["x"], ["a", "b"], name="first"),
+            helper.make_node("Foo", ["x"], ["c"], name="second", domain="com.example"),
+            helper.make_node("Add", ["a", "c"], ["y"]),
+        ],
+        inputs={"x": (2,)},
+        outputs={"y": (2,)},
+    )
+    with pytest.raises(UnsupportedOpError) as raised:
+        from_onnx(model)
+    text = str(raised.value)
+    assert "2 parts" in text
+    assert "StringSplit first" in text
+    assert "com.example.Foo second" in text
+    assert "Add" not in text
+
+
+def test_computed_shapes_become_sizes():
+    """Shape, Gather, Concat and Reshape leave one Reshape with the size of an axis."""
+    model = model_of(
+        [
+            helper.make_node("Shape", ["x"], ["shape"]),
+            helper.make_node("Gather", ["shape", "zero"], ["n"], axis=0),
+            helper.make_node("Unsqueeze", ["n", "axes"], ["n1"]),
+            helper.make_node("Concat", ["n1", "rest"], ["target"], axis=0),
+            helper.make_node("Reshape", ["x", "target"], ["y"]),
+        ],
+        inputs={"x": ("batch", 6)},
+        outputs={"y": ("batch", 2, 3)},
+        constants={
+            "zero": np.int64(0),
+            "axes": np.int64([0]),
+            "rest": np.int64([2, 3]),
+        },
+    )
+    graph = from_onnx(model)
+    assert graph.outputs[0].type.shape == (None, 2, 3)
+    ops = [type(n.op).__name__ for n in pytensor.graph.traversal.applys_between([], graph.outputs)]
+    assert sorted(ops) == ["MakeVector", "Reshape", "Shape", "Subtensor"]
+
+
+def test_nodes_out_of_order_are_sorted_and_cycles_refused():
+    nodes = [
+        helper.make_node("Relu", ["h"], ["y"]),
+        helper.make_node("Neg", ["x"], ["h"]),
+    ]
+    model = model_of(nodes, inputs={"x": (2,)}, outputs={"y": (2,)})
+    assert evaluated(from_onnx(model), np.float32([1, -2]))[0].tolist() == [0, 2]
+    model.graph.node[1].input[0] = "y"
+    with pytest.raises(PyTensorONNXError, match="cycle"):
+        from_onnx(model)
+
+
+def test_files_that_are_no_models_are_refused(tmp_path):
+    (tmp_path / "text.onnx").write_text("no model")
+    for source in (tmp_path / "text.onnx", b"no model"):
+        with pytest.raises(PyTensorONNXError, match="no ONNX model"):
+            from_onnx(source)
+    with pytest.raises(FileNotFoundError):
+        from_onnx(tmp_path / "missing.onnx")
+    with pytest.raises(ArgumentError, match="takes a path"):
+        from_onnx(3)
+
+
+def test_missing_weights_are_named(tmp_path):
+    path = tmp_path / "net.onnx"
+    onnx.save(dense(), path, save_as_external_data=True, location="net.bin", size_threshold=0)
+    np.testing.assert_array_equal(
+        evaluated(from_onnx(path), np.eye(3, dtype="float32"))[0], WEIGHTS
+    )
+    (tmp_path / "net.bin").unlink()
+    with pytest.raises(PyTensorONNXError, match=r"net\.bin"):
+        from_onnx(path)
+
+
+def test_a_model_of_ours_that_updates_a_state_has_it():
+    counter = pytensor.shared(np.float32(2), name="counter")
+    x = pt.fscalar("x")
+    program = export_onnx([x], x * counter, updates={counter: counter + 1}, output_names=["y"])
+    graph = from_onnx(program)
+    assert [v.name for v in graph.inputs] == ["x"]
+    assert list(graph.state) == ["counter"]
+    function = pytensor.function(graph.inputs, graph.outputs[0], updates=graph.updates, mode=PYTHON)
+    assert [float(function(1)), float(function(1))] == [2, 3]
+
+
+def test_an_exported_network_comes_back_as_the_same_operations():
+    x = pt.tensor("x", shape=(None, 3, 8, 8), dtype="float32")
+    w = np.ones((4, 3, 3, 3), "float32")
+    y = nn.max_pool(nn.relu(nn.conv2d(x, w, border_mode=1)), 2)
+    program = export_onnx([x], y)
+    graph = from_onnx(program)
+    again = export_onnx(graph.inputs, graph.outputs)
+    assert [n.op_type for n in again.model.graph] == [n.op_type for n in program.model.graph]
+
+
+def test_a_definition_of_ours_comes_back_as_its_operation():
+    x = pt.vector("x")
+    graph = from_onnx(export_onnx([x], pt.gammaln(x) + pt.erfcx(x)))
+    ops = {str(n.op) for n in pytensor.graph.traversal.applys_between([], graph.outputs)}
+    assert ops >= {"Gammaln", "Erfcx"}
