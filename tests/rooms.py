@@ -69,7 +69,7 @@ ROOMS = {
     ),
     "importing": room(
         "ONNX models as PyTensor graphs: reading, operators",
-        *("graph", "ops", "functions", "nn", "large_constants"),
+        *("graph", "ops", "functions", "nn"),
     ),
     "exporting": room(
         "exports: requests, verification, the program, files",

@@ -16,7 +16,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.type import TensorType
-from pytensor.tensor.variable import TensorVariable
+from pytensor.tensor.variable import TensorConstant, TensorVariable
 
 from pytensor_onnx.errors import (
     ArgumentError,
@@ -27,7 +27,6 @@ from pytensor_onnx.errors import (
     did_you_mean,
 )
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
-from pytensor_onnx.large_constants import tensor_constant
 
 type Trainable = bool | Callable[[str, np.ndarray], bool]
 
@@ -63,7 +62,7 @@ class ModelSource:
                 self.weights[name] = pytensor.shared(np.array(array), name=name)
             else:
                 type_ = TensorType(array.dtype.name, array.shape)
-                self.weights[name] = tensor_constant(type_, np.asarray(array), name=name)
+                self.weights[name] = TensorConstant(type_, np.asarray(array), name=name)
         return self.weights[name]
 
     def _is_trained(self, name: str, array: np.ndarray) -> bool:
