@@ -83,7 +83,8 @@ ROOMS = {
     "web": room("the page around a model, and a server for it", "graph"),
     "cli": room(
         "the command line",
-        *("dispatch", "exporting", "functions", "graph", "kernels", "native", "web", ""),
+        *("dispatch", "exporting", "functions", "graph", "kernels", "native", "pymc", "web"),
+        *("registered_mode", ""),
     ),
     "registered_mode": room(
         "registers mode ONNX and the rewrites of all graphs with PyTensor", "ml", "pymc", "running"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -80,7 +81,24 @@ def show(*parts: Any) -> None:
 
     console = Console()
     for part in parts:
-        console.print(plain(part) if isinstance(part, str) else part)
+        is_text = isinstance(part, str)
+        console.print(plain(part) if is_text else part, soft_wrap=is_text)
+
+
+@contextmanager
+def working(on: str) -> Iterator[None]:
+    """Show on the standard error that work goes on, if it is a terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        progress.add_task(escape(printable(on)), total=None)
+        yield
 
 
 def print_json(data: Any) -> None:

@@ -1,5 +1,6 @@
 """Profiles of the supported runtimes."""
 
+from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.targets.profile import Profile
 
 _STANDARD = Profile("standard")
@@ -35,7 +36,7 @@ def get_profile(name: str) -> Profile:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         There is no profile of that name.
 
     Examples
@@ -47,4 +48,4 @@ def get_profile(name: str) -> Profile:
         return _PROFILES[name]
     except KeyError:
         names = ", ".join(repr(known) for known in _PROFILES)
-        raise ValueError(f"no target is called {name!r}; there are {names}") from None
+        raise ArgumentError(f"no target is called {name!r}; there are {names}") from None

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytensor_onnx.errors import PyTensorONNXError, VerificationError
+from pytensor_onnx.exporting.verification.array_differences import relative_error
+from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +46,7 @@ class Outcome:
 
 
 def verify_file(path: str | os.PathLike) -> Iterator[str]:
-    """Check a file, load it into ONNX Runtime and run it on sampled inputs.
+    """Check a file, load it into ONNX Runtime, and run it on its test vectors and on samples.
 
     Parameters
     ----------
@@ -59,7 +61,8 @@ def verify_file(path: str | os.PathLike) -> Iterator[str]:
     Raises
     ------
     VerificationError
-        If the ONNX checker or ONNX Runtime refuses the file, or no sampled inputs fit.
+        If the ONNX checker or ONNX Runtime refuses the file, its results differ from those of its
+        test vectors, or no sampled inputs fit.
     """
     import onnx
     import onnx_ir as ir
@@ -75,12 +78,37 @@ def verify_file(path: str | os.PathLike) -> Iterator[str]:
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise VerificationError(f"the ONNX checker refuses {file}: {error}") from error
     yield "ONNX Runtime loads it"
+    text = ir.load(file).metadata_props.get(METADATA)
+    if text is not None:
+        yield run_on_vectors(session, text)
     drawn, results = run_on_sample(session, file)
     found = ", ".join(
         describe(ir.val(name, dtype=ir.DataType.from_numpy(a.dtype), shape=a.shape))
         for name, a in zip(session.output_names, results, strict=True)
     )
     yield f"it runs on {drawn} and returns {found}"
+
+
+def run_on_vectors(session: Session, text: str) -> str:
+    """Describe the agreement of a session with the test vectors of its file.
+
+    Raises
+    ------
+    VerificationError
+        If the vectors cannot be read, the session refuses them, or its results differ.
+    """
+    try:
+        vectors = Vectors.of_text(text)
+        results = dict(zip(session.output_names, session.run(vectors.inputs), strict=True))
+    except PyTensorONNXError as error:
+        raise VerificationError(str(error)) from error
+    if problems := vectors.problems(results):
+        raise VerificationError("; ".join(problems))
+    errors = [relative_error(results[name], x) for name, x in vectors.outputs.items()]
+    return (
+        "its results are those of PyTensor on the stored test vectors (largest relative error "
+        f"{max(errors, default=0.0):.1e})"
+    )
 
 
 def load(file: str, *, threads: int | None = None) -> Session:

@@ -17,7 +17,7 @@ import onnx
 from pytensor_onnx.errors import ArgumentError, VerificationError
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.requests.paths import check_file
-from pytensor_onnx.exporting.verification.precision import relative_error
+from pytensor_onnx.exporting.verification.array_differences import relative_error
 from pytensor_onnx.exporting.verification.sampling import KINDS, sample
 from pytensor_onnx.running.session import Session
 

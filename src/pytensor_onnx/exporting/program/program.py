@@ -24,6 +24,7 @@ from pytensor_onnx.exporting.program.selection import select_outputs
 from pytensor_onnx.exporting.program.weight_files import with_weights_as_inputs
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
+from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.running.session import SessionOptions
 
@@ -81,7 +82,13 @@ class ONNXProgram(Runner):
         """The model as a protobuf message."""
         return ir.to_proto(self.model)
 
-    def save(self, path: str | os.PathLike, *, include_initializers: bool = True) -> Path:
+    def save(
+        self,
+        path: str | os.PathLike,
+        *,
+        include_initializers: bool = True,
+        vectors: bool = False,
+    ) -> Path:
         """Write the model to a file, which appears complete or not at all.
 
         Weights of a model above 2 GB go to a second file beside it, ``<name>.data``.
@@ -93,11 +100,22 @@ class ONNXProgram(Runner):
         include_initializers
             Whether the file has the arrays of ``program.weights``. Otherwise these are further
             inputs of it, and ``load(path, weights=program.weights)`` puts them back.
+        vectors
+            Whether the file has test vectors in its metadata: the example inputs of the export, or
+            sampled ones, and PyTensor's results for them, with which ``pytensor-onnx verify``
+            compares the results of the file.
 
         Returns
         -------
         pathlib.Path
             The file written.
+
+        Raises
+        ------
+        VerificationError
+            If PyTensor has no results to store, or other ones than the model.
+        PyTensorONNXError
+            If test vectors are wanted of a loaded file.
 
         Examples
         --------
@@ -110,7 +128,19 @@ class ONNXProgram(Runner):
         """
         complete = include_initializers
         model = self.model if complete else with_weights_as_inputs(self.model, self.weights)
+        if vectors:
+            model = model.clone()
+            model.metadata_props[METADATA] = self._vectors().to_text()
         return write_model(path, model)
+
+    def _vectors(self) -> Vectors:
+        from pytensor_onnx.exporting.verification.making_vectors import make_vectors
+
+        request = self.conversion.request
+        if request is None:
+            raise PyTensorONNXError("a loaded file has no PyTensor graph that computes vectors")
+        examples = [] if request.examples is None else [request.examples]
+        return make_vectors(self.conversion, self.session_of_file, examples)
 
     def select(self, outputs: str | Sequence[str]) -> ONNXProgram:
         """Return a program of some of the outputs, and of the inputs that these depend on.

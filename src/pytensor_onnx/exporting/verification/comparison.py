@@ -12,15 +12,14 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FunctionGraph
 
 from pytensor_onnx.errors import RunError, VerificationError
+from pytensor_onnx.exporting.verification.array_differences import disagreement, relative_error
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.divergence import (
     differences_by_value,
-    disagreement,
     divergence,
 )
 from pytensor_onnx.exporting.verification.evidence import Evidence
 from pytensor_onnx.exporting.verification.matrix_properties import Promises
-from pytensor_onnx.exporting.verification.precision import relative_error
 from pytensor_onnx.exporting.verification.reference_evaluation import evaluate
 from pytensor_onnx.exporting.verification.references import completed, rewritten_by_pytensor
 from pytensor_onnx.exporting.verification.results import OWN_INPUTS, Verification
@@ -52,8 +51,8 @@ class Comparison:
     ----------
     evidence
         Outcomes of the comparisons so far.
-    arrays
-        The first inputs and states on which results were compared.
+    arrays, found, expected
+        The first inputs and states on which results were compared, and the results there.
     """
 
     def __init__(
@@ -62,6 +61,8 @@ class Comparison:
         self.conversion = conversion
         self.session = session
         self.arrays: list[np.ndarray] = []
+        self.found: list[np.ndarray] = []
+        self.expected: list[np.ndarray] = []
         self._inputs = conversion.inputs
         self._states = [state.get(s.name, s.value) for s in conversion.states]
         self._state_sizes = known_sizes(conversion.state_inputs, self._states)
@@ -124,7 +125,8 @@ class Comparison:
         evidence.is_run = True
         evidence.by_rewritten = by_rewritten
         evidence.largest = max([evidence.largest, *map(relative_error, found, expected)])
-        self.arrays = self.arrays or arrays
+        if not self.found:
+            self.arrays, self.found, self.expected = arrays, found, list(expected)
         seen = {i for i in evidence.unseen if _has_finite_value(expected[i])}
         if not differences and (seen or not evidence.unseen):
             evidence.equal[str(sample)] = None

@@ -8,54 +8,12 @@ import numpy as np
 import onnx_ir as ir
 from pytensor.graph.basic import Variable
 
+from pytensor_onnx.exporting.verification.array_differences import disagreement, errors_of
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.reference_evaluation import evaluate_all
 from pytensor_onnx.exporting.verification.results import ValueDifference
-from pytensor_onnx.exporting.verification.rounding import RELATIVE_TOLERANCE, errors_of
 from pytensor_onnx.running.session import Session
 from pytensor_onnx.user_code import user_line
-
-
-def disagreement(found: np.ndarray, expected: np.ndarray) -> str:
-    """Describe how two arrays differ beyond rounding; empty if they agree.
-
-    Examples
-    --------
-    >>> disagreement(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
-    ''
-    >>> disagreement(np.array([1.0]), np.array([1.5]))
-    'largest difference 0.5 (found 1.0, expected 1.5 at [0])'
-    >>> disagreement(np.array([1.0, np.nan]), np.array([1.5, 2.0]))
-    'found nan, expected 2.0 at [1]'
-    """
-    if found.dtype != expected.dtype:
-        return f"dtype {found.dtype} instead of {expected.dtype}"
-    if found.shape != expected.shape:
-        return f"shape {found.shape} instead of {expected.shape}"
-    if not found.size:
-        return ""
-    if found.dtype.kind != "f":
-        differs = found != expected
-        if not differs.any():
-            return ""
-    else:
-        with np.errstate(all="ignore"):
-            relative = RELATIVE_TOLERANCE[str(found.dtype)]
-            finite = np.abs(expected[np.isfinite(expected)])
-            scale = float(finite.max()) if finite.size else 0.0
-            close = np.isclose(
-                found, expected, rtol=relative, atol=relative * scale, equal_nan=True
-            )
-        if close.all():
-            return ""
-        differs = ~close
-    with np.errstate(all="ignore"):
-        distances = np.where(differs, np.abs(found.astype("f8") - expected.astype("f8")), 0.0)
-    has_no_distance = np.isnan(distances)
-    shown = has_no_distance if has_no_distance.any() else differs
-    position = np.unravel_index(np.argmax(shown), found.shape)
-    at = f"found {found[position]}, expected {expected[position]} at {[int(i) for i in position]}"
-    return at if shown is has_no_distance else f"largest difference {distances.max():.3g} ({at})"
 
 
 def differences_by_value(

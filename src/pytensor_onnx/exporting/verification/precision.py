@@ -14,6 +14,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor_onnx.changes import Change
 from pytensor_onnx.errors import ArgumentError, PyTensorONNXError
 from pytensor_onnx.exporting.requests.exact_casts import WIDER
+from pytensor_onnx.exporting.verification.array_differences import relative_error
 from pytensor_onnx.exporting.verification.float_conversion import FloatConversion
 from pytensor_onnx.exporting.verification.reference_evaluation import evaluate_all
 from pytensor_onnx.exporting.verification.rounding import arrays_in_double
@@ -146,16 +147,3 @@ def narrowed(fgraph: FunctionGraph, precision: str) -> Narrowing:
 def _described(data: Any) -> str:
     numbers = np.asarray(data)
     return f"{numbers.item()!r}" if numbers.size == 1 else f"an array up to {np.abs(numbers).max()}"
-
-
-def relative_error(found: Any, exact: Any) -> float:
-    """Return the largest error among finite elements, relative to the largest magnitude."""
-    found, exact = np.asarray(found), np.asarray(exact)
-    if exact.dtype.kind != "f" or found.shape != exact.shape:
-        return 0.0
-    known = np.isfinite(exact)
-    scale = np.max(np.abs(exact), where=known, initial=0.0)
-    with np.errstate(all="ignore"):
-        errors = np.abs(found.astype("float64") - exact)
-    largest = float(np.max(np.where(np.isnan(errors), np.inf, errors), where=known, initial=0.0))
-    return largest / float(scale) if scale else largest

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from pytensor.graph.fg import FunctionGraph
 
+from pytensor_onnx.exporting.verification.array_differences import RELATIVE_TOLERANCE, errors_of
 from pytensor_onnx.exporting.verification.float_conversion import in_double
 from pytensor_onnx.exporting.verification.random_rounding import UNITS
 from pytensor_onnx.exporting.verification.references import results_of
-
-RELATIVE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2}
 
 FACTOR = 10.0
 """Allowed ratio of the error of a result to PyTensor's own rounding error."""
@@ -165,21 +164,3 @@ def _tolerances(found: np.ndarray, exact: np.ndarray) -> np.ndarray | float:
     finite = magnitudes[np.isfinite(magnitudes)]
     scale = finite.max() if finite.size else 0.0
     return RELATIVE_TOLERANCE[str(found.dtype)] * (magnitudes + scale)
-
-
-def errors_of(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Return the absolute difference of each element, infinite if only one element is finite.
-
-    PyTensor's solution of a singular system is a square matrix of NaN, whatever its shape was.
-    """
-    if found.shape != exact.shape:
-        return np.full(exact.size, np.inf)
-    found, exact = found.ravel(), exact.ravel()
-    if exact.dtype.kind != "f":
-        return (found != exact).astype("float64")
-    with np.errstate(all="ignore"):
-        errors = np.abs(found.astype("float64") - exact)
-    same = (found == exact) | (np.isnan(found) & np.isnan(exact))
-    errors[same] = 0.0
-    errors[np.isnan(errors)] = np.inf
-    return errors

@@ -64,13 +64,8 @@ def verify_conversion(
     VerificationError
         If the model is refused or its results differ from PyTensor's.
     """
-    comparison = Comparison(
-        conversion, checked_session(conversion.model, open_session), state or {}
-    )
-    for arrays in inputs:
-        _compare_on_given(comparison, arrays)
-    if not inputs:
-        _compare_on_samples(comparison)
+    session = checked_session(conversion.model, open_session)
+    comparison = compare(conversion, session, inputs, state)
     omitted = comparison.evidence.omitted()
     if omitted:
         text = f"verification: {omitted}; {OWN_INPUTS}"
@@ -87,6 +82,21 @@ def verify_conversion(
         found = differences_by_value(conversion, comparison.session, feed)
         result = replace(result, values=found)
     return result
+
+
+def compare(
+    conversion: Conversion,
+    session: Session,
+    inputs: Sequence[Sequence[Any]] = (),
+    state: Mapping[str, np.ndarray] | None = None,
+) -> Comparison:
+    """Return the comparison of a session with the graph; see `verify_conversion`."""
+    comparison = Comparison(conversion, session, state or {})
+    for arrays in inputs:
+        _compare_on_given(comparison, arrays)
+    if not inputs:
+        _compare_on_samples(comparison)
+    return comparison
 
 
 def checked_session(model: ir.Model, open_session: Callable[[], Session]) -> Session:

@@ -1,0 +1,101 @@
+"""The command ``export``: an object of a Python module as an ONNX file."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pytensor_onnx.cli.arguments_of_commands import AsJson
+from pytensor_onnx.cli.terminal import print_json, show, working
+from pytensor_onnx.errors import ArgumentError
+
+
+def export(
+    name: Annotated[
+        str, typer.Argument(metavar="MODULE:NAME", help="What to export: package.module:name.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write. [default: NAME.onnx]")
+    ] = None,
+    dynamic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="INPUT:AXIS=NAME", help="Name of an axis of any size; may be repeated."
+        ),
+    ] = None,
+    target: Annotated[
+        str, typer.Option(help="Runtime: onnxruntime, web, webgpu, node or standard.")
+    ] = "onnxruntime",
+    precision: Annotated[
+        str | None, typer.Option(help="float32 or float16 for all wider floats; float64 keeps all.")
+    ] = None,
+    vectors: Annotated[
+        bool,
+        typer.Option("--vectors", help="Store inputs and PyTensor's results, which verify uses."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Export a graph, function or model of a Python module.
+
+    NAME is a tuple of inputs and outputs, an output, a compiled PyTensor function, a PyMC model or
+    a network of pytensor-ml. The file is compared with PyTensor before it is written. Modules of
+    the present folder are found.
+
+    Example: pytensor-onnx export mymodule:model --dynamic x:0=batch -o model.onnx
+    """
+    from pytensor_onnx.exporting.requests.paths import check_file
+
+    file = output or Path(f"{name.rpartition(':')[2].rpartition('.')[2] or 'model'}.onnx")
+    check_file(file, "--output")
+    options: dict[str, Any] = {"target": target, "dynamic_axes": read_axes(dynamic or [])}
+    options["precision"] = precision
+    given = {key: value for key, value in options.items() if value}
+    with working(f"exporting {name}"):
+        # Graphs of the module may use mode ONNX.
+        from pytensor_onnx.cli.named_objects import export_object, named_object
+
+        program = export_object(named_object(name), **given)
+        program.save(file, vectors=vectors)
+    if as_json:
+        print_json(_described(program, file, vectors))
+        return
+    show(f"{program!r}", *(f"changed: {change}" for change in program.changes))
+    show(f"wrote {file}: {program.verification}")
+
+
+def _described(program: Any, file: Path, vectors: bool) -> dict[str, Any]:
+    from pytensor_onnx.exporting.requests.descriptions import describe
+
+    return {
+        "file": str(file),
+        "inputs": [describe(value) for value in program.inputs],
+        "outputs": [describe(value) for value in program.model.graph.outputs],
+        "target": program.target,
+        "changes": [str(change) for change in program.changes],
+        "verification": {**asdict(program.verification), "losses": list(map(str, program.losses))},
+        "vectors": vectors,
+    }
+
+
+def read_axes(texts: list[str]) -> dict[str, dict[int, str]]:
+    """Return the names of axes in texts such as ``x:0=batch``.
+
+    Raises
+    ------
+    ArgumentError
+        If a text has another form.
+
+    Examples
+    --------
+    >>> read_axes(["x:0=batch", "x:1=time"])
+    {'x': {0: 'batch', 1: 'time'}}
+    """
+    axes: dict[str, dict[int, str]] = {}
+    for text in texts:
+        place, _, name = text.partition("=")
+        value, _, axis = place.rpartition(":")
+        if not (value and axis.isdecimal() and name):
+            raise ArgumentError(f"--dynamic {text}: write an input, an axis and a name, x:0=batch")
+        axes.setdefault(value, {})[int(axis)] = name
+    return axes
