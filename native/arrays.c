@@ -55,6 +55,27 @@ static inline void copy_row(char *out, const char *in, int64_t stride, int64_t c
   }
 }
 
+/* Copy short rows column by column, so that the long axis is the inner loop. */
+#define COPY_COLUMNS(T)                                                                       \
+  {                                                                                           \
+    for (int64_t k = 0; k < columns; k++) {                                                   \
+      T *to = (T *)out + k;                                                                   \
+      const char *from = in + k * column_stride;                                              \
+      for (int64_t i = 0; i < rows; i++) to[i * columns] = *(const T *)(from + i * row_stride); \
+    }                                                                                         \
+    break;                                                                                    \
+  }
+
+static void copy_short_rows(char *out, const char *in, int64_t rows, int64_t columns,
+                            int64_t row_stride, int64_t column_stride, size_t bytes) {
+  switch (bytes) {
+    case 8: COPY_COLUMNS(uint64_t)
+    case 4: COPY_COLUMNS(uint32_t)
+    case 2: COPY_COLUMNS(uint16_t)
+    default: COPY_COLUMNS(uint8_t)
+  }
+}
+
 /* Repeat the first bytes of a result in the others. */
 static void repeat(char *out, int64_t period, int64_t bytes) {
   for (int64_t done = period; done < bytes;) {
@@ -73,14 +94,26 @@ static void copy_rows(char *out, const char *in, const Layout *layout, size_t by
     start /= layout->shape[axis];
     in += at[axis] * layout->stride[axis];
   }
+  int64_t columns = layout->shape[last];
+  int has_short_rows = last && columns <= SHORT;
   while (count > 0) {
-    int64_t rest = layout->shape[last] - at[last], row = rest < count ? rest : count;
-    copy_row(out, in, layout->stride[last], row, bytes);
-    out += row * (int64_t)bytes;
-    count -= row;
-    in -= at[last] * layout->stride[last];
-    at[last] = 0;
     int axis = last - 1;
+    if (has_short_rows && !at[last] && count >= columns) {
+      int64_t whole = count / columns, rest = layout->shape[axis] - at[axis];
+      int64_t rows = whole < rest ? whole : rest;
+      copy_short_rows(out, in, rows, columns, layout->stride[axis], layout->stride[last], bytes);
+      out += rows * columns * (int64_t)bytes;
+      count -= rows * columns;
+      in += (rows - 1) * layout->stride[axis];
+      at[axis] += rows - 1;
+    } else {
+      int64_t rest = columns - at[last], row = rest < count ? rest : count;
+      copy_row(out, in, layout->stride[last], row, bytes);
+      out += row * (int64_t)bytes;
+      count -= row;
+      in -= at[last] * layout->stride[last];
+      at[last] = 0;
+    }
     for (; axis >= 0; axis--) {
       in += layout->stride[axis];
       if (++at[axis] < layout->shape[axis]) break;

@@ -23,6 +23,7 @@ struct Places {
   int64_t count, bytes, elements; /* parts, and the bytes and elements of each */
   int64_t depth, size[MOST_AXES], stride[MOST_AXES]; /* of the axes that indices name */
   int64_t rows_of_batch, batch_bytes;
+  int64_t *offset; /* of all parts, where the indices are known when the plan is made */
   Layout layout; /* of the other axes, where each element has an index */
 };
 
@@ -161,6 +162,20 @@ static Places *parts_of(Plan *plan, const Array *data, const Array *indices, int
   return made;
 }
 
+/* Find all offsets at once where the indices are known. */
+static void find_known(Plan *plan, const Instruction *instruction, Places *places) {
+  const Slot *indices = slot(plan, instruction->in[1]);
+  if (!indices->known) return;
+  const char *data = (const char *)slot(plan, indices->root)->array.data + indices->offset;
+  places->offset = memory(plan, (size_t)places->count * sizeof *places->offset);
+  for (int64_t start = 0; start < places->count; start += PLACES) {
+    int64_t count = between(places->count - start, 0, PLACES);
+    if (!places->find(places, data, start, count, places->offset + start)) {
+      refuse(plan, OUT_OF_RANGE);
+    }
+  }
+}
+
 #define TAKE(T) \
   for (int64_t i = 0; i < count; i++) ((T *)out)[i] = *(const T *)(in + offset[i]);
 
@@ -174,10 +189,13 @@ static void take(char *out, const char *in, const int64_t *offset, int64_t count
 /* n: number of arrays that the indices serve, bytes of each */
 static const char *run_take(Step *step) {
   const Places *places = step->extra;
-  int64_t offset[PLACES], whole = places->count * places->bytes;
+  int64_t found[PLACES], whole = places->count * places->bytes;
   for (int64_t start = 0; start < places->count; start += PLACES) {
     int64_t count = between(places->count - start, 0, PLACES);
-    if (!places->find(places, step->in[1], start, count, offset)) return OUT_OF_RANGE;
+    const int64_t *offset = places->offset ? places->offset + start : found;
+    if (!places->offset && !places->find(places, step->in[1], start, count, found)) {
+      return OUT_OF_RANGE;
+    }
     for (int64_t outer = 0; outer < step->n[0]; outer++) {
       take(step->out + outer * whole + start * places->bytes, step->in[0] + outer * step->n[1],
            offset, count, places->bytes);
@@ -188,6 +206,7 @@ static const char *run_take(Step *step) {
 
 static void takes(Plan *plan, const Instruction *instruction, Places *places, int64_t outer,
                   int64_t bytes) {
+  find_known(plan, instruction, places);
   Step *step = emit(plan, run_take);
   step->extra = places;
   reads(plan, &step->in[0], instruction->in[0], 0);
@@ -273,10 +292,13 @@ static Put put_for(Plan *plan, int dtype, int64_t reduction) {
 
 static const char *run_put(Step *step) {
   const Places *places = step->extra;
-  int64_t offset[PLACES];
+  int64_t found[PLACES];
   for (int64_t start = 0; start < places->count; start += PLACES) {
     int64_t count = between(places->count - start, 0, PLACES);
-    if (!places->find(places, step->in[1], start, count, offset)) return OUT_OF_RANGE;
+    const int64_t *offset = places->offset ? places->offset + start : found;
+    if (!places->offset && !places->find(places, step->in[1], start, count, found)) {
+      return OUT_OF_RANGE;
+    }
     places->put(step->out, offset, step->in[2] + start * places->bytes, count, places->elements);
   }
   return NULL;
@@ -285,6 +307,7 @@ static const char *run_put(Step *step) {
 static void puts_at(Plan *plan, const Instruction *instruction, Places *places, int64_t reduction) {
   Array data = *operand(plan, instruction, 0);
   places->put = put_for(plan, data.dtype, reduction);
+  find_known(plan, instruction, places);
   set_shape(plan, instruction->out[0], data.rank, data.shape);
   copies(plan, instruction->out[0], instruction->in[0]);
   Step *step = emit(plan, run_put);

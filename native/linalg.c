@@ -4,7 +4,7 @@
 
 #include "kernel.h"
 
-enum { BLOCK = 32, ROWS = 4 };
+enum { BLOCK = 32, ROWS = 4, PANEL = 4 };
 
 /* Bits of a kernel's options: the triangle that is read, its diagonal, the rank of right-hand
  * sides. */

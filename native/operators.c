@@ -42,6 +42,7 @@ const Operator OPERATORS[] = {
     {"LogSoftmax", STEPS, plan_log_softmax},
     {"MatMul", STEPS, plan_mat_mul},
     {"Gemm", STEPS, plan_gemm},
+    {"Function", STEPS, plan_function},
     {"If", CONTROL, plan_if},
     {"Scan", CONTROL, plan_scan},
     {"Loop", CONTROL, plan_loop},

@@ -31,6 +31,7 @@ struct Plan {
   Slot *slots;
   int values, capacity;
   Array *inputs;
+  const char *are_constant;
   Address *addresses, *bound;
   int address_count, address_capacity, bound_count;
   Chunk *chunks;
@@ -629,7 +630,9 @@ static void make(Plan *plan, const Array *inputs) {
     if (inputs[i].dtype != made->array.dtype) refuse(plan, "an input has another type");
     plan->inputs[i] = inputs[i];
     set_shape(plan, main->in[i], inputs[i].rank, inputs[i].shape);
-    made->place = INPUT;
+    made->place = plan->are_constant[i] ? FIXED : INPUT;
+    made->known = plan->are_constant[i];
+    made->array.data = inputs[i].data;
     made->index = i;
   }
   for (int i = 0; i < main->outputs; i++) slot(plan, main->out[i])->output = i;
@@ -645,11 +648,13 @@ static void make(Plan *plan, const Array *inputs) {
   resolve(plan);
 }
 
-Plan *make_plan(const Tape *tape, const Array *inputs, const char **problem) {
+Plan *make_plan(const Tape *tape, const Array *inputs, const char *are_constant,
+                const char **problem) {
   Plan *plan = calloc(1, sizeof *plan);
   *problem = "out of memory";
   if (!plan) return NULL;
   plan->tape = tape;
+  plan->are_constant = are_constant;
   if (!setjmp(plan->refusal)) {
     make(plan, inputs);
     free(plan->group.elements);
@@ -681,6 +686,7 @@ int plan_fits(const Plan *plan, const Array *inputs) {
   for (int i = 0; i < plan->tape->block[0].inputs; i++) {
     if (!same_shape(&plan->inputs[i], &inputs[i])) return 0;
     if (plan->inputs[i].dtype != inputs[i].dtype) return 0;
+    if (plan->are_constant[i] && plan->inputs[i].data != inputs[i].data) return 0;
   }
   return 1;
 }

@@ -82,8 +82,10 @@ typedef struct Operator {
 extern const Operator OPERATORS[];
 extern const int OPERATOR_COUNT;
 
-/* Make a plan for inputs; NULL with a message if the tape cannot run for them. */
-Plan *make_plan(const Tape *tape, const Array *inputs, const char **problem);
+/* Make a plan for inputs, of which some are constants, whose memory is the same in every call; NULL
+ * with a message if the tape cannot run for them. */
+Plan *make_plan(const Tape *tape, const Array *inputs, const char *are_constant,
+                const char **problem);
 void free_plan(Plan *plan);
 size_t plan_bytes(const Plan *plan);
 int plan_fits(const Plan *plan, const Array *inputs);

@@ -14,6 +14,7 @@ Planner plan_reduce_sum, plan_reduce_mean, plan_reduce_max, plan_reduce_min, pla
     plan_reduce_sum_square, plan_reduce_l1, plan_reduce_l2, plan_reduce_log_sum, plan_cum_sum;
 Planner plan_softmax, plan_log_softmax;
 Planner plan_mat_mul, plan_gemm;
+Planner plan_function;
 Planner plan_if, plan_scan, plan_loop;
 
 static inline int64_t axis_of(Plan *plan, int64_t axis, int rank) {

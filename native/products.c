@@ -6,72 +6,67 @@ typedef struct {
   int64_t row, column;
 } Strides;
 
-#define DOT_LANES 8
-
-/* Four rows of B at a time are added to a row of C. */
-#define PRODUCT(name, T)                                                                       \
-  static void add_row_##name(T *restrict c, const T *a, int64_t a_step, const T *b,            \
-                             int64_t b_step, int64_t k, int64_t n) {                           \
-    int64_t p = 0;                                                                             \
-    for (int64_t j = 0; j < n; j++) c[j] = 0;                                                  \
-    for (; p + 4 <= k; p += 4, a += 4 * a_step, b += 4 * b_step) {                             \
-      const T a0 = a[0], a1 = a[a_step], a2 = a[2 * a_step], a3 = a[3 * a_step];               \
-      const T *b1 = b + b_step, *b2 = b + 2 * b_step, *b3 = b + 3 * b_step;                    \
-      for (int64_t j = 0; j < n; j++) {                                                        \
-        c[j] += (a0 * b[j] + a1 * b1[j]) + (a2 * b2[j] + a3 * b3[j]);                          \
-      }                                                                                        \
-    }                                                                                          \
-    for (; p < k; p++, a += a_step, b += b_step) {                                             \
-      const T a0 = *a;                                                                         \
-      for (int64_t j = 0; j < n; j++) c[j] += a0 * b[j];                                       \
-    }                                                                                          \
-  }                                                                                            \
-  static T dot_##name(const T *a, const T *b, int64_t k) {                                     \
-    T part[DOT_LANES] = {0}, total = 0;                                                        \
-    int64_t p = 0;                                                                             \
-    for (; p + DOT_LANES <= k; p += DOT_LANES) {                                               \
-      for (int i = 0; i < DOT_LANES; i++) part[i] += a[p + i] * b[p + i];                      \
-    }                                                                                          \
-    for (; p < k; p++) total += a[p] * b[p];                                                   \
-    if (k < DOT_LANES) return total;                                                           \
-    return total + (((part[0] + part[1]) + (part[2] + part[3])) +                              \
-                    ((part[4] + part[5]) + (part[6] + part[7])));                              \
-  }                                                                                            \
-  static T strided_dot_##name(const T *a, int64_t a_step, const T *b, int64_t b_step,          \
-                              int64_t k) {                                                     \
-    if (a_step == 1 && b_step == 1) return dot_##name(a, b, k);                                \
-    T total = 0;                                                                               \
-    for (int64_t p = 0; p < k; p++) total += a[p * a_step] * b[p * b_step];                    \
-    return total;                                                                              \
-  }                                                                                            \
-  static void product_##name(void *to, const void *left, const void *right, int64_t m,         \
-                             int64_t k, int64_t n, Strides sa, Strides sb) {                   \
-    T *c = to;                                                                                 \
-    const T *a = left, *b = right;                                                             \
-    if (n == 1 && sa.row == 1 && m > 1) {                                                      \
-      add_row_##name(c, b, sb.row, a, sa.column, k, m);                                        \
-      return;                                                                                  \
-    }                                                                                          \
-    for (int64_t i = 0; i < m; i++, c += n) {                                                  \
-      const T *row = a + i * sa.row;                                                           \
-      if (n > 1 && sb.column == 1) {                                                           \
-        add_row_##name(c, row, sa.column, b, sb.row, k, n);                                    \
-        continue;                                                                              \
-      }                                                                                        \
-      for (int64_t j = 0; j < n; j++) {                                                        \
-        c[j] = strided_dot_##name(row, sa.column, b + j * sb.column, sb.row, k);               \
-      }                                                                                        \
-    }                                                                                          \
+/* Integers wrap around, so that the order of additions is free. */
+#define PRODUCT(name, T)                                                                     \
+  static void product_##name(void *to, const void *left, const void *right, int64_t m,       \
+                             int64_t k, int64_t n, Strides sa, Strides sb) {                 \
+    T *c = to;                                                                               \
+    const T *a = left, *b = right;                                                           \
+    for (int64_t i = 0; i < m; i++, c += n) {                                                \
+      for (int64_t j = 0; j < n; j++) c[j] = 0;                                              \
+      for (int64_t p = 0; p < k; p++) {                                                      \
+        const T x = a[i * sa.row + p * sa.column];                                           \
+        for (int64_t j = 0; j < n; j++) c[j] += x * b[p * sb.row + j * sb.column];           \
+      }                                                                                      \
+    }                                                                                        \
   }
-PRODUCT(f64, double)
-PRODUCT(f32, float)
 PRODUCT(i64, uint64_t)
 PRODUCT(i32, uint32_t)
+
+#define JOIN(x, y) x##_##y
+#define EXPANDED(x, y) JOIN(x, y)
+#define NAME(x) EXPANDED(x, SUFFIX)
+
+#define REAL double
+#define LANES 4
+#define SUFFIX f64
+#define TARGET
+#include "products.inc"
+#undef SUFFIX
+#undef TARGET
+#ifdef WIDE
+#define SUFFIX f64_wide
+#define TARGET WIDE
+#include "products.inc"
+#undef SUFFIX
+#undef TARGET
+#endif
+#undef REAL
+#undef LANES
+
+#define REAL float
+#define LANES 8
+#define SUFFIX f32
+#define TARGET
+#include "products.inc"
+#undef SUFFIX
+#undef TARGET
+#ifdef WIDE
+#define SUFFIX f32_wide
+#define TARGET WIDE
+#include "products.inc"
+#undef SUFFIX
+#undef TARGET
+#endif
 
 typedef void (*Multiply)(void *c, const void *a, const void *b, int64_t m, int64_t k, int64_t n,
                          Strides sa, Strides sb);
 
 static Multiply multiply_for(Plan *plan, int dtype) {
+#ifdef WIDE
+  if (dtype == FLOAT64 && has_wide_vectors()) return product_f64_wide;
+  if (dtype == FLOAT32 && has_wide_vectors()) return product_f32_wide;
+#endif
   switch (dtype) {
     case FLOAT64: return product_f64;
     case FLOAT32: return product_f32;

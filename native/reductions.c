@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "planners.h"
+#include "vector_math.h"
 
 /* A kernel reduces each of `outer` stacks of `length` rows of `inner` elements to one row. */
 typedef void (*Reduce)(char *out, const char *in, int64_t outer, int64_t length, int64_t inner);
@@ -9,10 +10,10 @@ typedef void (*Reduce)(char *out, const char *in, int64_t outer, int64_t length,
 enum { SUM_BLOCK = 128 };
 
 /* Sums and products in blocks and pairs, whose error grows with the logarithm of the length. */
-#define SUM(name, T, TERM, NEUTRAL, OP)                                                                    \
-  static T sum_##name(const T *in, int64_t n) {                                               \
+#define SUM(TARGET, name, T, TERM, NEUTRAL, OP)                                               \
+  static TARGET T sum_##name(const T *in, int64_t n) {                                        \
     if (n < 8) {                                                                              \
-      T total = NEUTRAL;                                                                            \
+      T total = NEUTRAL;                                                                      \
       for (int64_t i = 0; i < n; i++) total OP TERM(in[i]);                                   \
       return total;                                                                           \
     }                                                                                         \
@@ -34,31 +35,68 @@ enum { SUM_BLOCK = 128 };
     total OP sum_##name(in + half, n - half);                                                 \
     return total;                                                                             \
   }                                                                                           \
-  static void add_rows_##name(T *restrict out, const T *in, int64_t length, int64_t inner) {  \
-    for (int64_t i = 0; i < inner; i++) out[i] = NEUTRAL;                                           \
-    for (int64_t row = 0; row < length; row++, in += inner) {                                 \
-      for (int64_t i = 0; i < inner; i++) out[i] OP TERM(in[i]);                              \
+  /* Reduce short rows, each in order. */                                                     \
+  static TARGET void short_rows_##name(T *out, const T *in, int64_t outer, int64_t length) {  \
+    for (int64_t o = 0; o < outer; o++) {                                                     \
+      T total = NEUTRAL;                                                                      \
+      for (int64_t i = 0; i < length; i++) total OP TERM(in[o * length + i]);                 \
+      out[o] = total;                                                                         \
     }                                                                                         \
   }                                                                                           \
-  static void reduce_##name(char *to, const char *from, int64_t outer, int64_t length,        \
-                            int64_t inner) {                                                  \
+  /* Reduce the rows of a narrow array, every eighth row to one part. */                      \
+  static TARGET void narrow_##name(T *out, const T *in, int64_t length, int64_t inner) {      \
+    for (int64_t i = 0; i < inner; i++) {                                                     \
+      T part[8];                                                                              \
+      int64_t row = 8;                                                                        \
+      for (int k = 0; k < 8; k++) part[k] = TERM(in[k * inner + i]);                          \
+      for (; row + 8 <= length; row += 8) {                                                   \
+        for (int k = 0; k < 8; k++) part[k] OP TERM(in[(row + k) * inner + i]);               \
+      }                                                                                       \
+      for (int k = 0; k < 4; k++) part[k] OP part[k + 4];                                     \
+      part[0] OP part[1], part[2] OP part[3], part[0] OP part[2];                             \
+      for (; row < length; row++) part[0] OP TERM(in[row * inner + i]);                       \
+      out[i] = part[0];                                                                       \
+    }                                                                                         \
+  }                                                                                           \
+  /* Reduce rows to one, four rows at a time. */                                              \
+  static TARGET void add_rows_##name(T *restrict out, const T *in, int64_t length,            \
+                                     int64_t width, int64_t inner) {                          \
+    int64_t row = 0;                                                                          \
+    for (int64_t i = 0; i < width; i++) out[i] = NEUTRAL;                                     \
+    for (; row + 4 <= length; row += 4, in += 4 * inner) {                                    \
+      const T *a = in, *b = a + inner, *c = b + inner, *d = c + inner;                        \
+      for (int64_t i = 0; i < width; i++) {                                                   \
+        T left = TERM(a[i]), right = TERM(c[i]);                                              \
+        left OP TERM(b[i]), right OP TERM(d[i]), left OP right, out[i] OP left;               \
+      }                                                                                       \
+    }                                                                                         \
+    for (; row < length; row++, in += inner) {                                                \
+      for (int64_t i = 0; i < width; i++) out[i] OP TERM(in[i]);                              \
+    }                                                                                         \
+  }                                                                                           \
+  static TARGET void reduce_##name(char *to, const char *from, int64_t outer, int64_t length, \
+                                   int64_t inner) {                                           \
     T *out = (T *)to, part[64];                                                               \
     const T *in = (const T *)from;                                                            \
+    if (inner == 1 && length < 8) {                                                           \
+      short_rows_##name(out, in, outer, length);                                              \
+      return;                                                                                 \
+    }                                                                                         \
     for (int64_t o = 0; o < outer; o++, out += inner, in += length * inner) {                 \
       if (inner == 1) {                                                                       \
         *out = sum_##name(in, length);                                                        \
         continue;                                                                             \
       }                                                                                       \
       int64_t first = length < SUM_BLOCK ? length : SUM_BLOCK;                                \
-      add_rows_##name(out, in, first, inner);                                                 \
+      int is_narrow = inner < 8 && first >= 8;                                                \
+      if (is_narrow) narrow_##name(out, in, first, inner);                                    \
+      else add_rows_##name(out, in, first, inner, inner);                                     \
       for (int64_t row = first; row < length; row += SUM_BLOCK) {                             \
         int64_t rows = length - row < SUM_BLOCK ? length - row : SUM_BLOCK;                   \
         for (int64_t i = 0; i < inner; i += 64) {                                             \
           int64_t width = inner - i < 64 ? inner - i : 64;                                    \
-          for (int64_t k = 0; k < width; k++) part[k] = NEUTRAL;                                    \
-          for (int64_t r = row; r < row + rows; r++) {                                        \
-            for (int64_t k = 0; k < width; k++) part[k] OP TERM(in[r * inner + i + k]);       \
-          }                                                                                   \
+          if (is_narrow && rows >= 8) narrow_##name(part, in + row * inner, rows, inner);     \
+          else add_rows_##name(part, in + row * inner + i, rows, width, inner);               \
           for (int64_t k = 0; k < width; k++) out[i + k] OP part[k];                          \
         }                                                                                     \
       }                                                                                       \
@@ -68,14 +106,17 @@ enum { SUM_BLOCK = 128 };
 #define PLAIN(x) (x)
 #define SQUARE(x) ((x) * (x))
 #define MAGNITUDE(x) ((x) < 0 ? -(x) : (x))
-SUM(sum_f64, double, PLAIN, 0, +=)
-SUM(sum_f32, float, PLAIN, 0, +=)
-SUM(square_f64, double, SQUARE, 0, +=)
-SUM(square_f32, float, SQUARE, 0, +=)
-SUM(magnitude_f64, double, MAGNITUDE, 0, +=)
-SUM(magnitude_f32, float, MAGNITUDE, 0, +=)
-SUM(prod_f64, double, PLAIN, 1, *=)
-SUM(prod_f32, float, PLAIN, 1, *=)
+#define SUMS(TARGET, s, T)                              \
+  SUM(TARGET, sum_##s, T, PLAIN, 0, +=)                 \
+  SUM(TARGET, square_##s, T, SQUARE, 0, +=)             \
+  SUM(TARGET, magnitude_##s, T, MAGNITUDE, 0, +=)       \
+  SUM(TARGET, prod_##s, T, PLAIN, 1, *=)
+SUMS(, f64, double)
+SUMS(, f32, float)
+#ifdef WIDE
+SUMS(WIDE, f64_wide, double)
+SUMS(WIDE, f32_wide, float)
+#endif
 
 /* Reductions from the first element on, each step by `x` and `total`; NEUTRAL without elements. */
 #define FROM_FIRST(name, T, NEUTRAL, EXPRESSION)                                                       \
@@ -84,8 +125,23 @@ SUM(prod_f32, float, PLAIN, 1, *=)
     T *out = (T *)to;                                                                         \
     const T *in = (const T *)from;                                                            \
     for (int64_t o = 0; inner == 1 && o < outer; o++, in += length) {                         \
-      T total = length ? in[0] : (T)(NEUTRAL);                                                \
-      for (int64_t row = 1; row < length; row++) {                                            \
+      T part[8], total = length ? in[0] : (T)(NEUTRAL);                                       \
+      int64_t row = 1;                                                                        \
+      if (length >= 16) {                                                                     \
+        memcpy(part, in, sizeof part);                                                        \
+        for (row = 8; row + 8 <= length; row += 8) {                                          \
+          for (int k = 0; k < 8; k++) {                                                       \
+            T x = in[row + k], total = part[k];                                               \
+            part[k] = (T)(EXPRESSION);                                                        \
+          }                                                                                   \
+        }                                                                                     \
+        for (int k = 1; k < 8; k++) {                                                         \
+          T x = part[k];                                                                      \
+          total = k == 1 ? part[0] : total;                                                   \
+          total = (T)(EXPRESSION);                                                            \
+        }                                                                                     \
+      }                                                                                       \
+      for (; row < length; row++) {                                                           \
         T x = in[row];                                                                        \
         total = (T)(EXPRESSION);                                                              \
       }                                                                                       \
@@ -194,11 +250,21 @@ static void reduces(Plan *plan, const Instruction *instruction, const Reduce *ke
   step->extra = (void *)kernel;
 }
 
-#define FLOAT_KERNEL(name)                                             \
-  static const Reduce *name##_for(int dtype) {                         \
-    static const Reduce f64 = reduce_##name##_f64, f32 = reduce_##name##_f32; \
-    return dtype == FLOAT64 ? &f64 : dtype == FLOAT32 ? &f32 : NULL;   \
+#ifdef WIDE
+#define FLOAT_KERNEL(name)                                                                   \
+  static const Reduce *name##_for(int dtype) {                                               \
+    static const Reduce f64[] = {reduce_##name##_f64, reduce_##name##_f64_wide},             \
+                        f32[] = {reduce_##name##_f32, reduce_##name##_f32_wide};             \
+    int is_wide = has_wide_vectors() != 0;                                                   \
+    return dtype == FLOAT64 ? &f64[is_wide] : dtype == FLOAT32 ? &f32[is_wide] : NULL;       \
   }
+#else
+#define FLOAT_KERNEL(name)                                                    \
+  static const Reduce *name##_for(int dtype) {                                \
+    static const Reduce f64 = reduce_##name##_f64, f32 = reduce_##name##_f32; \
+    return dtype == FLOAT64 ? &f64 : dtype == FLOAT32 ? &f32 : NULL;          \
+  }
+#endif
 FLOAT_KERNEL(sum)
 FLOAT_KERNEL(square)
 FLOAT_KERNEL(magnitude)
@@ -280,29 +346,59 @@ void plan_cum_sum(Plan *plan, const Instruction *instruction) {
   memcpy(step->n, n, sizeof n);
 }
 
+/* Softmax of rows, pass by pass, so that the exponentials are one loop. */
+#define SOFTMAX(TARGET, name, T)                                                              \
+  static TARGET void soften_##name(T *restrict out, const T *in, int64_t rows, int64_t length) { \
+    for (int64_t row = 0; row < rows; row++) {                                                \
+      const T *x = in + row * length;                                                         \
+      T most = x[0];                                                                          \
+      for (int64_t k = 1; k < length; k++) most = x[k] > most ? x[k] : most;                  \
+      for (int64_t k = 0; k < length; k++) out[row * length + k] = x[k] - most;               \
+    }                                                                                         \
+    for (int64_t i = 0; i < rows * length; i++) out[i] = (T)exp_of(out[i]);                   \
+    for (int64_t row = 0; row < rows; row++) {                                                \
+      T *y = out + row * length, total = 0;                                                   \
+      for (int64_t k = 0; k < length; k++) total += y[k];                                     \
+      for (int64_t k = 0; k < length; k++) y[k] /= total;                                     \
+    }                                                                                         \
+  }
+SOFTMAX(, f64, double)
+SOFTMAX(, f32, float)
+#ifdef WIDE
+SOFTMAX(WIDE, f64_wide, double)
+SOFTMAX(WIDE, f32_wide, float)
+#define SOFTEN(name) (has_wide_vectors() ? soften_##name##_wide : soften_##name)
+#else
+#define SOFTEN(name) soften_##name
+#endif
+
 /* n: outer, length, inner, whether the logarithm is taken */
-#define RUN_SOFTMAX(name, T, EXP, LOG)                                                  \
+#define RUN_SOFTMAX(name, T)                                                            \
   static const char *run_softmax_##name(Step *step) {                                   \
     int64_t length = step->n[1], inner = step->n[2];                                    \
+    if (inner == 1 && length && !step->n[3]) {                                          \
+      SOFTEN(name)((T *)step->out, (const T *)step->in[0], step->n[0], length);         \
+      return NULL;                                                                      \
+    }                                                                                   \
     for (int64_t row = 0; row < step->n[0] * inner; row++) {                            \
       int64_t first = row / inner * length * inner + row % inner;                       \
       const T *in = (const T *)step->in[0] + first;                                     \
       T *out = (T *)step->out + first, most = in[0], total = 0;                         \
       for (int64_t k = 1; k < length; k++) most = in[k * inner] > most ? in[k * inner] : most; \
       for (int64_t k = 0; k < length; k++) {                                            \
-        T shifted = in[k * inner] - most, power = EXP(shifted);                         \
+        T shifted = in[k * inner] - most, power = (T)exp_of(shifted);                   \
         total += power;                                                                 \
         out[k * inner] = step->n[3] ? shifted : power;                                  \
       }                                                                                 \
-      T norm = step->n[3] ? LOG(total) : total;                                         \
+      T norm = step->n[3] ? (T)log_of(total) : total;                                   \
       for (int64_t k = 0; k < length; k++) {                                            \
         out[k * inner] = step->n[3] ? out[k * inner] - norm : out[k * inner] / norm;    \
       }                                                                                 \
     }                                                                                   \
     return NULL;                                                                        \
   }
-RUN_SOFTMAX(f64, double, exp, log)
-RUN_SOFTMAX(f32, float, expf, logf)
+RUN_SOFTMAX(f64, double)
+RUN_SOFTMAX(f32, float)
 
 static void plan_softmaxes(Plan *plan, const Instruction *instruction, int64_t takes_log) {
   Array given = *operand(plan, instruction, 0);

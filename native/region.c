@@ -12,6 +12,7 @@ enum { MOST_PLANS = 8, FEW = 32, LARGE_PLAN = 1 << 22 };
 typedef struct {
   const Runtime *runtime;
   Tape *tape;
+  char *are_constant; /* whether an input has the same memory in every call */
   Plan *plans[MOST_PLANS];
   unsigned next; /* the place whose plan a new one replaces */
 } Region;
@@ -28,6 +29,29 @@ static int ORT_CALL at_least_one(const CustomOp *op) { return (void)op, 1; }
 static int ORT_CALL default_memory(const CustomOp *op, size_t i) { return (void)op, (void)i, 0; }
 static int ORT_CALL last_version(const CustomOp *op) { return (void)op, INT32_MAX; }
 
+/* Note which inputs are constants of the model. */
+static Status *find_constants(Region *region, const KernelInfo *info) {
+  int count = region->tape->block[0].inputs;
+  Status *status = NULL;
+  region->are_constant = calloc((size_t)count + 1, 1);
+  if (!region->are_constant) return failure(region->runtime, "out of memory");
+  for (int i = 0; !status && i < count; i++) {
+    const Value *value = NULL;
+    int is_constant = 0;
+    status = constant_input(region->runtime, info, (size_t)i, &is_constant, &value);
+    region->are_constant[i] = is_constant != 0;
+  }
+  return status;
+}
+
+static void ORT_CALL destroy(void *self) {
+  Region *region = self;
+  for (int i = 0; i < MOST_PLANS; i++) free_plan(region->plans[i]);
+  free_tape(region->tape);
+  free(region->are_constant);
+  free(region);
+}
+
 static Status *ORT_CALL create(const CustomOp *op, const Runtime *runtime, const KernelInfo *info,
                                void **made) {
   (void)op;
@@ -43,16 +67,14 @@ static Status *ORT_CALL create(const CustomOp *op, const Runtime *runtime, const
     region->runtime = runtime;
   }
   free(text);
-  if (region && region->tape) return *made = region, NULL;
+  if (region && region->tape) {
+    status = find_constants(region, info);
+    if (!status) return *made = region, NULL;
+    destroy(region);
+    return status;
+  }
   free(region);
   return status ? status : failure(runtime, "pytensor.kernels: malformed tape");
-}
-
-static void ORT_CALL destroy(void *self) {
-  Region *region = self;
-  for (int i = 0; i < MOST_PLANS; i++) free_plan(region->plans[i]);
-  free_tape(region->tape);
-  free(region);
 }
 
 static Plan *take(Plan **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); }
@@ -70,7 +92,7 @@ static Plan *plan_for(Region *region, const Array *inputs, Plan ***place, const 
     if (plan_fits(plan, inputs)) return plan;
     put(*place, plan);
   }
-  Plan *made = make_plan(region->tape, inputs, problem);
+  Plan *made = make_plan(region->tape, inputs, region->are_constant, problem);
   if (made && plan_bytes(made) > LARGE_PLAN) {
     *place = &region->plans[0];
   } else {

@@ -198,6 +198,12 @@ EXPORT Status *ORT_CALL RegisterCustomOps(SessionOptions *options, const Runtime
   return status ? status : add_domain(runtime, options, functions);
 }
 
+/* Whether a function of a name has a kernel. */
+EXPORT int pytensor_onnx_has_kernel(const char *function) {
+  int dtype;
+  return find_kernel(function, &dtype) != NULL;
+}
+
 /* Return the names of all functions with kernels, each followed by a comma. */
 EXPORT const char *FunctionKernels(void) {
   static char names[16384];

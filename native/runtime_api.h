@@ -101,6 +101,9 @@ RUNTIME_FUNCTION(Status *, has_session_entry, 237, const SessionOptions *options
 #define RUNTIME_ARGUMENTS_238 options, key, text, size
 RUNTIME_FUNCTION(Status *, get_session_entry, 238, const SessionOptions *options, const char *key,
                  char *text, size_t *size)
+#define RUNTIME_ARGUMENTS_249 info, i, is_constant, value
+RUNTIME_FUNCTION(Status *, constant_input, 249, const KernelInfo *info, size_t i, int *is_constant,
+                 const Value **value)
 #define RUNTIME_ARGUMENTS_414 value, dtype, shape, rank
 RUNTIME_FUNCTION(Status *, tensor_shape, 414, const Value *value, int *dtype,
                  const int64_t **shape, size_t *rank)

@@ -127,5 +127,4 @@ def has_kernel(function: str) -> bool:
     >>> native.has_kernel("Loop")
     False
     """
-    kernels = function_kernels()
-    return any(function == name or function.startswith(f"{name}_") for name in kernels)
+    return library() is not None and bool(handle().pytensor_onnx_has_kernel(function.encode()))

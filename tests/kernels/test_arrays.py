@@ -162,6 +162,25 @@ def test_sums_err_no_more_than_the_runtime(name, axes, dtype, run_both):
     assert np.max(error) <= max(least, 1.2 * np.max(others))
 
 
+@pytest.mark.parametrize("name", ["ReduceSum", "ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("shape", [(5, 3), (8, 2), (139, 3), (300, 7), (300, 9)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reductions_of_narrow_arrays(name, shape, axis, run_both):
+    feed = {"a": np.random.default_rng(5).normal(size=shape)}
+    node = helper.make_node(name, ["a", "axes"], ["out"], keepdims=0)
+    model = model_of([node], feed, {"out": KINDS["float64"]}, {"axes": ints(axis)})
+    [expected], [found] = run_both(model, feed)
+    np.testing.assert_allclose(found, expected, rtol=1e-12 if name == "ReduceSum" else 0)
+
+
+@pytest.mark.parametrize("shapes", [((300, 1), (3,)), ((2, 90, 5), (90, 1)), ((171, 1, 4), (3, 1))])
+def test_broadcasts_of_short_rows(shapes, run_both):
+    feed = {k: values("float64", x) for k, x in zip("ab", shapes, strict=True)}
+    nodes = [helper.make_node("Mul", ["a", "b"], ["out"])]
+    [expected], [found] = run_both(model_of(nodes, feed, {"out": KINDS["float64"]}), feed)
+    assert_same_bits(found, expected)
+
+
 @pytest.mark.parametrize("name", [*SUMS, "ReduceProd"])
 @pytest.mark.parametrize(("shape", "axes"), [((0, 3), (0,)), ((3, 0), (0,)), ((2, 0, 3), (0, 2))])
 def test_sums_without_elements(name, shape, axes, run_both):
@@ -210,6 +229,7 @@ def test_cumulative_sums(axis, settings, dtype, run_both):
 
 PRODUCTS = [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((9,), (9,)), ((0, 4), (4, 2))]
 PRODUCTS += [((3, 0), (0, 2)), ((2, 1, 3, 4), (5, 4, 2)), ((1, 1), (1, 1)), ((30, 41), (41, 23))]
+PRODUCTS += [((7, 3), (3, 9)), ((11, 27), (27,)), ((27, 11), (11, 1)), ((2, 8, 6), (6, 16))]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])

@@ -8,6 +8,8 @@ import onnx_ir as ir
 import pytensor
 import pytensor.tensor as pt
 import pytest
+import scipy.linalg
+import scipy.special
 from pytensor.compile.mode import Mode
 
 from pytensor_onnx import ONNXLinker, SessionOptions, export_onnx
@@ -132,3 +134,44 @@ def test_nodes_have_no_place_without_regions():
     f = pytensor.function([x], [(pt.exp(x) * x).sum()], mode=plain)
     assert f.vm.jit_fn.kernels() == []
     assert "region" not in pytensor.dprint(f, print_op_info=True, file="str")
+
+
+def test_functions_with_kernels_run_inside_a_region():
+    a, x = pt.matrix("a", dtype="float64"), pt.vector("x", dtype="float64")
+    factor = pt.linalg.cholesky(a @ a.T + pt.eye(a.shape[0]))
+    solved = pt.linalg.solve_triangular(factor, x, lower=True)
+    f = pytensor.function([a, x], [pt.log(pt.diag(factor)).sum(), pt.gammaln(solved)], mode=FUSED)
+    regions = [line for line in f.vm.jit_fn.kernels() if line.startswith("region")]
+    for name in ("Cholesky_lower", "SolveTriangular", "GammaLn"):
+        assert any(name in line for line in regions)
+    values = np.random.default_rng(0).normal(size=(3, 3)), np.array([1.0, -2.5, 3.0])
+    factor = np.linalg.cholesky(values[0] @ values[0].T + np.eye(3))
+    found = f(*values)
+    np.testing.assert_allclose(found[0], np.log(np.diag(factor)).sum(), rtol=1e-12)
+    solved = scipy.linalg.solve_triangular(factor, values[1], lower=True)
+    np.testing.assert_allclose(found[1], scipy.special.gammaln(solved), rtol=1e-12)
+
+
+def test_a_kernel_that_fails_inside_a_region_raises_the_error_of_the_operation():
+    a = pt.matrix("a", dtype="float64")
+    f = pytensor.function([a], pt.exp(pt.linalg.inv(a)) + 1, mode=FUSED)
+    with pytest.raises(np.linalg.LinAlgError, match=r"[Ss]ingular"):
+        f(np.zeros((2, 2)))
+    np.testing.assert_allclose(f(np.eye(2)), np.exp(np.eye(2)) + 1)
+
+
+@pytest.mark.parametrize("last", [4, 5, -6])
+def test_constant_indices_are_resolved_once(last):
+    x = pt.vector("x", dtype="float64")
+    index = np.array([*np.arange(200) % 5, last])
+    taken = pt.exp(x)[index]
+    f = pytensor.function([x], [taken, pt.inc_subtensor(pt.zeros(5)[index], taken)], mode=FUSED)
+    value = np.arange(5.0)
+    if last in (5, -6):
+        with pytest.raises(IndexError, match=f"index {last}"):
+            f(value)
+        return
+    for _ in range(2):
+        found, added = f(value)
+        np.testing.assert_allclose(found, np.exp(value)[index], rtol=1e-14)
+        np.testing.assert_allclose(added, np.exp(value) * np.bincount(index), rtol=1e-14)

@@ -11,7 +11,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from pytensor_onnx.graph.domains import DOMAINS
+from pytensor_onnx import native
+from pytensor_onnx.graph.domains import DOMAINS, STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope
 from pytensor_onnx.kernels.native_operators import covers
 
@@ -84,6 +85,8 @@ def instructions_of(node: onnx.NodeProto, scope: Scope) -> list[Instruction]:
     """
     if node.domain in DOMAINS and node.op_type in FUNCTIONS:
         return _typed(FUNCTIONS[node.op_type], node.input, node.output, scope)
+    if node.domain == STANDARD_DOMAIN and native.has_kernel(node.op_type):
+        return [_call(node)]
     lower = LOWERINGS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if lower is None:
         raise NotCoveredError(f"{node.op_type} has no kernel")
@@ -92,6 +95,14 @@ def instructions_of(node: onnx.NodeProto, scope: Scope) -> list[Instruction]:
             raise NotCoveredError(f"{node.op_type} has a result of another type")
     attributes = {x.name: onnx.helper.get_attribute_value(x) for x in node.attribute}
     return lower(node, scope, attributes)
+
+
+def _call(node: onnx.NodeProto) -> Instruction:
+    """Return the call of a function's kernel, whose name stands in the attributes."""
+    name = node.op_type.encode()
+    name += bytes(8 - len(name) % 8)
+    words = np.frombuffer(name, "int64").tolist()
+    return Instruction("Function", node.input, node.output, words)
 
 
 def lowers(*operators: str) -> Callable[[Lowering], Lowering]:

@@ -10,11 +10,11 @@ from pytensor_onnx.kernels.graph_scope import Scope
 
 UNKNOWN = 64
 """Size that is assumed for an axis of unknown size."""
-PRODUCT = 30_000
+PRODUCT = 150_000
 """Multiplications of the largest product of two matrices in a region.
 
-Time of a region beside the runtime's kernel, float64: 1.1 at 8,000 multiplications, 1.3 at 27,000
-(2 µs more, about the cost of cutting a region in two), 1.7 at 97,000, 2.9 at a million. A product
+Time of a region beside the runtime's kernel, float64: 1.06 at 8,000 multiplications, 1.2 at 27,000,
+1.3 at 150,000 (4 µs more, about the cost of cutting a region in two), 1.4 at a million. A product
 of a matrix and a vector takes 0.04 to 0.9 from 1,000 to 200,000 multiplications, so that it has the
 limit of arrays.
 """

@@ -25,9 +25,7 @@ LARGE_CONSTANT = 2**12
 FEWEST_NODES = 2
 """Nodes of the smallest region."""
 OWN_KERNEL = "kernels of their own"
-"""Reason of the functions for which the library has kernels."""
-OF_MATRICES = ("Cholesky", "SolveTriangular")
-"""Beginnings of the names of functions that stay calls, as they have kernels of their own."""
+"""Reason of the functions whose kernels run outside of regions, for arrays above the limits."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     kept = [
         (f.domain, f.name)
         for f in model.functions
-        if f.name in FUNCTIONS or f.name.startswith(OF_MATRICES)
+        if f.name in FUNCTIONS or (f.domain == STANDARD_DOMAIN and native.has_kernel(f.name))
     ]
     return onnx.inliner.inline_selected_functions(model, kept, exclude=True)
 
@@ -185,10 +183,13 @@ class _Pass:
         if node.op_type == "Constant":
             return "a constant"
         made = self._knowledge.instructions(node, scope)
-        if isinstance(made, str):
-            is_function = node.domain == STANDARD_DOMAIN
-            return OWN_KERNEL if is_function and native.has_kernel(node.op_type) else made
-        return "arrays above the limits" if self._is_large(node, scope) else ""
+        is_large = not isinstance(made, str) and self._is_large(node, scope)
+        if is_large or isinstance(made, str):
+            is_function = node.domain == STANDARD_DOMAIN and native.has_kernel(node.op_type)
+            return (
+                OWN_KERNEL if is_function else "arrays above the limits" if is_large else str(made)
+            )
+        return ""
 
     def _is_large(self, node: NodeProto, scope: Scope) -> bool:
         if is_large(node, scope):
