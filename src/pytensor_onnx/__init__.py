@@ -20,6 +20,10 @@ if TYPE_CHECKING:
         UnsupportedTypeError as UnsupportedTypeError,
         VerificationError as VerificationError,
     )
+    from pytensor_onnx.exporting.files.file_differences import (
+        FileDifferences as FileDifferences,
+        diff_onnx as diff_onnx,
+    )
     from pytensor_onnx.exporting.files.loading import load as load
     from pytensor_onnx.exporting.files.quantization import quantize_onnx as quantize_onnx
     from pytensor_onnx.exporting.program.export import (

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import pytensor_onnx
 from pytensor_onnx import VerificationError, export_onnx
 from pytensor_onnx.cli.app import app, main
-from pytensor_onnx.cli.inspection import external_bytes
 from pytensor_onnx.exporting.files.file_verification import Outcome
+from pytensor_onnx.exporting.files.model_reading import external_bytes
 
 
 def run(*arguments):

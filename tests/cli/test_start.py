@@ -45,6 +45,7 @@ TO_READ = {"onnx", "onnx_ir"}
         (["ops", "softmax"], set()),
         (["inspect", "FILE"], TO_READ),
         (["verify", "FILE"], TO_READ),
+        (["diff", "FILE", "FILE"], {*TO_READ, "onnxruntime"}),
         (["bench", "FILE", "--seconds", "0"], {*TO_READ, "onnxruntime"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,

@@ -1,15 +1,21 @@
-"""Commands on ONNX files of any exporter: ``inspect``, ``bench`` and ``verify``."""
+"""Commands on ONNX files of any exporter."""
+
+from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pytensor_onnx.cli.arguments_of_commands import AsJson, File
-from pytensor_onnx.cli.terminal import print_json, show
+from pytensor_onnx.cli.terminal import print_json, show, working
 from pytensor_onnx.errors import VerificationError
+
+if TYPE_CHECKING:
+    from pytensor_onnx.exporting.files.file_differences import FileDifferences
 
 
 def inspect(file: File, as_json: AsJson = False) -> None:
@@ -36,8 +42,8 @@ def bench(
     as_json: AsJson = False,
 ) -> None:
     """Measure the latency of an ONNX file in ONNX Runtime, on given or sampled inputs."""
-    from pytensor_onnx.cli.inspection import read_model
     from pytensor_onnx.exporting.files.file_latency import measure_latency
+    from pytensor_onnx.exporting.files.model_reading import read_model
     from pytensor_onnx.graph.weights import weight_files
 
     # Unreadable models and missing weights are errors of input, before the runtime refuses them.
@@ -62,8 +68,8 @@ def verify(
 
     The file runs in a separate process with a time limit and, on Linux, a memory limit.
     """
-    from pytensor_onnx.cli.inspection import external_bytes
     from pytensor_onnx.exporting.files.file_verification import verify_file_apart
+    from pytensor_onnx.exporting.files.model_reading import external_bytes
 
     data_bytes = external_bytes(file)
     started = time.perf_counter()
@@ -77,3 +83,35 @@ def verify(
     if outcome.error is not None:
         raise VerificationError(outcome.error)
     show(f"{file} verified in {seconds:.2f} s")
+
+
+def diff(
+    first: File,
+    second: File,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two ONNX files: interfaces, operators, weights, results.
+
+    Results are compared on sampled inputs in ONNX Runtime. Exits with 1 if the files differ.
+    """
+    from pytensor_onnx.exporting.files.file_differences import diff_onnx
+
+    with working("comparing"):
+        found = diff_onnx(first, second)
+    if as_json:
+        print_json({"first": str(first), "second": str(second), **asdict(found)})
+    else:
+        show(*difference_lines(found))
+    raise typer.Exit(1 if found else 0)
+
+
+def difference_lines(found: FileDifferences) -> Iterator[str]:
+    """Describe the differences of two files, line by line."""
+    results = f"results on {found.sample}"
+    parts = {"interface": found.interface, "operators": found.operators, "weights": found.weights}
+    for name, lines in {**parts, results: found.results}.items():
+        if name == results and not found.sample:
+            yield "results: not compared, as the inputs differ"
+            return
+        yield f"{name}: {'different' if lines else 'equal'}"
+        yield from (f"  {line}" for line in lines)

@@ -5,12 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from pytensor_onnx.errors import PyTensorONNXError
-
-if TYPE_CHECKING:
-    import onnx_ir as ir
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -60,6 +55,7 @@ def inspect_file(file: Path) -> Inspection:
     PyTensorONNXError
         If the file is not a readable model.
     """
+    from pytensor_onnx.exporting.files.model_reading import read_model
     from pytensor_onnx.exporting.requests.descriptions import describe
     from pytensor_onnx.graph.node_counts import function_sizes, operator_counts
     from pytensor_onnx.graph.weights import weight_bytes
@@ -85,40 +81,6 @@ def inspect_file(file: Path) -> Inspection:
         functions=dict(function_sizes(model)),
         metadata=metadata,
     )
-
-
-def read_model(file: Path) -> ir.Model:
-    """Read an ONNX file.
-
-    Raises
-    ------
-    PyTensorONNXError
-        If the file is not a readable model.
-    """
-    import onnx_ir as ir
-
-    if not file.stat().st_size:
-        raise PyTensorONNXError(f"{file} cannot be read as an ONNX model: it is empty")
-    try:
-        model = ir.load(file)
-        _ = model.graph.opset_imports
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise PyTensorONNXError(f"{file} cannot be read as an ONNX model: {reason}") from error
-    return model
-
-
-def external_bytes(file: Path) -> int:
-    """Return the size of the external weight files of a model.
-
-    Raises
-    ------
-    PyTensorONNXError
-        If the file is not a readable model, or one of its weight files is missing.
-    """
-    from pytensor_onnx.graph.weights import weight_files
-
-    return sum(path.stat().st_size for path in weight_files(read_model(file), file))
 
 
 def _state_pairs(text: str) -> dict[str, str]:

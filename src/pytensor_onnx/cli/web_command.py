@@ -31,7 +31,7 @@ def web(
     port: Annotated[int, typer.Option(help="Port for --serve.")] = 8000,
 ) -> None:
     """Make a web page around a model that runs it in the browser, without a server."""
-    from pytensor_onnx.cli.inspection import read_model
+    from pytensor_onnx.exporting.files.model_reading import read_model
     from pytensor_onnx.web.description import read_description
     from pytensor_onnx.web.server import ADDRESS, make_server
     from pytensor_onnx.web.site import build_site
