@@ -79,6 +79,10 @@ class ConversionOptions:
     constant_names
         Arrays whose content goes by a name, in whatever shape the rewrites left it; a matrix
         ``w`` that they transposed is ``w.T``.
+    has_checks
+        Whether checks of the graph become nodes that fail.
+    accumulates_in_float64
+        Whether sums of float32 may be computed in float64.
     name
         Name of the graph.
     """
@@ -90,6 +94,8 @@ class ConversionOptions:
     dynamic_axes: NamedAxes = field(default_factory=dict)
     dim_names: bool = False
     fixes_sizes: bool = False
+    has_checks: bool = True
+    accumulates_in_float64: bool = True
     constant_names: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "main_graph"
 
@@ -112,7 +118,12 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
         If the opset is not one that models are made for, or ``dynamic_axes`` does not fit.
     """
     _check_opset(options.opset_version)
-    scope = ModelScope(options.opset_version, fixes_sizes=options.fixes_sizes)
+    scope = ModelScope(
+        options.opset_version,
+        fixes_sizes=options.fixes_sizes,
+        has_checks=options.has_checks,
+        accumulates_in_float64=options.accumulates_in_float64,
+    )
     _name_constants(scope, options.constant_names)
     converter = GraphConverter(Builder(scope, always_runs=True))
     input_names = options.input_names or names_of(fgraph.inputs, "input")

@@ -5,7 +5,9 @@ import onnx_ir as ir
 from pytensor_onnx.changes import Change
 from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.registry.function import decompositions
+from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.passes.fold_constants import fold_constants
 from pytensor_onnx.passes.fusions.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
 from pytensor_onnx.passes.fusions.fuse_gemm import fuse_gemm
@@ -75,12 +77,24 @@ def prepare(
     changes = passes.changes
     if profile.accelerator is not None:
         changes += describe_placement(model, profile)
-    if inline:
+    if inline or profile.is_portable:
         passes.run(inline_functions)
+    if profile.is_portable:
+        passes.run(fold_constants, merge_equal)
     passes.run(spell_sizes)
+    if profile.is_portable:
+        _forget_sizes(model)
     for function in model.functions.values():
         _forget_types(function)
     return changes
+
+
+def _forget_sizes(model: ir.Model) -> None:
+    """Drop the names of sizes within a model: a runtime infers them from those of inputs."""
+    outer = {*model.graph.inputs, *model.graph.outputs, *model.graph.initializers.values()}
+    for value in (v for node in all_nodes(model.graph) for v in node.outputs):
+        if value not in outer and not all(isinstance(d, int) for d in dims_of(value) or ()):
+            value.shape = None
 
 
 def _forget_types(function: ir.Function) -> None:

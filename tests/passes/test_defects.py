@@ -69,7 +69,8 @@ def test_each_wrong_rewrite_of_the_optimizer_belongs_to_a_defect():
 def test_each_property_of_a_target_is_read(name):
     # `supports` reads the kernel table; the other properties are read by passes and the exporter.
     profile = ROOT / "src/pytensor_onnx/targets/profile.py"
-    assert name in attributes_read((profile,) if name == "kernels" else SOURCES)
+    is_of_table = name in ("avoided", "kernels")
+    assert name in attributes_read((profile,) if is_of_table else SOURCES)
 
 
 def test_the_page_of_defects_is_made_of_the_table():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.graph.dims import broadcast, dims_of
 from pytensor_onnx.graph.sizes import same_sizes
 
 _LARGEST = 64
@@ -79,7 +79,7 @@ def known_result(
 
 
 def known_choice(op_type: str, inputs: Sequence[ir.Value | None]) -> ir.Value | None:
-    """Return the size that a Where returns for both conditions, None if they differ.
+    """Return the operand that a Where returns: for a known condition, or equal sizes for both.
 
     Examples
     --------
@@ -88,12 +88,28 @@ def known_choice(op_type: str, inputs: Sequence[ir.Value | None]) -> ir.Value | 
     >>> known_choice("Where", [condition, size, size]) is size
     True
     """
-    if op_type != "Where" or any(dims_of(value) != () for value in inputs):
+    if op_type != "Where":
         return None
-    _, first, second = inputs
+    condition, first, second = inputs
     if first is None or second is None or first.dtype != second.dtype:
         return None
+    if condition is not None and condition.const_value is not None:
+        return _chosen(condition.const_value.numpy(), first, second)
+    if any(dims_of(value) != () for value in inputs):
+        return None
     return first if same_sizes(first, second) else None
+
+
+def _chosen(condition: np.ndarray, first: ir.Value, second: ir.Value) -> ir.Value | None:
+    """Return the operand that a condition of one value chooses, if the other cannot widen it."""
+    if condition.size == 0 or condition.any() != condition.all():
+        return None
+    chosen, other = (first, second) if condition.any() else (second, first)
+    dims = [dims_of(chosen), dims_of(other)]
+    if dims[0] is None or dims[1] is None:
+        return chosen if condition.ndim == 0 and dims[1] == () else None
+    whole = broadcast(broadcast(condition.shape, dims[0]), dims[1])
+    return chosen if whole == dims[0] and None not in whole else None
 
 
 def _constant_vector(value: ir.Value | None) -> np.ndarray | None:

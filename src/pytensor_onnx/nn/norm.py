@@ -250,7 +250,7 @@ def group_norm(x: Any, groups: int, gamma: Any, beta: Any, epsilon: float = 1e-5
     -------
     TensorVariable
         Array of the same shape, exported as one ``GroupNormalization`` for the target
-        ``"standard"`` from opset 21 on. ONNX Runtime's is inaccurate for a large mean: for it, and
+        ``"portable"`` from opset 21 on. ONNX Runtime's is inaccurate for a large mean: for it, and
         before opset 21, groups become the channels of an ``InstanceNormalization``.
 
     Raises

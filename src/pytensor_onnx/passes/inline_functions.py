@@ -39,22 +39,22 @@ def inline_functions(model: ir.Model, scope: ModelScope) -> int:
         if function.identifier() not in written_out:
             written_out.add(function.identifier())
             for call, inner in calls_in(function.graph):
-                _put_in_place(call, write_out(inner))
+                put_in_place(call, write_out(inner))
         return function.graph.clone()
 
     calls = calls_in(model.graph)
     for number, (call, function) in enumerate(calls):
         body = write_out(function)
-        _name_apart(body, number, scope)
+        name_apart(body, number, scope)
         _share_constants(body, model.graph, scope)
-        _put_in_place(call, body)
+        put_in_place(call, body)
     model.functions.clear()
     for domain in DOMAINS:
         model.graph.opset_imports.pop(domain, None)
     return len(calls)
 
 
-def _put_in_place(call: ir.Node, body: ir.Graph) -> None:
+def put_in_place(call: ir.Node, body: ir.Graph) -> None:
     """Replace a call by the body of its function."""
     graph, results, nodes = call.graph, list(body.outputs), list(body)
     inner_nodes = list(all_nodes(body))
@@ -85,7 +85,7 @@ def _forget_names(value: ir.Value) -> None:
         value.shape = ir.Shape([d if isinstance(d, int) else None for d in value.shape])
 
 
-def _name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
+def name_apart(body: ir.Graph, number: int, scope: ModelScope) -> None:
     """Give the values and nodes of a body names that are unique in the model."""
     for node in all_nodes(body):
         for value in node.outputs:

@@ -7,7 +7,6 @@ from typing import Any
 import onnx_ir as ir
 
 from pytensor_onnx.targets.kernel_tables import load_kernels
-from pytensor_onnx.targets.schema import allowed_dtypes
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,11 +16,17 @@ class Profile:
     name: str
     """Name of the target."""
 
-    kernels: str | None = None
-    """File of the kernel table; without one, whatever the standard allows is taken to run."""
+    kernels: str
+    """File of the kernel table."""
 
     refuses_defaults: bool = False
     """A value given for an input that has a default is refused, or ignored in silence."""
+
+    is_portable: bool = False
+    """Files are for runtimes of any maker: see `docs/reference/targets.md`."""
+
+    avoided: frozenset[str] = frozenset()
+    """Operators that are replaced although the kernel table has them."""
 
     merges_short_images: bool = False
     """Convolutions of short images are faster for all images of a batch at once."""
@@ -73,8 +78,8 @@ class Profile:
         >>> profile.supports("Mod", ir.DataType.DOUBLE, 21, {"fmod": 1})
         True
         """
-        if self.kernels is None:
-            return dtype in allowed_dtypes(op_type, opset_version)
+        if op_type in self.avoided:
+            return False
         return self._has_kernel(self.kernels, op_type, dtype, opset_version, attributes)
 
     def accelerates(

@@ -3,7 +3,14 @@
 from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.targets.profile import Profile
 
-_STANDARD = Profile("standard")
+_PORTABLE = Profile(
+    "portable",
+    kernels="kernels_onnxruntime.json",
+    refuses_defaults=True,
+    is_portable=True,
+    # Few runtimes know the size of its result.
+    avoided=frozenset({"Compress"}),
+)
 
 _ONNXRUNTIME = Profile("onnxruntime", kernels="kernels_onnxruntime.json", merges_short_images=True)
 
@@ -21,7 +28,9 @@ _WEBGPU = Profile(
 # The native runtime; its binding for Node.js ignores values for inputs with defaults.
 _NODE = Profile("node", kernels="kernels_onnxruntime.json", refuses_defaults=True)
 
-_PROFILES = {profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _WEBGPU, _NODE, _STANDARD)}
+_PROFILES = {profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _WEBGPU, _NODE, _PORTABLE)}
+
+_ALIASES = {"standard": "portable"}
 
 
 def get_profile(name: str) -> Profile:
@@ -32,7 +41,7 @@ def get_profile(name: str) -> Profile:
     name
         ``"onnxruntime"`` (CPU), ``"web"`` (ONNX Runtime in WebAssembly), ``"webgpu"`` (in
         WebAssembly and on WebGPU), ``"node"`` (onnxruntime-node, the CPU in Node.js) or
-        ``"standard"`` (whatever the ONNX standard allows).
+        ``"portable"`` (runtimes of other makers), which is called ``"standard"`` as well.
 
     Raises
     ------
@@ -45,7 +54,7 @@ def get_profile(name: str) -> Profile:
     True
     """
     try:
-        return _PROFILES[name]
+        return _PROFILES[_ALIASES.get(name, name)]
     except KeyError:
         names = ", ".join(repr(known) for known in _PROFILES)
         raise ArgumentError(f"no target is called {name!r}; there are {names}") from None

@@ -314,18 +314,17 @@ def test_extremum_of_nothing_is_an_error_and_none_of_no_rows_is_empty(op_type, d
 @pytest.mark.parametrize(
     ("op_type", "operands"),
     [
-        ("Erf", [X]),
-        ("Tan", [X]),
+        ("Erf", [X.astype("float32")]),
+        ("Tan", [X.astype("float32")]),
         ("Sigmoid", [X]),
         ("ReduceMax", [X]),
-        ("Where", [X > 0, X > 1, X < 1]),
         ("ReduceSum", [X.astype(int)]),
         ("Max", [X.astype(int), X.astype(int)]),
     ],
 )
-def test_standard_leaves_operators_alone(op_type, operands):
+def test_portable_leaves_operators_alone(op_type, operands):
     model = bare_op(op_type, *operands)
-    assert model.legalise("standard") == []
+    assert model.legalise("portable") == []
     assert model.operators() == [op_type]
     assert not model.model.functions
 

@@ -41,6 +41,8 @@ def checked_count(build: Builder, n_steps: ir.Value, failure: Exception) -> ir.V
     failure
         Exception for a negative number when this package runs the model.
     """
+    if not build.scope.has_checks:
+        return n_steps
     is_negative = build.cast(build.Less(n_steps, 0), "int64")
     checked = build.Gather(build.Unsqueeze(n_steps, [0]), is_negative, axis=0)
     name_failure(build, checked, failure)

@@ -83,7 +83,8 @@ class _Lowering:
         if constant_ints(self.n_steps) == [0]:
             self._loop(self.build.subgraph(), initial)
             return self._skipped(self.build, initial)
-        if not self.is_scan or runs_at_least_once(self.n_steps):
+        is_guarded = self.is_scan and self.build.scope.has_checks
+        if not is_guarded or runs_at_least_once(self.n_steps):
             return self._loop(self.build, initial)
         return self.build.cond(
             self.build.Greater(self.n_steps, 0),

@@ -36,7 +36,7 @@ def lower_reduction(op: CAReduce, node: Apply, build: Builder, x: ir.Value) -> i
     if axes and _is_sum_of_narrow_floats(op, node):
         x = build.cast(x, "float32")
         return build.cast(sum_floats(build, x, axes, _sizes(node, build, x)), result_dtype)
-    x = build.cast(x, _accumulator(op, node))
+    x = build.cast(x, _accumulator(op, node, build))
     return build.cast(reduction(build, x, axes) if axes else x, result_dtype)
 
 
@@ -45,7 +45,7 @@ def lower_extremum(op: NonZeroDimsCAReduce, node: Apply, build: Builder, x: ir.V
     """Reduce, and fail for a reduction of no elements."""
     axes = _reduced_axes(op, node)
     result = lower_reduction(op, node, build, x)
-    if op.initial or not _may_be_empty(node, build, x, axes):
+    if op.initial or not build.scope.has_checks or not _may_be_empty(node, build, x, axes):
         return result
     name = op.ufunc.__name__
     error = ValueError(f"zero-size array to reduction operation {name} which has no identity")
@@ -84,10 +84,12 @@ def _is_sum_of_narrow_floats(op: CAReduce, node: Apply) -> bool:
     return isinstance(op.scalar_op, ps.Add) and is_narrow and op.acc_dtype == "float64"
 
 
-def _accumulator(op: CAReduce, node: Apply) -> str:
+def _accumulator(op: CAReduce, node: Apply, build: Builder) -> str:
     if isinstance(op.scalar_op, ps.Maximum | ps.Minimum | ps.AND | ps.OR | ps.XOR):
         return node.inputs[0].type.dtype
-    return op.acc_dtype or node.outputs[0].type.dtype
+    wanted = op.acc_dtype or node.outputs[0].type.dtype
+    is_wide = wanted == "float64" and node.inputs[0].type.dtype == "float32"
+    return "float32" if is_wide and not build.scope.accumulates_in_float64 else wanted
 
 
 def _reduce_with(operator: str) -> Reduction:

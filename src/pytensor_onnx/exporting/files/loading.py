@@ -21,7 +21,7 @@ from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.program.weight_files import give_weights
 from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.requests.signature import Signature
-from pytensor_onnx.exporting.requests.state_files import State, read_state
+from pytensor_onnx.exporting.requests.state_files import State, read_state, values_of_text
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.results import Verification
 from pytensor_onnx.exporting.verification.sampling import ATTEMPTS, Sample, known_sizes, sample
@@ -167,7 +167,9 @@ def _states(
     model: ir.Model, names: Mapping[str, str], path: str | os.PathLike | None, file: Path
 ) -> list[State]:
     """Return the states in the order of the inputs, with the values of the model or of a file."""
-    values = {} if path is None else read_state(path)
+    stored_values = model.metadata_props.get("state_values")
+    values = {} if stored_values is None else values_of_text(stored_values)
+    values |= {} if path is None else read_state(path)
     states, missing = [], []
     for value in model.graph.inputs:
         name = str(value.name)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+from pytensor.graph.fg import FunctionGraph
+
 from pytensor_onnx.dynamic_axes import named_axes
 from pytensor_onnx.exporting.program.converting import convert_graph
 from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
@@ -24,13 +27,13 @@ from pytensor_onnx.user_code import untraced
 @fewer_collections()
 def export_source(source: Source, options: ExportOptions) -> ONNXProgram:
     """Export a source as a program."""
-    get_profile(options.target)
+    profile = get_profile(options.target)
     options.check_files(has_state=bool(source.updates))
     warn_of_stored_values(source)
     source.results = list(with_right_types(source.results))
     request = _request_for(source, options)
     source.dynamic = [request.axes.get(name, ()) for name in request.interface.inputs]
-    graph = reference_graph(source, request.examples, options.static_state)
+    graph = _graph_of(source, request, options.static_state, profile.is_portable)
     conversion = convert_graph(graph, request)
     program = ONNXProgram(conversion, options.providers, options.session_options)
     if options.verify:
@@ -40,6 +43,19 @@ def export_source(source: Source, options: ExportOptions) -> ONNXProgram:
     if options.path is not None:
         program.save(options.path)
     return program
+
+
+def _graph_of(
+    source: Source, request: Request, static_state: bool, is_portable: bool
+) -> FunctionGraph:
+    """Return the graph to export; a portable one has a state of known shapes, if it keeps them."""
+    graph = reference_graph(source, request.examples, static_state or is_portable)
+    if is_portable and not static_state:
+        width = len(graph.outputs) - len(request.state)
+        kept = [np.shape(value) for value in request.state]
+        if [getattr(v.type, "shape", ()) for v in graph.outputs[width:]] != kept:
+            return reference_graph(source, request.examples)
+    return graph
 
 
 def _request_for(source: Source, options: ExportOptions) -> Request:

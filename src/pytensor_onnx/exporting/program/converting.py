@@ -23,6 +23,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
     """Convert a graph as written, for the target and in the floats that a request asks for."""
     interface, options = request.interface, request.options
     profile = get_profile(options.target)
+    narrows_to_float32 = options.precision == "float32"
     narrowing, notes = narrowed_for(written, options.precision, profile.precision)
     reference = narrowing.narrow if narrowing else written
     fgraph = interface.rewritten(reference)
@@ -39,6 +40,8 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
         defaults=values if options.stores_state else {},
         dynamic_axes=request.axes,
         fixes_sizes=True,
+        has_checks=not profile.is_portable,
+        accumulates_in_float64=not (profile.is_portable and narrows_to_float32),
         dim_names=True,
         constant_names={name: weight.data for name, weight in weights_of(reference).items()},
         name=request.name,
@@ -46,7 +49,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
     converted = convert(fgraph, file)
     model = converted.model
     states = interface.states_of(model, list(values.values()))
-    interface.describe(model, states)
+    interface.describe(model, states, stores_values=options.stores_start)
     changes = prepare(
         converted,
         options.target,

@@ -68,7 +68,8 @@ def export_onnx(
         object of these pairs. Other shared variables are stored in the model.
     state_path
         Where the present values go instead, by `ONNXProgram.save_state`; inputs have no defaults.
-        Needed for ``"web"``, ``"webgpu"`` and ``"node"``, which take no values for defaults.
+        Needed for ``"web"``, ``"webgpu"`` and ``"node"``, which take no values for defaults. For
+        ``"portable"``, the metadata have the values unless they go to a file.
     dynamic_axes
         Names for axes of unknown size: ``{"x": {0: "batch"}}``; a list of axes, ``{"x": [0]}``,
         leaves the names open. Axes of one name must have equal sizes. Sizes of outputs follow from
@@ -81,8 +82,8 @@ def export_onnx(
         Version of the standard operator set, 18 to 26, or ``"latest"`` for the one whose operators
         the target is fastest with: 23, which has those of transformers.
     target
-        Runtime to export for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"`` or
-        ``"standard"``.
+        Runtime to export for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"``, or
+        ``"portable"`` for runtimes of other makers: functions written out, no defaults, no checks.
     verify
         Whether to check the model, load it and compare it with PyTensor.
     assume_finite

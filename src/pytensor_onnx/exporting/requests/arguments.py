@@ -181,7 +181,9 @@ def check_state_path(
     target: str, path: str | os.PathLike | None, state_path: str | os.PathLike | None
 ) -> None:
     """Raise if a target needs a state file and none is given."""
-    if path is not None and state_path is None and get_profile(target).refuses_defaults:
+    profile = get_profile(target)
+    # Metadata have the values in a portable file.
+    if path is not None and state_path is None and profile.refuses_defaults > profile.is_portable:
         raise ArgumentError(
             f"a model with a state needs state_path='state.onnx' for target={target!r}: this "
             "runtime takes no value for an input that has a default, so the present values need a "

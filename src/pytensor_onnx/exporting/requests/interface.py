@@ -16,7 +16,7 @@ from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.exporting.requests.output_names import check_names
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.requests.source import Source
-from pytensor_onnx.exporting.requests.state_files import State
+from pytensor_onnx.exporting.requests.state_files import State, values_as_text
 from pytensor_onnx.running.linker import ONNX
 
 
@@ -95,11 +95,15 @@ class Interface:
             for now, then, value in zip(inputs, outputs, values, strict=True)
         )
 
-    def describe(self, model: ir.Model, states: Sequence[State]) -> None:
-        """Write the states and the encoded values into the metadata of the model."""
+    def describe(
+        self, model: ir.Model, states: Sequence[State], *, stores_values: bool = False
+    ) -> None:
+        """Write the states, their values if asked, and the encoded values into the metadata."""
         encodings = self._encodings(model)
         if states:
             model.metadata_props["state"] = json.dumps({s.name: s.next_name for s in states})
+            if stores_values:
+                model.metadata_props["state_values"] = values_as_text(states)
         if any(encodings.values()):
             model.metadata_props["encodings"] = json.dumps(encodings)
 

@@ -95,3 +95,8 @@ class ExportOptions:
         """Whether the model has the present values of the state."""
         refused = get_profile(self.target).refuses_defaults
         return self.state_defaults and self.state_path is None and not refused
+
+    @property
+    def stores_start(self) -> bool:
+        """Whether the metadata of the model has the present values of the state."""
+        return self.state_path is None and get_profile(self.target).is_portable

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +72,35 @@ def read_state(path: str | os.PathLike) -> dict[str, np.ndarray]:
 
     session = Session(file)
     return dict(zip(session.output_names, session.run({}), strict=True))
+
+
+def values_as_text(states: Iterable[State]) -> str:
+    """Return the values of states as a JSON object, with the bytes of each array in base64.
+
+    Examples
+    --------
+    >>> values_as_text([State("n", "n_next", np.int32(1))])
+    '{"n": {"dtype": "int32", "shape": [], "data": "AQAAAA=="}}'
+    """
+    arrays = {state.name: np.asarray(state.value) for state in states}
+    return json.dumps(
+        {
+            name: {
+                "dtype": array.dtype.name,
+                "shape": array.shape,
+                "data": b64encode(array.tobytes()).decode(),
+            }
+            for name, array in arrays.items()
+        }
+    )
+
+
+def values_of_text(text: str) -> dict[str, np.ndarray]:
+    """Return the arrays of a text of `values_as_text`, by name."""
+    return {
+        name: np.frombuffer(b64decode(entry["data"]), entry["dtype"]).reshape(entry["shape"]).copy()
+        for name, entry in json.loads(text).items()
+    }
 
 
 def check_state_file(

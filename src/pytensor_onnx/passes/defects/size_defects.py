@@ -11,6 +11,18 @@ _EMPTY_PRODUCT = "{op} of {dtype} guarded: an empty product is zero"
 
 SIZE_DEFECTS = (
     Defect(
+        name="strided slices of reshaped arrays",
+        operators=("Slice",),
+        targets=("portable",),
+        reason="tract refuses a Slice with steps of a Reshape, such as a diagonal.",
+        tests=("tests/targets/test_portable.py::test_tract_refuses_strided_slices_of_a_reshape",),
+        treatment=Decomposition(
+            form=short_axes.gather_strided,
+            change="{op} with steps by positions",
+            condition=short_axes.has_known_strides,
+        ),
+    ),
+    Defect(
         name="rank 0",
         operators=exact.LIFTED,
         targets=EVERY,

@@ -58,6 +58,7 @@ class Substitute(NamedTuple):
 BEFORE_CASTS = (
     Substitute({"Where": exact.where_bool}, "computed by logic", ir.DataType.BOOL),
     Substitute({"NonZero": integer.non_zero}, "computed in bool"),
+    Substitute({"Compress": exact.compress}, "computed by positions"),
 )
 """Forms that need fewer operators than casts to a wider dtype."""
 

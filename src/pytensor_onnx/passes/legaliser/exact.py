@@ -49,6 +49,16 @@ def where_bool(build: Builder, node: ir.Node) -> ir.Value:
     return build.Or(build.And(condition, x), build.And(build.Not(condition), y))
 
 
+def compress(build: Builder, node: ir.Node) -> ir.Value:
+    """Gather the elements at the positions where a condition is true."""
+    x, condition = node.inputs
+    positions = build.Reshape(build.NonZero(condition), [-1])
+    axis = node.attributes.get_int("axis")
+    if axis is None:
+        x, axis = build.Reshape(x, [-1]), 0
+    return build.Gather(x, positions, axis=axis)
+
+
 def where_unsigned(build: Builder, node: ir.Node) -> ir.Value:
     """Select between integers as ``c * x + (1 - c) * y``, which is exact modulo the range."""
     condition, x, y = node.inputs
