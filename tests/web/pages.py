@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from base64 import b64decode, b64encode
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,11 +21,12 @@ needs_chromium = pytest.mark.skipif(
 
 
 @contextmanager
-def opened_page(browser, folder, path="index.html"):
+def opened_page(browser, folder, path="index.html", before=lambda page: None, **options):
     """Open a page of a folder, and record console messages and requests to other hosts."""
     with make_server(folder) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        opened = browser.new_page()
+        opened = browser.new_page(**options)
+        before(opened)
         said = []
         opened.on("console", lambda message: said.append(message.text))
         opened.on("pageerror", lambda error: said.append(str(error)))
@@ -64,3 +66,40 @@ def results(opened):
         name: np.array([float(x) for x in column if x])
         for name, column in zip(header.split(","), columns, strict=True)
     }
+
+
+LOOKS = Path(__file__).parent / "looks"
+SHRINK = """async ([pictures, scale]) => {
+  const small = [];
+  for (const picture of pictures) {
+    const image = new Image();
+    image.src = `data:image/png;base64,${picture}`;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [1440 / scale, image.height * (1440 / image.width) / scale];
+    const pen = canvas.getContext("2d");
+    pen.imageSmoothingQuality = "high";
+    pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+    const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
+    small.push({ url: canvas.toDataURL("image/png"), data: [...data] });
+  }
+  return small;
+}"""
+
+
+def assert_looks_like(opened, name):
+    """Compare what a page shows with a kept picture, in blocks, as letters differ by the fonts."""
+    opened.evaluate("document.querySelector('#timing').textContent = 'in some time'")
+    shot = opened.screenshot()
+    shrink = opened.context.browser.new_page()
+    file = LOOKS / f"{name}.png"
+    if not file.exists():
+        [small] = shrink.evaluate(SHRINK, [[b64encode(shot).decode()], 4])
+        file.write_bytes(b64decode(small["url"].partition(",")[2]))
+        pytest.fail(f"look at {file}, and keep it")
+    pictures = [b64encode(picture).decode() for picture in (shot, file.read_bytes())]
+    found, expected = (np.array(x["data"]) for x in shrink.evaluate(SHRINK, [pictures, 24]))
+    shrink.close()
+    assert len(found) == len(expected), "the sizes differ"
+    share = (abs(found - expected).reshape(-1, 4).max(axis=1) > 32).mean()
+    assert share < 0.03, f"{share:.0%} of the blocks differ from {file}"

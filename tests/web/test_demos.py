@@ -118,7 +118,7 @@ def test_a_network_is_trained_in_the_page(demo):
     for name, value in state.items():
         assert (found[name].dtype, found[name].shape) == (value.dtype, value.shape)
         np.testing.assert_allclose(found[name], value, rtol=2e-3, atol=2e-4)
-    page.get_by_role("button", name="Reset").click()
+    page.get_by_role("button", name="Reset", exact=True).click()
     run(page)
     np.testing.assert_array_equal(results(page)["loss"], losses[:1])
 
@@ -141,7 +141,7 @@ def test_a_posterior_is_drawn_in_the_page(demo):
     run(page)
     assert len(results(page)["mu"]) == 6
     np.testing.assert_allclose(results(page)["mu"][3:], native(2, 0, 3)["mu"][0], rtol=1e-6)
-    page.get_by_role("button", name="Reset").click()
+    page.get_by_role("button", name="Reset", exact=True).click()
     run(page)
     np.testing.assert_array_equal(results(page)["mu"], first["mu"])
 

@@ -18,7 +18,7 @@ def run(code):
     names = {
         "csv.js": "readRows, writeCsv",
         "npz.js": "writeNpz",
-        "tensors.js": "toHalf, fromHalf, tensor, shown",
+        "tensors.js": "toHalf, fromHalf, tensor, shown, percentage",
     }
     lines = [f"import {{{n}}} from {(STATIC / f).as_uri()!r};" for f, n in names.items()]
     script = "\n".join([*lines, f"console.log(JSON.stringify({code}))"])
@@ -82,6 +82,12 @@ def test_wrong_numbers_are_named():
     assert run(r"readRows('nan, 1\n1, x').map((row) => row.map(String))") == [
         ["NaN", "1"],
         ["1", "null"],
+    ]
+
+
+def test_probabilities_are_percentages_that_are_never_rounded_to_certainty():
+    assert run("[0, 1e-5, 0.1234, 0.9999, 1, NaN].map(percentage)") == [
+        *("0.0%", "< 0.1%", "12.3%", "> 99.9%", "100.0%", "NaN"),
     ]
 
 

@@ -18,13 +18,19 @@ from pytensor_onnx.web.site import build_site
 
 
 def test_a_site_is_complete_and_links_nothing_outside(model, tmp_path, without_npm):
-    folder = build_site(model, tmp_path / "site", page={"title": "A <b>title</b>"})
+    folder = build_site(
+        model, tmp_path / "site", page={"title": "A <b>title</b>", "links": {"Code": "../code.py"}}
+    )
     names = {str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file()}
     assert {"index.html", "model.onnx", "page.json", "main.js", "worker.js"} <= names
     assert {"runtime/ort.wasm.min.mjs", "plots/uPlot.esm.js"} <= names
+    assert "runtime/ort-wasm-simd-threaded.wasm.gz" in names
     assert (folder / "model.onnx").read_bytes() == model.read_bytes()
     page = json.loads((folder / "page.json").read_text())
     assert page["title"] == "A <b>title</b>"
+    assert [text for text, _ in page["links"]] == ["Model file", "Code", "About such pages"]
+    percent = {x["name"]: x["view"].get("percent") for x in page["outputs"]}
+    assert (percent["shares"], percent["total"]) == (True, False)
     assert [entry["control"]["kind"] for entry in page["inputs"]] == [
         *("slider", "sliders", "sliders", "checkbox")
     ]
@@ -87,6 +93,7 @@ def test_views_may_name_inputs_and_images_are_copied(model, tmp_path, without_np
         ({"outputs": {"curve": {"kind": "pie"}}}, "output curve: kind is one of number"),
         ({"outputs": {"curve": {"x": "time"}}}, "output curve: the model has no input or .* time"),
         ({"inputs": {"data": {"kind": "image", "example": "no.png"}}}, "data: there is no file no"),
+        ({"links": {"Code": "javascript:alert(1)"}}, "link Code: .* is neither an https address"),
         ({"repeat": 0}, "repeat is a number of runs from 1 on, not 0"),
     ],
 )

@@ -24,8 +24,8 @@ CONTROLS = {
 """Kinds of controls, and the options of each; every kind has a label."""
 
 VIEWS = {
-    "number": {"digits"},
-    "bars": {"labels"},
+    "number": {"digits", "percent"},
+    "bars": {"labels", "percent"},
     "lines": {"x", "series", "points"},
     "band": {"x", "lower", "upper", "interval", "points"},
     "trace": set[str](),
@@ -44,6 +44,7 @@ DTYPES = frozenset(
 )
 """Dtypes that the page's scripts know."""
 
+_MOVES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 _LARGEST_DRAWING = 64
 _MOST_SLIDERS = 12
 _FEW = 32
@@ -83,6 +84,8 @@ def describe_output(value: ir.Value, given: Mapping[str, Any]) -> dict:
     dtype = _dtype(value)
     kind = given.get("kind") or _view(dims)
     view = {"kind": kind, "label": name, **_checked(f"output {name}", kind, given, VIEWS)}
+    if "percent" in VIEWS[kind]:
+        view.setdefault("percent", _is_probability(value))
     return {"name": name, "dtype": dtype, "dims": dims, "view": view}
 
 
@@ -96,6 +99,15 @@ def names_in(view: Mapping[str, Any]) -> list[str]:
     """
     named = (view.get(key) for key in ("x", "lower", "upper", "interval", "points", "image"))
     return [name for name in named if isinstance(name, str)]
+
+
+def _is_probability(value: ir.Value) -> bool:
+    """Return whether a softmax or a sigmoid computes a value."""
+    node = value.producer()
+    while node is not None and node.op_type in _MOVES:
+        moved = node.inputs[0]
+        node = moved.producer() if moved is not None else None
+    return node is not None and node.op_type.split("_")[0] in {"Softmax", "Sigmoid"}
 
 
 def _dtype(value: ir.Value) -> str:

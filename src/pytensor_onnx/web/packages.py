@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +82,33 @@ def package_files(package: Package) -> list[Path]:
     return files
 
 
+def compressed(file: Path) -> Path:
+    """Return a compressed copy of a file, which stands beside it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "runtime.wasm"
+    ...     _ = file.write_bytes(bytes(1000))
+    ...     compressed(file).name, compressed(file).stat().st_size < 100
+    ('runtime.wasm.gz', True)
+    """
+    target = file.with_name(f"{file.name}.gz")
+    if not target.exists():
+        with _appearing(target) as part:
+            part.write_bytes(gzip.compress(file.read_bytes(), mtime=0))
+    return target
+
+
+@contextmanager
+def _appearing(target: Path) -> Iterator[Path]:
+    """Write a file under another name, as another process may write the same file."""
+    part = target.with_name(f"{target.name}.{os.getpid()}")
+    yield part
+    os.replace(part, target)
+
+
 def _download(package: Package, folder: Path) -> None:
     npm = shutil.which("npm")
     wanted = f"{package.name}@{package.version}"
@@ -105,7 +134,5 @@ def _download(package: Package, folder: Path) -> None:
         for name in package.files:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            # Another process may write the same file at the same time.
-            part = target.with_name(f"{target.name}.{os.getpid()}")
-            shutil.copyfile(Path(temporary, "package", name), part)
-            os.replace(part, target)
+            with _appearing(target) as part:
+                shutil.copyfile(Path(temporary, "package", name), part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,9 +19,17 @@ import onnx_ir as ir
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.graph.weights import weight_files
 from pytensor_onnx.web.controls import describe_input, describe_output, names_in
-from pytensor_onnx.web.packages import PLOTS, RUNTIME, WEBGPU_RUNTIME, Package, package_files
+from pytensor_onnx.web.packages import (
+    PLOTS,
+    RUNTIME,
+    WEBGPU_RUNTIME,
+    Package,
+    compressed,
+    package_files,
+)
 
-_KEYS = {"title", "text", "inputs", "outputs", "run", "repeat"}
+_KEYS = {"title", "text", "inputs", "outputs", "run", "repeat", "links"}
+_GUIDE = "https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html"
 _LARGEST = 2**31 - 1
 _TOO_LARGE = "{} is too large for a browser, which takes up to 2 GB"
 
@@ -45,7 +54,8 @@ def build_site(
     page
         Description of the page: ``title``, ``text``, ``run`` (``"change"``, or ``"button"`` to
         wait for it), ``repeat`` (the number of runs between two showings of the results, 1 unless
-        given), and for each input and output its ``kind``, ``label`` and options.
+        given), ``links`` (addresses by their texts), and for each input and output its ``kind``,
+        ``label`` and options.
     runtime
         ``"npm"`` copies ONNX Runtime Web into the folder, ``"cdn"`` links a public host, and
         ``"../runtime/"`` links a folder beside the page's, see `write_runtime`.
@@ -133,6 +143,7 @@ def describe_page(
     return {
         "title": page.get("title") or str(graph.name or model.stem),
         "text": page.get("text") or "",
+        "links": _links(page.get("links") or {}),
         "run": page.get("run") or ("button" if pairs else "change"),
         "repeat": repeat,
         "inputs": described_inputs,
@@ -158,7 +169,8 @@ def _write_model(model: Path, target: Path) -> None:
 def write_runtime(folder: Path, *, webgpu: bool = False) -> Path:
     """Write the files of ONNX Runtime Web that several pages share into a folder."""
     for file in package_files(WEBGPU_RUNTIME if webgpu else RUNTIME):
-        _copy(file, folder)
+        # Not every server compresses the large file, and the page can open it.
+        _copy(compressed(file) if file.suffix == ".wasm" else file, folder)
     return folder
 
 
@@ -187,12 +199,23 @@ def _add_example(entry: dict[str, Any], folder: Path) -> None:
 
 
 def _runtime(package: Package, site: Path, source: str) -> dict[str, str]:
-    name = Path(package.files[0]).name
+    name, *_, binary = (Path(file).name for file in package.files)
     backend = "webgpu" if package is WEBGPU_RUNTIME else "wasm"
     if source == "npm":
         write_runtime(site / "runtime", webgpu=backend == "webgpu")
     folder = {"npm": "runtime/", "cdn": package.cdn}.get(source, source)
-    return {"folder": folder, "module": name, "backend": backend}
+    binary = binary if source == "cdn" else f"{binary}.gz"
+    return {"folder": folder, "module": name, "binary": binary, "backend": backend}
+
+
+def _links(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return texts and addresses of links, those to the model and to the guide too."""
+    for text, address in given.items():
+        if not isinstance(address, str) or not re.match(r"https?://|[^:]*$", address):
+            raise PyTensorONNXError(
+                f"link {text}: {address!r} is neither an https address nor a path"
+            )
+    return [("Model file", "model.onnx"), *given.items(), ("About such pages", _GUIDE)]
 
 
 def _copy(file: Path, folder: Path) -> None:

@@ -5,14 +5,15 @@ import { shown, tensor } from "./tensors.js";
 
 /**
  * @typedef {{name: string, dtype: string, dims: (number | null)[], control: any}} Input
- * @typedef {{element: HTMLElement, read: () => import("./tensors.js").Tensor | null, advance?: () => void, restart?: () => void, picture?: () => HTMLCanvasElement}} Control
+ * @typedef {{element: HTMLElement, read: () => import("./tensors.js").Tensor | null, save?: () => string, restore?: (saved: string) => void, advance?: () => void, restart?: () => void, picture?: () => HTMLCanvasElement}} Control
  */
 
 /** @type {Record<string, (input: Input, changed: () => void) => Control>} */
 const KINDS = { slider, sliders, grid, checkbox, seed, table, drawing, image };
 
 /**
- * Make the control of an input. Its `read` returns null while nothing is given.
+ * Make the control of an input. Its `read` returns null while nothing is given; `save` writes what is given as a text,
+ * which `restore` takes.
  *
  * @param {Input} input
  * @param {() => void} changed
@@ -55,7 +56,11 @@ function row(input, label, start, changed) {
     if (field.value === "") throw new Error(`${label}: give a number`);
     return Number(field.value);
   };
-  return { element: made, read };
+  const restore = (/** @type {string} */ saved) => {
+    field.value = saved;
+    range.value = saved;
+  };
+  return { element: made, read, save: () => field.value, restore };
 }
 
 /** @type {(input: Input, changed: () => void) => Control} */
@@ -65,6 +70,8 @@ function slider(input, changed) {
   return {
     element: element("div", { class: "panel" }, one.element),
     read: () => tensor(input.dtype, [one.read()], single(input.dims)),
+    save: one.save,
+    restore: one.restore,
   };
 }
 
@@ -79,6 +86,8 @@ function sliders(input, changed) {
   return {
     element: panel(label, ...rows.map((one) => one.element)),
     read: () => tensor(input.dtype, rows.map((one) => one.read()), dims),
+    save: () => rows.map((one) => one.save()).join(","),
+    restore: (saved) => saved.split(",").forEach((value, i) => rows[i]?.restore(value)),
   };
 }
 
@@ -99,6 +108,8 @@ function grid(input, changed) {
       const [a, b] = [Number(from.value), Number(to.value)];
       return tensor(input.dtype, Array.from({ length: count }, (_, i) => a + ((b - a) * i) / Math.max(1, count - 1)), dims);
     },
+    save: () => `${from.value},${to.value}`,
+    restore: (saved) => ([from.value, to.value] = saved.split(",")),
   };
 }
 
@@ -108,6 +119,8 @@ function checkbox(input, changed) {
   return {
     element: element("div", { class: "panel" }, element("label", {}, box, ` ${input.control.label}`)),
     read: () => tensor(input.dtype, [box.checked ? 1 : 0], single(input.dims)),
+    save: () => (box.checked ? "1" : "0"),
+    restore: (saved) => (box.checked = saved === "1"),
   };
 }
 
@@ -132,6 +145,8 @@ function seed(input, changed) {
   return {
     element: panel(label, element("div", { class: "actions" }, field, button)),
     read: () => tensor(input.dtype, Array.from({ length: count }, (_, i) => (i ? next(i) : Number(field.value))), dims),
+    save: () => field.value,
+    restore: (saved) => (field.value = saved),
     advance: () => {
       if (advance) field.value = String(Number(field.value) + (isState ? 1 : count));
     },
@@ -175,5 +190,7 @@ function table(input, changed) {
       }
       return tensor(input.dtype, numbers, given);
     },
+    save: () => text.value,
+    restore: (saved) => (text.value = saved),
   };
 }

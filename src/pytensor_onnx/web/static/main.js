@@ -1,5 +1,6 @@
 import { makeControl } from "./controls.js";
 import { writeCsv } from "./csv.js";
+import { element } from "./dom.js";
 import { writeNpz } from "./npz.js";
 import { described, loaded, model } from "./start.js";
 import { makeView, readResults } from "./views.js";
@@ -10,9 +11,13 @@ const status = byId("status");
 
 /** @param {string} text @param {boolean} [isBad] */
 function say(text, isBad = false) {
-  status.textContent = text;
+  // Screen readers read each change.
+  if (status.textContent !== text) status.textContent = text;
   status.classList.toggle("bad", isBad);
 }
+
+/** Milliseconds of a run after which the page says that it runs. */
+const PATIENCE = 200;
 
 class Page {
   /** @param {any} description @param {import("./model.js").Model} model */
@@ -22,6 +27,8 @@ class Page {
     this.isRunning = this.isStale = this.isReady = this.isRepeating = false;
     /** @type {import("./views.js").Results} */
     this.results = {};
+    /** Results and inputs of the last run, as views show them. @type {import("./views.js").Results | null} */
+    this.seen = null;
     /** Numbers of all runs, of outputs that are kept. @type {Record<string, number[]>} */
     this.kept = {};
     this.runs = 0;
@@ -29,25 +36,45 @@ class Page {
     this.controls = description.inputs.map((/** @type {any} */ input) => ({ name: input.name, ...makeControl(input, changed) }));
     const picture = (/** @type {string | undefined} */ name) =>
       this.controls.find((/** @type {any} */ c) => c.picture && (!name || c.name === name))?.picture() ?? null;
-    this.views = description.outputs.map((/** @type {any} */ output) => makeView(output, picture)).filter(Boolean);
+    const labels = Object.fromEntries([
+      ...description.inputs.map((/** @type {any} */ x) => [x.name, x.control.label]),
+      ...description.outputs.map((/** @type {any} */ x) => [x.name, x.view.label ?? x.name]),
+    ]);
+    const page = { picture, labelOf: (/** @type {string} */ name) => labels[name] };
+    this.views = description.outputs.map((/** @type {any} */ output) => makeView(output, page)).filter(Boolean);
+    this.restore(new URLSearchParams(location.hash.slice(1)));
     byId("inputs").append(...this.controls.map((/** @type {any} */ c) => c.element));
     byId("outputs").append(...this.views.map((/** @type {any} */ v) => v.element));
     const hasState = Object.keys(description.state.pairs).length > 0;
-    byId("repeat").hidden = byId("reset").hidden = !hasState && !description.outputs.some(isKept);
+    for (const name of ["repeat", "stop", "reset", "undo"]) byId(name).hidden = !hasState && !description.outputs.some(isKept);
     byId("save").hidden = !hasState;
-    byId("run").addEventListener("click", () => this.run());
-    byId("download").addEventListener("click", () => offer(new Blob([writeCsv(this.results)], { type: "text/csv" }), "results.csv"));
-    byId("save").addEventListener("click", async () => offer(writeNpz(await this.model.ask("state", {})), "state.npz"));
-    byId("repeat").addEventListener("click", () => this.repeat());
-    byId("reset").addEventListener("click", () => this.reset());
+    /** @type {Record<string, () => void>} */
+    const actions = {
+      run: () => this.start(),
+      repeat: () => this.repeat(),
+      stop: () => (this.isRepeating = false),
+      reset: () => this.reset(),
+      undo: () => this.undo(),
+      link: () => this.copyLink(),
+      download: () => offer(new Blob([writeCsv(this.results)], { type: "text/csv" }), "results.csv"),
+      save: async () => offer(writeNpz(await this.model.ask("state", {})), "state.npz"),
+    };
+    for (const [name, act] of Object.entries(actions)) byId(name).addEventListener("click", act);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
   }
 
-  async start() {
-    say("Loading the model…");
-    const { seconds, bytes, threads, backend } = await loaded;
+  async load() {
+    say("Loading ONNX Runtime and the model…");
+    const bar = byId("progress");
+    bar.hidden = false;
+    this.model.onprogress = ({ received, total }) => {
+      if (total) [bar.value, bar.max] = [received, total];
+      byId("timing").textContent = total ? `${megabytes(received)} of ${megabytes(total)}` : megabytes(received);
+      if (received === total) say("Starting the model…");
+    };
+    const { seconds, bytes, threads, backend } = await loaded.finally(() => (bar.hidden = true));
     const where = backend === "webgpu" ? "WebGPU" : `WebAssembly, ${threads} thread${threads > 1 ? "s" : ""}`;
-    const size = bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
-    this.loaded = `${size} loaded in ${seconds.toFixed(2)} s (${where})`;
+    this.loaded = `${megabytes(bytes)} loaded in ${seconds.toFixed(2)} s (${where})`;
     byId("timing").textContent = this.loaded;
     this.isReady = true;
     for (const name of ["run", "repeat", "reset", "save"]) byId(name).disabled = false;
@@ -55,18 +82,76 @@ class Page {
     if (this.description.run === "change") await this.run();
   }
 
+  /** Run once, and bring the results into sight. */
+  async start() {
+    await this.run();
+    this.showResults();
+  }
+
+  showResults() {
+    const { top, bottom } = byId("outputs").getBoundingClientRect();
+    const isSeen = top < 0.6 * innerHeight && bottom > 0;
+    const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth";
+    if (!isSeen) byId("outputs").scrollIntoView({ behavior: /** @type {ScrollBehavior} */ (behavior) });
+  }
+
   async reset() {
     this.isRepeating = false;
     await this.running;
     await this.model.ask("reset", {});
+    const { runs, kept, results, seen } = this;
+    this.left = { runs, kept, results, seen, inputs: this.save() };
     for (const { restart } of this.controls) restart?.();
-    this.runs = 0;
-    this.kept = {};
-    this.results = {};
-    for (const { clear } of this.views) clear?.();
+    Object.assign(this, { runs: 0, kept: {}, results: {}, seen: null });
+    for (const view of this.views) view.clear();
     byId("download").disabled = true;
+    byId("undo").disabled = false;
     byId("timing").textContent = this.loaded;
-    say("All is as at the beginning.");
+    say("All is as at the beginning. Undo reset brings the last state back.");
+  }
+
+  /** Go back to the state before the last reset. */
+  async undo() {
+    this.isRepeating = false;
+    await this.running;
+    await this.model.ask("undo", {});
+    const { inputs, ...rest } = /** @type {any} */ (this.left);
+    Object.assign(this, rest);
+    this.restore(inputs);
+    this.redraw();
+    byId("undo").disabled = true;
+    byId("download").disabled = !this.seen;
+    say("The state before the reset is back.");
+  }
+
+  /** Draw the last results again. */
+  redraw() {
+    for (const view of this.views) view.clear();
+    if (this.seen) for (const view of this.views) view.show(this.seen, this.runs);
+  }
+
+  /** Return what the controls give, but for pictures. */
+  save() {
+    const saved = this.controls.filter((/** @type {any} */ c) => c.save);
+    return new URLSearchParams(saved.map((/** @type {any} */ c) => [c.name, c.save()]));
+  }
+
+  /** @param {URLSearchParams} saved */
+  restore(saved) {
+    for (const { name, restore } of this.controls) {
+      const value = saved.get(name);
+      if (value !== null) restore?.(value);
+    }
+  }
+
+  async copyLink() {
+    history.replaceState(null, "", `#${this.save()}`);
+    try {
+      await navigator.clipboard.writeText(location.href);
+      say("The link is copied: it opens the page with these inputs.");
+    } catch {
+      say("The address of the page keeps these inputs: copy it.");
+    }
   }
 
   changed() {
@@ -83,8 +168,14 @@ class Page {
     }
     this.isRunning = true;
     byId("outputs").setAttribute("aria-busy", "true");
+    const started = performance.now();
+    const clock = setInterval(() => {
+      if (!this.isRepeating) say("Running…");
+      if (!this.isRepeating) byId("timing").textContent = `${((performance.now() - started) / 1000).toFixed(1)} s`;
+    }, PATIENCE);
     this.running = this.untilCurrent();
     await this.running;
+    clearInterval(clock);
     this.isRunning = false;
     byId("outputs").setAttribute("aria-busy", "false");
   }
@@ -122,14 +213,16 @@ class Page {
     this.results = readResults(outputs);
     for (const output of this.description.outputs.filter(isKept)) this.keep(output);
     const given = readResults(Object.fromEntries(this.description.shown.map((/** @type {string} */ name) => [name, feeds[name]])));
-    for (const view of this.views) view.show({ ...given, ...this.results }, this.runs);
+    this.seen = { ...given, ...this.results };
+    for (const view of this.views) view.show(this.seen, this.runs);
     byId("download").disabled = false;
     const rest = reading + sending + performance.now() - answered;
     const count = this.runs > 1 ? `run ${this.runs}, ` : "";
     const each = times > 1 ? ` for ${times} runs` : "";
     byId("timing").textContent = `${count}${milliseconds.toFixed(1)} ms in the model${each}, ${rest.toFixed(1)} ms in the page; ${this.loaded}`;
     const rounded = Object.keys(outputs).filter((name) => outputs[name].type.endsWith("int64") && this.results[name].numbers.some(isRounded));
-    say(rounded.length ? `Done. Whole numbers beyond 2^53 are rounded in ${rounded.join(", ")}.` : "Done.");
+    const done = this.isRepeating ? "Running repeatedly…" : "Done.";
+    say(rounded.length ? `${done} Whole numbers beyond 2^53 are rounded in ${rounded.join(", ")}.` : done);
   }
 
   /** @param {{name: string}} output */
@@ -140,14 +233,18 @@ class Page {
   }
 
   async repeat() {
-    this.isRepeating = !this.isRepeating;
-    const button = byId("repeat");
+    this.isRepeating = true;
+    byId("repeat").disabled = true;
+    byId("stop").disabled = false;
+    say("Running repeatedly…");
+    this.showResults();
     while (this.isRepeating) {
-      button.textContent = "Stop";
       await this.run();
       await new Promise((resolve) => requestAnimationFrame(resolve));
     }
-    button.textContent = "Run repeatedly";
+    byId("repeat").disabled = false;
+    byId("stop").disabled = true;
+    if (status.textContent === "Running repeatedly…") say("Stopped.");
   }
 }
 
@@ -156,6 +253,9 @@ const isKept = ({ view }) => view.kind === "trace" || Boolean(view.keep);
 
 /** @param {number} x */
 const isRounded = (x) => !Number.isSafeInteger(x);
+
+/** @param {number} bytes */
+const megabytes = (bytes) => (bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
 /** @param {Blob} content @param {string} name */
 function offer(content, name) {
@@ -182,7 +282,10 @@ async function main() {
   document.title = description.title;
   byId("title").textContent = description.title;
   byId("text").textContent = description.text;
-  await new Page(description, model).start();
+  byId("links").append(
+    ...description.links.map((/** @type {[string, string]} */ [text, href]) => element("li", {}, element("a", { href }, text))),
+  );
+  await new Page(description, model).load();
 }
 
 main().catch((error) => say(`The page cannot start: ${error.message}`, true));

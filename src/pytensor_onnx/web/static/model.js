@@ -7,7 +7,10 @@ export class Model {
     this.count = 0;
     /** When the last answer arrived. */
     this.answered = 0;
+    /** Told how many bytes of all have arrived. @type {(progress: {received: number, total: number}) => void} */
+    this.onprogress = () => {};
     this.worker.onmessage = (event) => {
+      if (event.data.progress) return this.onprogress(event.data.progress);
       this.answered = performance.now();
       // Reading the data copies them.
       const { id, result, error } = event.data;
@@ -37,7 +40,7 @@ export class Model {
   }
 
   /**
-   * @param {{folder: string, module: string, backend: string}} runtime
+   * @param {{folder: string, module: string, binary: string, backend: string}} runtime
    * @param {{pairs: Record<string, string>, values?: {file: string}[]}} state
    */
   load(runtime, state) {

@@ -1,13 +1,19 @@
 import uPlot from "./plots/uPlot.esm.js";
+import { shown } from "./tensors.js";
 
 const HEIGHT = 260;
+const FONT = "13px system-ui, sans-serif";
+const GRID = { grid: { stroke: "rgba(128, 128, 128, 0.25)" }, ticks: { stroke: "rgba(128, 128, 128, 0.25)" } };
 const OTHERS = ["#c2571a", "#2c8a4b", "#8b3fa8", "#b08a12", "#b0284f", "#178a94", "#6b7280"];
 
 /** Return a colour of lines, the first of them the accent of the light or dark page. @param {number} i */
 const colour = (i) => (i % (OTHERS.length + 1) ? OTHERS[(i - 1) % (OTHERS.length + 1)] : accent());
 const accent = () => getComputedStyle(document.documentElement).getPropertyValue("--accent").trim();
 
-/** @typedef {number[][] | null} Points */
+/**
+ * @typedef {number[][] | null} Points
+ * @typedef {{x: string, y: string, isTitled?: boolean}} Labels names of the axes; a title may have that of y already
+ */
 
 /** @type {WeakMap<HTMLElement, {plot: any, key: string, points: any, observer: ResizeObserver}>} */
 const PLOTS = new WeakMap();
@@ -17,11 +23,13 @@ const PLOTS = new WeakMap();
  *
  * @param {HTMLElement} holder
  * @param {string} key what the options depend on
+ * @param {Labels} labels
  * @param {() => any} options
  * @param {ArrayLike<number | null>[]} data
  * @param {Points} [points] further points, lists of x and y
  */
-function draw(holder, key, options, data, points = null) {
+function draw(holder, key, labels, options, data, points = null) {
+  describe(holder, labels, data);
   const known = PLOTS.get(holder);
   if (known?.key === key) {
     known.points = points;
@@ -30,16 +38,36 @@ function draw(holder, key, options, data, points = null) {
   }
   clearPlot(holder);
   const text = getComputedStyle(document.body).color;
-  const axis = { stroke: text, grid: { stroke: "rgba(128, 128, 128, 0.25)" }, ticks: { stroke: "rgba(128, 128, 128, 0.25)" } };
+  const axis = (/** @type {string} */ label) => ({ label, stroke: text, ...GRID, font: FONT, labelFont: FONT, labelSize: 20, labelGap: 0 });
   const width = Math.max(240, holder.clientWidth || 480);
   const resized = () => holder.clientWidth && PLOTS.get(holder)?.plot.setSize({ width: holder.clientWidth, height: HEIGHT });
   const entry = { plot: /** @type {any} */ (null), key, points, observer: new ResizeObserver(resized) };
   PLOTS.set(holder, entry);
   const fitted = { ...options(), ...(points && withPoints(() => entry.points ?? [[], []])) };
   const scales = { x: { time: false }, ...fitted.scales };
-  entry.plot = new uPlot({ width, height: HEIGHT, axes: [axis, axis], ...fitted, scales }, data, holder);
+  entry.plot = new uPlot({ width, height: HEIGHT, axes: [{ ...axis(labels.x), size: 32 }, axis(labels.isTitled ? "" : labels.y)], ...fitted, scales }, data, holder);
   entry.observer.observe(holder);
 }
+
+/**
+ * Say what a plot shows to those who do not see it.
+ *
+ * @param {HTMLElement} holder
+ * @param {Labels} labels
+ * @param {ArrayLike<number | null>[]} data
+ */
+function describe(holder, { x, y }, [at, ...columns]) {
+  const ends = (/** @type {ArrayLike<number | null>[]} */ arrays) => {
+    let [low, high] = [Infinity, -Infinity];
+    for (const array of arrays) for (let i = 0; i < array.length; i++) [low, high] = [Math.min(low, array[i] ?? low), Math.max(high, array[i] ?? high)];
+    return low > high ? "no numbers" : `${shown(low, 3)} to ${shown(high, 3)}`;
+  };
+  holder.setAttribute("role", "img");
+  holder.setAttribute("aria-label", `Plot of ${y}, ${ends(columns)}, over ${x}, ${ends([at])}`);
+}
+
+/** The value of a series under the pointer, nothing elsewhere. @param {any} _ @param {number | null} x */
+const value = (_, x) => (x === null || x === undefined ? "" : shown(x));
 
 /**
  * Return the options of a plot that shows points too, within its scales.
@@ -85,11 +113,12 @@ export function clearPlot(holder) {
  * @param {number[]} x
  * @param {number[][]} columns
  * @param {string[]} names
+ * @param {Labels} labels
  * @param {Points} [points]
  */
-export function linePlot(holder, x, columns, names, points) {
-  const series = columns.map((_, j) => ({ label: String(names[j] ?? j), stroke: colour(j), width: 2 }));
-  draw(holder, `lines ${columns.length}`, () => ({ series: [{ label: "x" }, ...series] }), [x, ...columns.map(finite)], points);
+export function linePlot(holder, x, columns, names, labels, points) {
+  const series = columns.map((_, j) => ({ label: String(names[j] ?? j), stroke: colour(j), width: 2, value }));
+  draw(holder, `lines ${columns.length}`, labels, () => ({ series: [{ label: labels.x, value }, ...series] }), [x, ...columns.map(finite)], points);
 }
 
 /**
@@ -100,15 +129,16 @@ export function linePlot(holder, x, columns, names, points) {
  * @param {number[]} middle
  * @param {number[]} lower
  * @param {number[]} upper
+ * @param {Labels} labels
  * @param {Points} [points]
  */
-export function bandPlot(holder, x, middle, lower, upper, points) {
-  const edge = { stroke: `${accent()}66`, width: 1 };
+export function bandPlot(holder, x, middle, lower, upper, labels, points) {
+  const edge = { stroke: `${accent()}66`, width: 1, value };
   const options = () => ({
-    series: [{ label: "x" }, { label: "middle", stroke: accent(), width: 2 }, { label: "upper", ...edge }, { label: "lower", ...edge }],
+    series: [{ label: labels.x, value }, { label: "middle", stroke: accent(), width: 2, value }, { label: "upper", ...edge }, { label: "lower", ...edge }],
     bands: [{ series: [2, 3], fill: `${accent()}33` }],
   });
-  draw(holder, "band", options, [x, middle, upper, lower].map(finite), points);
+  draw(holder, "band", labels, options, [x, middle, upper, lower].map(finite), points);
 }
 
 /**
@@ -117,8 +147,9 @@ export function bandPlot(holder, x, middle, lower, upper, points) {
  * @param {HTMLElement} holder
  * @param {number[]} numbers
  * @param {number} bins
+ * @param {string} label
  */
-export function histogramPlot(holder, numbers, bins) {
+export function histogramPlot(holder, numbers, bins, label) {
   const known = numbers.filter(Number.isFinite);
   let [low, high] = [Infinity, -Infinity];
   for (const x of known) [low, high] = [Math.min(low, x), Math.max(high, x)];
@@ -127,14 +158,14 @@ export function histogramPlot(holder, numbers, bins) {
   for (const x of known) counts[Math.min(bins - 1, Math.floor((x - low) / width))] += 1;
   const middles = counts.map((_, i) => low + (i + 0.5) * width);
   const paths = uPlot.paths.bars({ size: [1, 100] });
-  const series = [{ label: "value" }, { label: "count", stroke: accent(), fill: `${accent()}66`, paths, points: { show: false } }];
+  const series = [{ label, value }, { label: "count", stroke: accent(), fill: `${accent()}66`, paths, points: { show: false }, value }];
   // Half a bar stands beyond the first and the last middle.
   const range = (/** @type {any} */ u, /** @type {number} */ from, /** @type {number} */ to) => {
     const half = u.data[0].length > 1 ? (u.data[0][1] - u.data[0][0]) / 2 : 0;
     return [from - half, to + half];
   };
   const options = () => ({ series, scales: { x: { time: false, range } } });
-  draw(holder, "histogram", options, known.length ? [middles, counts] : [[], []]);
+  draw(holder, "histogram", { x: label, y: "count" }, options, known.length ? [middles, counts] : [[], []]);
 }
 
 /** @param {number[]} numbers */

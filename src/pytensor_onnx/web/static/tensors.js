@@ -124,6 +124,17 @@ export function fromHalf(bits) {
 }
 
 /**
+ * Write a probability as a percentage.
+ *
+ * @param {number} value
+ */
+export function percentage(value) {
+  if (value > 0 && value < 5e-4) return "< 0.1%";
+  if (value < 1 && value > 0.9995) return "> 99.9%";
+  return Number.isFinite(value) ? `${(100 * value).toFixed(1)}%` : String(value);
+}
+
+/**
  * Write a number in few digits.
  *
  * @param {number} value

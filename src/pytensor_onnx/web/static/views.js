@@ -1,28 +1,44 @@
 import { element, panel } from "./dom.js";
 import { bandPlot, clearPlot, histogramPlot, linePlot } from "./plots.js";
-import { numbersOf, shown } from "./tensors.js";
+import { numbersOf, percentage, shown } from "./tensors.js";
 
 /**
  * @typedef {{name: string, dtype: string, dims: (number | null)[], view: any}} Output
  * @typedef {Record<string, {dims: number[], numbers: number[]}>} Results
- * @typedef {{element: HTMLElement, show: (results: Results, runs: number) => void, clear?: () => void}} View
+ * @typedef {{element: HTMLElement, show: (results: Results, runs: number) => void, clear: () => void}} View
+ * @typedef {{picture: (name?: string) => HTMLCanvasElement | null, labelOf: (name: string) => string}} Page
  */
 
 const MOST_ROWS = 200;
 const MOST_COLUMNS = 50;
 const MOST_LINES = 20;
 
-/** @type {Record<string, (output: Output, canvas: (name?: string) => HTMLCanvasElement | null) => View | null>} */
+/** @type {Record<string, (output: Output, page: Page) => View | null>} */
 const KINDS = { number, bars, lines, band, trace, histogram, table, boxes, hidden: () => null };
 
 /**
- * Make the view of an output, null for a hidden one.
+ * Make the view of an output, null for a hidden one. Before the first run it says that it waits.
  *
  * @param {Output} output
- * @param {(name?: string) => HTMLCanvasElement | null} canvas finds the picture of an input
+ * @param {Page} page finds the picture of an input, and the labels of inputs and outputs
+ * @returns {View | null}
  */
-export function makeView(output, canvas) {
-  return KINDS[output.view.kind](output, canvas);
+export function makeView(output, page) {
+  const view = KINDS[output.view.kind](output, page);
+  if (!view) return null;
+  const waiting = element("p", { class: "hint" }, "Nothing to show before the first run.");
+  view.element.append(waiting);
+  return {
+    element: view.element,
+    show: (results, runs) => {
+      waiting.hidden = true;
+      view.show(results, runs);
+    },
+    clear: () => {
+      waiting.hidden = false;
+      view.clear();
+    },
+  };
 }
 
 /**
@@ -38,19 +54,23 @@ export function readResults(outputs) {
 
 /** @param {Output} output @returns {View} */
 function number(output) {
-  const value = element("div", { class: "number" }, "–");
+  const value = element("div", { class: "number" });
+  const { label, digits, percent } = output.view;
   return {
-    element: panel(output.view.label, value),
+    element: panel(label, value),
     show: (results) => {
-      const { numbers } = results[output.name];
-      value.textContent = numbers.length ? shown(numbers[0], output.view.digits) : "–";
+      const [first] = results[output.name].numbers;
+      if (first === undefined) value.textContent = "–";
+      else value.textContent = percent ? percentage(first) : shown(first, digits);
     },
+    clear: () => (value.textContent = ""),
   };
 }
 
 /** @param {Output} output @returns {View} */
 function bars(output) {
-  const { label, labels = [] } = output.view;
+  const { label, labels = [], percent } = output.view;
+  const write = percent ? percentage : shown;
   const list = element("div", { class: "bars", role: "list" });
   const hint = element("p", { class: "hint" });
   return {
@@ -77,16 +97,20 @@ function bars(output) {
             { class: i === largest ? "bar largest" : "bar", role: "listitem" },
             element("span", { class: "name", title: name }, name),
             element("span", { class: "track", "aria-hidden": "true" }, fill),
-            element("span", { class: "value" }, shown(value)),
+            element("span", { class: "value" }, write(value)),
           );
         }),
       );
     },
+    clear: () => {
+      list.replaceChildren();
+      hint.textContent = "";
+    },
   };
 }
 
-/** @param {Output} output @returns {View} */
-function lines(output) {
+/** @param {Output} output @param {Page} page @returns {View} */
+function lines(output, { labelOf }) {
   const plot = element("div", { class: "plot" });
   const hint = element("p", { class: "hint" });
   const { label, x, series, points } = output.view;
@@ -100,13 +124,18 @@ function lines(output) {
       hint.textContent = width > MOST_LINES ? `the first ${MOST_LINES} of ${width} columns` : noted(numbers);
       if (!numbers.length) return clearPlot(plot);
       const columns = range(Math.min(MOST_LINES, width)).map((j) => column(numbers, j, width));
-      linePlot(plot, x ? results[x].numbers : range(n), columns, series ?? ["y"], pointsOf(points, results));
+      const names = series ?? (width === 1 ? [label] : []);
+      linePlot(plot, x ? results[x].numbers : range(n), columns, names, { x: x ? labelOf(x) : "position", y: label, isTitled: true }, pointsOf(points, results));
+    },
+    clear: () => {
+      clearPlot(plot);
+      hint.textContent = "";
     },
   };
 }
 
-/** @param {Output} output @returns {View} */
-function band(output) {
+/** @param {Output} output @param {Page} page @returns {View} */
+function band(output, { labelOf }) {
   const plot = element("div", { class: "plot" });
   const { label, x, lower, upper, interval, points } = output.view;
   return {
@@ -117,33 +146,30 @@ function band(output) {
       const [low, high] = interval
         ? [0, 1].map((j) => column(results[interval].numbers, j, 2))
         : [results[lower].numbers, results[upper].numbers];
-      bandPlot(plot, at, middle, low, high, pointsOf(points, results));
+      bandPlot(plot, at, middle, low, high, { x: x ? labelOf(x) : "position", y: label, isTitled: true }, pointsOf(points, results));
     },
+    clear: () => clearPlot(plot),
   };
 }
 
 /**
- * The numbers of all runs.
+ * The numbers of all runs: one for each showing of results, or several.
  *
  * @type {(output: Output) => View}
  */
 function trace(output) {
   const plot = element("div", { class: "plot" });
   const { label } = output.view;
-  /** @type {number[]} */
-  let runs = [];
   return {
     element: panel(label, plot),
-    show: (results, run) => {
+    show: (results, runs) => {
       const { numbers } = results[output.name];
-      const isOne = numbers.length === runs.length + 1;
-      while (runs.length < numbers.length) runs.push(isOne ? run : runs.length + 1);
-      linePlot(plot, runs, [numbers], ["y"]);
+      const isByRun = runs % numbers.length === 0;
+      const step = isByRun ? runs / numbers.length : 1;
+      const at = numbers.map((_, i) => (i + 1) * step);
+      linePlot(plot, at, [numbers], [label], { x: isByRun ? "run" : "number", y: label, isTitled: true });
     },
-    clear: () => {
-      runs = [];
-      clearPlot(plot);
-    },
+    clear: () => clearPlot(plot),
   };
 }
 
@@ -157,7 +183,7 @@ function histogram(output) {
     show: (results) => {
       const { numbers } = results[output.name];
       const [mean, deviation] = moments(numbers);
-      histogramPlot(plot, numbers, bins);
+      histogramPlot(plot, numbers, bins, label);
       summary.textContent = `${numbers.length} numbers, mean ${shown(mean, 4)}, standard deviation ${shown(deviation, 4)}`;
     },
     clear: () => {
@@ -195,6 +221,7 @@ function table(output) {
       const note = more.length ? `and ${more.map((x) => x.join(" more ")).join(", ")} in the CSV` : noted(numbers);
       if (note) holder.append(element("p", { class: "hint" }, note));
     },
+    clear: () => holder.replaceChildren(),
   };
 }
 
@@ -202,17 +229,17 @@ function table(output) {
  * Boxes on an image: rows of left, top, right, bottom, score and class.
  *
  * @param {Output} output
- * @param {(name?: string) => HTMLCanvasElement | null} canvas
+ * @param {Page} page
  * @returns {View}
  */
-function boxes(output, canvas) {
+function boxes(output, { picture }) {
   const { label, labels = [], threshold = 0.25, image } = output.view;
   const drawn = element("canvas", { role: "img", "aria-label": label });
   const list = element("p", { class: "hint" });
   return {
     element: panel(label, drawn, list),
     show: (results) => {
-      const source = canvas(image);
+      const source = picture(image);
       if (!source) return;
       drawn.width = source.width;
       drawn.height = source.height;
@@ -238,6 +265,10 @@ function boxes(output, canvas) {
         pen.fillText(name, left + 3, base - 0.2 * size);
       }
       list.textContent = names.length ? names.join(", ") : "nothing found";
+    },
+    clear: () => {
+      drawn.width = drawn.height = 0;
+      list.textContent = "";
     },
   };
 }

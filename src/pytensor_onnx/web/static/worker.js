@@ -20,23 +20,27 @@ let pairs = {};
 let firstState = [];
 /** @type {Record<string, any>} */
 let state = {};
+/** State before the last reset. @type {Record<string, any>} */
+let left = {};
 
 const actions = {
   /**
    * Load the runtime, the model and its first state.
    *
-   * @param {{model: string, runtime: {folder: string, module: string, backend: string}, state: any}} options
+   * @param {{model: string, runtime: {folder: string, module: string, binary: string, backend: string}, state: any}} options
    */
   async load({ model, runtime, state: described }) {
     const started = performance.now();
     // Files arrive while the runtime is read.
     const arriving = load(model);
+    const compiled = load(runtime.folder + runtime.binary).then(opened);
     const values = (described.values ?? []).map(async (/** @type {any} */ x) => ({ ...x, bytes: await load(x.file) }));
-    const files = Promise.all([arriving, ...values]);
+    const files = Promise.all([arriving, compiled, ...values]);
     files.catch(() => {});
     ort = await import(runtime.folder + runtime.module);
     ort.env.wasm.wasmPaths = runtime.folder;
-    const [content, ...first] = await files;
+    const [content, binary, ...first] = await files;
+    ort.env.wasm.wasmBinary = binary;
     const bytes = new Uint8Array(content);
     // Threads take time to start, and small models gain nothing from them.
     const cores = self.crossOriginIsolated && bytes.length > SMALL ? navigator.hardwareConcurrency || 1 : 1;
@@ -51,10 +55,16 @@ const actions = {
     return { seconds, bytes: bytes.length, threads: ort.env.wasm.numThreads, backend };
   },
 
-  /** Return to the first state. */
+  /** Return to the first state; `undo` goes back. */
   reset() {
+    left = state;
     const values = firstState.map(({ name, bytes, dtype, dims }) => [name, made(fromBytes(dtype, bytes.slice(0), dims))]);
     state = Object.fromEntries(values);
+  },
+
+  /** Return to the state before the last reset. */
+  undo() {
+    state = left;
   },
 
   /** Return the present state. */
@@ -92,11 +102,40 @@ const made = (x) => new ort.Tensor(x.type, x.data, x.dims);
 /** @param {any} x @returns {import("./tensors.js").Tensor} */
 const plain = (x) => ({ type: x.type, data: x.data, dims: [...x.dims] });
 
-/** @param {string} address */
+/** Bytes of all files: those that arrived, and those that are expected. */
+const progress = { received: 0, total: 0 };
+
+/**
+ * Load a file, and tell the page how much of it has arrived.
+ *
+ * @param {string} address
+ */
 async function load(address) {
   const response = await fetch(address);
-  if (!response.ok) throw new Error(`${address} cannot be loaded: ${response.status} ${response.statusText}`);
-  return response.arrayBuffer();
+  if (!response.ok || !response.body) throw new Error(`${address} cannot be loaded: ${response.status} ${response.statusText}`);
+  // The length of an encoded file is not that of the bytes that are read.
+  const expected = response.headers.has("Content-Encoding") ? NaN : Number(response.headers.get("Content-Length") ?? NaN);
+  progress.total += expected;
+  const parts = [];
+  for (const reader = response.body.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    progress.received += value.length;
+    self.postMessage({ progress });
+  }
+  return new Blob(parts).arrayBuffer();
+}
+
+/**
+ * Open a compressed file; some servers send it opened already.
+ *
+ * @param {ArrayBuffer} bytes
+ */
+async function opened(bytes) {
+  const [first, second] = new Uint8Array(bytes);
+  if (first !== 0x1f || second !== 0x8b) return bytes;
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
 async function adapter() {
