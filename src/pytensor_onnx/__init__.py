@@ -24,6 +24,10 @@ if TYPE_CHECKING:
         FileDifferences as FileDifferences,
         diff_onnx as diff_onnx,
     )
+    from pytensor_onnx.exporting.files.file_latency import (
+        Latency as Latency,
+        measure_latency as measure_latency,
+    )
     from pytensor_onnx.exporting.files.loading import load as load
     from pytensor_onnx.exporting.files.quantization import quantize_onnx as quantize_onnx
     from pytensor_onnx.exporting.program.export import (

@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import numpy as np
 import onnx
@@ -68,12 +69,41 @@ def test_bench_shows_times_on_sampled_or_given_inputs(special, tmp_path):
     result = run("bench", special, "--seconds", 0)
     assert result.exit_code == 0, result.output
     assert "sampled inputs (x [3, 3])" in result.output
-    assert re.search(r"median run +│ [\d.,]+ [mµ]?s, of 1 ", result.output)
+    assert re.search(r"│ [\d.,]+ [mµ]?s +│ 1 +│", result.output)
     np.savez(tmp_path / "given.npz", x=np.ones((7, 3)))
     given = ["--inputs", tmp_path / "given.npz", "--threads", 1, "--seconds", 0.001, "--json"]
-    found = json.loads(run("bench", special, *given).output)
+    (found,) = json.loads(run("bench", special, *given).output)
     assert (found["file"], found["inputs"]) == (str(special), "given inputs (x [7, 3])")
-    assert 0 < found["least_seconds"] <= found["median_seconds"]
+    assert 0 < found["least_seconds"] <= found["median_seconds"] <= found["p99_seconds"]
+
+
+def test_bench_compares_files_and_threads(special, tmp_path):
+    copy = shutil.copy(special, tmp_path / "copy.onnx")
+    options = ["--threads", 1, "--threads", 2, "--provider", "cpu", "--seconds", 0]
+    found = json.loads(run("bench", special, copy, *options, "--json").output)
+    assert [(x["file"], x["threads"]) for x in found] == [
+        (str(file), n) for file in (special, copy) for n in (1, 2)
+    ]
+    assert "copy.onnx, threads 2: loads in" in run("bench", copy, *options).output
+
+
+def test_inspect_lists_nodes_and_functions(special):
+    nodes = run("inspect", special, "--nodes").output.splitlines()
+    assert "y = pytensor.standard::Tan_float64(x)" in nodes
+    functions = run("inspect", special, "--functions").output.splitlines()
+    assert functions[0].startswith("pytensor.standard::Tan_float64(")
+    assert all(line.startswith("  ") for line in functions[1:])
+    found = json.loads(run("inspect", special, "--nodes", "--functions", "--json").output)
+    assert found["nodes"][0]["outputs"] == ["y"]
+    assert len(found["functions"][0]["nodes"]) == len(functions) - 1
+
+
+def test_inspect_shows_test_vectors_by_their_shapes(tmp_path):
+    x = pt.vector("x")
+    file = export_onnx([x], (2 * x).copy("y")).save(tmp_path / "model.onnx", vectors=True)
+    found = json.loads(run("inspect", file, "--json").output)
+    assert found["test_vectors"] == ["x: float64[3]", "y: float64[3]"]
+    assert "test_vectors" not in found["metadata"]
 
 
 def test_verify_ends_a_file_that_does_not(tmp_path, monkeypatch):
@@ -320,3 +350,30 @@ def test_ops_lists_native_kernels():
     found = json.loads(run("ops", "chol", "--kernels", "--json").output)
     assert found["operators"] == {}
     assert "Cholesky_lower_float64" in found["functions"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "words", "completed"),
+    [
+        ("bash", "pytensor-onnx ins", "inspect\n"),
+        ("bash", "pytensor-onnx bench --th", "--threads\n"),
+        ("zsh", "pytensor-onnx ins", '"inspect":"Show inputs'),
+        ("fish", "pytensor-onnx bench --th", "--threads\tThreads"),
+    ],
+)
+def test_shells_complete_commands_and_options(monkeypatch, capfd, shell, words, completed):
+    monkeypatch.setenv("_PYTENSOR_ONNX_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", words)
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit):
+        main([])
+    assert completed in capfd.readouterr().out
+
+
+def test_the_script_for_a_shell_names_the_program(capfd):
+    with pytest.raises(SystemExit) as exit_:
+        main(["--show-completion", "bash"])
+    assert not exit_.value.code
+    assert "_PYTENSOR_ONNX_COMPLETE=complete_bash" in capfd.readouterr().out

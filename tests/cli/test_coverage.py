@@ -131,6 +131,14 @@ def test_the_command_prints_json():
     assert json.loads(run("typed_list.basic.Append", "--json").output)["not_covered"]
 
 
+def test_the_command_prints_a_markdown_table():
+    lines = run("basic.Exp", "--markdown").output.splitlines()
+    assert lines[0] == "| Op | dtypes | ranks | shapes | in ONNX | error | limits |"
+    assert any(line.startswith("| Exp | ") for line in lines)
+    assert {line.count("|") - line.count("\\|") for line in lines} == {8}
+    assert "| not covered | reason |" in run("typed_list.basic.Append", "--markdown").output
+
+
 def test_the_command_gives_the_reasons_of_uncovered_ops():
     assert "typed lists" in run("typed_list.basic.Append").output
 

@@ -19,7 +19,6 @@ from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError
 app = typer.Typer(
     help="Export PyTensor graphs to ONNX, and inspect ONNX files.",
     no_args_is_help=True,
-    add_completion=False,
     # Help in the form of rich takes longer to import than all the rest.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -57,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     A file that was read, but does not run or gives other results, ends it with status 1.
     """
     try:
-        sys.exit(app(args=arguments, standalone_mode=False) or 0)
+        sys.exit(app(args=arguments, prog_name="pytensor-onnx", standalone_mode=False) or 0)
     except typer.Abort:
         sys.exit(1)
     except (RunError, VerificationError) as error:

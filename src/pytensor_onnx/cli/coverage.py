@@ -187,3 +187,26 @@ def cells(row: Row) -> list[str]:
         ", ".join(f"{error:.0e} ({d})" if error else f"0 ({d})" for d, error in row.error.items()),
         "; ".join(row.limits),
     ]
+
+
+def markdown_lines(rows: Sequence[Row], reasons: Mapping[str, str]) -> list[str]:
+    """Return the lines of a Markdown table of covered Ops, and of one of those that are not.
+
+    Examples
+    --------
+    >>> row = Row("x.Foo", ("int8",), (0, 1), ("static",), ("operator Foo",), {}, (), ())
+    >>> markdown_lines([row], {})[2]
+    '| Foo | int8 | 0–1 | static | operator Foo |  |  |'
+    """
+    columns = ("Op", "dtypes", "ranks", "shapes", "in ONNX", "error", "limits")
+    covered = [(row.name.rpartition(".")[2], *cells(row)) for row in rows]
+    tables = _markdown(columns, covered) if covered else []
+    others = [(name.removeprefix("pytensor."), reason) for name, reason in reasons.items()]
+    gap = [""] if covered and others else []
+    return [*tables, *gap, *(_markdown(("not covered", "reason"), others) if others else [])]
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    lines = [f"| {' | '.join(row)} |" for row in (columns, *escaped)]
+    return [lines[0], f"|{'---|' * len(columns)}", *lines[1:]]

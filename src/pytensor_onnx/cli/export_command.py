@@ -51,7 +51,7 @@ def export(
     options: dict[str, Any] = {"target": target, "dynamic_axes": read_axes(dynamic or [])}
     options["precision"] = precision
     given = {key: value for key, value in options.items() if value}
-    with working(f"exporting {name}"):
+    with working("exporting"):
         # Graphs of the module may use mode ONNX.
         from pytensor_onnx.cli.named_objects import export_object, named_object
 

@@ -11,50 +11,97 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pytensor_onnx.cli.arguments_of_commands import AsJson, File
-from pytensor_onnx.cli.terminal import print_json, show, working
+from pytensor_onnx.cli.terminal import one_line, print_json, progress_bar, show, working
 from pytensor_onnx.errors import VerificationError
 
 if TYPE_CHECKING:
     from pytensor_onnx.exporting.files.file_differences import FileDifferences
 
 
-def inspect(file: File, as_json: AsJson = False) -> None:
-    """Show inputs, outputs, state, operators, functions and sizes of an ONNX file."""
+def inspect(
+    file: File,
+    nodes: Annotated[
+        bool, typer.Option("--nodes", help="List the nodes, those of subgraphs included.")
+    ] = False,
+    functions: Annotated[
+        bool, typer.Option("--functions", help="List the nodes of each model-local function.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show inputs, outputs, operators and sizes of an ONNX file."""
     from pytensor_onnx.cli.inspection import inspect_file
-
-    found = inspect_file(file)
-    if as_json:
-        print_json(asdict(found))
-        return
     from pytensor_onnx.cli.tables import inspection_tables
 
-    show(*inspection_tables(found))
+    if nodes or functions:
+        _list_nodes(file, nodes, functions, as_json)
+    elif as_json:
+        print_json(asdict(inspect_file(file)))
+    else:
+        show(*inspection_tables(inspect_file(file)))
+
+
+def _list_nodes(file: Path, nodes: bool, functions: bool, as_json: bool) -> None:
+    from pytensor_onnx.cli.node_listing import listed_functions, listed_nodes
+    from pytensor_onnx.exporting.files.model_reading import read_model
+
+    model = read_model(file)
+    main = listed_nodes(model) if nodes else []
+    local = listed_functions(model) if functions else []
+    if as_json:
+        listed = {"nodes": [asdict(node) for node in main]} if nodes else {}
+        print_json(listed | ({"functions": [asdict(f) for f in local]} if functions else {}))
+        return
+    show(*map(one_line, main))
+    show(*(one_line(line) for function in local for line in function.lines()))
 
 
 def bench(
-    file: File,
+    files: Annotated[
+        list[Path],
+        typer.Argument(exists=True, dir_okay=False, readable=True, help="ONNX files."),
+    ],
     inputs: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="NumPy file (.npz) with all inputs."),
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads within one operator.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Time of the runs measured.")] = 1.0,
+    threads: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Threads within one operator; may be repeated."),
+    ] = None,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(help="Provider of ONNX Runtime: cpu, cuda, ...; may be repeated."),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.0, help="Time of the runs of each session.")
+    ] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the latency of an ONNX file in ONNX Runtime, on given or sampled inputs."""
+    """Measure the latency of ONNX files in ONNX Runtime.
+
+    Each file runs with each number of threads on each provider, in turns, on given or sampled
+    inputs.
+    """
+    from pytensor_onnx.cli.tables import latency_lines, latency_table
     from pytensor_onnx.exporting.files.file_latency import measure_latency
-    from pytensor_onnx.exporting.files.model_reading import read_model
-    from pytensor_onnx.graph.weights import weight_files
+    from pytensor_onnx.exporting.files.model_reading import external_bytes
 
     # Unreadable models and missing weights are errors of input, before the runtime refuses them.
-    weight_files(read_model(file), file)
-    latency = measure_latency(file, inputs, threads=threads, seconds=seconds)
+    for file in files:
+        external_bytes(file)
+    with progress_bar("measuring") as progress:
+        found = measure_latency(
+            files,
+            inputs,
+            threads=threads or [None],
+            providers=provider or ["cpu"],
+            seconds=seconds,
+            progress=progress,
+        )
     if as_json:
-        print_json({"file": str(file), **asdict(latency)})
+        print_json(list(map(asdict, found)))
         return
-    from pytensor_onnx.cli.tables import latency_table
-
-    show(latency_table(str(file), latency))
+    show(latency_table(found), *latency_lines(found))
 
 
 def verify(

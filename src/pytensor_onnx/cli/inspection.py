@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
+
 
 @dataclass(frozen=True)
 class Inspection:
@@ -26,6 +29,8 @@ class Inspection:
         Numbers of nodes and constants, and the size of the constants.
     operators, functions
         Number of nodes of each operator, and number of nodes in each function.
+    test_vectors
+        Names, dtypes and shapes of the arrays of its test vectors, if it has some.
     metadata
         Further metadata of the file.
     """
@@ -44,6 +49,7 @@ class Inspection:
     constant_bytes: int
     operators: dict[str, int]
     functions: dict[str, int]
+    test_vectors: list[str]
     metadata: dict[str, str]
 
 
@@ -79,8 +85,21 @@ def inspect_file(file: Path) -> Inspection:
         constant_bytes=weight_bytes(model),
         operators=dict(counts.most_common()),
         functions=dict(function_sizes(model)),
+        test_vectors=_described_vectors(metadata.pop(METADATA, "")),
         metadata=metadata,
     )
+
+
+def _described_vectors(text: str) -> list[str]:
+    """Return a line for each array of test vectors; none for other metadata."""
+    try:
+        vectors = Vectors.of_text(text)
+    except PyTensorONNXError:
+        return []
+    return [
+        f"{name}: {array.dtype}{list(array.shape)}"
+        for name, array in {**vectors.inputs, **vectors.outputs}.items()
+    ]
 
 
 def _state_pairs(text: str) -> dict[str, str]:

@@ -23,10 +23,15 @@ def ops(
             "--kernels", help="Show the operators and functions of the native library instead."
         ),
     ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the operations of PyTensor that are covered, with their tested dtypes and ranks."""
-    from pytensor_onnx.cli.coverage import describe_row, load_coverage, select
+    """List the covered operations of PyTensor.
+
+    Each line has the dtypes and ranks with which an operation is tested, its form in ONNX and its
+    error.
+    """
+    from pytensor_onnx.cli.coverage import describe_row, load_coverage, markdown_lines, select
 
     if kernels:
         _print_kernels(name or "", as_json)
@@ -38,6 +43,9 @@ def ops(
     if as_json:
         covered = [asdict(row) for row in rows]
         print_json({"covered": covered, "not_covered": shown})
+        return
+    if markdown:
+        print("\n".join(markdown_lines(rows, shown)))
         return
     lines = [describe_row(row) for row in rows]
     lines += [f"{key.removeprefix('pytensor.')}: not covered; {why}" for key, why in shown.items()]

@@ -25,6 +25,7 @@ def inspection_tables(found: Inspection) -> list[Table]:
         ("state", "\n".join(f"{one_line(k)} -> {one_line(v)}" for k, v in found.state.items())),
         ("operator sets", f"{sets}; IR version {found.ir_version}"),
         ("made by", one_line(found.producer)),
+        ("test vectors", "\n".join(_lines(found.test_vectors))),
         ("metadata", "\n".join(metadata)),
         ("nodes", f"{found.nodes:,}"),
         ("constants", f"{found.constants:,}, {found.constant_bytes:,} bytes"),
@@ -39,16 +40,33 @@ def inspection_tables(found: Inspection) -> list[Table]:
     return tables
 
 
-def latency_table(file: str, latency: Latency) -> Table:
-    """Return the table of the latency of a file."""
+def latency_table(latencies: Sequence[Latency]) -> Table:
+    """Return the table of the latencies of sessions, one row each."""
     rows = [
-        ("inputs", one_line(latency.inputs)),
-        ("load", duration(latency.load_seconds)),
-        ("first run", duration(latency.first_seconds)),
-        ("median run", f"{duration(latency.median_seconds)}, of {latency.runs:,}"),
-        ("fastest run", duration(latency.least_seconds)),
+        (
+            session_name(x),
+            *map(duration, (x.median_seconds, x.p90_seconds, x.p99_seconds, x.least_seconds)),
+            f"{x.runs:,}",
+        )
+        for x in latencies
     ]
-    return make_table(file, "", "", rows=rows)
+    return make_table("latency", "", "median", "90 %", "99 %", "least", "runs", rows=rows)
+
+
+def latency_lines(latencies: Sequence[Latency]) -> list[str]:
+    """Return a line for each session on its start and its inputs."""
+    return [
+        f"{session_name(x)}: loads in {duration(x.load_seconds)}, first run "
+        f"{duration(x.first_seconds)}, {x.inputs}"
+        for x in latencies
+    ]
+
+
+def session_name(latency: Latency) -> str:
+    """Return the name of a session: file, and threads and provider where given."""
+    threads = "" if latency.threads is None else f", threads {latency.threads}"
+    provider = "" if latency.provider == "cpu" else f", {latency.provider}"
+    return f"{one_line(latency.file)}{threads}{provider}"
 
 
 def digits_table(result: DigitsResult) -> Table:

@@ -3,8 +3,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pytensor_onnx import InputError, export_onnx
-from pytensor_onnx.exporting.files.file_latency import measure_latency
+from pytensor_onnx import InputError, PyTensorONNXError, export_onnx, measure_latency
 
 
 @pytest.fixture(scope="module")
@@ -22,20 +21,21 @@ def saved(path, **arrays):
 
 
 def test_times_are_of_runs_on_sampled_inputs(scaled):
-    latency = measure_latency(scaled, seconds=0.01)
+    (latency,) = measure_latency(scaled, seconds=0.01)
     assert latency.inputs == "sampled inputs (x [3], y [3])"
     assert latency.runs > 1
     assert 0 < latency.least_seconds <= latency.median_seconds
+    assert latency.median_seconds <= latency.p90_seconds <= latency.p99_seconds
     assert latency.least_seconds * (latency.runs - 1) <= 0.01
     assert latency.load_seconds > 0
 
 
 def test_inputs_may_be_given_with_those_that_have_a_default(scaled, tmp_path):
     arrays = {"x": np.ones(1000), "y": np.ones(1000)}
-    latency = measure_latency(scaled, saved(tmp_path / "a.npz", **arrays), seconds=0)
+    (latency,) = measure_latency(scaled, saved(tmp_path / "a.npz", **arrays), seconds=0)
     assert (latency.inputs, latency.runs) == ("given inputs (x [1000], y [1000])", 1)
     file = saved(tmp_path / "b.npz", **arrays, scale=np.array(3.0))
-    assert measure_latency(scaled, file, seconds=0).inputs.endswith("scale [])")
+    assert measure_latency(scaled, file, seconds=0)[0].inputs.endswith("scale [])")
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,15 @@ def test_a_file_without_arrays_is_an_error(scaled, tmp_path):
     for name in ("text.npz", "empty.npz", "one.npy", "objects.npz"):
         with pytest.raises(InputError, match=r"is no \.npz file of arrays"):
             measure_latency(scaled, tmp_path / name)
+
+
+def test_sessions_of_files_threads_and_providers_run_in_turns(scaled):
+    shares = []
+    found = measure_latency([scaled, scaled], threads=[1, 2], seconds=0.02, progress=shares.append)
+    assert [x.threads for x in found] == [1, 2, 1, 2]
+    assert {x.provider for x in found} == {"cpu"}
+    assert len(shares) == 4 * 10
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    with pytest.raises(PyTensorONNXError, match="has no TensorrtExecutionProvider"):
+        measure_latency(scaled, providers=["cpu", "tensorrt"])

@@ -1,10 +1,11 @@
-"""Measure the latency of any ONNX file in ONNX Runtime."""
+"""Measure the latency of ONNX files of any exporter in ONNX Runtime."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -16,14 +17,21 @@ from pytensor_onnx.exporting.files.file_verification import load, run_on_sample
 from pytensor_onnx.exporting.requests.descriptions import describe, describe_given
 from pytensor_onnx.exporting.verification.sampling import Sample
 from pytensor_onnx.graph.dims import dims_of
+from pytensor_onnx.running.session import Session
+
+TURNS = 10
+"""Number of times that each session has its turn."""
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Times of an ONNX file in ONNX Runtime.
+    """Times of an ONNX file in one session of ONNX Runtime.
 
     Attributes
     ----------
+    file, provider, threads
+        The file, the execution provider, and the threads within one operator, None for the
+        runtime's default.
     inputs
         The inputs and their shapes.
     load_seconds
@@ -32,62 +40,131 @@ class Latency:
         Time of the first run, in which the runtime allocates memory.
     runs
         Number of later runs.
-    median_seconds, least_seconds
-        Median and least time of these runs.
+    least_seconds, median_seconds, p90_seconds, p99_seconds
+        Least time and percentiles 50, 90 and 99 of these runs.
     """
 
+    file: str
+    provider: str
+    threads: int | None
     inputs: str
     load_seconds: float
     first_seconds: float
     runs: int
-    median_seconds: float
     least_seconds: float
+    median_seconds: float
+    p90_seconds: float
+    p99_seconds: float
 
 
 def measure_latency(
-    file: Path,
-    inputs: Path | None = None,
+    files: str | os.PathLike | Sequence[str | os.PathLike],
+    inputs: str | os.PathLike | None = None,
     *,
-    threads: int | None = None,
+    threads: int | Sequence[int | None] | None = None,
+    providers: str | Sequence[str] = "cpu",
     seconds: float = 1.0,
-) -> Latency:
-    """Return the latency of a file.
+    progress: Callable[[float], None] | None = None,
+) -> list[Latency]:
+    """Return the latency of each file with each number of threads on each provider.
+
+    The sessions run in turns, so that other work on the machine slows all of them alike.
 
     Parameters
     ----------
-    file
-        An ONNX file of any exporter.
+    files
+        ONNX files of any exporter, or one.
     inputs
         A file of NumPy's ``savez`` with an array for each input, by name; sampled arrays without.
     threads
-        Threads within one operator; the runtime's default if None.
+        Numbers of threads within one operator, or one; the runtime's default if None.
+    providers
+        Execution providers, or one; operators that a provider lacks run on the CPU.
     seconds
-        Time of all measured runs together; one run at least.
+        Time of all measured runs of a session together; one run at least.
+    progress
+        Function of the share of the work that is done, from 0 to 1.
 
     Raises
     ------
     InputError
-        If the given inputs cannot be read, or do not fit the inputs of the file.
+        If the given inputs cannot be read, or do not fit the inputs of a file.
     RunError
-        If the file does not run on the given inputs.
+        If a file does not run on the given inputs.
     VerificationError
-        If ONNX Runtime refuses the file, or no sampled inputs fit.
+        If ONNX Runtime refuses a file, or no sampled inputs fit.
+
+    Examples
+    --------
+    >>> import tempfile, pytensor.tensor as pt
+    >>> from pytensor_onnx import export_onnx, measure_latency
+    >>> x = pt.vector("x")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = export_onnx([x], pt.exp(x), folder + "/exp.onnx")
+    ...     one, two = measure_latency(folder + "/exp.onnx", threads=[1, 2], seconds=0.01)
+    >>> one.threads, two.threads, one.least_seconds <= one.median_seconds <= one.p99_seconds
+    (1, 2, True)
     """
-    path = str(file)
-    session = load(path, threads=threads)
-    drawn = run_on_sample(session, path)[0] if inputs is None else _given(inputs, file)
-    # Another session, as the first one also imports the runtime, and has run on the sample.
-    del session
-    load_seconds, session = _timed(lambda: load(path, threads=threads))
-    feed = dict(zip(drawn.names, drawn.arrays, strict=True))
-    first_seconds, _ = _timed(lambda: session.run(feed))
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while not times or time.perf_counter() < end:
-        times.append(_timed(lambda: session.run(feed))[0])
-    return Latency(
-        str(drawn), load_seconds, first_seconds, len(times), float(np.median(times)), min(times)
-    )
+    report = progress or (lambda _: None)
+    paths = [files] if isinstance(files, str | os.PathLike) else files
+    counts = [threads] if threads is None or isinstance(threads, int) else threads
+    names = [providers] if isinstance(providers, str) else providers
+    choices = [(Path(f), name, count) for f in paths for name in names for count in counts]
+    given = None if inputs is None else Path(inputs)
+    runs = [_Runs.of(file, given, name, count) for file, name, count in choices]
+    for turn in range(TURNS):
+        for i, each in enumerate(runs):
+            each.run_for(seconds / TURNS)
+            report((turn * len(runs) + i + 1) / (TURNS * len(runs)))
+    return [each.latency() for each in runs]
+
+
+@dataclass
+class _Runs:
+    """The runs of a session, with their times."""
+
+    file: Path
+    provider: str
+    threads: int | None
+    drawn: Sample
+    session: Session
+    load_seconds: float
+    first_seconds: float
+    times: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, file: Path, inputs: Path | None, provider: str, threads: int | None) -> _Runs:
+        """Load a file, and run it once."""
+        path = str(file)
+        session = load(path, threads=threads, providers=provider)
+        drawn = run_on_sample(session, path)[0] if inputs is None else _given(inputs, file)
+        # Another session, as the first one also imports the runtime, and has run on the sample.
+        del session
+        load_seconds, session = _timed(lambda: load(path, threads=threads, providers=provider))
+        feed = dict(zip(drawn.names, drawn.arrays, strict=True))
+        first_seconds, _ = _timed(lambda: session.run(feed))
+        return cls(file, provider, threads, drawn, session, load_seconds, first_seconds)
+
+    def run_for(self, seconds: float) -> None:
+        """Run the file for a time; once at least, unless the time is zero and it has run."""
+        feed = dict(zip(self.drawn.names, self.drawn.arrays, strict=True))
+        end = time.perf_counter() + seconds
+        while not self.times or time.perf_counter() < end:
+            self.times.append(_timed(lambda: self.session.run(feed))[0])
+
+    def latency(self) -> Latency:
+        """Return the times in short."""
+        percentiles = map(float, np.percentile(self.times, [0, 50, 90, 99]))
+        return Latency(
+            str(self.file),
+            self.provider,
+            self.threads,
+            str(self.drawn),
+            self.load_seconds,
+            self.first_seconds,
+            len(self.times),
+            *percentiles,
+        )
 
 
 def _timed[T](call: Callable[[], T]) -> tuple[float, T]:

@@ -111,7 +111,7 @@ def run_on_vectors(session: Session, text: str) -> str:
     )
 
 
-def load(file: str, *, threads: int | None = None) -> Session:
+def load(file: str, *, threads: int | None = None, providers: str = "cpu") -> Session:
     """Load a file into ONNX Runtime.
 
     Raises
@@ -119,10 +119,12 @@ def load(file: str, *, threads: int | None = None) -> Session:
     VerificationError
         If ONNX Runtime refuses the file.
     """
+    from pytensor_onnx.running.providers import provider_names
     from pytensor_onnx.running.session import Session, SessionOptions
 
+    provider_names(providers)
     try:
-        return Session(file, options=SessionOptions(threads=threads))
+        return Session(file, providers=providers, options=SessionOptions(threads=threads))
     except PyTensorONNXError as error:
         raise VerificationError(str(error)) from error
 
