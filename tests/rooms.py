@@ -75,6 +75,7 @@ ROOMS = {
         "exports: requests, verification, the program, files",
         *("graph", "rewriting", "conversion", "pipeline", "targets", "running", "ml"),
         *("dynamic_axes", "named_dims", "encodings", "ops", "digests", "passes"),
+        "importing",
     ),
     "pymc": room(
         "PyMC models: densities, predictors, samplers",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         measure_latency as measure_latency,
     )
     from pytensor_onnx.exporting.files.loading import load as load
+    from pytensor_onnx.exporting.files.optimized_files import optimize_onnx as optimize_onnx
     from pytensor_onnx.exporting.files.quantization import quantize_onnx as quantize_onnx
     from pytensor_onnx.exporting.program.export import (
         compile_onnx as compile_onnx,

@@ -11,7 +11,7 @@ import typer
 from pytensor_onnx._version import __version__
 from pytensor_onnx.cli.demo_command import digits
 from pytensor_onnx.cli.export_command import export
-from pytensor_onnx.cli.file_commands import bench, diff, inspect, verify
+from pytensor_onnx.cli.file_commands import bench, diff, inspect, optimize, verify
 from pytensor_onnx.cli.ops_command import ops
 from pytensor_onnx.cli.web_command import web
 from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError
@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 demo = typer.Typer(help="Small complete examples.", no_args_is_help=True, rich_markup_mode=None)
 demo.command()(digits)
-for command in (export, inspect, diff, verify, bench, ops, web):
+for command in (export, inspect, diff, verify, bench, optimize, ops, web):
     app.command()(command)
 app.add_typer(demo, name="demo")
 

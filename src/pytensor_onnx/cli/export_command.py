@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pytensor_onnx.cli.arguments_of_commands import AsJson
+from pytensor_onnx.cli.arguments_of_commands import AsJson, Precision, Target
 from pytensor_onnx.cli.terminal import print_json, show, working
 from pytensor_onnx.errors import ArgumentError
 
@@ -24,12 +24,8 @@ def export(
             metavar="INPUT:AXIS=NAME", help="Name of an axis of any size; may be repeated."
         ),
     ] = None,
-    target: Annotated[
-        str, typer.Option(help="Runtime: onnxruntime, web, webgpu, node or standard.")
-    ] = "onnxruntime",
-    precision: Annotated[
-        str | None, typer.Option(help="float32 or float16 for all wider floats; float64 keeps all.")
-    ] = None,
+    target: Target = "onnxruntime",
+    precision: Precision = None,
     vectors: Annotated[
         bool,
         typer.Option("--vectors", help="Store inputs and PyTensor's results, which verify uses."),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pytensor_onnx.cli.arguments_of_commands import AsJson, File
+from pytensor_onnx.cli.arguments_of_commands import AsJson, File, Precision, Target
 from pytensor_onnx.cli.terminal import one_line, print_json, progress_bar, show, working
 from pytensor_onnx.errors import VerificationError
 
@@ -162,3 +162,39 @@ def difference_lines(found: FileDifferences) -> Iterator[str]:
             return
         yield f"{name}: {'different' if lines else 'equal'}"
         yield from (f"  {line}" for line in lines)
+
+
+def optimize(
+    file: File,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write. [default: FILE.TARGET.onnx]"),
+    ] = None,
+    target: Target = "onnxruntime",
+    precision: Precision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Optimize an ONNX file for a target.
+
+    The file is imported as a PyTensor graph and exported again, and the results are compared with
+    those of the file. It may be one of any exporter.
+    """
+    from pytensor_onnx.cli.inspection import inspect_file
+
+    path = output or file.with_name(f"{file.stem}.{target}.onnx")
+    given = {"precision": precision} if precision else {}
+    with working("optimizing"):
+        from pytensor_onnx import optimize_onnx, registered_mode  # noqa: F401
+
+        program = optimize_onnx(file, path, target=target, **given)
+    before, after = inspect_file(file), inspect_file(path)
+    changes = [str(change) for change in program.changes]
+    if as_json:
+        print_json({"before": asdict(before), "after": asdict(after), "changes": changes})
+        return
+    show(
+        *(f"changed: {change}" for change in changes),
+        f"nodes: {before.nodes:,} -> {after.nodes:,}",
+        f"bytes: {before.file_bytes:,} -> {after.file_bytes:,}",
+        f"wrote {path}: {program.verification}",
+    )
