@@ -31,7 +31,9 @@ from pytensor_onnx.named_dims import dim_names as dim_names_of
 from pytensor_onnx.user_code import user_line
 
 IR_VERSION = 10
-MIN_OPSET, MAX_OPSET = 18, 26
+MIN_OPSET, MAX_OPSET = 13, 26
+FIRST_CONVERTED = 18
+"""Lowest opset that lowerings emit; a pass writes models in older ones."""
 
 
 @dataclass
@@ -63,7 +65,7 @@ class ConversionOptions:
     Attributes
     ----------
     opset_version
-        Version of the standard operator set, 18 to 26.
+        Version of the standard operator set, 13 to 26; below 18, the model is converted for 18.
     input_names, output_names
         Names wanted; by default those of the variables, or ``input_0``, ``output_0``.
     defaults
@@ -119,7 +121,7 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
     """
     _check_opset(options.opset_version)
     scope = ModelScope(
-        options.opset_version,
+        max(options.opset_version, FIRST_CONVERTED),
         fixes_sizes=options.fixes_sizes,
         has_checks=options.has_checks,
         accumulates_in_float64=options.accumulates_in_float64,

@@ -22,6 +22,7 @@ from pytensor_onnx.passes.inline_functions import inline_functions
 from pytensor_onnx.passes.layout.broadcast_numbers import broadcast_numbers
 from pytensor_onnx.passes.layout.move_transposes import move_transposes
 from pytensor_onnx.passes.legaliser.legalise import legalise
+from pytensor_onnx.passes.lower_opset import lower_opset
 from pytensor_onnx.passes.model_pass import Passes
 from pytensor_onnx.passes.narrowing.narrow_indices import narrow_indices
 from pytensor_onnx.passes.node_rules import NodeRules
@@ -32,7 +33,12 @@ from pytensor_onnx.targets import get_profile
 
 
 def prepare(
-    converted: Converted, target: str, *, assume_finite: bool = False, inline: bool = False
+    converted: Converted,
+    target: str,
+    *,
+    assume_finite: bool = False,
+    inline: bool = False,
+    opset_version: int | None = None,
 ) -> list[Change]:
     """Fuse nodes of a model, and change it in place so that the target runs it.
 
@@ -46,6 +52,8 @@ def prepare(
         Whether to leave out the guards against runtimes that drop NaN.
     inline
         Whether to write out the model-local functions where they are called.
+    opset_version
+        Opset to write the model in, if it is lower than that of the conversion.
 
     Returns
     -------
@@ -77,10 +85,14 @@ def prepare(
     changes = passes.changes
     if profile.accelerator is not None:
         changes += describe_placement(model, profile)
-    if inline or profile.is_portable:
+    is_older = opset_version is not None and opset_version < scope.opset_version
+    # Axes that are operands of a function become attributes.
+    if inline or profile.is_portable or is_older:
         passes.run(inline_functions)
     if profile.is_portable:
         passes.run(fold_constants, merge_equal)
+    if is_older:
+        passes.run(lower_opset.given(version=opset_version))
     passes.run(spell_sizes)
     if profile.is_portable:
         _forget_sizes(model)

@@ -142,6 +142,34 @@ def holds_attributes(
     return all(is_float32(x, dtype) for x in numbers)
 
 
+def misfit(node: ir.Node, opset_version: int) -> str | None:
+    """Return why an opset cannot express a node, None if it can.
+
+    Examples
+    --------
+    >>> x = ir.val("x", dtype=ir.DataType.UINT32, shape=("n",))
+    >>> node = ir.node("BitwiseXor", [x, x])
+    >>> misfit(node, 17), misfit(node, 18)
+    ('opset 17 has no BitwiseXor', None)
+    """
+    try:
+        schema = _schema(node.op_type, opset_version)
+    except ValueError:
+        return f"opset {opset_version} has no {node.op_type}"
+    unknown = sorted(node.attributes.keys() - schema.attributes.keys())
+    if unknown:
+        return f"{node.op_type} of opset {opset_version} has no attribute {unknown[0]!r}"
+    if len(node.inputs) > schema.max_input:
+        return f"{node.op_type} of opset {opset_version} takes {schema.max_input} operands"
+    for position, value in enumerate(node.inputs):
+        formal = schema.inputs[min(position, len(schema.inputs) - 1)]
+        if value is None or value.dtype is None:
+            continue
+        if value.dtype not in allowed_dtypes(node.op_type, opset_version, formal.type_str):
+            return f"{node.op_type} of opset {opset_version} takes no {value.dtype.numpy()}"
+    return None
+
+
 @cache
 def _schema(op_type: str, opset_version: int) -> "OpSchema":
     from onnx import defs

@@ -55,6 +55,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
         options.target,
         assume_finite=options.assume_finite,
         inline=options.inline_functions,
+        opset_version=file.opset_version,
     )
     return Conversion(
         model,

@@ -79,8 +79,9 @@ def export_onnx(
         One array for each input, in a list or by name. The model is made for their shapes, but for
         the axes in ``dynamic_axes``, and verified on them.
     opset_version
-        Version of the standard operator set, 18 to 26, or ``"latest"`` for the one whose operators
-        the target is fastest with: 23, which has those of transformers.
+        Version of the standard operator set, 13 to 26, or ``"latest"`` for the one whose operators
+        the target is fastest with: 23, which has those of transformers. Below
+        18, a graph that needs an operator which the opset lacks is refused with its name.
     target
         Runtime to export for: ``"onnxruntime"``, ``"web"``, ``"webgpu"``, ``"node"``, or
         ``"portable"`` for runtimes of other makers: functions written out, no defaults, no checks.
