@@ -1,0 +1,204 @@
+"""Quantised integers: their formulas in the numbers that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_onnx.importing.networks.imported_convolutions import conv
+from pytensor_onnx.importing.products import matmul
+from pytensor_onnx.importing.registry.known_values import size
+from pytensor_onnx.importing.registry.operator_imports import onnx_import
+from pytensor_onnx.importing.registry.operator_types import dtype_name
+
+type Optional = TensorVariable | None
+type Ints = Sequence[int] | None
+
+
+@onnx_import("QuantizeLinear")
+def quantize(
+    x: TensorVariable,
+    scale: TensorVariable,
+    zero: Optional = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> TensorVariable:
+    """Divide by a scale, round to even, add a zero point and bound by the dtype."""
+    dtype = dtype_name(ir.DataType(output_dtype)) if output_dtype else "uint8"
+    dtype = dtype if zero is None else zero.type.dtype
+    wide = dtype_name(ir.DataType(precision)) if precision else _common(x, scale)
+    quotient = x.astype(wide) / _along(scale, x, axis, block_size).astype(wide)
+    return _quantized(quotient, zero, dtype, x, axis, block_size)
+
+
+def _common(x: TensorVariable, scale: TensorVariable) -> str:
+    return scale.type.dtype if x.type.dtype.startswith("int") else x.type.dtype
+
+
+def _quantized(
+    quotient: TensorVariable,
+    zero: Optional,
+    dtype: str,
+    x: TensorVariable,
+    axis: int = 1,
+    block_size: int = 0,
+) -> TensorVariable:
+    limits = np.iinfo(dtype)
+    rounded = pt.round(quotient.astype("float64"), "half_to_even")
+    if zero is not None:
+        rounded = rounded + _along(zero, x, axis, block_size).astype("float64")
+    return pt.clip(rounded, float(limits.min), float(limits.max)).astype(dtype)
+
+
+@onnx_import("DequantizeLinear")
+def dequantize(
+    x: TensorVariable,
+    scale: TensorVariable,
+    zero: Optional = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> TensorVariable:
+    """Subtract a zero point and multiply by a scale."""
+    dtype = dtype_name(ir.DataType(output_dtype)) if output_dtype else scale.type.dtype
+    numbers = x.astype("int32")
+    if zero is not None:
+        numbers = numbers - _along(zero, x, axis, block_size).astype("int32")
+    return (numbers.astype(scale.type.dtype) * _along(scale, x, axis, block_size)).astype(dtype)
+
+
+def _along(values: TensorVariable, x: TensorVariable, axis: int, block_size: int) -> Any:
+    """Return the numbers of a tensor, of an axis, or of blocks along an axis, for each element."""
+    if block_size:
+        repeated = pt.repeat(values, block_size, axis=axis % x.type.ndim)
+        before = (slice(None),) * (axis % x.type.ndim)
+        return repeated[(*before, slice(None, size(x, axis % x.type.ndim)))]
+    if values.type.ndim == 0 or values.type.shape == (1,):
+        return values.reshape(())
+    position = axis % x.type.ndim
+    return values.dimshuffle([0 if a == position else "x" for a in range(x.type.ndim)])
+
+
+@onnx_import("ConvInteger")
+def conv_integer(
+    x: TensorVariable,
+    filters: TensorVariable,
+    x_zero: Optional = None,
+    filter_zero: Optional = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> TensorVariable:
+    """Correlate integers in int32, after the subtraction of zero points."""
+    options: dict[str, Any] = {
+        "auto_pad": auto_pad,
+        "dilations": dilations,
+        "group": group,
+        "kernel_shape": kernel_shape,
+        "pads": pads,
+        "strides": strides,
+    }
+    return _exact_conv(
+        _centred(x, x_zero), _centred(filters, filter_zero, of_filters=True), options
+    )
+
+
+def _centred(x: TensorVariable, zero: Optional, of_filters: bool = False) -> TensorVariable:
+    """Return integers without their zero point, in float64, where their sums are exact."""
+    numbers = x.astype("float64")
+    if zero is None:
+        return numbers
+    points = zero.astype("float64")
+    if points.type.ndim == 1 and of_filters and points.type.shape != (1,):
+        return numbers - pt.shape_padright(points, x.type.ndim - 1)
+    return numbers - points.reshape(())
+
+
+def _exact_conv(x: TensorVariable, filters: TensorVariable, options: Any) -> TensorVariable:
+    return conv(x, filters, **options).astype("int32")
+
+
+@onnx_import("QLinearConv")
+def quantized_conv(
+    x: TensorVariable,
+    x_scale: TensorVariable,
+    x_zero: TensorVariable,
+    filters: TensorVariable,
+    filter_scale: TensorVariable,
+    filter_zero: TensorVariable,
+    y_scale: TensorVariable,
+    y_zero: TensorVariable,
+    bias: Optional = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> TensorVariable:
+    """Correlate quantised images, and quantise the result."""
+    options: dict[str, Any] = {
+        "auto_pad": auto_pad,
+        "dilations": dilations,
+        "group": group,
+        "kernel_shape": kernel_shape,
+        "pads": pads,
+        "strides": strides,
+    }
+    total = _exact_conv(
+        _centred(x, x_zero), _centred(filters, filter_zero, of_filters=True), options
+    )
+    if bias is not None:
+        total = total + pt.shape_padright(bias, x.type.ndim - 2)
+    factor = x_scale.reshape(()) * _channels(filter_scale, x) / y_scale.reshape(())
+    return _quantized(total * factor, y_zero, y_zero.type.dtype, total)
+
+
+def _channels(scale: TensorVariable, x: TensorVariable) -> TensorVariable:
+    if scale.type.ndim == 0 or scale.type.shape == (1,):
+        return scale.reshape(())
+    return pt.shape_padright(scale, x.type.ndim - 2)
+
+
+@onnx_import("QLinearMatMul")
+def quantized_matmul(
+    a: TensorVariable,
+    a_scale: TensorVariable,
+    a_zero: TensorVariable,
+    b: TensorVariable,
+    b_scale: TensorVariable,
+    b_zero: TensorVariable,
+    y_scale: TensorVariable,
+    y_zero: TensorVariable,
+) -> TensorVariable:
+    """Multiply quantised matrices, and quantise the result."""
+    rows = (a.astype("int32") - _rows(a_zero).astype("int32")).astype("float64")
+    columns = (b.astype("int32") - b_zero.astype("int32")).astype("float64")
+    factor = _rows(a_scale).astype("float64") * b_scale.astype("float64")
+    total = matmul(rows, columns) * factor / _rows(y_scale).astype("float64")
+    zero = _rows(y_zero).astype("float64")
+    limits = np.iinfo(y_zero.type.dtype)
+    rounded = pt.round(total, "half_to_even") + zero
+    return pt.clip(rounded, float(limits.min), float(limits.max)).astype(y_zero.type.dtype)
+
+
+def _rows(values: TensorVariable) -> TensorVariable:
+    """Return numbers of rows as a column; one number is itself."""
+    if values.type.ndim == 1 and values.type.shape != (1,):
+        return values[:, None]
+    return values
