@@ -33,11 +33,23 @@ typedef struct {
   Value **given; /* the inputs, without the point */
 } ModelFunction;
 
+/* Return the one environment of all sessions, which lives as long as the process. */
+static Status *environment(const Runtime *runtime, Env **env) {
+  static Env *made;
+  static atomic_flag is_busy = ATOMIC_FLAG_INIT;
+  while (atomic_flag_test_and_set(&is_busy)) {
+  }
+  Status *status = made ? NULL : create_env(runtime, QUIET, "pytensor_onnx", &made);
+  *env = made;
+  atomic_flag_clear(&is_busy);
+  return status;
+}
+
 static Status *open_session(const Settings *settings, const Runtime *runtime, const void *model,
                             size_t bytes, Session **session) {
-  static Env *env;
+  Env *env = NULL;
   SessionOptions *options = NULL;
-  Status *status = env ? NULL : create_env(runtime, QUIET, "pytensor_onnx", &env);
+  Status *status = environment(runtime, &env);
   if (!status) status = create_options(runtime, &options);
   if (!status) status = set_severity(runtime, options, QUIET);
   if (!status) status = set_threads(runtime, options, (int)settings->threads);

@@ -1,5 +1,6 @@
 """Sessions with regions: results, errors, and models that they refuse."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -175,3 +176,22 @@ def test_constant_indices_are_resolved_once(last):
         found, added = f(value)
         np.testing.assert_allclose(found, np.exp(value)[index], rtol=1e-14)
         np.testing.assert_allclose(added, np.exp(value) * np.bincount(index), rtol=1e-14)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_computes_the_same_as_its_parent():
+    x = pt.vector("x", dtype="float64")
+    f = pytensor.function([x], [pt.exp(x) * x, (x**2).sum()], mode=FUSED)
+    known, new = np.arange(4.0), np.arange(900.0) / 900
+    expected = f(known)
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        # The sizes of the second call have no plan yet.
+        os.write(writer, b"".join(r.tobytes() for r in [*f(known), *f(new)]))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        written = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert written == b"".join(r.tobytes() for r in [*expected, *f(new)])

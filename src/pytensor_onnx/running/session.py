@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -288,8 +288,7 @@ class Session:
         """Return a line for each region, and for each reason why other nodes are in none."""
         if self.has_regions and self._fusion:
             return self._fusion.lines()
-        functions = sorted(name for name in self._functions if native.has_kernel(name))
-        return [f"{name}: a kernel of its own" for name in functions]
+        return _lines_of_functions(self._functions)
 
     def places(self) -> dict[str, str]:
         """Return for values of the model the region that computes it, or why none does."""
@@ -465,6 +464,29 @@ class Session:
         if self._uses_kernels and failed and native.has_kernel(failed[1]):
             error = self._error_without_kernels(feed) or error
         return explain(error, model, self.lines, self.failures, self._with_weights(feed))
+
+
+def kernels_of(
+    model: ir.Model, providers: str | Sequence[str], options: SessionOptions | None
+) -> list[str]:
+    """Return the lines of `Session.kernels` for a model without loading it."""
+    kernels = options.kernels if options else None
+    if provider_names(providers) != [PROVIDERS["cpu"]] or not native.is_on(kernels):
+        return []
+    import onnx_ir as ir
+
+    from pytensor_onnx.graph.weights import weight_bytes
+    from pytensor_onnx.kernels.regions import MOST_BYTES, fuse
+
+    if weight_bytes(model) < MOST_BYTES:
+        fusion = fuse(ir.to_proto(model).SerializeToString())
+        if fusion.model is not None:
+            return fusion.lines()
+    return _lines_of_functions(native.functions_of(model))
+
+
+def _lines_of_functions(functions: Iterable[str]) -> list[str]:
+    return [f"{x}: a kernel of its own" for x in sorted(functions) if native.has_kernel(x)]
 
 
 def _refuse_regions(model: ir.Model) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from pytensor_onnx.exporting.requests.descriptions import describe
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.file_vectors import METADATA, Vectors
 from pytensor_onnx.exporting.verification.results import Verification
-from pytensor_onnx.running.session import SessionOptions
+from pytensor_onnx.running.session import SessionOptions, kernels_of
 
 
 class ONNXProgram(Runner):
@@ -313,9 +312,11 @@ class ONNXProgram(Runner):
         It tells how the program runs here, too: which nodes run in native kernels
         (docs/understanding/kernels.md), and why the others do not.
         """
-        kernels: list[str] = []
-        with suppress(PyTensorONNXError):  # a model for another runtime
-            kernels = self.session.kernels()
+        opened = vars(self).get("session")
+        if opened is not None:
+            kernels = opened.kernels()
+        else:
+            kernels = kernels_of(self.conversion.model, self.providers, self.session_options)
         return report_on(self.conversion, self.verification, kernels)
 
     def __repr__(self) -> str:
