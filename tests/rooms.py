@@ -15,7 +15,17 @@ def room(holds: str, *knows: str) -> Room:
     return Room(holds, frozenset(knows))
 
 
-ANYWHERE = {"changes", "compat", "errors", "_version", "late_names", "user_code", "rules"}
+ANYWHERE = {
+    "changes",
+    "compat",
+    "errors",
+    "extras",
+    "_version",
+    "late_names",
+    "user_code",
+    "rules",
+    "site_pages",
+}
 """Rooms that all may import, and that import none of the others."""
 
 ROOMS = {

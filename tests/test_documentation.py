@@ -1,13 +1,16 @@
 """The pages agree with each other."""
 
 import re
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import pytensor_onnx.pipeline  # noqa: F401  (declares the passes)
+from pytensor_onnx.extras import MODULES
 from pytensor_onnx.rules import ledger
+from pytensor_onnx.site_pages import page
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
@@ -87,6 +90,22 @@ def test_addresses_of_the_project_lead_to_pages_and_files(page):
         elif file := FILES.fullmatch(link):
             path = re.sub(r"^((blob|tree)/)?main/", "", file[1])
             assert (ROOT / path).exists(), link
+
+
+def test_addresses_in_messages_lead_to_pages():
+    sources = (ROOT / "src/pytensor_onnx").rglob("*.py")
+    named = [
+        n for f in sources for n in re.findall(r"\bpage\(['\"](.*?)['\"]\)", f.read_text("utf-8"))
+    ]
+    assert len(named) > 2
+    assert page("index") == f"{SITE}index.html"
+    assert not [name for name in named if not (ROOT / f"docs/{name}.md").is_file()]
+
+
+def test_extras_are_those_of_the_package():
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    assert MODULES.keys() <= extras.keys()
 
 
 def test_the_readme_is_short_and_has_addresses_alone():

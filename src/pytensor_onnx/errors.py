@@ -42,6 +42,10 @@ class ArgumentError(PyTensorONNXError, ValueError, TypeError):
     """Raised for an invalid argument of an exporting function."""
 
 
+class MissingExtraError(PyTensorONNXError, ImportError):
+    """Raised if an optional package is not installed; the message has the command for it."""
+
+
 class MissingFolderError(PyTensorONNXError, FileNotFoundError):
     """Raised if the folder of a file to write does not exist."""
 

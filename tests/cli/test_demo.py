@@ -1,3 +1,4 @@
+import json
 import sys
 
 import numpy as np
@@ -5,7 +6,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from pytensor_onnx.cli.demo import MissingExtraError, load_digits, run_digits
+from pytensor_onnx.cli.demo import load_digits, run_digits
+from pytensor_onnx.errors import MissingExtraError
 
 pytest.importorskip("pytensor_ml")
 pytest.importorskip("sklearn")
@@ -22,6 +24,13 @@ def test_digits_are_predicted_equally_by_pytensor_and_the_file(result):
     np.testing.assert_allclose(
         result.runtime_probabilities, result.probabilities, rtol=1e-4, atol=1e-6
     )
+
+
+def test_digits_have_a_summary_for_json(result):
+    found = json.loads(json.dumps(result.summary()))
+    assert found["operators"] == ["Gemm", "Relu", "Gemm", "Softmax"]
+    assert found["accuracy"] == found["runtime_accuracy"]
+    assert found["images"] == 450
 
 
 def test_digits_are_learned(result):
@@ -78,6 +87,6 @@ def test_missing_extra_is_named(monkeypatch, tmp_path, package):
     for module in [m for m in sys.modules if m.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=r"`pip install '\.\[ml\]'` in a clone"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'pytensor-onnx\[ml\]'"):
         run_digits(tmp_path / "digits.onnx", epochs=1)
     assert not (tmp_path / "digits.onnx").exists()

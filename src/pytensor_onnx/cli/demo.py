@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.extras import require
 
 if TYPE_CHECKING:
     from pytensor.tensor.variable import TensorVariable
@@ -22,10 +22,6 @@ BATCH_SIZE = 32
 LEARNING_RATE = 3e-3
 
 OnEpoch = Callable[[int, float], None]
-
-
-class MissingExtraError(PyTensorONNXError, ImportError):
-    """Raised if a package that the demo needs is not installed."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +77,24 @@ class DigitsResult:
         """Classes predicted in ONNX Runtime."""
         return self.runtime_probabilities.argmax(axis=1)
 
+    def summary(self) -> dict[str, Any]:
+        """Return the results in short, as data for JSON."""
+        differences = abs(self.probabilities - self.runtime_probabilities)
+        return {
+            "file": str(self.path),
+            "file_bytes": self.path.stat().st_size,
+            "images": len(self.labels),
+            "accuracy": float((self.predictions == self.labels).mean()),
+            "runtime_accuracy": float((self.runtime_predictions == self.labels).mean()),
+            "largest_difference": float(differences.max()),
+            "operators": list(self.operators),
+            "verification": str(self.verification),
+            "train_seconds": self.train_seconds,
+            "export_seconds": self.export_seconds,
+            "single_seconds": self.single_seconds,
+            "batch_seconds": self.batch_seconds,
+        }
+
 
 def run_digits(
     path: str | Path,
@@ -110,6 +124,7 @@ def run_digits(
     MissingExtraError
         If pytensor-ml or scikit-learn is not installed.
     """
+    require("ml", "the demo")
     import pytensor
     from pytensor.tensor.special import softmax
 
@@ -148,11 +163,9 @@ def run_digits(
 
 def load_digits() -> Digits:
     """Return scikit-learn's handwritten digits, a quarter of them for the test."""
-    try:
-        from sklearn.datasets import load_digits as load
-        from sklearn.model_selection import train_test_split
-    except ImportError as error:
-        raise _missing_extra(error) from error
+    from sklearn.datasets import load_digits as load
+    from sklearn.model_selection import train_test_split
+
     images, labels = load(return_X_y=True)
     images = (images / images.max()).astype("float32")
     train_images, test_images, train_labels, test_labels = train_test_split(
@@ -163,12 +176,10 @@ def load_digits() -> Digits:
 
 def build_network(hidden: int, seed: int) -> tuple[TensorVariable, Model]:
     """Return the input and the model of a network with one hidden layer, in the dtype floatX."""
-    try:
-        from pytensor_ml.activations import ReLU
-        from pytensor_ml.layers import Input, Linear, Sequential
-        from pytensor_ml.model import Model
-    except ImportError as error:
-        raise _missing_extra(error) from error
+    from pytensor_ml.activations import ReLU
+    from pytensor_ml.layers import Input, Linear, Sequential
+    from pytensor_ml.model import Model
+
     pixels = Input("pixels", shape=(None, N_PIXELS))
     network = Sequential(
         Linear("hidden", n_in=N_PIXELS, n_out=hidden),
@@ -226,11 +237,3 @@ def median_seconds(run: Callable[[], Any], repeats: int = 200) -> float:
         run()
         seconds.append(time.perf_counter() - started)
     return float(np.median(seconds))
-
-
-def _missing_extra(error: ImportError) -> MissingExtraError:
-    return MissingExtraError(
-        f"the demo needs {error.name}, which the extra `ml` installs: "
-        "`pip install '.[ml]'` in a clone of the repository, or "
-        "`uv run --extra ml pytensor-onnx demo digits`"
-    )

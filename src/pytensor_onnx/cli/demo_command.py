@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from pytensor_onnx.cli.terminal import show
+from pytensor_onnx.cli.arguments_of_commands import AsJson
+from pytensor_onnx.cli.terminal import print_json, show
 
 
 def digits(
@@ -13,15 +14,18 @@ def digits(
         "digits.onnx"
     ),
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 40,
+    as_json: AsJson = False,
 ) -> None:
-    """Train a network on handwritten digits, export it, and run the file in ONNX Runtime."""
+    """Train, export and run a network for handwritten digits."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from pytensor_onnx.cli.demo import run_digits
     from pytensor_onnx.cli.tables import digits_table
     from pytensor_onnx.exporting.requests.paths import check_file
+    from pytensor_onnx.extras import require
 
+    require("ml", "the demo")
     check_file(output, "--output")
     columns = (
         TextColumn("training"),
@@ -36,4 +40,7 @@ def digits(
             progress.update(task, completed=done, loss=f"{loss:.4f}", refresh=done == epochs)
 
         result = run_digits(output, epochs=epochs, on_epoch=advance)
+    if as_json:
+        print_json(result.summary())
+        return
     show(digits_table(result), f"wrote {result.path}: {result.verification}")

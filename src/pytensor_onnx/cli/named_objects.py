@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pytensor_onnx.errors import ArgumentError, did_you_mean
-
-EXTRAS = {"nutpie": "nutpie", "pymc": "pymc", "pytensor_ml": "ml", "sklearn": "ml", "yaml": "web"}
-"""Extras of the package by the modules that they install."""
+from pytensor_onnx.extras import installs
 
 _PACKAGES = ("pytensor", "pytensor_ml", "pytensor_onnx")
 
@@ -48,9 +46,9 @@ def _module(name: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        extra = EXTRAS.get(str(error.name).partition(".")[0])
-        advice = f": pip install 'pytensor-onnx[{extra}]'" if extra else ""
-        raise ArgumentError(f"{name} cannot be imported, {error}{advice}") from error
+        advice = installs(str(error.name))
+        text = f"{name} cannot be imported, {error}{f': {advice}' if advice else ''}"
+        raise ArgumentError(text) from error
     # A user's module may raise anything.
     except Exception as error:
         where = _line_of(error)

@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from pytensor_onnx.cli.arguments_of_commands import File
+from pytensor_onnx.cli.arguments_of_commands import AsJson, File
+from pytensor_onnx.cli.terminal import print_json
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.extras import require
 
 RuntimeSource = Literal["npm", "cdn"]
 
@@ -29,13 +31,16 @@ def web(
     webgpu: Annotated[bool, typer.Option(help="Use WebGPU where browser and model can.")] = False,
     serve: Annotated[bool, typer.Option(help="Open the page on this machine.")] = False,
     port: Annotated[int, typer.Option(help="Port for --serve.")] = 8000,
+    as_json: AsJson = False,
 ) -> None:
-    """Make a web page around a model that runs it in the browser, without a server."""
+    """Make a web page that runs a model in the browser."""
     from pytensor_onnx.exporting.files.model_reading import read_model
     from pytensor_onnx.web.description import read_description
     from pytensor_onnx.web.server import ADDRESS, make_server
     from pytensor_onnx.web.site import build_site
 
+    if page:
+        require("web", "--page")
     read_model(model)
     folder = build_site(
         model,
@@ -45,10 +50,14 @@ def web(
         webgpu=webgpu,
         state=state,
     )
-    typer.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
     described = json.loads((folder / "page.json").read_text(encoding="utf-8"))
-    if any(value["dtype"] == "float64" for value in described["inputs"] + described["outputs"]):
-        typer.echo('its numbers are float64: target="web" exports float32, half as large')
+    values = described["inputs"] + described["outputs"]
+    if as_json:
+        print_json({"folder": str(folder), "page": described})
+    else:
+        typer.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
+        if any(value["dtype"] == "float64" for value in values):
+            typer.echo('its numbers are float64: target="web" exports float32, half as large')
     if serve:
         try:
             opened = make_server(folder, port)

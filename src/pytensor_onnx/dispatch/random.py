@@ -12,6 +12,7 @@ from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.sizes import sizes_in
 from pytensor_onnx.late_names import import_modules
 from pytensor_onnx.ops.random.draws import Draw
+from pytensor_onnx.site_pages import page
 
 
 @onnx_funcify.register(RandomVariable)
@@ -29,7 +30,7 @@ def refuse_random_variable(
     raise build.unsupported(
         f"no sampler is defined for {op.name}",
         "register a sampler in PyTensor expressions with "
-        f"@pytensor_onnx.define({type(op).__name__}), as docs/how-to/add-an-op.md shows, "
+        f"@pytensor_onnx.define({type(op).__name__}), as {page('how-to/add-an-op')} shows, "
         "write a pymc.CustomDist with dist= in place of random=, "
         f"or draw from one of these distributions: {known}",
     )

@@ -16,6 +16,7 @@ from pytensor_onnx.encodings.registry import (
     register_encoding,
     tensor_types,
 )
+from pytensor_onnx.site_pages import page
 
 
 @register_encoding
@@ -40,8 +41,8 @@ class SparseMatrices(Encoding):
 
     name = "sparse"
     advice = (
-        "write it with the operations of sparse matrices (docs/how-to/sparse.md), such as a loop "
-        "of products, or with the dense matrix: x.toarray()"
+        f"write it with the operations of sparse matrices ({page('how-to/sparse')}), such as a "
+        "loop of products, or with the dense matrix: x.toarray()"
     )
 
     def serves(self, type_: Type) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.extras import require
 
 
 def read_description(path: Path) -> dict[str, Any]:
@@ -13,15 +14,14 @@ def read_description(path: Path) -> dict[str, Any]:
 
     Raises
     ------
+    MissingExtraError
+        If PyYAML is missing.
     PyTensorONNXError
-        If PyYAML is missing, or the file is no mapping in YAML.
+        If the file is no mapping in YAML.
     """
-    try:
-        import yaml
-    except ImportError:
-        raise PyTensorONNXError(
-            "descriptions of pages need PyYAML: `pip install '.[web]'` in a clone of the repository"
-        ) from None
+    require("web", "the description of a page")
+    import yaml
+
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:

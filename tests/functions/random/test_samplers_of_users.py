@@ -66,7 +66,7 @@ def test_a_custom_distribution_of_a_python_function_takes_a_sampler(
         pm.CustomDist("y", rate, lam, random=draw, observed=np.array([1, 2]), dtype="int64")
     posterior = {"log_rate": np.full((1, 1000), np.log(3.0))}
     with pytest.raises(
-        UnsupportedOpError, match=r"define\(CustomDist_y\), as docs/how-to/add-an-op.md"
+        UnsupportedOpError, match=r"define\(CustomDist_y\), as https://.*/how-to/add-an-op.html"
     ):
         export_predictor(model, posterior)
     op_type = type(model["y"].owner.op)

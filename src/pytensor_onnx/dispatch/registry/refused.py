@@ -8,6 +8,7 @@ from pytensor.tensor.optimize import ScipyWrapperOp
 from pytensor_onnx.dispatch.registry.basic import Lowered, onnx_funcify
 from pytensor_onnx.functions.loops.optimize.search_options import Refused
 from pytensor_onnx.graph.builder import Builder
+from pytensor_onnx.site_pages import page
 
 REFUSED = (FromFunctionOp, ScipyWrapperOp)
 
@@ -20,7 +21,7 @@ def refuse_python_function(
     raise build.unsupported(
         "wrap_py calls a Python function, and ONNX runtimes run no Python",
         "write the function with PyTensor's operations, or as an Op with a lowering of its own "
-        "(docs/how-to/add-an-op.md), or compute its result beforehand and give it as an input",
+        f"({page('how-to/add-an-op')}), or compute its result beforehand and give it as an input",
     )
 
 
