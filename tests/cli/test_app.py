@@ -357,7 +357,7 @@ def test_ops_lists_native_kernels():
     [
         ("bash", "pytensor-onnx ins", "inspect\n"),
         ("bash", "pytensor-onnx bench --th", "--threads\n"),
-        ("zsh", "pytensor-onnx ins", '"inspect":"Show inputs'),
+        ("zsh", "pytensor-onnx ins", '"inspect":"Show the contents'),
         ("fish", "pytensor-onnx bench --th", "--threads\tThreads"),
     ],
 )
@@ -370,6 +370,16 @@ def test_shells_complete_commands_and_options(monkeypatch, capfd, shell, words, 
     with pytest.raises(SystemExit):
         main([])
     assert completed in capfd.readouterr().out
+
+
+def test_an_interrupted_command_ends_with_130(special, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pytensor_onnx.cli.inspection.inspect_file", interrupt)
+    with pytest.raises(SystemExit) as exit_:
+        main(["inspect", str(special)])
+    assert exit_.value.code == 130
 
 
 def test_the_script_for_a_shell_names_the_program(capfd):

@@ -17,7 +17,7 @@ from pytensor_onnx.cli.web_command import web
 from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError
 
 app = typer.Typer(
-    help="Export PyTensor graphs to ONNX, and inspect ONNX files.",
+    epilog="Exit codes: 0 success, 1 the file fails or differs, 2 wrong arguments or no ONNX file.",
     no_args_is_help=True,
     # Help in the form of rich takes longer to import than all the rest.
     rich_markup_mode=None,
@@ -29,6 +29,9 @@ demo.command()(digits)
 for command in (export, inspect, diff, verify, bench, optimize, ops, web):
     app.command()(command)
 app.add_typer(demo, name="demo")
+
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C ended, as shells have it."""
 
 # The base class of typer's own errors, which typer exports only by its subclasses.
 _TyperError: type[Any] = typer.BadParameter.__mro__[2]
@@ -47,7 +50,7 @@ def options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Export PyTensor graphs to ONNX, and inspect ONNX files."""
+    """Export PyTensor graphs to ONNX; compare, verify, measure and optimize ONNX files."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sys.exit(app(args=arguments, prog_name="pytensor-onnx", standalone_mode=False) or 0)
     except typer.Abort:
-        sys.exit(1)
+        sys.exit(INTERRUPTED)
     except (RunError, VerificationError) as error:
         _print_error(str(error))
         sys.exit(1)

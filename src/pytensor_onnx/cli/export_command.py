@@ -13,7 +13,11 @@ from pytensor_onnx.errors import ArgumentError
 
 def export(
     name: Annotated[
-        str, typer.Argument(metavar="MODULE:NAME", help="What to export: package.module:name.")
+        str,
+        typer.Argument(
+            metavar="MODULE:NAME",
+            help="A Python module and an object in it, such as package.module:name.",
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. [default: NAME.onnx]")
@@ -21,24 +25,27 @@ def export(
     dynamic: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="INPUT:AXIS=NAME", help="Name of an axis of any size; may be repeated."
+            metavar="INPUT:AXIS=NAME",
+            help="Leave the size of an axis open, and name it; may be repeated.",
         ),
     ] = None,
     target: Target = "onnxruntime",
     precision: Precision = None,
     vectors: Annotated[
         bool,
-        typer.Option("--vectors", help="Store inputs and PyTensor's results, which verify uses."),
+        typer.Option(
+            "--vectors", help="Store inputs and PyTensor's results in the file, for verify."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Export a graph, function or model of a Python module.
+    """Export a graph or model of a Python module.
 
     NAME is a tuple of inputs and outputs, an output, a compiled PyTensor function, a PyMC model or
     a network of pytensor-ml. The file is compared with PyTensor before it is written. Modules of
     the present folder are found.
 
-    Example: pytensor-onnx export mymodule:model --dynamic x:0=batch -o model.onnx
+    Example: pytensor-onnx export mymodule:graph --dynamic x:0=batch
     """
     from pytensor_onnx.exporting.requests.paths import check_file
 

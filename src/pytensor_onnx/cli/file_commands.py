@@ -28,7 +28,10 @@ def inspect(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show inputs, outputs, operators and sizes of an ONNX file."""
+    """Show the contents of an ONNX file.
+
+    These are inputs and outputs, state, operators, functions, sizes and metadata.
+    """
     from pytensor_onnx.cli.inspection import inspect_file
     from pytensor_onnx.cli.tables import inspection_tables
 
@@ -77,10 +80,11 @@ def bench(
     ] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the latency of ONNX files in ONNX Runtime.
+    """Measure the latency of ONNX files.
 
-    Each file runs with each number of threads on each provider, in turns, on given or sampled
-    inputs.
+    Each file runs in ONNX Runtime with each number of threads on each provider, in turns, on given
+    or sampled inputs. The table has the median, the percentiles 90 and 99 and the least time of a
+    run.
     """
     from pytensor_onnx.cli.tables import latency_lines, latency_table
     from pytensor_onnx.exporting.files.file_latency import measure_latency
@@ -107,20 +111,23 @@ def bench(
 def verify(
     file: File,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds after which the verification is ended.")
+        float, typer.Option(min=0.1, help="Seconds after which the verification ends.")
     ] = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Check an ONNX file, load it into ONNX Runtime, and run it on sampled inputs.
+    """Check and run an ONNX file.
 
-    The file runs in a separate process with a time limit and, on Linux, a memory limit.
+    It runs on sampled inputs. Where the file has test vectors, which export --vectors stores, its
+    results are compared with those of PyTensor. The file runs in a separate process with a time
+    limit and, on Linux, a memory limit.
     """
     from pytensor_onnx.exporting.files.file_verification import verify_file_apart
     from pytensor_onnx.exporting.files.model_reading import external_bytes
 
     data_bytes = external_bytes(file)
     started = time.perf_counter()
-    outcome = verify_file_apart(file, timeout=timeout, data_bytes=data_bytes)
+    with working("verifying"):
+        outcome = verify_file_apart(file, timeout=timeout, data_bytes=data_bytes)
     seconds = round(time.perf_counter() - started, 2)
     if as_json:
         result = {"file": str(file), "verified": outcome.error is None, "seconds": seconds}
@@ -137,9 +144,10 @@ def diff(
     second: File,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two ONNX files: interfaces, operators, weights, results.
+    """Compare two ONNX files.
 
-    Results are compared on sampled inputs in ONNX Runtime. Exits with 1 if the files differ.
+    Inputs and outputs, operators and weights are compared, and results on sampled inputs. Exits
+    with 1 if the files differ.
     """
     from pytensor_onnx.exporting.files.file_differences import diff_onnx
 
@@ -176,8 +184,8 @@ def optimize(
 ) -> None:
     """Optimize an ONNX file for a target.
 
-    The file is imported as a PyTensor graph and exported again, and the results are compared with
-    those of the file. It may be one of any exporter.
+    A file of any exporter is imported as a PyTensor graph and exported again, and the results are
+    compared with those of the file. To see whether it runs faster, give both files to bench.
     """
     from pytensor_onnx.cli.inspection import inspect_file
 

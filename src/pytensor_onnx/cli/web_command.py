@@ -33,7 +33,7 @@ def web(
     port: Annotated[int, typer.Option(help="Port for --serve.")] = 8000,
     as_json: AsJson = False,
 ) -> None:
-    """Make a web page that runs a model in the browser."""
+    """Make a web page that runs a model."""
     from pytensor_onnx.exporting.files.model_reading import read_model
     from pytensor_onnx.web.description import read_description
     from pytensor_onnx.web.server import ADDRESS, make_server
