@@ -55,24 +55,29 @@ static inline void copy_row(char *out, const char *in, int64_t stride, int64_t c
   }
 }
 
-/* Copy short rows column by column, so that the long axis is the inner loop. */
-#define COPY_COLUMNS(T)                                                                       \
-  {                                                                                           \
-    for (int64_t k = 0; k < columns; k++) {                                                   \
-      T *to = (T *)out + k;                                                                   \
-      const char *from = in + k * column_stride;                                              \
-      for (int64_t i = 0; i < rows; i++) to[i * columns] = *(const T *)(from + i * row_stride); \
-    }                                                                                         \
-    break;                                                                                    \
+enum { TILE_ROWS = 64 };
+
+/* Copy a matrix in tiles, each column by column: reads run along an axis, and writes stay in cache. */
+#define COPY_TILES(T)                                                                            \
+  {                                                                                              \
+    for (int64_t row = 0; row < rows; row += TILE_ROWS) {                                        \
+      int64_t to_row = rows - row < TILE_ROWS ? rows : row + TILE_ROWS;                          \
+      for (int64_t k = 0; k < columns; k++) {                                                    \
+        T *to = (T *)out + k;                                                                    \
+        const char *from = in + k * column_stride;                                               \
+        for (int64_t i = row; i < to_row; i++) to[i * columns] = *(const T *)(from + i * row_stride); \
+      }                                                                                          \
+    }                                                                                            \
+    break;                                                                                       \
   }
 
-static void copy_short_rows(char *out, const char *in, int64_t rows, int64_t columns,
-                            int64_t row_stride, int64_t column_stride, size_t bytes) {
+static void copy_tiles(char *out, const char *in, int64_t rows, int64_t columns,
+                       int64_t row_stride, int64_t column_stride, size_t bytes) {
   switch (bytes) {
-    case 8: COPY_COLUMNS(uint64_t)
-    case 4: COPY_COLUMNS(uint32_t)
-    case 2: COPY_COLUMNS(uint16_t)
-    default: COPY_COLUMNS(uint8_t)
+    case 8: COPY_TILES(uint64_t)
+    case 4: COPY_TILES(uint32_t)
+    case 2: COPY_TILES(uint16_t)
+    default: COPY_TILES(uint8_t)
   }
 }
 
@@ -95,13 +100,14 @@ static void copy_rows(char *out, const char *in, const Layout *layout, size_t by
     in += at[axis] * layout->stride[axis];
   }
   int64_t columns = layout->shape[last];
-  int has_short_rows = last && columns <= SHORT;
+  int is_transposed = last && layout->stride[last - 1] == (int64_t)bytes && layout->stride[last] != (int64_t)bytes;
+  int has_tiles = last && (columns <= SHORT || is_transposed);
   while (count > 0) {
     int axis = last - 1;
-    if (has_short_rows && !at[last] && count >= columns) {
+    if (has_tiles && !at[last] && count >= columns) {
       int64_t whole = count / columns, rest = layout->shape[axis] - at[axis];
       int64_t rows = whole < rest ? whole : rest;
-      copy_short_rows(out, in, rows, columns, layout->stride[axis], layout->stride[last], bytes);
+      copy_tiles(out, in, rows, columns, layout->stride[axis], layout->stride[last], bytes);
       out += rows * columns * (int64_t)bytes;
       count -= rows * columns;
       in += (rows - 1) * layout->stride[axis];
