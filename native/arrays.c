@@ -55,24 +55,57 @@ static inline void copy_row(char *out, const char *in, int64_t stride, int64_t c
   }
 }
 
-enum { TILE_ROWS = 64 };
+enum { ROWS = 64, TILE = 8 };
 
-/* Copy a matrix in tiles, each column by column: reads run along an axis, and writes stay in cache. */
-#define COPY_TILES(T)                                                                            \
-  {                                                                                              \
-    for (int64_t row = 0; row < rows; row += TILE_ROWS) {                                        \
-      int64_t to_row = rows - row < TILE_ROWS ? rows : row + TILE_ROWS;                          \
-      for (int64_t k = 0; k < columns; k++) {                                                    \
-        T *to = (T *)out + k;                                                                    \
-        const char *from = in + k * column_stride;                                               \
-        for (int64_t i = row; i < to_row; i++) to[i * columns] = *(const T *)(from + i * row_stride); \
-      }                                                                                          \
-    }                                                                                            \
-    break;                                                                                       \
+/* Copy short rows column by column, a few rows at a time: the long axis is the inner loop. */
+#define COPY_COLUMNS(T)                                                                         \
+  for (int64_t row = 0; row < rows; row += ROWS) {                                              \
+    int64_t end = rows - row < ROWS ? rows : row + ROWS;                                        \
+    for (int64_t k = 0; k < columns; k++) {                                                     \
+      T *to = (T *)out + k;                                                                     \
+      const char *from = in + k * column_stride;                                                \
+      for (int64_t i = row; i < end; i++) to[i * columns] = *(const T *)(from + i * row_stride); \
+    }                                                                                           \
+  }                                                                                             \
+  break;
+
+#define COPY_TILE(T, HEIGHT, WIDTH)                                       \
+  for (int64_t k = 0; k < WIDTH; k++) {                                   \
+    const T *from = (const T *)(in + (column + k) * column_stride) + row; \
+    for (int64_t i = 0; i < HEIGHT; i++) tile[i][k] = from[i];            \
+  }                                                                       \
+  for (int64_t i = 0; i < HEIGHT; i++) {                                  \
+    for (int64_t k = 0; k < WIDTH; k++) to[i * columns + k] = tile[i][k]; \
   }
 
-static void copy_tiles(char *out, const char *in, int64_t rows, int64_t columns,
-                       int64_t row_stride, int64_t column_stride, size_t bytes) {
+/* Copy columns that lie in a row each, tile by tile: each cache line is read and written once. */
+#define COPY_TILES(T)                                                         \
+  for (int64_t row = 0; row < rows; row += TILE) {                            \
+    int64_t height = rows - row < TILE ? rows - row : TILE;                   \
+    for (int64_t column = 0; column < columns; column += TILE) {              \
+      T tile[TILE][TILE], *to = (T *)out + row * columns + column;            \
+      int64_t width = columns - column < TILE ? columns - column : TILE;      \
+      if (height == TILE && width == TILE) {                                  \
+        COPY_TILE(T, TILE, TILE)                                              \
+      } else {                                                                \
+        COPY_TILE(T, height, width)                                           \
+      }                                                                       \
+    }                                                                         \
+  }                                                                           \
+  break;
+
+static void copy_short_rows(char *out, const char *in, int64_t rows, int64_t columns,
+                            int64_t row_stride, int64_t column_stride, size_t bytes) {
+  switch (bytes) {
+    case 8: COPY_COLUMNS(uint64_t)
+    case 4: COPY_COLUMNS(uint32_t)
+    case 2: COPY_COLUMNS(uint16_t)
+    default: COPY_COLUMNS(uint8_t)
+  }
+}
+
+static void copy_columns(char *out, const char *in, int64_t rows, int64_t columns,
+                         int64_t column_stride, size_t bytes) {
   switch (bytes) {
     case 8: COPY_TILES(uint64_t)
     case 4: COPY_TILES(uint32_t)
@@ -100,14 +133,19 @@ static void copy_rows(char *out, const char *in, const Layout *layout, size_t by
     in += at[axis] * layout->stride[axis];
   }
   int64_t columns = layout->shape[last];
-  int is_transposed = last && layout->stride[last - 1] == (int64_t)bytes && layout->stride[last] != (int64_t)bytes;
-  int has_tiles = last && (columns <= SHORT || is_transposed);
+  int has_short_rows = last && columns <= SHORT;
+  int64_t unit = (int64_t)bytes;
+  int has_columns = last && layout->stride[last - 1] == unit && layout->stride[last] != unit;
   while (count > 0) {
     int axis = last - 1;
-    if (has_tiles && !at[last] && count >= columns) {
+    if ((has_short_rows || has_columns) && !at[last] && count >= columns) {
       int64_t whole = count / columns, rest = layout->shape[axis] - at[axis];
-      int64_t rows = whole < rest ? whole : rest;
-      copy_tiles(out, in, rows, columns, layout->stride[axis], layout->stride[last], bytes);
+      int64_t rows = whole < rest ? whole : rest, pitch = layout->stride[last];
+      if (has_short_rows) {
+        copy_short_rows(out, in, rows, columns, layout->stride[axis], pitch, bytes);
+      } else {
+        copy_columns(out, in, rows, columns, pitch, bytes);
+      }
       out += rows * columns * (int64_t)bytes;
       count -= rows * columns;
       in += (rows - 1) * layout->stride[axis];

@@ -610,6 +610,15 @@ static void resolve(Plan *plan) {
   plan->bound = plan->addresses;
 }
 
+/* Give the memory in which an output lies as a view to the output itself, if it is as large. */
+static int becomes_output(Plan *plan, const Slot *view, int output) {
+  Slot *root = &plan->slots[view->root];
+  if (root->place != WORK || view->offset || root->bytes != bytes_of(&view->array)) return 0;
+  root->place = OUTPUT;
+  root->index = output;
+  return 1;
+}
+
 static void make(Plan *plan, const Array *inputs) {
   const Tape *tape = plan->tape;
   const Block *main = &tape->block[0];
@@ -640,7 +649,7 @@ static void make(Plan *plan, const Array *inputs) {
   plan->steps = &plan->main;
   for (int i = 0; i < main->outputs; i++) {
     Slot *made = slot(plan, main->out[i]);
-    if (made->place == OUTPUT) continue;
+    if (made->place == OUTPUT || becomes_output(plan, made, i)) continue;
     int64_t copy = new_value(plan, made->array.dtype, made->array.rank, made->array.shape);
     slot(plan, copy)->output = i;
     copies(plan, copy, main->out[i]);
