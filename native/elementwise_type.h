@@ -77,7 +77,7 @@
   X(Atan, T, F(atan)(x))                                      \
   X(Sinh, T, F(sinh)(x))                                      \
   X(Cosh, T, F(cosh)(x))                                      \
-  X(Tanh, T, F(tanh)(x))                                      \
+  X(Tanh, T, tanh_of(x))                                      \
   X(Floor, T, F(floor)(x))                                    \
   X(Ceil, T, F(ceil)(x))                                      \
   X(Round, T, F(nearbyint)(x))                                \

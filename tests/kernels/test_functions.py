@@ -20,6 +20,7 @@ def softplus(x):
 FUNCTIONS = {
     "Exp": (mpmath.exp, np.exp),
     "Log": (mpmath.log, np.log),
+    "Tanh": (mpmath.tanh, np.tanh),
     "Log1p_float64": (mpmath.log1p, np.log1p),
     "Expm1_float64": (mpmath.expm1, np.expm1),
     "Sigmoid_float64": (logistic, lambda x: 1 / (1 + np.exp(-x))),

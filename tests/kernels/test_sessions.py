@@ -195,3 +195,25 @@ def test_a_forked_process_computes_the_same_as_its_parent():
         written = pipe.read()
     assert os.waitpid(child, 0)[1] == 0
     assert written == b"".join(r.tobytes() for r in [*expected, *f(new)])
+
+
+@pytest.mark.parametrize(("size", "stays"), [(10, False), (10_000, True)])
+def test_functions_of_many_float32_numbers_stay_with_the_runtime(size, stays):
+    x = pt.vector("x", dtype="float32", shape=(size,))
+    program = export_onnx([x], pt.exp(x) * 2 + x)
+    program(np.zeros(size, "float32"))
+    assert ("1 Exp: arrays above the limits" in program.session.kernels()) is stays
+
+
+def test_an_output_that_is_a_view_has_the_memory_of_its_source():
+    x = pt.tensor3("x", shape=(3, 4, 5))
+    rows = pt.exp(x).transpose(2, 0, 1)
+    outputs = [rows.reshape((5, 12)), rows.reshape((15, 4)), rows.reshape((60,))[3:]]
+    value = np.random.default_rng(0).normal(size=(3, 4, 5))
+    f = pytensor.function([x], outputs, mode=FUSED)
+    expected = np.exp(value).transpose(2, 0, 1)
+    for _ in range(2):
+        first, second, last = f(value)
+        np.testing.assert_allclose(first, expected.reshape(5, 12), rtol=1e-15)
+        np.testing.assert_array_equal(second.ravel(), first.ravel())
+        np.testing.assert_array_equal(last, first.ravel()[3:])

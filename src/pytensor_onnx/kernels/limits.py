@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import onnx
+from onnx import TensorProto
 
 from pytensor_onnx.kernels.graph_scope import Scope
 
@@ -31,6 +32,24 @@ ELEMENTS = 1_000_000
 Six operations of arithmetic take 0.6 of the runtime's time at a million elements, an exponential
 1.1; above that, sessions run kernels of the runtime in several threads.
 """
+
+
+FLOAT32_FUNCTIONS = {"Exp", "Tanh", "Sin", "Cos", "Softmax"}
+"""Operators that the runtime computes in fewer steps in float32, and regions in float64."""
+FLOAT32_ELEMENTS = 4_000
+"""Elements of the largest array of those in a region outside of loops.
+
+An exponential takes 1.8 ns more for each element, and leaving a region costs about 4 µs; in the
+body of a loop it would cost that in each step.
+"""
+
+
+def is_slow_function(node: onnx.NodeProto, scope: Scope) -> bool:
+    """Return whether a node is a function of many float32 numbers, slower in a region."""
+    if node.op_type not in FLOAT32_FUNCTIONS or scope.dtype(node.input[0]) != TensorProto.FLOAT:
+        return False
+    shape = scope.shape(node.input[0])
+    return shape is None or prod(_assumed(shape)) > FLOAT32_ELEMENTS
 
 
 def is_large(node: onnx.NodeProto, scope: Scope) -> bool:

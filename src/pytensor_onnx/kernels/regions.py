@@ -14,7 +14,7 @@ from pytensor_onnx import native
 from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS
-from pytensor_onnx.kernels.limits import is_large
+from pytensor_onnx.kernels.limits import is_large, is_slow_function
 from pytensor_onnx.kernels.tape import Knowledge, Tape
 
 DOMAIN = native.REGION_DOMAIN
@@ -183,7 +183,8 @@ class _Pass:
         if node.op_type == "Constant":
             return "a constant"
         made = self._knowledge.instructions(node, scope)
-        is_large = not isinstance(made, str) and self._is_large(node, scope)
+        is_slow = is_slow_function(node, scope)
+        is_large = not isinstance(made, str) and (is_slow or self._is_large(node, scope))
         if is_large or isinstance(made, str):
             is_function = node.domain == STANDARD_DOMAIN and native.has_kernel(node.op_type)
             return (
