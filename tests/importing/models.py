@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytensor
 from onnx import TensorProto, helper, numpy_helper
 from pytensor.compile.mode import Mode
@@ -33,8 +34,16 @@ def model_of(
     tensors = [numpy_helper.from_array(np.asarray(v), k) for k, v in (constants or {}).items()]
     graph = helper.make_graph(nodes, "graph", infos(inputs), infos(outputs), tensors)
     domains = {node.domain for node in nodes} - {""}
-    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
+    versions = {"": opset, **{d: 3 if d == "ai.onnx.ml" else 1 for d in domains}}
+    imports = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
     return helper.make_model(graph, opset_imports=imports, ir_version=10, functions=list(functions))
+
+
+def by_runtime(model: onnx.ModelProto, *arrays: Any) -> list[Any]:
+    """Return the outputs of a model by ONNX Runtime."""
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    names = [value.name for value in session.get_inputs()]
+    return session.run(None, dict(zip(names, map(np.asarray, arrays), strict=True)))
 
 
 def evaluated(graph: Any, *arrays: Any) -> list[np.ndarray]:

@@ -1,6 +1,7 @@
 """Run ONNX's node tests on imported graphs: right, refused or wrong, and the reasons.
 
 python -m tests.importing.node_tests [--symbolic] [--mode ONNX] [--only NAME] [--every 3]
+python -m tests.importing.node_tests --page  # writes the table of docs/how-to/import.md
 
 A test is right if dtype, shape and values of all results are those of the standard, and refused if
 `from_onnx` raises an error of this package. Everything else is wrong.
@@ -9,12 +10,14 @@ A test is right if dtype, shape and values of all results are those of the stand
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +37,8 @@ _NUMBERS = {
 _DRAWN = ("bernoulli", "randomuniform", "test_training_dropout")
 """Tests of random numbers: only dtypes and shapes are compared."""
 PYTHON = Mode(linker="py", optimizer=None)
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "import.md"
+FIGURES = re.compile(r"(?<=<!-- figures -->\n).*(?=<!-- end of figures -->)", re.DOTALL)
 _OTHERS = ("ai.onnx.ml", "ai.onnx.preview.training")
 
 
@@ -72,7 +77,8 @@ def node_tests_of(operator: str) -> list[Any]:
 def _is_of_numbers(model: onnx.ModelProto) -> bool:
     values = [*model.graph.input, *model.graph.output]
     kinds = {v.type.WhichOneof("value") for v in values}
-    if kinds - {"tensor_type"} or any(n.domain in _OTHERS for n in model.graph.node):
+    others = any(n.domain in _OTHERS or n.op_type.startswith("Opt") for n in model.graph.node)
+    if kinds - {"tensor_type"} or others:
         return False
     return all(v.type.tensor_type.elem_type in _NUMBERS for v in values)
 
@@ -169,6 +175,28 @@ def verdicts(cases: Sequence[Any], mode: Any, *, symbolic: bool) -> Iterator[Ver
             yield judged(case, mode, symbolic=symbolic)
 
 
+def write_page(cases: Sequence[Any]) -> None:
+    """Write the counts of all tests to the page on imports."""
+    given = Counter(v.verdict for v in verdicts(cases, PYTHON, symbolic=False))
+    symbolic = Counter(v.verdict for v in verdicts(cases, PYTHON, symbolic=True))
+    rows = [
+        f"| {what} | {found['right']:,} | {found['refused']:,} | {found['wrong']:,} |"
+        for what, found in (
+            ("the values given that the import must know", given),
+            ("all inputs variables", symbolic),
+        )
+    ]
+    version = onnx.__version__
+    text = f"""ONNX {version} has {len(cases):,} node tests of numbers. With
+
+| | equal | refused | different |
+|---|---|---|---|
+{"\n".join(rows)}
+"""
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(FIGURES.sub(lambda _: text, page), encoding="utf-8")
+
+
 def main() -> None:
     """Print the counts of the verdicts, and the reasons."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -176,7 +204,11 @@ def main() -> None:
     parser.add_argument("--mode", default="", help="mode of PyTensor; its Python mode by default")
     parser.add_argument("--only", default="", help="tests whose name has this text")
     parser.add_argument("--every", type=int, default=1, help="take each n-th test")
+    parser.add_argument("--page", action="store_true", help="write the table of the page")
     options = parser.parse_args()
+    if options.page:
+        write_page(node_tests())
+        return
     cases = [case for case in node_tests() if options.only in case.name][:: options.every]
     found = list(verdicts(cases, options.mode or PYTHON, symbolic=options.symbolic))
     for verdict in found:

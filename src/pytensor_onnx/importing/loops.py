@@ -27,17 +27,19 @@ def loop(
 ) -> list[Variable]:
     """Repeat a graph while a condition holds, up to a number of steps."""
     count = _trip_count(trip_count, condition)
-    goes_on, *traced = _trial(body, [pt.lscalar("step"), pt.constant(True), *states])
+    goes_on, *traced = body(pt.lscalar(), pt.constant(True), *(state.type() for state in states))
     is_always = known(goes_on)
     n_states = len(states)
-    if count == _UNBOUNDED and is_always is not None:
+    if count == _UNBOUNDED and is_always is not None and is_always.item():
         raise UnsupportedCase("the loop has no end", "give a trip count or a condition")
     if count == _UNBOUNDED and len(traced) > n_states:
         raise UnsupportedCase(
             "the number of steps whose values it collects has no bound",
             "give the loop a trip count",
         )
-    length: Size = 1 if is_always is not None and not is_always.reshape(()) else count
+    length: Size = count
+    if is_always is not None and not is_always.item():
+        length = min(count, 1) if isinstance(count, int) else pt.minimum(count, 1)
     captured = body.captured
 
     def step(index: Variable, *rest: Variable) -> object:
@@ -73,11 +75,6 @@ def _as_before(result: TensorVariable, state: TensorVariable) -> TensorVariable:
     if None not in state.type.shape:
         return pt.specify_shape(result, state.type.shape)
     return result
-
-
-def _trial(body: Body, arguments: Sequence[Variable]) -> list[Variable]:
-    """Return the results of a body, for their types and number."""
-    return body(*arguments)
 
 
 def _scanned(

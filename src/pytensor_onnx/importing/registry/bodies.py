@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx_ir as ir
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
 
 type Environment = dict[ir.Value, Variable]
 
@@ -25,17 +26,20 @@ class Body:
         The graph in the file.
     run
         Function that imports the nodes of a graph in an environment and returns its results.
+    look_up
+        Function that returns the variable of a value in an environment.
     outer
         Variables of the values around the node.
     """
 
     graph: ir.Graph
     run: Callable[[ir.Graph, Environment], list[Variable]]
+    look_up: Callable[[ir.Value, Environment], Any]
     outer: Environment = field(repr=False)
 
     @property
     def captured(self) -> list[Variable]:
-        """Return the variables of the surrounding graph that the body uses."""
+        """Return the variables of the surrounding graph that the body uses, but constants."""
         return [self.outer[value] for value in self._captured_values()]
 
     def _captured_values(self) -> list[ir.Value]:
@@ -46,7 +50,8 @@ class Body:
             if value is not None and value in self.outer
         )
         used.update((v, None) for v in self.graph.outputs if v in self.outer)
-        return list(used)
+        found = [(value, self.look_up(value, self.outer)) for value in used]
+        return [v for v, x in found if isinstance(x, Variable) and not isinstance(x, Constant)]
 
     def __call__(
         self, *arguments: Variable, captured: Sequence[Variable] | None = None

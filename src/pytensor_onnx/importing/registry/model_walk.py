@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import applys_between, graph_inputs
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
@@ -31,6 +34,9 @@ from pytensor_onnx.importing.registry.size_chains import size_result
 from pytensor_onnx.importing.registry.standard_bodies import default_attributes, standard_body
 
 FIRST_OPSET = 7
+
+_FEWEST = 2
+"""Nodes from which a model-local function is one operation."""
 
 
 class _Failed:
@@ -97,6 +103,24 @@ class ModelWalk:
             inner._import(node, environment)
         return [inner._operand(value, environment) for value in function.outputs]
 
+    def _called(
+        self,
+        function: ir.Function,
+        operands: Sequence[Any],
+        attributes: Mapping[str, ir.Attr],
+    ) -> list[Variable]:
+        """Return the results of a model-local function, as one operation where it can be."""
+        isolated = ModelWalk(self.functions, self.constant_of, [], self.opsets, path=self.path)
+        own = [v if v is None or isinstance(v, Constant) else v.type() for v in operands]
+        results = isolated.run_function(function, own, attributes)
+        inputs = [v for v in own if v is not None and not isinstance(v, Constant)]
+        nodes = None if isolated.problems else list(applys_between(inputs, results))
+        if not nodes or len(nodes) < _FEWEST or _has_shared(results):
+            return self.run_function(function, operands, attributes)
+        given = [v for v in operands if v is not None and not isinstance(v, Constant)]
+        call = OpFromGraph(inputs, results, name=function.name, on_unused_input="ignore")
+        return call(*given, return_list=True)
+
     def _operand(self, value: ir.Value | None, environment: Environment) -> Any:
         if value is None or (not value.name and value.producer() is None):
             return None
@@ -141,7 +165,7 @@ class ModelWalk:
             if operation is not None:
                 return [operation(*operands)]
             given = {name: self._resolved(attr) for name, attr in node.attributes.items()}
-            return self.run_function(function, operands, {k: a for k, a in given.items() if a})
+            return self._called(function, operands, {k: a for k, a in given.items() if a})
         opset = self._opset(node)
         found = import_of(node.domain, node.op_type, opset)
         if found is None:
@@ -207,7 +231,7 @@ class ModelWalk:
         """Return the value of an attribute: a number, text, array, tuple, or a `Body`."""
         match attribute.type:
             case ir.AttributeType.GRAPH:
-                return Body(attribute.as_graph(), self._run_body, environment)
+                return Body(attribute.as_graph(), self._run_body, self._operand, environment)
             case ir.AttributeType.TENSOR:
                 tensor = attribute.as_tensor()
                 dtype_name(tensor.dtype)
@@ -251,6 +275,10 @@ def _with_dtypes(
         v.astype(dtype) if dtype and isinstance(v, TensorVariable) and v.type.dtype != dtype else v
         for v, dtype in zip(variables, dtypes, strict=True)
     ]
+
+
+def _has_shared(results: Sequence[Variable]) -> bool:
+    return any(isinstance(v, SharedVariable) for v in graph_inputs(results))
 
 
 def _unknown(node: ir.Node) -> tuple[str, str]:

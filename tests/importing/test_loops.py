@@ -1,0 +1,69 @@
+"""Loops of models as scans."""
+
+import numpy as np
+import pytensor
+from onnx import TensorProto, helper
+
+from pytensor_onnx import from_onnx
+from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
+
+
+def info(name: str, dtype: int = TensorProto.FLOAT) -> object:
+    return helper.make_tensor_value_info(name, dtype, [])
+
+
+def doubling():
+    """Return a loop that doubles a number while it is less than a limit, and collects it."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["v", "v"], ["v2"]),
+            helper.make_node("Less", ["v2", "limit"], ["goes_on"]),
+            helper.make_node("Identity", ["v2"], ["seen"]),
+        ],
+        "body",
+        [info("i", TensorProto.INT64), info("on", TensorProto.BOOL), info("v")],
+        [info("goes_on", TensorProto.BOOL), info("v2"), info("seen")],
+    )
+    return model_of(
+        [helper.make_node("Loop", ["count", "", "x"], ["last", "trace"], body=body)],
+        inputs={"count": (), "x": (), "limit": ()},
+        outputs={"last": (), "trace": (None,)},
+        dtypes={"count": TensorProto.INT64},
+    )
+
+
+def test_a_loop_ends_by_its_condition_or_its_count():
+    graph = from_onnx(doubling())
+    for count, limit in ((10, 20.0), (2, 100.0), (0, 5.0)):
+        arguments = np.int64(count), np.float32(3), np.float32(limit)
+        for found, expected in zip(
+            evaluated(graph, *arguments), by_runtime(doubling(), *arguments), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_a_scan_has_a_gradient():
+    body = helper.make_graph(
+        [
+            helper.make_node("Mul", ["s", "x_t"], ["product"]),
+            helper.make_node("Add", ["product", "w"], ["s2"]),
+            helper.make_node("Identity", ["s2"], ["y_t"]),
+        ],
+        "body",
+        [info("s"), info("x_t")],
+        [info("s2"), info("y_t")],
+    )
+    model = model_of(
+        [helper.make_node("Scan", ["start", "x"], ["end", "y"], body=body, num_scan_inputs=1)],
+        inputs={"x": ("time",), "start": ()},
+        outputs={"end": (), "y": ("time",)},
+        constants={"w": np.float32(0.5)},
+    )
+    x, start = np.float32([1, 2, 3]), np.float32(2)
+    graph = from_onnx(model)
+    for found, expected in zip(
+        evaluated(graph, x, start), by_runtime(model, x, start), strict=True
+    ):
+        np.testing.assert_allclose(found, expected)
+    gradient = pytensor.grad(graph.outputs[0], graph.inputs[1])
+    assert gradient.eval(dict(zip(graph.inputs, (x, start), strict=True)), mode=PYTHON) == 6
