@@ -20,7 +20,7 @@ typedef struct {
 
 static inline void move(char *to, const char *from, int64_t bytes) {
   if (bytes == 8) memcpy(to, from, 8);
-  else memcpy(to, from, (size_t)bytes);
+  else copy_bytes(to, from, bytes);
 }
 
 static const char *run_loop(Step *step) {

@@ -183,7 +183,9 @@ static void take(char *out, const char *in, const int64_t *offset, int64_t count
   if (bytes == 8) TAKE(uint64_t)
   else if (bytes == 4) TAKE(uint32_t)
   else if (bytes == 1) TAKE(uint8_t)
-  else for (int64_t i = 0; i < count; i++) memcpy(out + i * bytes, in + offset[i], (size_t)bytes);
+  else if (bytes) {
+    for (int64_t i = 0; i < count; i++) memcpy(out + i * bytes, in + offset[i], (size_t)bytes);
+  }
 }
 
 /* n: number of arrays that the indices serve, bytes of each */
@@ -262,7 +264,7 @@ void plan_gather_nd(Plan *plan, const Instruction *instruction) {
     for (int64_t i = 0; i < count; i++, part += elements) {                                   \
       T *at = (T *)(to + offset[i]);                                                          \
       if (elements == 1) *at = *part;                                                         \
-      else memcpy(at, part, (size_t)elements * sizeof(T));                                    \
+      else if (elements) memcpy(at, part, (size_t)elements * sizeof(T));                                    \
     }                                                                                         \
   }                                                                                           \
   static void add_##name(char *to, const int64_t *offset, const char *from, int64_t count,    \

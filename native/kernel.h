@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { MOST_AXES = 8 };
 
@@ -92,6 +93,11 @@ static inline size_t bytes_of_element(int dtype) {
     case INT16: case UINT16: return 2;
     default: return 1;
   }
+}
+
+/* Copy bytes; an array without elements may have no address, which `memcpy` must not see. */
+static inline void copy_bytes(void *to, const void *from, int64_t bytes) {
+  if (bytes > 0) memcpy(to, from, (size_t)bytes);
 }
 
 static inline void count_elements(Array *array) {

@@ -190,8 +190,7 @@ int known_integers(Plan *plan, int64_t value, int64_t *integers, int most) {
 }
 
 static const char *run_copy(Step *step) {
-  /* An array without elements may have no address, which `memcpy` must not see. */
-  if (step->n[0]) memcpy(step->out, step->in[0], (size_t)step->n[0]);
+  copy_bytes(step->out, step->in[0], step->n[0]);
   return NULL;
 }
 

@@ -304,7 +304,7 @@ static const char *run_pad(Step *step) {
   const char *in = step->in[0];
   char *out = step->out + step->n[0];
   for (int64_t done = 0; done < window->size; done += row) {
-    memcpy(out, in, (size_t)(row * window->bytes));
+    copy_bytes(out, in, row * window->bytes);
     for (int axis = last - 1; axis >= 0; axis--) {
       in += window->from[axis], out += window->to[axis];
       if (++at[axis] < window->shape[axis]) break;
@@ -364,7 +364,7 @@ static const char *run_trilu(Step *step) {
     int64_t cut = between(i % rows + k + (step->n[4] ? 0 : 1), 0, columns);
     int64_t from = step->n[4] ? cut : 0, to = step->n[4] ? columns : cut;
     memset(out, 0, (size_t)(columns * bytes));
-    memcpy(out + from * bytes, in + from * bytes, (size_t)((to - from) * bytes));
+    copy_bytes(out + from * bytes, in + from * bytes, (to - from) * bytes);
     out += columns * bytes;
     in += columns * bytes;
   }

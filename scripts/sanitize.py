@@ -47,7 +47,8 @@ def run_tests(library: Path, arguments: list[str]) -> int:
 
     # The next library that is asked for is this one, in place of the package's own.
     setattr(native, "library", lambda: library)  # noqa: B010
-    return int(pytest.main(["-q", "-p", "no:cacheprovider", *arguments]))
+    # Captured output would be lost with the process that a sanitizer ends.
+    return int(pytest.main(["-q", "-s", "-p", "no:cacheprovider", *arguments]))
 
 
 def main() -> int:
