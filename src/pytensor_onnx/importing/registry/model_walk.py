@@ -27,7 +27,6 @@ from pytensor_onnx.importing.registry.operator_imports import (
 from pytensor_onnx.importing.registry.operator_types import (
     dtype_name,
     result_dtypes,
-    schema_of,
 )
 from pytensor_onnx.importing.registry.own_functions import own_operation
 from pytensor_onnx.importing.registry.size_chains import size_result
@@ -266,11 +265,10 @@ def _with_dtypes(
     node: ir.Node, operands: Sequence[Any], results: Sequence[Any], opset: int
 ) -> list[Variable]:
     """Return results in the dtypes of the operator, where it declares others than PyTensor."""
-    schema = schema_of(node.domain, node.op_type, opset)
     variables = [
         v if isinstance(v, Variable | _Failed) or v is None else pt.as_tensor(v) for v in results
     ]
-    dtypes = result_dtypes(schema, operands, len(variables))
+    dtypes = result_dtypes(node.domain, node.op_type, opset, operands, len(variables))
     return [
         v.astype(dtype) if dtype and isinstance(v, TensorVariable) and v.type.dtype != dtype else v
         for v, dtype in zip(variables, dtypes, strict=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -64,39 +65,63 @@ def schema_of(domain: str, operator: str, opset: int) -> onnx.defs.OpSchema | No
         return None
 
 
+@dataclass(frozen=True)
+class _Signature:
+    """The types of operands and results in a schema, which takes long to read."""
+
+    operands: tuple[str, ...]
+    are_operands_alike: tuple[bool, ...]
+    results: tuple[str, ...]
+    are_results_alike: tuple[bool, ...]
+    single: Mapping[str, str]
+
+
+@cache
+def _signature_of(domain: str, operator: str, opset: int) -> _Signature | None:
+    schema = schema_of(domain, operator, opset)
+    if schema is None:
+        return None
+    inputs, outputs = list(schema.inputs), list(schema.outputs)
+    return _Signature(
+        tuple(formal.type_str for formal in inputs),
+        tuple(formal.is_homogeneous for formal in inputs),
+        tuple(formal.type_str for formal in outputs),
+        tuple(formal.is_homogeneous for formal in outputs),
+        {
+            constraint.type_param_str: constraint.allowed_type_strs[0]
+            for constraint in schema.type_constraints
+            if len(constraint.allowed_type_strs) == 1
+        },
+    )
+
+
 def result_dtypes(
-    schema: onnx.defs.OpSchema | None, operands: Sequence[Variable | None], count: int
+    domain: str, operator: str, opset: int, operands: Sequence[Variable | None], count: int
 ) -> list[str | None]:
     """Return the dtypes of results that the operands determine, None for others.
 
     Examples
     --------
     >>> import pytensor.tensor as pt
-    >>> result_dtypes(schema_of("", "TopK", 21), [pt.fvector(), pt.lvector()], 2)
+    >>> result_dtypes("", "TopK", 21, [pt.fvector(), pt.lvector()], 2)
     ['float32', 'int64']
     """
-    if schema is None:
+    signature = _signature_of(domain, operator, opset)
+    if signature is None:
         return [None] * count
-    formal_inputs, formal_outputs = schema.inputs, schema.outputs
     bound: dict[str, str] = {}
+    last = len(signature.operands) - 1
     for position, operand in enumerate(operands):
-        formal = formal_inputs[min(position, len(formal_inputs) - 1)] if formal_inputs else None
-        if operand is not None and formal is not None and formal.is_homogeneous:
-            bound.setdefault(formal.type_str, getattr(operand.type, "dtype", ""))
-    single = {
-        constraint.type_param_str: constraint.allowed_type_strs[0]
-        for constraint in schema.type_constraints
-        if len(constraint.allowed_type_strs) == 1
-    }
+        formal = min(position, last)
+        if operand is not None and last >= 0 and signature.are_operands_alike[formal]:
+            bound.setdefault(signature.operands[formal], getattr(operand.type, "dtype", ""))
     dtypes: list[str | None] = []
     for position in range(count):
-        formal = formal_outputs[min(position, len(formal_outputs) - 1)]
-        text = formal.type_str
-        dtypes.append(bound.get(text) or _dtype_of(single.get(text, text)))
-    return [
-        dtype if formal_outputs[min(i, len(formal_outputs) - 1)].is_homogeneous else None
-        for i, dtype in enumerate(dtypes)
-    ]
+        formal = min(position, len(signature.results) - 1)
+        text = signature.results[formal]
+        dtype = bound.get(text) or _dtype_of(signature.single.get(text, text))
+        dtypes.append(dtype if signature.are_results_alike[formal] else None)
+    return dtypes
 
 
 def _dtype_of(text: str) -> str | None:
