@@ -13,11 +13,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
-FLAGS = ["-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden"]
+FLAGS = ["-std=c11", "-O3", "-fPIC", "-fvisibility=hidden"]
 FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+LONGEST = "elementwise.c"
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
 
 PLATFORMS = {
@@ -72,8 +74,17 @@ def _compile(command: list[str], library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent) as temporary:
         made = Path(temporary) / library.name
         libraries = [] if library.suffix == ".dll" else ["-lm"]
-        sources = sorted(SOURCES.glob("*.c"))
-        subprocess.run([*command, *FLAGS, *sources, "-o", made, *libraries], check=True)
+
+        def object_of(source: Path) -> Path:
+            target = Path(temporary) / f"{source.stem}.o"
+            subprocess.run([*command, *FLAGS, "-c", source, "-o", target], check=True)
+            return target
+
+        # The largest source takes half of the time, so it goes first.
+        sources = sorted(SOURCES.glob("*.c"), key=lambda source: source.name != LONGEST)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(object_of, sources))
+        subprocess.run([*command, "-shared", *objects, "-o", made, *libraries], check=True)
         made.replace(library)
 
 
