@@ -10,7 +10,8 @@ from tests.targets.conftest import repaired
 
 def test_an_unknown_target_is_refused_with_the_known_names():
     with pytest.raises(
-        ValueError, match=r"'abacus'.*'onnxruntime', 'web', 'webgpu', 'node', 'portable'"
+        ValueError,
+        match=r"'abacus'.*'onnxruntime', 'web', 'webgpu', 'node', 'portable', 'openvino'",
     ):
         get_profile("abacus")
 

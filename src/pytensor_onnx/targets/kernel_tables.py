@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -44,6 +44,8 @@ class KernelTable:
         The rows by name.
     variants
         The attributes that make variants of an operator.
+    wrong
+        The rows of operators that return other results, such as those of another dtype.
     """
 
     runtime: str
@@ -53,6 +55,7 @@ class KernelTable:
     probed: frozenset[ir.DataType]
     rows: Mapping[str, Row]
     variants: Mapping[str, str]
+    wrong: Mapping[str, Row] = field(default_factory=dict)
 
     def supports(
         self,
@@ -93,6 +96,7 @@ def load_kernels(file_name: str) -> KernelTable:
         probed=_dtypes(data["dtypes"]),
         rows={key: _row(row) for key, row in data["kernels"].items()},
         variants=dict(_variant(key) for key in data["kernels"] if "[" in key),
+        wrong={key: _row(row) for key, row in data.get("wrong", {}).items()},
     )
 
 

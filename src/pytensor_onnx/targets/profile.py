@@ -82,6 +82,18 @@ class Profile:
             return False
         return self._has_kernel(self.kernels, op_type, dtype, opset_version, attributes)
 
+    def is_wrong(self, op_type: str, dtype: ir.DataType, opset_version: int) -> bool:
+        """Return whether the runtime runs an operator in a dtype, with other results.
+
+        Examples
+        --------
+        >>> from pytensor_onnx.targets import get_profile
+        >>> get_profile("openvino").is_wrong("Mul", ir.DataType.DOUBLE, 21)
+        True
+        """
+        row = load_kernels(self.kernels).wrong.get(op_type)
+        return row is not None and dtype in row.at(opset_version)
+
     def accelerates(
         self,
         op_type: str,

@@ -12,6 +12,17 @@ _PORTABLE = Profile(
     avoided=frozenset({"Compress"}),
 )
 
+# It computes float64 in float32, and 64 bits in 32: what it has no right kernel for is refused.
+_OPENVINO = Profile(
+    "openvino",
+    kernels="kernels_openvino.json",
+    refuses_defaults=True,
+    is_portable=True,
+    precision="float32",
+    latest_opset=21,
+    avoided=frozenset({"Compress"}),
+)
+
 _ONNXRUNTIME = Profile("onnxruntime", kernels="kernels_onnxruntime.json", merges_short_images=True)
 
 _WEB = Profile("web", kernels="kernels_web.json", refuses_defaults=True, precision="float32")
@@ -28,7 +39,9 @@ _WEBGPU = Profile(
 # The native runtime; its binding for Node.js ignores values for inputs with defaults.
 _NODE = Profile("node", kernels="kernels_onnxruntime.json", refuses_defaults=True)
 
-_PROFILES = {profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _WEBGPU, _NODE, _PORTABLE)}
+_PROFILES = {
+    profile.name: profile for profile in (_ONNXRUNTIME, _WEB, _WEBGPU, _NODE, _PORTABLE, _OPENVINO)
+}
 
 _ALIASES = {"standard": "portable"}
 
@@ -40,8 +53,9 @@ def get_profile(name: str) -> Profile:
     ----------
     name
         ``"onnxruntime"`` (CPU), ``"web"`` (ONNX Runtime in WebAssembly), ``"webgpu"`` (in
-        WebAssembly and on WebGPU), ``"node"`` (onnxruntime-node, the CPU in Node.js) or
-        ``"portable"`` (runtimes of other makers), which is called ``"standard"`` as well.
+        WebAssembly and on WebGPU), ``"node"`` (onnxruntime-node, the CPU in Node.js)
+        ``"portable"`` (runtimes of other makers), which is called ``"standard"`` as well,
+        or ``"openvino"``.
 
     Raises
     ------

@@ -134,6 +134,8 @@ def _float_floor_divide(build: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _signs_differ(build: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
+    if y.const_value is not None and np.all(y.const_value.numpy() > 0):
+        return build.Less(x, 0)
     return build.Less(build.Mul(build.Sign(x), build.Sign(y)), 0)
 
 

@@ -223,6 +223,9 @@ class _Lowering:
         """Return whether an ONNX Scan suffices, which runs to the end of its sequences."""
         op, outputs = self.op, self.op.fgraph.outputs
         states = list(op.outer_untraced_sit_sot(self.node.inputs))
+        if not self.reads and not self.build.scope.has_checks:
+            # OpenVINO and tract have no Scan that only counts its steps.
+            return False
         if not self.reads:
             # A file of a Loop is shorter if the number is unknown, and a traced state may grow.
             if self.n_steps.const_value is None:

@@ -165,8 +165,13 @@ class Chooser:
             or self._in_wider(node, dtype)
             or (self._define(node, dtype, "no kernel") if has_fallback(node) else None)
             or _substitute(LAST, node, dtype)
-            or (None, describe(node.op_type, dtype))
+            or (None, self._refusal(node.op_type, dtype))
         )
+
+    def _refusal(self, op_type: str, dtype: ir.DataType) -> str:
+        what = describe(op_type, dtype)
+        is_wrong = self.profile.is_wrong(op_type, dtype, self.opset_version)
+        return f"{what}, for which the runtime returns other numbers" if is_wrong else what
 
     def _in_wider(self, node: ir.Node, dtype: ir.DataType) -> Choice | None:
         for wider in _WIDER.get(dtype, ()):

@@ -1,0 +1,164 @@
+"""Measure which operators a runtime of another maker runs right, and write its kernel table.
+
+    python scripts/probe_runtime.py openvino
+
+The runtime is the installed one. A dtype counts as right where the model loads, runs and returns
+the results of ONNX Runtime, or of the standard's evaluator where ONNX Runtime has no kernel. Floats
+have digits that float32 loses. The table lists apart the dtypes with other results.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx.reference import ReferenceEvaluator
+from probe_kernels import TABLES, Table, _without_equal_variants
+from probe_models import DTYPES, Trial, trials
+
+ROOT = Path(__file__).parents[1]
+OPSETS = (21,)
+PROBED = [d for d in DTYPES if d.bitwidth >= 32 or d.name == "BOOL"]
+_OF_WORDS = ("Add", "Sub", "Mul", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot")
+_LOST = 1 + 2.0**-40
+"""Factor of values in float64, which float32 rounds to one."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runtime", choices=("openvino", "tract"))
+    parser.add_argument("--only", help="print why trials of this operator fail")
+    arguments = parser.parse_args()
+    chosen = [
+        t
+        for opset in OPSETS
+        for t in trials(range(opset, opset + 1))
+        if t.dtype in PROBED
+        if not arguments.only or t.key.startswith(arguments.only)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        names = [n for n, t in enumerate(chosen) if _write(t, Path(folder), n)]
+        version, answers = run(arguments.runtime, names, folder)
+    results = [(chosen[n], answers[n]) for n in names]
+    if arguments.only:
+        for trial, answer in results:
+            print(trial.key, trial.dtype.name, trial.opset, answer or "right")
+        return
+    right = tabulate(results, lambda answers: not any(answers))
+    wrong = tabulate(results, lambda answers: any(a.startswith("wrong") for a in answers))
+    path = TABLES / f"kernels_{arguments.runtime}.json"
+    path.write_text(render(arguments.runtime, version, right, wrong))
+
+
+def _write(trial: Trial, folder: Path, number: int) -> bool:
+    """Write a trial and its expected results to files; return whether they are known."""
+    inputs = {k: _edge(v, trial.key) for k, v in trial.inputs.items()}
+    results = _expected(trial.model, inputs)
+    if results is None:
+        return False
+    Path(folder, f"{number}.onnx").write_bytes(trial.model)
+    np.savez(folder / f"{number}.npz", **inputs)
+    np.savez(folder / f"{number}.wanted.npz", **results)
+    return True
+
+
+def _edge(array: np.ndarray, key: str) -> np.ndarray:
+    """Return values that a narrower dtype does not hold.
+
+    Words of random generators have all bits. Signed integers are sizes and positions.
+    """
+    if array.dtype == np.float64:
+        return array * _LOST
+    if array.dtype.kind == "u" and key.startswith(_OF_WORDS):
+        return array + array.dtype.type(2 ** (8 * array.dtype.itemsize - 1) - 16)
+    return array
+
+
+def _expected(model: bytes, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+    proto = onnx.load_from_string(model)
+    names = [output.name for output in proto.graph.output]
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    try:
+        values = onnxruntime.InferenceSession(model, options).run(None, inputs)
+    except Exception:
+        try:
+            values = ReferenceEvaluator(proto).run(None, inputs)
+        except Exception:
+            return None
+    if not all(isinstance(value, np.ndarray | np.generic) for value in values):
+        return None
+    return dict(zip(names, map(np.asarray, values), strict=True))
+
+
+def run(runtime: str, names: list[int], folder: str) -> tuple[str, dict[int, str]]:
+    """Run trials in worker processes; a worker that dies or hangs fails the trial it was at."""
+    version, answers = "", {}
+    while len(answers) < len(names):
+        left = [n for n in names if n not in answers]
+        module = ["-m", "tests.runtimes.runtime_calls", runtime, folder, *map(str, left)]
+        worker = subprocess.Popen(
+            [sys.executable, *module],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=ROOT,
+        )
+        try:
+            text, _ = worker.communicate(timeout=600)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            text, _ = worker.communicate()
+        version, *lines = text.splitlines() or [version]
+        answers.update(zip(left, map(json.loads, lines), strict=False))
+        if len(lines) < len(left):
+            answers[left[len(lines)]] = "refused: the process ended"
+    return version, answers
+
+
+def tabulate(results: Iterable[tuple[Trial, str]], counts) -> Table:
+    """Collect, by row and opset, the dtypes whose answers count."""
+    places: dict[tuple, list[str]] = {}
+    for trial, answer in results:
+        for key in {trial.key, trial.key.split("[")[0]}:
+            places.setdefault((key, trial.opset, trial.dtype), []).append(answer)
+    table: Table = {}
+    for key in sorted({key for key, _, _ in places}):
+        table[key] = {}
+        for opset in OPSETS:
+            found = [
+                d.numpy().name
+                for d in PROBED
+                if (key, opset, d) in places and counts(places[key, opset, d])
+            ]
+            if found != next(reversed(table[key].values()), []):
+                table[key][opset] = found
+    return _without_equal_variants(table)
+
+
+def render(runtime: str, version: str, right: Table, wrong: Table) -> str:
+    """Lay the table out with one operator on a line."""
+    head = {
+        "runtime": runtime,
+        "versions": [version],
+        "opsets": [OPSETS[0], OPSETS[-1]],
+        "dtypes": " ".join(d.numpy().name for d in PROBED),
+    }
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+    for name, table in (("kernels", right), ("wrong", {k: row for k, row in wrong.items() if row})):
+        rows = (
+            f"  {json.dumps(key)}: {json.dumps({o: ' '.join(row[o]) for o in row})}"
+            for key, row in table.items()
+        )
+        lines.append(f"{json.dumps(name)}: {{\n" + ",\n".join(rows) + "\n}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Write docs/reference/runtimes.md: all models in the runtimes that are installed.
+
+uv run --all-extras --group runtimes python -m tests.runtimes [MODEL ...]
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.runtimes.portable_models import MODELS
+from tests.runtimes.results import NAMES, Results, run_all
+
+TARGET = Path(__file__).parents[2] / "docs/reference/runtimes.md"
+INTRODUCTION = """# Runtimes
+
+Small models of all kinds, exported with `target="portable"` and `precision="float32"`, in several
+runtimes, compared with the file for ONNX Runtime. `python -m tests.runtimes` writes this page; the
+dependency group `runtimes` has the runtimes. *Refused* files end with an error of the runtime,
+*wrong* ones with other numbers. tract is told the sizes of the arrays that it gets.
+"""
+
+
+def main() -> None:
+    """Run the models and write the page, or print the results of the models that are named."""
+    chosen = sys.argv[1:] or list(MODELS)
+    runtimes = [name for name in NAMES if find_spec(name)]
+    with tempfile.TemporaryDirectory() as folder:
+        results = run_all(chosen, runtimes, Path(folder))
+    text = page(results)
+    if sys.argv[1:]:
+        print(text)
+    else:
+        TARGET.write_text(text, encoding="utf-8")
+        print(f"wrote {TARGET.name}: {counts(results)}")
+
+
+def counts(results: Results) -> dict[str, int]:
+    """Return the number of right files by runtime."""
+    answers = results.answers
+    return {name: sum(not answer for answer in row.values()) for name, row in answers.items()}
+
+
+def page(results: Results) -> str:
+    """Return the page: the table, and the messages below it."""
+    answers, versions = results.answers, results.versions
+    stems = list(next(iter(answers.values())))
+    head = ["model", *(f"{NAMES[name]} {versions[name]}" for name in answers)]
+    lines = [_row(head), _row(["---"] * len(head))]
+    lines += [_row([s, *(_word(answers[name][s]) for name in answers)]) for s in stems]
+    right = [f"{count} of {len(stems)}" for count in counts(results).values()]
+    lines += [_row(["**right**", *right]), "", "## Messages", ""]
+    for name, row in answers.items():
+        failed = {stem: answer for stem, answer in row.items() if answer}
+        lines += [f"- {NAMES[name]}, {stem}: {_plain(answer)}" for stem, answer in failed.items()]
+    return INTRODUCTION + "\n" + "\n".join(lines) + "\n"
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _word(answer: str) -> str:
+    return answer.partition(":")[0] or "right"
+
+
+def _plain(answer: str) -> str:
+    return answer.replace("<", "‹").replace(">", "›").replace("`", "'").replace("*", "×")
+
+
+if __name__ == "__main__":
+    main()

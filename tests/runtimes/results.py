@@ -1,0 +1,83 @@
+"""Run portable files in worker processes, one for each runtime."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.runtimes.portable_models import MODELS
+
+NAMES = {
+    "onnxruntime": "ONNX Runtime",
+    "onnx": "onnx, reference evaluator",
+    "openvino": "OpenVINO",
+    "tract": "tract",
+}
+TIMEOUT = 60
+"""Seconds after which a runtime counts as hanging on a model."""
+
+
+class Results(NamedTuple):
+    """Versions of runtimes, and an answer for each of their models: empty where it is right."""
+
+    versions: dict[str, str]
+    answers: dict[str, dict[str, str]]
+
+
+def run_all(models: Sequence[str], runtimes: Sequence[str], folder: Path) -> Results:
+    """Export models into a folder, and run them in runtimes."""
+    refused = {name: _export(name, folder) for name in models}
+    written = [name for name in models if not refused[name]]
+    versions, answers = {}, {}
+    for runtime in runtimes:
+        versions[runtime], found = _run(runtime, written, folder)
+        answers[runtime] = {name: refused[name] or found[name] for name in models}
+    return Results(versions, answers)
+
+
+def _export(name: str, folder: Path) -> str:
+    """Write the portable file of a model, its inputs and its outputs; return why it cannot be."""
+    try:
+        program = MODELS[name]().export("portable")
+    except Exception as error:
+        return f"refused: export: {' '.join(str(error).split())[:160]}"
+    program.save(folder / f"{name}.onnx")
+    model = MODELS[name]()
+    reference = model.export("onnxruntime")
+    arrays = reference.conversion.arrays(list(model.values))
+    names = [str(value.name) for value in reference.inputs]
+    state = {state.name: state.value for state in reference.conversion.states}
+    feed = {**dict(zip(names, arrays, strict=True)), **state}
+    results = reference.session.run(feed)
+    np.savez(folder / f"{name}.npz", **feed)
+    outputs = dict(zip(reference.conversion.output_names, results, strict=True))
+    np.savez(folder / f"{name}.wanted.npz", **outputs)
+    return ""
+
+
+def _run(runtime: str, models: Sequence[str], folder: Path) -> tuple[str, dict[str, str]]:
+    """Run files in a runtime; a worker that dies or hangs fails the file that it was at."""
+    version, answers = "", {}
+    while len(answers) < len(models):
+        left = [name for name in models if name not in answers]
+        call = [sys.executable, "-m", "tests.runtimes.runtime_calls", runtime, str(folder), *left]
+        worker = subprocess.Popen(
+            call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        try:
+            text, _ = worker.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            text, _ = worker.communicate()
+        version, *lines = text.splitlines() or [version]
+        answers.update(zip(left, map(json.loads, lines), strict=False))
+        if len(lines) < len(left):
+            ended = worker.returncode
+            answers[left[len(lines)]] = f"refused: the process ended with {ended}"
+    return version, {name: answers[name] for name in models}

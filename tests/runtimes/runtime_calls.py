@@ -1,0 +1,104 @@
+"""Calls of runtimes: a file and arrays by name in, arrays by name out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+_TOLERANCES = {"float16": (1e-2, 1e-2), "float32": (1e-4, 2e-5), "float64": (1e-13, 1e-300)}
+"""Relative and absolute tolerances; another order of operations adds up in the tests' models."""
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def _onnxruntime(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(file).run(names, dict(feed))
+
+
+def _onnx(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(file).run(names, dict(feed))
+
+
+def _openvino(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
+    import openvino
+
+    core = openvino.Core()
+    core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    compiled = core.compile_model(core.read_model(file), "CPU")
+    given = {port: next(feed[n] for n in port.names if n in feed) for port in compiled.inputs}
+    results = compiled(given)
+    by_name = {name: results[port] for port in compiled.outputs for name in port.names}
+    return [by_name[name] for name in names]
+
+
+def _tract(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
+    import tract
+
+    loaded = tract.onnx().load(file)
+    for k in range(loaded.output_count()):
+        loaded.set_output_fact(k, None)
+    arrays = [feed[loaded.input_name(k)] for k in range(loaded.input_count())]
+    for k, array in enumerate(arrays):
+        kind = "bool" if array.dtype == bool else f"{array.dtype.kind}{array.dtype.itemsize * 8}"
+        loaded.set_input_fact(k, ",".join([*map(str, array.shape), kind]))
+    results = loaded.into_model().into_runnable().run(list(arrays))
+    return [result.to_numpy() for result in results]
+
+
+RUNTIMES: dict[str, Callable[[str, Arrays, list[str]], list[np.ndarray]]] = {
+    "onnxruntime": _onnxruntime,
+    "onnx": _onnx,
+    "openvino": _openvino,
+    "tract": _tract,
+}
+"""Runtimes by the package that has them; `onnx` has the evaluator of the standard."""
+
+
+def main(runtime: str, folder: str, *stems: str) -> None:
+    """Run files of a folder in a runtime, and print the version, then a failure or nothing each."""
+    print(version(runtime), flush=True)
+    for stem in stems:
+        feed = dict(np.load(f"{folder}/{stem}.npz"))
+        wanted = dict(np.load(f"{folder}/{stem}.wanted.npz"))
+        try:
+            found = RUNTIMES[runtime](f"{folder}/{stem}.onnx", feed, list(wanted))
+            answer = difference(dict(zip(wanted, found, strict=True)), wanted)
+        except Exception as error:
+            answer = f"refused: {short(str(error)) or type(error).__name__}"
+        print(json.dumps(answer), flush=True)
+
+
+def difference(found: Arrays, wanted: Arrays) -> str:
+    """Return which output has another value, or nothing."""
+    for name, value in wanted.items():
+        array = np.asarray(found[name])
+        if array.size != value.size:
+            return f"wrong: {name} has the shape {list(array.shape)}, not {list(value.shape)}"
+        array = array.reshape(value.shape)
+        if value.dtype.kind != "f":
+            is_equal = np.array_equal(array, value)
+        else:
+            rtol, atol = _TOLERANCES[value.dtype.name]
+            is_equal = np.allclose(array, value, rtol=rtol, atol=atol, equal_nan=True)
+        if not is_equal:
+            return f"wrong: {name} differs"
+    return ""
+
+
+def short(text: str) -> str:
+    """Return the last sentence of a message, on one line."""
+    lines = [line.strip() for line in text.split("Stack backtrace", maxsplit=1)[0].splitlines()]
+    return " ".join([line for line in lines if line][-1:])[:160]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], str(Path(sys.argv[2])), *sys.argv[3:])
