@@ -183,7 +183,8 @@ def check_state_path(
     """Raise if a target needs a state file and none is given."""
     profile = get_profile(target)
     # Metadata have the values in a portable file.
-    if path is not None and state_path is None and profile.refuses_defaults > profile.is_portable:
+    needs_file = profile.refuses_defaults and not profile.is_portable
+    if path is not None and state_path is None and needs_file:
         raise ArgumentError(
             f"a model with a state needs state_path='state.onnx' for target={target!r}: this "
             "runtime takes no value for an input that has a default, so the present values need a "
