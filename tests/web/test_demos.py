@@ -72,7 +72,7 @@ def test_intervals_of_a_regression_follow_the_sliders(demo):
     found = []
     for rain, last in ((400, 200), (750, 100)):
         demo.page.get_by_label("Rain in mm, value").fill(str(rain))
-        demo.page.get_by_label("to").fill(str(last))
+        demo.page.get_by_role("spinbutton", name="to", exact=True).fill(str(last))
         await_results(demo.page)
         native, saved = expected(rain, last), results(demo.page)
         for name in ("mean_mean", "yield_mean"):

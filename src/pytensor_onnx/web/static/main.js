@@ -244,7 +244,8 @@ class Page {
     }
     byId("repeat").disabled = false;
     byId("stop").disabled = true;
-    if (status.textContent === "Running repeatedly…") say("Stopped.");
+    // A run that ends after the click on Stop has said that it is done.
+    say((status.textContent ?? "").replace(/^(Running repeatedly…|Done\.)/, "Stopped."));
   }
 }
 
