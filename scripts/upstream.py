@@ -17,7 +17,7 @@ import numpy as np
 PAGE = Path(__file__).parents[1] / "docs/project/upstream.md"
 CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 Outcome = tuple[str, str, str]
-"""What a line prints, what it printed when the defect was found, and what it should print."""
+"""The text that a line prints, the text when the defect was found, and the expected text."""
 
 
 def anchor_of(title: str) -> str:

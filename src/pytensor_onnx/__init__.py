@@ -56,7 +56,7 @@ __all__ += ["__version__"]
 
 
 def _is_command_line() -> bool:
-    """Return whether the process runs a module of the package, which registers what it needs."""
+    """Return whether the process runs a module of the package, which imports mode ONNX itself."""
     # While Python looks for the module of -m, this stands for its name in the arguments.
     module = sys.orig_argv[-len(sys.argv)] if sys.argv[:1] == ["-m"] else ""
     return "pytensor_onnx_command" in sys.modules or module.split(".")[0] == __name__

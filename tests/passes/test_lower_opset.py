@@ -1,4 +1,4 @@
-"""Models in opsets below those that lowerings emit."""
+"""Models in opsets below 18, the lowest opset that lowerings emit."""
 
 import numpy as np
 import onnx

@@ -88,7 +88,7 @@ SHRINK = """async ([pictures, scale]) => {
 
 
 def assert_looks_like(opened, name):
-    """Compare what a page shows with a kept picture, in blocks, as letters differ by the fonts."""
+    """Compare a screenshot with a kept picture, in blocks, as letters differ by the fonts."""
     opened.evaluate("document.querySelector('#timing').textContent = 'in some time'")
     shot = opened.screenshot()
     shrink = opened.context.browser.new_page()

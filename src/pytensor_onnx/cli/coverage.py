@@ -190,7 +190,7 @@ def cells(row: Row) -> list[str]:
 
 
 def markdown_lines(rows: Sequence[Row], reasons: Mapping[str, str]) -> list[str]:
-    """Return the lines of a Markdown table of covered Ops, and of one of those that are not.
+    """Return the lines of two Markdown tables: covered Ops, and Ops that are not covered.
 
     Examples
     --------

@@ -12,7 +12,7 @@ _PORTABLE = Profile(
     avoided=frozenset({"Compress"}),
 )
 
-# It computes float64 in float32, and 64 bits in 32: what it has no right kernel for is refused.
+# It computes float64 in float32 and int64 in int32: operators without a right kernel are refused.
 _OPENVINO = Profile(
     "openvino",
     kernels="kernels_openvino.json",

@@ -104,17 +104,17 @@ def conv_integer(
     strides: Ints = None,
 ) -> TensorVariable:
     """Correlate integers in int32, after the subtraction of zero points."""
-    options: dict[str, Any] = {
-        "auto_pad": auto_pad,
-        "dilations": dilations,
-        "group": group,
-        "kernel_shape": kernel_shape,
-        "pads": pads,
-        "strides": strides,
-    }
-    return _exact_conv(
-        _centred(x, x_zero), _centred(filters, filter_zero, of_filters=True), options
+    total = conv(
+        _centred(x, x_zero),
+        _centred(filters, filter_zero, of_filters=True),
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
     )
+    return total.astype("int32")
 
 
 def _centred(x: TensorVariable, zero: Optional, of_filters: bool = False) -> TensorVariable:
@@ -126,10 +126,6 @@ def _centred(x: TensorVariable, zero: Optional, of_filters: bool = False) -> Ten
     if points.type.ndim == 1 and of_filters and points.type.shape != (1,):
         return numbers - pt.shape_padright(points, x.type.ndim - 1)
     return numbers - points.reshape(())
-
-
-def _exact_conv(x: TensorVariable, filters: TensorVariable, options: Any) -> TensorVariable:
-    return conv(x, filters, **options).astype("int32")
 
 
 @onnx_import("QLinearConv")
@@ -152,16 +148,17 @@ def quantized_conv(
     strides: Ints = None,
 ) -> TensorVariable:
     """Correlate quantised images, and quantise the result."""
-    options: dict[str, Any] = {
-        "auto_pad": auto_pad,
-        "dilations": dilations,
-        "group": group,
-        "kernel_shape": kernel_shape,
-        "pads": pads,
-        "strides": strides,
-    }
-    total = _exact_conv(
-        _centred(x, x_zero), _centred(filters, filter_zero, of_filters=True), options
+    total = conv_integer(
+        x,
+        filters,
+        x_zero,
+        filter_zero,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
     )
     if bias is not None:
         total = total + pt.shape_padright(bias, x.type.ndim - 2)
