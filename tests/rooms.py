@@ -91,6 +91,7 @@ ROOMS = {
         "PyMC models: densities, predictors, samplers",
         *("exporting", "functions", "graph", "ops", "rewriting", "running", "named_dims"),
     ),
+    "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),
     "web": room("the page around a model, and a server for it", "graph"),
     "cli": room(
         "the command line",

@@ -1,0 +1,172 @@
+"""The columns that a file takes and returns, as its session and its metadata tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytensor_onnx_scoring.problems import ScoringError, raise_problems, similar
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+BATCH_AXIS = "batch_axis"
+"""Entry of a file's metadata: the name of the dimension of the rows."""
+
+FEATURE_NAMES = "feature_names"
+"""Entry of a file's metadata: JSON of the names of columns, by inputs and outputs."""
+
+_DTYPES = {
+    "float": "float32",
+    "double": "float64",
+    "bool": "bool",
+    "string": "object",
+    **{name: name for name in ("float16", "int8", "int16", "int32", "int64")},
+    **{name: name for name in ("uint8", "uint16", "uint32", "uint64")},
+}
+
+Dim = int | str | None
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output of a file.
+
+    Attributes
+    ----------
+    name, dtype, shape
+        Its name, its dtype, and the sizes or names of its axes.
+    axis
+        The axis of the rows, None if it has none.
+    features
+        Names of the columns along its other axis.
+    """
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[Dim, ...]
+    axis: int | None
+    features: tuple[str, ...] = ()
+
+    @property
+    def of_row(self) -> tuple[Dim, ...]:
+        """The axes without that of the rows."""
+        return tuple(dim for i, dim in enumerate(self.shape) if i != self.axis)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join('?' if dim is None else str(dim) for dim in self.shape)}]"
+
+    def columns(self) -> dict[str, np.dtype]:
+        """Return the dtypes of its columns, of which one of an array may be in a cell."""
+        if self.features:
+            return dict.fromkeys(self.features, self.dtype)
+        if any(not isinstance(dim, int) for dim in self.of_row):
+            return {self.name: np.dtype(object)}
+        return {self.name: np.dtype((self.dtype, self.of_row)) if self.of_row else self.dtype}
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The inputs of rows, other inputs, and the outputs of rows of a file."""
+
+    inputs: tuple[Tensor, ...]
+    others: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def interface_of(session: InferenceSession) -> Interface:
+    """Read the interface of a file.
+
+    Raises
+    ------
+    ScoringError
+        If a tensor has a type that no column has.
+    """
+    metadata = session.get_modelmeta().custom_metadata_map
+    rows = metadata.get(BATCH_AXIS)
+    features = json.loads(metadata.get(FEATURE_NAMES, "{}"))
+    inputs = [_tensor(x, rows, features) for x in session.get_inputs()]
+    outputs = [_tensor(x, rows, features) for x in session.get_outputs()]
+    return Interface(
+        tuple(x for x in inputs if x.axis is not None),
+        tuple(x for x in inputs if x.axis is None),
+        tuple(x for x in outputs if x.axis is not None),
+    )
+
+
+def _tensor(value: Any, rows: str | None, features: Mapping[str, Sequence[str]]) -> Tensor:
+    kind = str(value.type).removeprefix("tensor(").removesuffix(")")
+    if kind not in _DTYPES:
+        raise ScoringError(f"{value.name} is of type {value.type}, which no column of a table has")
+    shape = tuple(value.shape)
+    return Tensor(
+        value.name,
+        np.dtype(_DTYPES[kind]),
+        shape,
+        _row_axis(shape, rows),
+        tuple(features.get(value.name, ())),
+    )
+
+
+def _row_axis(shape: tuple[Dim, ...], rows: str | None) -> int | None:
+    """Return the axis of the rows: the named one, or a first axis of any size."""
+    if rows is not None:
+        return shape.index(rows) if rows in shape else None
+    return 0 if shape and not isinstance(shape[0], int) else None
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A column of the result: an output, or a place along its other axis."""
+
+    name: str
+    tensor: Tensor
+    place: int | None = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype, of an array if one is in a cell."""
+        return self.tensor.dtype if self.place is not None else self.tensor.columns()[self.name]
+
+
+def output_columns(
+    outputs: Sequence[Tensor], wanted: Collection[str] | None
+) -> tuple[OutputColumn, ...]:
+    """Return the columns of the result, all or those that are wanted.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of rows.
+    wanted
+        Names of columns, or of outputs for all of their columns.
+
+    Raises
+    ------
+    ScoringError
+        If a name is unknown.
+    """
+    of_outputs = {x.name: _columns(x) for x in outputs}
+    every = [column for columns in of_outputs.values() for column in columns]
+    if wanted is None:
+        return tuple(every)
+    by_name = {**{c.name: [c] for c in every}, **of_outputs}
+    raise_problems(
+        [
+            f"there is no output {name}: choose of {similar(name, by_name)}"
+            for name in wanted
+            if name not in by_name
+        ],
+        "outputs",
+    )
+    return tuple(dict.fromkeys(column for name in wanted for column in by_name[name]))
+
+
+def _columns(tensor: Tensor) -> list[OutputColumn]:
+    if not tensor.features:
+        return [OutputColumn(tensor.name, tensor)]
+    return [OutputColumn(name, tensor, i) for i, name in enumerate(tensor.features)]

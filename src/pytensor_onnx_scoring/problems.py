@@ -1,0 +1,36 @@
+"""The error of a table or a file that does not fit, with all problems at once."""
+
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+
+
+class ScoringError(ValueError):
+    """Raised if a table does not fit a file, or a file cannot score tables."""
+
+
+def raise_problems(problems: Sequence[str], subject: str) -> None:
+    """Raise one error of all problems, if there are any.
+
+    Examples
+    --------
+    >>> raise_problems(["column a is missing", "column b has nulls"], "the table")
+    Traceback (most recent call last):
+    pytensor_onnx_scoring.problems.ScoringError: the table does not fit the file:
+    - column a is missing
+    - column b has nulls
+    >>> raise_problems([], "the table")
+    """
+    if problems:
+        listing = "\n".join(f"- {problem}" for problem in dict.fromkeys(problems))
+        raise ScoringError(f"{subject} does not fit the file:\n{listing}")
+
+
+def similar(name: str, known: Collection[str]) -> str:
+    """Return the known names to choose from: the most similar ones, or all.
+
+    Examples
+    --------
+    >>> similar("agee", ["age", "income"]), similar("x", ["age", "income"])
+    ('age', 'age, income')
+    """
+    return ", ".join(get_close_matches(name, known, n=1) or known) or "none"

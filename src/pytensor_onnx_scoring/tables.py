@@ -1,0 +1,131 @@
+"""Tables of NumPy, pandas, Arrow and Polars: their columns as arrays, and results as their kind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pytensor_onnx_scoring.columns import NULLS, Problem
+from pytensor_onnx_scoring.interface import OutputColumn
+from pytensor_onnx_scoring.problems import ScoringError
+
+Results = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of any kind.
+
+    Attributes
+    ----------
+    names
+        Names of its columns.
+    column
+        Function of a name that returns the column as an array, without a copy where the layout
+        allows it.
+    write
+        Function that makes a table of this kind of the columns of a result.
+    matrix
+        The array, of a table that has no names.
+    """
+
+    names: Sequence[str]
+    column: Callable[[str], np.ndarray]
+    write: Callable[[Results], Any]
+    matrix: np.ndarray | None = None
+
+
+def table_of(table: Any, columns: Sequence[OutputColumn]) -> Table:
+    """Return how to read a table, and to write a result of columns.
+
+    Raises
+    ------
+    ScoringError
+        If it is no table.
+    """
+    if isinstance(table, Mapping):
+        return Table(list(table), lambda name: _array(table[name]), dict)
+    if isinstance(table, np.ndarray):
+        return _of_numpy(table)
+    # A table of a library is one only if the library is imported.
+    if (pandas := sys.modules.get("pandas")) and isinstance(table, pandas.DataFrame):
+        return Table(list(table.columns), partial(_of_pandas, table), partial(_to_pandas, table))
+    if (polars := sys.modules.get("polars")) and isinstance(table, polars.DataFrame):
+        return Table(table.columns, partial(_of_polars, table), _to_polars)
+    if (arrow := sys.modules.get("pyarrow")) and isinstance(table, arrow.Table | arrow.RecordBatch):
+        from pytensor_onnx_scoring.arrow import array_of, schema_of, to_arrow
+
+        write = partial(to_arrow, type(table), schema_of(columns))
+        return Table(table.schema.names, lambda name: array_of(table[name]), write)
+    raise ScoringError(
+        f"{type(table).__module__}.{type(table).__qualname__} is no table: give a dict of columns, "
+        "an array, or a DataFrame, Table or RecordBatch of pandas, Polars or pyarrow"
+    )
+
+
+def _array(values: Any) -> np.ndarray:
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            raise Problem(NULLS)
+        return values.filled()
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise Problem("has arrays of different sizes") from None
+
+
+def _of_numpy(table: np.ndarray) -> Table:
+    if table.dtype.names is not None:
+        return Table(table.dtype.names, lambda name: _array(table[name]), _structured)
+    return Table((), lambda name: table, _to_numpy, matrix=table)
+
+
+def _to_numpy(results: Results) -> np.ndarray:
+    """Return the array of one column, or an array of records."""
+    if len(results) == 1:
+        return next(iter(results.values()))
+    return _structured(results)
+
+
+def _structured(results: Results) -> np.ndarray:
+    dtype = [(name, x.dtype, x.shape[1:]) for name, x in results.items()]
+    records = np.empty(len(next(iter(results.values()))), dtype)
+    for name, values in results.items():
+        records[name] = values
+    return records
+
+
+def _of_pandas(frame: Any, name: str) -> np.ndarray:
+    series = frame[name]
+    if series.ndim != 1:
+        raise Problem("stands twice in the table")
+    if isinstance(series.dtype, np.dtype) and series.dtype != object:
+        return series.to_numpy()
+    if series.isna().any():
+        raise Problem(NULLS)
+    return series.to_numpy(getattr(series.dtype, "numpy_dtype", None))
+
+
+def _to_pandas(frame: Any, results: Results) -> Any:
+    import pandas
+
+    cells = {name: x if x.ndim == 1 else list(x) for name, x in results.items()}
+    return pandas.DataFrame(cells, index=frame.index)
+
+
+def _of_polars(frame: Any, name: str) -> np.ndarray:
+    series = frame[name]
+    if series.null_count():
+        raise Problem(NULLS)
+    return series.to_numpy()
+
+
+def _to_polars(results: Results) -> Any:
+    import polars
+
+    return polars.DataFrame(dict(results))
