@@ -78,8 +78,15 @@ class Interface:
     outputs: tuple[Tensor, ...]
 
 
-def interface_of(session: InferenceSession) -> Interface:
+def interface_of(session: InferenceSession, constants: Collection[str]) -> Interface:
     """Read the interface of a file.
+
+    Parameters
+    ----------
+    session
+        The session of the file.
+    constants
+        Names of inputs that have no axis of rows, although their first axis may have any size.
 
     Raises
     ------
@@ -87,10 +94,14 @@ def interface_of(session: InferenceSession) -> Interface:
         If a tensor has a type that no column has.
     """
     metadata = session.get_modelmeta().custom_metadata_map
-    rows = metadata.get(BATCH_AXIS)
     features = json.loads(metadata.get(FEATURE_NAMES, "{}"))
-    inputs = [_tensor(x, rows, features) for x in session.get_inputs()]
-    outputs = [_tensor(x, rows, features) for x in session.get_outputs()]
+    given = session.get_inputs()
+    first = {x.name: x.shape[0] for x in given if x.name not in constants and x.shape}
+    rows = {dim for dim in first.values() if not isinstance(dim, int)}
+    if metadata.get(BATCH_AXIS) in rows:
+        rows = {metadata[BATCH_AXIS]}
+    inputs = [_tensor(x, 0 if first.get(x.name, 0) in rows else None, features) for x in given]
+    outputs = [_tensor(x, _row_axis(x.shape, rows), features) for x in session.get_outputs()]
     return Interface(
         tuple(x for x in inputs if x.axis is not None),
         tuple(x for x in inputs if x.axis is None),
@@ -98,25 +109,20 @@ def interface_of(session: InferenceSession) -> Interface:
     )
 
 
-def _tensor(value: Any, rows: str | None, features: Mapping[str, Sequence[str]]) -> Tensor:
+def _tensor(value: Any, axis: int | None, features: Mapping[str, Sequence[str]]) -> Tensor:
     kind = str(value.type).removeprefix("tensor(").removesuffix(")")
     if kind not in _DTYPES:
         raise ScoringError(f"{value.name} is of type {value.type}, which no column of a table has")
-    shape = tuple(value.shape)
-    return Tensor(
-        value.name,
-        np.dtype(_DTYPES[kind]),
-        shape,
-        _row_axis(shape, rows),
-        tuple(features.get(value.name, ())),
-    )
+    names = tuple(features.get(value.name, ()))
+    return Tensor(value.name, np.dtype(_DTYPES[kind]), tuple(value.shape), axis, names)
 
 
-def _row_axis(shape: tuple[Dim, ...], rows: str | None) -> int | None:
-    """Return the axis of the rows: the named one, or a first axis of any size."""
-    if rows is not None:
-        return shape.index(rows) if rows in shape else None
-    return 0 if shape and not isinstance(shape[0], int) else None
+def _row_axis(shape: Sequence[Dim], rows: Collection[Dim]) -> int | None:
+    """Return the axis of the rows: one of their name, or a first axis of unknown size."""
+    named = [axis for axis, dim in enumerate(shape) if dim in rows]
+    if named:
+        return named[0]
+    return 0 if None in rows and shape and not isinstance(shape[0], int) else None
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ class Scorer:
         """Return the session with its interface, of this process."""
         if self._opened is None or self._opened.process != os.getpid():
             session = session_of(self._model, self._threads, self._providers)
-            interface = interface_of(session)
+            interface = interface_of(session, self._constants)
             self._opened = _Opened(
                 os.getpid(),
                 session,
@@ -242,7 +242,8 @@ def _outputs_of_rows(interface: Interface) -> Sequence[Tensor]:
         fixed = ", ".join(f"{x.name}: {x}" for x in interface.others)
         problems.append(
             f"no input has an axis of rows of any size ({fixed}): export the model with "
-            "dynamic_axes, as in {'x': {0: 'row'}}"
+            "dynamic_axes, as in {'x': {0: 'row'}}; a PyMC model with shape=x.shape in the "
+            "likelihood of data x"
         )
     if not interface.outputs:
         problems.append("no output has an axis of rows")

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import numpy as np
-import onnx
 import pandas
 import pyarrow
 import pytensor.tensor as pt
@@ -35,11 +34,9 @@ def linear(tmp_path_factory):
     x, shift = pt.matrix("x", shape=(None, 2), dtype="float32"), pt.scalar("shift")
     results = {"sum": x.sum(axis=1) + shift, "both": pt.stack([x[:, 0], x[:, 1] + 1], axis=1)}
     path = tmp_path_factory.mktemp("models") / "linear.onnx"
-    program = export_onnx([x, shift], results, path, dynamic_axes={"x": {0: "row"}})
-    model = program.proto
-    features = '{"x": ["a", "b"], "both": ["first", "second"]}'
-    onnx.helper.set_model_props(model, {"batch_axis": "row", "feature_names": features})
-    onnx.save(model, path)
+    features = {"x": ["a", "b"], "both": ["first", "second"]}
+    axes = {"x": {0: "row"}}
+    export_onnx([x, shift], results, path, dynamic_axes=axes, feature_names=features)
     return path
 
 

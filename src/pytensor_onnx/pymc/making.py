@@ -14,6 +14,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.exporting.program.sources import export_graph
 from pytensor_onnx.exporting.requests.options import ExportOptions
+from pytensor_onnx.exporting.requests.row_metadata import describe_rows
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.names import identifier
 from pytensor_onnx.named_dims import is_named, tensor_of, without_named
@@ -39,6 +40,7 @@ def make_program(
     *,
     description: Mapping[str, Any],
     output_axes: Mapping[int, str] | None = None,
+    columns: Mapping[str, Sequence[str]] | None = None,
     batch: bool = False,
 ) -> ONNXProgram:
     """Export graphs of a model, with its description in the metadata.
@@ -52,7 +54,10 @@ def make_program(
         inputs, outputs = _of_batch(inputs, outputs, options.verify)
         output_axes = {0: BATCH, **(output_axes or {})}
     names = [*(str(v.name) for v in inputs.variables), *outputs]
-    check_names([identifier(name) for name in names])
+    names = [identifier(name) for name in names]
+    check_names(names)
+    known = {k: v for k, v in (columns or {}).items() if k in names}
+    features = {**known, **(options.feature_names or {})}
     program = export_graph(
         inputs.variables,
         {identifier(name): variable for name, variable in outputs.items()},
@@ -61,6 +66,7 @@ def make_program(
             path=None,
             dynamic_axes=inputs.axes,
             example_inputs=inputs.examples,
+            feature_names=features,
             verify=False,
         ),
     )
@@ -69,6 +75,7 @@ def make_program(
     )
     for value in program.model.graph.outputs:
         _name_axes(value, output_axes or {})
+    describe_rows(program.model, features)
     if options.verify:
         points = inputs.examples, inputs.moved(np.random.default_rng(1))
         program.verify_on([_as_inputs(program, point) for point in points])

@@ -21,6 +21,7 @@ from pytensor_onnx.exporting.program.garbage_collection import fewer_collections
 from pytensor_onnx.exporting.program.program import ONNXProgram
 from pytensor_onnx.named_dims import is_named, without_named
 from pytensor_onnx.pymc import summaries
+from pytensor_onnx.pymc.column_names import columns_of_data, columns_of_summaries
 from pytensor_onnx.pymc.forward import forward
 from pytensor_onnx.pymc.inputs import Inputs
 from pytensor_onnx.pymc.making import make_program
@@ -154,7 +155,13 @@ def export_predictor(
     inputs.add(seed, 1, optional=True)
     results = dict(zip(results, graph.of_values(list(results.values())), strict=True))
     description = {"draws": n_draws, "outputs": {k: list(v) for k, v in wanted.items()}}
-    return make_program(graph, inputs, results, read, description=description)
+    columns = columns_of_data(graph)
+    for name, kinds in wanted.items():
+        rank = graph.model[name].type.ndim
+        endings = {kind: summary.endings(kind, categories or {}, name) for kind in kinds}
+        endings.pop(DRAWS, None)
+        columns.update(columns_of_summaries(graph.model, name, rank, endings))
+    return make_program(graph, inputs, results, read, description=description, columns=columns)
 
 
 def _as_tensors(
@@ -186,6 +193,7 @@ class _Summaries:
             raise ArgumentError(f"quantiles={list(levels)}: levels are between 0 and 1")
         if not 0 < mass < 1:
             raise ArgumentError(f"hdi_prob={mass}: the mass is between 0 and 1")
+        self._levels = levels
         self._functions: dict[str, Callable[[TensorVariable], TensorVariable]] = {
             DRAWS: lambda values: values,
             "mean": summaries.mean,
@@ -194,6 +202,17 @@ class _Summaries:
             "hdi": lambda values: summaries.highest_density_interval(values, mass),
             PROBABILITIES: summaries.mean,
         }
+
+    def endings(
+        self, kind: str, categories: Mapping[str, Sequence[int]], name: str
+    ) -> Sequence[str]:
+        """Return the names of the numbers that a summary consists of, none if it is one."""
+        several = {
+            "quantiles": [f"{100 * level:g}" for level in self._levels],
+            "hdi": ["low", "high"],
+            PROBABILITIES: [str(value) for value in categories.get(name, ())],
+        }
+        return several.get(kind, [])
 
     def __call__(self, kind: str, values: TensorVariable) -> TensorVariable:
         return self._functions[kind](values)

@@ -17,6 +17,7 @@ from pytensor_onnx.exporting.requests.options import ExportOptions
 from pytensor_onnx.exporting.requests.output_names import check_outputs, read_names
 from pytensor_onnx.exporting.requests.reference_graph import reference_graph
 from pytensor_onnx.exporting.requests.request import Request
+from pytensor_onnx.exporting.requests.row_metadata import check_features
 from pytensor_onnx.exporting.requests.source import Source, warn_of_stored_values
 from pytensor_onnx.rewriting.engine.declared_types import with_right_types
 from pytensor_onnx.targets import get_profile
@@ -61,6 +62,7 @@ def _graph_of(
 def _request_for(source: Source, options: ExportOptions) -> Request:
     interface = Interface.of(source, read_names(options.output_names))
     check_outputs(interface.output_tensors)
+    check_features(options.feature_names, [*interface.input_tensors, *interface.output_tensors])
     return Request(
         interface,
         options,

@@ -11,6 +11,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor_onnx.conversion import ConversionOptions, convert
 from pytensor_onnx.exporting.requests.arguments import read_opset
 from pytensor_onnx.exporting.requests.request import Request
+from pytensor_onnx.exporting.requests.row_metadata import describe_rows
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.precision import narrowed_for
 from pytensor_onnx.graph.origins import present, take_lines, take_owners
@@ -50,6 +51,7 @@ def convert_graph(written: FunctionGraph, request: Request) -> Conversion:
     model = converted.model
     states = interface.states_of(model, list(values.values()))
     interface.describe(model, states, stores_values=options.stores_start)
+    describe_rows(model, options.feature_names)
     changes = prepare(
         converted,
         options.target,

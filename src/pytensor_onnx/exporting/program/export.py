@@ -36,6 +36,7 @@ def export_onnx(
     state_path: str | os.PathLike | None = None,
     dynamic_axes: DynamicAxes | None = None,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    feature_names: Mapping[str, Sequence[str]] | None = None,
     opset_version: int | str = OPSET_VERSION,
     target: str = "onnxruntime",
     verify: bool = True,
@@ -78,6 +79,10 @@ def export_onnx(
     example_inputs
         One array for each input, in a list or by name. The model is made for their shapes, but for
         the axes in ``dynamic_axes``, and verified on them.
+    feature_names
+        Names of the columns of matrices, inputs and outputs: ``{"x": ["age", "income"]}``. The
+        metadata have them, and `pytensor_onnx.scoring.Scorer` fills ``x`` with these columns of a
+        table.
     opset_version
         Version of the standard operator set, 13 to 26, or ``"latest"`` for the one whose operators
         the target is fastest with: 23, which has those of transformers. Below
@@ -133,6 +138,7 @@ def export_onnx(
         "state_path": state_path,
         "dynamic_axes": dynamic_axes,
         "example_inputs": example_inputs,
+        "feature_names": feature_names,
         "opset_version": opset_version,
         "target": target,
         "verify": verify,

@@ -15,6 +15,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor_onnx.encodings import Boundary
 from pytensor_onnx.errors import ArgumentError, choose_of
 from pytensor_onnx.exporting.program.selected_sizes import read_sizes_of
+from pytensor_onnx.exporting.requests.row_metadata import FEATURE_NAMES, describe_rows
 from pytensor_onnx.exporting.requests.signature import Signature
 from pytensor_onnx.exporting.verification.converted_graph import Conversion
 from pytensor_onnx.exporting.verification.pickling import values_by_name
@@ -162,6 +163,7 @@ def _cut_metadata(model: ir.Model) -> None:
         told[side] = {k: v for k, v in encoded if names.issuperset(v["parts"].values())}
     if "encodings" in model.metadata_props:
         model.metadata_props["encodings"] = json.dumps(told)
+    describe_rows(model, json.loads(model.metadata_props.get(FEATURE_NAMES, "{}")))
     if "pymc" in model.metadata_props:
         description = json.loads(model.metadata_props["pymc"])
         names = {value.name for value in model.graph.inputs}

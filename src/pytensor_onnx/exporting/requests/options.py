@@ -10,6 +10,7 @@ from typing import Any, Self
 from pytensor_onnx.dynamic_axes import DynamicAxes
 from pytensor_onnx.exporting.requests.arguments import check_keywords, check_state_path
 from pytensor_onnx.exporting.requests.paths import check_file
+from pytensor_onnx.exporting.requests.row_metadata import FeatureNames
 from pytensor_onnx.exporting.requests.state_files import check_state_file
 from pytensor_onnx.running.linker import OPSET_VERSION
 from pytensor_onnx.running.session import SessionOptions
@@ -43,6 +44,7 @@ class ExportOptions:
     static_state: bool = False
     dynamic_axes: DynamicAxes | None = None
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None
+    feature_names: FeatureNames | None = None
     opset_version: int | str = OPSET_VERSION
     target: str = "onnxruntime"
     verify: bool = True
