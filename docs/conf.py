@@ -2,7 +2,12 @@
 
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
+
+from sphinx.util.logging import getLogger
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -81,6 +86,11 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
 }
 
+# Pages that the build makes beside those of Sphinx.
+linkcheck_ignore = [r"(\.\./|https://pytensor-onnx\.github\.io/pytensor-onnx/)demos/"]
+
+DEMOS = ("digits", "regression", "training", "sampler")
+
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -141,6 +151,30 @@ def command_line() -> str:
     return re.sub("^#", "##", text, flags=re.MULTILINE)
 
 
-def setup(app: object) -> None:
+def make_demos(app: Any) -> None:
+    """Make the pages that run models, once for an output folder.
+
+    They contain packages that npm downloads once. Without these the site has no demos.
+    """
+    from pytensor_onnx.errors import PyTensorONNXError
+    from pytensor_onnx.web.packages import PLOTS, RUNTIME, package_files
+
+    folder = Path(app.outdir) / "demos"
+    wanted = app.builder.format == "html" and app.config.sphinx_gallery_conf["plot_gallery"]
+    if not wanted or folder.exists():
+        return
+    try:
+        for package in (RUNTIME, PLOTS):
+            package_files(package)
+    except PyTensorONNXError as error:
+        getLogger(__name__).info("the site has no demos: %s", error)
+        return
+    script = ROOT / "examples" / "web" / "build.py"
+    # In a process of its own: the demos leave neither threads nor settings to the gallery.
+    subprocess.run([sys.executable, script, *DEMOS, "-o", folder], check=True)
+
+
+def setup(app: Any) -> None:
     """Connect the site's own steps."""
-    app.connect("source-read", prepare)  # type: ignore[attr-defined]
+    app.connect("builder-inited", make_demos)
+    app.connect("source-read", prepare)

@@ -86,7 +86,7 @@ def test_addresses_of_the_project_lead_to_pages_and_files(page):
     for link in re.findall(r"\]\((https://[^)\s#]+)", text_of(page)):
         if link.startswith(SITE):
             target = ROOT / "docs" / link.removeprefix(SITE).replace(".html", ".md")
-            assert target.exists() or target.parent.name == "gallery", link
+            assert target.exists() or target.parent.name in ("gallery", "demos"), link
         elif file := FILES.fullmatch(link):
             path = re.sub(r"^((blob|tree)/)?main/", "", file[1])
             assert (ROOT / path).exists(), link
@@ -112,6 +112,12 @@ def test_the_readme_is_short_and_has_addresses_alone():
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= 150
     assert not re.search(r"\]\((?!https://)", text)
+
+
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "CONTRIBUTING.md"])
+def test_pages_that_the_site_includes_have_addresses_alone(name):
+    """Their links would start from another folder."""
+    assert not re.search(r"\]\((?!https://)", text_of(ROOT / name))
 
 
 def text_of(page: Path) -> str:

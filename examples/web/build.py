@@ -1,4 +1,4 @@
-"""Make all demos and a page that shows them: ``python build.py -o site``."""
+"""Make demos, all or the named ones, and a page that shows them: ``python build.py -o site``."""
 
 from __future__ import annotations
 
@@ -92,9 +92,12 @@ def load(name: str) -> ModuleType:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("demos", nargs="*", help=f"demos to make (all: {', '.join(DEMOS)})")
     parser.add_argument("--output", "-o", default="site", help="folder to write (site)")
     given = parser.parse_args()
-    folder = build(given.output)
+    if unknown := sorted(set(given.demos) - set(DEMOS)):
+        parser.error(f"no demo {', '.join(unknown)}; there are {', '.join(DEMOS)}")
+    folder = build(given.output, given.demos or DEMOS)
     print(f"wrote {folder}: any web server shows it, such as python -m http.server -d {folder}")
 
 

@@ -10,7 +10,7 @@ import pytest
 import pytensor_onnx
 from pytensor_onnx import export_onnx
 
-MODULES = ("pytensor", "pymc", "onnx", "onnx_ir", "onnxruntime", "rich.markdown")
+MODULES = ("pytensor", "pymc", "onnx", "onnx_ir", "onnxruntime", "rich.markdown", "sympy.core")
 LOADED = f"""import atexit, json, sys
 wanted = set({MODULES})
 atexit.register(lambda: print(json.dumps(sorted(wanted & set(sys.modules))), file=sys.stderr))
