@@ -27,4 +27,4 @@ def import_sympy_late() -> None:
     For processes that read a file and end; modules that are imported already stay as they are.
     """
     if _LateFinder not in sys.meta_path:
-        sys.meta_path.insert(0, _LateFinder)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _LateFinder)
