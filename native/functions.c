@@ -6,14 +6,19 @@
 
 #include "custom_op.h"
 #include "elementwise.h"
+#include "runner.h"
 
 enum { QUIET = 4, DEVICE = 0, DEFAULT_MEMORY = 0, POINT = 0 };
 enum { OTHER_SIZE = -1, FAILED = 1, GRADIENT_NOT_FINITE = 3, DENSITY_NOT_FINITE = 4 };
 
-/* How a session is made. Python keeps what the pointers name. */
+/* How a model is opened. Python keeps what the pointers name. */
 typedef struct {
   const void *model, *plain; /* with regions, and without, which runs where a region refuses */
   uint64_t bytes, plain_bytes;
+  const char *tape; /* NULL unless one region is the whole model, which needs no session then */
+  uint64_t tape_bytes;
+  const Array *operands; /* of the tape; the point is the one without data */
+  const int64_t *places; /* the model's output of each output of the tape */
   const char *const *entries; /* keys and values of the configuration */
   int64_t entry_count, threads;
   const char *const *inputs, *const *outputs; /* names, the point first */
@@ -26,6 +31,7 @@ typedef struct {
 typedef struct {
   Settings settings;
   const Runtime *runtime;
+  Runner *runner; /* of the tape, NULL without one */
   Session *session;
   _Atomic(Session *) plain;
   atomic_flag is_opening;
@@ -69,11 +75,20 @@ EXPORT void pytensor_onnx_close(void *opened) {
   for (int64_t i = 0; function->given && i < function->settings.input_count; i++) {
     if (function->given[i]) release_value(runtime, function->given[i]);
   }
+  free_runner(function->runner);
   if (function->session) release_session(runtime, function->session);
   if (function->plain) release_session(runtime, function->plain);
   if (function->memory) release_memory(runtime, function->memory);
   free(function->given);
   free(function);
+}
+
+static Runner *open_tape(const Settings *settings) {
+  Runner *runner = make_runner(settings->tape, settings->tape_bytes);
+  for (int i = 0; runner && i < runner_block(runner)->inputs; i++) {
+    if (settings->operands[i].data) set_constant(runner, i);
+  }
+  return runner;
 }
 
 /* Make a function of a model; NULL where the runtime refuses it. The inputs but the point are
@@ -92,7 +107,10 @@ EXPORT void *pytensor_onnx_open(const Settings *settings, const Array *data) {
     status = wrap_tensor(runtime, function->memory, array->data, bytes, array->shape,
                          (size_t)array->rank, array->dtype, &function->given[i]);
   }
-  if (!status && settings->model) {
+  if (!status && settings->tape) {
+    function->runner = open_tape(settings);
+    if (!function->runner) status = failure(runtime, "pytensor.kernels: malformed tape");
+  } else if (!status && settings->model) {
     status = open_session(settings, runtime, settings->model, settings->bytes, &function->session);
   }
   if (!status && function->given) return function;
@@ -118,84 +136,142 @@ static Session *plain_session(ModelFunction *function) {
   return function->plain;
 }
 
-static int run(ModelFunction *function, Session *session, Value *point, Value **outputs) {
+/* A result of a model, in memory of its own or in a value of the runtime. */
+typedef struct {
+  Array array;
+  void *memory;
+  Value *value;
+} Result;
+
+static Status *read_result(const Runtime *runtime, Result *result) {
+  Array *array = &result->array;
+  size_t rank = 0;
+  const int64_t *shape = NULL;
+  Status *status = tensor_shape(runtime, result->value, &array->dtype, &shape, &rank);
+  if (!status) status = tensor_data(runtime, result->value, &array->data);
+  array->size = 1;
+  for (size_t axis = 0; !status && axis < rank; axis++) array->size *= shape[axis];
+  return status;
+}
+
+static int run_by_session(ModelFunction *function, Session *session, void *point,
+                          Result *results) {
   const Settings *settings = &function->settings;
+  const Runtime *runtime = function->runtime;
   const Value *inputs[settings->input_count + 1];
+  Value *outputs[settings->output_count + 1], *value = NULL;
+  memset(outputs, 0, sizeof outputs);
   for (int64_t i = 1; i < settings->input_count; i++) inputs[i] = function->given[i];
-  inputs[POINT] = point;
-  memset(outputs, 0, (size_t)settings->output_count * sizeof *outputs);
-  Status *status =
-      run_session(function->runtime, session, NULL, settings->inputs, inputs,
-                  (size_t)settings->input_count, settings->outputs,
-                  (size_t)settings->output_count, outputs);
-  if (status) release_status(function->runtime, status);
+  size_t bytes = (size_t)settings->size * bytes_of_element(settings->dtype);
+  Status *status = wrap_tensor(runtime, function->memory, point, bytes, &settings->size, 1,
+                               settings->dtype, &value);
+  inputs[POINT] = value;
+  if (!status) {
+    status = run_session(runtime, session, NULL, settings->inputs, inputs,
+                         (size_t)settings->input_count, settings->outputs,
+                         (size_t)settings->output_count, outputs);
+  }
+  for (int64_t i = 0; i < settings->output_count; i++) {
+    results[i].value = outputs[i];
+    if (!status) status = read_result(runtime, &results[i]);
+  }
+  if (value) release_value(runtime, value);
+  if (status) release_status(runtime, status);
   return !status;
 }
 
-/* Write the elements of a result as float64; return their number, -1 where there is no room. */
-static int64_t write_result(const Runtime *runtime, Value *value, double *out, int64_t room) {
-  int dtype = 0;
-  size_t rank = 0;
-  const int64_t *shape = NULL;
-  void *data = NULL;
-  int64_t count = 1;
-  Status *status = tensor_shape(runtime, value, &dtype, &shape, &rank);
-  if (!status) status = tensor_data(runtime, value, &data);
-  if (status) return release_status(runtime, status), -1;
-  for (size_t axis = 0; axis < rank; axis++) count *= shape[axis];
-  if (count > room) return -1;
-  const ElementKernel *cast = element_kernel(ELEMENTWISE_CastToFloat64, dtype);
-  if (dtype == FLOAT64) {
-    if (count) memcpy(out, data, (size_t)count * sizeof *out);
-  } else if (cast && cast->vectors) {
-    cast->vectors(&(Element){.at = {(char *)out, data}}, 0, count);
-  } else {
-    return -1;
-  }
-  return count;
+/* Where the results of a tape go. */
+typedef struct {
+  const int64_t *places;
+  Result *results;
+} Results;
+
+static const char *allocate(void *given, int i, const Array *array, void **data) {
+  const Results *to = given;
+  Result *result = &to->results[to->places[i]];
+  result->array = *array;
+  result->memory = malloc((size_t)array->size * bytes_of_element(array->dtype) + 1);
+  result->array.data = *data = result->memory;
+  return *data ? NULL : "out of memory";
 }
 
-/* Write the results of a model at a point, each to its place in `out`, or after the one before it
- * where that is NULL; return whether all elements are written, and no others. */
+static int run_by_tape(ModelFunction *function, void *point, Result *results) {
+  const Settings *settings = &function->settings;
+  const Block *block = runner_block(function->runner);
+  Array inputs[block->inputs + 1];
+  void *outputs[block->outputs + 1];
+  for (int i = 0; i < block->inputs; i++) {
+    inputs[i] = settings->operands[i];
+    if (!inputs[i].data) inputs[i].data = point;
+  }
+  Results to = {settings->places, results};
+  return !run_tape(function->runner, inputs, allocate, &to, outputs);
+}
+
+static void release(const ModelFunction *function, Result *results) {
+  int64_t count = function->settings.output_count;
+  for (int64_t i = 0; i < count; i++) {
+    free(results[i].memory);
+    if (results[i].value) release_value(function->runtime, results[i].value);
+  }
+  memset(results, 0, (size_t)count * sizeof *results);
+}
+
+/* Write the elements of an array as float64; return whether there is room, and a cast. */
+static int write_array(const Array *array, double *out, int64_t room) {
+  if (array->size > room) return 0;
+  const ElementKernel *cast = element_kernel(ELEMENTWISE_CastToFloat64, array->dtype);
+  if (array->dtype == FLOAT64) {
+    if (array->size) memcpy(out, array->data, (size_t)array->size * sizeof *out);
+  } else if (cast && cast->vectors) {
+    cast->vectors(&(Element){.at = {(char *)out, array->data}}, 0, array->size);
+  } else {
+    return 0;
+  }
+  return 1;
+}
+
+/* Write results, each to its place in `out`, or after the one before it where that is NULL; return
+ * whether all elements are written, and no others. */
+static int write_results(const Result *results, int64_t count, double *const *out,
+                         const int64_t *room) {
+  double *next = NULL;
+  int64_t left = 0;
+  for (int64_t i = 0; i < count; i++) {
+    if (out[i]) {
+      if (left) return 0;
+      next = out[i];
+      left = room[i];
+    }
+    if (!write_array(&results[i].array, next, left)) return 0;
+    next += results[i].array.size;
+    left -= results[i].array.size;
+  }
+  return !left;
+}
+
+/* Write the results of a model at a point as `write_results` does. */
 static int evaluate(ModelFunction *function, const double *point, double *const *out,
                     const int64_t *room) {
   const Settings *settings = &function->settings;
-  const Runtime *runtime = function->runtime;
   float *converted = NULL;
   void *data = (void *)point;
-  Value *outputs[settings->output_count + 1], *value = NULL;
+  Result results[settings->output_count + 1];
+  memset(results, 0, sizeof results);
   if (settings->dtype == FLOAT32) {
     data = converted = malloc((size_t)settings->size * sizeof *converted + 1);
     if (!converted) return 0;
     for (int64_t i = 0; i < settings->size; i++) converted[i] = (float)point[i];
   }
-  size_t bytes = (size_t)settings->size * bytes_of_element(settings->dtype);
-  Status *status = wrap_tensor(runtime, function->memory, data, bytes, &settings->size, 1,
-                               settings->dtype, &value);
-  int is_done = !status && run(function, function->session, value, outputs);
-  if (status) release_status(runtime, status);
-  else if (!is_done) {
+  int is_done = function->runner ? run_by_tape(function, data, results)
+                                 : run_by_session(function, function->session, data, results);
+  if (!is_done) {
+    release(function, results);
     Session *plain = plain_session(function);
-    is_done = plain && run(function, plain, value, outputs);
+    is_done = plain && run_by_session(function, plain, data, results);
   }
-  if (is_done) {
-    double *next = NULL;
-    int64_t left = 0;
-    for (int64_t i = 0; i < settings->output_count; i++) {
-      if (out[i]) {
-        is_done = is_done && !left;
-        next = out[i];
-        left = room[i];
-      }
-      int64_t count = is_done ? write_result(runtime, outputs[i], next, left) : -1;
-      is_done = count >= 0;
-      next += is_done ? count : 0;
-      left -= is_done ? count : 0;
-      release_value(runtime, outputs[i]);
-    }
-    is_done = is_done && !left;
-  }
-  if (value) release_value(runtime, value);
+  is_done = is_done && write_results(results, settings->output_count, out, room);
+  release(function, results);
   free(converted);
   return is_done;
 }

@@ -1,21 +1,22 @@
 /* The operator that runs a tape. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "custom_op.h"
-#include "plan.h"
+#include "runner.h"
 
-enum { MOST_PLANS = 8, FEW = 32, LARGE_PLAN = 1 << 22 };
+enum { FEW = 32 };
 
-/* A call takes a plan out of its place and puts it back, so two calls never share one. The first
- * place is the only one of plans that take much memory. */
 typedef struct {
   const Runtime *runtime;
-  Tape *tape;
-  char *are_constant; /* whether an input has the same memory in every call */
-  Plan *plans[MOST_PLANS];
-  unsigned next; /* the place whose plan a new one replaces */
+  Runner *runner;
 } Region;
+
+/* Where the results of a call go. */
+typedef struct {
+  const Runtime *runtime;
+  Context *context;
+  Status *status; /* of the runtime, where it has no memory */
+} Results;
 
 static const char *ORT_CALL name(const CustomOp *op) { return (void)op, "Region"; }
 static const char *ORT_CALL on_cpu(const CustomOp *op) { return (void)op, NULL; }
@@ -31,24 +32,19 @@ static int ORT_CALL last_version(const CustomOp *op) { return (void)op, INT32_MA
 
 /* Note which inputs are constants of the model. */
 static Status *find_constants(Region *region, const KernelInfo *info) {
-  int count = region->tape->block[0].inputs;
   Status *status = NULL;
-  region->are_constant = calloc((size_t)count + 1, 1);
-  if (!region->are_constant) return failure(region->runtime, "out of memory");
-  for (int i = 0; !status && i < count; i++) {
+  for (int i = 0; !status && i < runner_block(region->runner)->inputs; i++) {
     const Value *value = NULL;
     int is_constant = 0;
     status = constant_input(region->runtime, info, (size_t)i, &is_constant, &value);
-    region->are_constant[i] = is_constant != 0;
+    if (is_constant) set_constant(region->runner, i);
   }
   return status;
 }
 
 static void ORT_CALL destroy(void *self) {
   Region *region = self;
-  for (int i = 0; i < MOST_PLANS; i++) free_plan(region->plans[i]);
-  free_tape(region->tape);
-  free(region->are_constant);
+  free_runner(region->runner);
   free(region);
 }
 
@@ -63,11 +59,11 @@ static Status *ORT_CALL create(const CustomOp *op, const Runtime *runtime, const
   if (text && region) {
     status = string_attribute(runtime, info, "tape", text, &size);
     /* The size counts the zero at the end. */
-    if (!status) region->tape = read_tape(text, size - 1);
+    if (!status) region->runner = make_runner(text, size - 1);
     region->runtime = runtime;
   }
   free(text);
-  if (region && region->tape) {
+  if (region && region->runner) {
     status = find_constants(region, info);
     if (!status) return *made = region, NULL;
     destroy(region);
@@ -77,61 +73,28 @@ static Status *ORT_CALL create(const CustomOp *op, const Runtime *runtime, const
   return status ? status : failure(runtime, "pytensor.kernels: malformed tape");
 }
 
-static Plan *take(Plan **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); }
-
-static void put(Plan **place, Plan *plan) {
-  free_plan(__atomic_exchange_n(place, plan, __ATOMIC_ACQ_REL));
-}
-
-/* Take a plan for inputs out of its place, or make one for the place that is next. */
-static Plan *plan_for(Region *region, const Array *inputs, Plan ***place, const char **problem) {
-  for (int i = 0; i < MOST_PLANS; i++) {
-    *place = &region->plans[i];
-    Plan *plan = take(*place);
-    if (!plan) continue;
-    if (plan_fits(plan, inputs)) return plan;
-    put(*place, plan);
-  }
-  Plan *made = make_plan(region->tape, inputs, region->are_constant, problem);
-  if (made && plan_bytes(made) > LARGE_PLAN) {
-    *place = &region->plans[0];
-  } else {
-    unsigned next = __atomic_fetch_add(&region->next, 1, __ATOMIC_RELAXED);
-    *place = &region->plans[1 + next % (MOST_PLANS - 1)];
-  }
-  return made;
-}
-
-static Status *allocate_outputs(const Runtime *runtime, Context *context, const Tape *tape,
-                                const Plan *plan, void **outputs) {
-  for (int i = 0; i < tape->block[0].outputs; i++) {
-    Array output = *plan_output(plan, i);
-    Status *status = output_array(runtime, context, (size_t)i, &output);
-    if (status) return status;
-    outputs[i] = output.data;
-  }
-  return NULL;
+static const char *allocate(void *results, int i, const Array *result, void **data) {
+  Results *of = results;
+  Array output = *result;
+  of->status = output_array(of->runtime, of->context, (size_t)i, &output);
+  *data = output.data;
+  return of->status ? "no memory for a result" : NULL;
 }
 
 static Status *call(Region *region, Context *context, Array *inputs, void **outputs) {
-  const Runtime *runtime = region->runtime;
-  Plan **place = NULL;
-  const char *problem = NULL;
-  for (int i = 0; i < region->tape->block[0].inputs; i++) {
-    Status *status = input_array(runtime, context, (size_t)i, &inputs[i]);
+  Results results = {region->runtime, context, NULL};
+  for (int i = 0; i < runner_block(region->runner)->inputs; i++) {
+    Status *status = input_array(region->runtime, context, (size_t)i, &inputs[i]);
     if (status) return status;
   }
-  Plan *plan = plan_for(region, inputs, &place, &problem);
-  if (!plan) return failure(runtime, problem);
-  Status *status = allocate_outputs(runtime, context, region->tape, plan, outputs);
-  if (!status) problem = run_plan(plan, inputs, outputs);
-  put(place, plan);
-  return problem ? failure(runtime, problem) : status;
+  const char *problem = run_tape(region->runner, inputs, allocate, &results, outputs);
+  if (results.status) return results.status;
+  return problem ? failure(region->runtime, problem) : NULL;
 }
 
 static Status *ORT_CALL run(void *self, Context *context) {
   Region *region = self;
-  const Block *block = &region->tape->block[0];
+  const Block *block = runner_block(region->runner);
   if (block->inputs <= FEW && block->outputs <= FEW) {
     Array inputs[FEW];
     void *outputs[FEW];

@@ -16,7 +16,7 @@ from pytensor.raise_op import Assert  # noqa: E402
 from benchmarks.first_result import make_model  # noqa: E402
 from pytensor_onnx.errors import ArgumentError  # noqa: E402
 from pytensor_onnx.pymc import nutpie_model  # noqa: E402
-from pytensor_onnx.running.c_functions import DENSITY, EXPANSION  # noqa: E402
+from pytensor_onnx.running.c_functions import DENSITY, EXPANSION, CModel  # noqa: E402
 
 OPTIONS = {"chains": 2, "cores": 1, "progress_bar": False, "seed": 1}
 
@@ -160,6 +160,14 @@ def test_threads_call_one_c_function(groups):
         for result in results:
             for name, values in wanted.items():
                 np.testing.assert_array_equal(result[name], values)
+
+
+def test_a_model_of_one_region_runs_as_its_session_does(groups, monkeypatch):
+    point = np.linspace(-1, 1, 6)
+    monkeypatch.setattr(CModel, "_set_tape", lambda *arguments: None)
+    by_session = evaluate(nutpie_model(groups), point)
+    monkeypatch.undo()
+    assert_equal(evaluate(nutpie_model(groups), point), by_session)
 
 
 @pytest.mark.parametrize("floats", ["float32", "float64"])

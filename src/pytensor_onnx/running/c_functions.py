@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from onnx import numpy_helper
 
 from pytensor_onnx import native
 from pytensor_onnx.errors import RunError
 from pytensor_onnx.kernels.limits import AXES
+from pytensor_onnx.native import REGION_DOMAIN
 from pytensor_onnx.running.session import Session
 
 DENSITY = ctypes.CFUNCTYPE(
@@ -57,6 +59,10 @@ class _Settings(ctypes.Structure):
         ("plain", c_char_p),
         ("bytes", c_uint64),
         ("plain_bytes", c_uint64),
+        ("tape", c_char_p),
+        ("tape_bytes", c_uint64),
+        ("operands", POINTER(_Array)),
+        ("places", POINTER(c_int64)),
         ("entries", POINTER(c_char_p)),
         ("entry_count", c_int64),
         ("threads", c_int64),
@@ -101,6 +107,7 @@ class CModel:
             for i, name in enumerate(names[1:], 1):
                 arrays[i] = self._array(np.asarray(data[name], session.input_dtype(name)))
             self._set_model(settings, session, names)
+            self._set_tape(settings, session, dict(zip(names, arrays, strict=True)))
         address = opened.pytensor_onnx_open(ctypes.byref(settings), arrays)
         if not address:
             raise RunError("ONNX Runtime refuses the model as a C function")
@@ -119,6 +126,23 @@ class CModel:
         outputs = session.output_names
         settings.outputs, settings.output_count = self._texts(outputs), len(outputs)
         settings.dtype = _number(str(session.input_dtype(names[0])))
+
+    def _set_tape(self, settings: _Settings, session: Session, given: dict[str, _Array]) -> None:
+        """Have the model run without a session where one region is all of it."""
+        graph = onnx.load_model_from_string(session.serialized[0]).graph
+        is_region = [node.domain == REGION_DOMAIN for node in graph.node]
+        if is_region != [True] or set(graph.node[0].output) != set(session.output_names):
+            return
+        [region], [point, *_] = graph.node, given
+        arrays = {x.name: self._array(numpy_helper.to_array(x)) for x in graph.initializer}
+        arrays |= given | {point: _Array(settings.dtype, 1, settings.size, (settings.size,))}
+        operands = (_Array * (len(region.input) + 1))(*(arrays[name] for name in region.input))
+        names = list(session.output_names)
+        places = (c_int64 * len(names))(*(names.index(name) for name in region.output))
+        tape = region.attribute[0].s
+        self._kept += [operands, places, tape]
+        settings.tape, settings.tape_bytes = tape, len(tape)
+        settings.operands, settings.places = operands, places
 
     def _texts(self, texts: list[str]) -> Any:
         array = (c_char_p * (len(texts) + 1))(*(text.encode() for text in texts))

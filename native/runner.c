@@ -1,0 +1,79 @@
+/* Run a tape by plans that are kept. */
+#include "runner.h"
+
+#include <stdlib.h>
+
+#include "plan.h"
+
+enum { MOST_PLANS = 8, LARGE_PLAN = 1 << 22 };
+
+/* A call takes a plan out of its place and puts it back, so two calls never share one. The first
+ * place is the only one of plans that take much memory. */
+struct Runner {
+  Tape *tape;
+  char *are_constant; /* whether an input has the same memory in every call */
+  Plan *plans[MOST_PLANS];
+  unsigned next; /* the place whose plan a new one replaces */
+};
+
+Runner *make_runner(const char *tape, size_t bytes) {
+  Runner *runner = calloc(1, sizeof *runner);
+  if (!runner) return NULL;
+  runner->tape = read_tape(tape, bytes);
+  if (runner->tape) runner->are_constant = calloc((size_t)runner_block(runner)->inputs + 1, 1);
+  if (runner->are_constant) return runner;
+  free_runner(runner);
+  return NULL;
+}
+
+void free_runner(Runner *runner) {
+  if (!runner) return;
+  for (int i = 0; i < MOST_PLANS; i++) free_plan(runner->plans[i]);
+  free_tape(runner->tape);
+  free(runner->are_constant);
+  free(runner);
+}
+
+const Block *runner_block(const Runner *runner) { return &runner->tape->block[0]; }
+
+void set_constant(Runner *runner, int input) { runner->are_constant[input] = 1; }
+
+static Plan *take(Plan **place) { return __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL); }
+
+static void put(Plan **place, Plan *plan) {
+  free_plan(__atomic_exchange_n(place, plan, __ATOMIC_ACQ_REL));
+}
+
+/* Take a plan for inputs out of its place, or make one for the place that is next. */
+static Plan *plan_for(Runner *runner, const Array *inputs, Plan ***place, const char **problem) {
+  for (int i = 0; i < MOST_PLANS; i++) {
+    *place = &runner->plans[i];
+    Plan *plan = take(*place);
+    if (!plan) continue;
+    if (plan_fits(plan, inputs)) return plan;
+    put(*place, plan);
+  }
+  Plan *made = make_plan(runner->tape, inputs, runner->are_constant, problem);
+  if (made && plan_bytes(made) > LARGE_PLAN) {
+    *place = &runner->plans[0];
+  } else {
+    unsigned next = __atomic_fetch_add(&runner->next, 1, __ATOMIC_RELAXED);
+    *place = &runner->plans[1 + next % (MOST_PLANS - 1)];
+  }
+  return made;
+}
+
+const char *run_tape(Runner *runner, const Array *inputs, Allocate allocate, void *results,
+                     void **outputs) {
+  Plan **place = NULL;
+  const char *problem;
+  Plan *plan = plan_for(runner, inputs, &place, &problem);
+  if (!plan) return problem;
+  problem = NULL;
+  for (int i = 0; !problem && i < runner_block(runner)->outputs; i++) {
+    problem = allocate(results, i, plan_output(plan, i), &outputs[i]);
+  }
+  if (!problem) problem = run_plan(plan, inputs, outputs);
+  put(place, plan);
+  return problem;
+}

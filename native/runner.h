@@ -1,0 +1,23 @@
+/* A tape with a plan for each of the last input sizes. Calls may run at the same time. */
+#ifndef RUNNER_H
+#define RUNNER_H
+
+#include "tape.h"
+
+typedef struct Runner Runner;
+
+/* Give the memory of a result, whose shape and type are known; an error message, or NULL. */
+typedef const char *(*Allocate)(void *results, int i, const Array *result, void **data);
+
+/* Return a runner of a tape; NULL if it is malformed, or without memory. */
+Runner *make_runner(const char *tape, size_t bytes);
+void free_runner(Runner *runner);
+/* The inputs and outputs of the tape. */
+const Block *runner_block(const Runner *runner);
+/* Note that an input has the same memory in every call. */
+void set_constant(Runner *runner, int input);
+/* Run the tape; an error message, or NULL. `allocate` gets `results`, and fills `outputs`. */
+const char *run_tape(Runner *runner, const Array *inputs, Allocate allocate, void *results,
+                     void **outputs);
+
+#endif
