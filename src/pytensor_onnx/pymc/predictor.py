@@ -144,7 +144,7 @@ def export_predictor(
     n_draws = len(next(iter(arrays.values())))
     computed, draws_of = _as_tensors(graph, computed, stored)
     batches = forward(computed, draws_of, n_draws, seed)
-    summary = _Summaries(quantiles, hdi_prob)
+    summary = _Summaries(quantiles, hdi_prob, n_draws)
     results = {}
     for part, values in zip(parts, batches, strict=True):
         for kind in part.kinds:
@@ -188,7 +188,7 @@ class _Part:
 class _Summaries:
     """The summaries of draws, by their names."""
 
-    def __init__(self, levels: Sequence[float], mass: float) -> None:
+    def __init__(self, levels: Sequence[float], mass: float, count: int) -> None:
         if not all(0 <= level <= 1 for level in levels):
             raise ArgumentError(f"quantiles={list(levels)}: levels are between 0 and 1")
         if not 0 < mass < 1:
@@ -198,8 +198,8 @@ class _Summaries:
             DRAWS: lambda values: values,
             "mean": summaries.mean,
             "sd": summaries.standard_deviation,
-            "quantiles": lambda values: summaries.quantiles(values, levels),
-            "hdi": lambda values: summaries.highest_density_interval(values, mass),
+            "quantiles": lambda values: summaries.quantiles(values, levels, count),
+            "hdi": lambda values: summaries.highest_density_interval(values, count, mass),
             PROBABILITIES: summaries.mean,
         }
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.ops.sorting import OrderStatistics
+
 MASS_OF_HDI = 0.94
 
 
@@ -33,43 +35,45 @@ def standard_deviation(draws: TensorVariable) -> TensorVariable:
     return as_float(draws).std(axis=0, ddof=1)
 
 
-def quantiles(draws: TensorVariable, levels: Sequence[float]) -> TensorVariable:
-    """Return quantiles of draws, the levels on the last axis, as `numpy.quantile` does.
+def quantiles(draws: TensorVariable, levels: Sequence[float], count: int) -> TensorVariable:
+    """Return quantiles of a number of draws, the levels on the last axis, as `numpy.quantile` does.
 
     Examples
     --------
-    >>> quantiles(pt.constant([1.0, 2.0, 4.0]), [0.5, 0.75]).eval(mode="FAST_COMPILE")
+    >>> quantiles(pt.constant([1.0, 2.0, 4.0]), [0.5, 0.75], 3).eval(mode="FAST_COMPILE")
     array([2., 3.])
     """
-    ordered = pt.sort(as_float(draws), axis=0)
-    last = draws.shape[0] - 1
-    position = np.array(levels) * last.astype(ordered.dtype)
-    below = pt.clip(pt.floor(position), 0, pt.maximum(last - 1, 0)).astype("int64")
-    above = pt.minimum(below + 1, last)
-    weight = (position - below).astype(ordered.dtype)
-    ordered = pt.moveaxis(ordered, 0, -1)
-    lower = ordered[..., below]
-    return lower + weight * (ordered[..., above] - lower)
+    draws = as_float(draws)
+    position = np.array(levels, "float64") * (count - 1)
+    below = np.clip(np.floor(position), 0, max(count - 2, 0)).astype("int64")
+    above = np.minimum(below + 1, count - 1)
+    places = np.unique([below, above])
+    ordered = pt.moveaxis(OrderStatistics(count, places.tolist())(draws), 0, -1)
+    lower, upper = (ordered[..., np.searchsorted(places, x)] for x in (below, above))
+    return lower + (position - below).astype(draws.type.dtype) * (upper - lower)
 
 
-def highest_density_interval(draws: TensorVariable, mass: float = MASS_OF_HDI) -> TensorVariable:
-    """Return the narrowest interval that has a part of the draws, as ArviZ does.
+def highest_density_interval(
+    draws: TensorVariable, count: int, mass: float = MASS_OF_HDI
+) -> TensorVariable:
+    """Return the narrowest interval that has a part of a number of draws, as ArviZ does.
 
     Its ends are on the last axis.
 
     Examples
     --------
     >>> draws = pt.constant([0.0, 5.0, 5.1, 5.2, 9.0])
-    >>> highest_density_interval(draws, 0.5).eval(mode="FAST_COMPILE")
+    >>> highest_density_interval(draws, 5, 0.5).eval(mode="FAST_COMPILE")
     array([5. , 5.2])
     """
-    ordered = pt.moveaxis(pt.sort(as_float(draws), axis=0), 0, -1)
-    n = ordered.shape[-1]
-    inside = pt.floor(mass * n.astype("float64")).astype("int64")
-    widths = ordered[..., inside:] - ordered[..., : n - inside]
-    first = pt.argmin(widths, axis=-1)
-    ends = [pt.take_along_axis(ordered, (first + i)[..., None], axis=-1) for i in (0, inside)]
-    return pt.concatenate(ends, axis=-1)
+    inside = int(mass * count)
+    candidates = count - inside
+    places = sorted({*range(candidates), *range(inside, count)})
+    ordered = OrderStatistics(count, places)(as_float(draws))
+    lower, upper = ordered[:candidates], ordered[-candidates:]
+    first = pt.argmin(upper - lower, axis=0)[None]
+    ends = [pt.take_along_axis(end, first, axis=0)[0] for end in (lower, upper)]
+    return pt.stack(ends, axis=-1)
 
 
 def as_float(draws: TensorVariable) -> TensorVariable:
