@@ -1,10 +1,12 @@
 """Run all benchmarks and write `docs/project/benchmarks.md`: ``python -m benchmarks.run``.
 
-With ``--compare`` it prints the ratios of the results to those of the page, which stays as it is.
+With names of tables it measures these, and leaves the other tables of the page as they are. With
+``--compare`` it prints the ratios of the results to those of the page, which stays as it is.
 Where PyTorch lives in an environment of its own: ``python -m benchmarks.run --torch PYTHON``.
 """
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from textwrap import fill
@@ -20,6 +22,7 @@ from benchmarks import (
     gpt2,
     linalg,
     loops,
+    pymc_calls,
     resnet18,
     rules,
     samplers,
@@ -28,7 +31,7 @@ from benchmarks import (
     yolo11n,
 )
 from benchmarks.comparison import compared, tables_of
-from benchmarks.timing import environment
+from benchmarks.timing import Table, environment
 
 PAGE = Path(__file__).parent.parent / "docs" / "project" / "benchmarks.md"
 INTRODUCTION = """\
@@ -41,11 +44,60 @@ the claims below a table are ratios of its numbers.
 
 In a clone with the extra `pymc`, Numba and JAX installed, `python -m benchmarks.run` measures all
 of this again, and with `--compare` prints the ratios of the new results to the ones below, without
-changing this page. Each table also has a script of its own, such as
+changing this page. With names, such as `python -m benchmarks.run samplers loops`, it measures those
+tables, which then say when they were measured. Each table also has a script of its own, such as
 `python -m benchmarks.call_overhead`.
 
 {environment}
 """
+
+
+def measures(torch: Path | None) -> dict[str, Callable[[], Table]]:
+    """Return the functions that measure the tables by their names, in the order of the page."""
+    return {
+        "call_overhead": call_overhead.measure,
+        "functions": call_overhead.measure_functions,
+        "weights": call_overhead.measure_weights,
+        "densities": pymc_calls.measure_all,
+        "first_result": first_result.measure,
+        "export_scaling": export_scaling.measure,
+        "loops": loops.measure,
+        "rules": rules.measure,
+        "special": special.measure,
+        "draws": draws.measure,
+        "linalg": linalg.measure,
+        "samplers": samplers.measure,
+        "fourier": fourier.measure,
+        "sparse": sparse.measure,
+        "convolutions": convolutions.measure,
+        "yolo11n": yolo11n.measure,
+        "cnn": cnn.measure,
+        "resnet18": partial(resnet18.measure, torch=torch),
+        "gpt2": partial(gpt2.measure, torch=torch),
+        "yolo11n_modes": partial(yolo11n.measure_modes, torch=torch),
+    }
+
+
+def with_tables(page: str, tables: list[Table]) -> str:
+    """Return a page with tables in place of those of their titles, or at its end.
+
+    Examples
+    --------
+    >>> table = Table("Calls", ["way", "µs"], [["mode ONNX", "5.0"]])
+    >>> print(with_tables("# Benchmarks\\n\\n## Calls\\n\\nold\\n", [table]))
+    # Benchmarks
+    <BLANKLINE>
+    ## Calls
+    <BLANKLINE>
+    | way | µs |
+    |---|---:|
+    | mode ONNX | 5.0 |
+    <BLANKLINE>
+    """
+    introduction, *sections = f"\n{page}".split("\n## ")
+    of_title = {section.partition("\n")[0]: f"## {section.rstrip()}\n" for section in sections}
+    of_title |= {table.title: f"{table.markdown().rstrip()}\n" for table in tables}
+    return "\n".join([introduction.strip() + "\n", *of_title.values()])
 
 
 def main() -> None:
@@ -55,43 +107,24 @@ def main() -> None:
     parser.add_argument(
         "--compare", action="store_true", help="print ratios to the page, and leave it as it is"
     )
-    given = parser.parse_args()
-    torch, committed = given.torch, tables_of(PAGE.read_text()) if given.compare else {}
-    tables = []
-    for measure in (
-        call_overhead.measure,
-        call_overhead.measure_functions,
-        call_overhead.measure_weights,
-        first_result.measure,
-        export_scaling.measure,
-        loops.measure,
-        rules.measure,
-        special.measure,
-        draws.measure,
-        linalg.measure,
-        samplers.measure,
-        fourier.measure,
-        sparse.measure,
-        convolutions.measure,
-        yolo11n.measure,
-        cnn.measure,
-        partial(resnet18.measure, torch=torch),
-        partial(gpt2.measure, torch=torch),
-        partial(yolo11n.measure_modes, torch=torch),
-    ):
-        table = measure()
-        table.show()
-        if given.compare:
-            compared(table, committed).show()
-        tables.append(table.markdown())
-    if given.compare:
-        return
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(
-        "\n".join(
-            [INTRODUCTION.format(environment=fill(f"Measured: {environment()}.", 100)), *tables]
-        )
+    parser.add_argument(
+        "tables", nargs="*", help="names of the tables to measure; all unless given"
     )
+    given = parser.parse_args()
+    every = measures(given.torch)
+    if unknown := set(given.tables) - set(every):
+        parser.error(f"no table {', '.join(sorted(unknown))}; tables are {', '.join(every)}")
+    page, tables = PAGE.read_text(), []
+    for name in given.tables or every:
+        tables.append(every[name]())
+        tables[-1].show()
+        if given.compare:
+            compared(tables[-1], tables_of(page)).show()
+        elif given.tables:
+            tables[-1].note = f"{tables[-1].note} Measured: {environment()}.".strip()
+    if not given.compare:
+        introduction = INTRODUCTION.format(environment=fill(f"Measured: {environment()}.", 100))
+        PAGE.write_text(with_tables(page if given.tables else introduction, tables))
 
 
 if __name__ == "__main__":
