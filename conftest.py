@@ -4,6 +4,9 @@ import pytensor
 import pytest
 from _pytest.doctest import DoctestItem
 
+# Files that import the packages of servers.
+collect_ignore = ["src/pytensor_onnx/serving/files"]
+
 
 @pytest.fixture(autouse=True)
 def _surroundings_of_examples(request: pytest.FixtureRequest) -> None:

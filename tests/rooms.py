@@ -93,10 +93,11 @@ ROOMS = {
     ),
     "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),
     "web": room("the page around a model, and a server for it", "graph"),
+    "serving": room("folders that servers of models load", "exporting", "graph"),
     "cli": room(
         "the command line",
         *("dispatch", "exporting", "functions", "graph", "kernels", "native", "pymc", "web"),
-        *("registered_mode", ""),
+        *("registered_mode", "serving", ""),
     ),
     "registered_mode": room(
         "registers mode ONNX and the rewrites of all graphs with PyTensor", "ml", "pymc", "running"

@@ -13,6 +13,7 @@ from pytensor_onnx.cli.demo_command import digits
 from pytensor_onnx.cli.export_command import export
 from pytensor_onnx.cli.file_commands import bench, diff, inspect, optimize, verify
 from pytensor_onnx.cli.ops_command import ops
+from pytensor_onnx.cli.serving_command import serve_config
 from pytensor_onnx.cli.web_command import web
 from pytensor_onnx.compat.late_sympy import import_sympy_late
 from pytensor_onnx.errors import PyTensorONNXError, RunError, VerificationError
@@ -27,7 +28,7 @@ app = typer.Typer(
 )
 demo = typer.Typer(help="Small complete examples.", no_args_is_help=True, rich_markup_mode=None)
 demo.command()(digits)
-for command in (export, inspect, diff, verify, bench, optimize, ops, web):
+for command in (export, inspect, diff, verify, bench, optimize, ops, web, serve_config):
     app.command()(command)
 app.add_typer(demo, name="demo")
 

@@ -1,0 +1,64 @@
+"""The command ``serve-config``: the folder of a model that a server loads."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from pytensor_onnx.cli.arguments_of_commands import AsJson, File
+from pytensor_onnx.cli.terminal import print_json, show, working
+
+Server = Literal["triton", "kserve", "mlserver", "bentoml", "mlflow"]
+
+_NEXT = {
+    "triton": "tritonserver --model-repository={folder}",
+    "kserve": "copy {folder}/repository to a bucket, name it in {folder}/inference_service.yaml, "
+    "and kubectl apply -f {folder}/inference_service.yaml",
+    "mlserver": "mlserver start {folder}",
+    "bentoml": "cd {folder} && bentoml serve service:Model",
+    "mlflow": "python {folder}/log_model.py",
+}
+
+
+def serve_config(
+    model: File,
+    server: Annotated[Server, typer.Option("--for", help="The server.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder to write. [default: named as the server]"),
+    ] = None,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=VALUE, a value in JSON for an input without rows, for servers of tables; "
+            "may be repeated."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the folder of a model that a server loads.
+
+    It has a copy of the model and the files that the server wants: config.pbtxt for Triton, the
+    manifest for KServe, and services that score tables for MLServer, BentoML and MLflow.
+    """
+    from pytensor_onnx.serving.folders import write_serving_folder
+
+    folder = output or Path(server)
+    with working("writing"):
+        written = write_serving_folder(model, server, folder, dict(map(_pair, constant or ())))
+    following = _NEXT[server].format(folder=folder)
+    if as_json:
+        print_json({"files": list(map(str, written)), "next": following})
+        return
+    show(*(f"wrote {path}" for path in written), f"next: {following}")
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    try:
+        if separator:
+            return name, json.loads(value)
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"{text!r}: write NAME=VALUE, a value in JSON, such as seed=1")

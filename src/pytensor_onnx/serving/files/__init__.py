@@ -1,0 +1,1 @@
+"""Files that are copied into folders for servers, which import the packages of these servers."""

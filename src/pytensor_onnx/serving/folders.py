@@ -1,0 +1,186 @@
+"""Write the folder of a model that a server loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.exporting.files.model_reading import read_model
+from pytensor_onnx.graph.weights import weight_files
+from pytensor_onnx.serving.example_tables import example_columns
+from pytensor_onnx.serving.protocol import column_metadata, kserve_manifest, model_metadata
+from pytensor_onnx.serving.tensors import served_model
+from pytensor_onnx.serving.triton import labels_file, triton_config
+from pytensor_onnx_scoring import Scorer, ScoringError
+
+Texts = dict[str, str]
+"""Texts of files by their paths in a folder."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A model to serve.
+
+    Attributes
+    ----------
+    path, model, name
+        Its file, its contents, and its name on the server.
+    constants
+        Values of the inputs without rows, for servers that take tables.
+    """
+
+    path: Path
+    model: ir.Model
+    name: str
+    constants: Mapping[str, Any]
+
+
+def write_serving_folder(
+    model: Path, server: str, folder: Path, constants: Mapping[str, Any] | None = None
+) -> list[Path]:
+    """Write the folder of a model that a server loads, and return its files.
+
+    Parameters
+    ----------
+    model
+        An ONNX file.
+    server
+        ``"triton"``, ``"kserve"``, ``"mlserver"``, ``"bentoml"`` or ``"mlflow"``.
+    folder
+        Folder to write; it must be empty or missing.
+    constants
+        Values of the inputs without rows, for MLServer, BentoML and MLflow, which serve tables.
+
+    Raises
+    ------
+    PyTensorONNXError
+        If the folder is not empty, or the model cannot be served so.
+
+    Examples
+    --------
+    >>> import pytensor.tensor as pt
+    >>> from pytensor_onnx import export_onnx
+    >>> x = pt.vector("x")
+    >>> _ = export_onnx([x], {"y": pt.exp(x)}, "exp.onnx")
+    >>> [p.as_posix() for p in write_serving_folder(Path("exp.onnx"), "triton", Path("models"))]
+    ['models/exp/1/model.onnx', 'models/exp/config.pbtxt']
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise PyTensorONNXError(f"{folder} is not an empty folder: name another with -o")
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", model.stem)
+    request = Request(model, read_model(model), name, constants or {})
+    place, texts_of = _SERVERS[server]
+    texts = texts_of(request)
+    copies = _copy_model(request, folder / place.format(name=name))
+    for path, text in texts.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return sorted([*copies, *(folder / path for path in texts)])
+
+
+def _triton(request: Request) -> Texts:
+    served = served_model(request.model)
+    labels = {
+        f"{request.name}/{labels_file(output)}": "\n".join(output.labels) + "\n"
+        for output in served.outputs
+        if output.labels
+    }
+    return {f"{request.name}/config.pbtxt": triton_config(request.name, served)} | labels
+
+
+def _kserve(request: Request) -> Texts:
+    metadata = model_metadata(request.name, served_model(request.model))
+    return {
+        "inference_service.yaml": kserve_manifest(request.name),
+        "metadata.json": _json(metadata),
+        **{f"repository/{path}": text for path, text in _triton(request).items()},
+    }
+
+
+def _mlserver(request: Request) -> Texts:
+    scorer = _scorer(request)
+    settings = {
+        "name": request.name,
+        "implementation": "service.Model",
+        "platform": "onnxruntime_onnx",
+        "inputs": column_metadata(scorer.input_columns),
+        "outputs": column_metadata(scorer.output_columns),
+    }
+    return {
+        "model-settings.json": _json(settings),
+        # The service has threads; worker processes of MLServer 1.7 end with uvloop 0.22 and later.
+        "settings.json": _json({"parallel_workers": 0}),
+        "service.py": _file("mlserver_service.py"),
+        **_of_scorer(request),
+    }
+
+
+def _bentoml(request: Request) -> Texts:
+    example = example_columns(request.path, _scorer(request))
+    return {
+        "service.py": _file("bentoml_service.py"),
+        "example.json": _json({"columns": example}),
+        **_of_scorer(request),
+    }
+
+
+def _mlflow(request: Request) -> Texts:
+    return {
+        "model.py": _file("mlflow_model.py"),
+        "log_model.py": _file("mlflow_log.py"),
+        "example.json": _json(example_columns(request.path, _scorer(request))),
+        **{f"scorer/{path}": text for path, text in _of_scorer(request).items()},
+    }
+
+
+_SERVERS: dict[str, tuple[str, Callable[[Request], Texts]]] = {
+    "triton": ("{name}/1/model.onnx", _triton),
+    "kserve": ("repository/{name}/1/model.onnx", _kserve),
+    "mlserver": ("model.onnx", _mlserver),
+    "bentoml": ("model.onnx", _bentoml),
+    "mlflow": ("scorer/model.onnx", _mlflow),
+}
+"""The place of the model, and the other files, for each server."""
+
+SERVERS = tuple(_SERVERS)
+"""The servers that have folders."""
+
+
+def _scorer(request: Request) -> Scorer:
+    try:
+        return Scorer(request.path, constants=request.constants)
+    except ScoringError as error:
+        raise PyTensorONNXError(f"{request.path} cannot be served as a table: {error}") from error
+
+
+def _of_scorer(request: Request) -> Texts:
+    return {"scorer.json": _json({"constants": dict(request.constants)})}
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, indent=1) + "\n"
+
+
+def _file(name: str) -> str:
+    return (files("pytensor_onnx.serving") / "files" / name).read_text("utf-8")
+
+
+def _copy_model(request: Request, target: Path) -> list[Path]:
+    """Copy a model and its files of weights, which keep their names."""
+    sources = weight_files(request.model, request.path)
+    beside = (Path(os.path.relpath(source, request.path.parent)) for source in sources)
+    copies = [target, *(target.parent / path for path in beside)]
+    for source, copy in zip([request.path, *sources], copies, strict=True):
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+    return copies
