@@ -5,7 +5,7 @@ import pytest
 from _pytest.doctest import DoctestItem
 
 # Files that import the packages of servers.
-collect_ignore = ["src/pytensor_onnx/serving/files"]
+collect_ignore = ["src/pytensor_onnx/serving/services"]
 
 
 @pytest.fixture(autouse=True)

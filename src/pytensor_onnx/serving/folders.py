@@ -172,7 +172,7 @@ def _json(data: Any) -> str:
 
 
 def _file(name: str) -> str:
-    return (files("pytensor_onnx.serving") / "files" / name).read_text("utf-8")
+    return (files("pytensor_onnx.serving") / "services" / name).read_text("utf-8")
 
 
 def _copy_model(request: Request, target: Path) -> list[Path]:
