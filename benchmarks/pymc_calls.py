@@ -81,9 +81,9 @@ def measure(name: str) -> tuple[list[str], float]:
 def run(names: list[str]) -> Table:
     """Measure models, in turns in one process."""
     table = Table(
-        "Calls of densities with gradients, µs",
+        "Calls of densities with gradients",
         ["model", "session", "session, kernels", "call", "call, kernels", "NUMBA", "ratio"],
-        note="The least of many rounds on one thread; the ratio is that of the calls with kernels.",
+        note="µs, the least of many rounds on one thread; the ratio is of calls with kernels.",
     )
     ratios = {}
     for name in names:
