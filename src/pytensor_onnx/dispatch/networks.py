@@ -51,11 +51,8 @@ def lower_rnn(op: RNN, node: Apply, build: Builder, *inputs: ir.Value) -> Lowere
 
 
 def _inner_graph_as_fallback(op: NetworkOp) -> Fallback:
-    count = len(op.fgraph.inputs)
-
     def fallback(build: Builder, *operands: ir.Value) -> Sequence[ir.Value]:
-        given = [operand for operand in operands if operand is not None]
-        return lower_by_inner_graph(op, build, given[:count])
+        return lower_by_inner_graph(op, build, op.inner_operands(operands))
 
     return fallback
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
+
 from pytensor.conditional import ifelse
 from pytensor.graph.basic import Variable
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.graph.failures import CHECK, is_check
 from pytensor_onnx.importing.registry.bodies import Body
 from pytensor_onnx.importing.registry.known_values import known
 from pytensor_onnx.importing.registry.operator_imports import onnx_import
@@ -18,11 +22,24 @@ def branch(condition: TensorVariable, *, then_branch: Body, else_branch: Body) -
     value = known(condition)
     if value is not None:
         return then_branch() if value.reshape(()) else else_branch()
+    check = _check(else_branch)
+    if check is not None:
+        return [check(v, condition.reshape(())) for v in then_branch()]
     pairs = list(zip(then_branch(), else_branch(), strict=True))
     for a, b in pairs:
         _check_types(a, b)
     results = ifelse(condition.reshape(()), [a for a, _ in pairs], [b for _, b in pairs])
     return list(results) if isinstance(results, list | tuple) else [results]
+
+
+def _check(branch: Body) -> CheckAndRaise | None:
+    """Return the check whose failure this package wrote as a branch, or None."""
+    texts = [node.metadata_props[CHECK] for node in branch.graph if is_check(node)]
+    if not texts:
+        return None
+    name, _, message = texts[0].partition(": ")
+    error = getattr(builtins, name, ValueError)
+    return CheckAndRaise(error if issubclass(error, Exception) else ValueError, message)
 
 
 def _check_types(a: Variable, b: Variable) -> None:

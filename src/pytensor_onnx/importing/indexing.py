@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.importing.registry import operator_groups as groups
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     elements,
@@ -64,7 +65,7 @@ def _tuples(indices: TensorVariable, batch_dims: int = 0) -> tuple[TensorVariabl
         )
     rank = indices.type.ndim - 1
     batch = (_as_axis(pt.arange(size(indices, a)), a, rank) for a in range(batch_dims))
-    return (*batch, *(indices[..., i] for i in range(depth)))
+    return (*batch, *groups.columns(indices, depth))
 
 
 @onnx_import("Slice")
@@ -150,9 +151,9 @@ def _written(
     x: TensorVariable, places: tuple[Any, ...], updates: TensorVariable, reduction: str
 ) -> TensorVariable:
     if reduction == "none":
-        return pt.set_subtensor(x[places], updates)
+        return pt.set_subtensor(x[places], groups.before_broadcast(updates))
     if reduction == "add":
-        return pt.inc_subtensor(x[places], updates)
+        return pt.inc_subtensor(x[places], groups.before_broadcast(updates))
     return _combined(x, places, updates, reduction)
 
 
@@ -219,7 +220,7 @@ def nonzero(x: TensorVariable) -> TensorVariable:
     """Return the indices of nonzero elements, one row for each axis."""
     if x.type.ndim == 0:
         return pt.zeros((0, pt.neq(x, like(x, 0)).astype("int64")), dtype="int64")
-    return pt.stack(pt.nonzero(pt.neq(x, like(x, 0))))
+    return pt.stack(pt.nonzero(x))
 
 
 @onnx_import("OneHot")
@@ -227,11 +228,11 @@ def one_hot(
     indices: TensorVariable, depth: TensorVariable, values: TensorVariable, *, axis: int = -1
 ) -> TensorVariable:
     """Place one value at each index along a new axis, another elsewhere; outside, nowhere."""
-    depth = depth.reshape(()).astype("int64")
     number = known(depth)
-    count: Size = depth if number is None else int(number)
+    count: Size = depth.reshape(()).astype("int64") if number is None else int(number.item())
     position = axis % (indices.type.ndim + 1)
     whole = pt.expand_dims(indices.astype("int64"), position)
-    places = _as_axis(pt.arange(count), position, indices.type.ndim + 1)
+    numbers = pt.constant(np.arange(count)) if isinstance(count, int) else pt.arange(count)
+    places = _as_axis(numbers, position, indices.type.ndim + 1)
     is_there = pt.eq(whole, places) | pt.eq(whole + count, places)
     return pt.switch(is_there, values[1], values[0])

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import pytensor.scalar as ps
 import pytensor.tensor as pt
+from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
-from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.known_values import (
     Size,
     as_vector,
     elements,
+    is_size_of,
     known,
     like,
     not_known,
@@ -46,9 +48,24 @@ def number_of_elements(x: TensorVariable) -> TensorVariable:
 def reshape(x: TensorVariable, shape: TensorVariable, *, allowzero: int = 0) -> TensorVariable:
     """Give the elements other axes; a zero keeps a size, and -1 takes the rest."""
     wanted = elements(shape)
+    if len(wanted) == x.type.ndim and all(_is_own(x, a, n) for a, n in enumerate(wanted)):
+        return x
     if not allowzero:
         wanted = [_kept_where_zero(x, axis, n) for axis, n in enumerate(wanted)]
     return _reshaped(x, wanted)
+
+
+def _is_own(x: TensorVariable, axis: int, wanted: Size) -> bool:
+    """Return whether a size is the own one, or the larger of it and 1.
+
+    This package hides operands of operators from a runtime's optimizer by such a Reshape.
+    """
+    owner = None if isinstance(wanted, int) else wanted.owner
+    if owner is not None and isinstance(getattr(owner.op, "scalar_op", None), ps.Maximum):
+        first, second = owner.inputs
+        value = known(second)
+        return value is not None and value == 1 and is_size_of(first, x, axis)
+    return is_size_of(wanted, x, axis)
 
 
 def _kept_where_zero(x: TensorVariable, axis: int, wanted: Size) -> Size:
@@ -183,27 +200,37 @@ def _parts(
 
 
 @onnx_import("Expand")
-def expand(x: TensorVariable, shape: TensorVariable) -> TensorVariable:
+def expand(
+    x: TensorVariable, shape: TensorVariable, *, kept_axes: frozenset[int] = frozenset()
+) -> TensorVariable:
     """Broadcast an array and a shape to each other."""
     wanted = elements(shape)
     rank = max(len(wanted), x.type.ndim)
     x = x.dimshuffle([*["x"] * (rank - x.type.ndim), *range(x.type.ndim)])
     wanted = [1] * (rank - len(wanted)) + list(wanted)
+    for axis, number in enumerate(wanted):
+        is_kept = axis - rank in kept_axes or is_size_of(number, x, axis)
+        if x.type.shape[axis] is None and not is_kept:
+            x = _repeated(x, axis, number)
     if all(isinstance(n, int) and n == 1 for n in wanted):
         return x
-    return pt.broadcast_to(x, [_broadcast_size(x, a, n) for a, n in enumerate(wanted)])
+    lengths = [n if x.type.shape[a] == 1 else size(x, a) for a, n in enumerate(wanted)]
+    return pt.broadcast_to(x, lengths)
 
 
-def _broadcast_size(x: TensorVariable, axis: int, wanted: Size) -> Size:
-    own = x.type.shape[axis]
-    if own == 1 or (isinstance(wanted, int) and wanted != 1 and own == wanted):
-        return wanted
-    if own is None and isinstance(wanted, int) and wanted != 1:
-        raise UnsupportedCase(
-            f"axis {axis} is broadcast to {wanted} if its size is 1, which is not known",
-            "from_onnx(model, shapes={name: (1, None)})",
-        )
-    return size(x, axis)
+def _repeated(x: TensorVariable, axis: int, wanted: Size) -> TensorVariable:
+    """Repeat an axis of unknown size, if that is 1 at run time, and keep it otherwise."""
+    if isinstance(wanted, int) and wanted == 1:
+        return x
+    own = x.shape[axis]
+    length = wanted if isinstance(wanted, int) else pt.switch(pt.eq(wanted, 1), own, wanted)
+    fits = Assert(f"axis {axis} is broadcast to another size, but its size is not 1")(
+        pt.arange(length), pt.eq(own, 1) | pt.eq(own, length)
+    )
+    repeated = x.take(pt.minimum(fits, own - 1), axis=axis)
+    if not isinstance(wanted, int):
+        return repeated
+    return pt.specify_shape(repeated, [wanted if a == axis else None for a in range(x.type.ndim)])
 
 
 @onnx_import("Tile")

@@ -61,8 +61,7 @@ def unique(
     x: TensorVariable, *, axis: int | None = None, sorted: int = 1, outputs: int = 1
 ) -> list[TensorVariable]:
     """Return the different elements or subarrays, their first places, the inverse and counts."""
-    flat = x.reshape((-1,)) if axis is None else x
-    results = pt.unique(flat, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    results = pt.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
     values, first, inverse, counts = results
     if not sorted:
         order = pt.argsort(first, stable=True)

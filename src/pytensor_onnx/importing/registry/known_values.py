@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Constant, Variable, equal_computations
 from pytensor.graph.traversal import explicit_graph_inputs, toposort
 from pytensor.scan.op import Scan
-from pytensor.tensor.basic import MakeVector
+from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
@@ -90,6 +90,20 @@ def sizes(x: TensorVariable) -> list[Size]:
     return [size(x, axis) for axis in range(x.type.ndim)]
 
 
+def is_size_of(number: Size, x: TensorVariable, axis: int) -> bool:
+    """Return whether a number is the size of an axis.
+
+    Examples
+    --------
+    >>> x = pt.matrix("x")
+    >>> is_size_of(size(x, 1), x, 1), is_size_of(size(x, 1), x, 0), is_size_of(3, x, 1)
+    (True, False, False)
+    """
+    if isinstance(number, int):
+        return x.type.shape[axis] == number
+    return number is size(x, axis) or equal_computations([number], [x.shape[axis]])
+
+
 def elements(vector: Variable) -> list[Size]:
     """Return the elements of a vector of sizes, ints where they are known.
 
@@ -111,6 +125,8 @@ def elements(vector: Variable) -> list[Size]:
         return [vector]
     if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
         return [_as_size(v) for v in vector.owner.inputs]
+    if vector.owner is not None and isinstance(vector.owner.op, Join):
+        return [size for part in vector.owner.inputs for size in elements(part)]
     (length,) = vector.type.shape
     if length is None:
         raise not_known("the number of its sizes must be known at import", vector)

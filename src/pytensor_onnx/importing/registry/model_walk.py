@@ -17,6 +17,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import Problem, UnsupportedCase, did_you_mean
+from pytensor_onnx.importing.registry import kept_operators, operator_groups, own_functions
 from pytensor_onnx.importing.registry.bodies import Body, BodyFailure, Environment
 from pytensor_onnx.importing.registry.known_values import folded
 from pytensor_onnx.importing.registry.operator_imports import (
@@ -28,7 +29,6 @@ from pytensor_onnx.importing.registry.operator_types import (
     dtype_name,
     result_dtypes,
 )
-from pytensor_onnx.importing.registry.own_functions import own_operation
 from pytensor_onnx.importing.registry.size_chains import size_result
 from pytensor_onnx.importing.registry.standard_bodies import default_attributes, standard_body
 
@@ -160,9 +160,12 @@ class ModelWalk:
     ) -> Sequence[Variable]:
         function = self.functions.get(node.op_identifier())
         if function is not None:
-            operation = own_operation(node)
+            operation = own_functions.own_operation(node)
             if operation is not None:
                 return [operation(*operands)]
+            operator = own_functions.own_operator(node)
+            if operator is not None:
+                return self._results(operator, operands, environment)
             given = {name: self._resolved(attr) for name, attr in node.attributes.items()}
             return self._called(function, operands, {k: a for k, a in given.items() if a})
         opset = self._opset(node)
@@ -173,13 +176,35 @@ class ModelWalk:
         chained = size_result(node.op_type, operands, attributes) if not node.domain else None
         if chained is not None:
             return [chained]
-        if found.takes_outputs:
+        simple = (
+            None if node.domain else operator_groups.simplified(node.op_type, operands, attributes)
+        )
+        if simple is not None:
+            return [simple]
+        if "outputs" in found.facts:
             attributes["outputs"] = len(node.outputs)
+        if "kept_axes" in found.facts:
+            attributes["kept_axes"] = _kept_axes(node)
         results = found.function(*operands, **attributes)
         if results is NotImplemented:
             return self._by_standard(node, operands, opset)
         listed = list(results) if isinstance(results, list | tuple) else [results]
-        return folded(_with_dtypes(node, operands, listed, opset), operands)
+        values = folded(_with_dtypes(node, operands, listed, opset), operands)
+        return kept_operators.kept(
+            node, opset, operands, attributes, values, self._rebuilt(node, found, opset)
+        )
+
+    def _rebuilt(
+        self, node: ir.Node, found: OperatorImport, opset: int
+    ) -> Callable[..., Sequence[Variable]]:
+        """Return the import of a node as a function of operands and attributes."""
+
+        def rebuild(operands: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Variable]:
+            results = found.function(*operands, **attributes)
+            listed = list(results) if isinstance(results, list | tuple) else [results]
+            return _with_dtypes(node, operands, listed, opset)
+
+        return rebuild
 
     def _opset(self, node: ir.Node) -> int:
         domain = "" if node.domain == "ai.onnx" else node.domain
@@ -273,6 +298,21 @@ def _with_dtypes(
         v.astype(dtype) if dtype and isinstance(v, TensorVariable) and v.type.dtype != dtype else v
         for v, dtype in zip(variables, dtypes, strict=True)
     ]
+
+
+def _kept_axes(node: ir.Node) -> frozenset[int]:
+    """Return the axes, counted from the last, that the file says to have equal sizes.
+
+    These are axes of one name in the first operand and the first result.
+    """
+    first = node.inputs[0]
+    before, after = getattr(first, "shape", None), node.outputs[0].shape
+    pairs = zip(reversed(before or ()), reversed(after or ()), strict=False)
+    return frozenset(
+        -1 - i
+        for i, (a, b) in enumerate(pairs)
+        if isinstance(a, ir.SymbolicDim) and a.value is not None and a == b
+    )
 
 
 def _has_shared(results: Sequence[Variable]) -> bool:

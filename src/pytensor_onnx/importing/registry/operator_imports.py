@@ -14,6 +14,7 @@ from pytensor_onnx.late_names import import_modules
 MICROSOFT = "com.microsoft"
 MACHINE_LEARNING = "ai.onnx.ml"
 
+_FACTS = {"kept_axes", "outputs"}
 _IMPORTS: defaultdict[tuple[str, str], list[OperatorImport]] = defaultdict(list)
 
 
@@ -33,8 +34,10 @@ class OperatorImport:
         the standard.
     attributes
         Names of the attributes.
-    takes_outputs
-        Whether the function has the keyword ``outputs``, the number of results of the node.
+    facts
+        Keywords for facts of the node: ``outputs``, the number of its results, and
+        ``kept_axes``, the axes, counted from the last, of equal sizes in the first operand and
+        the first result.
     """
 
     operator: str
@@ -42,7 +45,7 @@ class OperatorImport:
     since: int
     function: Callable[..., Any]
     attributes: frozenset[str]
-    takes_outputs: bool
+    facts: frozenset[str]
 
 
 def onnx_import[F: Callable[..., Any]](
@@ -75,13 +78,11 @@ def onnx_import[F: Callable[..., Any]](
             for p in inspect.signature(function).parameters.values()
             if p.kind is p.KEYWORD_ONLY
         }
-        attributes = frozenset(keywords - {"outputs"})
+        facts = frozenset(keywords & _FACTS)
+        attributes = frozenset(keywords - facts)
         for operator in operators:
             known = _IMPORTS[domain, operator]
-            takes_outputs = "outputs" in keywords
-            known.append(
-                OperatorImport(operator, domain, since, function, attributes, takes_outputs)
-            )
+            known.append(OperatorImport(operator, domain, since, function, attributes, facts))
             known.sort(key=lambda entry: entry.since)
         return function
 

@@ -24,6 +24,8 @@ from pytensor_onnx.importing.registry.known_values import Size, as_vector, known
 type Sizes = np.ndarray
 
 _MOST = 64
+_ARRANGING = frozenset({"Concat", "Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
+"""Operators that compute nothing, and may move any integers."""
 _INTEGERS = ("int64", "int32")
 
 
@@ -39,15 +41,16 @@ def size_result(
     array(3)
     """
     function = _CHAINS.get(operator)
-    if function is None or not any(map(_is_symbolic, operands)):
+    of_any = operator in _ARRANGING
+    if function is None or not any(_is_symbolic(v, of_any) for v in operands):
         return None
     arrays = []
     for operand in operands:
-        array = None if operand is None else _array(operand)
+        array = None if operand is None else _array(operand, of_any)
         if array is None and operand is not None:
             return None
         arrays.append(array)
-    dtype = next(v.type.dtype for v in operands if v is not None and _is_symbolic(v))
+    dtype = next(v.type.dtype for v in operands if v is not None and _is_symbolic(v, of_any))
     try:
         result = function(*arrays, **attributes)
     except (TypeError, IndexError, ValueError, _NotArithmetic):
@@ -59,22 +62,25 @@ class _NotArithmetic(Exception):  # noqa: N818  (control flow)
     """Raised where the result is not one of sizes."""
 
 
-def _is_symbolic(variable: Variable | None) -> bool:
+def _is_symbolic(variable: Variable | None, of_any: bool) -> bool:
+    """Return whether a variable is a size, or vector of such; any integer if asked for."""
     if variable is None or known(variable) is not None:
         return False
     if getattr(variable.type, "dtype", "") not in _INTEGERS:
         return False
+    if of_any and variable.type.ndim == 0:
+        return True
     return is_size(variable) or isinstance(getattr(variable.owner, "op", None), MakeVector)
 
 
-def _array(variable: Variable) -> Sizes | None:
+def _array(variable: Variable, of_any: bool) -> Sizes | None:
     """Return the elements of an operand: Python's ints, and 0-d variables."""
     value = known(variable)
     if value is not None:
         if value.size > _MOST or value.dtype.kind not in "iub":
             return None
         return value.astype(object)
-    if not _is_symbolic(variable):
+    if not _is_symbolic(variable, of_any):
         return None
     if variable.type.ndim == 0:
         return _object(np.empty((), dtype=object), [variable])
@@ -221,6 +227,9 @@ def _min(a: Any, b: Any) -> Any:
 
 
 def _max(a: Any, b: Any) -> Any:
+    for size, other in ((a, b), (b, a)):
+        if _is(size, 0) and is_size(other):
+            return other
     return max(a, b) if isinstance(a, int) and isinstance(b, int) else pt.maximum(a, b)
 
 

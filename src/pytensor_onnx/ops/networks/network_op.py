@@ -33,6 +33,11 @@ class NetworkOp(SymbolicOp):
         """Return an Op that computes the same from these inputs and is easier to emit."""
         return self
 
+    def inner_operands(self, operands: Sequence[ir.Value | None]) -> list[ir.Value]:
+        """Return the operands of the emitted node that are inputs of the inner graph."""
+        given = [operand for operand in operands if operand is not None]
+        return given[: len(self.fgraph.inputs)]
+
     def pullback(
         self,
         inputs: Sequence[Variable],

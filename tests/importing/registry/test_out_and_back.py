@@ -1,0 +1,99 @@
+"""Models that are exported, imported and exported again have the same nodes and values."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from onnx import TensorProto, helper
+from pytensor.graph.traversal import graph_inputs
+from pytensor.raise_op import Assert
+
+from pytensor_onnx import export_onnx, from_onnx
+from tests.importing.models import by_runtime, evaluated, model_of
+
+x, y, i = pt.dmatrix("x"), pt.lmatrix("y"), pt.lvector("i")
+X = np.array([[1.0, np.nan, 3.0], [4.0, 6.0, 5.0]])
+Y = np.array([[4, -7, 2], [0, 3, -5]])
+OPERATIONS = {
+    "argmax": pt.argmax(x, axis=1),
+    "any": pt.any(x > 2, axis=0),
+    "maximum": pt.max(x, axis=0),
+    "integer maximum": pt.max(y, axis=1),
+    "sort": pt.sort(x, axis=1),
+    "unique": pt.unique(x),
+    "integer quotient": y // (y[::-1] - 3),
+    "remainder": pt.mod(x, 2.5),
+    "cumulative product": pt.cumprod(x, axis=1),
+    "check": Assert("too small")(x, pt.all(y > -9)),
+    "written elements": pt.set_subtensor(x[y[:, 0] % 2, 1:][:, i], 7.0),
+    "sizes": pt.zeros_like(x),
+    "product": x.T @ x,
+    "padding": pt.pad(x, ((1, 2), (0, 1)), mode="edge"),
+    "nonzero": pt.stack(pt.nonzero(y)),
+}
+VALUES = {"x": X, "y": Y, "i": np.array([0, 1])}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_comes_back_as_itself(name):
+    result = OPERATIONS[name]
+    inputs = [v for v in (x, y, i) if v in list(graph_inputs([result]))]
+    program = export_onnx(inputs, result, verify=False)
+    graph = from_onnx(program)
+    again = export_onnx(graph.inputs, graph.outputs[0], verify=False)
+    assert len(again.model.graph) <= len(program.model.graph)
+    arguments = [VALUES[v.name] for v in inputs]
+    np.testing.assert_array_equal(again(*arguments), program(*arguments))
+
+
+def test_a_failed_check_raises_its_error_again():
+    graph = from_onnx(export_onnx([x], Assert("too small")(x, pt.all(x > 0)), verify=False))
+    with pytest.raises(AssertionError, match="too small"):
+        evaluated(graph, -np.ones((1, 1)))
+
+
+def one_hot() -> object:
+    return model_of(
+        [helper.make_node("OneHot", ["i", "depth", "values"], ["y"])],
+        inputs={"i": ("n",)},
+        outputs={"y": ("n", 5)},
+        constants={"depth": np.int64(5), "values": np.float32([0, 2])},
+        dtypes={"i": TensorProto.INT64},
+    )
+
+
+def test_an_operator_of_many_operations_stays_one():
+    graph = from_onnx(one_hot())
+    program = export_onnx(graph.inputs, graph.outputs[0], dynamic_axes=graph.dynamic_axes)
+    assert [node.op_type for node in program.model.graph] == ["OneHot"]
+    assert str(program) == "ONNXProgram(i: int64[n] -> y: float32[n, 5])"
+    places = np.array([3, -1])
+    for result in (evaluated(graph, places)[0], program(places)):
+        np.testing.assert_array_equal(result, by_runtime(one_hot(), places)[0])
+
+
+def test_an_operator_of_a_newer_opset_is_exported_as_its_expression():
+    model = model_of(
+        [helper.make_node("GridSample", ["x", "grid"], ["y"], mode="nearest")],
+        inputs={"x": ("n", 1, 4, 4), "grid": ("n", 2, 2, 2)},
+        outputs={"y": ("n", 1, 2, 2)},
+    )
+    graph = from_onnx(model)
+    for opset, is_kept in ((21, True), (19, False)):
+        program = export_onnx(graph.inputs, graph.outputs, opset_version=opset, verify=False)
+        operators = [node.op_type for node in program.model.graph]
+        assert (operators == ["GridSample"]) is is_kept
+
+
+def test_an_axis_of_unknown_size_is_broadcast_at_run_time():
+    model = model_of(
+        [helper.make_node("Expand", ["x", "shape"], ["y"])],
+        inputs={"x": ("n", "m")},
+        outputs={"y": ("k", "l")},
+        constants={"shape": np.int64([3, 1])},
+    )
+    graph = from_onnx(model)
+    for rows in (1, 3):
+        value = np.ones((rows, 2), "float32")
+        np.testing.assert_array_equal(evaluated(graph, value)[0], np.ones((3, 2)))
+    with pytest.raises(AssertionError, match="its size is not 1"):
+        evaluated(graph, np.ones((2, 2), "float32"))
