@@ -4,8 +4,8 @@ import pytensor
 import pytest
 from _pytest.doctest import DoctestItem
 
-# Files that import the packages of servers.
-collect_ignore = ["src/pytensor_onnx/serving/services"]
+# Files that import the packages of servers, and those of the site.
+collect_ignore = ["src/pytensor_onnx/serving/services", "docs/conf.py"]
 
 
 @pytest.fixture(autouse=True)

@@ -69,20 +69,30 @@ _STATES: dict[np.random.Generator, Any] = {}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Record the states of the generators of modules, and leave combinations to the sweep."""
+    """Record the states of the generators of modules, and mark cases as slow or of the sweep."""
     for module in {getattr(item, "module", None) for item in items}:
         for value in vars(module).values() if module else ():
             if isinstance(value, np.random.Generator):
                 _STATES[value] = value.bit_generator.state
+    for tests in _cases(items, "each_value"):
+        for test in set(tests) - set(_fewest_with_each_value(tests)):
+            test.add_marker(pytest.mark.sweep)
+    for tests in _cases(items, "few"):
+        number = tests[0].get_closest_marker("few").args[0]
+        kept = {tests[i * len(tests) // number] for i in range(number)}
+        for test in set(tests) - kept:
+            test.add_marker(pytest.mark.slow)
+
+
+def _cases(items: Iterable[pytest.Item], mark: str) -> list[list[pytest.Function]]:
+    """Return the cases of each test function with a mark, without those that are run by hand."""
     functions: dict[str, list[pytest.Function]] = {}
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
-        if "each_value" in marks and not marks & {"sweep", "compiled"}:
+        if mark in marks and not marks & {"sweep", "compiled"}:
             assert isinstance(item, pytest.Function)
             functions.setdefault(item.nodeid.split("[")[0], []).append(item)
-    for tests in functions.values():
-        for test in set(tests) - set(_fewest_with_each_value(tests)):
-            test.add_marker(pytest.mark.sweep)
+    return list(functions.values())
 
 
 _IN_MODE: set[str] = set()

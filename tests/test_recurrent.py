@@ -115,6 +115,7 @@ def test_bidirectional(x, kind, length):
 @pytest.mark.each_value
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.few(1)
 def test_training_gradient(x, kind, length):
     layer, values, target = make_layer(kind), sequences(length), 0.25
     given = parameters(layer)

@@ -169,6 +169,7 @@ CORE_OPS: dict[str, Graph] = {
 
 
 @pytest.mark.parametrize("name", CORE_OPS)
+@pytest.mark.few(2)
 def test_core_ops_are_batched_by_name(name: str) -> None:
     x, y, z = named("x", ["city", "day"]), named("y", ["day"]), named("z", ["city", "kind"])
     result = CORE_OPS[name](x, y, z)

@@ -132,6 +132,7 @@ def session(dynamic):
     return onnxruntime.InferenceSession(dynamic.proto.SerializeToString())
 
 
+@pytest.mark.slow
 def test_batches_of_any_size_need_no_shape_arithmetic(dynamic):
     operators = Counter(op_types(dynamic))
     assert not {"Shape", "Where", "Expand", "If", "Squeeze"} & set(operators)

@@ -44,6 +44,7 @@ def check(op_type: str, *arrays: np.ndarray, **attributes: object) -> None:
 @given(data=st.data())
 @pytest.mark.parametrize("op_type", ARITHMETIC)
 @pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.few(2)
 def test_arithmetic(op_type: str, dtype: str, data: st.DataObject) -> None:
     # The runtime takes 2^31 for less than 0 in these two.
     bound = min(BOUNDS[dtype], 2**31) if op_type in ("Max", "Min") else BOUNDS[dtype]

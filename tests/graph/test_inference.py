@@ -428,6 +428,7 @@ def reference_type(onnx_: Builder) -> tuple[int, list[int | str | None] | None]:
 @pytest.mark.parametrize("op_type", sorted({*inference._RULES} - {"GroupNormalization"}))
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
+@pytest.mark.few(22)
 def test_inferred_types_are_those_of_onnx(op_type, data):
     operands, attributes = STRATEGIES.get(op_type, unary)(data.draw)
     hidden = data.draw(st.sampled_from([set(), {2}, {2, 3}, {0, 2, 3, 5}]))

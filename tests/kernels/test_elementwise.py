@@ -41,6 +41,7 @@ def without_zeros_of_two_signs(name, x):
 
 
 @pytest.mark.parametrize(("name", "dtype", "result", "attributes"), list(cases()))
+@pytest.mark.few(17)
 def test_operators_of_two_operands(name, dtype, result, attributes, run_both):
     for i, shapes in enumerate(SHAPES):
         feed = {
@@ -83,6 +84,7 @@ def unary_cases():
 
 
 @pytest.mark.parametrize(("name", "dtype", "result", "attributes"), list(unary_cases()))
+@pytest.mark.few(47)
 def test_operators_of_one_operand(name, dtype, result, attributes, run_both):
     for i, shape in enumerate([(), (0, 3), (7,), (3, 5), (1300,)]):
         feed = {"a": values(dtype, shape, i)}

@@ -38,6 +38,7 @@ def generate(session, ids, steps):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-12)])
+@pytest.mark.few(1)
 def test_steps_with_a_past_are_the_whole_model(tmp_path, dtype, tolerance):
     model = gpt2(dtype)
     export_onnx(decoding_step(model.tokens, model.outputs[0]), tmp_path / "step.onnx")

@@ -88,6 +88,7 @@ def assert_equal(graph, *cases, exactly=False):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("batch", [(), (2,)], ids=str)
 @pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.few(3)
 def test_results_are_those_of_the_function(name, batch, dtype):
     graph, matrix = OPERATIONS[name]
     # Determinants of larger matrices leave the range of float32.
@@ -99,6 +100,7 @@ def test_results_are_those_of_the_function(name, batch, dtype):
 @pytest.mark.parametrize("batch", [0, 1])
 @pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.few(4)
 def test_solutions_are_those_of_the_function(name, rank, batch, dtype):
     graph, matrix = SOLVERS[name]
     cases = []

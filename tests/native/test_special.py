@@ -27,6 +27,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.few(13)
 def test_results_are_those_of_the_function(name, dtype):
     rng = np.random.default_rng(0)
     with np.errstate(all="ignore"):

@@ -195,6 +195,7 @@ GEOMETRIES = {
 
 
 @pytest.mark.parametrize("case", GEOMETRIES)
+@pytest.mark.few(1)
 def test_gradients_are_the_adjoints(case):
     inputs, graphs, values, expected = [], [], [], []
     for known, dtype in (("all", "float32"), ("kernel", "float32"), ("kernel", "float64")):
@@ -276,6 +277,7 @@ def test_gradients_of_bias_and_second_order_are_those_of_finite_differences():
         pytensor.gradient.verify_grad(slope, [x, w, b], rng=np.random.default_rng(6), mode=PY)
 
 
+@pytest.mark.slow
 def test_second_order_in_mode_onnx_is_that_of_python():
     x, w = (pt.tensor(shape=shape) for shape in ((None, 2, None, 4), (4, 1, 3, 2)))
     y = conv2d(x, w, "half", (2, 1), num_groups=2)

@@ -140,6 +140,7 @@ def symbols(channels, sizes):
         ),
     ),
 )
+@pytest.mark.few(1)
 def test_pools_are_as_defined(case):
     sizes, options = CASES[case]
     # Sums of eighths are exact, so that no mean near zero loses digits.
@@ -189,6 +190,7 @@ def shared_out(x, gradient, with_padding, **options):
 @pytest.mark.parametrize(
     "case", sweep_rest(CASES, ("1d beyond the padding", "2d all options", "3d"))
 )
+@pytest.mark.few(1)
 def test_gradients_are_as_defined(case):
     sizes, options = CASES[case]
     value = RNG.integers(-2, 3, (2, 2, *sizes)).astype("float64")  # with many ties
@@ -457,6 +459,7 @@ def test_an_axis_too_short_for_a_window_is_an_error_when_the_model_runs(dtype):
 
 
 @pytest.mark.parametrize("window", [2, 7, 40, 400])
+@pytest.mark.few(1)
 def test_pools_of_pools_are_verified_on_arrays_with_room_for_them(window):
     x = pt.tensor("x", shape=(None, 1, None), dtype="float32")
     y = max_pool(max_pool(x, 2), window, stride=2)

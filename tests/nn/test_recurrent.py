@@ -121,6 +121,7 @@ def test_layers_on_layers_transpose_at_the_ends(kind):
 @pytest.mark.each_value
 @pytest.mark.parametrize("number", [np.nan, -np.inf, 3e38])
 @pytest.mark.parametrize(("kind", "where"), [(k, n) for k in GATES for n in names(k)])
+@pytest.mark.few(7)
 def test_values_that_are_not_finite_are_those_of_the_loop(kind, where, number):
     values = [sequences(5), *weights(kind), *states(kind, 2)]
     values[names(kind).index(where)].flat[-2] = number
@@ -208,6 +209,7 @@ def test_half_precision_is_a_loop(kind):
 @pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", GATES)
+@pytest.mark.few(1)
 def test_a_training_step_runs_one_loop_forwards(kind, dtype):
     x = pt.tensor("x", shape=(None, None, N_IN), dtype=dtype)
     parameters = [pytensor.shared(w.astype(dtype)) for w in weights(kind)]
@@ -243,6 +245,7 @@ def test_a_layer_in_a_function(x, kind):
             np.testing.assert_allclose(found, wanted, **ABSOLUTE)
 
 
+@pytest.mark.slow
 def test_layers_in_branches(x):
     w, r = weights("lstm")[:2]
     condition = pt.bscalar("condition")

@@ -124,6 +124,7 @@ def test_nearest_elements_agree_with_the_definition(coordinates):
         ((2, 3, 4), (4, 3, 6), ["half_pixel"]),
     ],
 )
+@pytest.mark.few(1)
 def test_interpolated_values_agree_with_the_definition(sizes, outs, coordinates):
     options = [
         {"mode": mode, "coordinates": each}
@@ -157,6 +158,7 @@ def test_scales_that_are_given_tell_the_places(scale):
 
 
 @pytest.mark.parametrize("coordinates", sweep_rest(COORDINATES, ("half_pixel", "align_corners")))
+@pytest.mark.few(1)
 def test_antialiasing_widens_the_kernel_where_the_result_is_smaller(coordinates):
     options = [
         {"mode": mode, "coordinates": coordinates, "antialias": True, "exclude_outside": excluded}

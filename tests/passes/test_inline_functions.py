@@ -110,6 +110,7 @@ def test_time_is_linear_in_the_calls():
     assert large < 5 * small
 
 
+@pytest.mark.slow
 def test_loops_of_definitions_compute_the_same():
     x = pt.matrix("x")
     values = np.array([[1.0, 2, 3], [-2, 1, 0], [0, 0.5, 4]])

@@ -49,6 +49,7 @@ def named(program: ONNXProgram, *arguments: np.ndarray) -> dict[str, np.ndarray]
 
 
 @pytest.mark.parametrize("make", [hierarchical, time_series, correlated])
+@pytest.mark.few(1)
 def test_a_batch_is_a_loop_over_points(make: Callable[[], None]) -> None:
     with pm.Model() as model:
         make()
@@ -84,6 +85,7 @@ def test_axes_have_names_and_data_stay_shared() -> None:
     )
 
 
+@pytest.mark.slow
 def test_second_derivatives_and_directions_of_each_point() -> None:
     with pm.Model() as model:
         scale = pm.HalfNormal("scale")

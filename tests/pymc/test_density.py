@@ -96,6 +96,7 @@ def raveled(model: pm.Model) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rows", [6, 1, 0])
+@pytest.mark.few(1)
 def test_a_density_and_all_that_belongs_to_it(
     model: pm.Model, program: ONNXProgram, rows: int
 ) -> None:

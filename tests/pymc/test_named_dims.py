@@ -60,6 +60,7 @@ def sizes(program: ONNXProgram) -> list[tuple[str, list[object]]]:
     return [(v.name, [d if isinstance(d, int) else d.value for d in v.shape]) for v in values]
 
 
+@pytest.mark.slow
 def test_a_sampler_draws_every_variable(named):
     sampler = export_sampler(named)
     values = sampler(seed=[1, 2], warmup=100, draws=30, x=X, group_of=ROWS)
@@ -76,6 +77,7 @@ def test_a_sampler_draws_every_variable(named):
     assert np.unique(drawn["sigma"]).size > 30
 
 
+@pytest.mark.slow
 def test_a_sampler_of_stored_data_draws_as_that_of_the_model_of_tensors(named, plain):
     inputs = {"seed": [3], "warmup": 20, "draws": 5}
     of_named, of_plain = (

@@ -61,6 +61,7 @@ def without_compiler() -> None:
 
 
 @pytest.mark.parametrize("make", [counts, shared_scale, bounded, multivariate, mixtures])
+@pytest.mark.few(1)
 def test_a_constant_and_no_gradient_is_dropped(make: Callable[[], None]) -> None:
     with pm.Model() as model:
         make()

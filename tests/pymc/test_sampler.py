@@ -68,6 +68,7 @@ def posterior(y: np.ndarray) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("y", [Y, MORE_Y], ids=["data of the model", "longer data"])
+@pytest.mark.few(1)
 def test_draws_have_the_moments_of_the_posterior(path, y):
     drawn = run(path, seed=[1, 2], warmup=200, draws=400, y=y)
     assert drawn["effect"].shape == (2, 400, len(y))
@@ -114,6 +115,7 @@ def in_turn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_chain_in_turn_depends_on_its_seed_and_not_on_its_length(in_turn):
     together = run(in_turn, seed=[5, 6, 5], warmup=30, draws=25, y=Y)
     alone = run(in_turn, seed=[6], warmup=30, draws=40, y=Y)

@@ -26,6 +26,7 @@ MODELS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.few(2)
 def test_a_density_has_the_tails_of_pymc_s_beside_its_gradient(name: str) -> None:
     with pm.Model() as model:
         MODELS[name]()

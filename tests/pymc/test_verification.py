@@ -37,6 +37,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.few(1)
 def test_gradients_that_are_nan_as_written_are_verified(name):
     with pm.Model() as model:
         MODELS[name]()

@@ -95,6 +95,7 @@ def test_functions_are_chosen_by_their_outputs(model: pm.Model, program: ONNXPro
     assert len(unconstrain.model.graph) < len(program.model.graph) / 4
 
 
+@pytest.mark.slow
 def test_the_metadata_name_the_inputs_and_outputs_that_are_left(program: ONNXProgram) -> None:
     def is_input(selected: ONNXProgram) -> bool:
         return json.loads(selected.model.metadata_props["pymc"])["data"]["x"]["input"]
@@ -195,6 +196,7 @@ def test_variables_as_long_as_the_data() -> None:
     assert program(point, latent, x, 3)[-2].shape == (5,)
 
 
+@pytest.mark.slow
 def test_draws_of_series_ordered_categories_and_correlated_pairs() -> None:
     with pm.Model() as model:
         pm.AR("path", pm.Normal("rho", shape=2), init_dist=pm.Normal.dist(), observed=Y)

@@ -387,6 +387,7 @@ def evaluation_without_a_function(compile: Compile, rng: np.random.Generator) ->
 
 
 @pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.few(7)
 def test_lessons(name: str) -> None:
     found = LESSONS[name](in_onnx, np.random.default_rng(0))
     with pytensor.config.change_flags(cxx=""):

@@ -33,6 +33,7 @@ def test_mode_and_linker_are_registered_by_name(x):
 
 
 @pytest.mark.parametrize("order", ["import pytensor\nimport pytensor_onnx", "import pytensor_onnx"])
+@pytest.mark.few(1)
 def test_mode_may_be_the_default(order):
     code = (
         order

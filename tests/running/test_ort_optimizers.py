@@ -97,6 +97,7 @@ def test_functions_are_optimized_as_before(body, x, tmp_path):
 
 
 @pytest.mark.parametrize("optimization", ["none", "basic", "extended", "all"])
+@pytest.mark.few(1)
 def test_results_of_functions_keep_their_bits(optimization):
     x = pt.matrix("x")
     results = [*pt.linalg.svd(x), pt.betaincinv(x, x, x), pt.linalg.cholesky(x @ x.T)]

@@ -155,6 +155,7 @@ def test_a_constant_condition_leaves_one_branch(x, size, lazy):
     assert "If" not in op_types(program)
 
 
+@pytest.mark.slow
 def test_branches_that_are_nested_too_deep_for_a_file_are_refused(x, c):
     def nested(levels):
         y = x

@@ -100,6 +100,7 @@ def compare_for_all_lengths(inputs, outputs, lengths=LENGTHS):
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+@pytest.mark.few(2)
 def test_values_and_gradients(inputs, make):
     y = make(*inputs)
     gradients = pt.grad((y**2).sum(), inputs[:3], disconnected_inputs="ignore")
@@ -107,6 +108,7 @@ def test_values_and_gradients(inputs, make):
 
 
 @pytest.mark.parametrize("kind", ["state", "several taps", "vector state", "reversed", "map"])
+@pytest.mark.few(1)
 def test_second_order_gradients(inputs, kind):
     x, m, s, _ = inputs
     first = pt.grad((KINDS[kind](*inputs) ** 2).sum(), x)

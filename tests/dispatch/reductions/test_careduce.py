@@ -68,6 +68,7 @@ def all_axes(rank: int) -> list[tuple[int, ...] | None]:
 @pytest.mark.each_value
 @pytest.mark.parametrize("is_static", [True, False])
 @pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.few(5)
 def test_reductions_agree_along_all_axes(name, is_static):
     def case(shape):
         value = some("float64", shape)
@@ -110,6 +111,7 @@ def has_results(shape: tuple[int, ...], axis: int | tuple[int, ...] | None) -> b
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32"])
+@pytest.mark.few(1)
 def test_empty_reductions_agree(dtype):
     def case(shape, axis):
         x = pt.tensor("x", dtype=dtype, shape=(None,) * len(shape))

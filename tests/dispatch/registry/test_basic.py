@@ -250,6 +250,7 @@ def test_print_is_left_out_with_a_warning():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.few(1)
 def test_fused_loops_of_a_compiled_function_are_exported(dtype):
     x, y = pt.vector("x", dtype=dtype), pt.vector("y", dtype=dtype)
     f = pytensor.function([x, y], [(x + y) * 2 - x, x * y + 1], mode="FAST_RUN")

@@ -143,6 +143,7 @@ def test_nan_and_infinity_are_kept(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.few(2)
 def test_gradient(mode):
     x = pt.matrix("x")
     gradient = pytensor.grad((pt.pad(x, ((1, 2), (0, 1)), mode) ** 2).sum(), x)

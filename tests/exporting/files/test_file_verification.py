@@ -115,6 +115,7 @@ BOMBS = {
     "bomb",
     sweep_rest(BOMBS, ("several gigabytes", "Range", "Loop", "gigabyte of input")),
 )
+@pytest.mark.few(1)
 def test_files_that_take_all_memory_are_stopped(tmp_path, bomb):
     path = save(tmp_path, *BOMBS[bomb]())
     assert path.stat().st_size < 500

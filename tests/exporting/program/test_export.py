@@ -97,6 +97,7 @@ def test_program_keeps_its_state():
 @pytest.mark.parametrize(
     "mode", sweep_rest(["FAST_COMPILE", "NUMBA", "CVM", "ONNX"], ("FAST_COMPILE", "NUMBA", "ONNX"))
 )
+@pytest.mark.few(1)
 def test_compiled_functions_of_any_mode_are_exported(mode):
     x = pt.matrix("x")
     w = pytensor.shared(np.array([[0.5, -0.25], [1.0, 2.0]]), name="w")

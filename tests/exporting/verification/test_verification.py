@@ -262,6 +262,7 @@ def test_ill_conditioned_graphs_of_float64_are_judged_by_inputs_rounded_differen
         lambda x: pt.linalg.solve(x @ x.T, x, assume_a="pos"),
     ],
 )
+@pytest.mark.few(1)
 def test_products_that_are_singular_for_tall_matrices_are_compared_on_wide_ones(compute):
     x = pt.matrix("x")
     with warnings.catch_warnings():

@@ -29,6 +29,7 @@ def assert_as_small_as_lapacks(measured, name, n):
 
 
 @pytest.mark.parametrize("measured", FIRST)
+@pytest.mark.few(2)
 def test_errors_of_small_matrices_are_lapacks(measured):
     for name in measured.classes:
         for n in (0, 3, 10):

@@ -60,6 +60,7 @@ def test_repeated_eigenvalues_scales_and_values_that_are_not_finite(decompose):
         pytest.param("complex128", "float64", False, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_pairs_of_matrices(first, second, lower):
     rng, n = generator(3), 4
     given = [hermitian(rng, n), hermitian(rng, n) + 8 * n * np.eye(n)]

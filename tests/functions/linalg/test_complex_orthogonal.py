@@ -50,6 +50,7 @@ def test_backward_errors_are_lapacks(shape, factorise):
         assert max(skewness(u0), skewness(v0.conj().T)) <= 10 * least, name
 
 
+@pytest.mark.slow
 def test_signs_and_options_are_pytensors():
     x = pt.zmatrix("x")
     u, s, v = L.svd(x, full_matrices=True)

@@ -31,6 +31,7 @@ def normal(*shape, seed=0):
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 2), (2, 2), (7, 10)])
+@pytest.mark.few(1)
 def test_residuals_are_lapacks(m, n, solve):
     firsts, seconds = complex_matrices(m), complex_matrices(n)
     for name, a in firsts.items():

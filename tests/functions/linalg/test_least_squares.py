@@ -98,6 +98,7 @@ def test_gradients_are_pytensors():
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+@pytest.mark.few(1)
 def test_least_squares_of_complex_matrices(dtype):
     x, y, rcond = pt.matrix("x", dtype=dtype), pt.matrix("y", dtype=dtype), pt.scalar("rcond")
     program = export_onnx([x, y, rcond], lstsq(x, y, rcond), verify=False)

@@ -35,6 +35,7 @@ def factorise_batch():
 @pytest.mark.parametrize(
     ("batch", "dtype"), [((), "float64"), ((2, 2), "float64"), ((), "float32"), ((3,), "float32")]
 )
+@pytest.mark.few(1)
 def test_factors_and_pivots_are_pytensors(batch, dtype):
     x = pt.tensor("x", dtype=dtype, shape=(None,) * (2 + len(batch)))
     results = [

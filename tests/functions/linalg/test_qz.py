@@ -62,6 +62,7 @@ def assert_standard(aa, bb):
         pytest.param(64, marks=pytest.mark.sweep),
     ],
 )
+@pytest.mark.few(1)
 def test_backward_errors_are_lapacks(n, decompose):
     names, a, b = zip(*classes(n), strict=True)
     # LAPACK is exact by chance where both matrices have the form already.
@@ -122,6 +123,7 @@ def is_selected(alpha, beta, sort):
         *(pytest.param("real", sort, marks=pytest.mark.sweep) for sort in ("lhp", "rhp", "ouc")),
     ],
 )
+@pytest.mark.slow
 def test_selected_eigenvalues_come_first(output, sort):
     a, b = pt.matrix("a"), pt.matrix("b")
     results = pt.linalg.qz(a, b, output=output, sort=sort, return_eigenvalues=True)
@@ -161,6 +163,7 @@ def test_eigenvalues_of_singular_matrices_are_infinite(decompose):
 
 
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("int64", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_values_that_do_not_depend_on_the_form_are_pytensors(dtype):
     a, b = pt.tensor3("a", dtype=dtype), pt.matrix("b", dtype=dtype)
     aa, bb, alpha, beta, q, z = pt.linalg.qz(a, b, return_eigenvalues=True)

@@ -136,6 +136,7 @@ def decompose_sorted():
 @pytest.mark.parametrize(
     "name", sweep_rest([name for name in NONSYMMETRIC if name not in UNSORTED], HARD)
 )
+@pytest.mark.few(2)
 def test_selected_eigenvalues_come_first(name, decompose_sorted):
     for n in (0, 1, 2, 3, 4, 9):
         a = NONSYMMETRIC[name](n)

@@ -111,6 +111,7 @@ def test_tridiagonal_systems_are_solved_as_by_lapack():
     np.testing.assert_array_equal(vectors, [[np.nan, np.nan], [1, 1]])
 
 
+@pytest.mark.slow
 def test_transposed_systems_are_solved_as_by_pytensor():
     a, b = operands(0, 1)
     c, _ = operands(0, 1)

@@ -30,6 +30,7 @@ def batches():
     return [a, b, c], pt.linalg.solve_sylvester(a, b, c), values
 
 
+@pytest.mark.slow
 def test_solutions_of_batches_are_pytensors():
     inputs, x, values = batches()
     compare_onnx_and_py(inputs, x, values, rtol=1e-9, atol=1e-10)

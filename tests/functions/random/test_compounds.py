@@ -103,6 +103,7 @@ def assert_all_fit(draws, dtype):
             assert found > LEVEL, (name, case, found)
 
 
+@pytest.mark.slow
 def test_draws_have_the_distribution():
     draws = draw_grids("float64", 4000)
     assert_all_fit(draws, "float64")
@@ -136,6 +137,7 @@ def test_many_draws_have_the_distribution(dtype):
         ("vonmises", (0.0, -1.0), "kappa < 0"),
     ],
 )
+@pytest.mark.few(3)
 def test_parameters_out_of_range_are_refused(name, parameters, message):
     values = values_of_all(**{name: [np.array([p]) for p in parameters]})
     with pytest.raises(ValueError, match=r"."):

@@ -12,6 +12,7 @@ NODE_MODULES = os.environ.get("ONNXRUNTIME_WEB_NODE_MODULES")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.few(1)
 def test_draws_are_those_recorded(dtype):
     assert digests(draw_natively(dtype)) == known()[dtype]
 

@@ -158,6 +158,7 @@ def test_what_needs_too_many_steps_is_nan():
     np.testing.assert_allclose(found[3:], scipy.special.jv(v, x)[3:], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_large_orders_that_nearly_equal_the_argument():
     # At the first two, orders of the recurrence are beyond 2**13 and have one bit less.
     v = np.array([8109.025485717156, 7955.353334731694, 5000.0, 15000.7, -12000.0])

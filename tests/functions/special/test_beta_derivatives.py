@@ -161,6 +161,7 @@ def test_the_density_is_that_of_scipy_at_the_ends_of_x():
     assert np.isnan(outside).all()
 
 
+@pytest.mark.slow
 def test_gradients_of_pytensor_have_no_loop():
     a, b, x = pt.vector("a", dtype="float32"), *pt.vectors("b", "x")
     gradients = pt.grad(pt.betainc(a, b, x).sum(), [a, b, x])
@@ -181,6 +182,7 @@ def test_another_loop_stays():
     assert not any("BetaInc" in f.name for f in program.model.functions.values())
 
 
+@pytest.mark.slow
 def test_derivatives_are_recognised_under_each_floatx():
     a, b, x = arguments = pt.dscalars("abx")
     wanted = [f"BetaIncBy{which}_float64" for which in ("First", "Second", "Third")]

@@ -50,6 +50,7 @@ DISTRIBUTIONS: dict[str, tuple[Logcdf, Callable, list[Sequence[float]]]] = {
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.few(1)
 def test_logarithms_and_gradients_by_all_float_parameters(name):
     logcdf, reference, numbers = DISTRIBUTIONS[name]
     values = [np.array(v) for v in numbers]

@@ -166,6 +166,7 @@ def test_elements_for_which_the_quadrature_finds_no_interval_are_nan(monkeypatch
     assert np.isnan(run(np.array([1e4]), np.array([1e4]), np.array([0.5]))).all()
 
 
+@pytest.mark.slow
 def test_arguments_broadcast_and_are_cast_as_by_pytensor():
     a, b = pt.col("a", dtype="float32"), pt.vector("b", dtype="int8")
     x, half = pt.scalar("x"), pt.vector("half", dtype="float16")

@@ -103,6 +103,7 @@ CASES = [Case(psm.BetaIncInv, exact_inverse, REGIONS, scipy.special.betaincinv)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.few(1)
 def test_values_at_the_ends_and_outside_are_those_of_scipy(dtype):
     ends = [0.0, -1.0, 0.5, 3.0, inf, -inf, nan]
     points = [0.0, 1.0, -0.5, 1.5, 0.3, inf, nan]
@@ -180,6 +181,7 @@ def test_elements_that_do_not_converge_are_nan(monkeypatch):
     assert np.isnan(run(np.array([3.0]), np.array([0.7]), np.array([0.3]))).all()
 
 
+@pytest.mark.slow
 def test_gradients_run_in_functions_and_arguments_are_cast():
     a, b, p = pt.vectors("a", "b", "p")
     k, half = pt.scalar("k", dtype="int64"), pt.vector("half", dtype="float16")

@@ -141,6 +141,7 @@ def test_elements_that_do_not_converge_are_nan(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.few(1)
 def test_arguments_broadcast_and_are_cast_as_by_pytensor(name):
     a, x = pt.col("a", dtype="float32"), pt.vector("x", dtype="float64")
     k, half = pt.scalar("k", dtype="int64"), pt.vector("half", dtype="float16")
@@ -156,6 +157,7 @@ def test_arguments_broadcast_and_are_cast_as_by_pytensor(name):
     compare_onnx_and_py([a, x, k, half, small], outputs, values)
 
 
+@pytest.mark.slow
 def test_empty_arrays_and_scalars():
     a, x = pt.matrix("a"), pt.matrix("x")
     k, y = pt.scalar("k"), pt.scalar("y")
@@ -164,6 +166,7 @@ def test_empty_arrays_and_scalars():
     compare_onnx_and_py([a, x, k, y], outputs, values)
 
 
+@pytest.mark.slow
 def test_gradients_and_the_unregularized_functions():
     a, x = pt.vector("a"), pt.vector("x")
     values = [np.array([0.5, 2.0, 30.0, 7.0]), np.array([0.3, 5.0, 29.0, 1.0])]
@@ -174,6 +177,7 @@ def test_gradients_and_the_unregularized_functions():
     compare_onnx_and_py([a, x], outputs, values, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_they_run_in_functions_and_loops():
     a, x = pt.vector("a"), pt.vector("x")
     values = [np.array([0.5, 2.0, 30.0]), np.array([0.3, 5.0, 29.0])]

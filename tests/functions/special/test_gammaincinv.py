@@ -91,6 +91,7 @@ CASES = [
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.few(1)
 def test_values_at_the_ends_and_outside_are_those_of_scipy(name, dtype):
     a, p = (
         v.ravel().astype(dtype)
@@ -148,6 +149,7 @@ def test_elements_that_do_not_converge_are_nan(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.few(1)
 def test_gradients_run_in_functions(name):
     a, p = pt.vector("a"), pt.vector("p")
     values = [np.array([0.5, 2.0, 30.0]), np.array([0.3, 0.9, 0.01])]
@@ -156,6 +158,7 @@ def test_gradients_run_in_functions(name):
     compare_onnx_and_py([a, p], [result, pt.grad(result.sum(), p), inner], values)
 
 
+@pytest.mark.slow
 def test_arguments_broadcast_and_are_cast_as_by_pytensor():
     a, p = pt.col("a", dtype="float32"), pt.vector("p", dtype="float64")
     k, half = pt.scalar("k", dtype="int64"), pt.vector("half", dtype="float16")

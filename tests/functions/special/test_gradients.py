@@ -54,6 +54,7 @@ def test_shapes_and_integers():
         compare_onnx_and_py(inputs, outputs, values, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_functions_run_within_functions_and_loops():
     x = pt.vector("x")
     for function, points in FUNCTIONS.values():

@@ -245,6 +245,7 @@ def test_what_cancels_too_much_is_nan():
     assert np.isnan(found).tolist() == [True, True, True, False]
 
 
+@pytest.mark.slow
 def test_gradients():
     a, b, c, z = inputs = pt.vectors("a", "b", "c", "z")
     value = pt.hyp2f1(a, b, c, z)

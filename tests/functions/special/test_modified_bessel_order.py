@@ -208,6 +208,7 @@ def test_values_at_zeros_and_infinities_are_those_of_scipy(name, dtype):
     np.testing.assert_allclose(found[kept], expected[kept], rtol=tolerance)
 
 
+@pytest.mark.slow
 def test_gradients_by_the_argument():
     v, x = pt.vectors("v", "x")
     results = [pt.ive(v, x), pt.kve(v, x), pt.iv(v, x), pt.kv(v, x)]
@@ -224,6 +225,7 @@ def test_gradients_of_orders_zero_and_one():
     compare_onnx_and_py([x], [first, second], [np.array([-3.0, 0.5, 2.0, 30.0])], rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_shapes_and_dtypes():
     v, x = pt.col("v", dtype="int64"), pt.row("x", dtype="float32")
     s, e = pt.scalar("s"), pt.matrix("e")

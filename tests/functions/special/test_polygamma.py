@@ -111,6 +111,7 @@ def test_orders_and_numbers_broadcast_and_are_cast_as_by_pytensor():
     compare_onnx_and_py([n, x, k, whole, half], outputs, values)
 
 
+@pytest.mark.slow
 def test_empty_arrays_and_scalars():
     n, x = pt.vector("n", dtype="int64"), pt.vector("x")
     k, y = pt.scalar("k", dtype="int64"), pt.scalar("y")

@@ -47,6 +47,7 @@ def test_every_case_is_in_the_table_of_accuracy():
 
 
 @pytest.mark.parametrize(("name", "dtype"), sweep_rest(product(cases(), DTYPES), TELLING))
+@pytest.mark.few(20)
 def test_errors_of_definitions_and_functions_are_within_their_bounds(name, dtype):
     # The operators of the runtime serve in float32, some with larger errors.
     if dtype == "float32" and cases()[name].op_type in OPERATORS:
@@ -57,6 +58,7 @@ def test_errors_of_definitions_and_functions_are_within_their_bounds(name, dtype
 
 
 @pytest.mark.parametrize("name", cases())
+@pytest.mark.few(15)
 def test_functions_agree_with_pytensor(name):
     # The errors of the others are those above, beside the exact values.
     dtypes = ("float32", "float16") if cases()[name].op_type in OPERATORS else ("float16",)

@@ -43,6 +43,7 @@ def test_a_layer_is_one_operator_on_rows(case):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.few(1)
 def test_layers_and_their_gradients_compute_the_same(dtype):
     x = pt.tensor("x", shape=(None, 3, None, 6), dtype=dtype)
     value = RNG.standard_normal((2, 3, 4, 6)).astype(dtype)

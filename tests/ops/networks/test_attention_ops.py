@@ -59,6 +59,7 @@ def symbols(values, names=("q", "k", "v"), *, lengths=None):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kv_heads", [4, 2])
+@pytest.mark.few(1)
 def test_all_forms_agree_with_the_definition(dtype, kv_heads):
     values = arrays(dtype, heads=4, kv_heads=kv_heads)
     q, k, v = variables = symbols(values)

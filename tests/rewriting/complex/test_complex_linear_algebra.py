@@ -36,12 +36,14 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.slow
 def test_results_are_pytensors():
     a, b = pt.zmatrix("a"), pt.zmatrix("b")
     results = [operation(a, b) for operation in OPERATIONS.values()]
     compare_onnx_and_py([a, b], results, [A, B], rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_triangular_and_positive_systems_are_pytensors():
     a, b, c = pt.zmatrix("a"), pt.zmatrix("b"), pt.zmatrix("c")
     results = [
@@ -100,6 +102,7 @@ def test_single_precision_is_kept():
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (1, 2, 3, 3)])
+@pytest.mark.few(1)
 def test_reshapes_in_batches(shape):
     """Kronecker products, and the discrete equation of Lyapunov by these."""
     rng = np.random.default_rng(5)

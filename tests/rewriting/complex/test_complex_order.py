@@ -53,6 +53,7 @@ def test_all_kinds_of_sorting(kind):
 @pytest.mark.filterwarnings("ignore:divide by zero")
 @pytest.mark.parametrize("parts", [FINITE, ALL], ids=["finite", "all"])
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.few(1)
 def test_extremes_are_the_first_ones(dtype, parts):
     z = pt.tensor3("z", dtype=dtype)
     axes = ((0,), (1,), (2,), (0, 2), (1, 2), None, ())

@@ -64,12 +64,14 @@ def calls_per_node(x, h):
 
 
 @pytest.mark.parametrize("name", sweep_rest(LAYERS, TELLING))
+@pytest.mark.few(1)
 def test_work_for_each_node_does_not_grow_with_the_network(name):
     layer = LAYERS[name]
     calls_per_node(*network(layer, 2))
     assert calls_per_node(*network(layer, 160)) < 1.2 * calls_per_node(*network(layer, 40))
 
 
+@pytest.mark.slow
 def test_work_for_each_divisor_does_not_grow_with_their_number():
     def chain(n_divisors):
         x = h = pt.vector("x")
@@ -100,6 +102,7 @@ def test_work_for_each_write_at_one_place_does_not_grow_with_their_number():
         pytest.param(MOST_TERMS + 4, LAYERS, marks=pytest.mark.sweep),
     ],
 )
+@pytest.mark.few(1)
 def test_short_and_long_networks_and_their_gradients(n_layers, names):
     networks = [network(LAYERS[name], n_layers) for name in names]
     inputs = [x for x, _ in networks]

@@ -25,6 +25,7 @@ A, B = RNG.normal(size=(5, 3)), RNG.normal(size=5)
         lambda solution: [solution, solution.shape],
     ],
 )
+@pytest.mark.few(2)
 def test_results_follow_the_right_type(dependent):
     compare_onnx_and_py([X, Y], dependent(lstsq(X, Y, -1.0)[0]), [A, B], rtol=1e-10)
 

@@ -12,6 +12,7 @@ from tests.rewriting.loops.test_early_products import operators_in_loop
 @pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.few(1)
 def test_the_gates_of_a_gradient_are_computed_once(dtype, batch):
     inputs, (h, _) = lstm(dtype, len(batch))
     gradients = pt.grad((h**2).sum(), inputs)

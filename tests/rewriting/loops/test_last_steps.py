@@ -131,6 +131,7 @@ slices = st.builds(slice, bounds, bounds, st.sampled_from([None, 1, 2, -1])) | b
 @pytest.mark.each_value
 @pytest.mark.parametrize("length", [3, None])
 @pytest.mark.parametrize("kind", EVERY_LOOP)
+@pytest.mark.few(2)
 def test_a_slice_without_steps_is_empty(kind, length):
     x = pt.vector("x", shape=(length,))
     for index in (

@@ -39,6 +39,7 @@ def network(x):
 
 
 @pytest.mark.parametrize("size", [(33, 40), (9, 1)])
+@pytest.mark.few(1)
 def test_the_mean_over_images_of_any_size_reads_the_sizes_from_the_last_array(size):
     x = images()
     program = export_onnx([x], network(x).mean(axis=(2, 3)), verify=False)

@@ -40,6 +40,7 @@ def test_rows_left_by_a_frozen_mask_have_the_requested_number(mask):
 
 
 @pytest.mark.parametrize("build", [pt.exp, pt.atleast_3d, lambda x: x[None, :, None]])
+@pytest.mark.few(1)
 def test_what_stands_before_or_behind_an_empty_reshape_changes_no_size(build):
     x, n = pt.tensor("x", shape=(1, 0)), pt.lscalar("n")
     inside = pt.reshape(build(x), (n, 1, 0))

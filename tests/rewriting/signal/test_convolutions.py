@@ -101,6 +101,7 @@ def test_gradients():
 
 
 @pytest.mark.parametrize("kernel", [pt.matrix("k"), pt.vector("k")], ids=["matrix", "vector"])
+@pytest.mark.few(1)
 def test_gradients_of_batches(kernel):
     x = pt.matrix("x")
     costs = [(convolve1d(x, kernel, mode=mode) ** 2).sum() for mode in MODES]

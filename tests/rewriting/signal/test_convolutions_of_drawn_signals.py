@@ -70,6 +70,7 @@ def test_signals(drawn):
 
 
 @holds_for(drawn=pairs(sorted(COMPLEX), 1, 40))
+@pytest.mark.slow
 def test_complex_signals(drawn):
     dtype, (x, y) = drawn
     full, valid, _ = signals(dtype)(x, y)

@@ -49,6 +49,7 @@ def real_transforms(dtype):
 
 
 @holds_for(drawn=signals())
+@pytest.mark.slow
 def test_real_transforms_there_and_back(drawn):
     dtype, x, _ = drawn
     if x.shape[1] == 1:
@@ -89,6 +90,7 @@ def complex_transforms(dtype):
 
 
 @holds_for(drawn=signals())
+@pytest.mark.slow
 def test_complex_transforms(drawn):
     dtype, x, (n,) = drawn
     z = (x + 1j * x[:, ::-1] ** 2).astype({"float64": "complex128", "float32": "complex64"}[dtype])

@@ -44,6 +44,7 @@ def test_norms(norm):
     compare_onnx_and_py([x, z], results, [normal(2, 9), normal(2, 5, 2)], **CLOSE)
 
 
+@pytest.mark.slow
 def test_other_sizes_cut_arrays_or_continue_them_by_zeros():
     x, z, n = pt.tensor3("x"), pt.tensor4("z"), pt.lscalar("n")
     sizes = [(4, 6), (3, 9), (8, n)]
@@ -91,6 +92,7 @@ def test_gradients():
     compare_onnx_and_py([x, z], results, [normal(2, 8), normal(2, 5, 2)], **CLOSE)
 
 
+@pytest.mark.slow
 def test_complex_transforms_along_any_axis():
     n, graph, values, expected = pt.lscalar("n"), [], {}, []
     whole = 10 * (normal(3, 7) + 1j * normal(3, 7, seed=1))
@@ -125,6 +127,7 @@ def test_an_axis_that_only_a_run_knows_is_refused():
         export_onnx([z, axis], fft(z, None, axis))
 
 
+@pytest.mark.slow
 def test_sizes_of_zero_are_errors():
     x, z, c, n = pt.matrix("x"), pt.tensor3("z"), pt.zmatrix("c"), pt.lscalar("n")
     a, pairs = np.ones((2, 5)), np.ones((2, 5, 2))

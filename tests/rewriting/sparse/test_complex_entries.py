@@ -55,6 +55,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize(("kind", "dtypes"), MIXED)
+@pytest.mark.few(1)
 def test_real_and_complex_operands(kind, dtypes):
     inputs = x, right, left, wide, tall, same, number = variables(kind, dtypes)
     results = [
@@ -85,6 +86,7 @@ def test_a_real_factor_needs_two_products():
 
 
 @pytest.mark.parametrize("kinds", ["csr csr", "csr csc", "csc csc"])
+@pytest.mark.few(1)
 def test_products_of_real_and_complex_sparse_matrices(kinds):
     first, second = kinds.split()
     x, y = sparse.matrix(first, "x"), sparse.matrix(second, "y", dtype="complex128")

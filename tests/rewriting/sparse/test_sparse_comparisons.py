@@ -12,6 +12,7 @@ from tests.rewriting.sparse.matrices import compare_on, irregular, matrix, of_sh
 pytestmark = pytest.mark.filterwarnings("ignore:Comparing two sparse", "ignore:.*is made dense")
 
 
+@pytest.mark.slow
 def test_comparisons_with_sparse_and_dense_matrices():
     kind = "csc"
     x, y, d = sparse.matrix(kind, "x"), sparse.matrix(kind, "y"), pt.matrix("d")

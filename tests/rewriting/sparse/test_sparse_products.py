@@ -62,6 +62,7 @@ def test_infinities_and_nan_of_dense_operands():
 
 
 @pytest.mark.parametrize("kinds", ["csr csr", "csc csc", "csr csc"])
+@pytest.mark.few(1)
 def test_products_of_two_sparse_matrices(kinds):
     x, y = (sparse.matrix(kind, name) for kind, name in zip(kinds.split(), "xy", strict=True))
     first, second = (of_shape_4_3(kind) for kind in kinds.split())
@@ -151,6 +152,7 @@ def test_products_at_entries_are_added_in_blocks_of_columns(monkeypatch, dtype):
 
 @pytest.mark.parametrize("left", ["csr", "csc"])
 @pytest.mark.parametrize("right", ["csr", "csc"])
+@pytest.mark.few(1)
 def test_gradients_of_products_of_two_sparse_matrices(left, right):
     x, y = sparse.matrix(left, "x"), sparse.matrix(right, "y")
     weights = pt.matrix("weights")

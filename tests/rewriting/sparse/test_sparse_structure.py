@@ -28,6 +28,7 @@ def test_sums_and_products_of_two_matrices(kinds):
 @pytest.mark.parametrize(
     ("kind", "dtype"), [("csr", "float32"), ("csc", "int16"), ("csr", "uint8")]
 )
+@pytest.mark.few(1)
 def test_dtypes_of_two_matrices(kind, dtype):
     x, y = sparse.matrix(kind, "x", dtype=dtype), sparse.matrix(kind, "y", dtype="float64")
     a, b = matrix((4, 3), kind, dtype), irregular(kind)

@@ -40,6 +40,7 @@ def test_roots_of_numbers(method, options):
 
 
 @pytest.mark.parametrize(("method", "options"), MINIMA)
+@pytest.mark.few(1)
 def test_minima_of_numbers(method, options):
     x, a = given()
     value = (x - a) ** 4 + pt.sin(3 * x) + x**2
@@ -53,6 +54,7 @@ def test_minima_of_numbers(method, options):
 
 
 @pytest.mark.parametrize(("dtype", "start"), [("float64", [9.0, -2.0]), ("float32", [1.0, 1.0])])
+@pytest.mark.few(1)
 def test_roots_of_vectors(dtype, start):
     x, b = pt.vector("x", dtype=dtype), pt.vector("b", dtype=dtype)
     equations = pt.stack([x[0] ** 2 + x[1] - b[0], x[0] - x[1] ** 3 + b[1]])
@@ -81,6 +83,7 @@ def test_a_start_without_a_root_nearby_is_no_success():
     assert function(1.0, -2.0)[1]
 
 
+@pytest.mark.slow
 def test_minima_of_vectors():
     """Of the two minima it is the one that SciPy finds from there."""
     x, a = pt.vector("x"), pt.scalar("a")
@@ -121,6 +124,7 @@ def test_a_minimum_of_a_likelihood():
     np.testing.assert_allclose(found, np.linalg.lstsq(data, targets)[0], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_number_counts_as_a_vector_of_one():
     x, a = given()
     least, done = minimize((x - a) ** 2 + pt.exp(x), x)
@@ -149,6 +153,7 @@ def test_equal_signs_are_an_error():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.few(1)
 def test_functions_that_are_not_finite_are_no_success(value):
     x, a = given()
     searches = [minimize((x - a) ** 2, x)[1], root(x - a, x)[1], root_scalar(x - a, x)[1]]
@@ -156,6 +161,7 @@ def test_functions_that_are_not_finite_are_no_success(value):
     assert not any(function(0.5, value))
 
 
+@pytest.mark.slow
 def test_a_search_that_has_lost_its_way_is_no_success():
     """Values that are not numbers have no sign, and flat functions no slope and no minimum."""
     x, a, v, b = *given(), pt.vector("v"), pt.vector("b")

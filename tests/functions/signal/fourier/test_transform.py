@@ -61,6 +61,7 @@ def test_known_sizes(n, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.few(1)
 def test_sizes_that_only_a_run_knows(dtype):
     pairs = pt.tensor("pairs", dtype=dtype, shape=(None, None, 2))
     results = [FourierTransform(None, inverse)(pairs) for inverse in (False, True)]
