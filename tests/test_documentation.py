@@ -15,7 +15,7 @@ from pytensor_onnx.site_pages import page
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
 SOURCES = [ROOT / "src/pytensor_onnx" / name for name in ("cli/demo.py", "web/description.py")]
-EXTRAS = ("ml", "nutpie", "pymc", "web")
+EXTRAS = ("ml", "nutpie", "pymc", "scale", "web")
 KNOWN = {
     *("uv", "uv && uv run", "numpy onnxruntime"),
     *("pytensor-onnx", *(f"'pytensor-onnx[{extra}]'" for extra in EXTRAS)),

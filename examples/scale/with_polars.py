@@ -1,0 +1,27 @@
+"""Score Parquet files as a lazy frame of Polars: python with_polars.py work."""
+
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from pytensor_onnx_scoring import Scorer
+
+
+def score(folder: Path) -> None:
+    """Write ``scores/polars`` from ``rows`` and ``model.onnx``."""
+    scorer = Scorer(folder / "model.onnx")
+
+    def scored(rows: pl.DataFrame) -> pl.DataFrame:
+        return scorer(rows).with_columns(rows["id"])
+
+    result = folder / "scores" / "polars"
+    result.mkdir(parents=True)
+    frame = pl.scan_parquet(folder / "rows" / "*.parquet").map_batches(
+        scored, schema={"y": pl.Float64, "id": pl.Int64}, streamable=True
+    )
+    frame.sink_parquet(result / "scores.parquet")
+
+
+if __name__ == "__main__":
+    score(Path(sys.argv[1]))

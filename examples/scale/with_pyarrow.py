@@ -1,0 +1,26 @@
+"""Score Parquet files in one process with pyarrow: python with_pyarrow.py work."""
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from pytensor_onnx_scoring import Scorer
+
+
+def score(folder: Path) -> None:
+    """Write ``scores/pyarrow`` from ``rows`` and ``model.onnx``."""
+    scorer = Scorer(folder / "model.onnx", threads=2)
+    rows = ds.dataset(folder / "rows").scanner(batch_size=10_000)
+    result = folder / "scores" / "pyarrow"
+    result.mkdir(parents=True)
+    schema = scorer.schema.append(pa.field("id", pa.int64()))
+    with pq.ParquetWriter(result / "scores.parquet", schema) as writer:
+        for batch in rows.to_batches():
+            writer.write_batch(scorer(batch).append_column("id", batch["id"]))
+
+
+if __name__ == "__main__":
+    score(Path(sys.argv[1]))
