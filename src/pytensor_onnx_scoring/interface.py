@@ -20,6 +20,9 @@ BATCH_AXIS = "batch_axis"
 FEATURE_NAMES = "feature_names"
 """Entry of a file's metadata: JSON of the names of columns, by inputs and outputs."""
 
+ROW_BYTES = "row_bytes"
+"""Entry of a file's metadata: bytes of one row in the largest array of a run."""
+
 _DTYPES = {
     "float": "float32",
     "double": "float64",
@@ -71,11 +74,20 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Interface:
-    """The inputs of rows, other inputs, and the outputs of rows of a file."""
+    """The inputs of rows, other inputs, and the outputs of rows of a file.
+
+    Attributes
+    ----------
+    inputs, others, outputs
+        The tensors.
+    bytes_of_row
+        Bytes of one row in the largest array of a run, zero if the file does not tell.
+    """
 
     inputs: tuple[Tensor, ...]
     others: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    bytes_of_row: int
 
 
 def interface_of(session: InferenceSession, constants: Collection[str]) -> Interface:
@@ -106,6 +118,7 @@ def interface_of(session: InferenceSession, constants: Collection[str]) -> Inter
         tuple(x for x in inputs if x.axis is not None),
         tuple(x for x in inputs if x.axis is None),
         tuple(x for x in outputs if x.axis is not None),
+        int(metadata.get(ROW_BYTES, 0)),
     )
 
 

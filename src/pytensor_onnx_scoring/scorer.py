@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,16 @@ _PICKLED_BYTES = 10_000_000
 """Size from which a model is too large to travel with each task."""
 
 _LONGEST_BATCH = 10_000
-_BYTES_OF_BATCH = 32_000_000
-"""Rows, and bytes of inputs and outputs, of a batch of automatic size."""
+"""Rows that are gathered at once."""
+
+_BYTES_OF_BATCH = 2_000_000
+"""Bytes of the largest array of a batch of automatic size, which stays in the processor's cache."""
+
+_COMPARED_ROWS = 4
+"""Rows that are scored twice, to see that they do not depend on each other."""
+
+_ROUNDING = 1e-3
+"""Relative difference from which results of float32 are not equal but for rounding."""
 
 
 class Scorer:
@@ -48,7 +57,7 @@ class Scorer:
     outputs
         Columns of the result, by their names or those of outputs; all unless given.
     batch_size
-        Rows of a run, or ``"auto"`` for as many as fit a bound on memory, 10,000 at most.
+        Rows of a run, 10,000 at most, or ``"auto"`` for as many as fit a bound on memory.
     threads
         Threads of a run. One is right where workers run side by side.
     providers
@@ -131,11 +140,14 @@ class Scorer:
         opened = self._open()
         given = table_of(table, opened.columns)
         feeder = Feeder(opened.interface.inputs, given)
-        step = self._step(opened)
         results = _Results(opened, feeder.rows)
-        for start in range(0, feeder.rows, step):
-            stop = min(start + step, feeder.rows)
-            results.put(start, stop, opened.run(feeder.feeds(start, stop)))
+        step = opened.step
+        for first in range(0, feeder.rows, _LONGEST_BATCH):
+            feeds = feeder.feeds(first, min(first + _LONGEST_BATCH, feeder.rows))
+            opened.check_rows(feeds)
+            for start in range(0, _rows(feeds), step):
+                batch = {name: x[start : start + step] for name, x in feeds.items()}
+                results.put(first + start, opened.run(batch))
         return given.write(results.columns())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -166,17 +178,12 @@ class Scorer:
                 interface,
                 output_columns(_outputs_of_rows(interface), self._outputs),
                 _constants(interface, self._constants),
+                self._batch_size if isinstance(self._batch_size, int) else None,
             )
         return self._opened
 
-    def _step(self, opened: _Opened) -> int:
-        if isinstance(self._batch_size, int):
-            return self._batch_size
-        tensors = [*opened.interface.inputs, *opened.tensors]
-        return max(1, min(_LONGEST_BATCH, _BYTES_OF_BATCH // sum(map(_bytes_of_row, tensors))))
 
-
-@dataclass(frozen=True)
+@dataclass
 class _Opened:
     """A session, and what a scorer needs of it."""
 
@@ -185,8 +192,19 @@ class _Opened:
     interface: Interface
     columns: tuple[OutputColumn, ...]
     constants: Mapping[str, np.ndarray]
+    batch_size: int | None
+    is_checked: bool = False
 
-    @property
+    @cached_property
+    def step(self) -> int:
+        """Rows of a run."""
+        if self.batch_size is not None:
+            return self.batch_size
+        known = [_bytes_of_row(x) for x in (*self.interface.inputs, *self.tensors)]
+        largest = max(self.interface.bytes_of_row, *known)
+        return max(1, min(_LONGEST_BATCH, _BYTES_OF_BATCH // largest))
+
+    @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
         """The outputs that the columns are of."""
         return tuple(dict.fromkeys(column.tensor for column in self.columns))
@@ -203,6 +221,30 @@ class _Opened:
             for tensor, x in zip(self.tensors, results, strict=True)
         ]
 
+    def check_rows(self, feeds: Mapping[str, np.ndarray]) -> None:
+        """Raise if the results of the first rows are others where these are alone.
+
+        Raises
+        ------
+        ScoringError
+            With the output that differs.
+        """
+        n = min(_COMPARED_ROWS, _rows(feeds))
+        if self.is_checked or n < 2:
+            return
+        whole, first, others = (
+            self.run({name: x[part] for name, x in feeds.items()})
+            for part in (slice(n), slice(1), slice(1, n))
+        )
+        for tensor, result, *parts in zip(self.tensors, whole, first, others, strict=True):
+            if len(result) != n or not _are_close(result, np.concatenate(parts)):
+                raise ScoringError(
+                    f"output {tensor.name} of a row depends on the other rows of a batch, and so "
+                    "on how a table is split. For draws of a PyMC model, export it with row_id=; "
+                    "else run the file with ONNX Runtime, on all rows at once"
+                )
+        self.is_checked = True
+
 
 class _Results:
     """The outputs of all rows, put together of batches."""
@@ -211,20 +253,15 @@ class _Results:
         self._columns, self._tensors, self._rows = opened.columns, opened.tensors, rows
         self._arrays = {x: np.zeros((0, *map(_size, x.of_row)), x.dtype) for x in self._tensors}
 
-    def put(self, start: int, stop: int, results: Sequence[np.ndarray]) -> None:
+    def put(self, start: int, results: Sequence[np.ndarray]) -> None:
         """Put the outputs of a batch in their places."""
         for tensor, values in zip(self._tensors, results, strict=True):
-            if len(values) != stop - start:
-                raise ScoringError(
-                    f"output {tensor.name} has {len(values)} rows for {stop - start}: it is no "
-                    "function of single rows"
-                )
             if len(values) == self._rows:
                 self._arrays[tensor] = values
                 continue
             if start == 0:
                 self._arrays[tensor] = np.empty((self._rows, *values.shape[1:]), values.dtype)
-            self._arrays[tensor][start:stop] = values
+            self._arrays[tensor][start : start + len(values)] = values
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return the columns of the result."""
@@ -270,6 +307,21 @@ def _constants(interface: Interface, given: Mapping[str, Any]) -> dict[str, np.n
     problems += [f"there is no input {name} without rows" for name in given if name not in known]
     raise_problems(problems, "constants")
     return found
+
+
+def _rows(feeds: Mapping[str, np.ndarray]) -> int:
+    return len(next(iter(feeds.values())))
+
+
+def _are_close(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether results are equal but for rounding."""
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind != "f":
+        return bool(np.array_equal(a, b))
+    tolerance = _ROUNDING if a.dtype.itemsize <= 4 else _ROUNDING**2
+    scale = np.max(np.abs(a), initial=0.0, where=np.isfinite(a))
+    return np.allclose(a, b, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
 
 
 def _bytes_of_row(tensor: Tensor) -> int:

@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
+from scipy import stats
 
+from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.pymc import export_logp, export_predictor
 from pytensor_onnx_scoring import Scorer
 
@@ -64,3 +67,87 @@ def test_pointwise_densities_are_columns_of_the_data(regression, tmp_path):
     mean = draws["slope"] @ [table["age"], table["income"]]
     expected = pm.logp(pm.Normal.dist(mean, draws["sigma"][:, None]), table["seen"])
     np.testing.assert_allclose(found, expected.eval(mode="FAST_COMPILE").T, rtol=1e-13)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """A model that draws for rows, for groups, and by rejection."""
+    with pm.Model() as model:
+        x = pm.Data("x", np.zeros(3))
+        slope, new = pm.Normal("slope"), pm.Normal("new")
+        mu = slope * x + new
+        pm.Normal("y", mu, 0.5, observed=np.zeros(3), shape=mu.shape)
+        pm.Poisson("count", pm.math.exp(mu), observed=np.zeros(3), shape=mu.shape)
+    return model, {"slope": RNG.normal(1, 0.1, (2, 100))}
+
+
+def test_draws_depend_on_the_key_of_a_row_and_not_on_batches(drawn, tmp_path):
+    export_predictor(
+        *drawn,
+        tmp_path / "y.onnx",
+        outputs={"y": ["mean", "hdi"], "count": "quantiles"},
+        sample_vars=["new"],
+        row_id="key",
+        seed=3,
+    )
+    table = {"x": RNG.normal(size=1000), "key": RNG.permutation(2**60 + np.arange(1000))}
+    whole = Scorer(tmp_path / "y.onnx", batch_size=1000)(table)
+    order = RNG.permutation(1000)
+    permuted = {name: x[order] for name, x in table.items()}
+    for batch_size, given, rows in ((500, table, slice(None)), (1000, permuted, order)):
+        found = Scorer(tmp_path / "y.onnx", batch_size=batch_size)(given)
+        for name, values in whole.items():
+            np.testing.assert_array_equal(found[name], values[rows])
+    assert len(set(whole["y_mean"])) == 1000
+
+
+def test_draws_by_rows_have_their_distributions(tmp_path):
+    with pm.Model() as model:
+        x = pm.Data("x", np.ones(2))
+        slope = pm.Normal("slope")
+        given = {"shape": x.shape, "observed": np.ones(2)}
+        pm.Normal("normal", slope * x, 2.0, **given)
+        pm.Gamma("gamma", 0.7, slope * x, **given)
+        pm.Categorical("category", [0.2, 0.5, 0.3], shape=x.shape, observed=[0, 1])
+    names = ["normal", "gamma", "category"]
+    path = tmp_path / "draws.onnx"
+    export_predictor(model, {"slope": np.ones((1, 101))}, path, outputs=names, row_id="key")
+    table = {"x": np.ones(400), "key": np.arange(400) - 200}
+    draws = Scorer(path, constants={"seed": 5})(table)
+    assert draws["normal"].shape == (400, 101)
+    assert stats.kstest(draws["normal"].ravel(), stats.norm(1, 2).cdf).pvalue > 0.01
+    assert stats.kstest(draws["gamma"].ravel(), stats.gamma(0.7).cdf).pvalue > 0.01
+    counts = np.bincount(draws["category"].ravel())
+    assert stats.chisquare(counts, np.array([0.2, 0.5, 0.3]) * draws["category"].size).pvalue > 0.01
+    noise = np.corrcoef(draws["normal"])[np.triu_indices(400, 1)]
+    assert abs(noise).max() < 6 / np.sqrt(101)
+    assert abs(np.corrcoef(draws["normal"].ravel(), draws["gamma"].ravel())[0, 1]) < 0.03
+
+
+def test_what_is_not_drawn_by_rows_is_refused():
+    with pm.Model(coords={"row": range(2), "group": range(3)}) as model:
+        x = pm.Data("x", np.ones(2), dims="row")
+        pm.Data("size", np.ones(3), dims="group")
+        mu = pm.Normal("mu")
+        pm.NormalMixture("mixed", [0.3, 0.7], pt.stack([mu * x, x], axis=-1), 1.0, dims="row")
+        pm.MvNormal("joint", mu * x, pt.eye(x.shape[0]), dims="row")
+    fit = {"mu": np.zeros((1, 4))}
+    options = {"row_id": "key", "verify": False}
+    for name, message in (("mixed", "computed for one draw after another"), ("joint", "together")):
+        chosen = {"outputs": {name: "mean"}, "sample_vars": [name], "data": ["x"]}
+        with pytest.raises(ArgumentError, match=message):
+            export_predictor(model, fit, **chosen, **options)
+    with pytest.raises(ArgumentError, match=r"several first dimensions \(group, row\)"):
+        export_predictor(model, fit, outputs={"joint": "mean"}, sample_vars=["joint"], **options)
+    with pytest.raises(ArgumentError, match="seed=-1"):
+        export_predictor(model, fit, outputs={"joint": "mean"}, sample_vars=["joint"], seed=-1)
+
+
+def test_a_seed_is_stored_or_an_input(drawn):
+    wanted = {"outputs": {"y": "mean"}, "sample_vars": ["new"], "verify": False}
+    by_seed = export_predictor(*drawn, **wanted)
+    assert [x.name for x in by_seed.inputs] == ["x", "seed"]
+    stored = export_predictor(*drawn, **wanted, seed=7)
+    np.testing.assert_array_equal(stored([1.0, 2.0])[0], by_seed([1.0, 2.0], seed=7)[0])
+    keyed = export_predictor(*drawn, **wanted, row_id="key")
+    assert [list(x.shape)[-1:] for x in keyed.inputs][-1] == [1]

@@ -221,3 +221,22 @@ print(*late & set(sys.modules))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
+
+
+def test_rows_that_depend_on_each_other_are_refused(tmp_path):
+    x = pt.vector("x")
+    export_onnx([x], {"centred": x - x.mean()}, tmp_path / "centred.onnx")
+    scorer = Scorer(tmp_path / "centred.onnx")
+    with pytest.raises(ScoringError, match="output centred of a row depends on the other rows"):
+        scorer({"x": [1.0, 2.0]})
+
+
+def test_batches_are_as_long_as_memory_allows(tmp_path, area):
+    x, draws = pt.vector("x"), np.linspace(0, 1, 200)
+    export_onnx([x], {"mean": pt.cos(x[:, None] * draws).mean(axis=1)}, tmp_path / "mean.onnx")
+    assert Scorer(tmp_path / "mean.onnx")._open().step == 2_000_000 // 1600
+    assert Scorer(area)._open().step == 10_000
+    table = {"x": np.arange(25_000.0)}
+    expected = np.cos(np.outer(table["x"], draws)).mean(axis=1)
+    found = Scorer(tmp_path / "mean.onnx")(table)["mean"]
+    np.testing.assert_allclose(found, expected, atol=1e-10)

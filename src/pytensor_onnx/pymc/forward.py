@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytensor
 import pytensor.tensor as pt
@@ -19,6 +19,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.vectorization import vectorize_graph
 
+from pytensor_onnx.errors import ArgumentError
 from pytensor_onnx.named_dims import tensor_of
 from pytensor_onnx.pymc.seeds import seeded
 
@@ -32,6 +33,7 @@ def forward(
     given: Mapping[Variable, TensorVariable],
     n_draws: int,
     seed: TensorVariable,
+    by_rows: Callable[[list[Variable], int], list[Variable]] | None = None,
 ) -> list[Variable]:
     """Return the outputs for each draw of the given variables, on a new first axis.
 
@@ -47,9 +49,23 @@ def forward(
         Number of draws.
     seed
         int64, 0-d.
+    by_rows
+        Function that replaces random variables by draws from the keys of rows.
+
+    Raises
+    ------
+    ArgumentError
+        If draws are to be by rows, and a part has no form for a batch of draws.
     """
     graphs = _Graphs(outputs, given)
     batched = None if graphs.need_loop else _batched(graphs, list(given.values()), n_draws)
+    if batched is not None and by_rows is not None:
+        batched = by_rows(batched, n_draws)
+    if batched is None and by_rows is not None:
+        raise ArgumentError(
+            "row_id: the model has a part that is computed for one draw after another, such as a "
+            "mixture or a time series: export without row_id, and score all rows in one call"
+        )
     if batched is None:
         return _by_loop(outputs, given, n_draws, seed)
     return seeded(batched, seed, pt.constant(0, dtype="int64"), streams_of(n_draws))

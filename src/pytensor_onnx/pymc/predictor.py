@@ -34,7 +34,7 @@ from pytensor_onnx.pymc.model_arguments import (
 )
 from pytensor_onnx.pymc.model_graphs import ModelGraph
 from pytensor_onnx.pymc.posterior import check_lengths, posterior_of, read_posterior
-from pytensor_onnx.pymc.seeds import SEED
+from pytensor_onnx.pymc.row_keys import Keys
 from pytensor_onnx.pymc.shared_options import read_options
 
 DRAWS, PROBABILITIES = "draws", "probabilities"
@@ -54,6 +54,8 @@ def export_predictor(
     quantiles: Sequence[float] = (0.05, 0.5, 0.95),
     hdi_prob: float = summaries.MASS_OF_HDI,
     categories: Mapping[str, Sequence[int]] | None = None,
+    seed: int | None = None,
+    row_id: str | None = None,
     verify: bool = True,
     **options: Any,
 ) -> ONNXProgram:
@@ -93,14 +95,20 @@ def export_predictor(
         Levels of the quantiles, and mass of the intervals.
     categories
         For names of discrete variables, the values whose probabilities are wanted.
+    seed
+        Seed to store; an input unless given.
+    row_id
+        Name of an input of an integer for each row. The draws of a row then depend on the seed and
+        this key alone, and not on the other rows of a call. The input ``seed`` is an int64[1].
     verify, options
         As in `export_logp`, and ``precision="float32"``, which stores and computes in float32.
 
     Returns
     -------
     ONNXProgram
-        The model. Its inputs are the data and, if it draws, ``seed``, an int64. The metadata
-        ``pymc`` of the file is the JSON of `pytensor_onnx.pymc.provenance.provenance`.
+        The model. Its inputs are the data and, if it draws, the key of the rows and ``seed``, an
+        int64. The metadata ``pymc`` of the file is the JSON of
+        `pytensor_onnx.pymc.provenance.provenance`.
 
     Raises
     ------
@@ -140,10 +148,10 @@ def export_predictor(
             "no variable of the model has posterior draws: there is no fit to export"
         )
     stored = {v: pytensor.shared(arrays[v.name], v.name, shape=arrays[v.name].shape) for v in given}
-    seed = pt.lscalar(SEED)
+    keys = Keys(graph, seed, row_id)
     n_draws = len(next(iter(arrays.values())))
     computed, draws_of = _as_tensors(graph, computed, stored)
-    batches = forward(computed, draws_of, n_draws, seed)
+    batches = forward(computed, draws_of, n_draws, keys.seed, keys.by_rows)
     summary = _Summaries(quantiles, hdi_prob, n_draws)
     results = {}
     for part, values in zip(parts, batches, strict=True):
@@ -152,7 +160,7 @@ def export_predictor(
             results[name] = summary(kind, values)
     inputs = Inputs()
     inputs.add_data(graph)
-    inputs.add(seed, 1, optional=True)
+    keys.add_to(inputs)
     results = dict(zip(results, graph.of_values(list(results.values())), strict=True))
     description = {"draws": n_draws, "outputs": {k: list(v) for k, v in wanted.items()}}
     columns = columns_of_data(graph)

@@ -75,7 +75,26 @@ def call_definition(
     inputs
         Operands, with axes before the core axes where the definition batches.
     """
-    return _call(specialised(definition, op, node, _dtypes(inputs)), build, inputs)
+    results = _call(specialised(definition, op, node, _dtypes(inputs)), build, inputs)
+    _share_core_axes(definition, build, inputs, results)
+    return results
+
+
+def _share_core_axes(
+    definition: Definition, build: Builder, inputs: Sequence[ir.Value], results: Sequence[ir.Value]
+) -> None:
+    """Give axes of results of unknown size those of the operands with their letters."""
+    operands = [build.dims(x) for x in inputs]
+    pairs = [
+        pair
+        for core, dims in zip(definition.inputs or (), operands, strict=False)
+        if len(core) == len(dims)  # A batch has axes before them.
+        for pair in zip(core, dims, strict=True)
+    ]
+    sizes = {letter: dim for letter, dim in reversed(pairs) if dim is not None}
+    for core, value in zip(definition.outputs or (), results, strict=False):
+        if value.shape is None and not sizes.keys().isdisjoint(core):
+            value.shape = ir.Shape([sizes.get(letter) for letter in core])
 
 
 def decompositions() -> dict[str, Callable[..., ir.Value]]:

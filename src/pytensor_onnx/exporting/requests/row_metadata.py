@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
@@ -15,6 +16,9 @@ BATCH_AXIS = "batch_axis"
 
 FEATURE_NAMES = "feature_names"
 """Entry of the metadata: JSON of the names of columns, by inputs and outputs."""
+
+ROW_BYTES = "row_bytes"
+"""Entry of the metadata: bytes of one row in the largest array of a run."""
 
 FeatureNames = Mapping[str, Sequence[str]]
 
@@ -57,11 +61,30 @@ def describe_rows(model: ir.Model, features: FeatureNames | None) -> None:
         if name in (features or {}):
             given[name] = list((features or {})[name])
             _check_size(value, given[name])
-    metadata = {BATCH_AXIS: _batch_axis(model), FEATURE_NAMES: json.dumps(given) if given else None}
+    rows = _batch_axis(model)
+    metadata = {
+        BATCH_AXIS: rows,
+        FEATURE_NAMES: json.dumps(given) if given else None,
+        ROW_BYTES: str(_bytes_of_row(model, rows)) if rows else None,
+    }
     for key, text in metadata.items():
         model.metadata_props.pop(key, None)
         if text:
             model.metadata_props[key] = text
+
+
+def _bytes_of_row(model: ir.Model, rows: str) -> int:
+    """Return the bytes of one row in the largest array whose other sizes are known."""
+    nodes = [x for node in model.graph for x in node.outputs]
+    sizes = [0]
+    for value in [*model.graph.inputs, *nodes]:
+        dims = list(dims_of(value) or ())
+        if rows in dims and value.dtype is not None:
+            dims.remove(rows)
+            known = [dim for dim in dims if isinstance(dim, int)]
+            if len(known) == len(dims):
+                sizes.append(int(math.prod(known) * value.dtype.itemsize))
+    return max(sizes)
 
 
 def _check_size(value: ir.Value, columns: Sequence[str]) -> None:

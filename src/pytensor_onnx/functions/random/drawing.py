@@ -16,18 +16,20 @@ from pytensor.tensor.basic import infer_static_shape
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.functions.random.row_draws import RowState
 from pytensor_onnx.functions.registry import Definition, Expression, define, definition_of
 from pytensor_onnx.ops.random.draws import Draw
 from pytensor_onnx.ops.random.sampler_ops import Sampler
 
-Drawn = tuple[Variable, TensorVariable]
+type State = Variable | RowState
+type Drawn = tuple[State, TensorVariable]
 Sizes = Sequence[TensorVariable]
 Transform = Callable[..., TensorVariable]
 
 _BY_NAME: dict[str, Definition] = {}
 
 
-def draw(node: Apply, state: Variable) -> Drawn | None:
+def draw(node: Apply, state: State) -> Drawn | None:
     """Return the next state and the draw of a random variable, or None if it has no sampler.
 
     Parameters
@@ -35,7 +37,7 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
     node
         Node of a `RandomVariable`.
     state
-        State of the generator: a vector of three uint64.
+        State of the generator: a vector of three uint64, or states of rows.
     """
     op = node.op
     definition = sampler_of(op)
@@ -46,7 +48,8 @@ def draw(node: Apply, state: Variable) -> Drawn | None:
     dtype = node.outputs[1].type.dtype
     attributes = {k: dtype if k == "dtype" else getattr(op, k) for k in definition.keywords}
     results = definition(state, shape, *parameters, **attributes)
-    ranks = [getattr(result.type, "ndim", None) for result in results]
+    states = [1] if isinstance(state, RowState) else [getattr(results[0].type, "ndim", None)]
+    ranks = states + [getattr(result.type, "ndim", None) for result in results[1:]]
     if ranks != [1, len(shape)]:
         raise TypeError(
             f"the definition of {type(op).__name__} at {definition.location} returns results of "
@@ -78,8 +81,10 @@ def define_by_name(name: str) -> Callable[[Expression], Expression]:
     return register
 
 
-def drawn(op: Draw, state: Variable, shape: Sizes) -> Drawn:
+def drawn(op: Draw, state: State, shape: Sizes) -> Drawn:
     """Return the next state, and an Op's draws of a shape."""
+    if isinstance(state, RowState):
+        return state.drawn(op, shape)
     known = [_known(n) for n in shape]
     if None in known:
         n = reduce(lambda a, b: a * b, shape)
@@ -89,14 +94,16 @@ def drawn(op: Draw, state: Variable, shape: Sizes) -> Drawn:
     return after, flat if len(shape) == 1 else pt.reshape(flat, shape, ndim=len(shape))
 
 
-def sampled(op: Sampler, state: Variable, shape: Sizes, *parameters: TensorVariable) -> Drawn:
+def sampled(op: Sampler, state: State, shape: Sizes, *parameters: TensorVariable) -> Drawn:
     """Return the next state, and the numbers of a sampler for parameters broadcast to a shape."""
+    if isinstance(state, RowState):
+        return state.sampled(op, shape, parameters)
     flat = [pt.broadcast_to(x.astype("float64"), shape).flatten() for x in parameters]
     after, numbers = op(state, *flat)
     return after, pt.reshape(numbers, shape, ndim=len(shape))
 
 
-def counted(op: Sampler, state: Variable, shape: Sizes, *parameters: TensorVariable) -> Drawn:
+def counted(op: Sampler, state: State, shape: Sizes, *parameters: TensorVariable) -> Drawn:
     """Return the next state and whole numbers; raise if a number was not drawn, which is NaN."""
     after, numbers = sampled(op, state, shape, *parameters)
     return after, require(numbers, ~pt.isnan(numbers), "no number was accepted", RuntimeError)

@@ -11,6 +11,7 @@ from pytensor_onnx.functions.special.arithmetic import constant
 from pytensor_onnx.functions.special.portable_formulas import log_of_normal, sine_and_cosine
 from pytensor_onnx.ops.random.draws import (
     Draw,
+    DrawsOfRows,
     DrawsOfSteps,
     NormalPairs,
     OpenUniform,
@@ -48,6 +49,12 @@ def sample_steps(words: V, steps: V, *, draw: Draw, n: int, stride: int, offset:
     """Compute the numbers of the words of each step, the rows of a matrix."""
     rows = pt.reshape(words, (steps, stride))[:, offset : offset + draw.words(n)]
     return _NUMBERS[type(draw)](rows, pt.constant(np.int64(n)), draw.dtype)
+
+
+@define(DrawsOfRows, "(t,k)->(t,n)", batches=False)
+def sample_rows(words: V, *, draw: Draw, n: int) -> V:
+    """Compute the numbers of the rows of a matrix of words."""
+    return _NUMBERS[type(draw)](words, pt.constant(np.int64(n)), draw.dtype)
 
 
 def words(state: V, n: V) -> tuple[V, V]:

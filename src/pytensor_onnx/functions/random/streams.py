@@ -5,6 +5,7 @@ A number that is drawn at counter ``c`` of a state has the blocks of the counter
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytensor.tensor as pt
@@ -16,7 +17,7 @@ from pytensor_onnx.functions.random.samplers import open_double, words
 from pytensor_onnx.functions.registry import define
 from pytensor_onnx.functions.special.portable_formulas import log_of_normal, sine_and_cosine
 from pytensor_onnx.ops.random.draws import Threefry
-from pytensor_onnx.ops.random.sampler_ops import Expression, Sampler
+from pytensor_onnx.ops.random.sampler_ops import Expression, KeyedSampler, Sampler
 
 ATTEMPTS = 500
 """Largest number of attempts. All methods accept with a probability of 0.3 or more."""
@@ -43,15 +44,36 @@ def samples(op_type: type[Sampler], parameters: int) -> Callable[[Expression], E
     return register
 
 
-def keys(state: V, n: V) -> tuple[V, V, V]:
+@dataclass(frozen=True)
+class Streams:
+    """Streams of a key at counters of their own, in the place of a state."""
+
+    key: V
+    counters: V
+
+
+@define(KeyedSampler, lambda op, count: f"(2){',(n)' * (count - 1)}->(n)", batches=False)
+def keyed(key: V, counters: V, *parameters: V, sampler: Sampler) -> V:
+    """Draw the numbers of a sampler from streams at given counters."""
+    return type(sampler).expression(Streams(key, counters), *parameters)[1]
+
+
+KeyedSampler.expression = staticmethod(keyed)
+
+
+def keys(state: V | Streams, n: V) -> tuple[V, V, V]:
     """Return the next state, the two words of its key, and the counters of n streams."""
+    if isinstance(state, Streams):
+        return state.key, state.key, state.counters
     counters = state[2] + pt.arange(n).astype("uint64")
     after = pt.concatenate([state[:2], pt.stack([state[2] + n.astype("uint64")])])
     return after, state[:2], counters
 
 
-def counter_uniforms(state: V, n: V) -> V:
+def counter_uniforms(state: V | Streams, n: V) -> V:
     """Return a number in (0, 1) of each of n streams, from the word at its counter."""
+    if isinstance(state, Streams):
+        return open_double(block(state.key, state.counters, 0)[0])
     return open_double(words(state, n)[1])
 
 

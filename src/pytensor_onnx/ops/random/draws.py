@@ -161,6 +161,40 @@ class DrawsOfSteps(Op):
             row[:] = self.draw.numbers(given[self.offset : end], self.n)
 
 
+class DrawsOfRows(Op):
+    """Numbers that the rows of a matrix of words become.
+
+    Parameters
+    ----------
+    draw
+        Op that draws the numbers of a row.
+    n
+        Length of the vector of a row.
+    """
+
+    __props__ = ("draw", "n")
+
+    def __init__(self, draw: Draw, n: int) -> None:
+        self.draw, self.n = draw, n
+
+    def make_node(self, words: Variable) -> Apply:
+        """Return the node for a matrix of words."""
+        words = pt.as_tensor(words)
+        shape = (words.type.shape[0], self.n)
+        return Apply(self, [words], [tensor(dtype=self.draw.dtype, shape=shape)])
+
+    def infer_shape(self, node: Apply, shapes: Any) -> list[tuple[Any, ...]]:
+        """Return the shape of the numbers."""
+        return [(shapes[0][0], pt.constant(self.n, dtype="int64"))]
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Compute the numbers of each row as the reference does."""
+        (words,) = inputs
+        outputs[0][0] = np.empty((len(words), self.n), self.draw.dtype)
+        for row, given in zip(outputs[0][0], words, strict=True):
+            row[:] = self.draw.numbers(given, self.n)
+
+
 def _broadcast(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
     """Return the static shape of the words; an axis is of size one only if it is known to be."""
     rank = max(map(len, shapes))

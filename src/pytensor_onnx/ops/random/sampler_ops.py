@@ -49,6 +49,36 @@ class Sampler(Op):
         outputs[0][0], outputs[1][0] = results
 
 
+class KeyedSampler(Op):
+    """Draws of a sampler whose streams have counters of their own, in any order.
+
+    Parameters
+    ----------
+    sampler
+        The sampler.
+    """
+
+    __props__ = ("sampler",)
+    expression: ClassVar[Callable[..., Variable]]
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.sampler = sampler
+
+    def make_node(self, key: Variable, counters: Variable, *parameters: Variable) -> Apply:
+        """Return the node for a key, uint64 of shape (2,), and vectors of one length."""
+        inputs = [pt.as_tensor(key), pt.as_tensor(counters)]
+        inputs += [pt.as_tensor(x, dtype="float64") for x in parameters]
+        return Apply(self, inputs, [tensor(dtype="float64", shape=counters.type.shape)])
+
+    def infer_shape(self, node: Apply, shapes: Any) -> list[tuple[Any, ...]]:
+        """Return the shape of the counters."""
+        return [shapes[1]]
+
+    def perform(self, node: Apply, inputs: Sequence[Any], outputs: Any) -> None:
+        """Draw by the definition, computed by PyTensor."""
+        outputs[0][0] = _keyed_in_python(self.sampler, len(inputs) - 2)(*inputs)
+
+
 class StandardGamma(Sampler):
     """Gamma number of scale 1, for a shape."""
 
@@ -79,6 +109,15 @@ class StandardPolyaGamma(Sampler):
 
 class StandardTruncatedNormal(Sampler):
     """Standard normal number between a lower and an upper bound."""
+
+
+@cache
+def _keyed_in_python(sampler: Sampler, count: int) -> Callable[..., Any]:
+    inputs = [tensor(dtype="uint64", shape=(2,)), tensor(dtype="uint64", shape=(None,))]
+    inputs += [pt.vector(dtype="float64") for _ in range(count)]
+    with pytensor.config.change_flags(floatX="float64"):  # as the definition is made
+        result = KeyedSampler.expression(*inputs, sampler=sampler)
+    return pytensor.function(inputs, result, mode=Mode("py", None))
 
 
 @cache
