@@ -8,6 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pytensor_onnx.errors import MissingExtraError
+from pytensor_onnx.extras import installs
+
 
 def late_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
     """Return ``__getattr__`` and ``__all__`` of a package, from its imports for type checkers.
@@ -17,6 +20,11 @@ def late_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]
     package, file
         ``__name__`` and ``__file__`` of the package. The block ``if TYPE_CHECKING`` of the file
         imports the names.
+
+    Raises
+    ------
+    MissingExtraError
+        By ``__getattr__``, for a name whose module needs a package of an extra that is missing.
 
     Examples
     --------
@@ -37,7 +45,13 @@ def late_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]
     def getattr_of(name: str) -> Any:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(str(module_of[name])), name)
+        try:
+            module = import_module(str(module_of[name]))
+        except ModuleNotFoundError as error:
+            if command := installs(error.name or ""):
+                raise MissingExtraError(f"{package}.{name} needs {error.name}: {command}") from None
+            raise
+        return getattr(module, name)
 
     return getattr_of, sorted(module_of)
 
