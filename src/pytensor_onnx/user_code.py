@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytensor
 from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
+from pytensor.graph.utils import simple_extract_stack
 
 PACKAGES = tuple(str(Path(module).parent) for module in (__file__, str(pytensor.__file__)))
 """Folders of this package and PyTensor, whose lines are not the user's."""
@@ -39,6 +40,13 @@ def untraced() -> Iterator[None]:
     limit = pytensor.config.traceback__compile_limit
     with pytensor.config.change_flags(traceback__limit=limit):
         yield
+
+
+def trace_of_caller() -> Any:
+    """Return the trace of the user's code that called this package, as PyTensor keeps traces."""
+    limit = pytensor.config.traceback__limit
+    stack = simple_extract_stack(limit=None if limit == -1 else limit, skips=PACKAGES)
+    return [stack] if stack else stack
 
 
 def user_line(variable: Variable) -> str:

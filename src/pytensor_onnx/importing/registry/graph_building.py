@@ -14,7 +14,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import graph_inputs
+from pytensor.graph.traversal import graph_inputs, walk
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
@@ -27,6 +27,7 @@ from pytensor_onnx.errors import (
     did_you_mean,
 )
 from pytensor_onnx.importing.registry.model_walk import ModelWalk, constant_array, tensor_type
+from pytensor_onnx.user_code import trace_of_caller
 
 type Trainable = bool | Callable[[str, np.ndarray], bool]
 
@@ -128,9 +129,12 @@ def build_graph(source: ModelSource, given: Mapping[str, Any]) -> BuiltGraph:
         except UnsupportedCase as problem:
             type_ = str(value.type or "no type")
             problems.append(Problem(type_, name, "", problem.reason, problem.hint, is_type=True))
-    walk = ModelWalk(source.model.functions, source.constant, problems, source.model.opset_imports)
-    with pytensor.config.change_flags(cxx=""):
-        results = walk.run(graph, environment)
+    model_walk = ModelWalk(
+        source.model.functions, source.constant, problems, source.model.opset_imports
+    )
+    with pytensor.config.change_flags(cxx="", traceback__limit=0):
+        results = model_walk.run(graph, environment)
+    _set_traces([v for v in results if isinstance(v, Variable)])
     _raise(problems)
     owner = {output: name for name, output in source.state_outputs.items()}
     outputs: list[TensorVariable] = []
@@ -142,6 +146,20 @@ def build_graph(source: ModelSource, given: Mapping[str, Any]) -> BuiltGraph:
             outputs.append(_named(result, str(value.name), inputs))
     updates.update(_generators(outputs))
     return BuiltGraph(inputs, outputs, updates, _dynamic_axes(free))
+
+
+def _set_traces(results: Sequence[Variable]) -> None:
+    """Give all new variables the trace of the user's call, which the walk does not look up."""
+    trace = trace_of_caller()
+
+    def expand(variable: Variable) -> Sequence[Variable] | None:
+        if variable.owner is None or getattr(variable.tag, "trace", None):
+            return None
+        variable.tag.trace = trace
+        return variable.owner.inputs
+
+    for _ in walk(results, expand):
+        pass
 
 
 def _check_names(given: Iterable[str], known: Collection[str], kind: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -137,10 +138,18 @@ def as_vector(values: Sequence[Size], dtype: str = "int64") -> TensorVariable:
     """Return sizes as a vector, a constant if all are known."""
     if all(isinstance(v, int) for v in values):
         return pt.constant(np.asarray(values, dtype=dtype).reshape(-1), dtype=dtype)
-    numbers = [
-        pt.constant(v, dtype=dtype) if isinstance(v, int) else v.astype(dtype) for v in values
-    ]
-    return MakeVector(dtype)(*numbers)
+    return MakeVector(dtype)(*(_as_number(v, dtype) for v in values))
+
+
+def _as_number(value: Size, dtype: str) -> TensorVariable:
+    if isinstance(value, int):
+        return _constant(value, dtype)
+    return value if value.type.dtype == dtype else value.astype(dtype)
+
+
+@lru_cache
+def _constant(value: int, dtype: str) -> TensorVariable:
+    return pt.constant(value, dtype=dtype)
 
 
 def _as_size(variable: Variable) -> Size:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from pytensor.compile.builders import SymbolicOp
+from pytensor.compile.builders import OpFromGraph, SymbolicOp
+from pytensor.configdefaults import config
 from pytensor.gradient import pullback
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.type import Type
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -28,6 +31,20 @@ class NetworkOp(SymbolicOp):
 
     It returns the results, or None where no operator computes this case.
     """
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """Apply to inputs; equal operations of inputs of equal types share their inner graph."""
+        inputs = self.filter_inputs(*inputs)
+        types = tuple(v.type for v in inputs)
+        if self._init_kwargs or hasattr(self, "fgraph"):
+            return super().__call__(*inputs, **options)
+        props = tuple(getattr(self, name) for name in self.__props__)
+        op_type: Any = type(self)
+        try:
+            op = _built(op_type, props, repr(props), types, config.floatX)
+        except TypeError:  # attributes that cannot be hashed
+            return super().__call__(*inputs, **options)
+        return OpFromGraph.__call__(op, *inputs, **options)
 
     def simplified(self, build: Builder, *inputs: ir.Value) -> NetworkOp:
         """Return an Op that computes the same from these inputs and is easier to emit."""
@@ -52,6 +69,18 @@ class NetworkOp(SymbolicOp):
         results = self.build_inner_graph(*own)
         gradients = pullback(results, own, list(output_grads), disconnected_inputs="ignore")
         return clone_replace(gradients, dict(zip(own, inputs, strict=True)))
+
+
+@lru_cache(maxsize=512)
+def _built(
+    op_type: Any,
+    props: tuple[Any, ...],
+    text: str,
+    types: tuple[Type, ...],
+    float_x: str,
+) -> Any:
+    """Return an operation for types of inputs; the text tells apart equal numbers, as 0 and -0."""
+    return op_type(input_types=list(types), **dict(zip(op_type.__props__, props, strict=True)))
 
 
 class KeepsShape(NetworkOp):
