@@ -13,7 +13,13 @@ from pytensor_onnx_scoring import Scorer
 def score(folder: Path) -> None:
     """Write ``scores/pyarrow`` from ``rows`` and ``model.onnx``."""
     scorer = Scorer(folder / "model.onnx", threads=2)
-    rows = ds.dataset(folder / "rows").scanner(batch_size=10_000)
+    rows = ds.dataset(folder / "rows").scanner(
+        batch_size=10_000,
+        # By default, Arrow reads 16 batches of four files ahead, and keeps the bytes of files.
+        batch_readahead=2,
+        fragment_readahead=1,
+        fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False),
+    )
     result = folder / "scores" / "pyarrow"
     result.mkdir(parents=True)
     schema = scorer.schema.append(pa.field("id", pa.int64()))

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow.dataset as ds
 import pytest
 from scale.make_rows import COLUMNS, make
 
+from benchmarks.engines import run_measured
 from pytensor_onnx_scoring import Scorer
 
 ROWS = 5_000
@@ -111,8 +111,10 @@ def test_a_killed_worker_of_dask_loses_and_doubles_no_row(folder, tmp_path):
 
 
 @pytest.mark.sweep
-def test_a_killed_worker_of_ray_loses_and_doubles_no_row(folder, tmp_path, monkeypatch):
+def test_a_killed_worker_of_ray_loses_and_doubles_no_row(tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
+    folder = tmp_path / "work"
+    make(folder, rows=60_000, files=6)
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     calls = tmp_path / "calls"
 
@@ -148,37 +150,9 @@ def test_memory_is_that_of_batches(tmp_path_factory, engine):
     if not folder.exists():
         make(folder, LARGE_ROWS, files=12)
     script = str(EXAMPLES / f"with_{engine}.py")
-    peak = peak_memory([sys.executable, script, str(folder)])
+    _, peak = run_measured([sys.executable, script, str(folder)])
     scores = ds.dataset(folder / "scores" / engine, format="parquet").to_table()
     seen = np.zeros(LARGE_ROWS, "int8")
     np.add.at(seen, scores["id"].to_numpy(), 1)
     assert seen.min() == seen.max() == 1
     assert peak < LARGEST_MEMORY
-
-
-def peak_memory(command: list[str]) -> int:
-    """Run a command, and return the most memory that its processes had together, in bytes."""
-    process, peak = subprocess.Popen(command), 0
-    while process.poll() is None:
-        peak = max(peak, sum(map(own_memory, family(process.pid))))
-        time.sleep(0.1)
-    assert process.returncode == 0
-    return peak
-
-
-def family(pid: int) -> list[int]:
-    """Return a process and its descendants."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
-    return [pid, *(each for child in children for each in family(int(child)))]
-
-
-def own_memory(pid: int) -> int:
-    """Return the memory that a process shares with no other, in bytes."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(1024 * int(x.split()[1]) for x in lines if x.startswith("Private_"))
