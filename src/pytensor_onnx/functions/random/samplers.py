@@ -146,7 +146,7 @@ def _sine_and_cosine(turn: V) -> tuple[V, V]:
 
 def _interleaved(x: V, y: V) -> V:
     both = pt.stack([x, y], axis=-1)
-    return both.ravel() if x.type.ndim == 1 else pt.reshape(both, (x.shape[0], -1))
+    return both.ravel() if x.type.ndim == 1 else pt.reshape(both, (x.shape[0], 2 * x.shape[1]))
 
 
 def _halves(words: V) -> tuple[V, V]:
