@@ -14,7 +14,17 @@ from pytensor_onnx_scoring.columns import NULLS, Problem
 from pytensor_onnx_scoring.interface import OutputColumn
 from pytensor_onnx_scoring.problems import ScoringError
 
+_FLOATS = ("float32", "float64")
+
 Results = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns of one dtype that a table returns at once."""
+
+    rows: int
+    read: Callable[[int, int], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -32,12 +42,16 @@ class Table:
         Function that makes a table of this kind of the columns of a result.
     matrix
         The array, of a table that has no names.
+    block
+        Function of names that returns a function of a range of rows, for the array with these
+        columns as rows; None where their dtypes differ.
     """
 
     names: Sequence[str]
     column: Callable[[str], np.ndarray]
     write: Callable[[Results], Any]
     matrix: np.ndarray | None = None
+    block: Callable[[Sequence[str]], Block | None] = lambda names: None
 
 
 def table_of(table: Any, columns: Sequence[OutputColumn]) -> Table:
@@ -54,7 +68,12 @@ def table_of(table: Any, columns: Sequence[OutputColumn]) -> Table:
         return _of_numpy(table)
     # A table of a library is one only if the library is imported.
     if (pandas := sys.modules.get("pandas")) and isinstance(table, pandas.DataFrame):
-        return Table(list(table.columns), partial(_of_pandas, table), partial(_to_pandas, table))
+        return Table(
+            list(table.columns),
+            partial(_of_pandas, table),
+            partial(_to_pandas, table),
+            block=partial(_block_of_pandas, table),
+        )
     if (polars := sys.modules.get("polars")) and isinstance(table, polars.DataFrame):
         return Table(table.columns, partial(_of_polars, table), _to_polars)
     if (arrow := sys.modules.get("pyarrow")) and isinstance(table, arrow.Table | arrow.RecordBatch):
@@ -109,6 +128,15 @@ def _of_pandas(frame: Any, name: str) -> np.ndarray:
     if series.isna().any():
         raise Problem(NULLS)
     return series.to_numpy(getattr(series.dtype, "numpy_dtype", None))
+
+
+def _block_of_pandas(frame: Any, names: Sequence[str]) -> Block | None:
+    """Return columns of floats at once: a single one takes ten microseconds."""
+    none = frame.iloc[:0][list(names)]
+    dtypes = set(none.dtypes)
+    if len(none.columns) != len(names) or len(dtypes) != 1 or str(*dtypes) not in _FLOATS:
+        return None
+    return Block(len(frame), lambda start, stop: frame.iloc[start:stop][list(names)].to_numpy().T)
 
 
 def _to_pandas(frame: Any, results: Results) -> Any:

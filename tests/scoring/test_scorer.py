@@ -174,10 +174,14 @@ def test_columns_that_do_not_fit_are_named(area, name):
 def test_all_problems_are_told_at_once(area):
     with pytest.raises(ScoringError) as caught:
         Scorer(area)({"width": np.ma.masked_invalid([np.nan])})
-    assert str(caught.value).splitlines()[1:] == [
+    missing, nulls = (
         "- column height is missing",
         "- column width has nulls: fill or drop these rows",
-    ]
+    )
+    assert str(caught.value).splitlines()[1:] == [missing, nulls]
+    with pytest.raises(ScoringError) as caught:
+        Scorer(area)({"width": [1.0, None]})
+    assert str(caught.value).splitlines()[1:] == [missing, nulls]
 
 
 def test_integers_with_few_digits_convert(area):
@@ -240,3 +244,16 @@ def test_batches_are_as_long_as_memory_allows(tmp_path, area):
     expected = np.cos(np.outer(table["x"], draws)).mean(axis=1)
     found = Scorer(tmp_path / "mean.onnx")(table)["mean"]
     np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "mixed"])
+def test_pandas_columns_are_read_at_once_or_alone(linear, kind):
+    frame = pandas.DataFrame({"b": [2.0, 4.0], "a": [1, 3]})
+    frame = frame if kind == "mixed" else frame.astype(kind)
+    scorer = Scorer(linear, constants={"shift": 1.0})
+    assert scorer(frame)["sum"].tolist() == [4.0, 8.0]
+    with pytest.raises(ScoringError, match="column a is missing"):
+        scorer(frame[["b"]])
+    if kind == "float64":
+        with pytest.raises(ScoringError, match="column b has numbers beyond the range of float32"):
+            scorer(frame * [1e300, 1])
