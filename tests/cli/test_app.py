@@ -98,6 +98,12 @@ def test_inspect_lists_nodes_and_functions(special):
     assert len(found["functions"][0]["nodes"]) == len(functions) - 1
 
 
+def test_inspect_prints_the_imported_graph(special):
+    lines = run("inspect", special, "--pytensor").output.splitlines()
+    assert lines[0].startswith("Tan [id A] <Matrix(float64, shape=(?, 3))> 'y'")
+    assert json.loads(run("inspect", special, "--pytensor", "--json").output)["pytensor"] == lines
+
+
 def test_inspect_shows_test_vectors_by_their_shapes(tmp_path):
     x = pt.vector("x")
     file = export_onnx([x], (2 * x).copy("y")).save(tmp_path / "model.onnx", vectors=True)

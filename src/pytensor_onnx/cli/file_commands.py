@@ -26,6 +26,9 @@ def inspect(
     functions: Annotated[
         bool, typer.Option("--functions", help="List the nodes of each model-local function.")
     ] = False,
+    pytensor: Annotated[
+        bool, typer.Option("--pytensor", help="Print the PyTensor graph that from_onnx imports.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the contents of an ONNX file.
@@ -35,7 +38,9 @@ def inspect(
     from pytensor_onnx.cli.inspection import inspect_file
     from pytensor_onnx.cli.tables import inspection_tables
 
-    if nodes or functions:
+    if pytensor:
+        _print_graph(file, as_json)
+    elif nodes or functions:
         _list_nodes(file, nodes, functions, as_json)
     elif as_json:
         print_json(asdict(inspect_file(file)))
@@ -56,6 +61,20 @@ def _list_nodes(file: Path, nodes: bool, functions: bool, as_json: bool) -> None
         return
     show(*map(one_line, main))
     show(*(one_line(line) for function in local for line in function.lines()))
+
+
+def _print_graph(file: Path, as_json: bool) -> None:
+    with working("importing"):
+        from pytensor.printing import debugprint
+
+        from pytensor_onnx import from_onnx
+
+        text = debugprint(from_onnx(file).outputs, print_type=True, file="str")
+    lines = str(text).splitlines()
+    if as_json:
+        print_json({"pytensor": lines})
+    else:
+        show(*map(one_line, lines))
 
 
 def bench(
