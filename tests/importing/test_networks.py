@@ -1,4 +1,4 @@
-"""Layers and estimators equal ONNX Runtime's results."""
+"""Layers equal ONNX Runtime's results."""
 
 import numpy as np
 import pytensor
@@ -7,8 +7,6 @@ from onnx import TensorProto, helper
 
 from pytensor_onnx import export_onnx, from_onnx
 from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
-
-ML = "ai.onnx.ml"
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -118,54 +116,3 @@ def test_the_gradient_of_an_imported_network_equals_differences():
         function = pytensor.function([x], [y, pytensor.grad(y, x)], mode=PYTHON)
     high, low = function(value + step)[0], function(value - step)[0]
     np.testing.assert_allclose(high - low, 2 * (function(value)[1] * step).sum(), rtol=1e-2)
-
-
-def test_linear_models_and_scalers():
-    nodes = [
-        helper.make_node("Scaler", ["x"], ["s"], domain=ML, offset=[0.5, 1.0], scale=[2.0, 0.5]),
-        helper.make_node("Normalizer", ["s"], ["n"], domain=ML, norm="L2"),
-        helper.make_node(
-            "LinearClassifier",
-            ["n"],
-            ["label", "scores"],
-            domain=ML,
-            coefficients=[1.0, -1.0, 0.5, 2.0, 0.0, 1.0],
-            intercepts=[0.1, 0.0, -0.2],
-            classlabels_ints=[3, 5, 7],
-            post_transform="SOFTMAX",
-        ),
-    ]
-    model = model_of(
-        nodes,
-        inputs={"x": ("n", 2)},
-        outputs={"label": ("n",), "scores": ("n", 3)},
-        dtypes={"label": TensorProto.INT64},
-    )
-    assert_equal_to_runtime(model, normal(6, 2))
-
-
-def test_trees():
-    """Two trees, one of a single leaf."""
-    node = helper.make_node(
-        "TreeEnsembleRegressor",
-        ["x"],
-        ["y"],
-        domain=ML,
-        n_targets=1,
-        nodes_treeids=[0, 0, 0, 0, 0, 1],
-        nodes_nodeids=[0, 1, 2, 3, 4, 0],
-        nodes_featureids=[0, 1, 0, 0, 0, 0],
-        nodes_modes=["BRANCH_LEQ", "BRANCH_LT", "LEAF", "LEAF", "LEAF", "LEAF"],
-        nodes_values=[0.0, 0.25, 0, 0, 0, 0],
-        nodes_truenodeids=[1, 3, 0, 0, 0, 0],
-        nodes_falsenodeids=[2, 4, 0, 0, 0, 0],
-        target_treeids=[0, 0, 0, 1],
-        target_nodeids=[2, 3, 4, 0],
-        target_ids=[0, 0, 0, 0],
-        target_weights=[1.0, 2.0, 3.0, 10.0],
-        base_values=[0.5],
-    )
-    model = model_of([node], inputs={"x": ("n", 2)}, outputs={"y": ("n", 1)})
-    x = np.float32([[0, 0.25], [0, 0.2], [1, 0], [-1, 5]])
-    assert_equal_to_runtime(model, x)
-    assert evaluated(from_onnx(model), x)[0].ravel().tolist() == [13.5, 12.5, 11.5, 13.5]

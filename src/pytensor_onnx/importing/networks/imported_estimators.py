@@ -1,15 +1,15 @@
-"""Models of ai.onnx.ml, which scikit-learn's converters write: linear models, scalers and trees."""
+"""Models of ai.onnx.ml, which scikit-learn's converters write: linear models and scalers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
+from pytensor_onnx.importing.networks.score_transforms import binary_scores, transformed
 from pytensor_onnx.importing.registry.known_values import like
 from pytensor_onnx.importing.registry.operator_imports import MACHINE_LEARNING, onnx_import
 
@@ -61,7 +61,7 @@ def linear_regressor(
     rows = x.astype("float32")
     result = rows @ like(rows, np.reshape(coefficients, (targets, -1)).T)
     result = result + like(rows, intercepts) if intercepts else result
-    return _transformed(result, post_transform)
+    return transformed(result, post_transform)
 
 
 @onnx_import("LinearClassifier", domain=MACHINE_LEARNING)
@@ -82,104 +82,144 @@ def linear_classifier(
     count = len(classlabels_ints)
     scores = rows @ like(rows, np.reshape(coefficients, (len(intercepts) or count, -1)).T)
     scores = scores + like(rows, intercepts) if intercepts else scores
-    if scores.type.shape[-1] == 1 and count == 2:
-        scores = pt.concatenate([-scores, scores], axis=1)
     labels = pt.constant(np.asarray(classlabels_ints, dtype="int64"))
-    return [labels[pt.argmax(scores, axis=1)], _transformed(scores, post_transform)]
+    if scores.type.shape[-1] == 1 and count == 2:
+        best = (scores[:, 0] > like(scores, 0)).astype("int64")
+        return [labels[best], binary_scores(scores, post_transform, is_share=False)]
+    return [labels[pt.argmax(scores, axis=1)], transformed(scores, post_transform)]
 
 
-def _transformed(scores: TensorVariable, name: str) -> TensorVariable:
-    if name == "NONE":
-        return scores
-    if name == "LOGISTIC":
-        return pt.sigmoid(scores)
-    if name == "SOFTMAX":
-        return pt.special.softmax(scores, axis=-1)
-    raise UnsupportedCase(f"its transform {name.lower()} of scores is not supported")
-
-
-@onnx_import("TreeEnsembleRegressor", domain=MACHINE_LEARNING)
-def tree_regressor(
+@onnx_import("SVMRegressor", domain=MACHINE_LEARNING)
+def support_vector_regressor(
     x: TensorVariable,
     *,
-    aggregate_function: str = "SUM",
-    base_values: Sequence[float] = (),
-    base_values_as_tensor: np.ndarray | None = None,
-    n_targets: int = 1,
-    nodes_falsenodeids: Sequence[int],
-    nodes_featureids: Sequence[int],
-    nodes_hitrates: Sequence[float] = (),
-    nodes_missing_value_tracks_true: Sequence[int] = (),
-    nodes_modes: Sequence[str],
-    nodes_nodeids: Sequence[int],
-    nodes_treeids: Sequence[int],
-    nodes_truenodeids: Sequence[int],
-    nodes_values: Sequence[float] = (),
-    nodes_values_as_tensor: np.ndarray | None = None,
+    coefficients: Sequence[float],
+    kernel_params: Sequence[float] = (0.0, 0.0, 0.0),
+    kernel_type: str = "LINEAR",
+    n_supports: int = 0,
+    one_class: int = 0,
     post_transform: str = "NONE",
-    target_ids: Sequence[int],
-    target_nodeids: Sequence[int],
-    target_treeids: Sequence[int],
-    target_weights: Sequence[float] = (),
-    target_weights_as_tensor: np.ndarray | None = None,
+    rho: Sequence[float],
+    support_vectors: Sequence[float] = (),
 ) -> TensorVariable:
-    """Add the weights of the leaf that a row reaches in each tree."""
-    if aggregate_function not in ("SUM", "AVERAGE"):
-        raise UnsupportedCase(f"its aggregation {aggregate_function.lower()} is not supported")
-    if {*nodes_modes} - {"BRANCH_LEQ", "BRANCH_LT", "LEAF"}:
-        raise UnsupportedCase("its comparisons are not <= and < only")
-    if any(nodes_missing_value_tracks_true):
-        raise UnsupportedCase("missing values take branches of their own")
-    values = nodes_values if nodes_values_as_tensor is None else nodes_values_as_tensor
-    weights = target_weights if target_weights_as_tensor is None else target_weights_as_tensor
-    at = {key: i for i, key in enumerate(zip(nodes_treeids, nodes_nodeids, strict=True))}
-    is_leaf = np.array([mode == "LEAF" for mode in nodes_modes])
-    own = np.arange(len(at))
-    yes, no = (
-        np.array([i if leaf else at[tree, node] for i, (leaf, tree, node) in enumerate(rows)])
-        for rows in (
-            list(zip(is_leaf, nodes_treeids, ids, strict=True))
-            for ids in (nodes_truenodeids, nodes_falsenodeids)
-        )
-    )
-    roots = np.array(_roots(own, is_leaf, yes, no))
-    bounds = np.asarray(values, dtype="float32")
-    strict = np.array([mode == "BRANCH_LT" for mode in nodes_modes])
-    # A number is below a bound if it is at most the next smaller one.
-    bounds = np.where(strict, np.nextafter(bounds, np.float32(-np.inf)), bounds)
-    leaves = np.zeros((len(at), n_targets), dtype="float32")
-    for tree, node, target, weight in zip(
-        target_treeids, target_nodeids, target_ids, weights, strict=True
-    ):
-        leaves[at[tree, node], target] += weight
+    """Add coefficients times the kernel of a row and each support vector; with none, times it."""
     rows = x.astype("float32")
-    place: Any = pt.constant(np.broadcast_to(roots, (1, len(roots))).copy())
-    place = place + pt.zeros_like(rows[:, :1], dtype="int64")
-    features = pt.constant(np.asarray(nodes_featureids, dtype="int64"))
-    for _ in range(_depth(roots, yes, no)):
-        seen = pt.take_along_axis(rows, features[place], axis=1)
-        place = pt.switch(
-            seen <= pt.constant(bounds)[place], pt.constant(yes)[place], pt.constant(no)[place]
-        )
-    result = pt.constant(leaves)[place].sum(axis=1)
-    if aggregate_function == "AVERAGE":
-        result = result / like(result, len(roots))
-    base = base_values if base_values_as_tensor is None else base_values_as_tensor
-    result = result + like(result, base) if len(base) else result
-    return _transformed(result, post_transform)
+    if n_supports:
+        vectors = like(rows, np.reshape(support_vectors, (n_supports, -1)))
+        rows = _kernel(rows, vectors, kernel_type, *kernel_params)
+    result = rows @ like(rows, coefficients)[:, None] + like(rows, rho[0])
+    if one_class:
+        return pt.switch(result > like(rows, 0), like(rows, 1), like(rows, -1))
+    return transformed(result, post_transform)
 
 
-def _roots(own: np.ndarray, is_leaf: np.ndarray, yes: np.ndarray, no: np.ndarray) -> list[int]:
-    """Return the nodes that no other node leads to, one for each tree."""
-    children = {*yes[~is_leaf], *no[~is_leaf]}
-    return [int(i) for i in own if i not in children]
+def _kernel(
+    x: TensorVariable, vectors: np.ndarray, name: str, gamma: float, offset: float, degree: float
+) -> TensorVariable:
+    """Return the kernel (row, vector) of rows and vectors."""
+    if name == "RBF":
+        distances = pt.sqr(x[:, None, :] - vectors).sum(axis=2)
+        return pt.exp(like(x, -gamma) * distances)
+    product = x @ vectors.T
+    if name == "LINEAR":
+        return product
+    inner = like(x, gamma) * product + like(x, offset)
+    return inner ** like(x, degree) if name == "POLY" else pt.tanh(inner)
 
 
-def _depth(roots: np.ndarray, yes: np.ndarray, no: np.ndarray) -> int:
-    """Return the largest number of steps to a leaf."""
-    level, steps = {int(r) for r in roots}, 0
-    while True:
-        following = {int(n) for i in level for n in (yes[i], no[i]) if n != i}
-        if not following:
-            return steps
-        level, steps = following, steps + 1
+@onnx_import("Imputer", domain=MACHINE_LEARNING)
+def imputer(
+    x: TensorVariable,
+    *,
+    imputed_value_floats: Sequence[float] = (),
+    imputed_value_int64s: Sequence[int] = (),
+    replaced_value_float: float = 0.0,
+    replaced_value_int64: int = 0,
+) -> TensorVariable:
+    """Replace a number, such as NaN, by one for all features or each."""
+    if x.type.dtype.startswith("float"):
+        number, values = like(x, replaced_value_float), like(x, imputed_value_floats)
+        is_replaced = pt.isnan(x) if np.isnan(number) else pt.eq(x, number)
+    else:
+        values = like(x, imputed_value_int64s)
+        is_replaced = pt.eq(x, like(x, replaced_value_int64))
+    return pt.switch(is_replaced, values, x)
+
+
+@onnx_import("OneHotEncoder", domain=MACHINE_LEARNING)
+def one_hot_encoder(
+    x: TensorVariable,
+    *,
+    cats_int64s: Sequence[int] = (),
+    cats_strings: Sequence[str] = (),
+    zeros: int = 1,
+) -> TensorVariable:
+    """Return ones at the categories of numbers, along a new last axis."""
+    if cats_strings:
+        raise UnsupportedCase("its categories are strings", "encode categories as integers")
+    if not zeros:
+        raise UnsupportedCase("it fails for other categories (zeros=0), and PyTensor does not")
+    categories = pt.constant(np.asarray(cats_int64s, dtype="int64"))
+    return pt.eq(x.astype("int64")[..., None], categories).astype("float32")
+
+
+@onnx_import("FeatureVectorizer", domain=MACHINE_LEARNING)
+def feature_vectorizer(
+    *parts: TensorVariable, inputdimensions: Sequence[int] = ()
+) -> TensorVariable:
+    """Join features, of each part as many as given."""
+    rows = [pt.atleast_2d(part).astype("float32") for part in parts]
+    if inputdimensions:
+        rows = [part[:, :count] for part, count in zip(rows, inputdimensions, strict=True)]
+    return pt.concatenate(rows, axis=1)
+
+
+@onnx_import("LabelEncoder", domain=MACHINE_LEARNING)
+def label_encoder(
+    x: TensorVariable,
+    *,
+    default_float: float = -0.0,
+    default_int64: int = -1,
+    default_string: str = "",
+    default_tensor: np.ndarray | None = None,
+    keys_floats: Sequence[float] = (),
+    keys_int64s: Sequence[int] = (),
+    keys_strings: Sequence[str] = (),
+    keys_tensor: np.ndarray | None = None,
+    values_floats: Sequence[float] = (),
+    values_int64s: Sequence[int] = (),
+    values_strings: Sequence[str] = (),
+    values_tensor: np.ndarray | None = None,
+) -> TensorVariable:
+    """Return the number for each number, a default for others; NaN is a key as well."""
+    if keys_strings or values_strings:
+        raise UnsupportedCase("its keys or values are strings", "use labels that are integers")
+    if keys_tensor is None:
+        keys_tensor = np.asarray(keys_floats or keys_int64s)
+    if values_tensor is None:
+        dtype, default = ("float32", default_float) if values_floats else ("int64", default_int64)
+        values_tensor = np.asarray(values_floats or values_int64s, dtype=dtype)
+    elif default_tensor is not None:
+        default = default_tensor.reshape(-1)[0]
+    else:
+        default = default_float if values_tensor.dtype.kind == "f" else default_int64
+    keys = pt.constant(keys_tensor.astype(x.type.dtype))
+    found = pt.eq(x[..., None], keys)
+    if keys_tensor.dtype.kind == "f" and np.isnan(keys_tensor).any():
+        found = found | (pt.isnan(x)[..., None] & pt.isnan(keys))
+    values = pt.constant(values_tensor)[pt.argmax(found, axis=-1)]
+    return pt.switch(pt.any(found, axis=-1), values, values_tensor.dtype.type(default))
+
+
+@onnx_import("ZipMap", domain=MACHINE_LEARNING)
+def zip_map(
+    x: TensorVariable,
+    *,
+    classlabels_int64s: Sequence[int] = (),
+    classlabels_strings: Sequence[str] = (),
+) -> TensorVariable:
+    """Refuse maps, which are no tensors."""
+    raise UnsupportedCase(
+        "its results are maps from labels to probabilities",
+        "convert with options={'zipmap': False}, which leaves them a matrix",
+    )

@@ -1,0 +1,271 @@
+"""Estimators of ai.onnx.ml equal ONNX Runtime's results."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from onnx.backend.test.case.node import _NodeTestCases
+
+from pytensor_onnx import UnsupportedOpError, from_onnx
+from tests.importing.models import by_runtime, evaluated, model_of
+from tests.importing.node_tests import judged
+
+ML = "ai.onnx.ml"
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+def assert_equal_to_runtime(model: Any, *arrays: Any, rtol: float = 1e-5) -> None:
+    for found, expected in zip(
+        evaluated(from_onnx(model), *arrays), by_runtime(model, *arrays), strict=True
+    ):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-5)
+
+
+def test_linear_models_and_scalers():
+    nodes = [
+        helper.make_node("Scaler", ["x"], ["s"], domain=ML, offset=[0.5, 1.0], scale=[2.0, 0.5]),
+        helper.make_node("Normalizer", ["s"], ["n"], domain=ML, norm="L2"),
+        helper.make_node(
+            "LinearClassifier",
+            ["n"],
+            ["label", "scores"],
+            domain=ML,
+            coefficients=[1.0, -1.0, 0.5, 2.0, 0.0, 1.0],
+            intercepts=[0.1, 0.0, -0.2],
+            classlabels_ints=[3, 5, 7],
+            post_transform="SOFTMAX",
+        ),
+    ]
+    model = model_of(
+        nodes,
+        inputs={"x": ("n", 2)},
+        outputs={"label": ("n",), "scores": ("n", 3)},
+        dtypes={"label": TensorProto.INT64},
+    )
+    assert_equal_to_runtime(model, normal(6, 2))
+
+
+def test_trees():
+    """Two trees, one of a single leaf."""
+    node = helper.make_node(
+        "TreeEnsembleRegressor",
+        ["x"],
+        ["y"],
+        domain=ML,
+        n_targets=1,
+        nodes_treeids=[0, 0, 0, 0, 0, 1],
+        nodes_nodeids=[0, 1, 2, 3, 4, 0],
+        nodes_featureids=[0, 1, 0, 0, 0, 0],
+        nodes_modes=["BRANCH_LEQ", "BRANCH_LT", "LEAF", "LEAF", "LEAF", "LEAF"],
+        nodes_values=[0.0, 0.25, 0, 0, 0, 0],
+        nodes_truenodeids=[1, 3, 0, 0, 0, 0],
+        nodes_falsenodeids=[2, 4, 0, 0, 0, 0],
+        target_treeids=[0, 0, 0, 1],
+        target_nodeids=[2, 3, 4, 0],
+        target_ids=[0, 0, 0, 0],
+        target_weights=[1.0, 2.0, 3.0, 10.0],
+        base_values=[0.5],
+    )
+    model = model_of([node], inputs={"x": ("n", 2)}, outputs={"y": ("n", 1)})
+    x = np.float32([[0, 0.25], [0, 0.2], [1, 0], [-1, 5]])
+    assert_equal_to_runtime(model, x)
+    assert evaluated(from_onnx(model), x)[0].ravel().tolist() == [13.5, 12.5, 11.5, 13.5]
+
+
+NODES = {
+    "nodes_treeids": [0, 0, 0, 0, 0, 1, 1, 1],
+    "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
+    "nodes_featureids": [0, 1, 0, 0, 0, 1, 0, 0],
+    "nodes_values": [0.0, 0.25, 0, 0, 0, 1.0, 0, 0],
+    "nodes_truenodeids": [1, 3, 0, 0, 0, 1, 0, 0],
+    "nodes_falsenodeids": [2, 4, 0, 0, 0, 2, 0, 0],
+    "nodes_missing_value_tracks_true": [1, 0, 0, 0, 0, 0, 0, 0],
+}
+LEAVES = {"treeids": [0, 0, 0, 1, 1], "nodeids": [2, 3, 4, 1, 2]}
+LEAVES_OF_FIRST = ("LEAF", "LEAF", "LEAF")
+ROWS = np.float32([[0, 0.25], [0, 0.2], [1, 0], [-1, 5], [np.nan, 1], [0, np.nan]])
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+@pytest.mark.parametrize("mode", ["LEQ", "LT", "GTE", "GT", "EQ", "NEQ"])
+def test_trees_with_each_comparison_and_missing_values(mode, aggregate):
+    branch = f"BRANCH_{mode}"
+    node = helper.make_node(
+        "TreeEnsembleRegressor",
+        ["x"],
+        ["y"],
+        domain=ML,
+        n_targets=1,
+        aggregate_function=aggregate,
+        nodes_modes=[branch, "BRANCH_LT", *LEAVES_OF_FIRST, branch, "LEAF", "LEAF"],
+        target_ids=[0] * 5,
+        target_weights=[1.0, 2.0, 3.0, 10.0, -20.0],
+        **{f"target_{name}": values for name, values in LEAVES.items()},
+        **NODES,
+    )
+    assert_equal_to_runtime(model_of([node], inputs={"x": ("n", 2)}, outputs={"y": ("n", 1)}), ROWS)
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize(
+    ("labels", "ids", "weights"),
+    [
+        ([3, 7], [0] * 5, [0.1, 0.6, 0.2, 0.3, 0.1]),
+        ([3, 7], [0] * 5, [1.0, -2.0, 3.0, 0.5, -0.5]),
+        ([3, 7, 9], [0, 1, 2, 1, 0], [1.0, -2.0, 3.0, 0.5, -0.5]),
+    ],
+)
+def test_classifiers_of_trees(labels, ids, weights, transform):
+    node = helper.make_node(
+        "TreeEnsembleClassifier",
+        ["x"],
+        ["label", "scores"],
+        domain=ML,
+        classlabels_int64s=labels,
+        class_ids=ids,
+        class_weights=weights,
+        post_transform=transform,
+        nodes_modes=[
+            "BRANCH_LEQ",
+            "BRANCH_LT",
+            "LEAF",
+            "LEAF",
+            "LEAF",
+            "BRANCH_LEQ",
+            "LEAF",
+            "LEAF",
+        ],
+        **{f"class_{name}": values for name, values in LEAVES.items()},
+        **NODES,
+    )
+    model = model_of(
+        [node],
+        inputs={"x": ("n", 2)},
+        outputs={"label": ("n",), "scores": ("n", len(labels))},
+        dtypes={"label": TensorProto.INT64},
+    )
+    assert_equal_to_runtime(model, ROWS)
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+def test_support_vectors(kernel):
+    node = helper.make_node(
+        "SVMRegressor",
+        ["x"],
+        ["y"],
+        domain=ML,
+        coefficients=[0.5, -1.0, 2.0],
+        kernel_params=[0.5, 0.25, 2.0],
+        kernel_type=kernel,
+        n_supports=3,
+        rho=[0.125],
+        support_vectors=normal(6).tolist(),
+    )
+    model = model_of([node], inputs={"x": ("n", 2)}, outputs={"y": ("n", 1)})
+    assert_equal_to_runtime(model, normal(4, 2))
+
+
+def test_maps_of_numbers():
+    nodes = [
+        helper.make_node(
+            "Imputer",
+            ["x"],
+            ["i"],
+            domain=ML,
+            imputed_value_floats=[4.0],
+            replaced_value_float=np.nan,
+        ),
+        helper.make_node("Binarizer", ["i"], ["b"], domain=ML, threshold=2.0),
+        helper.make_node(
+            "LabelEncoder",
+            ["i"],
+            ["l"],
+            domain=ML,
+            keys_floats=[1.0, 4.0],
+            values_int64s=[10, 40],
+            default_int64=-5,
+        ),
+        helper.make_node("OneHotEncoder", ["l"], ["o"], domain=ML, cats_int64s=[10, 40], zeros=1),
+        helper.make_node("FeatureVectorizer", ["b", "i"], ["f"], domain=ML, inputdimensions=[2, 1]),
+        helper.make_node("ArrayFeatureExtractor", ["f", "columns"], ["e"], domain=ML),
+    ]
+    model = model_of(
+        nodes,
+        inputs={"x": ("n", 2)},
+        outputs={"b": ("n", 2), "l": ("n", 2), "o": ("n", 2, 2), "f": ("n", 3), "e": ("n", 2)},
+        dtypes={"l": TensorProto.INT64},
+        constants={"columns": np.int64([2, 0])},
+    )
+    assert_equal_to_runtime(model, np.float32([[1, 2], [np.nan, 3]]))
+
+
+def test_the_node_tests_of_the_standard():
+    before = len(_NodeTestCases)
+    for name in ("array_feature_extractor", "binarizer", "label_encoder", "tree_ensemble"):
+        import_module(f"onnx.backend.test.case.node.ai_onnx_ml.{name}")
+    verdicts = [judged(case) for case in _NodeTestCases[before:]]
+    assert all(v.verdict == "right" or "string" in v.reason for v in verdicts), verdicts
+    assert sum(v.verdict == "right" for v in verdicts) >= 4
+
+
+def test_maps_of_labels_are_refused_with_a_way_out():
+    node = helper.make_node("ZipMap", ["x"], ["y"], domain=ML, classlabels_int64s=[0, 1])
+    model = model_of([node], inputs={"x": ("n", 2)}, outputs={"y": ("n", 2)})
+    with pytest.raises(UnsupportedOpError, match="'zipmap': False"):
+        from_onnx(model)
+
+
+def estimators() -> dict[str, Callable[[], Any]]:
+    """Return estimators of scikit-learn, by name."""
+    sklearn = pytest.importorskip("sklearn")
+    from sklearn import ensemble, linear_model, neighbors, neural_network, preprocessing, tree
+    from sklearn.pipeline import make_pipeline
+
+    assert sklearn
+    return {
+        "ridge": linear_model.Ridge,
+        "logistic": linear_model.LogisticRegression,
+        "tree": lambda: tree.DecisionTreeClassifier(max_depth=4),
+        "forest": lambda: ensemble.RandomForestRegressor(n_estimators=4, max_depth=4),
+        "forest of labels": lambda: ensemble.RandomForestClassifier(n_estimators=4, max_depth=4),
+        "boosting": lambda: ensemble.GradientBoostingClassifier(n_estimators=4),
+        "network": lambda: neural_network.MLPClassifier((5,), max_iter=20),
+        "neighbours": lambda: neighbors.KNeighborsRegressor(3),
+        "pipeline": lambda: make_pipeline(
+            preprocessing.MinMaxScaler(), preprocessing.Normalizer(), linear_model.Lasso(0.01)
+        ),
+        "polynomials": lambda: make_pipeline(
+            preprocessing.PolynomialFeatures(2), linear_model.Ridge()
+        ),
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ridge", "logistic", "tree", "forest", "forest of labels", "boosting", "network"),
+        *("neighbours", "pipeline", "polynomials"),
+    ],
+)
+def test_what_scikit_learns_converter_writes(name):
+    converter = pytest.importorskip("skl2onnx", reason="the group importing is not installed")
+    x = normal(60, 4)
+    y = x @ np.float32([1, -2, 0.5, 0])
+    estimator = estimators()[name]()
+    is_classifier = hasattr(estimator, "predict_proba")
+    estimator.fit(x, np.digitize(y, [-1, 1]) if is_classifier else y)
+    model = converter.to_onnx(
+        estimator,
+        x[:1],
+        options={"zipmap": False} if is_classifier else None,
+        target_opset={"": 18, ML: 3},
+    )
+    assert_equal_to_runtime(model, x)
