@@ -55,6 +55,14 @@ def test_triton_does_not_batch_a_file_with_an_input_of_all_rows(served, tmp_path
     assert '  name: "size"\n  data_type: TYPE_FP64\n  dims: [ -1, 3 ]\n}' in text
 
 
+def test_triton_does_not_batch_rows_that_depend_on_each_other(tmp_path):
+    x = pt.vector("x")
+    path = tmp_path / "centered.onnx"
+    export_onnx([x], {"y": x - x.mean()}, path, dynamic_axes={"x": {0: "row"}})
+    write_serving_folder(path, "triton", tmp_path / "models")
+    assert "max_batch_size: 0" in (tmp_path / "models/centered/config.pbtxt").read_text()
+
+
 def test_kserve_has_a_manifest_and_the_metadata(rows, tmp_path):
     write_serving_folder(rows, "kserve", tmp_path / "kserve")
     manifest = yaml.safe_load((tmp_path / "kserve" / "inference_service.yaml").read_text())

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,8 @@ def write_serving_folder(
 
 def _triton(request: Request) -> Texts:
     served = served_model(request.model)
+    if served.rows and not _are_independent(request):
+        served = replace(served, rows=False)
     labels = {
         f"{request.name}/{labels_file(output)}": "\n".join(output.labels) + "\n"
         for output in served.outputs
@@ -154,6 +156,16 @@ _SERVERS: dict[str, tuple[str, Callable[[Request], Texts]]] = {
 
 SERVERS = tuple(_SERVERS)
 """The servers that have folders."""
+
+
+def _are_independent(request: Request) -> bool:
+    """Return whether the rows of an example have the same results together and apart."""
+    try:
+        scorer = Scorer(request.path)
+        scorer(example_columns(request.path, scorer))
+    except ScoringError:
+        return False
+    return True
 
 
 def _scorer(request: Request) -> Scorer:

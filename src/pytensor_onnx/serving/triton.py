@@ -19,7 +19,7 @@ def labels_file(tensor: ServedTensor) -> str:
 def triton_config(name: str, model: ServedModel) -> str:
     """Return the text of ``config.pbtxt``.
 
-    Where the first axis of all tensors has the rows, Triton puts requests together.
+    Where the first axis of all tensors has independent rows, Triton puts requests together.
 
     Examples
     --------
