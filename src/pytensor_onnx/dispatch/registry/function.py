@@ -84,12 +84,11 @@ def _share_core_axes(
     definition: Definition, build: Builder, inputs: Sequence[ir.Value], results: Sequence[ir.Value]
 ) -> None:
     """Give axes of results of unknown size those of the operands with their letters."""
-    operands = [build.dims(x) for x in inputs]
     pairs = [
         pair
-        for core, dims in zip(definition.inputs or (), operands, strict=False)
-        if len(core) == len(dims)  # A batch has axes before them.
-        for pair in zip(core, dims, strict=True)
+        for core, x in zip(definition.inputs or (), inputs, strict=False)
+        if core and x.shape is not None and len(core) == len(x.shape)  # A batch has axes before.
+        for pair in zip(core, build.dims(x), strict=True)
     ]
     sizes = {letter: dim for letter, dim in reversed(pairs) if dim is not None}
     for core, value in zip(definition.outputs or (), results, strict=False):
