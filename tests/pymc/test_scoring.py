@@ -2,6 +2,7 @@
 
 import json
 
+import arviz
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -67,6 +68,13 @@ def test_pointwise_densities_are_columns_of_the_data(regression, tmp_path):
     mean = draws["slope"] @ [table["age"], table["income"]]
     expected = pm.logp(pm.Normal.dist(mean, draws["sigma"][:, None]), table["seen"])
     np.testing.assert_allclose(found, expected.eval(mode="FAST_COMPILE").T, rtol=1e-13)
+    with model:
+        x = np.stack([table["age"], table["income"]], axis=1)
+        pm.set_data({"x": x, "seen": table["seen"]}, coords={"person": range(5)})
+        idata = arviz.from_dict({"posterior": {k: v[None] for k, v in draws.items()}})
+        pm.compute_log_likelihood(idata, progressbar=False)
+    of_pymc = idata.log_likelihood["y"].values.reshape(7, 5)
+    np.testing.assert_allclose(found.T, of_pymc, rtol=1e-13)
 
 
 @pytest.fixture(scope="module")
