@@ -6,6 +6,7 @@ same with bentoml and mlflow.
 
 import importlib
 import json
+import math
 import os
 import signal
 import socket
@@ -115,6 +116,9 @@ def test_bentoml(served, tmp_path):
         check_concurrently(served, lambda table: post(f"{url}/predict", {"columns": table}))
         example = json.loads((folder / "example.json").read_text())
         assert len(post(f"{url}/predict", example)["volume"]) == 2
+        # JSON has neither NaN nor infinities.
+        odd = {"width": [1e308, math.nan], "height": [9, 1], "depth": [1, 1], "count": [1, 1]}
+        assert post(f"{url}/predict", {"columns": odd})["volume"] == [None, None]
         code, text = refusal(f"{url}/predict", {"columns": {"width": [1.0]}})
         assert code == 400
         assert "height" in text
@@ -144,6 +148,9 @@ def test_mlserver(served, tmp_path):
         described = json.load(urllib.request.urlopen(url))
         assert [x["name"] for x in described["inputs"]] == [*served.table(1)]
         columns = tensors(served.table(2))
+        # JSON has neither NaN nor infinities; MLServer reads null as NaN.
+        odd = {"width": [1e308, None], "height": [9, 1], "depth": [1, 1], "count": [1, 1]}
+        assert ask(odd)["volume"] == [None, None]
         code, text = refusal(f"{url}/infer", {"inputs": columns[1:]})
         assert code == 400
         assert columns[0]["name"] in text
