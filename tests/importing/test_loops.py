@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytensor
+import pytest
 from onnx import TensorProto, helper
 
-from pytensor_onnx import from_onnx
+from pytensor_onnx import UnsupportedOpError, from_onnx
 from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
 
 
@@ -67,3 +68,26 @@ def test_a_scan_has_a_gradient():
         np.testing.assert_allclose(found, expected)
     gradient = pytensor.grad(graph.outputs[0], graph.inputs[1])
     assert gradient.eval(dict(zip(graph.inputs, (x, start), strict=True)), mode=PYTHON) == 6
+
+
+@pytest.mark.parametrize("sizes", [(2,), ("n",)])
+def test_states_that_grow_are_refused(sizes):
+    state = helper.make_tensor_value_info("v", TensorProto.FLOAT, sizes)
+    longer = helper.make_tensor_value_info("v2", TensorProto.FLOAT, [None])
+    body = helper.make_graph(
+        [
+            helper.make_node("Concat", ["v", "one"], ["v2"], axis=0),
+            helper.make_node("Identity", ["on"], ["goes_on"]),
+        ],
+        "body",
+        [info("i", TensorProto.INT64), info("on", TensorProto.BOOL), state],
+        [info("goes_on", TensorProto.BOOL), longer],
+    )
+    model = model_of(
+        [helper.make_node("Loop", ["count", "", "x"], ["last"], body=body)],
+        inputs={"x": sizes},
+        outputs={"last": (None,)},
+        constants={"one": np.ones(1, "float32"), "count": np.int64(3)},
+    )
+    with pytest.raises(UnsupportedOpError, match="the shape of its state v changes"):
+        from_onnx(model)

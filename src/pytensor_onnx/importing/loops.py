@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytensor
+import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Variable, equal_computations
 from pytensor.scan.utils import until
+from pytensor.tensor.rewriting.shape import ShapeFeature
+from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.errors import UnsupportedCase
@@ -27,7 +30,10 @@ def loop(
 ) -> list[Variable]:
     """Repeat a graph while a condition holds, up to a number of steps."""
     count = _trip_count(trip_count, condition)
-    goes_on, *traced = body(pt.lscalar(), pt.constant(True), *(state.type() for state in states))
+    before = [state.type() for state in states]
+    goes_on, *traced = body(pt.lscalar(), pt.constant(True), *before)
+    for value, old, new in zip(body.graph.inputs[2:], before, traced, strict=False):
+        _check_shape(str(value.name), old, new)
     is_always = known(goes_on)
     n_states = len(states)
     if count == _UNBOUNDED and is_always is not None and is_always.item():
@@ -66,6 +72,29 @@ def _trip_count(trip_count: TensorVariable | None, condition: TensorVariable | N
     if value is not None:
         return count if value.item() else 0
     return pt.switch(condition.reshape(()), count, 0)
+
+
+def _check_shape(name: str, before: TensorVariable, after: TensorVariable) -> None:
+    """Refuse a state whose shape changes from step to step."""
+    if before.type.ndim == after.type.ndim:
+        pairs = zip(before.type.shape, after.type.shape, strict=True)
+        is_other = any(None not in pair and pair[0] != pair[1] for pair in pairs)
+        sizes = ShapeFeature().shape_tuple(after)
+        if not is_other and not any(_is_larger(n, before, a) for a, n in enumerate(sizes)):
+            return
+    raise UnsupportedCase(
+        f"the shape of its state {name} changes from step to step, and a scan's does not",
+        "collect the values of the steps as a scan output, or start with an array of the full size",
+    )
+
+
+def _is_larger(number: Variable, state: TensorVariable, axis: int) -> bool:
+    """Return whether a size is the sum of that of a state and another one."""
+    owner = number.owner
+    if owner is None or not isinstance(getattr(owner.op, "scalar_op", None), ps.Add):
+        return False
+    own = Shape_i(axis)(state)
+    return any(equal_computations([v], [own]) for v in owner.inputs)
 
 
 def _as_before(result: TensorVariable, state: TensorVariable) -> TensorVariable:
@@ -124,6 +153,10 @@ def scan(
         for x, axis, back in zip(given, axes, backwards, strict=True)
     ]
     captured = body.captured
+    before = [v.type() for v in states]
+    after = body(*before, *(x[0].type() for x in sequences))
+    for value, old, new in zip(body.graph.inputs, before, after, strict=False):
+        _check_shape(str(value.name), old, new)
 
     def step(*rest: Variable) -> list[Variable]:
         n = num_scan_inputs
