@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.importing.registry.known_values import like
 from pytensor_onnx.importing.registry.operator_imports import MICROSOFT, onnx_import
 
@@ -45,8 +46,12 @@ def fused_matmul(
     alpha: float = 1.0,
     transA: int = 0,  # noqa: N803
     transB: int = 0,  # noqa: N803
+    transBatchA: int = 0,  # noqa: N803
+    transBatchB: int = 0,  # noqa: N803
 ) -> TensorVariable:
     """Multiply batches of matrices by a number, each transposed or not."""
+    if transBatchA or transBatchB:
+        raise UnsupportedCase("it moves the axis of batches (transBatchA, transBatchB)")
     product = matmul(a.mT if transA else a, b.mT if transB else b)
     return product if alpha == 1 else product * like(product, alpha)
 
