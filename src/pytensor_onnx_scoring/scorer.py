@@ -86,7 +86,7 @@ class Scorer:
         self._outputs = [outputs] if isinstance(outputs, str) else outputs
         self._batch_size = batch_size
         self._threads = threads
-        self._providers = providers
+        self._providers = [providers] if isinstance(providers, str) else providers
         self._constants = dict(constants or {})
         if batch_size != "auto" and not (isinstance(batch_size, int) and batch_size > 0):
             raise ScoringError(f"batch_size={batch_size!r}: give a number of rows, or 'auto'")
