@@ -228,3 +228,57 @@ def test_the_version_converter_keeps_functions():
 def test_onnxslim_takes_calls_beside_loops():
     program, _ = exported(recurrence, inlined=False)
     slimmed(program.proto)
+
+
+def in_graphsurgeon(model: onnx.ModelProto) -> onnx.ModelProto:
+    surgeon = pytest.importorskip("onnx_graphsurgeon", reason="it is in no dependency group")
+    return surgeon.export_onnx(surgeon.import_onnx(model).cleanup().toposort())
+
+
+def quantized(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    onnx.save(model, folder / "wide.onnx")
+    quantize_dynamic(folder / "wide.onnx", folder / "narrow.onnx", weight_type=QuantType.QUInt8)
+    return onnx.load(folder / "narrow.onnx")
+
+
+def in_float16(model: onnx.ModelProto) -> onnx.ModelProto:
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    return convert_float_to_float16(model, keep_io_types=True)
+
+
+NEXT_TOOLS: dict[str, tuple[Callable[[onnx.ModelProto, Path], onnx.ModelProto], float]] = {
+    **{name: (tool, 1e-5) for name, tool in TOOLS.items() if name != "version converter"},
+    "graphsurgeon": (lambda model, folder: in_graphsurgeon(model), 1e-5),
+    "quantize_dynamic": (quantized, 0.05),
+    "float16": (lambda model, folder: in_float16(model), 5e-3),
+}
+"""Tools that change a file, with the error that their dtypes allow."""
+
+
+@pytest.mark.parametrize("tool", NEXT_TOOLS)
+def test_a_portable_file_keeps_its_state_in_other_tools(tool, tmp_path):
+    """Files whose inputs have defaults become files without these inputs in some of them."""
+    x = pt.matrix("x", shape=(None, 8), dtype="float32")
+    weights = pytensor.shared(array((8, 4), "float32"), name="weights")
+    total = pytensor.shared(np.zeros(4, "float32"), name="total")
+    scores = nn.relu(x @ weights)
+    program = export_onnx(
+        [x],
+        {"scores": scores},
+        updates={total: total + scores.sum(axis=0)},
+        target="portable",
+        dynamic_axes={"x": {0: "batch"}},
+    )
+    change, error = NEXT_TOOLS[tool]
+    model = change(program.proto, tmp_path)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert {v.name for v in session.get_inputs()} == {"x", "total"}
+    feed = {"x": array((5, 8), "float32"), "total": np.float32([1, 2, 3, 4])}
+    found, following = session.run(["scores", "total_next"], feed)
+    wanted = np.maximum(feed["x"] @ weights.get_value(), 0)
+    np.testing.assert_allclose(found, wanted, atol=error * np.abs(wanted).max())
+    sums = feed["total"] + wanted.sum(axis=0)
+    np.testing.assert_allclose(following, sums, atol=5 * error * np.abs(wanted).max())

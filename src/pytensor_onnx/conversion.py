@@ -81,10 +81,10 @@ class ConversionOptions:
     constant_names
         Arrays whose content goes by a name, in whatever shape the rewrites left it; a matrix
         ``w`` that they transposed is ``w.T``.
-    has_checks
-        Whether checks of the graph become nodes that fail.
-    accumulates_in_float64
-        Whether sums of float32 may be computed in float64.
+    is_portable
+        Whether the file is for runtimes of any maker: it has no nodes that fail.
+    widens
+        Whether sums and functions of float32 may be computed in float64.
     name
         Name of the graph.
     """
@@ -96,8 +96,8 @@ class ConversionOptions:
     dynamic_axes: NamedAxes = field(default_factory=dict)
     dim_names: bool = False
     fixes_sizes: bool = False
-    has_checks: bool = True
-    accumulates_in_float64: bool = True
+    is_portable: bool = False
+    widens: bool = True
     constant_names: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "main_graph"
 
@@ -123,8 +123,8 @@ def convert(fgraph: FunctionGraph, options: ConversionOptions) -> Converted:
     scope = ModelScope(
         max(options.opset_version, FIRST_CONVERTED),
         fixes_sizes=options.fixes_sizes,
-        has_checks=options.has_checks,
-        accumulates_in_float64=options.accumulates_in_float64,
+        is_portable=options.is_portable,
+        widens=options.widens,
     )
     _name_constants(scope, options.constant_names)
     converter = GraphConverter(Builder(scope, always_runs=True))

@@ -7,6 +7,7 @@ from pytensor_onnx.conversion import Converted
 from pytensor_onnx.dispatch.registry.function import decompositions
 from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.traversal import all_nodes
+from pytensor_onnx.passes.find_sizes import find_sizes
 from pytensor_onnx.passes.fold_constants import fold_constants
 from pytensor_onnx.passes.fusions.drop_leading_axes import drop_leading_axes
 from pytensor_onnx.passes.fusions.fold_into_conv import fold_into_conv
@@ -91,6 +92,8 @@ def prepare(
         passes.run(inline_functions)
     if profile.is_portable:
         passes.run(fold_constants, merge_equal)
+        while passes.run(find_sizes) and passes.run(fold_constants):
+            passes.run(merge_equal)
     if is_older:
         passes.run(lower_opset.given(version=opset_version))
     passes.run(spell_sizes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,10 @@ NAMES = {
     "onnx": "onnx, reference evaluator",
     "openvino": "OpenVINO",
     "tract": "tract",
+    "iree": "IREE",
+    "tvm": "TVM",
+    "cv2": "OpenCV",
+    "tinygrad": "tinygrad",
 }
 TIMEOUT = 60
 """Seconds after which a runtime counts as hanging on a model."""
@@ -67,17 +72,26 @@ def _run(runtime: str, models: Sequence[str], folder: Path) -> tuple[str, dict[s
     while len(answers) < len(models):
         left = [name for name in models if name not in answers]
         call = [sys.executable, "-m", "tests.runtimes.runtime_calls", runtime, str(folder), *left]
-        worker = subprocess.Popen(
+        with subprocess.Popen(
             call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        try:
-            text, _ = worker.communicate(timeout=TIMEOUT)
-        except subprocess.TimeoutExpired:
-            worker.kill()
-            text, _ = worker.communicate()
-        version, *lines = text.splitlines() or [version]
+        ) as worker:
+            version, *lines = list(_lines(worker)) or [version]
         answers.update(zip(left, map(json.loads, lines), strict=False))
         if len(lines) < len(left):
             ended = worker.returncode
-            answers[left[len(lines)]] = f"refused: the process ended with {ended}"
+            how = f"takes above {TIMEOUT} s" if ended == -9 else f"the process ended with {ended}"
+            answers[left[len(lines)]] = f"refused: {how}"
     return version, {name: answers[name] for name in models}
+
+
+def _lines(worker: subprocess.Popen[str]) -> Iterator[str]:
+    """Yield the lines that a worker writes, and kill it after some time without one."""
+    assert worker.stdout is not None
+    line = " "
+    while line:
+        timer = threading.Timer(TIMEOUT, worker.kill)
+        timer.start()
+        line = worker.stdout.readline()
+        timer.cancel()
+        if line:
+            yield line.rstrip("\n")

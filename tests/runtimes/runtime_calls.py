@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -54,18 +56,74 @@ def _tract(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
     return [result.to_numpy() for result in results]
 
 
+def _cv2(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
+    import cv2
+
+    network = cv2.dnn.readNetFromONNX(file)
+    for name, array in feed.items():
+        network.setInput(np.ascontiguousarray(array), name)
+    found = dict(zip(network.getUnconnectedOutLayersNames(), network.forward(names), strict=True))
+    return [found[name] for name in names]
+
+
+def _tinygrad(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
+    # Its other devices need a compiler of the system.
+    os.environ.setdefault("DEV", "PYTHON")
+    from tinygrad import Tensor
+    from tinygrad.nn.onnx import OnnxRunner
+
+    results = OnnxRunner(file)({name: Tensor(array) for name, array in feed.items()})
+    return [results[name].numpy() for name in names]
+
+
+def _iree(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
+    import iree.runtime
+    from iree.compiler import compile_file
+
+    lowered = f"{file}.mlir"
+    tool = [sys.executable, "-m", "iree.compiler.tools.import_onnx", file, "-o", lowered]
+    imported = subprocess.run(tool, capture_output=True, text=True, check=False)
+    if imported.returncode:
+        raise RuntimeError(imported.stderr)
+    options = ["--iree-llvmcpu-target-cpu=generic"]
+    compiled = compile_file(lowered, target_backends=["llvm-cpu"], extra_args=options)
+    context = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
+    context.add_vm_module(iree.runtime.VmModule.copy_buffer(context.instance, compiled))
+    results = context.modules.module["main_graph"](*feed.values())
+    return list(map(np.asarray, results if isinstance(results, list | tuple) else [results]))
+
+
+def _tvm(file: str, feed: Arrays, names: list[str]) -> list[np.ndarray]:
+    import onnx
+    import tvm
+    from tvm.relax.frontend.onnx import from_onnx
+
+    sizes = {name: list(array.shape) for name, array in feed.items()}
+    module = from_onnx(onnx.load(file), shape_dict=sizes, keep_params_in_input=False)
+    machine = tvm.relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+    results = machine["main"](*map(tvm.runtime.tensor, feed.values()))
+    return [x.numpy() for x in ([results] if hasattr(results, "numpy") else results)]
+
+
 RUNTIMES: dict[str, Callable[[str, Arrays, list[str]], list[np.ndarray]]] = {
     "onnxruntime": _onnxruntime,
     "onnx": _onnx,
     "openvino": _openvino,
     "tract": _tract,
+    "iree": _iree,
+    "tvm": _tvm,
+    "cv2": _cv2,
+    "tinygrad": _tinygrad,
 }
-"""Runtimes by the package that has them; `onnx` has the evaluator of the standard."""
+"""Runtimes by the module that has them; `onnx` has the evaluator of the standard."""
+DISTRIBUTIONS = {"cv2": "opencv-python-headless", "iree": "iree-base-compiler", "tvm": "apache-tvm"}
 
 
 def main(runtime: str, folder: str, *stems: str) -> None:
     """Run files of a folder in a runtime, and print the version, then a failure or nothing each."""
-    print(version(runtime), flush=True)
+    # What a runtime prints itself is no answer.
+    answers, sys.stdout = sys.stdout, sys.stderr
+    print(version(DISTRIBUTIONS.get(runtime, runtime)), file=answers, flush=True)
     for stem in stems:
         feed = dict(np.load(f"{folder}/{stem}.npz"))
         wanted = dict(np.load(f"{folder}/{stem}.wanted.npz"))
@@ -74,7 +132,7 @@ def main(runtime: str, folder: str, *stems: str) -> None:
             answer = difference(dict(zip(wanted, found, strict=True)), wanted)
         except Exception as error:
             answer = f"refused: {short(str(error)) or type(error).__name__}"
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def difference(found: Arrays, wanted: Arrays) -> str:

@@ -9,6 +9,7 @@ import onnxruntime
 import pytensor
 import pytensor.tensor as pt
 import pytest
+import scipy.special
 
 from pytensor_onnx import export_onnx, load, nn
 from tests.conftest import compare_onnx_and_py, op_types
@@ -112,3 +113,86 @@ def test_tract_refuses_strided_slices_of_a_reshape(tmp_path):
     program = portable([x], pt.diagonal(x))
     assert op_types(program)[-1] == "Gather"
     np.testing.assert_array_equal(program(value), [0, 4, 8])
+
+
+@pytest.mark.parametrize(
+    ("function", "reference"),
+    [(pt.gammaln, scipy.special.gammaln), (pt.digamma, scipy.special.psi)],
+)
+def test_gamma_functions_of_float32_are_computed_in_it(function, reference):
+    x = pt.vector("x", dtype="float32")
+    program = portable([x], function(x), precision="float32", verify=False)
+    found = {v.dtype.name for node in program.model.graph for v in node.outputs}
+    assert "DOUBLE" not in found
+    assert not {"If", "Loop", "Scan", "ReduceLogSum", "GatherElements"} & set(op_types(program))
+    ends = -np.linspace(0.03, 20.03, 500), np.linspace(0.01, 6, 500), np.geomspace(1e-10, 1e10, 200)
+    value = np.concatenate(ends).astype("float32")
+    wanted = reference(value.astype("float64"))
+    np.testing.assert_allclose(program(value), wanted, rtol=5e-7, atol=5e-7)
+
+
+def test_long_arrays_are_no_loops():
+    x = pt.vector("x")
+    nodes = op_types(portable([x], pt.gammaln(x), verify=False))
+    assert not {"Scan", "Pad", "Size"} & set(nodes)
+
+
+def test_short_loops_are_written_out():
+    x = pt.vector("x", shape=(3,))
+    rows = pytensor.scan(pt.cos, outputs_info=x, n_steps=4, return_updates=False)
+    program = compare_onnx_and_py([x], [rows, rows[-1]], [np.arange(3.0)], target="portable")
+    assert op_types(program).count("Cos") == 4
+    assert "Loop" not in op_types(program)
+    long = pytensor.scan(pt.cos, outputs_info=x, n_steps=1000, return_updates=False)
+    assert "Loop" in op_types(portable([x], long[-1], verify=False))
+
+
+def test_sizes_of_functions_are_found():
+    signal = pt.vector("signal", shape=(20,), dtype="float32")
+    taps = np.float32([0.5, -1.0, 0.25])
+    smoothed = pt.signal.convolve1d(signal, pt.constant(taps), mode="same")
+    value = np.linspace(-1, 1, 20, dtype="float32")
+    program = compare_onnx_and_py([signal], smoothed, [value], target="portable")
+    assert not {"Shape", "If", "Loop", "Sign", "ConstantOfShape"} & set(op_types(program))
+
+
+def test_no_part_of_a_linear_system_is_empty():
+    a, b = pt.matrix("a", shape=(3, 3)), pt.vector("b", shape=(3,))
+    value = np.eye(3) * 2 + 1, np.arange(3.0)
+    outputs = [pt.linalg.solve(a, b), pt.linalg.det(a)]
+    program = compare_onnx_and_py([a, b], outputs, value, target="portable")
+    constants = program.model.graph.initializers.values()
+    assert all(np.prod(c.shape) for c in constants)
+
+
+def test_steps_of_slices_are_places():
+    x = pt.vector("x", shape=(9,))
+    program = compare_onnx_and_py([x], [x[1::3], x[::-1]], [np.arange(9.0)], target="portable")
+    assert sorted(op_types(program)) == ["Gather", "Slice"]
+
+
+def test_the_incomplete_beta_function_of_float32_is_computed_in_it():
+    a, b, x = (pt.vector(name, dtype="float32") for name in "abx")
+    program = portable([a, b, x], pt.betainc(a, b, x), precision="float32", verify=False)
+    assert not {"If", "Loop", "Scan"} & set(op_types(program))
+    assert "DOUBLE" not in {v.dtype.name for node in program.model.graph for v in node.outputs}
+    rng = np.random.default_rng(0)
+    values = [10 ** rng.uniform(-2, 2, 5000), 10 ** rng.uniform(-2, 2, 5000), rng.random(5000)]
+    ends = [[2, 0, 2, -1, 2, 3], [3, 3, 0, 2, 3, 2], [0, 0.5, 0.5, 0.5, 1, 2]]
+    values = [np.float32([*v, *e]) for v, e in zip(values, ends, strict=True)]
+    wanted = scipy.special.betainc(*(v.astype("float64") for v in values))
+    np.testing.assert_allclose(program(*values), wanted, atol=6e-7)
+
+
+def test_a_step_in_another_runtime_keeps_the_state():
+    x, total = pt.scalar("x"), pytensor.shared(0.0, name="total")
+    program = portable([x], [total, 2 * x], updates={total: total + x})
+    session = onnxruntime.InferenceSession(program.proto.SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+
+    def run(feed):
+        return dict(zip(names, session.run(None, feed), strict=True))
+
+    assert program.step(run, 3.0) == [0, 6]
+    assert program.step(run, x=1.0) == [3, 2]
+    assert program.state["total"] == 4

@@ -40,10 +40,10 @@ class ModelScope:
         Version of the standard operator set.
     fixes_sizes
         Whether a constant size that the graph asserts may become that of an axis of an input.
-    has_checks
-        Whether checks of the graph become nodes that fail.
-    accumulates_in_float64
-        Whether sums of float32 may be computed in float64.
+    is_portable
+        Whether the file is for runtimes of any maker: it has no nodes that fail.
+    widens
+        Whether sums and functions of float32 may be computed in float64.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class ModelScope:
         opset_version: int,
         *,
         fixes_sizes: bool = False,
-        has_checks: bool = True,
-        accumulates_in_float64: bool = True,
+        is_portable: bool = False,
+        widens: bool = True,
     ) -> None:
         self.opset_version = opset_version
         self.fixes_sizes = fixes_sizes
-        self.has_checks = has_checks
-        self.accumulates_in_float64 = accumulates_in_float64
+        self.is_portable = is_portable
+        self.widens = widens
         self.names = Names()
         self.dim_names = Names()
         self.function_names = Names()

@@ -9,9 +9,11 @@ import onnx_ir as ir
 
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.graph.constant_folding import known_choice, known_result
+from pytensor_onnx.graph.dims import dims_of
 from pytensor_onnx.graph.scope import ModelScope
 from pytensor_onnx.graph.traversal import all_nodes, bodies_of
 from pytensor_onnx.passes.inline_functions import name_apart, put_in_place
+from pytensor_onnx.passes.legaliser.short_axes import gather_strided, has_known_strides
 from pytensor_onnx.passes.matching import attributes_of, constant_of, given, is_constant
 from pytensor_onnx.passes.model_pass import model_pass
 from pytensor_onnx.passes.node_walk import NodeWalk, Results, remove_unused
@@ -19,6 +21,9 @@ from pytensor_onnx.passes.stored_constants import store_constants
 
 _LARGEST = 4096
 """Elements of a result above which a node is kept, unless its operands have as many."""
+
+_MOST_NODES = 96
+"""Nodes that a loop may become: few runtimes have loops, and those take long for each step."""
 
 _KEPT = frozenset(
     {"Constant", "If", "Loop", "Scan", "SequenceMap", "Bernoulli", "Multinomial"}
@@ -64,15 +69,65 @@ def _known_results(build: Builder, node: ir.Node) -> Results | None:
         return choice
     if node.op_type == "Identity" and is_constant(node.inputs[0]):
         return None if node.outputs[0].is_graph_output() else node.inputs[0]
+    for rule in (_without_empty_parts, _known_logic):
+        if (result := rule(build, node)) is not None:
+            return result
     arrays = [constant_of(value) for value in node.inputs]
     if any(a is None and v is not None for a, v in zip(arrays, node.inputs, strict=True)):
         known = known_result(node.op_type, node.inputs, attributes_of(node))
+        if known is None and node.op_type == "Slice" and has_known_strides(node):
+            return gather_strided(build, node)
         return None if known is None else build.constant(known)
     results = _evaluated(node, arrays, build.scope.opset_version) if arrays else None
     largest = max([_LARGEST, *(array.size for array in arrays if array is not None)])
     if results is None or any(array.size > largest for array in results):
         return None
     return [build.constant(array) for array in results]
+
+
+def _without_empty_parts(build: Builder, node: ir.Node) -> ir.Value | None:
+    """Return a result without elements as a constant, and joins and products without empty parts.
+
+    Not all runtimes take arrays without elements.
+    """
+    result = node.outputs[0]
+    sizes = dims_of(result)
+    if len(node.outputs) > 1 or sizes is None or not all(isinstance(n, int) for n in sizes):
+        return None
+    if result.dtype is None:
+        return None
+    zeros = np.zeros([int(n) for n in sizes if n is not None], result.dtype.numpy())
+    if 0 in sizes:
+        return build.constant(zeros)
+    if node.op_type == "Concat":
+        parts = [given(value) for value in node.inputs if 0 not in (dims_of(value) or ())]
+        if len(parts) == len(node.inputs):
+            return None
+        return parts[0] if len(parts) == 1 else build.Concat(*parts, **attributes_of(node))
+    # A product of no columns and no rows is zero.
+    if node.op_type in ("MatMul", "Gemm") and 0 in (dims_of(node.inputs[0]) or ()):
+        summand = node.inputs[2] if len(node.inputs) > 2 else None
+        factor = attributes_of(node).get("beta", 1.0)
+        if summand is None:
+            return build.constant(zeros)
+        return summand if factor == 1.0 and dims_of(summand) == sizes else None
+    return None
+
+
+def _known_logic(build: Builder, node: ir.Node) -> ir.Value | None:
+    """Return the result of And or Or with a constant that decides, or its other operand."""
+    if node.op_type not in ("And", "Or"):
+        return None
+    sizes = dims_of(node.outputs[0])
+    for value, other in (node.inputs, reversed(node.inputs)):
+        constant, decides = constant_of(value), node.op_type == "Or"
+        if constant is None or constant.size == 0 or constant.any() != constant.all():
+            continue
+        if bool(constant.all()) != decides:
+            return other if sizes is not None and dims_of(other) == sizes else None
+        if sizes is not None and all(isinstance(n, int) for n in sizes):
+            return build.constant(np.full(sizes, decides))
+    return None
 
 
 def _evaluated(
@@ -118,7 +173,33 @@ def _write_out(node: ir.Node, scope: ModelScope) -> bool:
         return False
     if steps.item() == 0:
         return _skip_loop(node)
-    return steps.item() == 1 and _write_out_step(node, scope)
+    if not _is_short(node, steps.item()):
+        return False
+    _write_out_steps(node, steps.item(), scope)
+    return True
+
+
+def _is_short(node: ir.Node, steps: int) -> bool:
+    """Return whether a loop runs once, or all its steps and has few nodes in all of them."""
+    if node.inputs[1] is not None and not constant_of(node.inputs[1]):
+        return False
+    body = node.attributes["body"].as_graph()
+    going = body.outputs[0]
+    while (producer := going.producer()) is not None and producer.op_type == "Identity":
+        going = given(producer.inputs[0])
+    goes_on = going is body.inputs[1] or bool(constant_of(going))
+    return steps == 1 or (goes_on and steps * _size_of_step(body) <= _MOST_NODES)
+
+
+def _size_of_step(body: ir.Graph) -> int:
+    """Return the number of nodes of a body that depend on more than the number of the step."""
+    known, count = {body.inputs[0]}, 0
+    for node in all_nodes(body):
+        if all(v is None or v in known or is_constant(v) for v in node.inputs):
+            known.update(node.outputs)
+        else:
+            count += 1
+    return count
 
 
 def _write_out_choice(node: ir.Node, scope: ModelScope) -> bool:
@@ -142,20 +223,45 @@ def _skip_loop(node: ir.Node) -> bool:
     return True
 
 
-def _write_out_step(node: ir.Node, scope: ModelScope) -> bool:
-    going = node.inputs[1]
-    if going is not None and not constant_of(going):
-        return False
+def _write_out_steps(node: ir.Node, count: int, scope: ModelScope) -> None:
+    """Put copies of the body of a loop in its place, one for each step."""
     build, body = Builder(scope), node.attributes["body"].as_graph()
-    arguments = [build.constant(np.int64(0)), build.constant(np.True_), *node.inputs[2:]]
-    node.resize_inputs(len(arguments))
-    for i, argument in enumerate(arguments):
-        node.replace_input_with(i, argument)
-    body.outputs.pop(0)
-    for i, row in list(enumerate(body.outputs))[len(arguments) - 2 :]:
-        body.outputs[i] = _appended(body, "Unsqueeze", row, build.ints([0]))
-    _replace(node, body, scope)
-    return True
+    graph, states, rows = node.graph, list(map(given, node.inputs[2:])), list[list[ir.Value]]()
+    assert graph is not None
+    bodies = [*(body.clone(allow_outer_scope_values=True) for _ in range(count - 1)), body]
+    calls = []
+    for number, copied in enumerate(bodies):
+        copied.outputs.pop(0)
+        for i, row in list(enumerate(copied.outputs))[len(states) :]:
+            copied.outputs[i] = _appended(copied, "Unsqueeze", row, build.ints([0]))
+        arguments = [build.constant(np.int64(number)), build.constant(np.True_), *states]
+        call = ir.node("Loop", arguments, num_outputs=len(copied.outputs))
+        graph.insert_before(node, call)
+        calls.append((call, copied))
+        for value, output in zip(call.outputs, copied.outputs, strict=True):
+            value.type, value.name = output.type, scope.names.unique("step")
+        states = list(call.outputs[: len(states)])
+        rows.append(list(call.outputs[len(states) :]))
+    joined = [_joined(node, parts, scope) for parts in zip(*rows, strict=True)]
+    for old, new in zip(node.outputs, [*states, *joined], strict=True):
+        new.name, new.shape, old.name = old.name, old.shape, None
+    results = [*states, *joined]
+    ir.convenience.replace_all_uses_with(node.outputs, results, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
+    for call, copied in calls:
+        _replace(call, copied, scope)
+
+
+def _joined(node: ir.Node, parts: Sequence[ir.Value], scope: ModelScope) -> ir.Value:
+    """Return the rows of all steps, joined before a node."""
+    if len(parts) == 1:
+        return parts[0]
+    join = ir.node("Concat", parts, {"axis": 0})
+    join.outputs[0].type = parts[0].type
+    join.name = scope.names.unique("Concat")
+    assert node.graph is not None
+    node.graph.insert_before(node, join)
+    return join.outputs[0]
 
 
 def _replace(node: ir.Node, body: ir.Graph, scope: ModelScope) -> None:

@@ -61,6 +61,8 @@ def lower_scalar_op(op: ScalarOp, node: Apply, build: Builder, *inputs: ir.Value
 def lower_precise_log(op: PreciseLog, node: Apply, build: Builder, x: ir.Value) -> ir.Value:
     """Take the logarithm of sums of one element, which is computed element by element."""
     x = build.cast(x, node.outputs[0].type.dtype)
+    if build.scope.is_portable:
+        return build.Log(x)
     return build.ReduceLogSum(build.Unsqueeze(x, [-1]), [-1], keepdims=0)
 
 
@@ -81,6 +83,8 @@ def lower_half_power_of_two(
         table = build.constant(np.ldexp(one, halves))
     ends = np.int32(first + 1), np.int32(info.maxexp + 1)
     places = build.Clip(build.cast(exponents, "int32"), *ends)
+    if build.scope.is_portable:
+        return build.Gather(table, places, axis=0)
     # Numbers of the graph may be arrays when it runs.
     if node.outputs[0].type.ndim == 1:
         return build.GatherElements(table, places, axis=0)

@@ -41,7 +41,7 @@ def checked_count(build: Builder, n_steps: ir.Value, failure: Exception) -> ir.V
     failure
         Exception for a negative number when this package runs the model.
     """
-    if not build.scope.has_checks:
+    if build.scope.is_portable:
         return n_steps
     is_negative = build.cast(build.Less(n_steps, 0), "int64")
     checked = build.Gather(build.Unsqueeze(n_steps, [0]), is_negative, axis=0)

@@ -83,7 +83,7 @@ class _Lowering:
         if constant_ints(self.n_steps) == [0]:
             self._loop(self.build.subgraph(), initial)
             return self._skipped(self.build, initial)
-        is_guarded = self.is_scan and self.build.scope.has_checks
+        is_guarded = self.is_scan and not self.build.scope.is_portable
         if not is_guarded or runs_at_least_once(self.n_steps):
             return self._loop(self.build, initial)
         return self.build.cond(
@@ -223,7 +223,7 @@ class _Lowering:
         """Return whether an ONNX Scan suffices, which runs to the end of its sequences."""
         op, outputs = self.op, self.op.fgraph.outputs
         states = list(op.outer_untraced_sit_sot(self.node.inputs))
-        if not self.reads and not self.build.scope.has_checks:
+        if not self.reads and self.build.scope.is_portable:
             # OpenVINO and tract have no Scan that only counts its steps.
             return False
         if not self.reads:

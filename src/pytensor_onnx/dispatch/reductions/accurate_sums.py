@@ -44,7 +44,7 @@ def sum_floats(
         stages.append(long)
     done: list[int] = []
     for stage in stages:
-        if stage is long and build.scope.accumulates_in_float64:
+        if stage is long and build.scope.widens:
             x = build.cast(x, "float64")
         gone = [] if keepdims else done
         along = [axis - sum(other < axis for other in gone) for axis in sorted(stage)]

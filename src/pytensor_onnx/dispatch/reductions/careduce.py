@@ -45,7 +45,7 @@ def lower_extremum(op: NonZeroDimsCAReduce, node: Apply, build: Builder, x: ir.V
     """Reduce, and fail for a reduction of no elements."""
     axes = _reduced_axes(op, node)
     result = lower_reduction(op, node, build, x)
-    if op.initial or not build.scope.has_checks or not _may_be_empty(node, build, x, axes):
+    if op.initial or build.scope.is_portable or not _may_be_empty(node, build, x, axes):
         return result
     name = op.ufunc.__name__
     error = ValueError(f"zero-size array to reduction operation {name} which has no identity")
@@ -89,7 +89,7 @@ def _accumulator(op: CAReduce, node: Apply, build: Builder) -> str:
         return node.inputs[0].type.dtype
     wanted = op.acc_dtype or node.outputs[0].type.dtype
     is_wide = wanted == "float64" and node.inputs[0].type.dtype == "float32"
-    return "float32" if is_wide and not build.scope.accumulates_in_float64 else wanted
+    return "float32" if is_wide and not build.scope.widens else wanted
 
 
 def _reduce_with(operator: str) -> Reduction:

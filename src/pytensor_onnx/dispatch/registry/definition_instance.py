@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor_onnx.dispatch.elementwise.scalar_operators import OPERATORS
 from pytensor_onnx.errors import UnsupportedCase
 from pytensor_onnx.functions.registry import Definition, definition_of
+from pytensor_onnx.functions.special.wide_evaluation import narrow
 from pytensor_onnx.graph.builder import Builder
 from pytensor_onnx.rewriting.loops.loops_in_definitions import prepare_definition
 
@@ -41,6 +42,8 @@ class Specialised:
         Dtypes of the operands and of the results.
     ranks
         Ranks of the operands; None for a function that serves all.
+    widens
+        Whether functions of float32 may be computed in float64.
     """
 
     definition: Definition
@@ -48,12 +51,13 @@ class Specialised:
     operand_dtypes: tuple[str, ...]
     dtypes: tuple[str, ...]
     ranks: tuple[int, ...] | None = None
+    widens: bool = True
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
         """All properties on which the graph depends."""
         dtypes = self.operand_dtypes, self.dtypes
-        return self.definition, *dtypes, self.ranks, identity_of(dict(self.keywords))
+        return self.definition, *dtypes, self.ranks, self.widens, identity_of(dict(self.keywords))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Specialised) and self.identity == other.identity
@@ -229,7 +233,8 @@ def _known_sizes(definition: Definition, node: Apply) -> dict[str, int | None]:
 def _graph(case: Specialised, float_x: str) -> FunctionGraph:
     """Return the graph of a case, as the expression makes it under a ``floatX``."""
     operands = case.operands()
-    results = case.definition(*operands, **case.keywords)
+    with narrow(not case.widens):
+        results = case.definition(*operands, **case.keywords)
     case.check(results)
     fgraph = FunctionGraph(operands, results, clone=False)
     if case.ranks is not None:

@@ -114,6 +114,7 @@ def decompositions() -> dict[str, Callable[..., ir.Value]]:
 
 
 def _call(case: Specialised, build: Builder, inputs: Sequence[ir.Value]) -> list[ir.Value]:
+    case = replace(case, widens=build.scope.widens)
     if case.definition.is_elementwise:
         return _call_elementwise(case, build, inputs)
     return _call_function(replace(case, ranks=_ranks(build, inputs)), build, inputs)
@@ -153,9 +154,9 @@ def _is_called_by_blocks(
     """Return whether a call goes through its operands in blocks.
 
     Calls within functions do not, nor the operators that a runtime lacks: blocks are for functions
-    that take long.
+    that take long. Portable files have no loops for speed alone.
     """
-    if build.in_function or of_vectors.definition.op_type in OPERATORS:
+    if build.scope.is_portable or build.in_function or of_vectors.definition.op_type in OPERATORS:
         return False
     dims = [d for d in map(dims_of, inputs) if d is not None]
     if len(dims) < len(inputs) or not may_be_long(reduce(broadcast, dims)):

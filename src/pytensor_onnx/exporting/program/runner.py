@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,6 +165,49 @@ class Runner:
         for state, value in zip(states, results[n_results:], strict=True):
             self.state[state.name] = value
         return self.conversion.signature.results(results[:n_results])
+
+    def step(
+        self,
+        run: Callable[[dict[str, np.ndarray]], Mapping[str, Any]],
+        /,
+        *arguments: Any,
+        **named: Any,
+    ) -> Any:
+        """Run the file once in another runtime, with the state of this program.
+
+        Parameters
+        ----------
+        run
+            The runtime's call: arrays by the names of all inputs of the file in, the state's among
+            them, and arrays by the names of its outputs out.
+        arguments, named
+            As in a call.
+
+        Returns
+        -------
+        ndarray or list of ndarray
+            As of a call. `state` has the next values.
+
+        Examples
+        --------
+        >>> import numpy as np, pytensor, pytensor.tensor as pt
+        >>> from onnx.reference import ReferenceEvaluator
+        >>> from pytensor_onnx import export_onnx
+        >>> x, total = pt.scalar("x"), pytensor.shared(0.0, name="total")
+        >>> program = export_onnx([x], total + x, updates={total: total + x}, target="portable")
+        >>> other = ReferenceEvaluator(program.proto)
+        >>> run = lambda feed: dict(zip(other.output_names, other.run(None, feed)))
+        >>> [float(program.step(run, value)) for value in (1.0, 2.0, 3.0)]
+        [1.0, 3.0, 6.0]
+        """
+        feed, conversion = self.feed(arguments, named), self.conversion
+        with self._lock:
+            found = {k: np.asarray(v) for k, v in run({**feed, **self.state}).items()}
+            for state in conversion.states:
+                self.state[state.name] = found[state.next_name]
+        following = {state.next_name for state in conversion.states}
+        names = (name for name in conversion.output_names if name not in following)
+        return conversion.signature.results([found[name] for name in names])
 
     def feed(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the arrays of a call by the names of the model's inputs, without the state."""

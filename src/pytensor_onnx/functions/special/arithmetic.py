@@ -39,7 +39,12 @@ def polynomial(x: TensorVariable, coefficients: Coefficients, start: int = 0) ->
 
     With ``start``, that many of the lowest terms are left out, and ``x`` divided out as often.
     """
-    return horner(x, [constant(x, coefficient) for coefficient in coefficients[x.dtype][start:]])
+    return horner(x, [constant(x, coefficient) for coefficient in row(x, coefficients)[start:]])
+
+
+def row(x: TensorVariable, coefficients: Coefficients) -> tuple[float, ...]:
+    """Return the coefficients for the dtype of ``x``, those of float64 where it has none."""
+    return coefficients.get(x.dtype, coefficients["float64"])
 
 
 def horner(x: TensorVariable, coefficients: Sequence[TensorVariable]) -> TensorVariable:
@@ -52,9 +57,9 @@ def horner(x: TensorVariable, coefficients: Sequence[TensorVariable]) -> TensorV
 
 def sum_of_powers(x: TensorVariable, coefficients: Coefficients, start: int = 0) -> TensorVariable:
     """Evaluate a `polynomial` of a short vector in three operations, by all powers at once."""
-    row = np.array(coefficients[x.dtype][start:])[:, None]
-    powers = pt.pow(x, pt.constant(np.arange(len(row), dtype=x.dtype)[:, None]))
-    return pt.sum(powers * pt.constant(row.astype(x.dtype)), axis=0)
+    factors = np.array(row(x, coefficients)[start:])[:, None]
+    powers = pt.pow(x, pt.constant(np.arange(len(factors), dtype=x.dtype)[:, None]))
+    return pt.sum(powers * pt.constant(factors.astype(x.dtype)), axis=0)
 
 
 def is_short(x: TensorVariable) -> bool:

@@ -10,7 +10,7 @@ from pytensor.scalar.math import GammaLn
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_onnx.functions.registry import define
-from pytensor_onnx.functions.special.arithmetic import constant, horner, polynomial
+from pytensor_onnx.functions.special.arithmetic import constant, horner, polynomial, row
 from pytensor_onnx.functions.special.coefficients import Coefficients
 from pytensor_onnx.functions.special.gamma_coefficients import (
     FACTORIALS,
@@ -22,7 +22,7 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
     LOG_GAMMA_TOP,
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_integer, sine_pi
-from pytensor_onnx.functions.special.wide_evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.wide_evaluation import where_any, widened
 from pytensor_onnx.ops.special import precise
 
 # (log(2 pi) - 1) / 2, and log(4) - 1.
@@ -65,7 +65,7 @@ class Parts(NamedTuple):
 
 
 @define(GammaLn)
-@in_float64
+@widened
 def gammaln(x: TensorVariable) -> TensorVariable:
     """Logarithm of the absolute value of the gamma function.
 
@@ -91,7 +91,7 @@ def gammaln(x: TensorVariable) -> TensorVariable:
     weight = pt.maximum(parts.weight, constant(x, 0.0))
     summand = parts.near + (weight * parts.logarithm + parts.rest)
     # At the largest numbers, which are poles, both would be infinite.
-    summand = pt.minimum(summand, constant(x, 1e308))
+    summand = pt.minimum(summand, constant(x, 1e308, float32=3e38))
     negative = -(pt.switch(at_pole, rest, summand) + logarithm)
     negative = pt.switch(pt.isinf(x), x, negative)
     return where_any(x < constant(x, 0.0), negative, _of_positive(parts))
@@ -148,8 +148,8 @@ def _parts(x: TensorVariable) -> Parts:
 
 def _factorials(n: TensorVariable, r: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     """``n!`` and ``log(gamma(n+1+r) / n!)``, for ``n`` from 4 to 22 and ``|r| <= 1/8``."""
-    table = pt.constant(np.array([row[n.dtype] for row in FACTORIALS]))
-    row = n.astype("int64") - pt.constant(_FIRST_FACTORIAL, dtype="int64")
+    table = pt.constant(np.array([row(n, c) for c in FACTORIALS], n.dtype))
+    place = n.astype("int64") - pt.constant(_FIRST_FACTORIAL, dtype="int64")
     sizes = [1] * len(FACTORIALS)
-    first, *others = pt.split(table[:, row], sizes, n_splits=len(sizes), axis=0)
+    first, *others = pt.split(table[:, place], sizes, n_splits=len(sizes), axis=0)
     return first[0], (r[None] * horner(r[None], others))[0]

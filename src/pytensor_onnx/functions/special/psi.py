@@ -22,7 +22,7 @@ from pytensor_onnx.functions.special.gamma_coefficients import (
     TRIGAMMA_TOP,
 )
 from pytensor_onnx.functions.special.reflection import from_nearest_integer, is_pole, sine_pi
-from pytensor_onnx.functions.special.wide_evaluation import in_float64, where_any
+from pytensor_onnx.functions.special.wide_evaluation import where_any, widened
 from pytensor_onnx.ops.special import precise
 
 # The roots of psi next to zero, rounded, and what the rounding leaves out.
@@ -36,7 +36,7 @@ _TINY = 1e-20
 
 
 @define(Psi)
-@in_float64
+@widened
 def psi(x: TensorVariable) -> TensorVariable:
     """Differentiate the logarithm of the gamma function; NaN at negative integers.
 
@@ -103,7 +103,7 @@ def _distance(x: TensorVariable, root: tuple[float, float]) -> TensorVariable:
 
 
 @define(TriGamma)
-@in_float64
+@widened
 def trigamma(x: TensorVariable) -> TensorVariable:
     """Differentiate `psi`; infinite at the poles.
 

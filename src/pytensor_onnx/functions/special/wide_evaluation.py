@@ -1,6 +1,8 @@
 """Evaluation in float64, and of branches that no element needs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
@@ -12,6 +14,30 @@ from pytensor_onnx.functions.loops import mapped
 from pytensor_onnx.functions.special.arithmetic import is_short
 
 Expression = Callable[..., TensorVariable]
+_IS_NARROW = ContextVar("is_narrow", default=False)
+
+
+@contextmanager
+def narrow(is_narrow: bool = True) -> Iterator[None]:
+    """Let `widened` expressions be evaluated in float32, for files without float64."""
+    token = _IS_NARROW.set(is_narrow)
+    try:
+        yield
+    finally:
+        _IS_NARROW.reset(token)
+
+
+def widened(expression: Expression) -> Expression:
+    """Evaluate an expression `in_float64`, or within `narrow` in the dtype of its operands."""
+    wide = in_float64(expression)
+
+    @wraps(expression)
+    def evaluated(*operands: TensorVariable) -> TensorVariable:
+        if not _IS_NARROW.get():
+            return wide(*operands)
+        return expression(*(x.astype(operands[-1].dtype) for x in operands))
+
+    return evaluated
 
 
 def in_float64(expression: Expression) -> Expression:
@@ -60,7 +86,12 @@ def on_pair(
 def where_any(
     condition: TensorVariable, value: TensorVariable, otherwise: TensorVariable
 ) -> TensorVariable:
-    """Select by a condition, and compute ``value`` only if the condition holds anywhere."""
+    """Select by a condition, and compute ``value`` only if the condition holds anywhere.
+
+    Within `narrow` both are computed: few runtimes have branches.
+    """
+    if _IS_NARROW.get():
+        return pt.switch(condition, value, otherwise)
     anywhere = pt.squeeze(condition) if is_short(condition) else pt.any(condition)
     return ifelse(anywhere, pt.switch(condition, value, otherwise), otherwise)
 
