@@ -22,16 +22,20 @@ def _wide(x: TensorVariable) -> TensorVariable:
 
 
 def _sum(x: TensorVariable, axes: Axes, keepdims: bool) -> TensorVariable:
-    return _wide(x).sum(axis=axes, keepdims=keepdims, dtype=_wide(x).type.dtype)
+    """Sum in the dtype of the numbers, as runtimes do."""
+    dtype = _wide(x).type.dtype
+    return _wide(x).sum(axis=axes, keepdims=keepdims, dtype=dtype, acc_dtype=dtype)
 
 
 def _product(x: TensorVariable, axes: Axes, keepdims: bool) -> TensorVariable:
-    return _wide(x).prod(axis=axes, keepdims=keepdims, dtype=_wide(x).type.dtype)
+    dtype = _wide(x).type.dtype
+    return _wide(x).prod(axis=axes, keepdims=keepdims, dtype=dtype, acc_dtype=dtype)
 
 
 def _mean(x: TensorVariable, axes: Axes, keepdims: bool) -> TensorVariable:
     if x.type.dtype.startswith("float"):
-        return _wide(x).mean(axis=axes, keepdims=keepdims)
+        dtype = _wide(x).type.dtype
+        return _wide(x).mean(axis=axes, keepdims=keepdims, dtype=dtype, acc_dtype=dtype)
     count = np.prod([size(x, axis) for axis in axes], dtype=object)
     total = _sum(x, axes, keepdims)
     return total // (like(x, count) if isinstance(count, int) else count.astype(x.type.dtype))

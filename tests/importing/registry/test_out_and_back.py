@@ -1,6 +1,7 @@
 """Models that are exported, imported and exported again have the same nodes and values."""
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from onnx import TensorProto, helper
@@ -8,7 +9,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.raise_op import Assert
 
 from pytensor_onnx import export_onnx, from_onnx
-from tests.importing.models import by_runtime, evaluated, model_of
+from tests.importing.models import PYTHON, by_runtime, evaluated, model_of
 
 x, y, i = pt.dmatrix("x"), pt.lmatrix("y"), pt.lvector("i")
 X = np.array([[1.0, np.nan, 3.0], [4.0, 6.0, 5.0]])
@@ -97,3 +98,18 @@ def test_an_axis_of_unknown_size_is_broadcast_at_run_time():
         np.testing.assert_array_equal(evaluated(graph, value)[0], np.ones((3, 2)))
     with pytest.raises(AssertionError, match="its size is not 1"):
         evaluated(graph, np.ones((2, 2), "float32"))
+
+
+def test_an_operator_with_indices_has_a_gradient():
+    model = model_of(
+        [helper.make_node("GatherND", ["x", "i"], ["y"])],
+        inputs={"x": (3, 2), "i": (4, 2)},
+        outputs={"y": (4,)},
+        dtypes={"i": TensorProto.INT64},
+    )
+    graph = from_onnx(model)
+    (values, places), (result,) = graph.inputs, graph.outputs
+    gradient = pytensor.grad(result.sum(), values)
+    chosen = np.array([[0, 1], [2, 0], [0, 1], [1, 1]])
+    found = gradient.eval({values: np.zeros((3, 2), "float32"), places: chosen}, mode=PYTHON)
+    np.testing.assert_array_equal(found, [[0, 2], [0, 1], [1, 0]])

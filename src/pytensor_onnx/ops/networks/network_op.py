@@ -67,7 +67,13 @@ class NetworkOp(SymbolicOp):
         """
         own = [variable.type() for variable in inputs]
         results = self.build_inner_graph(*own)
-        gradients = pullback(results, own, list(output_grads), disconnected_inputs="ignore")
+        gradients = pullback(
+            results,
+            own,
+            list(output_grads),
+            disconnected_inputs="ignore",
+            return_disconnected="disconnected",
+        )
         return clone_replace(gradients, dict(zip(own, inputs, strict=True)))
 
 
