@@ -1,7 +1,7 @@
 """Build the library of kernels with the system's C compiler, or with that of ziglang.
 
 ``python native/build.py FOLDER`` writes the machine's own library, with ``--all`` those of all
-platforms, for which it needs ziglang.
+platforms, and with ``--wasm`` the module of WebAssembly, for which it needs ziglang.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
-FLAGS = ["-std=c11", "-O3", "-fPIC", "-fvisibility=hidden"]
-FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+MATH = ["-std=c11", "-fvisibility=hidden"]
+MATH += ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+FLAGS = [*MATH, "-O3", "-fPIC"]
 LONGEST = "elementwise.c"
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
 
@@ -30,6 +33,15 @@ PLATFORMS = {
     "win32-amd64": "x86_64-windows-gnu",
 }
 """Targets of ziglang by the platforms of wheels, named as Python names them."""
+
+WASM = "tape.wasm"
+WASM_FLAGS = [*MATH, "-target", "wasm32-wasi", "-msimd128", "-Wno-pass-failed"]
+OF_RUNTIME = ("functions.c", "region.c", "registration.c")
+"""Sources that call ONNX Runtime, which the module of WebAssembly does without."""
+FAST = ("products.c",)
+"""Sources that the module of WebAssembly has for speed; of others it has the smallest code."""
+WASM_LINK = ["-mexec-model=reactor", "-s", "-Wl,--gc-sections"]
+WASM_LINK += ["-Wl,-z,stack-size=1048576", "-Wl,--max-memory=2147483648"]
 
 
 def library_name() -> str:
@@ -49,14 +61,38 @@ def compiler() -> list[str] | None:
 def build(folder: Path) -> Path | None:
     """Build the library unless it is newer than its sources; None without a compiler."""
     library = folder / f"{library_name()}{_extension()}"
-    given = [*SOURCES.glob("*.[ch]"), *SOURCES.glob("*.inc"), Path(__file__)]
-    if library.exists() and library.stat().st_mtime > max(x.stat().st_mtime for x in given):
+    if _is_new(library):
         return library
     command = compiler()
     if command is None:
         return None
     _compile(command, library)
     return library
+
+
+def build_wasm(folder: Path) -> Path | None:
+    """Build the module of WebAssembly unless it is newer than its sources; None without ziglang."""
+    module = folder / WASM
+    if _is_new(module):
+        return module
+    if not importlib.util.find_spec("ziglang"):
+        return None
+    sources = [source for source in SOURCES.glob("*.c") if source.name not in OF_RUNTIME]
+    with _parts(module) as parts:
+        made = parts / WASM
+        fast = [source for source in sources if source.name in FAST]
+        small = [source for source in sources if source.name not in FAST]
+        objects = _objects(ZIG, [*WASM_FLAGS, "-O2"], fast, parts)
+        objects += _objects(ZIG, [*WASM_FLAGS, "-Oz"], small, parts)
+        subprocess.run([*ZIG, *WASM_FLAGS, *WASM_LINK, *objects, "-o", made], check=True)
+        made.replace(module)
+    return module
+
+
+def _is_new(made: Path) -> bool:
+    """Return whether a file is newer than all sources."""
+    given = [*SOURCES.glob("*.[ch]"), *SOURCES.glob("*.inc"), Path(__file__)]
+    return made.exists() and made.stat().st_mtime > max(x.stat().st_mtime for x in given)
 
 
 def build_all(folder: Path) -> list[Path]:
@@ -70,22 +106,36 @@ def build_all(folder: Path) -> list[Path]:
 
 
 def _compile(command: list[str], library: Path) -> None:
-    library.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=library.parent) as temporary:
-        made = Path(temporary) / library.name
+    with _parts(library) as folder:
+        made = folder / library.name
         libraries = [] if library.suffix == ".dll" else ["-lm"]
-
-        def object_of(source: Path) -> Path:
-            target = Path(temporary) / f"{source.stem}.o"
-            subprocess.run([*command, *FLAGS, "-c", source, "-o", target], check=True)
-            return target
-
-        # The largest source takes half of the time, so it goes first.
-        sources = sorted(SOURCES.glob("*.c"), key=lambda source: source.name != LONGEST)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = list(pool.map(object_of, sources))
+        objects = _objects(command, FLAGS, sorted(SOURCES.glob("*.c")), folder)
         subprocess.run([*command, "-shared", *objects, "-o", made, *libraries], check=True)
         made.replace(library)
+
+
+@contextmanager
+def _parts(target: Path) -> Iterator[Path]:
+    """Yield a folder beside a file, from which the file moves to its place when it is complete."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        yield Path(folder)
+
+
+def _objects(
+    command: list[str], flags: list[str], sources: Iterable[Path], folder: Path
+) -> list[Path]:
+    """Compile sources side by side."""
+
+    def object_of(source: Path) -> Path:
+        target = folder / f"{source.stem}.o"
+        subprocess.run([*command, *flags, "-c", source, "-o", target], check=True)
+        return target
+
+    # The largest source takes half of the time, so it goes first.
+    ordered = sorted(sources, key=lambda source: source.name != LONGEST)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(object_of, ordered))
 
 
 def _extension(system: str = sys.platform) -> str:
@@ -93,7 +143,9 @@ def _extension(system: str = sys.platform) -> str:
 
 
 if __name__ == "__main__":
-    if "--all" in sys.argv:
+    if "--wasm" in sys.argv:
+        print(build_wasm(Path(sys.argv[1])) or "no ziglang: no module of WebAssembly")
+    elif "--all" in sys.argv:
         print(*build_all(Path(sys.argv[1])), sep="\n")
     else:
         print(build(Path(sys.argv[1])) or "no C compiler: no library")

@@ -23,12 +23,14 @@
   X(CastToFloat32, float, (float)x)        \
   X(CastToBool, uint8_t, x != 0)
 
-#define NUMBER_BINARY(X)                   \
+#define ARITHMETIC(X)                      \
   X(Add, T, (W)x + (W)y)                   \
   X(Sub, T, (W)x - (W)y)                   \
   X(Mul, T, (W)x * (W)y)                   \
   X(AtLeast, T, x < y ? y : x)             \
-  X(AtMost, T, y < x ? y : x)              \
+  X(AtMost, T, y < x ? y : x)
+
+#define COMPARISONS(X)                     \
   X(Less, uint8_t, x < y)                  \
   X(LessOrEqual, uint8_t, x <= y)          \
   X(Greater, uint8_t, x > y)               \
@@ -52,13 +54,15 @@
 #define DIVIDES_BY_ZERO (*(int64_t *)element->extra = 1)
 
 #if IS_FLOAT
-#define BINARY(X)                                             \
-  EVERY_BINARY(X) NUMBER_BINARY(X)                            \
+#define VECTOR_BINARY(X)                                      \
+  ARITHMETIC(X)                                               \
   X(Div, T, x / y)                                            \
-  X(Fmod, T, F(fmod)(x, y))                                   \
-  X(Pow, T, y == 2 ? x * x : y == 3 ? x * x * x : F(pow)(x, y)) \
   X(Max, T, x != x ? x : x < y || y != y ? y : x)             \
   X(Min, T, x != x ? x : y < x || y != y ? y : x)
+#define BINARY(X)                                             \
+  EVERY_BINARY(X) COMPARISONS(X)                              \
+  X(Fmod, T, F(fmod)(x, y))                                   \
+  X(Pow, T, y == 2 ? x * x : y == 3 ? x * x * x : F(pow)(x, y))
 #define UNARY(X)                                              \
   EVERY_UNARY(X)                                              \
   X(Neg, T, -x)                                               \
@@ -100,7 +104,7 @@ static inline T S(remainder)(T x, T y) {
   return rest && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 #define BINARY(X)                                                                         \
-  EVERY_BINARY(X) NUMBER_BINARY(X) INTEGER_BINARY(X)                                      \
+  EVERY_BINARY(X) ARITHMETIC(X) COMPARISONS(X) INTEGER_BINARY(X)                                      \
   X(Div, T, y == 0 ? (T)DIVIDES_BY_ZERO : y == -1 ? (T)(0 - (W)x) : x / y)                \
   X(Mod, T, y == 0 ? (T)DIVIDES_BY_ZERO : S(remainder)(x, y))
 #define UNARY(X)                        \
@@ -111,7 +115,7 @@ static inline T S(remainder)(T x, T y) {
 
 #elif IS_UNSIGNED
 #define BINARY(X)                                                     \
-  EVERY_BINARY(X) NUMBER_BINARY(X) INTEGER_BINARY(X)                  \
+  EVERY_BINARY(X) ARITHMETIC(X) COMPARISONS(X) INTEGER_BINARY(X)                  \
   X(Div, T, y == 0 ? (T)DIVIDES_BY_ZERO : (T)(x / y))                 \
   X(Mod, T, y == 0 ? (T)DIVIDES_BY_ZERO : (T)(x % y))                 \
   X(ShiftLeft, T, y >= sizeof(T) * 8 ? 0 : (W)x << y)                 \
@@ -137,59 +141,110 @@ static inline T S(remainder)(T x, T y) {
   X(CastToUint64, uint64_t, x)
 #endif
 
+#ifndef VECTOR_BINARY
+#define VECTOR_BINARY(X)
+#endif
+
+/* A loop over the elements; the module of WebAssembly is compiled for size, but for floats. */
+#if defined(__wasm__) && IS_FLOAT
+#define LOOP _Pragma("clang loop vectorize(enable) interleave(disable)") for (int64_t i = 0; i < n; i++)
+#else
+#define LOOP for (int64_t i = 0; i < n; i++)
+#endif
+
 #define OUT(R) R *restrict out = (R *)(element->at[0] + start * element->step[0])
 #define IN(i) (const T *)(element->at[i] + start * element->step[i])
 
 #define ONE(i) (*(const T *)element->at[i])
 
 #define UNARY_KERNEL(name, R, expression)                                              \
-  static TARGET void S(name##_one)(const Element *element, int64_t start, int64_t n) { \
-    const T x = ONE(1);                                                                \
-    (void)start, (void)n;                                                              \
-    *(R *)element->at[0] = (R)(expression);                                            \
-  }                                                                                    \
-  static TARGET void S(name)(const Element *element, int64_t start, int64_t n) {              \
+  static TARGET void S(name)(const Element *element, int64_t start, int64_t n) {       \
     OUT(R);                                                                            \
     const T *in = IN(1);                                                               \
-    for (int64_t i = 0; i < n; i++) {                                                  \
+    LOOP {                                                                             \
       const T x = in[i];                                                               \
       out[i] = (R)(expression);                                                        \
     }                                                                                  \
   }
-#define BINARY_KERNEL(name, R, expression)                                             \
-  static TARGET void S(name##_one)(const Element *element, int64_t start, int64_t n) { \
-    const T x = ONE(1), y = ONE(2);                                                    \
-    (void)start, (void)n;                                                              \
-    *(R *)element->at[0] = (R)(expression);                                            \
-  }                                                                                    \
-  static TARGET void S(name)(const Element *element, int64_t start, int64_t n) {              \
+/* Pages load all kernels of the module of WebAssembly: but for arithmetic of floats, one loop serves
+ * arrays and numbers. */
+#ifdef __wasm__
+#define SMALL_KERNEL(name, R, expression)                                             \
+  static __attribute__((noinline)) void S(name##_by_steps)(\
+      const Element *element, int64_t start, int64_t n, int left, int right) {\
     OUT(R);                                                                            \
     const T *a = IN(1), *b = IN(2);                                                    \
-    for (int64_t i = 0; i < n; i++) {                                                  \
+    for (int64_t i = 0; i < n; i++, a += left, b += right) {                           \
+      const T x = *a, y = *b;                                                          \
+      out[i] = (R)(expression);                                                        \
+    }                                                                                  \
+  }                                                                                    \
+  static void S(name)(const Element *element, int64_t start, int64_t n) {              \
+    S(name##_by_steps)(element, start, n, 1, 1);                                       \
+  }                                                                                    \
+  static void S(name##_left_number)(const Element *element, int64_t start, int64_t n) {\
+    S(name##_by_steps)(element, start, n, 0, 1);                                       \
+  }                                                                                    \
+  static void S(name##_right_number)(const Element *element, int64_t start, int64_t n) {\
+    S(name##_by_steps)(element, start, n, 1, 0);                                       \
+  }
+#else
+#define SMALL_KERNEL BINARY_KERNEL
+#endif
+#define BINARY_KERNEL(name, R, expression)                                             \
+  static TARGET void S(name)(const Element *element, int64_t start, int64_t n) {       \
+    OUT(R);                                                                            \
+    const T *a = IN(1), *b = IN(2);                                                    \
+    LOOP {                                                                             \
       const T x = a[i], y = b[i];                                                      \
       out[i] = (R)(expression);                                                        \
     }                                                                                  \
   }                                                                                    \
-  static TARGET void S(name##_left_number)(const Element *element, int64_t start, int64_t n) { \
+  static TARGET void S(name##_left_number)(const Element *element, int64_t start, int64_t n) {\
     OUT(R);                                                                            \
     const T *b = IN(2);                                                                \
     const T x = *(IN(1));                                                              \
-    for (int64_t i = 0; i < n; i++) {                                                  \
+    LOOP {                                                                             \
       const T y = b[i];                                                                \
       out[i] = (R)(expression);                                                        \
     }                                                                                  \
   }                                                                                    \
-  static TARGET void S(name##_right_number)(const Element *element, int64_t start, int64_t n) { \
+  static TARGET void S(name##_right_number)(const Element *element, int64_t start, int64_t n) {\
     OUT(R);                                                                            \
     const T *a = IN(1);                                                                \
     const T y = *(IN(2));                                                              \
-    for (int64_t i = 0; i < n; i++) {                                                  \
+    LOOP {                                                                             \
       const T x = a[i];                                                                \
       out[i] = (R)(expression);                                                        \
     }                                                                                  \
   }
+
+/* In WebAssembly an element is an array. */
+#ifdef __wasm__
+#define ONE_UNARY(name, R, expression)
+#define ONE_BINARY(name, R, expression)
+#define ONE_OF(name) S(name)
+#else
+#define ONE_OF(name) S(name##_one)
+#define ONE_UNARY(name, R, expression)                                                 \
+  static TARGET void S(name##_one)(const Element *element, int64_t start, int64_t n) { \
+    const T x = ONE(1);                                                                \
+    (void)start, (void)n;                                                              \
+    *(R *)element->at[0] = (R)(expression);                                            \
+  }
+#define ONE_BINARY(name, R, expression)                                                \
+  static TARGET void S(name##_one)(const Element *element, int64_t start, int64_t n) { \
+    const T x = ONE(1), y = ONE(2);                                                    \
+    (void)start, (void)n;                                                              \
+    *(R *)element->at[0] = (R)(expression);                                            \
+  }
+#endif
 UNARY(UNARY_KERNEL)
-BINARY(BINARY_KERNEL)
+UNARY(ONE_UNARY)
+BINARY(SMALL_KERNEL)
+BINARY(ONE_BINARY)
+VECTOR_BINARY(BINARY_KERNEL)
+VECTOR_BINARY(ONE_BINARY)
 
 #define WHERE_LOOP(condition, left, right) \
   for (int64_t i = 0; i < n; i++) out[i] = (condition) ? (left) : (right); \
@@ -216,11 +271,11 @@ static TARGET void S(Where_one)(const Element *element, int64_t start, int64_t n
   *(T *)element->at[0] = *(const uint8_t *)element->at[1] ? ONE(2) : ONE(3);
 }
 
-#define UNARY_ENTRY(name, R, expression) [ELEMENTWISE_##name] = {S(name), S(name), S(name), S(name##_one)},
+#define UNARY_ENTRY(name, R, expression) [ELEMENTWISE_##name] = {S(name), S(name), S(name), ONE_OF(name)},
 #define BINARY_ENTRY(name, R, expression) \
-  [ELEMENTWISE_##name] = {S(name), S(name##_left_number), S(name##_right_number), S(name##_one)},
+  [ELEMENTWISE_##name] = {S(name), S(name##_left_number), S(name##_right_number), ONE_OF(name)},
 const ElementKernel KERNELS_OF_TYPE[ELEMENTWISE_COUNT] = {
-    UNARY(UNARY_ENTRY) BINARY(BINARY_ENTRY)
+    UNARY(UNARY_ENTRY) BINARY(BINARY_ENTRY) VECTOR_BINARY(BINARY_ENTRY)
     [ELEMENTWISE_Where] = {S(Where), S(Where), S(Where), S(Where_one)},
 };
 
@@ -236,17 +291,24 @@ const ElementKernel KERNELS_OF_TYPE[ELEMENTWISE_COUNT] = {
 #undef IS_BOOL
 #undef EVERY_BINARY
 #undef EVERY_UNARY
-#undef NUMBER_BINARY
+#undef ARITHMETIC
+#undef COMPARISONS
 #undef INTEGER_BINARY
 #undef INTEGER_UNARY
 #undef DIVIDES_BY_ZERO
 #undef BINARY
+#undef VECTOR_BINARY
 #undef UNARY
 #undef OUT
 #undef ONE
 #undef IN
 #undef UNARY_KERNEL
 #undef BINARY_KERNEL
+#undef SMALL_KERNEL
+#undef LOOP
+#undef ONE_UNARY
+#undef ONE_BINARY
+#undef ONE_OF
 #undef WHERE_LOOP
 #undef UNARY_ENTRY
 #undef BINARY_ENTRY

@@ -1,11 +1,15 @@
 /* Make plans: infer sizes, order and fuse instructions, compute known values, lay out memory. */
 #include "plan.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "elementwise.h"
+#ifdef __wasm__
+#include "wasm.h"
+#else
+#include <setjmp.h>
+#endif
 
 enum { ALIGNMENT = 64, MOST_ELEMENTS = 1 << 30 };
 
@@ -41,14 +45,25 @@ struct Plan {
   Group group;
   int64_t time;
   int folds;
+#ifndef __wasm__
   jmp_buf refusal;
+#endif
   const char *problem;
 };
 
+#ifdef __wasm__
+#define IS_REFUSED(plan) 0
+void refuse(Plan *plan, const char *problem) {
+  (void)plan;
+  stop(problem);
+}
+#else
+#define IS_REFUSED(plan) setjmp((plan)->refusal)
 void refuse(Plan *plan, const char *problem) {
   plan->problem = problem;
   longjmp(plan->refusal, 1);
 }
+#endif
 
 void *memory(Plan *plan, size_t bytes) {
   Chunk *chunk = calloc(1, sizeof *chunk + bytes + sizeof(int64_t));
@@ -544,9 +559,20 @@ void end_loop(Plan *plan, int64_t begin) {
 
 /* Memory of the workspace. */
 
-static int by_first_use(const void *a, const void *b) {
-  int64_t x = (*(Slot *const *)a)->first, y = (*(Slot *const *)b)->first;
-  return (x > y) - (x < y);
+/* Sort by the first use; Shell's method, as the C library's takes much room in WebAssembly. */
+static void sort_by_first_use(Slot **slots, int count) {
+  int gap = 1;
+  while (gap < count / 3) gap = 3 * gap + 1;
+  for (; gap > 0; gap /= 3) {
+    for (int i = gap; i < count; i++) {
+      Slot *moved = slots[i];
+      int at = i;
+      for (; at >= gap && slots[at - gap]->first > moved->first; at -= gap) {
+        slots[at] = slots[at - gap];
+      }
+      slots[at] = moved;
+    }
+  }
 }
 
 /* Place a value in the first gap between those that are in use at the same time. */
@@ -568,7 +594,7 @@ static size_t lay_out(Plan *plan) {
     Slot *given = &plan->slots[i];
     if (given->place == WORK && given->root == i && given->last >= 0) all[count++] = given;
   }
-  qsort(all, (size_t)count, sizeof *all, by_first_use);
+  sort_by_first_use(all, count);
   for (int i = 0; i < count; i++) {
     Slot *given = all[i];
     int64_t unit = given->bytes >= ALIGNMENT ? ALIGNMENT : 16;
@@ -663,7 +689,7 @@ Plan *make_plan(const Tape *tape, const Array *inputs, const char *are_constant,
   if (!plan) return NULL;
   plan->tape = tape;
   plan->are_constant = are_constant;
-  if (!setjmp(plan->refusal)) {
+  if (!IS_REFUSED(plan)) {
     make(plan, inputs);
     free(plan->group.elements);
     plan->group.elements = NULL;

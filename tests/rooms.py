@@ -92,7 +92,7 @@ ROOMS = {
         *("exporting", "functions", "graph", "ops", "rewriting", "running", "named_dims"),
     ),
     "scoring": room("tables scored by files; hands on `pytensor_onnx_scoring`"),
-    "web": room("the page around a model, and a server for it", "graph"),
+    "web": room("the page around a model, and a server for it", "graph", "kernels", "native"),
     "serving": room("folders that servers of models load", "exporting", "graph"),
     "cli": room(
         "the command line",

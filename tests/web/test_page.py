@@ -77,7 +77,8 @@ def folder(tmp_path_factory):
         dynamic_axes={"points": [0]},
         **options,
     )
-    return build_site(folder / "walk.onnx", folder / "site", page=PAGE, state=state)
+    file, target = folder / "walk.onnx", folder / "site"
+    return build_site(file, target, page=PAGE, state=state, engine="onnxruntime")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pytensor_onnx.cli.terminal import print_json
 from pytensor_onnx.errors import PyTensorONNXError
 from pytensor_onnx.extras import require
 
+Engine = Literal["auto", "tape", "onnxruntime"]
 RuntimeSource = Literal["npm", "cdn"]
 
 
@@ -25,6 +26,9 @@ def web(
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="First state of a model that updates one."),
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="tape is small, and auto takes it where it covers the model.")
+    ] = "auto",
     runtime: Annotated[
         RuntimeSource, typer.Option(help="npm copies ONNX Runtime Web, cdn links a public host.")
     ] = "npm",
@@ -46,6 +50,7 @@ def web(
         model,
         output,
         page=read_description(page) if page else None,
+        engine=engine,
         runtime=runtime,
         webgpu=webgpu,
         state=state,
@@ -56,6 +61,10 @@ def web(
         print_json({"folder": str(folder), "page": described})
     else:
         typer.echo(f"wrote {folder}: copy it to any web server, or see it by --serve")
+        if reason := described["runtime"].get("reason"):
+            typer.echo(f"ONNX Runtime Web runs the model: {reason}")
+        else:
+            typer.echo("a tape runs the model, without ONNX Runtime Web")
         if any(value["dtype"] == "float64" for value in values):
             typer.echo('its numbers are float64: target="web" exports float32, half as large')
     if serve:

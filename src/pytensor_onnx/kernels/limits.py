@@ -52,13 +52,21 @@ def is_slow_function(node: onnx.NodeProto, scope: Scope) -> bool:
     return shape is None or prod(_assumed(shape)) > FLOAT32_ELEMENTS
 
 
+def has_many_axes(node: onnx.NodeProto, scope: Scope) -> bool:
+    """Return whether an array of a node has more axes than the library takes."""
+    return any(len(shape) > AXES for shape in _known_shapes(node, scope))
+
+
 def is_large(node: onnx.NodeProto, scope: Scope) -> bool:
     """Return whether a kernel of ONNX Runtime is faster for a node than a region."""
-    shapes = [scope.shape(name) for name in (*node.input, *node.output) if name]
-    known = [shape for shape in shapes if shape is not None]
-    if any(len(shape) > AXES or prod(_assumed(shape)) > ELEMENTS for shape in known):
+    if any(prod(_assumed(shape)) > ELEMENTS for shape in _known_shapes(node, scope)):
         return True
     return node.op_type in ("MatMul", "Gemm") and _multiplications(node, scope) > PRODUCT
+
+
+def _known_shapes(node: onnx.NodeProto, scope: Scope) -> list[list[int | None]]:
+    shapes = [scope.shape(name) for name in (*node.input, *node.output) if name]
+    return [shape for shape in shapes if shape is not None]
 
 
 def _assumed(shape: list[int | None], unknown: int = UNKNOWN) -> list[int]:

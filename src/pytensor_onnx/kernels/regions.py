@@ -14,10 +14,11 @@ from pytensor_onnx import native
 from pytensor_onnx.graph.domains import STANDARD_DOMAIN
 from pytensor_onnx.kernels.graph_scope import Scope, bodies, captured
 from pytensor_onnx.kernels.instructions import FUNCTIONS
-from pytensor_onnx.kernels.limits import is_large, is_slow_function
+from pytensor_onnx.kernels.limits import has_many_axes, is_large, is_slow_function
 from pytensor_onnx.kernels.tape import Knowledge, Tape
 
 DOMAIN = native.REGION_DOMAIN
+INTEGERS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 MOST_BYTES = 2**25
 """Size of the largest model that is searched for regions."""
 LARGE_CONSTANT = 2**12
@@ -71,11 +72,14 @@ class Fusion:
         The regions.
     stayed
         The nodes that are in no region.
+    given
+        Inputs of the model from whose values sizes follow.
     """
 
     model: bytes | None
     regions: tuple[Region, ...] = ()
     stayed: tuple[Stayed, ...] = ()
+    given: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """Return a line for each region, and for each reason why ONNX Runtime runs nodes."""
@@ -96,22 +100,25 @@ def _counted(operators: Iterable[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in Counter(operators).most_common())
 
 
-def fuse(source: bytes) -> Fusion:
+def fuse(source: bytes, *, every_size: bool = False) -> Fusion:
     """Find the regions of a model.
 
     Parameters
     ----------
     source
         A serialized model.
+    every_size
+        Whether regions have all nodes that the library covers, also those that ONNX Runtime runs
+        faster, and those whose sizes follow from integers among the inputs.
     """
-    if len(source) > MOST_BYTES:
+    if len(source) > MOST_BYTES and not every_size:
         return Fusion(None)
     model = onnx.ModelProto()
     model.ParseFromString(source)
     weights = _take_weights(model)
     model = _inlined(model)
     model = onnx.shape_inference.infer_shapes(model)
-    pass_ = _Pass()
+    pass_ = _Pass(every_size, _integers(model.graph) if every_size else ())
     pass_.run(model.graph, None)
     if not pass_.regions:
         return Fusion(None, stayed=tuple(pass_.stayed))
@@ -119,7 +126,23 @@ def fuse(source: bytes) -> Fusion:
     for constant in model.graph.initializer:
         if constant.name in weights:
             constant.raw_data = weights[constant.name]
-    return Fusion(model.SerializeToString(), tuple(pass_.regions), tuple(pass_.stayed))
+    given = tuple(sorted(pass_.knowledge.given))
+    return Fusion(model.SerializeToString(), tuple(pass_.regions), tuple(pass_.stayed), given)
+
+
+def _integers(graph: onnx.GraphProto) -> list[str]:
+    """Return the inputs that may decide sizes: integers of a vector at most."""
+    types = {x.name: x.type.tensor_type for x in graph.input}
+    return [name for name, x in types.items() if x.elem_type in INTEGERS and len(x.shape.dim) <= 1]
+
+
+def whole_region(graph: onnx.GraphProto) -> NodeProto | None:
+    """Return the region that is the whole graph but for constants, None if there is none."""
+    nodes = [node for node in graph.node if node.op_type != "Constant"]
+    if [node.domain for node in nodes] != [DOMAIN]:
+        return None
+    [region] = nodes
+    return region if {x.name for x in graph.output} == set(region.output) else None
 
 
 def _take_weights(model: onnx.ModelProto) -> dict[str, bytes]:
@@ -147,10 +170,11 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
 class _Pass:
     """Finds the regions of a graph and of the bodies in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, every_size: bool, candidates: Iterable[str]) -> None:
+        self.every_size = every_size
         self.regions: list[Region] = []
         self.stayed: list[Stayed] = []
-        self._knowledge = Knowledge()
+        self.knowledge = Knowledge(candidates)
         self._scopes: list[Scope] = []
 
     def run(self, graph: onnx.GraphProto, outer: Scope | None) -> None:
@@ -182,8 +206,8 @@ class _Pass:
         """Return why a node is in no region, an empty text if it may be in one."""
         if node.op_type == "Constant":
             return "a constant"
-        made = self._knowledge.instructions(node, scope)
-        is_slow = is_slow_function(node, scope)
+        made = self.knowledge.instructions(node, scope)
+        is_slow = not self.every_size and is_slow_function(node, scope)
         is_large = not isinstance(made, str) and (is_slow or self._is_large(node, scope))
         if is_large or isinstance(made, str):
             is_function = node.domain == STANDARD_DOMAIN and native.has_kernel(node.op_type)
@@ -193,7 +217,7 @@ class _Pass:
         return ""
 
     def _is_large(self, node: NodeProto, scope: Scope) -> bool:
-        if is_large(node, scope):
+        if has_many_axes(node, scope) or (not self.every_size and is_large(node, scope)):
             return True
         for body in bodies(node):
             inner = Scope(body, scope)
@@ -212,9 +236,9 @@ class _Pass:
                 needed.append(node)
                 wanted |= set(_uses(node))
         needed.reverse()
-        if len(needed) < FEWEST_NODES:
+        if len(needed) < (1 if self.every_size else FEWEST_NODES):
             return needed
-        tape = Tape(scope, self._knowledge)
+        tape = Tape(scope, self.knowledge)
         text = tape.write(needed, outputs)
         name = f"region_{len(self.regions) + 1}"
         computed = frozenset(name for node in needed for name in node.output)

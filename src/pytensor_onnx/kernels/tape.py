@@ -27,9 +27,22 @@ Key = tuple[int, str]
 
 
 class Knowledge:
-    """Which values follow from the sizes of inputs, and which nodes are covered."""
+    """Which values follow from the sizes of inputs, and which nodes are covered.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    candidates
+        Names of inputs of the model whose values may be known when a plan is made.
+
+    Attributes
+    ----------
+    given
+        The candidates from which sizes follow.
+    """
+
+    def __init__(self, candidates: Iterable[str] = ()) -> None:
+        self.candidates = frozenset(candidates)
+        self.given: set[str] = set()
         self._known: dict[Key, bool] = {}
         self._instructions: dict[int, list[Instruction] | str] = {}
         self._kept: list[object] = []
@@ -77,6 +90,10 @@ class Knowledge:
 
     def _follows_from_sizes(self, name: str, scope: Scope) -> bool:
         if scope.constant_size(name) is not None:
+            return True
+        owner = scope.owner(name)
+        if owner is scope.root and name in owner.inputs and name in self.candidates:
+            self.given.add(name)
             return True
         found = scope.producer(name)
         if found is None:

@@ -27,6 +27,7 @@ from pytensor_onnx.web.packages import (
     compressed,
     package_files,
 )
+from pytensor_onnx.web.tape_file import NoTapeError, write_tape
 
 _KEYS = {"title", "text", "inputs", "outputs", "run", "repeat", "links"}
 _GUIDE = "https://pytensor-onnx.github.io/pytensor-onnx/how-to/web.html"
@@ -39,6 +40,7 @@ def build_site(
     folder: str | os.PathLike,
     *,
     page: Mapping[str, Any] | None = None,
+    engine: str = "auto",
     runtime: str = "npm",
     webgpu: bool = False,
     state: str | os.PathLike | None = None,
@@ -56,6 +58,9 @@ def build_site(
         wait for it), ``repeat`` (the number of runs between two showings of the results, 1 unless
         given), ``links`` (addresses by their texts), and for each input and output its ``kind``,
         ``label`` and options.
+    engine
+        ``"tape"`` runs the model by a small module of WebAssembly, which must cover all nodes,
+        ``"onnxruntime"`` by ONNX Runtime Web, and ``"auto"`` by the first that can.
     runtime
         ``"npm"`` copies ONNX Runtime Web into the folder, ``"cdn"`` links a public host, and
         ``"../runtime/"`` links a folder beside the page's, see `write_runtime`.
@@ -68,7 +73,7 @@ def build_site(
     ------
     PyTensorONNXError
         If the folder is not empty, the description has unknown keys, an input has no control, or
-        the runtime cannot be had.
+        the engine cannot be had.
     """
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -86,7 +91,10 @@ def build_site(
         site = Path(temporary) / "site"
         shutil.copytree(str(files("pytensor_onnx.web") / "static"), site)
         _write_model(Path(model), site / "model.onnx")
-        described["runtime"] = _runtime(package, site, runtime)
+        reason = _write_engine(engine, site, webgpu)
+        described["runtime"] = {"engine": "tape"}
+        if reason:
+            described["runtime"] = _runtime(package, site, runtime) | {"reason": reason}
         for entry in described["inputs"]:
             _add_example(entry, site / "examples")
         for file in package_files(PLOTS):
@@ -198,6 +206,23 @@ def _add_example(entry: dict[str, Any], folder: Path) -> None:
     entry["control"]["example"] = f"{folder.name}/{Path(example).name}"
 
 
+def _write_engine(engine: str, site: Path, webgpu: bool) -> str:
+    """Write the model as a tape, or return why ONNX Runtime Web runs it."""
+    if engine == "onnxruntime":
+        return "as the engine of the page"
+    if webgpu:
+        if engine == "tape":
+            raise PyTensorONNXError("a tape does not use WebGPU: leave out one of the two")
+        return "for WebGPU"
+    try:
+        write_tape(site / "model.onnx", site)
+    except NoTapeError as error:
+        if engine == "tape":
+            raise
+        return str(error)
+    return ""
+
+
 def _runtime(package: Package, site: Path, source: str) -> dict[str, str]:
     name, *_, binary = (Path(file).name for file in package.files)
     backend = "webgpu" if package is WEBGPU_RUNTIME else "wasm"
@@ -205,7 +230,13 @@ def _runtime(package: Package, site: Path, source: str) -> dict[str, str]:
         write_runtime(site / "runtime", webgpu=backend == "webgpu")
     folder = {"npm": "runtime/", "cdn": package.cdn}.get(source, source)
     binary = binary if source == "cdn" else f"{binary}.gz"
-    return {"folder": folder, "module": name, "binary": binary, "backend": backend}
+    return {
+        "engine": "onnxruntime",
+        "folder": folder,
+        "module": name,
+        "binary": binary,
+        "backend": backend,
+    }
 
 
 def _links(given: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -64,7 +64,7 @@ class Page {
   }
 
   async load() {
-    say("Loading ONNX Runtime and the model…");
+    say(this.description.runtime.engine === "tape" ? "Loading the model…" : "Loading ONNX Runtime and the model…");
     const bar = byId("progress");
     bar.hidden = false;
     this.model.onprogress = ({ received, total }) => {

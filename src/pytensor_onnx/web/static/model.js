@@ -40,15 +40,15 @@ export class Model {
   }
 
   /**
-   * @param {{folder: string, module: string, binary: string, backend: string}} runtime
+   * @param {{engine: string, folder?: string}} runtime the engine that runs the model, and the folder of its files
    * @param {{pairs: Record<string, string>, values?: {file: string}[]}} state
    */
   load(runtime, state) {
     const at = (/** @type {string} */ path) => new URL(path, document.baseURI).href;
     const values = (state.values ?? []).map((value) => ({ ...value, file: at(value.file) }));
     return this.ask("load", {
-      model: at("model.onnx"),
-      runtime: { ...runtime, folder: at(runtime.folder) },
+      model: at(runtime.engine === "tape" ? "model.tape" : "model.onnx"),
+      runtime: { ...runtime, folder: at(runtime.folder ?? "") },
       state: { ...state, values },
     });
   }

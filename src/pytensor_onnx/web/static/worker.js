@@ -4,61 +4,49 @@
 
 import { fromBytes } from "./tensors.js";
 
+/** @typedef {import("./tensors.js").Tensor} Tensor */
+
 /** Bytes of a model up to which it has one thread. */
 const SMALL = 1e6;
 const MOST_THREADS = 4;
 /** Level of what the runtime logs: it would tell which nodes WebGPU leaves to the processor. */
 const ERRORS = 3;
 
-/** @type {any} */
-let ort;
-/** @type {any} */
-let session;
+/** Runs the model on tensors. @type {(feeds: Record<string, Tensor>) => Promise<Record<string, Tensor>>} */
+let runModel;
 /** @type {Record<string, string>} inputs of the state, and the outputs of their next values */
 let pairs = {};
 /** @type {{name: string, bytes: ArrayBuffer, dtype: string, dims: number[]}[]} */
 let firstState = [];
-/** @type {Record<string, any>} */
+/** @type {Record<string, Tensor>} */
 let state = {};
-/** State before the last reset. @type {Record<string, any>} */
+/** State before the last reset. @type {Record<string, Tensor>} */
 let left = {};
 
 const actions = {
   /**
-   * Load the runtime, the model and its first state.
+   * Load the engine, the model and its first state.
    *
-   * @param {{model: string, runtime: {folder: string, module: string, binary: string, backend: string}, state: any}} options
+   * @param {{model: string, runtime: any, state: any}} options
    */
   async load({ model, runtime, state: described }) {
     const started = performance.now();
-    // Files arrive while the runtime is read.
-    const arriving = load(model);
-    const compiled = load(runtime.folder + runtime.binary).then(opened);
     const values = (described.values ?? []).map(async (/** @type {any} */ x) => ({ ...x, bytes: await load(x.file) }));
-    const files = Promise.all([arriving, compiled, ...values]);
-    files.catch(() => {});
-    ort = await import(runtime.folder + runtime.module);
-    ort.env.wasm.wasmPaths = runtime.folder;
-    const [content, binary, ...first] = await files;
-    ort.env.wasm.wasmBinary = binary;
-    const bytes = new Uint8Array(content);
-    // Threads take time to start, and small models gain nothing from them.
-    const cores = self.crossOriginIsolated && bytes.length > SMALL ? navigator.hardwareConcurrency || 1 : 1;
-    ort.env.wasm.numThreads = Math.min(MOST_THREADS, cores);
+    const first = Promise.all(values);
+    first.catch(() => {});
+    const start = runtime.engine === "tape" ? startTape : startRuntime;
+    const { run, ...about } = await start(model, runtime);
+    runModel = run;
     pairs = described.pairs;
-    firstState = first;
+    firstState = await first;
     actions.reset();
-    let backend = runtime.backend;
-    if (backend === "webgpu" && !(await adapter())) backend = "wasm";
-    session = await ort.InferenceSession.create(bytes, { executionProviders: [backend], logSeverityLevel: ERRORS });
-    const seconds = (performance.now() - started) / 1000;
-    return { seconds, bytes: bytes.length, threads: ort.env.wasm.numThreads, backend };
+    return { seconds: (performance.now() - started) / 1000, ...about };
   },
 
   /** Return to the first state; `undo` goes back. */
   reset() {
     left = state;
-    const values = firstState.map(({ name, bytes, dtype, dims }) => [name, made(fromBytes(dtype, bytes.slice(0), dims))]);
+    const values = firstState.map(({ name, bytes, dtype, dims }) => [name, fromBytes(dtype, bytes.slice(0), dims)]);
     state = Object.fromEntries(values);
   },
 
@@ -69,7 +57,7 @@ const actions = {
 
   /** Return the present state. */
   state() {
-    return Object.fromEntries(Object.entries(state).map(([name, x]) => [name, plain(x)]));
+    return state;
   },
 
   /**
@@ -79,28 +67,71 @@ const actions = {
    */
   async run({ feeds, times }) {
     const received = performance.now();
-    const given = Object.fromEntries(Object.entries(feeds).map(([name, x]) => [name, made(x)]));
-    const started = performance.now();
-    /** @type {Record<string, any>} */
-    let results = {};
+    /** @type {Record<string, Tensor>} */
+    let outputs = {};
+    let milliseconds = 0;
     for (let i = 0; i < times; i++) {
-      results = await session.run({ ...given, ...state });
+      const started = performance.now();
+      outputs = await runModel({ ...feeds, ...state });
+      milliseconds += performance.now() - started;
       for (const [name, next] of Object.entries(pairs)) {
-        state[name] = results[next];
-        delete results[next];
+        state[name] = outputs[next];
+        delete outputs[next];
       }
     }
-    const milliseconds = performance.now() - started;
-    const outputs = Object.fromEntries(Object.entries(results).map(([name, x]) => [name, plain(x)]));
     return { outputs, milliseconds, others: performance.now() - received - milliseconds };
   },
 };
 
-/** @param {import("./tensors.js").Tensor} x @returns {any} */
-const made = (x) => new ort.Tensor(x.type, x.data, x.dims);
+/**
+ * Load a tape, which needs no runtime.
+ *
+ * @param {string} model
+ */
+async function startTape(model) {
+  const files = Promise.all([load(model), load(new URL("tape.wasm.gz", import.meta.url).href)]);
+  files.catch(() => {});
+  const tape = await import("./tape.js");
+  const [content, binary] = await files;
+  const loaded = await tape.load(content, binary);
+  const run = async (/** @type {Record<string, Tensor>} */ feeds) => {
+    const results = await loaded.run(feeds);
+    return mapped(results, ({ dtype, ...x }) => ({ type: dtype, ...x }));
+  };
+  return { run, bytes: content.byteLength, threads: 1, backend: "wasm" };
+}
 
-/** @param {any} x @returns {import("./tensors.js").Tensor} */
-const plain = (x) => ({ type: x.type, data: x.data, dims: [...x.dims] });
+/**
+ * Load ONNX Runtime Web and a model.
+ *
+ * @param {string} model
+ * @param {{folder: string, module: string, binary: string, backend: string}} runtime
+ */
+async function startRuntime(model, runtime) {
+  // Files arrive while the runtime is read.
+  const files = Promise.all([load(model), load(runtime.folder + runtime.binary).then(opened)]);
+  files.catch(() => {});
+  const ort = await import(runtime.folder + runtime.module);
+  ort.env.wasm.wasmPaths = runtime.folder;
+  const [content, binary] = await files;
+  ort.env.wasm.wasmBinary = binary;
+  const bytes = new Uint8Array(content);
+  // Threads take time to start, and small models gain nothing from them.
+  const cores = self.crossOriginIsolated && bytes.length > SMALL ? navigator.hardwareConcurrency || 1 : 1;
+  ort.env.wasm.numThreads = Math.min(MOST_THREADS, cores);
+  let { backend } = runtime;
+  if (backend === "webgpu" && !(await adapter())) backend = "wasm";
+  const session = await ort.InferenceSession.create(bytes, { executionProviders: [backend], logSeverityLevel: ERRORS });
+  const made = (/** @type {Tensor} */ x) => new ort.Tensor(x.type, x.data, x.dims);
+  const run = async (/** @type {Record<string, Tensor>} */ feeds) => {
+    const results = await session.run(mapped(feeds, made));
+    return mapped(results, (x) => ({ type: x.type, data: x.data, dims: [...x.dims] }));
+  };
+  return { run, bytes: bytes.length, threads: ort.env.wasm.numThreads, backend };
+}
+
+/** @param {Record<string, any>} tensors @param {(x: any) => any} change @returns {Record<string, any>} */
+const mapped = (tensors, change) => Object.fromEntries(Object.entries(tensors).map(([name, x]) => [name, change(x)]));
 
 /** Bytes of all files: those that arrived, and those that are expected. */
 const progress = { received: 0, total: 0 };

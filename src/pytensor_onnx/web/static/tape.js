@@ -1,0 +1,275 @@
+/**
+ * Run a model that `pytensor-onnx web` wrote as a tape, in a browser or in Node.
+ *
+ *     const model = await load("model.tape");
+ *     const { y } = await model.run({ x: { data: Float64Array.of(1, 2), dims: [2] } });
+ *
+ * @typedef {"float64" | "float32" | "int64" | "int32" | "uint64" | "uint32" | "uint8" | "bool"} Dtype
+ * @typedef {Float64Array | Float32Array | BigInt64Array | Int32Array | BigUint64Array | Uint32Array | Uint8Array} Numbers
+ * @typedef {{data: Numbers, dims: number[]}} Given the elements of an array in order, and its sizes
+ * @typedef {{dtype: Dtype, data: Numbers, dims: number[]}} Result
+ * @typedef {{name: string, dtype: Dtype, dims: (number | string | null)[]}} Value a size is a number, a name, or unknown
+ * @typedef {string | URL | ArrayBuffer | Uint8Array} Source an address, a path in Node, or the content
+ */
+
+const MAGIC = "PTTAPE\0\0";
+const FORMAT = 1;
+/** Bytes of an array in the module: dtype, rank, size, eight sizes, address. */
+const ARRAY = 88;
+/** Bytes that memory grows by before the module starts anew, as it cannot shrink. */
+const ROOM = 2 ** 26;
+
+/** Values of inputs that decide sizes, each with a plan, before the module starts anew. */
+const MOST_GIVEN = 100;
+
+/** Numbers and arrays of dtypes. @type {Record<string, [number, any]>} */
+const DTYPES = {
+  float32: [1, Float32Array],
+  uint8: [2, Uint8Array],
+  int32: [6, Int32Array],
+  int64: [7, BigInt64Array],
+  bool: [9, Uint8Array],
+  float64: [11, Float64Array],
+  uint32: [12, Uint32Array],
+  uint64: [13, BigUint64Array],
+};
+/** @type {Record<number, string>} */
+const NAMES = Object.fromEntries(Object.entries(DTYPES).map(([name, [number]]) => [number, name]));
+
+/**
+ * Load a model.
+ *
+ * @param {Source} source the file `model.tape`
+ * @param {Source} [module] the file `tape.wasm.gz`; the one beside this script unless it is given
+ * @returns {Promise<Model>}
+ */
+export async function load(source, module = new URL("tape.wasm.gz", import.meta.url)) {
+  const [content, binary] = await Promise.all([bytesOf(source), bytesOf(module).then(opened)]);
+  const model = new Model(content, await WebAssembly.compile(binary));
+  await model.open();
+  return model;
+}
+
+/** A model in a module of WebAssembly. */
+export class Model {
+  /** @param {Uint8Array} content @param {WebAssembly.Module} module */
+  constructor(content, module) {
+    const view = new DataView(content.buffer, content.byteOffset, content.byteLength);
+    const isTape = content.length >= 16 && MAGIC === String.fromCharCode(...content.subarray(0, 8));
+    if (!isTape) throw new Error("this is no file model.tape");
+    const start = 16 + view.getUint32(8, true);
+    const header = JSON.parse(new TextDecoder().decode(content.subarray(16, start)));
+    if (header.format !== FORMAT) throw new Error("model.tape is of another version than tape.js: write it anew");
+    this.header = header;
+    this.data = content.subarray(start);
+    this.module = module;
+    /** @type {any} */
+    this.exports = null;
+    this.runner = this.first = 0;
+    /** Addresses of constants by the position of the operand. @type {Map<number, number>} */
+    this.constants = new Map();
+    /** Addresses of values that decide sizes. @type {Map<string, number>} */
+    this.given = new Map();
+    /** Inputs of the model. @type {Value[]} */
+    this.inputs = header.inputs;
+    /** Outputs of the model. @type {Value[]} */
+    this.outputs = header.outputs;
+    /** For each input that is a state, the output that is its next value. @type {Record<string, string>} */
+    this.state = header.state;
+    /** SHA-256 of the ONNX file that the tape was made of. @type {string} */
+    this.sha256 = header.sha256;
+  }
+
+  /** Start the module, and give it the tape and the constants. */
+  async open() {
+    const instance = await WebAssembly.instantiate(this.module, {});
+    const exports = /** @type {any} */ (instance.exports);
+    exports._initialize?.();
+    this.exports = exports;
+    const names = [];
+    for (let at; (at = exports.operator(names.length)); ) names.push(this.text(at));
+    if (String(names) !== String(this.header.operators)) {
+      throw new Error("model.tape and tape.wasm.gz are of different versions: write both anew");
+    }
+    const { operands, tape } = this.header;
+    const copy = this.copy(this.part(tape));
+    this.runner = exports.open(copy, tape[1]);
+    exports.release(copy);
+    if (!this.runner) throw new Error("model.tape is damaged");
+    this.given.clear();
+    for (let i = 0; i < operands.length; i++) {
+      if (this.header.given.includes(operands[i])) exports.hold(this.runner, i);
+      if (typeof operands[i] === "string") continue;
+      this.constants.set(i, this.copy(this.part(operands[i].data)));
+      exports.hold(this.runner, i);
+    }
+    this.first = exports.memory.buffer.byteLength;
+  }
+
+  /**
+   * Run the model.
+   *
+   * @param {Record<string, Given>} feeds the inputs by name
+   * @returns {Promise<Record<string, Result>>} the outputs by name
+   */
+  async run(feeds) {
+    const given = this.checked(feeds);
+    if (!this.exports) await this.open();
+    try {
+      return this.call(given);
+    } catch (error) {
+      // A module that has stopped is not used again.
+      const problem = this.exports.problem();
+      const reason = problem ? this.text(problem) : error instanceof Error ? error.message : String(error);
+      this.exports = null;
+      throw new Error(`the model cannot run: ${reason}`);
+    } finally {
+      const isLarge = this.exports?.memory.buffer.byteLength > this.first + ROOM;
+      if (isLarge || this.given.size > MOST_GIVEN) this.exports = null;
+    }
+  }
+
+  /** @param {Record<string, Given>} given @returns {Record<string, Result>} */
+  call(given) {
+    const { operands, results } = this.header;
+    const { exports } = this;
+    const made = this.allocate((operands.length + results.length) * ARRAY);
+    const answers = made + operands.length * ARRAY;
+    /** @type {Map<string, number>} */
+    const copies = new Map();
+    operands.forEach((/** @type {any} */ operand, /** @type {number} */ i) => {
+      if (typeof operand !== "string") return this.describe(made + i * ARRAY, operand, /** @type {number} */ (this.constants.get(i)));
+      const { data, dims } = given[operand];
+      // A plan for values that decide sizes is found by the address of these values.
+      const isKept = this.header.given.includes(operand);
+      const [places, key] = isKept ? [this.given, `${operand} ${data}`] : [copies, operand];
+      const address = places.get(key) ?? this.copy(data);
+      places.set(key, address);
+      const { dtype } = /** @type {Value} */ (this.inputs.find(({ name }) => name === operand));
+      this.describe(made + i * ARRAY, { dtype, dims }, address);
+    });
+    const problem = exports.run(this.runner, made, answers);
+    if (problem) throw new Error(this.text(problem));
+    const read = results.map((/** @type {string} */ name, /** @type {number} */ i) => [name, this.read(answers + i * ARRAY)]);
+    for (const at of [made, ...copies.values()]) exports.release(at);
+    const found = Object.fromEntries(read);
+    return Object.fromEntries(this.outputs.map(({ name }) => [name, found[name]]));
+  }
+
+  /**
+   * Return the inputs, after a check of names, dtypes and sizes.
+   *
+   * @param {Record<string, Given>} feeds
+   * @returns {Record<string, Given>}
+   */
+  checked(feeds) {
+    const known = this.inputs.map(({ name }) => name);
+    const unknown = Object.keys(feeds).filter((name) => !known.includes(name));
+    if (unknown.length) throw new Error(`the model has no input ${unknown.join(", ")}; it has ${known.join(", ") || "none"}`);
+    /** Sizes by their names. @type {Map<string, number>} */
+    const sizes = new Map();
+    return Object.fromEntries(this.inputs.map((input) => [input.name, this.array(input, feeds[input.name], sizes)]));
+  }
+
+  /** @param {Value & {default?: any}} input @param {Given | undefined} given @param {Map<string, number>} sizes @returns {Given} */
+  array({ name, dtype, dims, default: value }, given, sizes) {
+    const [, Numbers] = DTYPES[dtype];
+    if (!given && value) {
+      const bytes = this.part(value.data).slice();
+      return { data: new Numbers(bytes.buffer), dims: value.dims };
+    }
+    if (!given) throw new Error(`input ${name} is missing`);
+    if (!(given.data instanceof Numbers)) {
+      throw new Error(`input ${name}: data of ${dtype} are a ${Numbers.name}, not ${given.data?.constructor?.name ?? given.data}`);
+    }
+    const expected = dims.map((size) => size ?? "any size").join(" x ") || "no axes";
+    if (!Array.isArray(given.dims) || given.dims.length !== dims.length) {
+      throw new Error(`input ${name}: dims are [${given.dims ?? ""}], and the model has ${expected}`);
+    }
+    given.dims.forEach((size, axis) => {
+      if (!Number.isInteger(size) || size < 0) throw new Error(`input ${name}: ${size} is no size`);
+      const wanted = dims[axis];
+      const fixed = typeof wanted === "string" ? (sizes.get(wanted) ?? size) : (wanted ?? size);
+      if (typeof wanted === "string") sizes.set(wanted, fixed);
+      if (size !== fixed) {
+        const reason = typeof wanted === "string" ? `${wanted} is ${fixed} in an input before it` : `the model has ${expected}`;
+        throw new Error(`input ${name}: dims are [${given.dims}], and ${reason}`);
+      }
+    });
+    const count = given.dims.reduce((product, size) => product * size, 1);
+    if (given.data.length !== count) {
+      throw new Error(`input ${name}: ${given.data.length} numbers do not fill an array of sizes [${given.dims}]`);
+    }
+    return given;
+  }
+
+  /** @param {[number, number]} place */
+  part([offset, bytes]) {
+    return this.data.subarray(offset, offset + bytes);
+  }
+
+  /** @param {number} bytes @returns {number} */
+  allocate(bytes) {
+    const at = this.exports.allocate(bytes) >>> 0;
+    if (!at) throw new Error("there is no memory for it");
+    return at;
+  }
+
+  /** Copy numbers into the module. @param {ArrayBufferView} numbers */
+  copy(numbers) {
+    const at = this.allocate(numbers.byteLength);
+    const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+    new Uint8Array(this.exports.memory.buffer).set(bytes, at);
+    return at;
+  }
+
+  /** @param {number} at @param {{dtype: string, dims: number[]}} array @param {number} address */
+  describe(at, { dtype, dims }, address) {
+    const view = new DataView(this.exports.memory.buffer, at, ARRAY);
+    view.setInt32(0, DTYPES[dtype][0], true);
+    view.setInt32(4, dims.length, true);
+    view.setBigInt64(8, BigInt(dims.reduce((product, size) => product * size, 1)), true);
+    dims.forEach((size, axis) => view.setBigInt64(16 + 8 * axis, BigInt(size), true));
+    view.setUint32(80, address, true);
+  }
+
+  /** Read a result, and release its memory. @param {number} at @returns {Result} */
+  read(at) {
+    const { buffer } = this.exports.memory;
+    const view = new DataView(buffer, at, ARRAY);
+    const dtype = /** @type {Dtype} */ (NAMES[view.getInt32(0, true)]);
+    const dims = Array.from({ length: view.getInt32(4, true) }, (_, axis) => Number(view.getBigInt64(16 + 8 * axis, true)));
+    const address = view.getUint32(80, true);
+    const [, Numbers] = DTYPES[dtype];
+    const end = address + Number(view.getBigInt64(8, true)) * Numbers.BYTES_PER_ELEMENT;
+    const data = new Numbers(buffer.slice(address, end));
+    this.exports.release(address);
+    return { dtype, data, dims };
+  }
+
+  /** Read a text of the module. @param {number} at */
+  text(at) {
+    const bytes = new Uint8Array(this.exports.memory.buffer);
+    return String.fromCharCode(...bytes.subarray(at, bytes.indexOf(0, at)));
+  }
+}
+
+/** @param {Source} source @returns {Promise<Uint8Array>} */
+async function bytesOf(source) {
+  if (source instanceof ArrayBuffer) return new Uint8Array(source);
+  if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  if ("process" in globalThis && !String(source).startsWith("http")) {
+    const { readFile } = await import("node:fs/promises");
+    return new Uint8Array(await readFile(/** @type {any} */ (source)));
+  }
+  const response = await fetch(source);
+  if (!response.ok) throw new Error(`${source} cannot be loaded: ${response.status} ${response.statusText}`);
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+/** Open a compressed file; some servers send it opened already. @param {Uint8Array} bytes @returns {Promise<ArrayBuffer>} */
+async function opened(bytes) {
+  const content = new Blob([/** @type {any} */ (bytes)]);
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return content.arrayBuffer();
+  return new Response(content.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}

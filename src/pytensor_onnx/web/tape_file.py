@@ -1,0 +1,196 @@
+"""Write a model as a tape, which a page runs by a small module of WebAssembly."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import runpy
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from pytensor_onnx import native
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.kernels.graph_scope import constant_of
+from pytensor_onnx.kernels.native_operators import operator_numbers
+from pytensor_onnx.kernels.regions import Fusion, fuse, whole_region
+
+FORMAT = 1
+MAGIC = b"PTTAPE\0\0"
+MODULE = "tape.wasm"
+_ALIGNMENT = 8
+_FOLDER = Path(__file__).parents[1] / "kernels"
+_BUILD = Path(__file__).parents[3] / "native" / "build.py"
+
+
+class NoTapeError(PyTensorONNXError):
+    """A model that no tape can run here."""
+
+
+class UncoveredError(NoTapeError):
+    """A model of which a tape does not cover all nodes."""
+
+
+class MissingEngineError(NoTapeError):
+    """An installation without the native library, or without the module of WebAssembly."""
+
+
+def write_tape(model: Path, folder: Path) -> None:
+    """Write a model as a tape, with the module and the script that run it.
+
+    Parameters
+    ----------
+    model
+        An ONNX file, which remains the source of the tape: the tape has its digest.
+    folder
+        Folder to write ``model.tape``, ``tape.wasm.gz`` and ``tape.js`` into.
+
+    Raises
+    ------
+    UncoveredError
+        If the kernels do not cover the whole model; the message has the nodes and the reasons.
+    MissingEngineError
+        If this installation has no kernels, or no module of WebAssembly.
+    """
+    content = tape_of(model)
+    module = wasm_module()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.tape").write_bytes(content)
+    (folder / f"{MODULE}.gz").write_bytes(gzip.compress(module.read_bytes(), mtime=0))
+    script = files("pytensor_onnx.web") / "static" / "tape.js"
+    (folder / "tape.js").write_bytes(script.read_bytes())
+
+
+def wasm_module() -> Path:
+    """Return the module of WebAssembly, which a clone builds by ziglang when it is first needed.
+
+    Raises
+    ------
+    MissingEngineError
+        If the installation lacks the module, and cannot build it.
+    """
+    module = _FOLDER / MODULE
+    if _BUILD.exists():
+        module = runpy.run_path(str(_BUILD))["build_wasm"](_FOLDER) or module
+    if module.exists():
+        return module
+    raise MissingEngineError(
+        f"this installation has no {MODULE}: run pip install ziglang, and the command once more"
+        if _BUILD.exists()
+        else f"this installation has no {MODULE}, which wheels of releases have: "
+        "pip install --only-binary pytensor-onnx pytensor-onnx"
+    )
+
+
+def tape_of(path: Path) -> bytes:
+    """Return a model as the content of a file ``model.tape``.
+
+    The file has eight bytes of a mark, the size of a header in JSON, the header, the tape and the
+    constants.
+
+    Raises
+    ------
+    UncoveredError
+        If the kernels do not cover the whole model.
+    """
+    if native.library() is None:
+        raise MissingEngineError("this installation has no native library, which knows the kernels")
+    model = onnx.load(path)
+    fusion = fuse(model.SerializeToString(), every_size=True)
+    graph = onnx.load_model_from_string(fusion.model).graph if fusion.model else onnx.GraphProto()
+    region = whole_region(graph)
+    if region is None:
+        raise UncoveredError(f"{path.name}: a tape does not cover {_uncovered(fusion)}")
+    data = _Data()
+    tape = region.attribute[0].s
+    header = {
+        "format": FORMAT,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "operators": list(operator_numbers()),
+        "tape": data.add(tape),
+        "inputs": _inputs(model.graph, data),
+        "outputs": [_described(x) for x in model.graph.output],
+        "operands": _operands(graph, region, data),
+        "results": list(region.output),
+        "given": fusion.given,
+        "state": _state(model),
+    }
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    return MAGIC + len(text).to_bytes(_ALIGNMENT, "little") + text + b"".join(data.parts)
+
+
+class _Data:
+    """The bytes after the header."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def add(self, content: bytes) -> list[int]:
+        """Add bytes, and return where they begin, and their number."""
+        place = [self.size, len(content)]
+        padded = content + bytes(-len(content) % _ALIGNMENT)
+        self.parts.append(padded)
+        self.size += len(padded)
+        return place
+
+    def array(self, value: np.ndarray) -> dict[str, Any]:
+        """Add an array, and return its description."""
+        little = value.astype(value.dtype.newbyteorder("<"), copy=False)
+        dims = list(value.shape)
+        return {"dtype": value.dtype.name, "dims": dims, "data": self.add(little.tobytes())}
+
+
+def _uncovered(fusion: Fusion) -> str:
+    lines = [line for line in fusion.lines() if not line.startswith("region_")]
+    return "; ".join(lines) or "outputs that no node computes"
+
+
+def _described(value: onnx.ValueInfoProto) -> dict[str, Any]:
+    """Return the name, dtype and sizes of a value: a number, the name of a size, or None."""
+    tensor = value.type.tensor_type
+    dims = [
+        d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim
+    ]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+    return {"name": value.name, "dtype": dtype, "dims": dims}
+
+
+def _inputs(graph: onnx.GraphProto, data: _Data) -> list[dict[str, Any]]:
+    """Return the inputs, with the values of those that have one unless it is given."""
+    values = {x.name: numpy_helper.to_array(x) for x in graph.initializer}
+    return [
+        _described(x) | ({"default": data.array(values[x.name])} if x.name in values else {})
+        for x in graph.input
+    ]
+
+
+def _operands(
+    graph: onnx.GraphProto, region: onnx.NodeProto, data: _Data
+) -> list[str | dict[str, Any]]:
+    """Return what the tape reads: names of inputs, and constants."""
+    inputs = {x.name for x in graph.input}
+    constants = {x.name: x for x in graph.initializer}
+    nodes = {name: node for node in graph.node for name in node.output}
+
+    def constant(name: str) -> np.ndarray:
+        if name in constants:
+            return numpy_helper.to_array(constants[name])
+        found = constant_of(nodes[name])
+        assert found is not None, name
+        return found
+
+    return [x if x in inputs else data.array(constant(x)) for x in region.input]
+
+
+def _state(model: onnx.ModelProto) -> dict[str, str]:
+    """Return the outputs that are the next values of inputs."""
+    entries: Iterable[Any] = model.metadata_props
+    return json.loads(next((x.value for x in entries if x.key == "state"), "{}"))

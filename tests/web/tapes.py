@@ -1,0 +1,70 @@
+"""Models as tapes, run by Node."""
+
+import base64
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from pytensor_onnx.web.tape_file import MissingEngineError, wasm_module, write_tape
+
+SCRIPT = """
+import { readFileSync } from "node:fs";
+const [folder] = process.argv.slice(1);
+const { load } = await import(`file://${folder}/tape.js`);
+const model = await load(`${folder}/model.tape`);
+const ARRAYS = {
+  float64: Float64Array, float32: Float32Array, int64: BigInt64Array, int32: Int32Array,
+  uint64: BigUint64Array, uint32: Uint32Array, uint8: Uint8Array, bool: Uint8Array,
+};
+const read = ([dtype, dims, text]) => {
+  const bytes = Uint8Array.from(Buffer.from(text, "base64"));
+  return { data: new ARRAYS[dtype](bytes.buffer), dims };
+};
+const text = (data) => Buffer.from(data.buffer).toString("base64");
+const written = ({ dtype, data, dims }) => [dtype, dims, text(data)];
+const mapped = (x, change) =>
+  Object.fromEntries(Object.entries(x).map(([name, y]) => [name, change(y)]));
+const answers = [];
+for (const feeds of JSON.parse(readFileSync(0, "utf8"))) {
+  try {
+    answers.push(mapped(await model.run(mapped(feeds, read)), written));
+  } catch (error) {
+    answers.push(error.message);
+  }
+}
+console.log(JSON.stringify(answers));
+"""
+
+
+def needs_tapes():
+    """Skip a test where Node or the module of WebAssembly is missing."""
+    if shutil.which("node") is None:
+        pytest.skip("there is no node")
+    try:
+        wasm_module()
+    except MissingEngineError as error:
+        pytest.skip(str(error))
+
+
+def run_in_node(model, folder, *calls):
+    """Return the outputs, or the message of the error, of each call of a model's tape."""
+    write_tape(model, folder)
+    command = ["node", "--input-type=module", "--no-warnings", "-e", SCRIPT, str(folder)]
+    given = json.dumps([{name: _packed(np.asarray(x)) for name, x in y.items()} for y in calls])
+    run = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    assert not run.returncode, run.stderr
+    return [
+        x if isinstance(x, str) else {name: _unpacked(*y) for name, y in x.items()}
+        for x in json.loads(run.stdout)
+    ]
+
+
+def _packed(array):
+    return array.dtype.name, array.shape, base64.b64encode(array.tobytes()).decode()
+
+
+def _unpacked(dtype, dims, text):
+    return np.frombuffer(base64.b64decode(text), dtype).reshape(dims)

@@ -1,0 +1,219 @@
+"""Models as tapes in Node, compared with the native library."""
+
+import json
+import subprocess
+
+import numpy as np
+import onnxruntime
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pytensor_onnx import export_onnx, native, nn
+from pytensor_onnx.errors import PyTensorONNXError
+from pytensor_onnx.kernels.regions import fuse
+from pytensor_onnx.web import tape_file
+from pytensor_onnx.web.site import build_site
+from pytensor_onnx.web.tape_file import MissingEngineError, UncoveredError, wasm_module, write_tape
+from tests.web.tapes import needs_tapes, run_in_node
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def node():
+    needs_tapes()
+
+
+def saved(tmp_path, inputs, outputs, **options):
+    path = tmp_path / "model.onnx"
+    export_onnx(inputs, outputs, path, target="web", verify=False, **options)
+    return path
+
+
+def natively(path):
+    """Return a session that runs the tape of a model in the native library.
+
+    Natively, sizes that values of inputs decide are left to ONNX Runtime.
+    """
+    fusion = fuse(path.read_bytes(), every_size=True)
+    options = onnxruntime.SessionOptions()
+    native.register(options)
+    source = path.read_bytes() if fusion.given else fusion.model
+    return onnxruntime.InferenceSession(source, options)
+
+
+def assert_as_native(path, *calls):
+    """Compare the results in Node with those of the same tape in the native library."""
+    session = natively(path)
+    names = [x.name for x in session.get_outputs()]
+    for found, feeds in zip(run_in_node(path, path.parent, *calls), calls, strict=True):
+        for name, expected in zip(names, session.run(None, feeds), strict=True):
+            assert found[name].dtype == expected.dtype
+            if expected.dtype.kind == "f":
+                np.testing.assert_array_max_ulp(found[name], expected, 2)
+            else:
+                np.testing.assert_array_equal(found[name], expected)
+
+
+@pytest.mark.usefixtures("node")
+def test_a_density_and_its_gradient(tmp_path):
+    point, y = pt.vector("point", shape=(3,)), np.array([0.5, -1.0, 2.0, 8.0])
+    mu, sigma, degrees = point[0], pt.exp(point[1]), pt.softplus(point[2])
+    terms = pt.gammaln(degrees) - pt.log(sigma) - pt.log1p(((y - mu) / sigma) ** 2 / degrees)
+    density = terms.sum()
+    outputs = {"density": density, "gradient": pt.grad(density, point)}
+    path = saved(tmp_path, [point], outputs, precision="float64")
+    assert_as_native(path, *({"point": RNG.normal(size=3)} for _ in range(5)))
+
+
+@pytest.mark.usefixtures("node")
+def test_a_network_for_batches_of_several_sizes(tmp_path):
+    x = pt.matrix("x", shape=(None, 40), dtype="float32")
+    weights = [RNG.normal(size=shape).astype("float32") for shape in ((30, 40), (30,), (4, 30))]
+    h = pt.tanh(nn.linear(x, weights[0], weights[1]))
+    y = nn.softmax(h @ weights[2].T, axis=-1)
+    path = saved(tmp_path, [x], {"y": y, "best": y.max(axis=1)})
+    calls = [RNG.normal(size=(n, 40)).astype("float32") for n in (1, 7, 300, 0)]
+    assert_as_native(path, *({"x": x} for x in calls))
+
+
+@pytest.mark.usefixtures("node")
+def test_a_training_step_with_its_state(tmp_path):
+    x, y = pt.matrix("x", shape=(None, 3)), pt.vector("y")
+    w = pytensor.shared(RNG.normal(size=3), name="w")
+    loss = ((x @ w - y) ** 2).mean()
+    updates = {w: w - 0.1 * pt.grad(loss, w)}
+    options = {"precision": "float64", "state_path": tmp_path / "state.npz"}
+    path = saved(tmp_path, [x, y], {"loss": loss}, updates=updates, **options)
+    feeds = {"x": RNG.normal(size=(6, 3)), "y": RNG.normal(size=6), "w": w.get_value()}
+    assert_as_native(path, feeds)
+    write_tape(path, tmp_path)
+    assert b'"state":{"w":' in (tmp_path / "model.tape").read_bytes()
+
+
+@pytest.mark.usefixtures("node")
+def test_integers_loops_and_sizes_that_inputs_decide(tmp_path):
+    i, n, x0 = pt.imatrix("i"), pt.lscalar("n"), pt.scalar("x0")
+    steps = pytensor.scan(
+        lambda t, x: x / 2 + t, [pt.arange(n, dtype="float64")], [x0], return_updates=False
+    )
+    outputs = {
+        "sums": i.sum(axis=0, dtype="int32"),
+        "rest": i % 4,
+        "quotient": i // 3,
+        "above": (i > 2).any(axis=1),
+        "steps": steps,
+        "bits": pt.bitwise_xor(pt.cast(i, "uint64"), np.uint64(77)),
+    }
+    path = saved(tmp_path, [i, n, x0], outputs, precision="float64")
+    values = np.arange(-4, 8, dtype="int32").reshape(3, 4)
+    assert_as_native(
+        path, *({"i": values, "n": np.array(n), "x0": np.array(0.3)} for n in (5, 2, 5))
+    )
+
+
+@pytest.mark.usefixtures("node")
+def test_bad_inputs_are_named_and_the_next_run_is_right(tmp_path):
+    x, i = pt.matrix("x", shape=(None, 2), dtype="float32"), pt.lscalar("i")
+    path = saved(tmp_path, [x, i], {"row": x[i] * 2})
+    good = {"x": np.ones((2, 2), "float32"), "i": np.array(1)}
+    bad = [
+        {"i": good["i"]},
+        good | {"z": good["i"]},
+        good | {"x": np.ones((2, 2))},
+        good | {"x": np.ones((2, 3), "float32")},
+        good | {"x": np.ones(2, "float32")},
+        good | {"i": np.array(5)},
+    ]
+    *messages, result = run_in_node(path, tmp_path, *bad, good)
+    assert messages == [
+        "input x is missing",
+        "the model has no input z; it has x, i",
+        "input x: data of float32 are a Float32Array, not Float64Array",
+        "input x: dims are [2,3], and the model has x_dim0 x 2",
+        "input x: dims are [2], and the model has x_dim0 x 2",
+        "the model cannot run: indices element out of data bounds",
+    ]
+    np.testing.assert_array_equal(result["row"], [2, 2])
+
+
+@pytest.mark.usefixtures("node")
+def test_memory_is_kept_small_by_many_runs_and_freed_after_a_large_one(tmp_path):
+    x = pt.vector("x")
+    write_tape(saved(tmp_path, [x], {"y": pt.exp(x)[::-1]}, precision="float64"), tmp_path)
+    code = f"""
+    const {{ load }} = await import("{(tmp_path / "tape.js").as_uri()}");
+    const model = await load("{tmp_path / "model.tape"}");
+    const run = (n) => model.run({{ x: {{ data: new Float64Array(n), dims: [n] }} }});
+    const bytes = () => model.exports?.memory.buffer.byteLength ?? 0;
+    for (let i = 0; i < 50; i++) await run(1000 + i);
+    const first = bytes();
+    for (let i = 0; i < 500; i++) await run(1000 + (i % 50));
+    const second = bytes();
+    await run(1e7);
+    const after = bytes();
+    await run(3);
+    console.log(JSON.stringify([second - first, after, bytes() < 8e6]));
+    """
+    command = ["node", "--input-type=module", "-e", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout) == [0, 0, True]
+
+
+@pytest.mark.usefixtures("node")
+def test_a_tape_of_another_version_is_refused(tmp_path):
+    x = pt.vector("x")
+    path = saved(tmp_path, [x], {"y": x + 1}, precision="float64")
+    write_tape(path, tmp_path)
+    tape = tmp_path / "model.tape"
+    code = f"""
+    const {{ load }} = await import("{(tmp_path / "tape.js").as_uri()}");
+    await load("{tape}").catch((error) => console.log(error.message));
+    """
+    for old, new, message in (
+        (b'"Neg"', b'"Old"', "model.tape and tape.wasm.gz are of different versions"),
+        (b'"format":1', b'"format":0', "model.tape is of another version"),
+        (b"PTTAPE", b"other.", "this is no file model.tape"),
+    ):
+        tape.write_bytes(tape.read_bytes().replace(old, new))
+        command = ["node", "--input-type=module", "-e", code]
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert result.stdout.startswith(message)
+
+
+def uncovered(tmp_path):
+    x = pt.vector("x")
+    return saved(tmp_path, [x], {"y": pt.sort(x)}, precision="float64")
+
+
+def test_a_page_takes_the_runtime_where_no_tape_covers_the_model(tmp_path, without_npm):
+    path = uncovered(tmp_path)
+    with pytest.raises(UncoveredError, match=r"does not cover .*TopK has no kernel"):
+        build_site(path, tmp_path / "tape", engine="tape")
+    described = json.loads((build_site(path, tmp_path / "site") / "page.json").read_text())
+    assert described["runtime"]["engine"] == "onnxruntime"
+    assert "TopK has no kernel" in described["runtime"]["reason"]
+    assert not (tmp_path / "site" / "model.tape").exists()
+    with pytest.raises(PyTensorONNXError, match="does not use WebGPU"):
+        build_site(path, tmp_path / "gpu", engine="tape", webgpu=True)
+
+
+def test_a_page_with_a_tape_has_no_runtime(tmp_path, without_npm):
+    needs_tapes()
+    x = pt.vector("x", shape=(2,))
+    path = saved(tmp_path, [x], {"y": x + 1})
+    folder = build_site(path, tmp_path / "site")
+    assert json.loads((folder / "page.json").read_text())["runtime"] == {"engine": "tape"}
+    assert (folder / "model.tape").exists()
+    assert not (folder / "runtime").exists()
+
+
+def test_an_installation_without_the_module_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(tape_file, "_FOLDER", tmp_path)
+    monkeypatch.setattr(tape_file, "_BUILD", tmp_path / "build.py")
+    with pytest.raises(MissingEngineError, match="wheels of releases have: pip install"):
+        wasm_module()
+    (tmp_path / "build.py").write_text("def build_wasm(folder): return None")
+    with pytest.raises(MissingEngineError, match="run pip install ziglang"):
+        wasm_module()
